@@ -63,7 +63,7 @@ def test_from_a_log_to_an_edition(typed: Typed, ids: dict[str, str], tmp_path: P
     assert "karat judge --terminal --adjudicate" in done.out
     assert "3 disagreements to settle" in typed("golden status -w shop").out
     seen = typed("judge --terminal --adjudicate --rater eve -w shop", given="e as sold\n1\n1\n1\n")
-    assert "no disagreement waits for you" in seen.out.splitlines()[-1]
+    assert "no disagreements to settle" in seen.out.splitlines()[-1]
     assert seen.out.count("said: 0") == seen.out.count("said: 3") == 3
     assert "zoe" not in seen.out
     assert "ben" not in seen.out
@@ -121,7 +121,7 @@ def test_what_no_log_counted_has_no_part_in_means(
     (tmp_path / "said.csv").write_text(f"query,doc_id,grade\n{''.join(rows)}", encoding="utf-8")
     assert "1 new query, 6 new judgments" in typed("golden import said.csv -w shop").out
     told = typed("golden export out -w shop")
-    assert "weight 0 of 2 queries that no log counted" in told.err
+    assert "weight 0 for 2 queries that no log counted" in told.err
     found = json.loads(typed("evaluate out up.trec -c -m P@1 -f json").out)["results"][0]
     # 100 searches found; two queries that no log counted have weight 0, and count in nothing over
     # all.

@@ -107,7 +107,7 @@ def test_hard_queries_come_from_a_run_in_one_step(typed: Typed, run: str, tmp_pa
     shown = typed(f"{line} --hard-measure RR -w shop").out
     assert "hard for bm25" in shown
     # Six queries are wrong, all with RR 0: the first three by their ids.
-    assert "6 queries could be taken: the 3 hardest are" in shown
+    assert "6 queries qualify: the 3 hardest are" in shown
     assert "RR 0.0000" in shown
     made = json.loads(typed(f"{line} -w shop --format json").out)
     assert [row["query_id"] for row in made["hard"]["frame"]] == ["q1", "q11", "q3"]

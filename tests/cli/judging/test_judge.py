@@ -214,4 +214,4 @@ def test_raters_who_came_to_agree_leave_nothing_to_settle(
     monkeypatch.setattr(command, "_lines", keys)
     done = typed("judge --terminal --adjudicate --rater eve -w shop")
     assert "not recorded: there is nothing to settle" in done.out
-    assert "no disagreement waits for you" in done.out.splitlines()[-1]
+    assert "no disagreements to settle" in done.out.splitlines()[-1]

@@ -98,8 +98,8 @@ def test_mistakes(typed, store, tmp_path: Path) -> None:
     typed("online queries --min-searches 0", code=2)
     assert "did you mean arm" in typed("online queries --only arms=a", code=2).err
     assert "its arms are a, b" in typed("online queries --only arm=c", code=2).err
-    assert "no value is said" in typed("online queries --only arm", code=2).err
-    assert "is said twice" in typed("online queries --only arm=a --only ARM=b", code=2).err
+    assert "no value given" in typed("online queries --only arm", code=2).err
+    assert "duplicate dimension" in typed("online queries --only arm=a --only ARM=b", code=2).err
     assert "is not a date" in typed("online queries --only day=noon", code=2).err
 
 
@@ -135,7 +135,7 @@ def test_against(typed, store, tmp_path: Path) -> None:
         "q3": 1.0,
     }
     assert "| class | queries |" in typed("online against beir run.trec -f md").out
-    both = "arms a and b are counted together; a run that is one of them is laid beside both"
+    both = "arms a and b are counted together, so the run is compared with both"
     assert any(note.startswith(both) for note in found["notes"])
     arm = json.loads(typed("online against beir run.trec -f json --only arm=b").out)
     # People with odd numbers: 4 of cms, 6 of Pump, 5 of =pipe and 4 of valve.

@@ -75,7 +75,7 @@ def test_it_prints_what_was_drawn_as_json_and_the_seed_decides(typed: Any, files
         ("--latency fast", "--latency 90,120"),
         ("--behaviour dbm", "dbn"),
         ("--attribute clas", "class"),
-        ("--days 0", "--days is 0"),
+        ("--days 0", "--days must be ≥ 1, got 0"),
     ],
 )
 def test_a_mistake_is_said_with_what_to_type(typed: Any, files: Path, more: str, said: str) -> None:

@@ -90,7 +90,7 @@ def test_exit_codes(typed, store) -> None:
     none = typed(f"{HERE} --until 2024-12-06", code=3)
     assert none.out.startswith("2024-12-06: unhealthy: the log cannot be trusted\nno events in")
     assert "did you mean" in typed("online watch --events events -m ZeroResult", code=2).err
-    assert "no part by hour" in typed(f"{HERE} --only hour=9", code=2).err
+    assert "cannot filter by hour" in typed(f"{HERE} --only hour=9", code=2).err
     other = typed(f"{HERE} --until 2024-11-22 --only query=PUMP")
     assert "only searches with query=pump are counted" in " ".join(other.out.split())
     assert "no span of time" in typed(f"{HERE} --window day", code=2).err

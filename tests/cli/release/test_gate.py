@@ -131,7 +131,7 @@ def test_other_judgments_make_it_stale(karat: Karat, files: Path, capsys: Captur
     ("arguments", "says"),
     [
         (("qrels", "old.trec", "new.trec"), "no --policy"),
-        (("--policy", "gate.toml", "qrels", "old.trec"), "there is no baseline"),
+        (("--policy", "gate.toml", "qrels", "old.trec"), "the policy compares with a baseline"),
         (("--policy", "gate.toml", "qrels", *["old.trec"] * 3), "3 runs"),
         (("--policy", "gate.toml", "-m", "RR", "qrels", *["old.trec"] * 2), "not -m"),
         (("--save-baseline", "b.json", "qrels", *["old.trec"] * 2), "saves one run, not 2"),

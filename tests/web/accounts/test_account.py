@@ -36,7 +36,7 @@ def test_a_new_password_signs_out_the_other_browser(app: FastAPI) -> None:
     for old, new, again, status, said in (
         ("wrong", NEW, NEW, 403, "The old password is wrong."),
         (PASSWORD, NEW, "another one", 400, "The two new passwords differ."),
-        (PASSWORD, "short", "short", 400, "A password has 10 to 1,000 characters"),
+        (PASSWORD, "short", "short", 400, "A password must have 10 to 1,000 characters"),
     ):
         answer = change(here, old, new, again)
         assert answer.status_code == status
@@ -124,8 +124,8 @@ def test_a_token_for_nothing_or_for_more_than_the_role_is_not_made(app: FastAPI)
     assert "judge pairs in the queue" in rater.get("/account").text
     assert "everything that only owners may do" not in rater.get("/account").text
     for fields, said in (
-        ({"name": "x"}, "Nothing says what the token is good for."),
-        ({"name": "x", "scopes": "admin"}, "A token of raters is not good for"),
+        ({"name": "x"}, "The token has no scopes."),
+        ({"name": "x", "scopes": "admin"}, "The role rater does not allow the scope"),
         ({"name": "", "scopes": "judge"}, ""),
         ({"name": "x", "scopes": "judge", "days": "-1"}, "1 to 3,650 days"),
         ({"name": "x", "scopes": "judge", "days": "9" * 30}, ""),

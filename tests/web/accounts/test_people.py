@@ -129,7 +129,7 @@ def test_what_cannot_be_is_said_beside_the_form(client_of: ClientOf) -> None:
         (" ", "rater", "The name of a person is empty."),
         ("x\N{RIGHT-TO-LEFT OVERRIDE}y", "rater", "The name of a person holds characters"),
         ("../../etc/passwd", "rater", "The name of a person cannot be"),
-        ("dora", "king", "There is no role &#39;king&#39;."),
+        ("dora", "king", "Unknown role &#39;king&#39;."),
     ):
         answer = owner.fill("/people/invitations", name=name, role=role)
         assert answer.status_code == 400, name

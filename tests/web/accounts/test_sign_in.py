@@ -56,7 +56,7 @@ def test_it_is_never_said_which_of_the_two_is_wrong(anna: str, stranger: Browser
     wrong = sign_in(stranger, "not the password")
     nobody = stranger.post("/sign-in", data={"name": "nobody", "password": PASSWORD})
     assert wrong.status_code == nobody.status_code == 403
-    assert "The name or the password is wrong." in wrong.text
+    assert "Wrong name or password." in wrong.text
     assert wrong.text.replace("anna", "nobody") == nobody.text
     assert not wrong.cookies
     assert not nobody.cookies
@@ -163,7 +163,7 @@ def test_guessing_gets_slow_and_the_right_password_has_to_wait_too(
         clock.pass_by(waits[-1])
         assert sign_in(stranger, "wrong").status_code == 403
     assert waits == [1, 2, 4, 8]
-    assert "Too many tries: wait 16 seconds." in sign_in(stranger).text
+    assert "Too many attempts: wait 16 seconds." in sign_in(stranger).text
     clock.pass_by(16)
     assert sign_in(stranger).status_code == 303
 

@@ -162,7 +162,7 @@ def test_a_row_that_changed_since_it_was_shown_is_refused(
     answer = egon.fill(WHERE, pair=[pair("q1")], grade="2")
     assert answer.status_code == 200
     assert "0 graded, 1 not" in answer.text
-    assert "its document changed since you looked" in answer.text
+    assert "its document changed since you opened it" in answer.text
     assert not grades(opened)
     boxes = re.findall(r'type="checkbox"[^>]* value="([^"]*)"', answer.text)  # as it is now
     done = egon.fill(WHERE, pair=[unescape(boxes[0])], grade="2")

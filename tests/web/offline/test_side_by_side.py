@@ -92,7 +92,7 @@ def test_what_changed_since_it_was_shown_is_not_graded(egon: Browser, where: str
         documents.put(c, opened.golden.id, new, NOW)
     answer = egon.fill(address, **said)
     assert answer.status_code == 400  # type: ignore[attr-defined]
-    assert "document changed since you looked" in answer.text  # type: ignore[attr-defined]
+    assert "document changed since you opened it" in answer.text  # type: ignore[attr-defined]
     assert not own_of(opened, "egon", "q1")
     done = egon.fill(address, **(said | {"token": token_on(egon.get(address).text)}))
     assert done.status_code == 303  # type: ignore[attr-defined]
@@ -138,7 +138,7 @@ def test_what_others_graded_meanwhile_is_not_graded_there(egon: Browser, where: 
         rate_pairs(opened, rater, [("q1", "d5")], 1.0, now=NOW)
     answer = egon.fill(f"{where}/queries/q1", doc_id="d5", grade="3", token=token)
     assert answer.status_code in {400, 409}  # type: ignore[attr-defined]
-    assert "omebody has graded it since" in answer.text  # type: ignore[attr-defined]
+    assert "nother rater has graded it since" in answer.text  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(

@@ -233,8 +233,8 @@ def test_what_is_wrong_with_a_history_is_said_and_the_others_are_shown(
         said = texts(client.get("/trends").text)
         damage = "1 line is damaged and skipped: line 2: the line is no point of a history."
         assert f"broken.jsonl: {damage}" in said
-        assert "empty.jsonl: it holds no points yet." in said
-        assert "ci/none.jsonl: there is no such file yet." in said
+        assert "empty.jsonl: it has no points yet." in said
+        assert "ci/none.jsonl: the file does not exist yet." in said
         assert "6 series" in said  # three of two points beside the damaged line
         broken = client.get("/trends/broken.jsonl")
         assert broken.status_code == 200
@@ -246,7 +246,7 @@ def test_what_is_wrong_with_a_history_is_said_and_the_others_are_shown(
 def test_without_any_history_the_page_says_how_to_begin(engineer: Browser) -> None:
     page = engineer.get("/trends")
     assert page.status_code == 200
-    assert "karat evaluate … --history history.jsonl begins it" in texts(page.text)
+    assert "karat evaluate … --history history.jsonl creates it" in texts(page.text)
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ def test_a_forgotten_password_is_chosen_anew_by_a_link(held: Held) -> None:
     with pytest.raises(SignInRefused):
         accounts.sign_in("ann", PASSWORD, "")
     assert accounts.sign_in("ann", NEW, "") == ann
-    with pytest.raises(UsageError, match="not good any more"):
+    with pytest.raises(UsageError, match="no longer valid"):
         accounts.accept(link, PASSWORD)
     assert done(accounts)[:3] == [
         ("ann", "sign in", "ann"),
@@ -66,9 +66,9 @@ def test_who_is_shut_out_gets_no_new_password(held: Held) -> None:
     accounts.accept(accounts.invite("ann", "owner").text, PASSWORD)
     accounts.accept(accounts.invite("ben", "rater").text, PASSWORD)
     accounts.disable("ben", "ann")
-    with pytest.raises(UsageError, match="ben was shut out"):
+    with pytest.raises(UsageError, match="ben is disabled"):
         accounts.renew("ben")
-    with pytest.raises(SignInRefused, match="name or the password is wrong"):
+    with pytest.raises(SignInRefused, match="wrong name or password"):
         accounts.sign_in("ben", PASSWORD, "")
     accounts.enable("ben", "ann")
     assert accounts.sign_in("ben", PASSWORD, "").name == "ben"
@@ -78,7 +78,7 @@ def test_changing_the_password_signs_out_every_other_browser(held: Held) -> None
     accounts = held.accounts
     ann = accounts.accept(accounts.invite("ann", "owner").text, PASSWORD)
     here, there = accounts.start_session(ann, "here"), accounts.start_session(ann, "there")
-    with pytest.raises(UsageError, match="10 to 1,000 characters, and this has 5"):
+    with pytest.raises(UsageError, match="10 to 1,000 characters, got 5"):
         accounts.change_password(ann, PASSWORD, "short", here)
     accounts.change_password(ann, PASSWORD, NEW, here)
     assert accounts.by_session(here) == ann
@@ -105,7 +105,7 @@ def test_nobody_becomes_an_owner_by_starting_a_server(held: Held) -> None:
     accounts.accept(accounts.invite("cleo", "owner").text, PASSWORD)
     accounts.disable("cleo", "ann")
     for name in ("ben", "cleo"):
-        with pytest.raises(UsageError, match="no owner's, or was shut out"):
+        with pytest.raises(UsageError, match="not an owner's, or is disabled"):
             accounts.local(name)
     assert accounts.by_name("ben").role == "rater"
     assert accounts.local("ann").role == "owner"
@@ -129,7 +129,7 @@ def test_a_name_and_a_password_are_the_same_from_every_keyboard(held: Held) -> N
 
 
 def test_roles_are_those_there_are(held: Held) -> None:
-    with pytest.raises(UsageError, match="there is no role 'ownr'; did you mean owner"):
+    with pytest.raises(UsageError, match="unknown role 'ownr'; did you mean owner"):
         held.accounts.invite("ann", "ownr")  # type: ignore[arg-type]
 
 
@@ -142,7 +142,7 @@ def test_a_changed_role_signs_out(held: Held) -> None:
     assert accounts.by_session(session) is None
     with pytest.raises(UsageError, match="last owner"):
         accounts.set_role("ann", "engineer", "ann")
-    with pytest.raises(UsageError, match="nobody called 'bn'; did you mean ben"):
+    with pytest.raises(UsageError, match="unknown user 'bn'; did you mean ben"):
         accounts.set_role("bn", "rater", "ann")
 
 
@@ -150,9 +150,9 @@ def test_tokens_are_good_for_what_their_owner_may(held: Held) -> None:
     accounts = held.accounts
     ben = accounts.accept(accounts.invite("ben", "engineer").text, PASSWORD)
     for scopes, days, said in (
-        ([], 90, "nothing says what the token is good for"),
-        (["everything"], 90, "there is no scope 'everything'"),
-        (["admin"], 90, "a token of engineers is not good for 'admin'"),
+        ([], 90, "the token has no scopes"),
+        (["everything"], 90, "unknown scope 'everything'"),
+        (["admin"], 90, "the role engineer does not allow the scope 'admin'"),
         (["read"], 0, "1 to 3,650 days"),
         (["read"], -1, "1 to 3,650 days"),
         (["read"], 10**12, "1 to 3,650 days"),
@@ -170,7 +170,7 @@ def test_tokens_are_good_for_what_their_owner_may(held: Held) -> None:
     assert accounts.by_token(forever.text) is not None
     accounts.revoke(ben, forever.id)
     assert accounts.by_token(forever.text) is None
-    with pytest.raises(UsageError, match="there is no token"):
+    with pytest.raises(UsageError, match="you have no token"):
         accounts.revoke(ben, forever.id)
     assert set(SCOPES) == {"judge", "read", "write", "admin"}
 
@@ -211,7 +211,7 @@ def test_who_is_shut_out_or_made_less_leaves_no_way_in(held: Held) -> None:
         end()
         for way in ways:
             assert accounts.invitation(way.text) is None
-            with pytest.raises(UsageError, match="not good any more"):
+            with pytest.raises(UsageError, match="no longer valid"):
                 accounts.accept(way.text, NEW)
         assert accounts.accept(other.text, PASSWORD).name == f"{name} 3"
     assert accounts.sign_in("olga", PASSWORD, "").role == "owner"
@@ -222,12 +222,12 @@ def test_an_invitation_is_as_good_as_who_made_it(held: Held) -> None:
     accounts.accept(accounts.invite("olga", "owner").text, PASSWORD)
     accounts.accept(accounts.invite("ron", "rater").text, PASSWORD)
     made = accounts.invite("eve", "owner", "ron")  # as one of an earlier version may stand there
-    with pytest.raises(UsageError, match="not good any more"):
+    with pytest.raises(UsageError, match="no longer valid"):
         accounts.accept(made.text, PASSWORD)
     by_hand = accounts.invite("ann", "rater", "root (command line)")
     assert accounts.accept(by_hand.text, PASSWORD).name == "ann"
     for name in ("The server", "root (command line)"):
-        with pytest.raises(UsageError, match="how the audit calls the server"):
+        with pytest.raises(UsageError, match="reserved for the server"):
             accounts.invite(name, "rater")
 
 
@@ -269,7 +269,7 @@ def test_no_password_is_hashed_before_the_try_is_counted(
         monkeypatch.setattr(accounts._passwords, name, never)
     with pytest.raises(SignInRefused, match="wait 1 second"):
         accounts.change_password(ann, PASSWORD, NEW, None)
-    with pytest.raises(UsageError, match="not good any more"):
+    with pytest.raises(UsageError, match="no longer valid"):
         accounts.accept("no such link", NEW)
 
 

@@ -37,9 +37,9 @@ def test_the_first_try_costs_the_same_for_a_name_that_is_there(passwords: Passwo
     held = passwords.hashed("correct horse")
     for each in (None, held):
         first = Passwords()
-        assert first._nobody is None
+        assert first._dummy_hash is None
         first.right(each, "correct horse")
-        assert first._nobody is not None, "or the second try would tell who is there"
+        assert first._dummy_hash is not None, "or the second try would tell who is there"
 
 
 def test_what_is_no_hash_lets_nobody_in(passwords: Passwords) -> None:
@@ -49,7 +49,7 @@ def test_what_is_no_hash_lets_nobody_in(passwords: Passwords) -> None:
 
 def test_length_counts_in_characters_and_all_of_them_count(passwords: Passwords) -> None:
     for wrong in ("", "x" * 9, "x" * 1001):
-        with pytest.raises(UsageError, match=f"this has {len(wrong):,}"):
+        with pytest.raises(UsageError, match=f"got {len(wrong):,}"):
             passwords.hashed(wrong)
     held = passwords.hashed("x" * 1000)
     assert passwords.right(held, "x" * 1000)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from karat.store.sql.opening import Store, open_store
-from karat.workflows.accounts._rate_limit import CROWD, forgive, take_back, try_of, wait
+from karat.workflows.accounts._rate_limit import CROWD, cancel, forgive, try_of, wait
 
 NOW = 1_800_000_000_000_000
 SECOND = 1_000_000
@@ -117,5 +117,5 @@ def test_what_nobody_looked_at_is_taken_back_and_nothing_else(store: Store) -> N
     with store.begin() as c:
         unseen = try_of("ann", "192.0.2.1", NOW + 1)
         assert wait(c, unseen) == 0
-        take_back(c, unseen)
+        cancel(c, unseen)
     assert [guess(store, "ann", "192.0.2.1", NOW + 2) for _ in range(2)] == [0, 1]

@@ -158,7 +158,7 @@ def test_disagreements_wait_until_somebody_settles_them(rated: Workspace, tick: 
     assert disagreements_in(rated, now=tick(), queue_them=True).queued == 0
     assert Judging(rated, "ann", tick, adjudicate=True).card() is None  # never one's own
     assert Judging(rated, "ann", tick, adjudicate=True).progress().startswith("no disagreement")
-    assert judge.progress() == "1 disagreement waits to be settled"
+    assert judge.progress() == "1 disagreement to settle"
     card = judge.card()
     assert card is not None
     assert [(vote.grade, vote.reason) for vote in card.votes] == [

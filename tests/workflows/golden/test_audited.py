@@ -58,7 +58,7 @@ def test_only_disagreements_go_before_an_adjudicator(judged: Workspace, tick: Ti
     assert noted(judged) == [("eve", "ask adjudicator"), ("egon", "ask adjudicator")]
     with pytest.raises(UsageError, match="no pair is selected"):
         put()
-    with pytest.raises(UsageError, match="not 'people'"):
+    with pytest.raises(UsageError, match="disagreement 'people'"):
         put_before_adjudicator(judged, None, person="eve", now=tick(), between="people")
 
 

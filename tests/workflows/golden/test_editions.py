@@ -128,7 +128,7 @@ def test_an_edition_that_grew_is_told_by_its_hash(
     grown = "INSERT INTO edition_grade VALUES (1, 'q1', 'd9', 3.0, 1, 'majority', '[]')"
     with shop.store.begin() as c:
         c.exec_driver_sql(grown)
-    with pytest.raises(InputError, match="edition one is not what was frozen"):
+    with pytest.raises(InputError, match="edition one is damaged"):
         content_of(shop, "one")
 
 
@@ -152,7 +152,7 @@ def test_who_said_what_is_not_asked_of_an_edition(
 ) -> None:
     said(shop, tmp_path, SAID, tick())
     freeze(shop, "one", now=tick())
-    with pytest.raises(UsageError, match="an edition holds grades"):
+    with pytest.raises(UsageError, match="an edition does not record who"):
         export_golden_set(shop, tmp_path / "x.csv", "csv", edition="one", each_rater=True)
 
 

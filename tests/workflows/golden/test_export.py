@@ -56,7 +56,7 @@ def test_what_goes_out_comes_back_in(
     scale = "the scale 0-3: the largest grade in it is 2; evaluate with --scale 0-3"
     made_one = [
         scale,
-        "who judged: 2 raters; --each-rater keeps them apart",
+        "who judged: 2 raters; --each-rater keeps them",
         "the reasons of 2 judgments; --each-rater writes them",
         "that 1 document could not be judged",
     ]
@@ -130,12 +130,12 @@ def test_what_is_no_raters_is_said_to_be_left_out(
     told = export_golden_set(shop, tmp_path / "out.csv", "csv", each_rater=True)
     assert told.lost[0].startswith("the scale 0-3: the largest grade in it is 2")  # ann's
     assert told.lost[1:] == [
-        "1 judgment of no rater: of clicks",
-        "2 judgments of no rater: imported, with nobody named",
+        "1 judgment without a rater: of clicks",
+        "2 judgments without a rater: imported",
     ]
     made_one = export_golden_set(shop, tmp_path / "one.csv", "csv").lost
     # ann's 2, and 3 of nobody: the largest grade is the top of the scale, so that is not lost.
-    assert made_one == ["who judged: 1 rater; --each-rater keeps them apart"]
+    assert made_one == ["who judged: 1 rater; --each-rater keeps them"]
 
 
 def test_all_that_goes_out_is_of_one_moment(
@@ -159,7 +159,7 @@ def test_kept_runs_go_out(shop: Workspace, tick: Tick, tmp_path: Path) -> None:
         export_golden_set(shop, tmp_path / "x.json", "quepid-snapshot")
     with pytest.raises(UsageError, match="trec holds no runs"):
         export_golden_set(shop, tmp_path / "x", "trec", runs=["dense"])
-    with pytest.raises(UsageError, match="several runs"):
+    with pytest.raises(UsageError, match="one file holds one run"):
         export_golden_set(shop, tmp_path / "x.trec", "run", runs=["dense", "lexical"])
     with pytest.raises(UsageError, match="holds no grades"):
         export_golden_set(shop, tmp_path / "x.trec", "run", runs=["dense"], edition="one")
@@ -174,7 +174,7 @@ def test_kept_runs_go_out(shop: Workspace, tick: Tick, tmp_path: Path) -> None:
         # Places, and no scores.
         ranked = {run: [list(docs) for docs in each.values()] for run, each in back.items()}
         assert ranked == {"lexical": [["d2", "d1"]], "dense": [["d1"]]}
-    beside = "what out.trec has no place for: out.trec.about.json"
+    beside = "what out.trec cannot hold: out.trec.about.json"
     for ending, more in (("trec", [beside]), ("jsonl", []), ("parquet", [])):
         told = export_golden_set(shop, tmp_path / f"out.{ending}", "run", runs=["lexical"])
         assert told.kept == ["run 'lexical': 2 rows of 1 query", *more]
@@ -217,7 +217,7 @@ def test_what_standard_output_cannot_hold_is_said(
 def test_what_is_there_is_replaced_only_by_force(said: Workspace, tmp_path: Path) -> None:
     source, folder = tmp_path / "src.csv", tmp_path / "set"
     source.write_text("mine", encoding="utf-8")
-    with pytest.raises(InputError, match=r"a file already\n  fix: --force"):
+    with pytest.raises(InputError, match=r"the file exists\n  fix: --force"):
         export_golden_set(said, source, "csv")
     assert source.read_text(encoding="utf-8") == "mine"
     export_golden_set(said, source, "csv", force=True)
@@ -234,7 +234,7 @@ def test_what_is_there_is_replaced_only_by_force(said: Workspace, tmp_path: Path
         export_golden_set(said, folder, "beir", force=True)
     with pytest.raises(InputError, match="a folder is to be written"):
         export_golden_set(said, source, "beir", force=True)
-    with pytest.raises(InputError, match="a file is wanted"):
+    with pytest.raises(InputError, match="expected a file"):
         export_golden_set(said, folder, "csv", force=True)
     (tmp_path / "empty").touch()  # as mktemp makes it: there is nothing to lose
     export_golden_set(said, tmp_path / "empty", "csv")

@@ -417,7 +417,7 @@ def test_tables_become_a_golden_set(tmp_path: Path) -> None:
         "day": "2026-01-31",
         "hard": True,
     }
-    with pytest.raises(InputError, match=r"its text is not there \(query 9\)"):
+    with pytest.raises(InputError, match=r"is not among the queries \(query 9\)"):
         karat.GoldenSet.from_tables(karat.Queries(queries), karat.Qrels.from_dict({"9": {"a": 1}}))
     with pytest.raises(InputError, match="have no text"):
         karat.GoldenSet.from_tables(

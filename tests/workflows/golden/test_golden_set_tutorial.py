@@ -88,7 +88,7 @@ def test_a_saved_golden_set_is_read_by_a_loader_of_ten_lines(tmp_path: Path) -> 
     )
     assert loaded[2].relevant_docs == {"doc_4": 0, "doc_5": 2, "doc_6": 0}
     assert (loaded[2].category, loaded[2].difficulty) == (None, None)
-    assert lost == ["attributes: origin", "where grades come from", "the scale 0-3"]
+    assert lost == ["attributes: origin", "the sources of grades", "the scale 0-3"]
     # And karat reads it back: the same queries, under the same ids, with the same grades.
     again = karat.GoldenSet.load(path)
     assert again.qrels.to_dict() == golden.qrels.to_dict()
@@ -106,11 +106,11 @@ def test_what_a_list_cannot_hold_is_named(tmp_path: Path) -> None:
     golden.add("not judged yet")
     golden.add("bake a cake", no_answer=True)
     assert golden.save(tmp_path / "g.json", form="list") == [
-        "the ids of queries: read again, they are q1, q2, … in order",
+        "the ids of queries: when read, they become q1, q2, …",
         "queries that are not judged yet: 1",
-        "the marks of queries without a right answer: 1",
+        "the no_answer marks: 1",
         "attributes: origin",
-        "where grades come from",
+        "the sources of grades",
         "the scale 0-3",
     ]
     assert [query.query for query in load_golden_set(tmp_path / "g.json")] == [
@@ -120,7 +120,7 @@ def test_what_a_list_cannot_hold_is_named(tmp_path: Path) -> None:
     ]
     assert golden.save(tmp_path / "g.json") == []
     golden.add("bake a cake", ["a"], query_id="other")
-    with pytest.raises(InputError, match="q5 and other have one text"):
+    with pytest.raises(InputError, match="q5 and other have the same text"):
         golden.save(tmp_path / "g.json", form="list")
     with pytest.raises(UsageError, match="unknown form 'lst'; did you mean list"):
         golden.save(tmp_path / "g.json", form="lst")
@@ -143,7 +143,7 @@ def test_a_click_counts_by_how_long_the_user_stayed() -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ((["a"], ["a", "b"]), "how long the user stayed"),
+        ((["a"], ["a", "b"]), "dwell time on each document"),
         ((["a"],), "needs clicked_docs and shown_docs"),
     ],
 )

@@ -62,7 +62,7 @@ def test_the_worst_come_first_with_the_reason(judged: Workspace) -> None:
     ]
     fewer = hard_queries(judged, RUN, measure="RR", most=3)
     assert fewer.frame["query_id"].to_list() == ["q4", "q5", "q3"]
-    assert "4 queries could be taken: the 3 hardest are" in fewer.notes
+    assert "4 queries qualify: the 3 hardest are used" in fewer.notes
 
 
 def test_judgments_may_come_from_a_file(shop: Workspace, tmp_path: Path) -> None:
@@ -80,9 +80,9 @@ def test_judgments_may_come_from_a_file(shop: Workspace, tmp_path: Path) -> None
 
 
 def test_what_cannot_be_ranked_is_refused(judged: Workspace) -> None:
-    with pytest.raises(UsageError, match="more of NumRet is not better"):
+    with pytest.raises(UsageError, match="higher NumRet is not better"):
         hard_queries(judged, RUN, measure="NumRet")
-    with pytest.raises(UsageError, match="0 hard queries"):
+    with pytest.raises(UsageError, match="hard-most must be ≥ 1, got 0"):
         hard_queries(judged, RUN, most=0)
     good = Run.from_dict({f"q{n}": {"a": 1.0} for n in (1, 2, 3, 4)})
     with pytest.raises(InputError, match="no query of the run is hard by RR"):

@@ -369,10 +369,10 @@ def test_raters_whose_names_are_alike_are_said(shop: Workspace, tick: Tick, tmp_
     (tmp_path / "a.csv").write_text(HEAD + rows, encoding="utf-8")
     found = take_in(shop, tmp_path / "a.csv", now=tick())
     (said,) = found.exchange.assumed
-    assert said.startswith("'Bo Li' and 'BoLi' are different raters")
+    assert said.startswith("'Bo Li' and 'BoLi' differ only in case or spaces")
     (tmp_path / "b.csv").write_text(f"{HEAD}q1,door,d1,2,Ann,\n", encoding="utf-8")
     (said,) = take_in(shop, tmp_path / "b.csv", now=tick()).exchange.assumed
-    assert said.startswith("'Ann' and 'ann' are different raters")
+    assert said.startswith("'Ann' and 'ann' differ only in case or spaces")
 
 
 def test_what_is_changed_is_named(shop: Workspace, tick: Tick, tmp_path: Path) -> None:
@@ -399,7 +399,7 @@ def test_a_file_that_contradicts_most_of_what_is_there_warns_first(
     assert (half.corrected, half.exchange.assumed) == (10, [])
     most = take_in(shop, sheet([2] * 13 + [0] * 12), now=tick())
     assert most.corrected == 13
-    assert most.exchange.assumed[0].startswith("13 of 25 grades that were there are others")
+    assert most.exchange.assumed[0].startswith("13 of 25 existing grades differ")
     few = take_in(shop, sheet([3] * 19), now=tick())  # too few to tell
     assert (few.corrected, few.exchange.assumed) == (19, [])
 
@@ -413,10 +413,12 @@ def test_attributes_beyond_count_are_refused(shop: Workspace, tick: Tick, tmp_pa
         return path
 
     for key, kind in (("query_id", "queries"), ("doc_id", "documents")):
-        with pytest.raises(InputError, match=f"the {kind} would have 101 attributes; a golden set"):
+        with pytest.raises(InputError, match=f"the {kind} would have 101 attributes; the maximum"):
             take_in(shop, sheet(key, 101), now=tick(), format=kind)
         take_in(shop, sheet(key, 100), now=tick(), format=kind)
         take_in(shop, sheet(key, 100), now=tick(), format=kind)
-        with pytest.raises(InputError, match="would have 101 attributes, 100 of which are there"):
+        with pytest.raises(
+            InputError, match="would have 101 attributes, 100 of which exist already"
+        ):
             take_in(shop, sheet(key, 1, first=100), now=tick(), format=kind)
     assert held(shop) == (1, 1, 0)

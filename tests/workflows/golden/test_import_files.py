@@ -54,11 +54,11 @@ def test_what_is_missing_is_seen_before_anything_is_read(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("name", "content", "says"),
     [
-        ("a.csv", "query_id,doc_id,grade,rater\n1,a,1,ann\n1,b,1,Import\n", "line 3: a rater is"),
+        ("a.csv", "query_id,doc_id,grade,rater\n1,a,1,ann\n1,b,1,Import\n", "line 3: the name of"),
         (
             "a.json",
             BOOK,
-            r"query_doc_pairs\[0\].judgements\[0\].rating: a rater is called 'import'",
+            r"query_doc_pairs\[0\].judgements\[0\].rating: the name of a rater is 'import'",
         ),
         ("b.json", '{"ratings": [{"query_text": "x", "doc_id": "a", "rating": 9}]}',
          r"b.json: \.ratings\[0\]\.rating: grade 9 .*query x"),

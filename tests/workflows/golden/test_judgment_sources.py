@@ -93,7 +93,7 @@ def test_sources(
 def test_what_cannot_be_meant(imports: Callable[..., TakenIn]) -> None:
     with pytest.raises(UsageError, match="unknown source 'lm'; did you mean llm"):
         sources_of(["lm"])
-    with pytest.raises(UsageError, match="two sources of 'a=b': llm and human"):
+    with pytest.raises(UsageError, match="two sources for 'a=b': llm and human"):
         sources_of(["a=b=llm", "a=b=human"])
     with pytest.raises(UsageError, match="need a name"):
         imports("", source=("human",))

@@ -93,7 +93,7 @@ def test_what_cannot_be_pooled_is_refused(
     (tmp_path / "bad.csv").write_text("query_id,doc_id\nq9,z\n", encoding="utf-8")
     with pytest.raises(InputError, match="not in the golden set"):
         enqueue(asked, tmp_path / "bad.csv", now=tick())
-    with pytest.raises(UsageError, match="takes no budget"):
+    with pytest.raises(UsageError, match="has no budget"):
         pool(asked, [UP], now=tick(), method="mtf", budget=1)
     assert queued(asked) == set()
     assert stored_run_rows(asked) == []  # what is refused leaves nothing behind

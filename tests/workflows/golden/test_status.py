@@ -48,7 +48,7 @@ def test_judged_queries_that_no_log_counted_are_told_until_they_have_weights(
     lost = plan_queries(shop, drawn).lost
     assert lost is not None
     assert "2 judged queries are not in this sample" in lost.what
-    with pytest.raises(UsageError, match="count no more in means"):
+    with pytest.raises(UsageError, match="no longer count in means"):
         choose_queries(shop, tmp_path / "log.csv", 2, now=tick())
     assert status(shop, now=tick()).uncounted == 0
     choose_queries(shop, tmp_path / "log.csv", 2, now=tick(), replace=True)

@@ -73,7 +73,7 @@ def test_what_changed_since_it_was_looked_at_is_refused(queued: Workspace, tick:
         new = pl.DataFrame({"doc_id": ["d1"], "text": ["A window"]})
         documents.put(c, queued.golden.id, new, tick())
     first, second = rate_pairs(queued, "ann", list(seen), 1, now=tick(), seen=seen)
-    assert first.refused == "its document changed since you looked: look at it again"
+    assert first.refused == "its document changed since you opened it: reload it"
     assert second.judgment is not None
     with queued.store.read() as c:
         assert judgments.current(c, queued.golden.id).frame["doc_id"].to_list() == ["d2"]

@@ -57,7 +57,7 @@ def test_what_changed_or_came_since_is_refused_and_the_queue_left_as_it_is(
     with known.store.begin() as c:
         new = pl.DataFrame({"doc_id": [doc_id], "text": ["A window"]})
         documents.put(c, known.golden.id, new, tick())
-    with pytest.raises(PairRefused, match="document changed since you looked"):
+    with pytest.raises(PairRefused, match="document changed since you opened it"):
         rate(known, "ann", "q1", doc_id, 2, now=tick(), seen=seen)
     with pytest.raises(PairRefused, match="document and guideline changed"):
         rate(known, "ann", "q1", doc_id, 2, now=tick(), seen=Seen("0", "0"))
@@ -103,7 +103,7 @@ def test_what_was_taken_back_waits_for_others_and_not_for_who_saw_their_votes(
 
 def test_who_opened_the_form_before_others_graded_is_refused(known: Workspace, tick: Tick) -> None:
     rate(known, "ben", "q1", "d1", 1, now=tick())
-    with pytest.raises(PairRefused, match="somebody has graded it since"):
+    with pytest.raises(PairRefused, match="another rater has graded it since"):
         rate(known, "ann", "q1", "d1", 1, now=tick(), token="t1")
     assert facts(known)["rater"].to_list() == ["ben"]
     rate(known, "ben", "q1", "d1", 2, now=tick())  # one's own is corrected

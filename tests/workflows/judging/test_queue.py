@@ -144,14 +144,14 @@ def test_disagreements_that_wait_are_those_that_are_dealt(queued: Workspace) -> 
         Judging(queued, rater, lambda: now[0], adjudicate=True) for rater in ("cat", "dan", "ann")
     )
     first = next_card(cat)
-    assert cat.progress() == "2 disagreements wait to be settled"
-    assert dan.progress() == "1 disagreement waits to be settled"
-    assert ann.progress() == "no disagreement waits for you"
+    assert cat.progress() == "2 disagreements to settle"
+    assert dan.progress() == "1 disagreement to settle"
+    assert ann.progress() == "no disagreements to settle"
     cat.later(first)
-    assert cat.progress() == "1 disagreement waits to be settled, 1 put off"
+    assert cat.progress() == "1 disagreement to settle, 1 put off"
     cat.submit(next_card(cat), 2)
     assert cat.card() is None
-    assert cat.progress() == "no disagreement waits for you, 1 put off"
+    assert cat.progress() == "no disagreements to settle, 1 put off"
 
 
 def test_the_text_that_is_shown_is_of_the_version_that_is_recorded(

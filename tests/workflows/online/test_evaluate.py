@@ -234,7 +234,7 @@ def test_rules_change_what_a_session_is(log: EventLog) -> None:
         ({"by": "dya"}, "did you mean day"),
         ({"by": "devise"}, "did you mean device"),
         ({"by": "country"}, "to slice by\n  fix: slice by day, hour, arm, query, class"),  # no hour
-        ({"by": "day,day"}, "day stands twice"),
+        ({"by": "day,day"}, "duplicate dimension day"),
         ({"by": "class"}, "--queries FILE"),
         ({"rules": ["idel=1min"]}, "did you mean idle"),
         ({"engine": "polar"}, "did you mean polars"),
@@ -242,8 +242,8 @@ def test_rules_change_what_a_session_is(log: EventLog) -> None:
         ({"first": "2026-11-05", "last": "2026-11-03"}, "ends before it begins"),
         ({"first": "2026-12-01"}, "the log holds no events from 2026-12-01 on"),
         ({"last": "2026-10-01"}, "fix: the log holds 2026-11-01 to 2026-11-09"),
-        ({"metrics": []}, "no metric is asked for"),
-        ({"seed": -1}, "below 0"),
+        ({"metrics": []}, "no metrics given"),
+        ({"seed": -1}, "must be ≥ 0"),
     ],
 )
 def test_a_mistake_is_told(log: EventLog, settings: dict[str, Any], said: str) -> None:
@@ -276,7 +276,7 @@ def test_a_log_without_arms_has_none_to_slice_by(tmp_path: Path) -> None:
 def test_an_attribute_named_as_a_column_of_evidence_is_told(tmp_path: Path) -> None:
     named = shop(users=5).rename({"attribute_device": "attribute_position"})
     log = keep_events(tmp_path / "events", named)
-    with pytest.raises(UsageError, match="attribute position cannot be sliced by"):
+    with pytest.raises(UsageError, match="cannot slice by the attribute position"):
         karat.evaluate_online(log, by="position")
 
 

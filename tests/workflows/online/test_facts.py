@@ -78,9 +78,9 @@ def test_nothing_there_has_the_same_columns(
     [
         ({"devise": "x"}, None, "did you mean device"),
         ({"day": "yesterday"}, None, "'yesterday' is not a date"),
-        ({"hour": "noon"}, None, "'noon' is no hour"),
-        ({"class": "x"}, None, "no classes of queries"),
-        ({}, "Dwell", "Dwell is over clicks, not over searches"),
+        ({"hour": "noon"}, None, "'noon' is not a valid hour"),
+        ({"class": "x"}, None, "needs the class of each query"),
+        ({}, "Dwell", "Dwell is computed over clicks, not searches"),
         ({}, "CTTR", "did you mean CTR"),
     ],
 )

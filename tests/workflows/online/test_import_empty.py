@@ -143,7 +143,7 @@ def test_what_was_clicked_did_not_find_nothing(tmp_path: Path) -> None:
     found = imported(tmp_path, log, ask=never)
     assert found.empty_hits == EmptyHits(["hits"], 8, 20, 2, 6, "unknown", "default")
     assert "2 of them were clicked" in found.warnings[0]
-    assert "an empty cell is not always a search that found nothing" in found.warnings[0]
+    assert "so an empty cell does not always mean zero results" in found.warnings[0]
 
 
 def test_a_mapping_that_clicks_contradict_is_a_warning(tmp_path: Path) -> None:
@@ -154,7 +154,10 @@ def test_a_mapping_that_clicks_contradict_is_a_warning(tmp_path: Path) -> None:
 
 def test_without_clicks_nothing_is_likely(tmp_path: Path) -> None:
     found = imported(tmp_path, write(tmp_path, "cells", shop(2, 2, 0)))
-    assert "the log has no click on any search: nothing says whether" in found.warnings[0]
+    assert (
+        "the log has no click on any search: whether they found anything is not logged"
+        in found.warnings[0]
+    )
     # One of two others is clicked; that none of two is has the chance 1/4.
     other = tmp_path / "other"
     other.mkdir()

@@ -74,7 +74,7 @@ def test_beside_others_it_is_said_and_read_again(shop: Path, tmp_path: Path) -> 
     store, good = tmp_path / "s", log(tmp_path / "a.ndjson", [click()])
     done = import_events(store, [good, shop], now=NOW)
     assert done.kept == 1
-    assert any("read again next time" in said and "shop.csv" in said for said in done.assumed)
+    assert any("the next import reads it" in said and "shop.csv" in said for said in done.assumed)
     manifest = read_manifest(store)
     assert manifest is not None
     assert list(manifest.imports[0].files) == [str(good)]
@@ -102,7 +102,7 @@ def test_by_another_mapping_it_is_read_again(shop: Path, tmp_path: Path) -> None
     done = import_events(store, [shop], now=NOW, mapping=more)
     # What is a click now was kept as other; the second event is the same by both.
     assert (done.kept, done.kinds, done.dropped) == (1, {"click": 1}, {STORED: 1})
-    assert any("read before by another mapping" in said for said in done.assumed)
+    assert any("imported before with another mapping" in said for said in done.assumed)
     assert import_events(store, [shop], now=NOW, mapping=more).number is None
 
 
@@ -151,8 +151,8 @@ def test_a_column_that_lines_lack_is_said(tmp_path: Path) -> None:
     done = import_events(tmp_path / "s", [path], now=NOW, mapping=mapping(tmp_path, named))
     about = [said for said in done.assumed if "of the mapping" in said]
     assert about == [
-        "[columns] query of the mapping: 'wrods' holds a value in no row; is it 'words'?",
-        "[attributes] shop of the mapping: 'plcae' holds a value in no row; is it 'place'?",
+        "[columns] query of the mapping: 'wrods' has no value in any row; did you mean 'words'?",
+        "[attributes] shop of the mapping: 'plcae' has no value in any row; did you mean 'place'?",
     ]
 
 

@@ -15,9 +15,10 @@ pytest.importorskip("resource", reason="limits of a file's size are of POSIX")
 
 LIMITED = """
 import resource, signal, sys
+sys.dont_write_bytecode = True  # a module that is compiled here would be cut off as well
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2)
-import karat.workflows.online._import_stage as stage
+import karat.workflows.online._import_ranges as stage
 stage._FLUSH = int(sys.argv[2])
 sys.argv[1:] = ["online", "import", *sys.argv[3:]]
 from karat.cli.main import main

@@ -29,7 +29,7 @@ import sys
 from pathlib import Path
 from karat.formats.events import lines as event_lines
 from karat.store.events import files as event_files
-from karat.workflows.online import _import_stage as importing_stage
+from karat.workflows.online import _import_ranges as importing_stage
 event_lines.CHUNK, event_files.FILE = 1 << 16, 150
 importing_stage._FLUSH = importing_stage._HOLD = 400
 from karat.workflows.online.import_events import import_events

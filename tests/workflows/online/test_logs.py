@@ -62,7 +62,7 @@ def test_a_frame_is_evaluated_as_its_import_would_be(
         found.value("CTR")
     assert found.events == 3
     assert "1 row left out, no time that can be read (the data frame, row 4)" in found.notes
-    assert any("nothing in the log tells robots" in note for note in found.notes)
+    assert any("nothing in the log identifies bots" in note for note in found.notes)
     assert not list(temporary.iterdir())
 
 
@@ -89,7 +89,7 @@ def test_a_mapping_and_a_time_zone_are_those_of_the_import() -> None:
     assert [row.slice.get("day") for row in found.results] == [None, "2026-11-16", "2026-11-17"]
     import_events(Path("store"), _written(), now=10**16)
     for given in ({"mapping": "mapping.toml"}, {"timezone": "UTC"}):
-        with pytest.raises(UsageError, match="is for the import of a log, and these events"):
+        with pytest.raises(UsageError, match="applies to the import of a log, and these events"):
             karat.evaluate_online("store", **given)  # type: ignore[arg-type]
 
 

@@ -210,16 +210,16 @@ def test_the_truth_is_written_and_says_what_it_is(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"days": 0}, "--days is 0"),
-        ({"users": 0}, "--users is 0"),
-        ({"sessions": float("nan")}, "--sessions is nan"),
-        ({"seed": -1}, "--seed is -1"),
+        ({"days": 0}, "--days must be ≥ 1, got 0"),
+        ({"users": 0}, "--users must be ≥ 1, got 0"),
+        ({"sessions": float("nan")}, "--sessions must be ≥ 0, got nan"),
+        ({"seed": -1}, "--seed must be ≥ 0, got -1"),
         ({"sessions": 1e8}, "would not fit into memory"),
         ({"behaviour": "cascde"}, "cascade"),
-        ({"habits": Habits(errors=(0.1, 0.2, 0.3))}, "--errors has 3 values and there are 2"),
-        ({"habits": Habits(latency_ms=(0.0,))}, "--latency is a time"),
-        ({"habits": Habits(carts=1.5)}, "--carts is a share"),
-        ({"instant": -0.1}, "--instant is a share"),
+        ({"habits": Habits(errors=(0.1, 0.2, 0.3))}, "--errors has 3 values for 2"),
+        ({"habits": Habits(latency_ms=(0.0,))}, "--latency must be above 0"),
+        ({"habits": Habits(carts=1.5)}, "--carts must be a share"),
+        ({"instant": -0.1}, "--instant must be a share"),
         ({"attributes": ["kin"]}, "no attribute 'kin'"),
         ({"planted": [Planted("kind", "tsk", LAST)]}, "no query has kind 'tsk'"),
         ({"planted": [Planted("kind", "task", date(2026, 11, 1))]}, "is not in the log"),
@@ -232,13 +232,13 @@ def test_what_cannot_be_simulated_is_said(settings: dict[str, object], said: str
 
 @pytest.mark.parametrize("said", ["kind", "kind=task", "kind=task@soon", "=task@2026-11-21", ""])
 def test_a_change_that_is_typed_otherwise_is_refused(said: str) -> None:
-    with pytest.raises(UsageError, match="wants an attribute of the queries"):
+    with pytest.raises(UsageError, match="expected ATTRIBUTE=VALUE@DAY"):
         read_planted(said)
 
 
 def test_arms_have_names_of_their_own() -> None:
     twice = [Run.from_dict(NEAR, name="one"), Run.from_dict(FAR, name="one")]
-    with pytest.raises(UsageError, match="arms go by their names"):
+    with pytest.raises(UsageError, match="arms need different names"):
         simulate_log(QRELS, twice, None, **SMALL)
 
 

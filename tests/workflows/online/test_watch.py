@@ -24,8 +24,7 @@ from karat.online.rules import DAY, HOUR, MINUTE, SECOND, Rules
 from karat.online.windows import Window
 from karat.tables.online.events import EventLog
 from karat.tables.online.watch import Watched
-from karat.workflows.online._window_values import WindowReader
-from karat.workflows.online.watch import event, watch
+from karat.workflows.online.watch import WindowReader, event, watch
 
 LogOf = Callable[..., EventLog]
 
@@ -143,7 +142,7 @@ def test_events_without_searches_are_no_healthy_log(log_of: LogOf) -> None:
     found = watched(log_of(rows))
     assert (found.verdict, found.health) == (
         "unhealthy",
-        ["no searches in 2026-11-22, though the log goes on: is it all logged?"],
+        ["no searches in 2026-11-22, though the log goes on: is logging complete?"],
     )
 
 
@@ -160,7 +159,7 @@ def test_an_incomplete_window_is_compared_only_if_asked(log_of: LogOf) -> None:
     ]
     asked = watched(log, until="2026-11-22")
     assert asked.verdict == "fine"
-    assert any("it is compared nevertheless" in note for note in asked.notes)
+    assert any("it is compared anyway" in note for note in asked.notes)
     assert watched(log, until="2026-11-22 12:00", window="12h").verdict == "fine"
 
 
@@ -169,8 +168,8 @@ def test_too_little_history_says_what_is_missing(sound: EventLog) -> None:
     assert (short.verdict, short.exit_code) == ("cannot_tell", 3)
     assert short.health == [
         (
-            "3 earlier windows like 2026-11-22 are needed, and 2 are there in 14 days of history: "
-            "--history 21d asks for enough"
+            "3 earlier windows like 2026-11-22 are needed, and 14 days of history have 2: "
+            "--history 21d has enough"
         )
     ]
     young = watched(sound, until="2026-11-06")
@@ -196,7 +195,7 @@ def test_what_is_logged_no_more_cannot_be_told(log_of: LogOf) -> None:
 def test_much_less_traffic_is_said(log_of: LogOf) -> None:
     found = watched(log_of(weeks({SUNDAY: {"per_query": 20, "zeros": {}}})))
     assert found.health == [
-        "80 searches in 2026-11-22, and 240 to 240 in earlier windows: is all of it logged?"
+        "80 searches in 2026-11-22, and 240 to 240 in earlier windows: is logging complete?"
     ]
 
 
@@ -216,9 +215,9 @@ def test_metrics_the_log_lacks_are_said(sound: EventLog) -> None:
 def test_what_cannot_be_asked(sound: EventLog) -> None:
     with pytest.raises(UsageError, match="has no direction"):
         watched(sound, metrics=["SearchesPerUser"])
-    with pytest.raises(UsageError, match="bounds and no value"):
+    with pytest.raises(UsageError, match="bounds but no value"):
         watched(sound, metrics=["GoodAbandonment"])
-    with pytest.raises(UsageError, match="no slices by day"):
+    with pytest.raises(UsageError, match="cannot slice by day"):
         watched(sound, by=["day"])
     with pytest.raises(UsageError, match="did you mean kind"):
         watched(sound, by=["kinds"])
@@ -233,7 +232,7 @@ def test_a_simulated_log_has_its_own_clock(log_of: LogOf) -> None:
     log = log_of(weeks({}), simulated=True)
     found = watched(log, now=(SUNDAY + 400) * DAY)
     assert (found.window, found.simulated) == ("2026-11-22", True)
-    said = "users were simulated: the window is by the end of the log, and not by the clock"
+    said = "users are simulated: the window ends with the log, not now"
     assert said in found.notes
 
 
@@ -276,8 +275,8 @@ def test_what_may_still_be_bought_is_not_watched(log_of: LogOf, hours: int, unti
     found = watched(log, metrics=["ZeroResults", "Conversion"])
     assert (found.verdict, found.health) == ("fine", [])
     note = (
-        "not watched: Conversion: what is bought after searches of 2026-11-22 is not all in the "
-        f"log yet; --until {until} has it"
+        "not watched: Conversion: purchases after searches of 2026-11-22 are not complete "
+        f"yet; --until {until} has them"
     )
     if until:
         assert [change.metric for change in found.changes] == ["ZeroResults"]
@@ -336,7 +335,7 @@ def test_only_one_arm_is_watched(log_of: LogOf) -> None:
     other = watched(log, **how, only={"arm": "b"})
     assert (other.verdict, other.searches) == ("fine", 40)
     assert "only searches with arm=b are counted" in other.notes
-    with pytest.raises(UsageError, match="no part by day"):
+    with pytest.raises(UsageError, match="cannot filter by day"):
         watched(log, only={"day": "2026-11-22"})
 
 

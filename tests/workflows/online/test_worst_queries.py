@@ -150,9 +150,9 @@ def test_slices(log: EventLog) -> None:
     )
     done = found(log, by="class", queries=classes)
     assert {row.slice.get("class") for row in done.queries if row.query == "cms"} == {"code"}
-    with pytest.raises(UsageError, match="need to know the class"):
+    with pytest.raises(UsageError, match="needs the class"):
         found(log, by="class")
-    with pytest.raises(UsageError, match="one slicing"):
+    with pytest.raises(UsageError, match="give one dimension"):
         found(log, by="query")
     with pytest.raises(UsageError, match="did you mean shop"):
         found(log, by="shops")
@@ -170,7 +170,7 @@ def test_without_clicks_and_hits_it_says_what_it_cannot(log_of: LogOf) -> None:
     ]
     done = found(log_of(bare))
     assert all(row.zero is None for row in done.queries)
-    assert any("which searches found nothing is not known" in note for note in done.notes)
+    assert any("zero-result searches are unknown" in note for note in done.notes)
 
 
 @pytest.mark.parametrize("name", ["worst.csv", "worst.tsv", "worst.jsonl", "worst.csv.gz"])
@@ -203,7 +203,7 @@ def test_the_export_can_be_drawn_from(log: EventLog, tmp_path: Path, shop: Works
 
 
 def test_export_refuses_what_it_cannot_write(log: EventLog, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"end it in \.csv, \.tsv, \.jsonl"):
+    with pytest.raises(UsageError, match=r"use one of \.csv, \.tsv, \.jsonl"):
         write_log(found(log), tmp_path / "worst.xlsx")
     with pytest.raises(InputError, match="nothing to write"):
         write_log(found(log, min_searches=100), tmp_path / "worst.csv")
@@ -220,7 +220,7 @@ def test_into_the_golden_set(log: EventLog, shop: Workspace, tick: Callable[[], 
             row["query_id"]: row
             for row in stored_queries.frame(connection, shop.golden.id).iter_rows(named=True)
         }
-    assert taken.exchange.assumed == ["1 query is there already, and left as before"]
+    assert taken.exchange.assumed == ["1 query is already, left unchanged"]
     mine = {name: value for name, value in kept["mine"].items() if value not in (None, False)}
     assert mine == {"query_id": "mine", "text": "PUMP"}
     cms = next(row for row in kept.values() if row["text"] == "CMS")
@@ -228,7 +228,7 @@ def test_into_the_golden_set(log: EventLog, shop: Workspace, tick: Callable[[], 
     # Once more: nothing is new. A sample of another log lets them stay.
     again = to_golden(shop, found(log, min_searches=4), now=tick())
     assert again.queries == again.changed == 0
-    assert again.exchange.assumed == ["2 queries are there already, and left as before"]
+    assert again.exchange.assumed == ["2 queries are already, left unchanged"]
 
 
 def test_one_query_has_no_interval(log_of: LogOf) -> None:

@@ -63,11 +63,11 @@ def test_what_is_wrong_is_said_before_the_search_is_asked() -> None:
     def never(text: str) -> list[str]:
         pytest.fail("it was asked")
 
-    with pytest.raises(UsageError, match="no baseline"):
+    with pytest.raises(UsageError, match="and none is given"):
         hold(never, ITEMS, POLICY, None)
     with pytest.raises(InputError):
         hold(never, ITEMS, POLICY, "not-there.jsonl")
-    with pytest.raises(InputError, match="no query of the judgments"):
+    with pytest.raises(InputError, match="not among the judged queries"):
         hold(never, ITEMS, {**POLICY, "known_failure": [{"query": "x", "min": 1}]}, GOOD)
 
 

@@ -174,7 +174,7 @@ def test_only_the_same_run_is_called_so(tmp_path: Path) -> None:
         assert notes(baseline)[0].startswith("candidate and baseline are the same run (SHA-256 ")
         slower = notes(baseline, factor=2)[0]
         assert slower.startswith("candidate and baseline returned the same for every query (SHA")
-        assert slower.endswith("in other times")
+        assert slower.endswith("with other latencies")
         [doubled] = notes(baseline, twice=120)
         assert doubled.startswith("a document came back more than once in 120 queries; no rule")
 
@@ -282,7 +282,7 @@ def test_known_failures_that_leave_little_are_told_of() -> None:
         return [note for note in found.notes if "known" in note]
 
     assert notes(15) == []  # 25 count
-    said = "{} of 40 queries {}; the other {} are known failures, which no rule looks at"
+    said = "{} of 40 queries {}; the other {} are known failures, which no rule covers"
     assert notes(16) == [said.format(24, "count", 16)]
     assert notes(39) == [said.format(1, "counts", 39)]
 

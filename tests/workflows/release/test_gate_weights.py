@@ -78,7 +78,7 @@ def test_a_slice_held_to_nothing_says_why() -> None:
     known = {"known_failure": [{"query": "q29", "min": 0.5}]}
     found = gate(EACH | known, QRELS, GOOD, GOOD, queries=about(kind=kind))
     assert (
-        "kind hard is held to no rule: no query of it counts (1 known to fail, 10 of weight 0)"
+        "no rule covers kind hard: none of its queries counts (1 known to fail, 10 of weight 0)"
         in found.notes
     )
 

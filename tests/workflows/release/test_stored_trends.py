@@ -103,9 +103,9 @@ def test_what_is_wrong_with_one_is_said_and_the_others_are_shown(
     (root / "ci/b.jsonl").touch()
     first, second, third = histories_of(opened)
     assert (first.lacking, len(first.series)) == (None, 3)
-    assert (second.name, second.lacking) == ("ci/b.jsonl", "it holds no points yet")
-    assert third.lacking == "there is no such file yet"
-    assert third.fix == "karat evaluate … --history c.jsonl begins it"
+    assert (second.name, second.lacking) == ("ci/b.jsonl", "it has no points yet")
+    assert third.lacking == "the file does not exist yet"
+    assert third.fix == "karat evaluate … --history c.jsonl creates it"
     lines = (root / "history.jsonl").read_bytes().splitlines(keepends=True)
     (root / "ci/b.jsonl").write_bytes(lines[0] + b"{}\n" + lines[1])
     (root / "c.jsonl").write_text('{"something": "else"}\n')

@@ -1,4 +1,4 @@
-"""Passwords: kept as Argon2 hashes, and compared with them."""
+"""Password hashing and verification (Argon2)."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from typing import TypedDict
 from karat.errors import MissingExtra, UsageError
 
 LEAST = 10
-"""Characters of a password, at least."""
+"""Minimum length of a password, in characters."""
 MOST = 1000
-_AT_ONCE = 4  # looked at in one process at once: each takes 64 MiB meanwhile
-_WAITING = 8  # that wait for their turn: each keeps a thread that others' pages need
+"""Maximum length of a password, in characters."""
+_AT_ONCE = 4  # verified at once in one process: each takes 64 MiB
+_WAITING = 8  # that queue: each blocks a thread that other pages need
 _PATIENCE_S = 2.0
 
 
 class Cost(TypedDict, total=False):
-    """What a hash costs, in the terms of argon2-cffi."""
+    """Argon2 parameters, as argon2-cffi names them."""
 
     time_cost: int
     memory_cost: int
@@ -28,14 +29,14 @@ class Cost(TypedDict, total=False):
 
 
 COST = Cost()
-"""What hashes cost from now on; what is not set is as argon2-cffi advises."""
+"""Parameters of new hashes; those not set default to argon2-cffi's."""
 
 
 class SignInRefused(UsageError):
-    """Name or password is wrong, or there were too many tries.
+    """The name or password is wrong, or there were too many attempts.
 
     Attributes:
-        wait_s: Seconds until the next try; 0 if it may be at once.
+        wait_s: Seconds until the next attempt is allowed; 0 if at once.
     """
 
     def __init__(self, what: str, *, wait_s: int = 0, fix: str | None = None) -> None:
@@ -44,14 +45,14 @@ class SignInRefused(UsageError):
 
 
 class Busy(SignInRefused):
-    """Too many passwords are looked at just now; nothing is said of this one."""
+    """Too many passwords are being verified; this one was not."""
 
     def __init__(self) -> None:
-        super().__init__("too many people sign in just now: wait 2 seconds", wait_s=2)
+        super().__init__("too many people are signing in: wait 2 seconds", wait_s=2)
 
 
 class Passwords:
-    """Hashes passwords, and compares them.
+    """Hashes and verifies passwords.
 
     Raises:
         MissingExtra: argon2-cffi is not installed.
@@ -65,59 +66,59 @@ class Passwords:
         self._hasher = PasswordHasher(**COST)
         self._turn = threading.BoundedSemaphore(_AT_ONCE)
         self._place = threading.BoundedSemaphore(_AT_ONCE + _WAITING)
-        self._nobody: str | None = None
+        self._dummy_hash: str | None = None
 
     def hashed(self, password: str) -> str:
-        """What is kept of a password.
+        """Hash a new password.
 
         Raises:
             UsageError: it is too short or too long.
-            Busy: too many passwords are looked at just now.
+            Busy: too many passwords are being verified.
         """
         password = self.checked(password)
         with self._one_at_a_time():
-            return self._hasher.hash(_coded(password))
+            return self._hasher.hash(_encoded(password))
 
     def checked(self, password: str) -> str:
-        """A password to be kept, in the form in which it is.
+        """A new password in its normal form.
 
         Raises:
             UsageError: it is too short or too long.
         """
-        password = _one_form(password)
+        password = _normalized(password)
         if not LEAST <= len(password) <= MOST:
             raise UsageError(
-                f"a password has {LEAST} to {MOST:,} characters, and this has {len(password):,}"
+                f"a password must have {LEAST} to {MOST:,} characters, got {len(password):,}"
             )
         return password
 
-    def right(self, held: str | None, password: str) -> bool:
-        """Whether it is the password of a hash; for None False, after as long a time.
+    def right(self, stored_hash: str | None, password: str) -> bool:
+        """Whether a password matches a hash; for None False, after as long a time.
 
         Raises:
-            Busy: too many passwords are looked at just now.
+            Busy: too many passwords are being verified.
         """
         from argon2.exceptions import InvalidHashError, VerificationError
 
-        given = _coded(_one_form(password)[: MOST + 1])
+        attempt = _encoded(_normalized(password)[: MOST + 1])
         try:
             with self._one_at_a_time():
-                # Somebody who is not there costs as long as a wrong password: no name can be
-                # guessed. The first time costs two hashes, whoever it is.
-                if self._nobody is None:
-                    self._nobody = self._hasher.hash(secrets.token_hex(16))
-                self._hasher.verify(held or self._nobody, given)
+                # An unknown name takes as long as a wrong password, so names cannot be probed.
+                # The first call costs two hashes, whether or not the name exists.
+                if self._dummy_hash is None:
+                    self._dummy_hash = self._hasher.hash(secrets.token_hex(16))
+                self._hasher.verify(stored_hash or self._dummy_hash, attempt)
         except (VerificationError, InvalidHashError):
             return False
-        return held is not None
+        return stored_hash is not None
 
-    def is_old(self, held: str) -> bool:
-        """Whether a hash was made as one no longer makes them."""
-        return self._hasher.check_needs_rehash(held)
+    def is_old(self, stored_hash: str) -> bool:
+        """Whether a hash was made with outdated parameters."""
+        return self._hasher.check_needs_rehash(stored_hash)
 
     @contextmanager
     def _one_at_a_time(self) -> Iterator[None]:
-        """One of the few turns; who does not get it soon is sent away, and keeps no thread."""
+        """Limit what runs at once; raise ``Busy`` rather than block a thread for long."""
         if not self._place.acquire(blocking=False):
             raise Busy
         try:
@@ -131,10 +132,10 @@ class Passwords:
             self._place.release()
 
 
-def _one_form(password: str) -> str:
-    # Keyboards differ in how they send é.
+def _normalized(password: str) -> str:
+    # Keyboards differ in how they encode é.
     return unicodedata.normalize("NFC", password)
 
 
-def _coded(password: str) -> bytes:
+def _encoded(password: str) -> bytes:
     return password.encode("utf-8", "surrogatepass")

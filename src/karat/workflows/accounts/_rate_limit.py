@@ -1,4 +1,4 @@
-"""Tries to come in: many that failed make the next one wait."""
+"""Rate limit of sign-in: after repeated failures the next attempt has to wait."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _WINDOW_US = 3_600_000_000
 
 @dataclass(frozen=True)
 class Limit:
-    """What failures under a key cost.
+    """How long the next attempt waits after failures under a key.
 
     Attributes:
-        free: Failures in an hour that cost nothing.
-        longest_s: Seconds that the next try waits at most.
+        free: Failures per hour without a wait.
+        longest_s: Longest wait, in seconds.
     """
 
     free: int
@@ -26,22 +26,22 @@ class Limit:
 
 
 LIMITS = {"pair": Limit(5, 900), "name": Limit(100, 60)}
-"""For a name from one address, and a name from everywhere. The last is generous, for strangers
-could keep the name's owner out by it; but it holds against many addresses at once."""
+"""For a name from one address (``pair``), and from all addresses (``name``). The latter is
+generous, as strangers could lock the owner out with it, but limits attacks from many addresses."""
 CROWD = 100
-"""Failures in an hour after which an address is one that guesses, or one that many share."""
+"""Failures per hour after which an address counts as attacking, or as shared by many."""
 WARY = Limit(2, 900)
-"""For a name from such an address. Nobody waits for what was tried under other names: behind a
-proxy that is not believed all come from one address, and a stranger would keep them all out."""
+"""For a name from such an address. Failures under other names do not count: behind an untrusted
+proxy all users share one address, and a stranger could lock them all out."""
 
 
 @dataclass(frozen=True)
 class Try:
-    """A try, under the keys it counts for.
+    """An attempt to sign in, and the keys it counts under.
 
     Attributes:
-        keys: By kind: ``pair``, which stands first, ``name``, ``address``.
-        time_us: When, microseconds UTC.
+        keys: By kind: ``pair`` (always the first), ``name``, ``address``.
+        time_us: Microseconds UTC.
     """
 
     keys: dict[str, str]
@@ -49,17 +49,17 @@ class Try:
 
 
 def try_of(name: str, address: str, now: int, *, known: bool = False) -> Try:
-    """The try of a name from an address; an IPv6 network of 64 bits is one address.
+    """An attempt to sign in; an IPv6 /64 network counts as one address.
 
-    Whoever has such a network, as every customer of a provider does, has 2^64 addresses. What is no
-    address at all is one too: a proxy may hand on whatever a stranger made up.
+    Every customer of a provider has such a network, of 2^64 addresses. All malformed addresses
+    count as one: a proxy may pass on what a client made up.
 
     Args:
-        name: Whose.
-        address: Where it came from.
+        name: Name of the account.
+        address: IP address of the client.
         now: Microseconds UTC.
-        known: Whether the browser came in under this name before: nothing that others did keeps
-            it out, and it does not count for them.
+        known: Whether this browser signed in under this name before: failures elsewhere do not
+            delay it, and its own do not count elsewhere.
     """
     place = _network(address)
     if known:
@@ -69,14 +69,14 @@ def try_of(name: str, address: str, now: int, *, known: bool = False) -> Try:
 
 
 def wait(c: sa.Connection, tried: Try) -> int:
-    """Seconds that a try has to wait; 0 if it may go ahead, and it is then counted as failed.
+    """Seconds that an attempt has to wait; if 0, it may go ahead and is recorded as failed.
 
-    It is counted before anybody looks whether it is right, and one after the other: many at once
-    are many. ``forgive`` takes it back if it was right.
+    It is recorded before the password is verified, in a serial transaction, so parallel attempts
+    all count. ``forgive`` removes it if the password was right.
 
     Args:
         c: A write transaction.
-        tried: The try.
+        tried: The attempt.
     """
     sessions.in_turn(c)
     since = tried.time_us - _WINDOW_US
@@ -90,30 +90,30 @@ def wait(c: sa.Connection, tried: Try) -> int:
 
 
 def forgive(c: sa.Connection, tried: Try) -> None:
-    """The try was right: it and what failed of this name from this address are forgotten."""
+    """Delete a successful attempt, and earlier failures of this name from this address."""
     keys = list(tried.keys.values())
     sessions.forget(c, keys, tried.time_us, tried.time_us - _WINDOW_US)
 
 
-def take_back(c: sa.Connection, tried: Try) -> None:
-    """Nobody looked whether the try was right: it counts for nothing, and all others do."""
+def cancel(c: sa.Connection, tried: Try) -> None:
+    """Delete an attempt whose password was not verified; earlier failures still count."""
     sessions.take_back(c, list(tried.keys.values()), tried.time_us)
 
 
 def _network(address: str) -> str:
     try:
-        found = ipaddress.ip_address(address.partition("%")[0])
+        ip = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
         return "none"
-    if isinstance(found, ipaddress.IPv6Address):
-        if found.ipv4_mapped is not None:
-            return str(found.ipv4_mapped)
-        return str(ipaddress.ip_network((found, 64), strict=False))
-    return str(found)
+    if isinstance(ip, ipaddress.IPv6Address):
+        if ip.ipv4_mapped is not None:
+            return str(ip.ipv4_mapped)
+        return str(ipaddress.ip_network((ip, 64), strict=False))
+    return str(ip)
 
 
 def _due(count: int, last: int, limit: Limit, now: int) -> int:
-    """Seconds until the next try is due: a second after the last, two, four, …"""
+    """Seconds until the next attempt: one second after the last failure, then two, four, …"""
     if count < limit.free:
         return 0
     pause: int = min(limit.longest_s, 2 ** min(count - limit.free, 12))

@@ -1,4 +1,4 @@
-"""Accounts: coming in, going out, and what is kept of it. Secrets are kept as hashes only."""
+"""Accounts, invitations, sign-in and sessions. Secrets are stored as hashes only."""
 
 from __future__ import annotations
 
@@ -26,40 +26,40 @@ from karat.workflows.accounts.tokens import STEP_US, Secret, Tokens, hashed, nam
 __all__ = ["Accounts", "Secret", "SignInRefused"]
 
 SESSION_US = 14 * 86_400_000_000
-"""How long a session lasts after it was last used: two weeks."""
+"""A session expires after two weeks without use."""
 LONGEST_US = 90 * 86_400_000_000
-"""How long a session lasts at most."""
+"""Maximum lifetime of a session."""
 INVITED_US = 7 * 86_400_000_000
-"""How long an invitation is good: a week."""
+"""An invitation is valid for a week."""
 SERVER = "the server"
-"""Who did what nobody else did, as the audit calls it."""
+"""Name of the server itself in the audit log."""
 DEVICE_US = 365 * 86_400_000_000
-"""How long a browser in which somebody came in is known by it: a year."""
+"""A browser is recognised for a year after a sign-in."""
 _LINK_US = 86_400_000_000
-_TYPED = "(command line)"  # how the audit calls whoever types at the server
+_TYPED = "(command line)"  # suffix in the audit log of users of the command line
 
 
 class AlreadyInvited(UsageError):
-    """Somebody has an open invitation, which was not to be replaced.
+    """There is an open invitation for this name.
 
-    Args:
+    Attributes:
         there: The open invitation.
     """
 
     def __init__(self, there: Invitation) -> None:
         super().__init__(
             f"{there.name} already has an open invitation",
-            fix="replace it, and the first link stops working; or leave it as it is",
+            fix="replace it (the first link stops working), or leave it",
         )
         self.there = there
 
 
 class Accounts(Tokens):
-    """Who may come in, of one store.
+    """The accounts of one store.
 
     Args:
         store: The store.
-        clock: Gives microseconds UTC, now.
+        clock: Returns the current time, microseconds UTC.
 
     Raises:
         MissingExtra: argon2-cffi is not installed.
@@ -72,42 +72,42 @@ class Accounts(Tokens):
     # Accounts.
 
     def everybody(self) -> list[PersonRow]:
-        """Everybody, by name."""
+        """All users, sorted by name."""
         with self.store.read() as c:
             return people.everybody(c, self.clock())
 
     def by_name(self, name: str) -> Person:
-        """Somebody.
+        """A user.
 
         Raises:
-            UsageError: there is nobody of this name.
+            UsageError: unknown user.
         """
         with self.store.read() as c:
-            found = people.find(c, name)
-        if found is None:
+            person = people.find(c, name)
+        if person is None:
             names = [row.person.name for row in self.everybody()]
-            raise UsageError(f"there is nobody called {name!r}", nearest=nearest(name, names, 1))
-        return found
+            raise UsageError(f"unknown user {name!r}", nearest=nearest(name, names, 1))
+        return person
 
     def local(self, name: str) -> Person:
-        """Whoever uses a server on this machine alone: an owner, made if absent.
+        """The owner that a server on this machine alone acts as; created if absent.
 
         Raises:
-            UsageError: there is an account of this name that is no owner's, or was shut out. It
-                would be one ever after, with its password, on a server that others reach.
+            UsageError: the account is not an owner's, or is disabled. It would stay an owner, with
+                its password, on a server that others reach.
         """
         name = named(name)
         with self.store.begin() as c:
-            found = people.find(c, name)
-            if found is None:
+            owner = people.find(c, name)
+            if owner is None:
                 self.note(c, SERVER, "make account", name, {"role": "owner"})
                 return people.add(c, name, "owner", None, self.clock())
-            if found.role != "owner" or people.shut_out(c, found.id):
+            if owner.role != "owner" or people.shut_out(c, owner.id):
                 raise UsageError(
-                    f"the account called {name!r} is no owner's, or was shut out",
-                    fix="serve as another name; or karat people role NAME owner, and let-in NAME",
+                    f"the account {name!r} is not an owner's, or is disabled",
+                    fix="use another name; or karat people role NAME owner, and let-in NAME",
                 )
-            return found
+            return owner
 
     def invite(
         self,
@@ -118,25 +118,25 @@ class Accounts(Tokens):
         *,
         replace: bool = True,
     ) -> Secret:
-        """Invite somebody; the secret is the end of their link. An earlier link stops working.
+        """Invite a user; the secret is the end of their link. An earlier link stops working.
 
         Args:
-            name: Who.
-            role: As what.
+            name: Name of the user.
+            role: Their role.
             by: Who invites.
-            secret: The one to use, for one wish; a second time the invitation is there already.
-                None for any.
+            secret: The secret to use, so that a repeated request creates one invitation; None for
+                a random one.
             replace: Whether an open invitation may be replaced.
 
         Raises:
-            AlreadyInvited: there is an open invitation, which is not to be replaced.
-            UsageError: no name, no such role, or the name is taken.
+            AlreadyInvited: there is an open invitation, and ``replace`` is False.
+            UsageError: empty name, unknown role, or the name is taken.
         """
         name = named(name)
         if name.casefold() == SERVER or name.casefold().endswith(_TYPED):
-            raise UsageError(f"{name!r} is how the audit calls the server", fix="choose another")
+            raise UsageError(f"the name {name!r} is reserved for the server", fix="choose another")
         if role not in ROLES:
-            raise UsageError(f"there is no role {role!r}", nearest=nearest(role, ROLES) or ROLES)
+            raise UsageError(f"unknown role {role!r}", nearest=nearest(role, ROLES) or ROLES)
         with self.store.begin() as c:
             taken = people.looks_like(c, name)
             if taken is not None:
@@ -144,15 +144,15 @@ class Accounts(Tokens):
             return self._invite(c, name, role, by, "invite", secret, replace=replace)
 
     def renew(self, name: str, by: str = SERVER, secret: str | None = None) -> Secret:
-        """A link by which somebody who has an account chooses a password; see ``invite``.
+        """A link with which a user sets a new password; see ``invite``.
 
         Raises:
-            UsageError: nobody of this name, or they were shut out.
+            UsageError: unknown user, or the account is disabled.
         """
         person = self.by_name(name)
         with self.store.begin() as c:
             if people.shut_out(c, person.id):
-                raise UsageError(f"{name} was shut out", fix="let them in first")
+                raise UsageError(f"{name} is disabled", fix="enable the account first")
             return self._invite(c, person.name, person.role, by, "give a new password to", secret)
 
     def _invite(
@@ -162,84 +162,86 @@ class Accounts(Tokens):
         role: Role,
         by: str,
         action: str,
-        given: str | None,
+        chosen_secret: str | None,
         *,
         replace: bool = True,
     ) -> Secret:
-        secret, now = given or secrets.token_urlsafe(32), self.clock()
+        secret, now = chosen_secret or secrets.token_urlsafe(32), self.clock()
         sessions.in_turn(c)
-        there = people.invited(c, "account", hashed(secret), now)
-        if there is not None:
-            return Secret(secret, there.id)
+        repeated = people.invited(c, "account", hashed(secret), now)
+        if repeated is not None:
+            return Secret(secret, repeated.id)
         earlier = next((row for row in people.invitations(c, now) if row.name == name), None)
         if earlier is not None and not replace:
             raise AlreadyInvited(earlier)
-        how = {"made_by": by, "now": now, "ends_us": now + INVITED_US}
-        made = people.invite(c, "account", hashed(secret), name, role, **how)  # type: ignore[arg-type]
+        terms = {"made_by": by, "now": now, "ends_us": now + INVITED_US}
+        invitation_id = people.invite(c, "account", hashed(secret), name, role, **terms)  # type: ignore[arg-type]
         self.note(c, by, action, name, {"role": role})
-        return Secret(secret, made, replaced=earlier is not None)
+        return Secret(secret, invitation_id, replaced=earlier is not None)
 
     def invitation(self, secret: str) -> Invitation | None:
         """The invitation of a link.
 
-        None if it was used, withdrawn, or has ended, or who made it may invite nobody any more.
+        None if it was used, withdrawn or has expired, or its author may no longer invite.
         """
         with self.store.read() as c:
             return self._invited(c, secret)
 
     def _invited(self, c: sa.Connection, secret: str) -> Invitation | None:
-        found = people.invited(c, "account", hashed(secret), self.clock())
-        return found if found is not None and people.may_invite(c, found.made_by) else None
+        invitation = people.invited(c, "account", hashed(secret), self.clock())
+        if invitation is None or not people.may_invite(c, invitation.made_by):
+            return None
+        return invitation
 
     def invitations(self) -> list[Invitation]:
-        """Invitations that nobody has followed yet."""
+        """Pending invitations."""
         with self.store.read() as c:
             return people.invitations(c, self.clock())
 
     def withdraw(self, invitation_id: int, by: str) -> None:
-        """Withdraw an invitation; one that is not good any more stays so."""
+        """Withdraw an invitation, if it is still pending."""
         with self.store.begin() as c:
             name = people.withdraw(c, invitation_id, self.clock())
             if name is not None:
                 self.note(c, by, "withdraw invitation of", name)
 
     def accept(self, secret: str, password: str) -> Person:
-        """Make the account of an invitation; or give it its new password.
+        """Create the account of an invitation, or set its new password.
 
-        With a new password its sessions end, and its tokens for programs are revoked: whoever took
-        the old one may hold some.
+        A new password ends all sessions and revokes all tokens, which may be stolen too.
 
         Raises:
-            UsageError: the invitation is not good, or the password is too short or too long.
-            SignInRefused: too many passwords are looked at just now.
+            UsageError: the invitation is not valid, or the password is too short or too long.
+            SignInRefused: too many passwords are being verified.
         """
-        gone = UsageError("the invitation is not good any more", fix="ask for a new one")
+        expired = UsageError("the invitation is no longer valid", fix="ask for a new one")
         if self.invitation(secret) is None:
-            raise gone
-        made = self._passwords.hashed(password)
+            raise expired
+        password_hash = self._passwords.hashed(password)
         with self.store.begin() as c:
-            found = self._invited(c, secret)
-            if found is None or not people.use(c, found.id, self.clock()):
-                raise gone
-            held = people.find(c, found.name) if found.renews else None
-            if held is None:
-                person = people.add(c, found.name, found.role, made, self.clock())
+            invitation = self._invited(c, secret)
+            if invitation is None or not people.use(c, invitation.id, self.clock()):
+                raise expired
+            holder = people.find(c, invitation.name) if invitation.renews else None
+            if holder is None:
+                name, role = invitation.name, invitation.role
+                person = people.add(c, name, role, password_hash, self.clock())
                 self.note(c, person.name, "accept invitation", person.name)
                 return person
-            people.set_password(c, held.id, made)
-            sessions.end_all(c, held.id)
-            sessions.revoke_all(c, held.id, self.clock())
-            self.note(c, held.name, "choose a new password", held.name)
-        return held
+            people.set_password(c, holder.id, password_hash)
+            sessions.end_all(c, holder.id)
+            sessions.revoke_all(c, holder.id, self.clock())
+            self.note(c, holder.name, "choose a new password", holder.name)
+        return holder
 
     def set_role(self, name: str, role: Role, by: str) -> None:
-        """Give somebody another role; they are signed out, and links they made are withdrawn.
+        """Change a user's role; they are signed out, and invitations they made are withdrawn.
 
         Raises:
-            UsageError: nobody of this name, no such role, or the last owner.
+            UsageError: unknown user or role, or the last owner.
         """
         if role not in ROLES:
-            raise UsageError(f"there is no role {role!r}", nearest=nearest(role, ROLES) or ROLES)
+            raise UsageError(f"unknown role {role!r}", nearest=nearest(role, ROLES) or ROLES)
         person = self.by_name(name)
         with self.store.begin() as c:
             people.set_role(c, person.id, role)
@@ -248,12 +250,12 @@ class Accounts(Tokens):
             self.note(c, by, "set role", name, {"role": role})
 
     def disable(self, name: str, by: str) -> None:
-        """Shut somebody out at once, with every session and token; what they judged stays.
+        """Disable an account at once, with every session and token; its judgments stay.
 
-        Links that they made, and those for them, are withdrawn.
+        Invitations that the user made, and those for them, are withdrawn.
 
         Raises:
-            UsageError: nobody of this name, or the last owner.
+            UsageError: unknown user, or the last owner.
         """
         person = self.by_name(name)
         with self.store.begin() as c:
@@ -262,20 +264,20 @@ class Accounts(Tokens):
             self.note(c, by, "shut out", name)
 
     def enable(self, name: str, by: str) -> None:
-        """Let somebody in again.
+        """Enable a disabled account.
 
         Raises:
-            UsageError: nobody of this name.
+            UsageError: unknown user.
         """
         person = self.by_name(name)
         with self.store.begin() as c:
             people.disable(c, person.id, None)
             self.note(c, by, "let in again", name)
 
-    # Coming in and going out.
+    # Sign-in and sessions.
 
     def link(self, person: Person) -> str:
-        """The secret of a link that lets somebody in, once, within a day."""
+        """The secret of a one-time sign-in link, valid for a day."""
         secret, now = secrets.token_urlsafe(32), self.clock()
         with self.store.begin() as c:
             people.invite(
@@ -291,111 +293,112 @@ class Accounts(Tokens):
         return secret
 
     def follow(self, secret: str) -> Person | None:
-        """Whoever a one-time link lets in; None if it is not good."""
+        """The user whom a one-time link signs in; None if it is not valid."""
         with self.store.begin() as c:
-            found = people.invited(c, "link", hashed(secret), self.clock())
-            if found is None or not people.use(c, found.id, self.clock()):
+            invitation = people.invited(c, "link", hashed(secret), self.clock())
+            if invitation is None or not people.use(c, invitation.id, self.clock()):
                 return None
-            self.note(c, found.name, "sign in", found.name, {"by": "link"})
-            return people.find(c, found.name)
+            self.note(c, invitation.name, "sign in", invitation.name, {"by": "link"})
+            return people.find(c, invitation.name)
 
     def sign_in(self, name: str, password: str, address: str, device: str | None = None) -> Person:
-        """Somebody, by name and password.
+        """The user with this name and password.
 
-        After some failures (``tries.LIMITS``) the next try has to wait: a second, two, four, up to
-        a quarter of an hour.
+        After several failures (``_rate_limit.LIMITS``) the next attempt has to wait: one second,
+        two, four, up to a quarter of an hour.
 
         Args:
-            name: As it was typed.
-            password: As it was typed.
-            address: Where they come from.
-            device: What ``device`` gave their browser when they came in before: what others did
-                does not keep them out.
+            name: As typed.
+            password: As typed.
+            address: IP address of the client.
+            device: What ``device`` gave their browser at an earlier sign-in: failures elsewhere
+                do not delay it.
 
         Raises:
-            SignInRefused: one of the two is wrong (it is never said which), there were too many
-                tries, or too many sign in just now.
+            SignInRefused: name or password is wrong (never said which), there were too many
+                attempts, or too many people are signing in.
         """
         name = _typed(name)
         with self.store.read() as c:
-            held = people.password_of(c, name)
-        known = held is not None and device is not None and self._known(device, *held)
+            account = people.password_of(c, name)
+        known = account is not None and device is not None and self._known(device, *account)
         tried = try_of(name, address, self.clock(), known=known)
-        if not self._right(tried, None if held is None else held[1], password) or held is None:
-            raise SignInRefused("the name or the password is wrong")
-        newer = None
-        if self._passwords.is_old(held[1]):
-            with suppress(Busy):  # another time
-                newer = self._passwords.hashed(password)
+        right = self._right(tried, None if account is None else account[1], password)
+        if not right or account is None:
+            raise SignInRefused("wrong name or password")
+        new_hash = None
+        if self._passwords.is_old(account[1]):
+            with suppress(Busy):  # at the next sign-in
+                new_hash = self._passwords.hashed(password)
         with self.store.begin() as c:
             _rate_limit.forgive(c, tried)
-            if newer is not None:
-                people.set_password(c, held[0].id, newer)
-            self.note(c, held[0].name, "sign in", name)
-        return held[0]
+            if new_hash is not None:
+                people.set_password(c, account[0].id, new_hash)
+            self.note(c, account[0].name, "sign in", name)
+        return account[0]
 
     def has_password(self, person: Person) -> bool:
-        """Whether somebody can sign in by a password."""
+        """Whether a user can sign in with a password."""
         with self.store.read() as c:
             return people.password_of(c, person.name) is not None
 
     def device(self, person: Person) -> str | None:
-        """By what a browser is known in which somebody has come in; None without a password.
+        """A value that recognises a browser after a sign-in; None without a password.
 
-        It is signed with the hash of the password, and is good until that changes.
+        It is signed with the hash of the password, and is valid until that changes.
         """
         with self.store.read() as c:
-            held = people.password_of(c, person.name)
-        if held is None:
+            account = people.password_of(c, person.name)
+        if account is None:
             return None
-        what = f"{person.id}.{self.clock()}"
-        return f"{what}.{_signed(what, held[1])}"
+        value = f"{person.id}.{self.clock()}"
+        return f"{value}.{_signed(value, account[1])}"
 
-    def _known(self, device: str, person: Person, held: str) -> bool:
-        what, _, signature = device[:200].rpartition(".")
-        if not hmac.compare_digest(signature.encode(), _signed(what, held).encode()):
+    def _known(self, device: str, person: Person, password_hash: str) -> bool:
+        value, _, signature = device[:200].rpartition(".")
+        if not hmac.compare_digest(signature.encode(), _signed(value, password_hash).encode()):
             return False
-        number, _, since = what.partition(".")
+        number, _, since = value.partition(".")
         return number == str(person.id) and self.clock() - int(since) < DEVICE_US
 
-    def _right(self, tried: Try, held: str | None, password: str) -> bool:
-        """Whether a password is right: a try, counted before anybody looks.
+    def _right(self, tried: Try, stored_hash: str | None, password: str) -> bool:
+        """Whether a password is right; the attempt is recorded before it is verified.
 
         Raises:
-            SignInRefused: there were too many tries, or too many are looked at just now.
+            SignInRefused: too many attempts, or too many people are signing in.
         """
         with self.store.begin() as c:
             wait = _rate_limit.wait(c, tried)
         if wait:
             raise SignInRefused(
-                f"too many tries: wait {wait} second{'' if wait == 1 else 's'}", wait_s=wait
+                f"too many attempts: wait {wait} second{'' if wait == 1 else 's'}", wait_s=wait
             )
         try:
-            return self._passwords.right(held, password)
+            return self._passwords.right(stored_hash, password)
         except Busy:
             with self.store.begin() as c:
-                _rate_limit.take_back(c, tried)
+                _rate_limit.cancel(c, tried)
             raise
 
     def confirm(self, person: Person, password: str, wrong: str = "the password is wrong") -> None:
-        """See that whoever uses a session knows its password: it may have been taken.
+        """Check the password of a signed-in user again, as a session may be stolen.
 
         Raises:
-            SignInRefused: they do not, as ``wrong`` says; or there were too many tries.
+            SignInRefused: it is wrong (the message is ``wrong``), or there were too many attempts.
         """
         tried = Try({"pair": f"password {person.id}"}, self.clock())
         with self.store.read() as c:
-            held = people.password_of(c, person.name)
-        if not self._right(tried, None if held is None else held[1], password):
+            account = people.password_of(c, person.name)
+        if not self._right(tried, None if account is None else account[1], password):
             raise SignInRefused(wrong)
         with self.store.begin() as c:
             _rate_limit.forgive(c, tried)
 
     def start_session(self, person: Person, agent: str) -> str:
-        """Begin a session; its secret is the cookie.
+        """Start a session; its secret is the cookie.
 
         Raises:
-            UsageError: they were shut out.
+            UsageError: the account is disabled.
         """
         agent = "".join(c for c in agent[:200] if c.isprintable())
         secret, now = secrets.token_urlsafe(32), self.clock()
@@ -404,22 +407,22 @@ class Accounts(Tokens):
         return secret
 
     def by_session(self, secret: str) -> Person | None:
-        """Whose session it is; None if it is none, or has ended."""
+        """The user of a session; None if it is unknown or has expired."""
         now = self.clock()
         with self.store.read() as c:
-            found = sessions.by_token(c, hashed(secret), now)
-        if found is None:
+            row = sessions.by_token(c, hashed(secret), now)
+        if row is None:
             return None
-        person, session = found
+        person, session = row
         if now - session.seen_us > STEP_US:
             ends = min(now + SESSION_US, session.created_us + LONGEST_US)
-            # They may read all the same while another writes for long.
+            # Reading must work while another process holds the write lock.
             with suppress(KaratError), self.store.begin() as c:
                 sessions.seen(c, session.id, now, ends)
         return person
 
     def sessions(self, person: Person, session: str | None = None) -> list[SessionRow]:
-        """Where somebody is signed in; the session of this secret is ``here``."""
+        """Sessions of a user; that of this secret is marked ``here``."""
         here = None if session is None else hashed(session)
         with self.store.read() as c:
             return sessions.of_person(c, person.id, self.clock(), here)
@@ -430,7 +433,7 @@ class Accounts(Tokens):
             sessions.end(c, hashed(secret))
 
     def end_all(self, person: Person, *, tokens: bool = False) -> None:
-        """Sign out everywhere; with ``tokens`` no program comes in in their name either."""
+        """Sign out everywhere; with ``tokens``, revoke the user's tokens too."""
         with self.store.begin() as c:
             sessions.end_all(c, person.id)
             self.note(c, person.name, "sign out everywhere", person.name)
@@ -442,29 +445,29 @@ class Accounts(Tokens):
         """Change one's password; every other session ends.
 
         Raises:
-            SignInRefused: the old one is wrong, or there were too many tries: a session that was
-                taken must not find out the password.
+            SignInRefused: the old one is wrong, or there were too many attempts (a stolen session
+                must not find out the password).
             UsageError: the new one is too short or too long.
         """
         self._passwords.checked(new)
         self.confirm(person, old, "the old password is wrong")
-        made = self._passwords.hashed(new)
+        password_hash = self._passwords.hashed(new)
         with self.store.begin() as c:
-            people.set_password(c, person.id, made)
+            people.set_password(c, person.id, password_hash)
             sessions.end_all(c, person.id, None if session is None else hashed(session))
             self.note(c, person.name, "change password", person.name)
 
     def done(self) -> pl.DataFrame:
-        """Who did what, the newest first; see ``store.sql.audit.frame``."""
+        """The audit log, newest first; see ``store.sql.audit.frame``."""
         with self.store.read() as c:
             return audit.frame(c)
 
 
-def _signed(what: str, key: str) -> str:
-    return hmac.new(key.encode(), f"device {what}".encode(), hashlib.sha256).hexdigest()
+def _signed(value: str, key: str) -> str:
+    return hmac.new(key.encode(), f"device {value}".encode(), hashlib.sha256).hexdigest()
 
 
 def _typed(name: str) -> str:
-    """A name as it is looked up: in the form that is kept, and with nothing no store can hold."""
+    """A typed name in the form that is stored, without characters no database can store."""
     name = unicodedata.normalize("NFC", name[:1000]).strip()
     return "".join(c if c.isprintable() else "\ufffd" for c in name)[:200]

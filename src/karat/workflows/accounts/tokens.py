@@ -1,4 +1,4 @@
-"""Tokens by which programs come in, in somebody's name. Secrets are kept as hashes only."""
+"""API tokens, with which programs act for a user. Secrets are stored as hashes only."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from karat.tables.accounts.people import SCOPES, SCOPES_OF, Person, Scope
 from karat.tables.names import check_name
 
 MOST_DAYS = 3650
-"""Days that a token is good for, at most, unless it is good for ever."""
+"""Maximum days until a token expires, if it does."""
 STEP_US = 300_000_000
-"""How often the last use of a session or token is written: not at each request."""
+"""The last use of a session or token is updated at most this often."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Secret:
 
     Attributes:
         text: The secret.
-        id: Number of what it opens.
+        id: Id of its invitation or token.
         replaced: Whether an earlier link for the same person stopped working.
     """
 
@@ -40,11 +40,11 @@ class Secret:
 
 
 class Tokens:
-    """Tokens for programs, of one store.
+    """The API tokens of one store.
 
     Args:
         store: The store.
-        clock: Gives microseconds UTC, now.
+        clock: Returns the current time, microseconds UTC.
     """
 
     def __init__(self, store: Store, clock: Callable[[], int]) -> None:
@@ -58,61 +58,59 @@ class Tokens:
         days: int | None = 90,
         secret: str | None = None,
     ) -> Secret:
-        """A token for programs; the secret is shown once.
+        """Create a token; its secret is shown once.
 
         Args:
-            person: Whose.
-            name: What it is for.
-            scopes: What it is good for.
-            days: For how long; None for ever.
-            secret: The one to use after ``karat_``, for one wish; a second time the token is there
-                already. None for any.
+            person: Its owner.
+            name: A description of the token.
+            scopes: What it may do.
+            days: Days until it expires; None for never.
+            secret: The secret after ``karat_``, so that a repeated request creates one token; None
+                for a random one.
 
         Raises:
-            UsageError: no name, no scope, one that there is not or that is beyond the person's
-                role, or days that are not 1 to 3,650.
+            UsageError: empty name, no scope, an unknown scope, one that the owner's role does not
+                have, or days outside 1 to 3,650.
         """
         name = named(name, "a token")
         unknown = next((scope for scope in scopes if scope not in SCOPES), None)
         if unknown is not None or not scopes:
             raise UsageError(
-                f"there is no scope {unknown!r}"
-                if unknown
-                else "nothing says what the token is good for",
-                fix=f"some of {', '.join(SCOPES)}",
+                f"unknown scope {unknown!r}" if unknown else "the token has no scopes",
+                fix=f"one or more of {', '.join(SCOPES)}",
             )
         beyond = next((scope for scope in scopes if scope not in SCOPES_OF[person.role]), None)
         if beyond is not None:
-            raise UsageError(f"a token of {person.role}s is not good for {beyond!r}")
+            raise UsageError(f"the role {person.role} does not allow the scope {beyond!r}")
         if days is not None and not 1 <= days <= MOST_DAYS:
-            raise UsageError(f"a token is good for 1 to {MOST_DAYS:,} days, or for ever")
+            raise UsageError(f"a token is valid for 1 to {MOST_DAYS:,} days, or for ever")
         text, now = f"karat_{secret or secrets.token_urlsafe(32)}", self.clock()
         ends = None if days is None else now + days * 86_400_000_000
         with self.store.begin() as c:
             sessions.in_turn(c)
-            there = sessions.token(c, hashed(text), now)
-            if there is not None:
-                return Secret(text, there[1].id)
-            kept = [scope for scope in SCOPES if scope in scopes]
-            made = sessions.add_token(c, hashed(text), person.id, name, kept, now, ends)
-            self.note(c, person.name, "make token", name, {"scopes": " ".join(kept)})
-        return Secret(text, made)
+            repeated = sessions.token(c, hashed(text), now)
+            if repeated is not None:
+                return Secret(text, repeated[1].id)
+            granted = [scope for scope in SCOPES if scope in scopes]
+            token_id = sessions.add_token(c, hashed(text), person.id, name, granted, now, ends)
+            self.note(c, person.name, "make token", name, {"scopes": " ".join(granted)})
+        return Secret(text, token_id)
 
     def by_token(self, secret: str) -> tuple[Person, tuple[Scope, ...]] | None:
-        """Whose token it is and what it is good for; None if it is not good."""
+        """The owner and the scopes of a token; None if it is not valid."""
         now = self.clock()
         with self.store.read() as c:
-            found = sessions.token(c, hashed(secret), now)
-        if found is None:
+            match = sessions.token(c, hashed(secret), now)
+        if match is None:
             return None
-        person, row = found
+        person, row = match
         if now - (row.used_us or 0) > STEP_US:
             with suppress(KaratError), self.store.begin() as c:
                 sessions.token_used(c, row.id, now)
         return person, row.scopes
 
     def tokens(self, person: Person) -> list[TokenRow]:
-        """Tokens of somebody."""
+        """Tokens of a user."""
         with self.store.read() as c:
             return sessions.tokens(c, person.id, self.clock())
 
@@ -120,12 +118,12 @@ class Tokens:
         """Revoke a token of one's own.
 
         Raises:
-            UsageError: there is none of this number.
+            UsageError: the user has no such token.
         """
         with self.store.begin() as c:
             name = sessions.revoke(c, person.id, token_id, self.clock())
             if name is None:
-                raise UsageError(f"there is no token {token_id} of yours")
+                raise UsageError(f"you have no token {token_id}")
             self.note(c, person.name, "revoke token", name)
 
     def note(
@@ -136,17 +134,17 @@ class Tokens:
         subject: str,
         about: dict[str, str] | None = None,
     ) -> None:
-        """Note what somebody did, in the transaction in which they do it."""
+        """Add an entry to the audit log, in the transaction of what it records."""
         audit.note(c, by, action, subject, self.clock(), about)
 
 
 def hashed(secret: str) -> str:
-    """What is kept of a secret: it is random, so that one round of SHA-256 is enough."""
+    """The stored hash of a secret. Secrets are random, so one round of SHA-256 is enough."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
 def named(name: str, of: str = "a person") -> str:
-    """A name in the one form that is kept.
+    """A name in the form that is stored.
 
     Raises:
         UsageError: as ``check_name``.

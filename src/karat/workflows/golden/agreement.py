@@ -1,4 +1,4 @@
-"""Agreeing: how far raters agree, and what somebody has to settle."""
+"""How far raters agree, and which disagreements are to be settled."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _NO_CLASS = {"query_id", "text", "need", "weight", "probability", "count", "drop
 
 @dataclass(frozen=True)
 class Moment:
-    """What a golden set holds at one moment, so that figures made of it fit each other.
+    """A consistent snapshot of a golden set.
 
     Attributes:
-        queries: As ``karat.store.sql.queries.frame`` gives them.
-        judgments: Those of these queries that count.
-        first: The same, but first ratings in place of corrections made with others' votes in
-            sight: what agreement is of.
-        pairs: Those in the queue, as ``karat.store.sql.pairs.frame`` gives them.
-        golden: What was declared.
+        queries: As ``karat.store.sql.queries.frame`` returns them.
+        judgments: The judgments of these queries that count.
+        first: The same, with first ratings in place of corrections made after seeing others'
+            votes; agreement is computed from these.
+        pairs: The queue, as ``karat.store.sql.pairs.frame`` returns it.
+        golden: The golden set's settings.
     """
 
     queries: pl.DataFrame
@@ -43,11 +43,11 @@ class Moment:
 
 @dataclass(frozen=True)
 class Disagreements:
-    """Pairs that are seen differently.
+    """Pairs on which raters disagree.
 
     Attributes:
-        frame: As ``disagreements_at`` gives them.
-        queued: Adjudications that were opened now.
+        frame: As ``disagreements_at`` returns them.
+        queued: Number of adjudications opened.
     """
 
     frame: pl.DataFrame
@@ -55,45 +55,40 @@ class Disagreements:
 
 
 def moment(connection: sa.Connection, set_id: int) -> Moment:
-    """What a golden set holds now.
+    """A snapshot of a golden set; ``connection`` is in one transaction (``Store.read``)."""
+    query_rows = queries.frame(connection, set_id)
+    current = judgments.current(connection, set_id)
+    first = ratings.first(connection, set_id, current).of(query_rows["query_id"])
+    of_queries = current.of(query_rows["query_id"])
+    queue_rows = pairs.frame(connection, set_id)
+    return Moment(query_rows, of_queries, first, queue_rows, golden_sets.by_id(connection, set_id))
+
+
+def agreement_at(snapshot: Moment, workspace: WorkspaceConfig, by: str | None = None) -> Agreement:
+    """How far the raters agree in a snapshot, by the policy of a workspace.
 
     Args:
-        connection: Of one transaction (``Store.read``).
-        set_id: The golden set.
-    """
-    asked = queries.frame(connection, set_id)
-    counts = judgments.current(connection, set_id)
-    first = ratings.first(connection, set_id, counts).of(asked["query_id"])
-    said = counts.of(asked["query_id"])
-    waiting = pairs.frame(connection, set_id)
-    return Moment(asked, said, first, waiting, golden_sets.by_id(connection, set_id))
-
-
-def agreement_at(held: Moment, workspace: WorkspaceConfig, by: str | None = None) -> Agreement:
-    """How far the raters agreed at a moment, by the policy of a workspace.
-
-    Args:
-        held: The moment.
-        workspace: Whose weights and target count.
-        by: An attribute of the queries, to see it class by class.
+        snapshot: The snapshot.
+        workspace: Gives the kappa weights and the target.
+        by: An attribute of the queries, to group by.
 
     Raises:
-        UsageError: no such attribute.
+        UsageError: unknown attribute.
     """
     classes = None
     if by is not None:
-        names = [name for name in held.queries.columns if name not in _NO_CLASS]
+        names = [name for name in snapshot.queries.columns if name not in _NO_CLASS]
         if by not in names:
             raise UsageError(
                 f"queries have no attribute {by!r}",
                 nearest=nearest(by, names, 1),
                 fix=f"one of {', '.join(names)}",
             )
-        known = held.queries.drop_nulls(by)
-        classes = dict(zip(known["query_id"], known[by].cast(pl.String), strict=True))
-    gold = held.pairs.filter(pl.col("gold_grade").is_not_null())
+        classed = snapshot.queries.drop_nulls(by)
+        classes = dict(zip(classed["query_id"], classed[by].cast(pl.String), strict=True))
+    gold = snapshot.pairs.filter(pl.col("gold_grade").is_not_null())
     return agreement(
-        held.first,
+        snapshot.first,
         weights=workspace.weights,
         by=classes,
         gold=gold.select("query_id", "doc_id", grade="gold_grade"),
@@ -101,52 +96,52 @@ def agreement_at(held: Moment, workspace: WorkspaceConfig, by: str | None = None
     )
 
 
-def disagreements_at(held: Moment) -> pl.DataFrame:
-    """Pairs whose grades are far apart, or on either side of relevant, and not settled.
+def disagreements_at(snapshot: Moment) -> pl.DataFrame:
+    """Unsettled pairs whose grades are far apart, or on both sides of relevant.
 
     Returns:
-        As ``karat.golden.aggregation`` gives them, those of raters first, with ``text`` of the
+        As ``karat.golden.aggregation`` returns them, those of raters first, with ``text`` of the
         query, ``between`` (``raters``, or ``import``: raters contradict an imported grade, which
         therefore has no effect) and ``imported`` (that grade; null between raters).
     """
-    found = pl.concat(
+    unsettled = pl.concat(
         [
-            disagreements(held.judgments).with_columns(
+            disagreements(snapshot.judgments).with_columns(
                 imported=pl.lit(None, pl.Float64), between=pl.lit(RATERS)
             ),
-            contradictions(held.judgments).with_columns(between=pl.lit(IMPORT)),
+            contradictions(snapshot.judgments).with_columns(between=pl.lit(IMPORT)),
         ]
     ).filter(~pl.col("settled"))
-    texts = held.queries.select("query_id", "text")
-    return found.join(texts, on="query_id", how="left", maintain_order="left")
+    texts = snapshot.queries.select("query_id", "text")
+    return unsettled.join(texts, on="query_id", how="left", maintain_order="left")
 
 
 def agreement_in(opened: Workspace, by: str | None = None) -> Agreement:
-    """How far the raters of a golden set agree; as ``agreement_at``, now."""
+    """``agreement_at`` of the golden set as it is now."""
     with opened.store.read() as connection:
-        held = moment(connection, opened.golden.id)
-    return agreement_at(held, opened.workspace, by)
+        snapshot = moment(connection, opened.golden.id)
+    return agreement_at(snapshot, opened.workspace, by)
 
 
 def disagreements_in(
     opened: Workspace, *, now: int, queue_them: bool = False, queue_imported: bool = False
 ) -> Disagreements:
-    """What somebody has to settle, or to look at; as ``disagreements_at``, now.
+    """``disagreements_at`` of the golden set as it is now.
 
     Args:
         opened: The workspace.
         now: Microseconds UTC.
-        queue_them: Put what raters disagree on into the queue of adjudicators.
-        queue_imported: Put the pairs there whose imported grade raters contradict.
+        queue_them: Queue raters' disagreements for adjudication.
+        queue_imported: Queue imported grades that raters contradict.
     """
     with opened.store.read() as connection:
-        found = disagreements_at(moment(connection, opened.golden.id))
-    asked_for = [RATERS] * queue_them + [IMPORT] * queue_imported
-    wanted = found.filter(pl.col("between").is_in(asked_for))
+        listed = disagreements_at(moment(connection, opened.golden.id))
+    kinds = [RATERS] * queue_them + [IMPORT] * queue_imported
+    to_queue = listed.filter(pl.col("between").is_in(kinds))
     count = 0
-    if wanted.height:
+    if to_queue.height:
         with opened.store.begin() as connection:
             count = queue.open_adjudications(
-                connection, opened.golden.id, wanted.select("query_id", "doc_id"), now
+                connection, opened.golden.id, to_queue.select("query_id", "doc_id"), now
             )
-    return Disagreements(found, count)
+    return Disagreements(listed, count)

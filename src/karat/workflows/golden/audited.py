@@ -1,4 +1,4 @@
-"""Noted: what people do to a golden set from the browser, with their name beside it."""
+"""What users do to a golden set in the browser, recorded in the audit log."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from karat.workflows.golden.import_ import TakenIn, take_in
 from karat.workflows.workspace.display_names import told_as
 from karat.workflows.workspace.workspace import Workspace
 
-_LONGEST = 120  # characters of a name of a file
-_NAMED = 50  # raters of a file whom the audit names
+_LONGEST = 120  # bytes of a file name
+_NAMED = 50  # raters of a file listed in the audit log
 
 
 def put_before_adjudicator(
@@ -30,36 +30,36 @@ def put_before_adjudicator(
     now: int,
     between: str = RATERS,
 ) -> int:
-    """Put disagreements into the queue of adjudicators.
+    """Queue disagreements for adjudication.
 
     Args:
         opened: The workspace.
-        chosen: Query and document of each; all there are between ``between`` if None. What is no
-            disagreement, or no more, is left out.
-        person: Who asks for it.
+        chosen: Query and document of each; all of kind ``between`` if None. Pairs without an open
+            disagreement are ignored.
+        person: The user, for the audit log.
         now: Microseconds UTC.
         between: ``raters``, or ``import`` for imported grades that raters contradict.
 
     Returns:
-        How many are new there.
+        Number of adjudications added.
 
     Raises:
-        UsageError: none is chosen, or an unknown ``between``.
+        UsageError: an empty selection, or an unknown ``between``.
     """
     if between not in (RATERS, IMPORT):
-        raise UsageError(f"disagreements are between raters, or with an import, not {between!r}")
+        raise UsageError(f"unknown kind of disagreement {between!r}", fix=f"{RATERS} or {IMPORT}")
     if chosen is not None and not chosen:
         raise UsageError("no pair is selected", fix="select at least one, or send all")
     with opened.store.begin() as connection:
-        found = disagreements_at(moment(connection, opened.golden.id))
-        found = found.filter(pl.col("between") == between).select("query_id", "doc_id")
+        open_pairs = disagreements_at(moment(connection, opened.golden.id))
+        open_pairs = open_pairs.filter(pl.col("between") == between).select("query_id", "doc_id")
         if chosen is not None:
             schema = {"query_id": pl.String(), "doc_id": pl.String()}
-            wanted = pl.DataFrame(list(chosen), schema=schema, orient="row").unique()
-            found = found.join(wanted, on=["query_id", "doc_id"], how="semi")
-        if not found.height:
+            selected = pl.DataFrame(list(chosen), schema=schema, orient="row").unique()
+            open_pairs = open_pairs.join(selected, on=["query_id", "doc_id"], how="semi")
+        if not open_pairs.height:
             return 0
-        count = queue.open_adjudications(connection, opened.golden.id, found, now)
+        count = queue.open_adjudications(connection, opened.golden.id, open_pairs, now)
         if count:
             about = {"pairs": count, "between": between}
             audit.note(connection, person, "ask adjudicator", opened.golden.name, now, about)
@@ -67,7 +67,7 @@ def put_before_adjudicator(
 
 
 def freeze_noted(opened: Workspace, name: str, *, person: str, now: int) -> Frozen:
-    """Make an edition, as ``editions.freeze``, and note who made it."""
+    """``editions.freeze``, recorded in the audit log."""
     return freeze(opened, name.strip(), now=now, person=person)
 
 
@@ -82,27 +82,26 @@ def take_upload(
     rater: str | None = None,
     sources: Mapping[str, str] | None = None,
 ) -> TakenIn:
-    """Import a file that somebody sent, as ``exchanging.take_in``, and note who sent it.
+    """Import an uploaded file, as ``import_.take_in``, recorded in the audit log.
 
-    Of what people judged here themselves it corrects the sender's own, and nobody else's.
+    Of judgments made here it may correct the uploader's own only.
 
     Args:
         opened: The workspace.
-        path: Where it lies for now; messages do not name this place.
-        called: What its sender calls it.
-        person: Who sent it.
+        path: The temporary file; messages name ``called`` instead.
+        called: Its name on the uploader's machine.
+        person: The uploader.
         now: Microseconds UTC.
         format: As in ``take_in``.
         rater: As in ``take_in``.
         sources: As in ``take_in``.
 
     Raises:
-        InputError: as ``take_in`` raises it, about ``called``; or it would correct what another
-            person judged here.
+        InputError: as ``take_in``, about ``called``; or it would correct another user's judgments.
         UsageError: as ``take_in``.
     """
     with told_as(path, called):
-        done = take_in(
+        imported = take_in(
             opened,
             path,
             now=now,
@@ -114,22 +113,22 @@ def take_upload(
         )
     about = {
         "file": called,
-        "format": done.exchange.format,
-        "queries": done.queries,
-        "documents": done.documents,
-        "judgments": done.judgments,
-        "corrected": done.corrected,
+        "format": imported.exchange.format,
+        "queries": imported.queries,
+        "documents": imported.documents,
+        "judgments": imported.judgments,
+        "corrected": imported.corrected,
     }
     if sources:
         about["source"] = ", ".join(" ".join(filter(None, each)) for each in sources.items())
-    if done.raters:
-        about["raters"] = _told(done.raters)
+    if imported.raters:
+        about["raters"] = _raters_listed(imported.raters)
     _note(opened, person, "import file", opened.golden.name, now, about)
-    return done
+    return imported
 
 
 def file_name(called: str | None) -> str:
-    """A stranger's name of a file as one that is safe to keep it under; its endings stay."""
+    """An uploaded file's name made safe to store under; its extensions stay."""
     last = re.split(r"[/\\]", unicodedata.normalize("NFC", called or ""))[-1]
     safe = re.sub(r"[^\w.-]+", "_", last).lstrip(".-_")
     while len(safe.encode()) > _LONGEST:
@@ -137,8 +136,8 @@ def file_name(called: str | None) -> str:
     return safe.lstrip(".-_") or "upload"
 
 
-def _told(raters: Mapping[str, int]) -> str:
-    """Raters and how many judgments they gave: those of most, and how many more there are."""
+def _raters_listed(raters: Mapping[str, int]) -> str:
+    """The raters with most judgments and their counts, and how many more there are."""
     first = ", ".join(f"{name} {count:,}" for name, count in list(raters.items())[:_NAMED])
     rest = len(raters) - _NAMED
     return f"{first}, and {rest:,} more" if rest > 0 else first

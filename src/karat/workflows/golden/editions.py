@@ -1,4 +1,4 @@
-"""Editions: a golden set frozen, compared with another, and held against runs."""
+"""Editions: frozen golden sets, their differences, coverage and staleness."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ from karat.workflows.workspace.stored_runs import keep_runs
 from karat.workflows.workspace.workspace import Workspace
 
 NOW = "now"
-"""What the golden set as it stands, not frozen, is called beside editions."""
+"""Name of the current, unfrozen golden set where an edition may be named."""
 LONGEST = 100
-"""Characters that the name of an edition has at most: it heads pages, lists and files."""
+"""Maximum length of an edition's name, in characters."""
 
 
 @dataclass(frozen=True)
 class Frozen:
-    """An edition that was made.
+    """A new edition.
 
     Attributes:
         name: Its name.
-        sha256: Of its content.
-        queries: How many it has.
-        grades: How many it has.
-        contradicted: Imported grades that are not in it because raters contradict them, and that
-            nobody has settled.
+        sha256: Hash of its content.
+        queries: Number of queries.
+        grades: Number of grades.
+        contradicted: Imported grades left out because raters contradict them and no adjudicator
+            has settled them.
         agreed: Whether raters agree enough, and why.
     """
 
@@ -56,10 +56,10 @@ class Frozen:
 
 @dataclass(frozen=True, slots=True)
 class Covered(covering.Coverage):
-    """How much of what runs show has a grade, where a workspace keeps the runs.
+    """How much of the top of runs is graded; the workspace stores the runs.
 
     Attributes:
-        notes: What a person should know of how they were kept, in sentences.
+        notes: Notes on how the runs were stored.
     """
 
     notes: list[str]
@@ -67,13 +67,13 @@ class Covered(covering.Coverage):
 
 @dataclass(frozen=True)
 class Standing:
-    """A golden set as it stands, or as it stood when an edition of it was frozen.
+    """The content of a golden set: of an edition, or the current one.
 
     Attributes:
         name: Of the edition, or ``now``.
-        queries: The queries with all that is known of them.
+        queries: The queries with their attributes.
         grades: ``query_id``, ``doc_id``, ``grade``, ``votes``, ``rule``, ``raters``.
-        about: Where it comes from.
+        about: Scale, rule, guideline, and for an edition its agreement and policy.
     """
 
     name: str
@@ -82,83 +82,84 @@ class Standing:
     about: dict[str, Any]
 
 
-def standing(held: Moment) -> Standing:
-    """A golden set as it stood at a moment."""
-    # What nobody is named for was made of several already: it has no vote beside people's.
-    people, imported = (grades(held.judgments, RULE, (who,)) for who in ("human", "import"))
-    made = pl.concat([people, imported.join(people, on=["query_id", "doc_id"], how="anti")])
-    golden = held.golden
+def standing(snapshot: Moment) -> Standing:
+    """The content of a golden set in a snapshot."""
+    # An imported grade without a rater is aggregated already: it does not vote with raters.
+    judged = snapshot.judgments
+    people, imported = (grades(judged, RULE, (source,)) for source in ("human", "import"))
+    combined = pl.concat([people, imported.join(people, on=["query_id", "doc_id"], how="anti")])
+    golden = snapshot.golden
     about = {"scale": list(golden.scale), "rule": RULE, "guideline": golden.guideline}
-    return Standing(NOW, held.queries, made, about)
+    return Standing(NOW, snapshot.queries, combined, about)
 
 
 def standing_in(connection: sa.Connection, opened: Workspace, name: str) -> Standing:
-    """An edition, or with ``now`` the golden set as it stands.
+    """The content of an edition; of the current golden set for ``now``.
 
     Args:
-        connection: Of one transaction (``Store.read``).
+        connection: In one transaction (``Store.read``).
         opened: The workspace.
-        name: Of the edition.
+        name: Name of the edition.
 
     Raises:
-        UsageError: there is no such edition.
-        InputError: it is not what was frozen.
+        UsageError: unknown edition.
+        InputError: its content does not match its hash.
     """
     golden = opened.golden
     if name == NOW:
         return standing(moment(connection, golden.id))
-    row, asked, made = editions.edition(connection, golden.id, name)
-    if edition(asked, made, row.about)[1] != row.sha256:
+    row, query_rows, grade_rows = editions.edition(connection, golden.id, name)
+    if edition(query_rows, grade_rows, row.about)[1] != row.sha256:
         raise InputError(
-            f"edition {name} is not what was frozen: its SHA-256 is another",
+            f"edition {name} is damaged: its content does not match its SHA-256",
             file=opened.store.url,
-            fix="take the store from a backup",
+            fix="restore the store from a backup",
         )
-    return Standing(name, asked, made, dict(row.about))
+    return Standing(name, query_rows, grade_rows, dict(row.about))
 
 
 def content_of(opened: Workspace, name: str | None = None) -> Standing:
-    """An edition, or the golden set as it stands; as ``standing_in``, None for ``now``."""
+    """``standing_in`` in a transaction of its own; None for ``now``."""
     with opened.store.read() as connection:
         return standing_in(connection, opened, name or NOW)
 
 
 def freeze(opened: Workspace, name: str, *, now: int, person: str | None = None) -> Frozen:
-    """Make an edition of the golden set as it stands; nothing can change it after.
+    """Freeze the current golden set as an edition, which never changes afterwards.
 
     Args:
         opened: The workspace.
-        name: Of the edition.
+        name: Name of the edition.
         now: Microseconds UTC.
-        person: Who makes it, for the audit; None at the command line.
+        person: The user, for the audit log; None at the command line.
 
     Raises:
         PolicyRefused: raters do not agree enough, and the policy refuses.
-        UsageError: the name is taken, too long, or none.
-        InputError: there is nothing to freeze.
+        UsageError: the name is taken, too long, or empty.
+        InputError: nothing is judged.
     """
     _check_name(name)
     with opened.store.read() as connection:
-        held = moment(connection, opened.golden.id)
-    found = standing(held)
-    if not found.grades.height:
+        snapshot = moment(connection, opened.golden.id)
+    content = standing(snapshot)
+    if not content.grades.height:
         fix = Advice(
             "karat judge --terminal, or golden import", page="judge, or import judgments first"
         )
         raise InputError("nothing is judged yet", fix=fix)
-    agreed = agreement_at(held, opened.workspace)
-    verdict = may_freeze(agreed.headline, opened.workspace)
+    agreement = agreement_at(snapshot, opened.workspace)
+    verdict = may_freeze(agreement.headline, opened.workspace)
     if verdict.verdict == "refuse":
         fix = Advice(
             "judge more, or change [agreement] in karat.toml",
             page="judge more, or settle what raters disagree on",
         )
         raise PolicyRefused(f"fail: {verdict.sentence}", fix=fix)
-    about = {**found.about, "agreement": agreed.sentence, "policy": verdict.sentence}
-    contradicted = disagreements_at(held).filter(pl.col("between") == IMPORT).height
+    about = {**content.about, "agreement": agreement.sentence, "policy": verdict.sentence}
+    contradicted = disagreements_at(snapshot).filter(pl.col("between") == IMPORT).height
     if contradicted:
         about["contradicted"] = contradicted
-    _, sha256 = edition(found.queries, found.grades, about)
+    _, sha256 = edition(content.queries, content.grades, about)
     with opened.store.begin() as connection:
         editions.freeze(
             connection,
@@ -166,28 +167,29 @@ def freeze(opened: Workspace, name: str, *, now: int, person: str | None = None)
             name=name,
             sha256=sha256,
             about=about,
-            queries=found.queries,
-            grades=found.grades,
+            queries=content.queries,
+            grades=content.grades,
             now=now,
         )
         if person is not None:
-            note: dict[str, Any] = {"golden set": opened.golden.name, "sha256": sha256}
-            note["grades"] = found.grades.height
-            audit.note(connection, person, "freeze edition", name, now, note)
-    return Frozen(name, sha256, found.queries.height, found.grades.height, contradicted, verdict)
+            details: dict[str, Any] = {"golden set": opened.golden.name, "sha256": sha256}
+            details["grades"] = content.grades.height
+            audit.note(connection, person, "freeze edition", name, now, details)
+    sizes = content.queries.height, content.grades.height
+    return Frozen(name, sha256, *sizes, contradicted, verdict)
 
 
 def _check_name(name: str) -> None:
-    """Refuse what no edition may be called."""
+    """Refuse names that an edition cannot have."""
     fix = Advice("karat golden freeze 2026-03", page="such as 2026-03")
     if name == NOW:
-        why = f"{NOW!r} is reserved: the golden set as it stands is called so beside editions"
+        why = f"{NOW!r} is reserved for the current golden set"
         raise UsageError(why, fix=fix)
     check_name(name, "an edition", longest=LONGEST, fix=fix)
 
 
 def list_editions(opened: Workspace) -> list[EditionRow]:
-    """All editions, the first first."""
+    """All editions, oldest first."""
     with opened.store.read() as connection:
         return editions.editions(connection, opened.golden.id)
 
@@ -195,10 +197,10 @@ def list_editions(opened: Workspace) -> list[EditionRow]:
 def compare_editions(
     opened: Workspace, old: str, new: str, *, by: str | None = None
 ) -> EditionDifference:
-    """What changed from one edition to another; ``now`` is the golden set as it stands.
+    """What changed from one edition to another; ``now`` is the current golden set.
 
     Raises:
-        UsageError: no such edition or attribute.
+        UsageError: unknown edition or attribute.
     """
     with opened.store.read() as connection:
         before, after = (standing_in(connection, opened, name) for name in (old, new))
@@ -206,16 +208,16 @@ def compare_editions(
 
 
 def changes(before: Standing, after: Standing, *, by: str | None = None) -> EditionDifference:
-    """What changed from one to another, by an attribute of the queries perhaps.
+    """What changed from one content to another, optionally by an attribute of the queries.
 
     Raises:
-        UsageError: no such attribute.
+        UsageError: unknown attribute.
     """
-    # What stands now was held against no policy yet: of this nothing has changed.
-    said = [name for name in before.about if name in after.about]
+    # The current golden set has no policy verdict yet: compare only what both have.
+    shared = [name for name in before.about if name in after.about]
     contents = [
-        edition(each.queries, each.grades, {name: each.about[name] for name in said})[0]
-        for each in (before, after)
+        edition(content.queries, content.grades, {name: content.about[name] for name in shared})[0]
+        for content in (before, after)
     ]
     return difference(contents[0], contents[1], by=by)
 
@@ -228,57 +230,57 @@ def coverage(
     name: str | None = None,
     k: int = 10,
 ) -> Covered:
-    """How much of the top k of runs is judged; the workspace keeps the runs.
+    """How much of the top k of runs is judged; the workspace stores the runs.
 
     Raises:
         InputError: a run cannot be read.
-        UsageError: no such edition, k is out of range, or two runs are of one name.
+        UsageError: unknown edition, k is out of range, or two runs have the same name.
     """
     read = [run if isinstance(run, Run) else read_run(run) for run in runs]
     names = [run.name for run in read]
-    twice = next((each for i, each in enumerate(names) if each in names[:i]), None)
-    if twice is not None:
+    repeated = next((each for i, each in enumerate(names) if each in names[:i]), None)
+    if repeated is not None:
         raise UsageError(
-            f"two runs are called {twice!r}", fix="name each once; of two files rename one"
+            f"two runs are called {repeated!r}", fix="name each run once; rename one of two files"
         )
-    found = content_of(opened, name)
+    content = content_of(opened, name)
     with opened.store.read() as connection:
         aliases = imports.aliases(connection, opened.golden.id)
-    kept = keep_runs(opened, read, now=now)
-    where = "the golden set" if found.name == NOW else f"edition {found.name}"
-    known, systems, notes = set(found.queries["query_id"]), [], list(kept.notes)
-    for run in kept.runs:
-        system, said = following(run, known, aliases)
+    stored = keep_runs(opened, read, now=now)
+    where = "the golden set" if content.name == NOW else f"edition {content.name}"
+    known, systems, notes = set(content.queries["query_id"]), [], list(stored.notes)
+    for run in stored.runs:
+        system, run_notes = following(run, known, aliases)
         systems.append(system)
-        notes += [*said, *lacking(system, known, where)]
-    covered = covering.coverage(found.queries, found.grades, systems, k)
+        notes += [*run_notes, *lacking(system, known, where)]
+    covered = covering.coverage(content.queries, content.grades, systems, k)
     return Covered(covered.k, covered.runs, covered.queries, covered.unjudged, notes)
 
 
 def stale_judgments(opened: Workspace) -> Stale:
-    """Judgments of documents whose text has changed since, each with the ``text`` of its query."""
+    """Judgments of documents that changed since, each with the ``text`` of its query."""
     with opened.store.read() as connection:
-        asked = queries.frame(connection, opened.golden.id)
-        said = judgments.current(connection, opened.golden.id).of(asked["query_id"])
-        held = documents.frame(connection, opened.golden.id)
-    found = stale(said, held.select("doc_id", "sha256"))
-    texts = asked.select("query_id", "text")
-    named = found.judgments.join(texts, on="query_id", how="left", maintain_order="left")
-    return replace(found, judgments=named)
+        query_rows = queries.frame(connection, opened.golden.id)
+        current = judgments.current(connection, opened.golden.id).of(query_rows["query_id"])
+        document_rows = documents.frame(connection, opened.golden.id)
+    outdated = stale(current, document_rows.select("doc_id", "sha256"))
+    texts = query_rows.select("query_id", "text")
+    named = outdated.judgments.join(texts, on="query_id", how="left", maintain_order="left")
+    return replace(outdated, judgments=named)
 
 
 def named(opened: Workspace, frame: pl.DataFrame) -> pl.DataFrame:
-    """Rows of ``query_id`` and ``doc_id`` with names: ids where nobody gave any.
+    """Add texts of queries and titles of documents to rows; ids where there are none.
 
     Returns:
-        The rows in their order, with ``text`` of the query, if they have none, and ``name`` of the
-        document, as both are called now.
+        The rows in their order, with ``text`` of the query, if they lack it, and ``name`` of the
+        document, both as they are now.
     """
     with opened.store.read() as connection:
-        asked = queries.frame(connection, opened.golden.id, dropped=True)
+        query_rows = queries.frame(connection, opened.golden.id, dropped=True)
         titles = browsing.titles(connection, opened.golden.id)
     if "text" not in frame.columns:
-        texts = asked.select("query_id", "text")
+        texts = query_rows.select("query_id", "text")
         frame = frame.join(texts, on="query_id", how="left", maintain_order="left")
     frame = frame.join(titles, on="doc_id", how="left", maintain_order="left")
     return frame.with_columns(
@@ -287,14 +289,14 @@ def named(opened: Workspace, frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def weighed(asked: pl.DataFrame) -> tuple[pl.DataFrame, int]:
-    """Queries to evaluate with: a weight for each, where any has one.
+    """Queries with a weight for each, if any has one.
 
     Args:
-        asked: ``query_id`` and perhaps ``weight``, null for what no log counted.
+        asked: ``query_id`` and perhaps ``weight``, null for queries that no log counted.
 
     Returns:
-        The queries, 0 for a null (such a query counts in slices of its own kind only), or without
-        weights where none has one; and how many got the 0.
+        The queries, with weight 0 for null (they count only in slices of zero-weight queries), or
+        without weights if none has one; and the number of zero weights added.
     """
     if "weight" not in asked.columns or not asked["weight"].count():
         return asked.drop("weight", strict=False), 0

@@ -1,7 +1,6 @@
-"""GoldenSet: queries, what is known of them, and which documents are right, put together by hand.
+"""GoldenSet: queries, their attributes and judged documents, built in Python.
 
-What a query is and what is refused stands in ``karat.golden.query``; the file, in
-``karat.formats.own.golden``.
+``karat.golden.query`` defines and validates a query; ``karat.formats.own.golden`` the file.
 """
 
 from __future__ import annotations
@@ -43,22 +42,22 @@ from karat.tables.incoming import to_polars
 from karat.tables.scale import Scale, read_scale
 
 CLICKS = "clicks"
-"""The source of grades that come from a log."""
+"""The source of grades from a query log."""
 _FORMS = ("karat", "list")
 DWELL_S = 30.0
-"""Seconds that a user stays on a document that was worth the click."""
+"""Dwell time, in seconds, from which a click counts."""
 CLICKED, PASSED_OVER = 2.0, 0.0
-"""What a click is worth as a grade, and what being shown without a click is."""
+"""The grade of a clicked document, and of one shown but not clicked."""
 
 
 class Logged(NamedTuple):
-    """What a log added.
+    """What one search of a log added.
 
     Attributes:
         query_id: The query it was added to.
         added: Documents that had no grade before.
-        raised: Documents that a log had shown before, and that are clicked now.
-        kept: Documents that keep the grade a person gave.
+        raised: Documents that an earlier log only showed, and that were clicked now.
+        kept: Documents that keep a person's grade.
     """
 
     query_id: str
@@ -72,18 +71,18 @@ class AddedLogs:
     """What a whole log added.
 
     Attributes:
-        rows: Number of rows of the log, those left out included.
+        rows: Number of rows of the log, including those left out.
         queries: Ids of the queries that the log adds to, each once, in the order of the log.
         new: Ids of those that were not in the golden set.
         added: Number of pairs of query and document that had no grade before.
-        raised: Number of pairs whose grade is now that of a click; before, an earlier log had
-            shown the document without one.
-        kept: Number of pairs that keep the grade a person gave.
+        raised: Number of pairs that an earlier log only showed, and whose grade is now that of a
+            click.
+        kept: Number of pairs that keep a person's grade.
         clicks: Number of clicks that count.
-        short_clicks: Number of clicks that do not: the user came back in under ``dwell_s`` seconds.
+        short_clicks: Number of clicks that do not: the user returned within ``dwell_s`` seconds.
         unknown_dwell: Number of the ``clicks`` for which the log has no dwell.
-        left_out: Number of rows that were left out, from 1, by the reason.
-        notes: Sentences on what the log could not say.
+        left_out: Number of rows left out, at least 1, by reason.
+        notes: Notes on what is missing from the log.
     """
 
     rows: int
@@ -103,12 +102,12 @@ class GoldenSet:
     """Queries with their judged documents, to measure a search by.
 
     Args:
-        name: What messages call it.
-        scale: Lowest and highest grade a judgment can give, such as (0, 3); if None, from 0 to
-            the largest grade there is.
+        name: Name used in messages.
+        scale: Lowest and highest possible grade, such as (0, 3); if None, from 0 to the largest
+            grade.
 
     Raises:
-        UsageError: a scale that holds no grades, or a name that is no text.
+        UsageError: an empty scale, or a name that is not text.
     """
 
     def __init__(
@@ -121,7 +120,7 @@ class GoldenSet:
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """Name used in messages."""
         return self._name
 
     @name.setter
@@ -134,12 +133,12 @@ class GoldenSet:
 
     @property
     def scale(self) -> Scale | None:
-        """Lowest and highest grade, or None. A new one must hold every grade there is."""
+        """Lowest and highest possible grade, or None. A new scale must include every grade."""
         return self._scale
 
     @scale.setter
     def scale(self, scale: str | Sequence[float] | None) -> None:
-        wanted = None if scale is None else read_scale(scale)
+        new_scale = None if scale is None else read_scale(scale)
         for query in self:
             golden_query(
                 Where(self.name),
@@ -147,10 +146,10 @@ class GoldenSet:
                 query.text,
                 query.grades if query.judged else None,
                 no_answer=query.no_answer,
-                scale=wanted,
+                scale=new_scale,
                 attributes={},
             )
-        self._scale = wanted
+        self._scale = new_scale
 
     def add(
         self,
@@ -165,13 +164,13 @@ class GoldenSet:
         """Add a query.
 
         Args:
-            query: What is typed.
+            query: The text of the query.
             judgments: ``{document: grade}``, or the relevant documents, which get grade 1.
-                Grade 0 is judged and not relevant. None if the query has not been judged yet;
-                empty if it was, and no document is relevant.
+                Grade 0 means judged and not relevant. None if the query is not judged yet; empty
+                if it is judged and no document is relevant.
             query_id: Its id; q1, q2, … if None.
-            no_answer: It has no right answer: a good system says nothing.
-            source: Who or what the grades come from.
+            no_answer: The query has no right answer: a good system returns nothing.
+            source: Who or what gave the grades.
             **attributes: Category, difficulty, need, weight, and any others to slice by: text,
                 numbers, True and False. None is left out.
 
@@ -179,15 +178,15 @@ class GoldenSet:
             The id of the query.
 
         Raises:
-            InputError: the text is there already and no ``query_id`` tells the two apart, an id
-                is taken, a grade is not finite or off the scale, or a no-answer query has a
-                document of grade 1 or better.
+            InputError: a query without ``query_id`` has the text of another, an id is taken, a
+                grade is not finite or off the scale, or a no-answer query has a document of
+                grade 1 or higher.
         """
         where = Where(self.name)
-        made = self._gathered.fresh() if query_id is None else query_id
+        new_id = self._gathered.fresh() if query_id is None else query_id
         new = golden_query(
             where,
-            made,
+            new_id,
             query,
             judgments,
             no_answer=no_answer,
@@ -210,7 +209,7 @@ class GoldenSet:
         """Add a query that a person judged: ``add``, under the name that tutorials use.
 
         Args:
-            query: What is typed.
+            query: The text of the query.
             relevance: ``{document: grade}``; as the ``judgments`` of ``add``.
             category: What kind of query it is.
             difficulty: How hard it is.
@@ -250,19 +249,19 @@ class GoldenSet:
         """Add one search of a log, or, given the log alone, all of it.
 
         Args:
-            query: What was typed; or a whole log, as ``add_from_logs`` takes it.
-            clicked_docs: Documents clicked, which get grade 2; with ``dwell_s`` how long the user
-                stayed on each, ``{id: seconds}``, None where that is not known.
+            query: The text of the query; or a whole log, as ``add_from_logs`` takes it.
+            clicked_docs: Documents clicked, which get grade 2; with ``dwell_s`` the dwell time on
+                each, ``{id: seconds}``, None if unknown.
             shown_docs: Documents shown; those that were not clicked get grade 0.
-            dwell_s: Seconds that make a click count; in a whole log 30 if None, in one search
-                every click counts if None.
+            dwell_s: Dwell time from which a click counts, in seconds; None means 30 for a whole
+                log, and for one search that every click counts.
             **settings: Further arguments of ``add_from_log``.
 
         Returns:
             What ``add_from_log`` returns for one search, and ``add_from_logs`` for a log.
 
         Raises:
-            UsageError: ``dwell_s`` without the dwell of each click, or only one of the two lists.
+            UsageError: ``dwell_s`` without dwell times, or only one of the two lists.
             InputError: as ``add_from_log`` and ``add_from_logs``.
         """
         if clicked_docs is None and shown_docs is None and not settings:
@@ -277,7 +276,7 @@ class GoldenSet:
             _check_dwell(dwell_s)
             if not isinstance(clicked_docs, Mapping):
                 raise UsageError(
-                    "dwell_s needs to know how long the user stayed on each document",
+                    "dwell_s needs the dwell time on each document",
                     fix='clicked_docs={"a": 42.0}, or a whole log: add_from_query_log(log, '
                     f"dwell_s={dwell_s:g})",
                 )
@@ -287,16 +286,15 @@ class GoldenSet:
     def add_from_logs(self, log: Any, dwell_s: float = DWELL_S) -> AddedLogs:
         """Add a whole log of searches and clicks, as ``add_from_log`` adds one search.
 
-        A click counts only if the user stayed on the document for ``dwell_s`` seconds or longer:
-        who comes back sooner did not find it useful, and the document counts as shown and not
-        clicked. A click whose dwell is not known counts. Searches that differ only in case or
-        white space are one query. Searches of bots, and those in which somebody typed an e-mail
-        address, a phone, card or account number, are left out and counted.
+        A click counts only with a dwell time of ``dwell_s`` seconds or longer: after a shorter one
+        the document counts as shown and not clicked. A click of unknown dwell time counts.
+        Searches that differ only in case or white space are one query. Searches of bots, and those
+        that contain an e-mail address, a phone, card or account number, are left out and counted.
 
         Args:
             log: A path (CSV, TSV, JSONL, Parquet), a data frame or a list of dictionaries. Either
                 a row for each document shown: ``query``, ``doc_id``, ``clicked`` (true, false),
-                ``dwell_s`` (seconds, empty if not known). Or a row for each search: ``query``,
+                ``dwell_s`` (seconds, empty if unknown). Or a row for each search: ``query``,
                 ``clicked_docs`` (ids, or ``{id: seconds}``; with ids, ``dwell_s`` may be a list of
                 seconds in their order) and ``shown_docs``. A column
                 ``is_bot`` or ``user_agent`` shows which searches are of bots.
@@ -307,7 +305,7 @@ class GoldenSet:
 
         Raises:
             InputError: the log cannot be read or lacks a column; nothing is added then.
-            UsageError: ``dwell_s`` is not a number from 0 up.
+            UsageError: ``dwell_s`` is negative or not a number.
         """
         _check_dwell(dwell_s)
         rows, source, notes = _log_rows(log)
@@ -316,7 +314,7 @@ class GoldenSet:
         ids_of: dict[str, list[str]] = {}
         for query_id, key in zip(before.queries, folded(q.text for q in self), strict=True):
             ids_of.setdefault(key, []).append(query_id)
-        done: list[Logged] = []
+        logged: list[Logged] = []
         self._gathered = Gathered(before.queries.values())
         try:
             for each in clicks.queries:
@@ -326,17 +324,17 @@ class GoldenSet:
                     continue
                 text = before.queries[ids[0]].text if ids else each.text
                 known = {"query_id": ids[0]} if ids else {}
-                done.append(self.add_from_log(text, each.clicked, each.shown, **known))
+                logged.append(self.add_from_log(text, each.clicked, each.shown, **known))
         except BaseException:
             self._gathered = before
             raise
         return AddedLogs(
             rows=clicks.rows,
-            queries=[each.query_id for each in done],
-            new=[each.query_id for each in done if each.query_id not in before.queries],
-            added=sum(len(each.added) for each in done),
-            raised=sum(len(each.raised) for each in done),
-            kept=sum(len(each.kept) for each in done),
+            queries=[each.query_id for each in logged],
+            new=[each.query_id for each in logged if each.query_id not in before.queries],
+            added=sum(len(each.added) for each in logged),
+            raised=sum(len(each.raised) for each in logged),
+            kept=sum(len(each.kept) for each in logged),
             clicks=clicks.clicks,
             short_clicks=clicks.short_clicks,
             unknown_dwell=clicks.unknown_dwell,
@@ -353,73 +351,73 @@ class GoldenSet:
         query_id: str | int | None = None,
         **attributes: Any,
     ) -> Logged:
-        """Add what a log says: 2 for a document that was clicked, 0 for one shown and not clicked.
+        """Add one search of a log: grade 2 for documents clicked, 0 for those only shown.
 
-        Clicks say less than a person who reads, and favour what stood on top. So these grades
-        have the source ``clicks``, a query that is new gets the attribute ``origin="clicks"``,
-        and a grade of a person stays as it is. Logs of the same query are put together: a
-        document that was clicked once counts as clicked.
+        Clicks are weaker evidence than a person's judgment, and favour top ranks. So these grades
+        have the source ``clicks``, a new query gets the attribute ``origin="clicks"``, and a
+        person's grade is never replaced. Searches of the same query are combined: a document that
+        was clicked once counts as clicked.
 
-        Grade 2 is meant for a scale such as 0 to 3. Where a person only listed the relevant
-        documents, which have grade 1, a click outranks them: give those grades of their own.
+        Grade 2 is meant for a scale such as 0 to 3. If relevant documents were given as a list,
+        and so have grade 1, a click outranks them: give them explicit grades.
 
         Args:
-            query: What was typed.
+            query: The text of the query.
             clicked: Documents clicked; each must have been shown.
             shown: Documents shown.
-            query_id: Which query, if several have this text; the id of a new one.
-            **attributes: Of a new query; one that is there keeps its own.
+            query_id: Which query, if several have this text; or the id of a new one.
+            **attributes: Attributes of a new query; an existing one keeps its own.
 
         Returns:
             What was added, raised, and kept as a person judged it.
 
         Raises:
-            InputError: a click on what was not shown, nothing shown, a scale without the grades
-                0 and 2, or a query that is marked as having no right answer and was clicked.
-            UsageError: ``no_answer`` or ``source``, which a log cannot say.
+            InputError: a click on a document not shown, nothing shown, a scale without the grades
+                0 and 2, or a click for a query marked ``no_answer``.
+            UsageError: ``no_answer`` or ``source``, which a log cannot set.
         """
         where = Where(self.name)
-        for told, says in (
-            ("no_answer", "that nobody clicked does not say that there is no right answer"),
+        for key, why in (
+            ("no_answer", "a search without clicks may still have a right answer"),
             ("source", f"grades of a log have the source {CLICKS!r}"),
         ):
-            if told in attributes:
-                raise UsageError(f"add_from_log takes no {told}: {says}", fix="golden.add(…)")
+            if key in attributes:
+                raise UsageError(f"add_from_log takes no {key}: {why}", fix="golden.add(…)")
         text = text_of(query, "query", where, None)
         clicks = {identifier(doc, "doc_id", where): CLICKED for doc in _listed(clicked, "clicked")}
         seen = [identifier(doc, "doc_id", where) for doc in _listed(shown, "shown")]
         if not seen and not clicks:
             raise where.wrong(
                 f"no document was shown for the query {text!r}",
-                fix="leave the search out: it says nothing about any document",
+                fix="leave the search out",
             )
         unseen = next((doc for doc in clicks if doc not in set(seen)), None)
         if unseen is not None:
             raise where.wrong(
                 f"document {unseen} was clicked and not shown, for the query {text!r}",
                 doc_id=unseen,
-                fix="give shown all documents of the page, the clicked ones too",
+                fix="shown must list all documents of the page, including those clicked",
             )
         grades = {doc: clicks.get(doc, PASSED_OVER) for doc in seen}
-        there = self._of_text(text, query_id)
-        if there is None:
+        existing = self._of_text(text, query_id)
+        if existing is None:
             known = {"origin": CLICKS, **attributes}
             new = self.add(text, grades, query_id=query_id, source=CLICKS, **known)
             return Logged(new, list(grades), [], [])
-        if clicks and self._gathered.queries[there].no_answer:
+        if clicks and self._gathered.queries[existing].no_answer:
             raise where.wrong(
                 f"the query is marked no_answer, and document {next(iter(clicks))} was clicked",
-                there,
-                fix="take the mark away, or leave out the clicks",
+                existing,
+                fix="remove no_answer, or leave out the clicks",
             )
-        old = self._gathered.queries[there].judgments
+        old = self._gathered.queries[existing].judgments
         kept = [doc for doc in grades if doc in old and old[doc].source != CLICKS]
         added = [doc for doc in grades if doc not in old]
         raised = [
             doc for doc in grades if doc in old and doc not in kept and grades[doc] > old[doc].grade
         ]
-        self._judge(there, {doc: grades[doc] for doc in [*added, *raised]}, CLICKS)
-        return Logged(there, added, raised, kept)
+        self._judge(existing, {doc: grades[doc] for doc in [*added, *raised]}, CLICKS)
+        return Logged(existing, added, raised, kept)
 
     def judge(
         self,
@@ -428,51 +426,51 @@ class GoldenSet:
         *,
         source: str = PERSON,
     ) -> None:
-        """Judge more documents for a query, or judge again: the new grade replaces the old one.
+        """Judge documents of a query; a new grade replaces the old one.
 
         Args:
             query_id: The query.
             judgments: ``{document: grade}``, or the relevant documents, which get grade 1.
-            source: Who or what the grades come from.
+            source: Who or what gave the grades.
 
         Raises:
-            KeyError: there is no such query.
+            KeyError: unknown query.
             InputError: as for ``add``.
         """
-        there = self[query_id].query_id
-        grades = graded(judgments, Where(self.name), there, self.scale)
-        self._judge(there, grades, source)
+        known_id = self[query_id].query_id
+        grades = graded(judgments, Where(self.name), known_id, self.scale)
+        self._judge(known_id, grades, source)
 
     def remove(self, query_id: str | int) -> None:
-        """Take a query out.
+        """Remove a query.
 
         Raises:
-            KeyError: there is no such query.
+            KeyError: unknown query.
         """
         self._gathered.drop(self[query_id].query_id)
 
     def split(self, share: float = SHARE, salt: str = SALT) -> Split:
-        """Give each query its part, ``dev`` or ``held_out``, as the attribute ``part``.
+        """Assign each query to a part, ``dev`` or ``held_out``, in the attribute ``part``.
 
-        A query's part is made of the salt and its id: queries that are added later move no other.
-        One that has its part keeps it, whatever the share is now.
+        A query's part depends on the salt and its id only, so queries added later move no others.
+        A query that has a part keeps it, whatever the share.
 
         Args:
-            share: Of the queries that are to be ``dev``, above 0 and below 1.
+            share: Share of queries in ``dev``, above 0 and below 1.
             salt: The same salt gives the same parts.
 
         Returns:
-            The part of each query, and how many are in each.
+            The part of each query, and the size of each part.
 
         Raises:
             UsageError: the share is not between 0 and 1.
-            InputError: there are no queries, or ``part`` is another attribute of them.
+            InputError: there are no queries, or they use the attribute ``part`` otherwise.
         """
         before = {query.query_id: query.attributes.get(PART) for query in self}
-        made = split(before, share, salt, source=self.name)
+        parts = split(before, share, salt, source=self.name)
         for query in self:
-            self._gathered.put(in_part(query, made))
-        return made
+            self._gathered.put(in_part(query, parts))
+        return parts
 
     @classmethod
     def load(cls, path: str | Path) -> GoldenSet:
@@ -480,26 +478,26 @@ class GoldenSet:
 
         A plain list is a JSON array, or JSONL, of ``{"query": text, "relevant_docs": …}``, where
         ``relevant_docs`` are ids (grade 1) or ``{id: grade}``; other keys are attributes. Empty
-        ``relevant_docs`` mean that no document is relevant; without the key the query has not been
+        ``relevant_docs`` mean that no document is relevant; without the key the query is not
         judged yet. Without ids, queries are called q1, q2, … in order.
 
         Args:
             path: The file, plain or compressed; ``-`` for standard input.
 
         Raises:
-            InputError: it cannot be read, or is damaged: with line or item, query, and the fix.
-            UsageError: no path.
+            InputError: it cannot be read, or is damaged (with line or item, query, and fix).
+            UsageError: not a path.
         """
-        held = golden.read(_path(path, "load"))
+        content = golden.read(_path(path, "load"))
         file = Path(path) if Path(path).is_file() else None
-        return cls._of(held.queries, held.name or Path(path).name, held.scale, file)
+        return cls._of(content.queries, content.name or Path(path).name, content.scale, file)
 
     @classmethod
     def from_list(cls, items: Sequence[Mapping[str, Any]], name: str = "golden set") -> GoldenSet:
-        """A golden set from a list as ``load`` reads it from a file.
+        """A golden set from a list of the form that ``load`` reads from a file.
 
         Raises:
-            InputError: with the number of the item, from 1.
+            InputError: an invalid item, with its number from 1.
         """
         return cls._of(golden.listed(items, name), name, None)
 
@@ -509,35 +507,34 @@ class GoldenSet:
     ) -> GoldenSet:
         """A golden set from queries and judgments (``karat.read_queries``, ``read_qrels``).
 
-        Queries without judgments have not been judged yet, and are in ``to_judge``. Of several
-        grades for subtopics the best is taken, and attributes that are neither text nor numbers
-        (dates, for example) become text. If a ``no_answer`` query has a document of grade 1 or
-        better, the largest grade there is becomes the top of the scale: below it are related
-        documents, not answers.
+        Queries without judgments are not judged yet, and are in ``to_judge``. Of several grades for
+        subtopics the highest is used, and attributes that are neither text nor numbers (dates, for
+        example) become text. If a ``no_answer`` query has a document of grade 1 or higher, the
+        largest grade becomes the top of the scale: documents below it are related, not answers.
 
         Args:
             queries: The queries.
             qrels: The judgments.
-            name: What messages call it.
-            unjudged: Whether queries without judgments are in it too.
+            name: Name used in messages.
+            unjudged: Whether to include queries without judgments.
 
         Raises:
-            InputError: the queries have no text, or one that is judged is not among them.
+            InputError: the queries have no text, or a judged query is not among them.
         """
         if "text" not in queries.frame.columns:
             raise InputError("the queries have no text", file=queries.source)
         known = set(queries.frame["query_id"])
-        lost = next((query for query in qrels.query_ids if query not in known), None)
-        if lost is not None:
+        missing = next((query for query in qrels.query_ids if query not in known), None)
+        if missing is not None:
             raise InputError(
-                "the query is judged, and its text is not there",
+                "the query is judged, but is not among the queries",
                 file=queries.source,
-                query=lost,
-                fix="give the queries these judgments are for",
+                query=missing,
+                fix="give the queries that these judgments are for",
             )
         unanswered, grades = queries.no_answer(), qrels.to_dict()
         grades |= {query_id: {} for query_id in qrels.without}
-        found = [
+        golden_queries = [
             golden_query(
                 Where(queries.source),
                 row.pop("query_id"),
@@ -554,30 +551,30 @@ class GoldenSet:
         ]
         scale = qrels.declared
         if scale is None and any(
-            grade >= 1 for q in found if q.no_answer for grade in q.grades.values()
+            grade >= 1 for q in golden_queries if q.no_answer for grade in q.grades.values()
         ):
-            scale = qrels.scale  # else these grades would be answers, once it stands alone
+            scale = qrels.scale  # else these grades would count as answers
         file = None if qrels.file is None else Path(qrels.file)
-        return cls._of(found, name, scale, file)
+        return cls._of(golden_queries, name, scale, file)
 
     def save(self, path: str | Path, form: str = "karat") -> list[str]:
-        """Write it as JSON: beside its place, then renamed, so that no file is half-written.
+        """Write it as JSON, atomically: to a temporary file that is then renamed.
 
-        The same golden set gives the same bytes, a query to a line.
+        The same golden set gives the same bytes, with one query per line.
 
         Args:
             path: The file.
             form: ``karat``, which keeps everything; or ``list``, a JSON list of objects with
                 ``query``, ``relevant_docs`` (``{id: grade}``), ``category`` and ``difficulty``, for
-                programs that know nothing of karat.
+                other programs.
 
         Returns:
-            What the form has no place for, in sentences.
+            What the form cannot hold, in sentences.
 
         Raises:
-            InputError: the file cannot be written, or two queries have one text, by which alone a
-                list knows them.
-            UsageError: no path (``-`` is none either), or no such form.
+            InputError: the file cannot be written, or two queries have the same text, which
+                identifies a query in a list.
+            UsageError: not a path (``-`` is not one either), or an unknown form.
         """
         if form not in _FORMS:
             raise UsageError(f"unknown form {form!r}", nearest=nearest(str(form), _FORMS) or _FORMS)
@@ -600,18 +597,18 @@ class GoldenSet:
     @property
     def qrels(self) -> Qrels:
         """The judgments, on the scale of the golden set."""
-        made = Qrels(judgment_frame(self), self.name, self.scale, without_relevant(self))
-        made.file = None if self._file is None else str(self._file)
-        return made
+        qrels = Qrels(judgment_frame(self), self.name, self.scale, without_relevant(self))
+        qrels.file = None if self._file is None else str(self._file)
+        return qrels
 
     @property
     def to_judge(self) -> list[str]:
-        """Ids of the queries that have not been judged yet; they count in no measure."""
+        """Ids of the queries that are not judged yet; no measure counts them."""
         return [query.query_id for query in self if not query.judged]
 
     @property
     def queries(self) -> Queries:
-        """The queries: id, text, attributes, and ``no_answer`` if a query is so marked."""
+        """The queries: id, text, attributes, and ``no_answer`` if any query is marked so."""
         return Queries(query_frame(list(self), self.name), self.name)
 
     def __getitem__(self, query_id: str | int) -> GoldenQuery:
@@ -649,39 +646,39 @@ class GoldenSet:
         scale: tuple[float, float] | None,
         file: Path | None = None,
     ) -> GoldenSet:
-        made = cls(name, scale)
-        made._gathered, made._file = Gathered(queries), file
-        return made
+        golden_set = cls(name, scale)
+        golden_set._gathered, golden_set._file = Gathered(queries), file
+        return golden_set
 
     def _refuse_one_text(self) -> None:
         for text, ids in self._gathered.ids_of.items():
             if len(ids) > 1:
                 raise InputError(
-                    f"queries {ids[0]} and {ids[1]} have one text, {text!r}, and a list knows "
-                    "queries by their text",
+                    f"queries {ids[0]} and {ids[1]} have the same text, {text!r}, which identifies "
+                    "a query in a list",
                     file=self.name,
                     fix='form="karat"',
                 )
 
     def _lost_in_list(self) -> Iterator[str]:
-        """What a plain list has no place for."""
+        """What a plain list cannot hold."""
         written = [query for query in self if query.judged]
         if any(query.query_id != f"q{at}" for at, query in enumerate(written, 1)):
-            yield "the ids of queries: read again, they are q1, q2, … in order"
+            yield "the ids of queries: when read, they become q1, q2, …"
         if waiting := self.to_judge:
             yield f"queries that are not judged yet: {len(waiting):,}"
         if silent := sum(query.no_answer for query in self):
-            yield f"the marks of queries without a right answer: {silent:,}"
+            yield f"the no_answer marks: {silent:,}"
         names = {name for query in self for name in query.attributes} - set(golden.SIMPLE)
         if names:
             yield f"attributes: {', '.join(sorted(names))}"
         if any(j.source != PERSON for query in self for j in query.judgments.values()):
-            yield "where grades come from"
+            yield "the sources of grades"
         if self.scale is not None:
             yield f"the scale {self.scale[0]:g}-{self.scale[1]:g}"
 
     def _of_text(self, text: str, query_id: str | int | None) -> str | None:
-        """The query a log is about; None if it is new."""
+        """Id of the query with this text; None if it is new."""
         ids = self._gathered.ids_of.get(text, [])
         if query_id is not None:
             return _id(query_id) if _id(query_id) in ids else None
@@ -689,12 +686,12 @@ class GoldenSet:
             raise InputError(
                 f"{len(ids)} queries have the text {text!r}: {', '.join(ids[:5])}",
                 file=self.name,
-                fix="say which: query_id=…",
+                fix="choose one: query_id=…",
             )
         return ids[0] if ids else None
 
     def _cannot(self, ids: Sequence[str], searched: LoggedQuery) -> str | None:
-        """Why a log says nothing about the queries of its text; None if it does."""
+        """Why a search of a log cannot be added; None if it can."""
         if len(ids) > 1:
             return "several queries of the golden set have this text"
         if ids and searched.clicked and self._gathered.queries[ids[0]].no_answer:
@@ -703,14 +700,14 @@ class GoldenSet:
 
     def _judge(self, query_id: str, grades: Mapping[str, float], source: str) -> None:
         old = self._gathered.queries[query_id]
-        told = {doc: judgment.source for doc, judgment in old.judgments.items()}
+        sources = {doc: judgment.source for doc, judgment in old.judgments.items()}
         checked = golden_query(
             Where(self.name),
             query_id,
             old.text,
             {**old.grades, **grades},
             no_answer=old.no_answer,
-            sources=told | dict.fromkeys(grades, source),
+            sources=sources | dict.fromkeys(grades, source),
             scale=self.scale,
             attributes={},
         )
@@ -718,9 +715,9 @@ class GoldenSet:
 
 
 def _id(value: Any) -> Any:
-    """An id as it is kept: whole numbers are their decimal text."""
-    whole = isinstance(value, Integral) and not isinstance(value, bool)
-    return str(int(value)) if whole else value
+    """An id as stored: integers as decimal text."""
+    is_integer = isinstance(value, Integral) and not isinstance(value, bool)
+    return str(int(value)) if is_integer else value
 
 
 def _path(path: Any, verb: str) -> str | Path:
@@ -731,7 +728,7 @@ def _path(path: Any, verb: str) -> str | Path:
 
 
 def _log_rows(log: Any) -> tuple[pl.DataFrame, str, list[str]]:
-    """The rows of a log, as ``clicks_of`` takes them, what messages call it, and notes."""
+    """The rows of a log, as ``clicks_of`` takes them, its name in messages, and notes."""
     notes: list[str] = []
     if isinstance(log, str | Path):
         return read_query_log(log, notes=notes), str(log), notes
@@ -748,14 +745,14 @@ def _log_rows(log: Any) -> tuple[pl.DataFrame, str, list[str]]:
 
 
 def _cell(value: Any) -> str | None:
-    """A value of a log as text: JSON where it is a list or an object."""
+    """A value of a log as text: JSON for a list or an object."""
     if isinstance(value, list | tuple | set | dict):
         return json.dumps(sorted(value) if isinstance(value, set) else value, default=str)
     return None if value is None else str(value)
 
 
 def _scalar(value: Any) -> Any:
-    """A cell of a frame as an attribute; NaN is none."""
+    """A cell of a frame as an attribute; None for NaN."""
     if isinstance(value, float) and math.isnan(value):
         return None
     return value if value is None or isinstance(value, str | int | float) else str(value)

@@ -1,4 +1,4 @@
-"""Hard queries: those that a run answers worst, to be taken on top of a sample."""
+"""Hard queries: those a run answers worst, to add to a sample."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from karat.workflows.workspace.workspace import Workspace
 
 MEASURE = "nDCG@10"
 MOST = 20
-"""Hard queries of a run, unless something else is asked for."""
+"""Default number of hard queries."""
 _WHY = {
     "failed": "got no answer",
     "empty": "answered with nothing",
@@ -37,10 +37,10 @@ class Hard:
 
     Attributes:
         run: Its name.
-        measure: What they were ranked by.
-        frame: ``query_id``, ``text``, ``value`` (null where there is none) and ``reason``; the
+        measure: The measure they were ranked by.
+        frame: ``query_id``, ``text``, ``value`` (null if undefined) and ``reason``; the
             hardest first.
-        notes: What a person should know of it, in sentences.
+        notes: Notes on what was left out.
     """
 
     run: str
@@ -59,25 +59,25 @@ def hard_queries(
 ) -> Hard:
     """The queries that a run answers worst.
 
-    First those that got no answer, or were answered with nothing, judged or not; then those with
-    the lowest values. A query with the best possible value is not hard.
+    First those that failed or returned nothing, judged or not; then those with the lowest values.
+    A query with the best possible value is not hard.
 
     Args:
         opened: The workspace.
         run: The run.
         qrels: Judgments to rank by, as ``evaluate`` takes them; the workspace's grades if None.
-        measure: What to rank by; more has to be better.
-        most: How many queries, at least 1.
+        measure: The measure to rank by; higher must be better.
+        most: Maximum number of queries, at least 1.
 
     Raises:
-        UsageError: ``most`` is below 1, or nothing of the measure is better or worse.
+        UsageError: ``most`` is below 1, or higher values of the measure are not better.
         InputError: the run or the judgments cannot be read, or none of its queries is hard.
     """
     if most < 1:
-        raise UsageError(f"{most} hard queries are asked for", fix="--hard-most 20, for example")
+        raise UsageError(f"hard-most must be ≥ 1, got {most}", fix="--hard-most 20")
     ranked_by = parse(measure)
     if ranked_by.entry.direction != "higher":
-        raise UsageError(f"more of {ranked_by} is not better", fix=f"--hard-measure {MEASURE}")
+        raise UsageError(f"higher {ranked_by} is not better", fix=f"--hard-measure {MEASURE}")
     system = run if isinstance(run, Run) else read_run(run)
     with opened.store.read() as connection:
         known = queries.frame(connection, opened.golden.id, dropped=True)
@@ -100,26 +100,26 @@ def hard_queries(
         texts |= {} if about is None else about.texts()
     rows = list(_ranked(system, judgments, about, str(ranked_by), notes))
     rows.sort(key=lambda row: (row[1], row[0]))
-    found = [(query, texts.get(query), *rest) for query, *rest in rows]
-    if without := sum(not row[1] for row in found):
+    hard = [(query, texts.get(query), *rest) for query, *rest in rows]
+    if without := sum(not row[1] for row in hard):
         notes.append(f"{counted(without, 'query')} without a text: left out")
-    found = [row for row in found if row[1]]
-    if not found:
+    hard = [row for row in hard if row[1]]
+    if not hard:
         raise InputError(
             f"no query of the run is hard by {ranked_by}",
             file=system.source,
             fix="--hard FILE, with queries one a line",
         )
-    if len(found) > most:
-        notes.append(f"{len(found):,} queries could be taken: the {most:,} hardest are")
-    kept = [(query, text, value, why) for query, text, _, value, why in found[:most]]
+    if len(hard) > most:
+        notes.append(f"{len(hard):,} queries qualify: the {most:,} hardest are used")
+    chosen = [(query, text, value, why) for query, text, _, value, why in hard[:most]]
     schema = {"query_id": pl.String, "text": pl.String, "value": pl.Float64, "reason": pl.String}
-    frame = pl.DataFrame(kept, schema=schema, orient="row")
+    frame = pl.DataFrame(chosen, schema=schema, orient="row")
     return Hard(system.name, str(ranked_by), frame, notes)
 
 
 def _marked(known: pl.DataFrame) -> Queries:
-    """The queries with what matters here: which have no right answer."""
+    """The queries with their ``no_answer`` marks only."""
     return Queries(known.select("query_id", "no_answer"), "the workspace")
 
 
@@ -129,7 +129,7 @@ _Row = tuple[str, tuple[int, float], float | None, str]
 def _ranked(
     run: Run, qrels: Qrels, about: Queries | None, measure: str, notes: list[str]
 ) -> Iterator[_Row]:
-    """Query, its place among the hard ones, value, and why."""
+    """Query, sort key, value, and reason."""
     silent = set() if about is None else about.no_answer()
     results = evaluate(
         qrels, run, [measure], queries=about, per_query=True, interval="none", bounds=False
@@ -149,10 +149,10 @@ def _ranked(
         elif row.value is None:
             undefined += 1
         elif best is None or row.value < best:
-            why = f"{measure} {row.value:.4f}"
+            reason = f"{measure} {row.value:.4f}"
             if state == "missing":
-                why = f"{_WHY[state]}: {why}"
-            yield row.query_id, (2, row.value), row.value, why
+                reason = f"{_WHY[state]}: {reason}"
+            yield row.query_id, (2, row.value), row.value, reason
     if unjudged:
         notes.append(f"{counted(unjudged, 'query')} of the run without judgments: cannot be ranked")
     if undefined:

@@ -1,4 +1,4 @@
-"""Exchanging: what other tools hold, into a golden set."""
+"""Import of files of karat and of other tools into a golden set."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ from karat.workflows.workspace.stored_runs import keep_in
 from karat.workflows.workspace.workspace import Workspace
 
 MOST_ATTRIBUTES = 100
-"""Attributes that the queries of a golden set have at most, and its documents."""
-_OVERLAP = 20  # grades of which most are others now: of fewer that may be
-_SHOWN = 3  # names of raters that are alike
+"""Maximum number of attributes of a golden set's queries, and of its documents."""
+_OVERLAP = 20  # fewest regraded pairs for a warning that most grades differ
+_SHOWN = 3  # pairs of similar rater names in a warning
 
 
 @dataclass(frozen=True)
 class TakenIn:
-    """What became of a file.
+    """The outcome of an import.
 
     Attributes:
-        exchange: What it held, and what was kept, assumed and lost.
-        queries: Queries that are new in the golden set.
-        documents: Documents that are new.
-        judgments: Judgments that are new.
-        corrected: Judgments that take the place of what the same rater said before.
-        changed: Queries and documents that were there and are not as they were.
-        runs: Names under which the runs it held are kept.
-        raters: How many judgments the file holds of each rater it names.
+        exchange: The content of the file, with what was kept, assumed and lost.
+        queries: Number of new queries.
+        documents: Number of new documents.
+        judgments: Number of new judgments.
+        corrected: Number of judgments that supersede an earlier one of the same rater.
+        changed: Number of existing queries and documents that changed.
+        runs: Names under which its runs are stored.
+        raters: Number of judgments by each rater that the file names.
     """
 
     exchange: Exchange
@@ -75,31 +75,31 @@ def take_in(
 ) -> TakenIn:
     """Import a file of karat's formats or of another tool: all of it, or nothing.
 
-    A query whose text the golden set has is that query, whatever id the file gives it; the id is
-    remembered, and means that query in files without texts that come later. What a query or
-    document lacks in the file stays as it was.
+    A query with the text of an existing one is that query, whatever id the file gives it; the id
+    becomes an alias, which later files without texts may use. Fields of a query or document that
+    the file lacks stay as they are.
 
     Args:
         opened: The workspace.
         path: The file, or a BEIR folder, which needs no judgments.
         now: Microseconds UTC.
         format: A name of ``karat.formats.exchange.catalogue.EXCHANGES``, or ``queries`` or
-            ``documents`` for a file of these; told by content if None.
-        rater: Who judged, where the file names nobody.
+            ``documents`` for a file of these; detected if None.
+        rater: The rater, where the file names none.
         sources: As in ``import_exchange``.
-        called: What the store calls the file, if ``path`` is a copy of it.
+        called: Name of the file in the store, if ``path`` is a copy of it.
         may_correct: As in ``import_exchange``.
 
     Raises:
         InputError: it cannot be read, is damaged, a grade is off the scale, a rater's name is
-            reserved, or it would correct what somebody judged here and may not.
-        UsageError: there is no such format, or ``rater`` is no name.
+            reserved, or it would correct judgments made here that it may not correct.
+        UsageError: unknown format, or ``rater`` is empty or reserved.
     """
-    found = read_file(path, format)
+    content = read_file(path, format)
     name = called or str(path)
     return import_exchange(
         opened,
-        found,
+        content,
         file=name,
         sha256=_sha256(path),
         now=now,
@@ -111,7 +111,7 @@ def take_in(
 
 def import_exchange(
     opened: Workspace,
-    found: Exchange,
+    data: Exchange,
     *,
     file: str,
     sha256: str,
@@ -120,108 +120,105 @@ def import_exchange(
     sources: Mapping[str, str] | None = None,
     may_correct: Collection[str] | None = None,
 ) -> TakenIn:
-    """Import what a file held: all of it, or nothing; every import is noted in the store.
+    """Import the content of a file: all of it, or nothing. The import is recorded in the store.
 
     Args:
         opened: The workspace.
-        found: What it held; more is said in its ``assumed``.
-        file: What the store and messages call it.
-        sha256: Of its bytes.
+        data: The content; its ``assumed`` gets further notes.
+        file: Name of the file in the store and in messages.
+        sha256: Hash of its bytes.
         now: Microseconds UTC.
-        rater: Who judged, where it names nobody.
-        sources: Where judgments come from, by rater, and of all others under "": some of
-            ``tables.judgments.SOURCES``. What is not in it is as before for raters who are known,
-            else of people.
-        may_correct: Raters whose judgments given here, not imported, the file may correct; all if
-            None, as for whoever holds the store itself.
+        rater: The rater, where the file names none.
+        sources: Source of the judgments by rater, with "" for all others; values of
+            ``tables.judgments.SOURCES``. Raters not in it keep their known source, else are people.
+        may_correct: Raters whose judgments made here, not imported, the file may correct; all if
+            None, as at the command line.
 
     Raises:
         InputError: a grade is off the scale, a rater's name is reserved, a rater judges a pair
-            twice, the file would correct what somebody judged here and may not, or it has more than
-            ``MOST_ATTRIBUTES`` attributes.
-        UsageError: ``rater`` is no name, a source is none, or the name of a rater is plainly that
-            of a model and ``sources`` does not say.
+            twice, the file would correct judgments made here that it may not correct, or it has
+            more than ``MOST_ATTRIBUTES`` attributes.
+        UsageError: ``rater`` is empty or reserved, or a source is unknown.
+        SourceUnknown: a rater's name looks like a model's and is not in ``sources``.
     """
     golden, rater = opened.golden, _named(rater)
-    check_judgments(found, golden.scale, file)
-    made = isinstance(found, Gathered) and found.made_ids
+    check_judgments(data, golden.scale, file)
+    made = isinstance(data, Gathered) and data.made_ids
     with opened.store.begin() as connection:
-        golden_sets.hold(connection, golden.id)  # before it is read which queries there are
+        golden_sets.hold(connection, golden.id)  # lock before reading its queries
         before = queries.frame(connection, golden.id, dropped=True)
-        there = before.drop("dropped_us")
-        _refuse_wide(there, found.queries, queries.SCHEMA, "queries", file)
-        asked, aliases = _asked(found), imports.aliases(connection, golden.id)
-        ids = same_queries(there, asked, aliases)
-        found.assumed.extend(shared_texts(asked, ids))
-        found.assumed.extend(told_ids(there, asked, ids, aliases, made=made))
-        asked, said = (_renamed(frame, ids) for frame in (asked, found.judgments))
-        put = put_queries(connection, golden.id, over(there, asked, "query_id"), now)
+        existing = before.drop("dropped_us")
+        _refuse_wide(existing, data.queries, queries.SCHEMA, "queries", file)
+        query_rows, aliases = _asked(data), imports.aliases(connection, golden.id)
+        ids = same_queries(existing, query_rows, aliases)
+        data.assumed.extend(shared_texts(query_rows, ids))
+        data.assumed.extend(told_ids(existing, query_rows, ids, aliases, made=made))
+        query_rows, judged = (_renamed(frame, ids) for frame in (query_rows, data.judgments))
+        put = put_queries(connection, golden.id, over(existing, query_rows, "query_id"), now)
         if put.changed:
             after = queries.frame(connection, golden.id, dropped=True)
-            found.assumed.extend(changes(before, after, "query_id", "query"))
+            data.assumed.extend(changes(before, after, "query_id", "query"))
         added, changed = 0, put.changed
-        if found.documents is not None:
-            known = documents.frame(connection, golden.id).drop("sha256")
-            _refuse_wide(known, found.documents, documents.SCHEMA, "documents", file)
-            given = over(known, found.documents, "doc_id")
-            placed = documents.put(connection, golden.id, given, now)
+        if data.documents is not None:
+            document_rows = documents.frame(connection, golden.id).drop("sha256")
+            _refuse_wide(document_rows, data.documents, documents.SCHEMA, "documents", file)
+            merged = over(document_rows, data.documents, "doc_id")
+            placed = documents.put(connection, golden.id, merged, now)
             if placed.changed:
                 after = documents.frame(connection, golden.id).drop("sha256")
-                found.assumed.extend(changes(known, after, "doc_id", "document"))
+                data.assumed.extend(changes(document_rows, after, "doc_id", "document"))
             added, changed = placed.added, changed + placed.changed
-        kept = [Run.from_frame(_renamed(frame, ids), name) for name, frame in found.runs.items()]
-        rankings = keep_in(connection, opened, kept, now=now)
-        found.assumed.extend(rankings.notes)
+        runs = [Run.from_frame(_renamed(frame, ids), name) for name, frame in data.runs.items()]
+        rankings = keep_in(connection, opened, runs, now=now)
+        data.assumed.extend(rankings.notes)
         facts = None
-        if said.height:
+        if judged.height:
             by_rater = judgment_sources.sources(connection, golden.id)
             facts = sourced(
-                said, rater, by_rater, found.sources | dict(sources or {}), file
+                judged, rater, by_rater, data.sources | dict(sources or {}), file
             ).with_columns(time_us=now)
-            # Else one of them may judge between what is read here and what is written.
+            # Lock, so that no rater judges between this read and the write.
             hold_raters(connection, golden.id, facts["rater"].unique())
-            there = judgments.current(connection, golden.id).frame
+            old = judgments.current(connection, golden.id).frame
             if may_correct is not None:
                 here = given_here(connection, golden.id)
-                _refuse_forged(there.join(here.to_frame(), on="judgment"), facts, may_correct, file)
-            found.assumed[:0] = _contradicted(there, facts)
-            found.assumed.extend(_alike(there, facts))
-            found.assumed.extend(other_sources(by_rater, facts))
+                _refuse_forged(old.join(here.to_frame(), on="judgment"), facts, may_correct, file)
+            data.assumed[:0] = _contradicted(old, facts)
+            data.assumed.extend(_alike(old, facts))
+            data.assumed.extend(other_sources(by_rater, facts))
         import_id = imports.put(
             connection,
             golden.id,
             file=file,
-            format=found.format,
+            format=data.format,
             sha256=sha256,
             report={
-                "kept": found.kept,
-                "assumed": found.assumed,
-                "lost": found.lost,
+                "kept": data.kept,
+                "assumed": data.assumed,
+                "lost": data.lost,
                 "ids": {} if made else {old: new for old, new in ids.items() if old != new},
             },
             now=now,
         )
-        done = Recorded(0, 0)
+        recorded = Recorded(0, 0)
         if facts is not None:
-            done = judgments.record(connection, golden.id, facts, import_id)
+            recorded = judgments.record(connection, golden.id, facts, import_id)
     raters = {} if facts is None else _counted(facts)
     return TakenIn(
-        found, put.added, added, done.added, done.corrected, changed, rankings.names, raters
+        data, put.added, added, recorded.added, recorded.corrected, changed, rankings.names, raters
     )
 
 
 def _named(rater: str | None) -> str | None:
-    """Who is said to have judged."""
+    """The rater's name, checked."""
     if rater is None:
         return None
     if not rater.strip():
-        fix = Advice(
-            "--rater NAME, or leave it out", page="name who judged, or leave the field empty"
-        )
+        fix = Advice("--rater NAME, or leave it out", page="enter a name, or leave the field empty")
         raise UsageError("the name of the rater is empty", fix=fix)
     if rater.strip().casefold() == NOBODY:
         raise UsageError(
-            f"{rater.strip()!r} is reserved for judgments that nobody is named for",
+            f"the name {rater.strip()!r} is reserved for judgments without a rater",
             fix=Advice(
                 "--rater with another name, or leave it out",
                 page="another name, or leave the field empty",
@@ -237,39 +234,39 @@ def _refuse_wide(
     kind: str,
     file: str,
 ) -> None:
-    """Refuse more attributes than a golden set holds: each is a column of every page and table."""
+    """Refuse more attributes than a golden set holds: each becomes a column of pages and tables."""
     if given is None:
         return
     old = set(there.columns) - set(schema)
     both = old | (set(given.columns) - set(schema))
     if len(both) > max(MOST_ATTRIBUTES, len(old)):
-        so = f", {len(old):,} of which are there" if old else ""
+        existing = f", {len(old):,} of which exist already" if old else ""
         raise InputError(
-            f"the {kind} would have {len(both):,} attributes{so}; a golden set holds "
+            f"the {kind} would have {len(both):,} attributes{existing}; the maximum is "
             f"{MOST_ATTRIBUTES}",
             file=file,
-            fix="leave out the columns or fields that nobody filters or slices by",
+            fix="leave out the columns or fields that are not used to filter or slice",
         )
 
 
 def _refuse_forged(
     here: pl.DataFrame, facts: pl.DataFrame, may_correct: Collection[str], file: str
 ) -> None:
-    """Refuse facts that would take the place of what others judged here themselves.
+    """Refuse facts that would supersede judgments that other raters made here.
 
     Args:
-        here: Judgments that people gave here and that count.
-        facts: What the file says.
+        here: Judgments made here that count.
+        facts: Judgments of the file.
         may_correct: Raters whose judgments it may correct.
-        file: What messages call it.
+        file: Name of the file in messages.
     """
     key = ["query_id", "doc_id", "rater", "source"]
     old = here.filter(pl.col("kind") == "rating").select(*key, was="grade", because="reason")
     both = facts.join(old, on=key, maintain_order="left")
     differs = pl.col("grade").ne_missing(pl.col("was"))
     if "reason" in facts.columns:
-        said = pl.col("reason").is_not_null()
-        differs |= said & pl.col("reason").ne_missing(pl.col("because"))
+        has_reason = pl.col("reason").is_not_null()
+        differs |= has_reason & pl.col("reason").ne_missing(pl.col("because"))
     other = both.filter(differs, ~pl.col("rater").is_in(list(may_correct)))
     if not other.height:
         return
@@ -282,21 +279,21 @@ def _refuse_forged(
         query=first["query_id"],
         doc_id=first["doc_id"],
         fix=Advice(
-            "name the rater of the file otherwise, or leave these rows out; whoever holds the "
-            "store may take it in with karat golden import",
-            page="name the rater of the file otherwise, or leave these rows out",
+            "rename the rater in the file, or leave these rows out; or import the file with "
+            "karat golden import where the store is",
+            page="rename the rater in the file, or leave these rows out",
         ),
     )
 
 
 def _counted(facts: pl.DataFrame) -> dict[str, int]:
-    """How many facts there are of each rater, most first."""
+    """Number of judgments by rater, most first."""
     named = facts.filter(pl.col("source") == "human").group_by("rater").len()
     return dict(named.sort("len", "rater", descending=[True, False]).rows())
 
 
 def _contradicted(there: pl.DataFrame, facts: pl.DataFrame) -> list[str]:
-    """A warning where most grades of a file are other ones than the same raters gave before."""
+    """A warning if most grades of a file differ from what the same raters gave before."""
     key = ["query_id", "doc_id", "rater", "source"]
     old = there.filter(pl.col("kind") == "rating").select(*key, was="grade")
     both = facts.join(old, on=key)
@@ -304,14 +301,14 @@ def _contradicted(there: pl.DataFrame, facts: pl.DataFrame) -> list[str]:
     if both.height < _OVERLAP or 2 * other <= both.height:
         return []
     warning = (
-        f"{other:,} of {both.height:,} grades that were there are others in this file, and are "
-        "corrected: are its scale and its ids those of the golden set?"
+        f"{other:,} of {both.height:,} existing grades differ in this file, and are corrected: "
+        "check that its scale and ids are those of the golden set"
     )
     return [warning]
 
 
 def _alike(there: pl.DataFrame, facts: pl.DataFrame) -> list[str]:
-    """What is to be said of raters of a file whose names differ from others' by little."""
+    """Warnings on raters whose names differ only in case or spaces."""
     new = facts["rater"].unique().sort().to_list()
     groups: dict[str, list[str]] = {}
     for name in sorted({*new, *there.filter(pl.col("source") == "human")["rater"]}):
@@ -319,33 +316,33 @@ def _alike(there: pl.DataFrame, facts: pl.DataFrame) -> list[str]:
     several = [
         names for names in groups.values() if len(names) > 1 and not set(new).isdisjoint(names)
     ]
-    told = [
-        f"{' and '.join(map(repr, names))} are different raters, though their names differ only in "
-        "case or spaces: give them one name if they are one"
+    warnings = [
+        f"{' and '.join(map(repr, names))} differ only in case or spaces, and count as different "
+        "raters: use one name if they are one person"
         for names in several[:_SHOWN]
     ]
     if len(several) > _SHOWN:
-        told.append(f"and {len(several) - _SHOWN:,} more names that several raters have")
-    return told
+        warnings.append(f"and {len(several) - _SHOWN:,} more groups of similar names")
+    return warnings
 
 
 def _renamed(frame: pl.DataFrame | None, ids: Mapping[str, str]) -> pl.DataFrame:
-    """The frame with other ids of queries; empty for None."""
+    """The frame with query ids replaced; empty for None."""
     if frame is None:
         return pl.DataFrame(schema={"query_id": pl.String})
     return frame.with_columns(pl.col("query_id").replace(dict(ids)))
 
 
-def _asked(found: Exchange) -> pl.DataFrame:
-    """Every query the file is about, those that only judgments or runs name included."""
-    frames = [] if found.queries is None else [found.queries]
-    named = [found.judgments, *found.runs.values()]
+def _asked(content: Exchange) -> pl.DataFrame:
+    """Every query of the file, including those that only judgments or runs name."""
+    frames = [] if content.queries is None else [content.queries]
+    named = [content.judgments, *content.runs.values()]
     ids = [frame.select("query_id") for frame in named if frame is not None]
-    known = frames[0]["query_id"] if frames else pl.Series("query_id", [], pl.String)
+    seen = frames[0]["query_id"] if frames else pl.Series("query_id", [], pl.String)
     for frame in ids:
-        new = frame.unique(maintain_order=True).filter(~pl.col("query_id").is_in(known.implode()))
+        new = frame.unique(maintain_order=True).filter(~pl.col("query_id").is_in(seen.implode()))
         frames.append(new)
-        known = pl.concat([known, new["query_id"]])
+        seen = pl.concat([seen, new["query_id"]])
     if not frames:
         return pl.DataFrame(schema={"query_id": pl.String})
     return pl.concat(frames, how="diagonal_relaxed")

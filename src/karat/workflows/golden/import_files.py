@@ -1,4 +1,4 @@
-"""Files to import: read as what their content tells, and refused where they cannot be meant."""
+"""Files to import: their formats detected, their judgments checked."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _TEXTS = ("queries", "documents")
 
 
 def check_there(paths: Iterable[str | Path]) -> None:
-    """Refuse the first path at which nothing is, before anything is taken in.
+    """Refuse paths that do not exist, before anything is imported.
 
     Raises:
-        InputError: there is no such file; with the one that may be meant.
+        InputError: a file does not exist; with the nearest name.
     """
     for path in paths:
         if str(path) != "-" and not os.path.exists(path):  # noqa: PTH110 - False for any odd name
@@ -40,15 +40,15 @@ def check_there(paths: Iterable[str | Path]) -> None:
 
 
 def read_file(path: str | Path, name: str | None = None) -> Exchange:
-    """A file as what it is called, or as what its content tells.
+    """Read a file in a format that is named, or detected from its content.
 
     Args:
-        path: The file, or a BEIR folder, which may lie in a ZIP file.
+        path: The file, or a BEIR folder, which may be in a ZIP file.
         name: A name of ``EXCHANGES``, or ``queries`` or ``documents``.
 
     Raises:
-        InputError: it cannot be read, is damaged, is a run, or is none of what can be told.
-        UsageError: there is no such format.
+        InputError: it cannot be read, is damaged, is a run, or its format is not recognised.
+        UsageError: unknown format.
     """
     where = Path(path)
     if name in (None, "beir"):
@@ -56,16 +56,16 @@ def read_file(path: str | Path, name: str | None = None) -> Exchange:
             if folder is not None:
                 return read_file(folder, name)
     if name is None and where.is_dir():
-        held = {role: file for file, role in roles.of_folder(where)}
-        if "qrels" not in held:
-            return _texts(held)
+        by_role = {role: file for file, role in roles.of_folder(where)}
+        if "qrels" not in by_role:
+            return _texts(by_role)
     elif name is None and where.is_file():
         try:
             name = detect(open_foreign(path))
         except InputError:
             with Source(path) as source:
                 if b"\x00" in source.head and not source.head.startswith(b"PAR1"):
-                    raise  # no text, so that nothing of it would be told
+                    raise  # binary: no format of text would fit
                 name = roles.told(source)
                 in_lines = source.head.lstrip()[:1] not in (b"{", b"[")
             if name == "run" and in_lines:
@@ -74,7 +74,7 @@ def read_file(path: str | Path, name: str | None = None) -> Exchange:
                     file=str(path),
                     fix=Advice(
                         f"karat golden pool {path}",
-                        page="bring it as a run, and then have the pairs judged that it returns",
+                        page="import it as a run, then pool the pairs it returns",
                     ),
                 ) from None
             if name not in _TEXTS:
@@ -84,21 +84,23 @@ def read_file(path: str | Path, name: str | None = None) -> Exchange:
 
 def _texts(files: Mapping[str, str | Path]) -> Exchange:
     """Queries and documents of karat's own formats, without judgments."""
-    # CSV with semicolons is told here, so that it can be said.
-    semis = {role: _semicolons(file) for role, file in files.items()}
-    given = {role: (file, "csv" if semis[role] else None) for role, file in files.items()}
-    found = Exchange(
+    # Detected here, so that it can be reported.
+    semicolon = {role: _semicolons(file) for role, file in files.items()}
+    sources = {role: (file, "csv" if semicolon[role] else None) for role, file in files.items()}
+    content = Exchange(
         " and ".join(files),
-        queries=read_queries(*given["queries"]).frame if "queries" in given else None,
-        documents=read_documents(*given["documents"]).frame if "documents" in given else None,
+        queries=read_queries(*sources["queries"]).frame if "queries" in sources else None,
+        documents=read_documents(*sources["documents"]).frame if "documents" in sources else None,
     )
-    found.kept.extend(held(found))
-    found.assumed.extend(f"{role}: semicolons separate the cells" for role in files if semis[role])
-    return found
+    content.kept.extend(held(content))
+    content.assumed.extend(
+        f"{role}: semicolons separate the cells" for role in files if semicolon[role]
+    )
+    return content
 
 
 def _semicolons(path: str | Path) -> bool:
-    """Whether a file is CSV with semicolons."""
+    """Whether a file is CSV separated by semicolons."""
     if not Path(path).is_file():
         return False
     with Source(path) as source:
@@ -107,77 +109,79 @@ def _semicolons(path: str | Path) -> bool:
     return not other and semicolons(first.decode("utf-8", "replace"))
 
 
-def check_judgments(found: Exchange, scale: Scale, file: str) -> None:
-    """Refuse grades that are off the scale, and raters whose name means nobody.
+def check_judgments(content: Exchange, scale: Scale, file: str) -> None:
+    """Refuse grades off the scale, and the reserved name of a rater.
 
     Args:
-        found: What the file held.
+        content: The content of the file.
         scale: Lowest and highest grade of the golden set.
-        file: What messages call it.
+        file: Name of the file in messages.
 
     Raises:
-        InputError: there is one; with the line, or the place in its JSON.
+        InputError: there is one; with its line, or its place in the JSON.
     """
-    if found.judgments is None:
+    if content.judgments is None:
         return
     low, high = scale
-    off = found.judgments.filter(~pl.col("grade").is_between(low, high))
-    if off.height:
-        row = off.row(0, named=True)
+    off_scale = content.judgments.filter(~pl.col("grade").is_between(low, high))
+    if off_scale.height:
+        row = off_scale.row(0, named=True)
         raise _refused(
-            found,
+            content,
             f"grade {row['grade']:g} for document {row['doc_id']!r} is not on the golden set's "
             f"scale from {low:g} to {high:g}",
             file,
             row,
             Advice(
-                "karat init DIR --scale LOW-HIGH makes a golden set of another scale",
+                "karat init DIR --scale LOW-HIGH makes a golden set with another scale",
                 page="correct the grade in the file: the scale of a golden set is fixed",
             ),
         )
     named = pl.col("rater").str.strip_chars().str.to_lowercase()
-    nobody = found.judgments.filter(named == NOBODY)
-    if nobody.height:
-        row = nobody.row(0, named=True)
+    reserved = content.judgments.filter(named == NOBODY)
+    if reserved.height:
+        row = reserved.row(0, named=True)
         raise _refused(
-            found,
-            f"a rater is called {row['rater']!r}, which is reserved for judgments that nobody is "
-            "named for",
+            content,
+            f"the name of a rater is {row['rater']!r}, which is reserved for judgments without a "
+            "rater",
             file,
             row,
             "leave the rater out, or give another name",
         )
 
 
-def _refused(found: Exchange, what: str, file: str, row: Mapping[str, Any], fix: str) -> InputError:
-    """The error that a judgment cannot be taken in, with its place."""
+def _refused(
+    content: Exchange, problem: str, file: str, row: Mapping[str, Any], fix: str
+) -> InputError:
+    """The error for a judgment that cannot be imported, with its place."""
     query = row["query_id"]
-    peer = EXCHANGES.get(found.format)
-    if peer is not None and not peer.holds.ids and found.queries is not None:
-        query = found.queries.row(by_predicate=pl.col("query_id") == query, named=True)["text"]
+    peer = EXCHANGES.get(content.format)
+    if peer is not None and not peer.holds.ids and content.queries is not None:
+        query = content.queries.row(by_predicate=pl.col("query_id") == query, named=True)["text"]
     key = (row["query_id"], row["doc_id"], row["rater"])
-    place = found.places.get(key) if isinstance(found, Gathered) else None
+    place = content.places.get(key) if isinstance(content, Gathered) else None
     return InputError(
-        f"{place}: {what}" if place else what,
+        f"{place}: {problem}" if place else problem,
         file=file,
-        line=_line(found, file, *key),
+        line=_line(content, file, *key),
         query=query,
         doc_id=row["doc_id"],
         fix=fix,
     )
 
 
-def _line(found: Exchange, file: str, query: str, doc: str, rater: str | None) -> int | None:
-    """The line a judgment stands on, where the file has lines."""
-    if (query, doc, rater) in found.lines:
-        return found.lines[query, doc, rater]
+def _line(content: Exchange, file: str, query: str, doc: str, rater: str | None) -> int | None:
+    """The line of a judgment, if the file has lines."""
+    if (query, doc, rater) in content.lines:
+        return content.lines[query, doc, rater]
     where = Path(file)
-    list_places = FORMATS[found.format].places if found.format in ("trec", "beir") else None
+    list_places = FORMATS[content.format].places if content.format in ("trec", "beir") else None
     if list_places is None or not where.exists():
         return None
     try:
         with Source(in_folder(where, "qrels") if where.is_dir() else where) as source:
             places = list_places(source, "qrels")
             return next((place.line for place in places if place.ids[:2] == (query, doc)), None)
-    except InputError:  # it was in a ZIP file, say
+    except InputError:  # for example, it was in a ZIP file
         return None

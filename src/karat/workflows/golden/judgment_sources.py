@@ -1,4 +1,4 @@
-"""Where judgments come from: people, models, clicks, or an import that does not say."""
+"""Sources of judgments: people, models, clicks, or an import that does not say."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SHOWN = 3  # names of raters in a message
 
 
 class SourceUnknown(InputError):
-    """Raters of a file have the names of models, and it is not said whether they are.
+    """Raters of a file have names of models, and their source is not given.
 
     Attributes:
         raters: Their names.
@@ -34,9 +34,9 @@ class SourceUnknown(InputError):
             f"the rater {names}{more} {reads}, and grades of models do not count as people's",
             file=file,
             fix=Advice(
-                f"--source '{one}=llm', or --source '{one}=human' if a person is called so",
-                page="choose who graded: a model (source llm), or people (human); a file of both "
-                "is to be split",
+                f"--source '{one}=llm', or --source '{one}=human' if that is a person",
+                page="choose who graded: a model (source llm) or people (human); split a file "
+                "that has both",
             ),
         )
         self.raters = list(raters)
@@ -46,23 +46,23 @@ def sources_of(typed: Sequence[str]) -> dict[str, str]:
     """``SOURCE`` and ``RATER=SOURCE`` as a mapping from raters, "" for all others, to sources.
 
     Raises:
-        UsageError: there is no such source, or two of one rater.
+        UsageError: an unknown source, or two for one rater.
     """
-    found: dict[str, str] = {}
-    for each in typed:
-        rater, _, source = each.rpartition("=")
+    by_rater: dict[str, str] = {}
+    for text in typed:
+        rater, _, source = text.rpartition("=")
         rater, source = rater.strip(), checked(source.strip())
-        if found.setdefault(rater, source) != source:
-            whose = f"of {rater!r}" if rater else "of all"
-            raise UsageError(f"two sources {whose}: {found[rater]} and {source}")
-    return found
+        if by_rater.setdefault(rater, source) != source:
+            whose = f"for {rater!r}" if rater else "for all"
+            raise UsageError(f"two sources {whose}: {by_rater[rater]} and {source}")
+    return by_rater
 
 
 def checked(source: str) -> str:
-    """The source, if it is one.
+    """The source, checked.
 
     Raises:
-        UsageError: it is none.
+        UsageError: unknown source.
     """
     if source not in SOURCES:
         raise UsageError(
@@ -74,31 +74,31 @@ def checked(source: str) -> str:
 
 
 def sourced(
-    said: pl.DataFrame,
+    judged: pl.DataFrame,
     rater: str | None,
-    there: Mapping[str, set[str]],
+    known_sources: Mapping[str, set[str]],
     sources: Mapping[str, str],
     file: str,
 ) -> pl.DataFrame:
-    """Judgments of a file with their source, and a rater each.
+    """Judgments of a file, each with a source and a rater.
 
     Args:
-        said: What the file says; ``rater`` is null where it names nobody.
-        rater: Who judged there; None if that is not known.
-        there: The sources of each rater's judgments before: those of models keep theirs.
-        sources: As ``sources_of`` gives them.
-        file: What messages call the file.
+        judged: The judgments; ``rater`` is null where the file names none.
+        rater: The rater of those; None if unknown.
+        known_sources: Sources of each rater's existing judgments; models keep theirs.
+        sources: As ``sources_of`` returns them.
+        file: Name of the file in messages.
 
     Raises:
-        SourceUnknown: a rater has the name of a model, and ``sources`` does not say.
-        UsageError: grades of people, and no name.
+        SourceUnknown: a rater's name looks like a model's and is not in ``sources``.
+        UsageError: the source is people, and a rater has no name.
     """
     other = sources.get("")
-    unnamed = rater is None and said["rater"].null_count() > 0
+    unnamed = rater is None and judged["rater"].null_count() > 0
     if unnamed and other == "human":
         raise UsageError("grades of people need a name", fix="--rater NAME")
-    nobody = other if other in ("llm", "clicks") else NOBODY
-    raters = said["rater"].fill_null(rater or nobody)
+    placeholder = other if other in ("llm", "clicks") else NOBODY
+    raters = judged["rater"].fill_null(rater or placeholder)
     chosen: dict[str, str] = {}
     unknown = []
     for name in raters.unique().sort():
@@ -106,26 +106,26 @@ def sourced(
             chosen[name] = sources.get(name, other or "")
         elif name == NOBODY:
             chosen[name] = "import"
-        elif there.get(name) and "human" not in there[name]:
-            chosen[name] = min(there[name])
+        elif known_sources.get(name) and "human" not in known_sources[name]:
+            chosen[name] = min(known_sources[name])
         elif names_a_model(name):
             unknown.append(name)
         else:
             chosen[name] = "human"
     if unknown:
         raise SourceUnknown(unknown, file)
-    return said.with_columns(rater=raters, source=raters.replace_strict(chosen))
+    return judged.with_columns(rater=raters, source=raters.replace_strict(chosen))
 
 
-def other_sources(there: Mapping[str, set[str]], facts: pl.DataFrame) -> Iterator[str]:
-    """What to do about raters whose judgments are stored under another source as well.
+def other_sources(known_sources: Mapping[str, set[str]], facts: pl.DataFrame) -> Iterator[str]:
+    """Notes on raters who also have judgments of another source, and how to correct them.
 
     Args:
-        there: The sources of each rater's judgments before.
-        facts: What the file adds.
+        known_sources: Sources of each rater's existing judgments.
+        facts: The new judgments.
     """
     for rater, source in facts.select("rater", "source").unique().sort("rater", "source").rows():
-        for old in sorted(there.get(rater, set()) - {source}):
+        for old in sorted(known_sources.get(rater, set()) - {source}):
             yield (
                 f"{rater!r} has judgments of source {old} too, which count as before: "
                 f"karat golden source {rater!r} {source} corrects them"
@@ -133,47 +133,47 @@ def other_sources(there: Mapping[str, set[str]], facts: pl.DataFrame) -> Iterato
 
 
 def correct_source(opened: Workspace, rater: str, source: str, *, person: str, now: int) -> int:
-    """Correct where the imported judgments of a rater come from, and note who did so.
+    """Correct the source of a rater's imported judgments, recorded in the audit log.
 
-    Nothing is changed or deleted: each is superseded by the same judgment of the right source.
+    Nothing is changed or deleted: each is superseded by the same judgment with the right source.
 
     Args:
         opened: The workspace.
-        rater: Whose judgments.
+        rater: The rater.
         source: One of ``tables.judgments.SOURCES``.
-        person: Who corrects, as the audit calls them.
+        person: The user, for the audit log.
         now: Microseconds UTC.
 
     Returns:
-        How many judgments were corrected.
+        Number of judgments corrected.
 
     Raises:
-        UsageError: there is no such source or rater, the rater judged here, or nothing differs.
+        UsageError: unknown source or rater, the rater judged here, or nothing differs.
     """
     checked(source)
     golden = opened.golden
     with opened.store.begin() as connection:
         golden_sets.hold(connection, golden.id)
         hold_raters(connection, golden.id, [rater])
-        there = judgments.current(connection, golden.id).frame
-        own = there.filter(pl.col("rater") == rater)
+        current = judgments.current(connection, golden.id).frame
+        own = current.filter(pl.col("rater") == rater)
         if not own.height:
             raise UsageError(
-                f"no judgment is by {rater!r}",
-                nearest=nearest(rater, there["rater"].unique().sort().to_list(), 1),
+                f"unknown rater {rater!r}",
+                nearest=nearest(rater, current["rater"].unique().sort().to_list(), 1),
             )
         wrong = own.filter(pl.col("source") != source)
         if not wrong.height:
-            raise UsageError(f"every judgment of {rater!r} is of source {source} already")
+            raise UsageError(f"every judgment of {rater!r} has the source {source} already")
         here = wrong.filter(pl.col("judgment").is_in(given_here(connection, golden.id).implode()))
         if here.height:
             raise UsageError(
-                f"{rater!r} gave {here.height:,} of these judgments in karat, where people judge",
+                f"{rater!r} gave {here.height:,} of these judgments in karat itself",
                 fix="only imported judgments can be corrected",
             )
-        was = wrong["source"].unique().sort().to_list()
+        before = wrong["source"].unique().sort().to_list()
         count = corrections.correct_source(connection, golden.id, wrong, source, now)
         about = {"golden set": golden.name, "judgments": count}
-        about |= {"from": ", ".join(was), "to": source}
+        about |= {"from": ", ".join(before), "to": source}
         audit.note(connection, person, "correct source", rater, now, about)
     return count

@@ -1,4 +1,4 @@
-"""Pool: what is to be judged, chosen from what systems returned."""
+"""Pooling: documents to judge, chosen from what runs returned."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ METHODS: tuple[Method, ...] = ("depth", "rr", "rbp", "mtf")
 
 @dataclass(frozen=True)
 class Pooled:
-    """What became of a pool.
+    """The outcome of pooling.
 
     Attributes:
-        chosen: Pairs that were chosen.
-        added: Of these, new in the queue.
-        queries: Queries they are of.
+        chosen: Number of pairs chosen.
+        added: Number of these that are new in the queue.
+        queries: Number of queries of the chosen pairs.
         lacking: Queries of the golden set for which no run returned anything.
-        waiting: Judgments that the whole queue now waits for.
-        notes: What a person should know of it, in sentences.
+        waiting: Number of judgments that the whole queue needs.
+        notes: Notes on the runs and the queue.
     """
 
     chosen: int
@@ -56,21 +56,21 @@ def pool(
     per_query: int | None = None,
     bands: int = 1,
 ) -> Pooled:
-    """Choose pairs from runs and put them into the queue; pairs that were judged stay out.
+    """Choose unjudged pairs from runs and put them into the queue.
 
     Args:
         opened: The workspace.
-        given: Runs, which the workspace keeps as they are. An id of a query that the golden set
-            lacks is followed where an import told what it is called here.
+        given: Runs, which the workspace stores unchanged. Query ids that the golden set lacks are
+            mapped by the aliases of earlier imports.
         now: Microseconds UTC.
         method: ``depth``: the top k of each · ``rr``: the best k by reciprocal rank fusion ·
             ``rbp``: the best k by what they can add to RBP · ``mtf``: move to front, the next
-            document of each query, from the run that has lately done best.
-        k: Depth, or documents of each query.
+            document of each query, from the run with the best recent results.
+        k: Depth, or number of documents per query.
         p: Persistence of RBP.
-        budget: The most pairs in all.
-        per_query: The most pairs of a query.
-        bands: Parts of each query's pool that are judged one after the other.
+        budget: Maximum number of pairs.
+        per_query: Maximum number of pairs per query.
+        bands: Number of parts of each query's pool, judged one after the other.
 
     Raises:
         UsageError: no runs, or a number out of range.
@@ -85,13 +85,13 @@ def pool(
     if not ids:
         fix = Advice("karat golden choose LOG", page="choose queries from a log, or import them")
         raise UsageError("the golden set has no queries yet", fix=fix)
-    held, systems, said = set(ids), [], []
+    query_ids, systems, run_notes = set(ids), [], []
     for run in read:
-        system, notes = following(run, held, aliases)
+        system, notes = following(run, query_ids, aliases)
         systems.append(system)
-        said += [*notes, *lacking(system, held)]
+        run_notes += [*notes, *lacking(system, query_ids)]
     answered = {query for run in systems for query in run.query_ids}
-    if systems and not answered & held:
+    if systems and not answered & query_ids:
         raise InputError(
             f"none of its queries is in the golden set, which has {', '.join(ids[:3])}, …",
             file=systems[0].source,
@@ -104,47 +104,46 @@ def pool(
     if method == "mtf":
         if budget is not None or per_query is not None or bands != 1:
             raise UsageError(
-                "move to front gives one document of each query, and takes no budget and no bands",
-                fix="call it again when they are judged",
+                "move to front takes one document per query: it has no budget and no bands",
+                fix="pool again when they are judged",
             )
-        so_far: dict[str, dict[str, float | None]] = {}
+        graded: dict[str, dict[str, float | None]] = {}
         for query, doc in known.frame.select("query_id", "doc_id").iter_rows():
-            so_far.setdefault(query, {})[doc] = None  # judged, and perhaps nobody could
+            graded.setdefault(query, {})[doc] = None  # judged; None if it could not be graded
         for query, doc, grade in grades(known).select("query_id", "doc_id", "grade").iter_rows():
-            so_far[query][doc] = grade
-        found = pooling.move_to_front(systems, so_far, depth=k, salt=golden.salt, **common)
+            graded[query][doc] = grade
+        pooled = pooling.move_to_front(systems, graded, depth=k, salt=golden.salt, **common)
     else:
         limit = pooling.Budget(total=budget, per_query=per_query)
-        there = known.frame.select("query_id", "doc_id").unique()
-        common |= {"judged": there, "budget": limit, "bands": bands}
+        judged = known.frame.select("query_id", "doc_id").unique()
+        common |= {"judged": judged, "budget": limit, "bands": bands}
         if method == "depth":
-            found = pooling.depth_pool(systems, k, **common)
+            pooled = pooling.depth_pool(systems, k, **common)
         elif method == "rr":
-            found = pooling.reciprocal_rank_pool(systems, k, **common)
+            pooled = pooling.reciprocal_rank_pool(systems, k, **common)
         else:
-            found = pooling.rbp_pool(systems, k, p=p, **common)
+            pooled = pooling.rbp_pool(systems, k, p=p, **common)
     with opened.store.begin() as connection:
-        said = [*keep_in(connection, opened, read, now=now).notes, *said]
+        run_notes = [*keep_in(connection, opened, read, now=now).notes, *run_notes]
     silent = [query for query in ids if query not in answered]
-    return _queued(opened, found.frame, silent, said, now)
+    return _queued(opened, pooled.frame, silent, run_notes, now)
 
 
 def enqueue(opened: Workspace, path: str | Path | Pairs, *, now: int) -> Pooled:
-    """Put pairs of a file into the queue, such as ``karat compare --judge-file`` writes.
+    """Put the pairs of a file into the queue, such as ``karat compare --judge-file`` writes.
 
-    Their order in the file is the order in which they are judged. A column ``gold_grade`` names
-    pairs whose grade is known: they test raters.
+    They are judged in the order of the file. Pairs with a ``gold_grade`` test the raters.
 
     Raises:
         InputError: the file cannot be read, or a query is not in the golden set.
     """
-    wanted = path if isinstance(path, Pairs) else read_pairs(path)
-    names = [name for name in ("gold_grade",) if name in wanted.frame.columns]
-    keys = wanted.frame.select("query_id", "doc_id", *names).unique(
+    listed = path if isinstance(path, Pairs) else read_pairs(path)
+    names = [name for name in ("gold_grade",) if name in listed.frame.columns]
+    keys = listed.frame.select("query_id", "doc_id", *names).unique(
         ["query_id", "doc_id"], keep="first", maintain_order=True
     )
     ranked = keys.with_columns(
-        priority=pl.int_range(1, pl.len() + 1, dtype=pl.Int64), chosen_by=pl.lit(wanted.source)
+        priority=pl.int_range(1, pl.len() + 1, dtype=pl.Int64), chosen_by=pl.lit(listed.source)
     )
     return _queued(opened, ranked, [], [], now)
 
@@ -152,14 +151,14 @@ def enqueue(opened: Workspace, path: str | Path | Pairs, *, now: int) -> Pooled:
 def _queued(
     opened: Workspace, frame: pl.DataFrame, silent: list[str], notes: list[str], now: int
 ) -> Pooled:
-    kept = ("query_id", "doc_id", "priority", "chosen_by", "chance", "gold_grade")
-    chosen = frame.select(name for name in kept if name in frame.columns)
+    columns = ("query_id", "doc_id", "priority", "chosen_by", "chance", "gold_grade")
+    chosen = frame.select(name for name in columns if name in frame.columns)
     golden = opened.golden
     with opened.store.begin() as connection:
         put = pairs.put(connection, golden.id, chosen, golden.raters, now)
         waiting = int(pairs.frame(connection, golden.id)["open"].sum())
     if put.golds:
-        were = "pair that was queued has" if put.golds == 1 else "pairs that were queued have"
-        notes = [*notes, f"{put.golds:,} {were} another gold grade now"]
+        were = "queued pair has" if put.golds == 1 else "queued pairs have"
+        notes = [*notes, f"{put.golds:,} {were} a new gold grade"]
     queries = chosen["query_id"].n_unique()
     return Pooled(chosen.height, put.added, queries, silent, waiting, notes)

@@ -1,4 +1,4 @@
-"""Choosing: queries of a golden set from a log, drawn so that their weights are known."""
+"""Sampling: queries drawn from a log into a golden set, with known weights."""
 
 from __future__ import annotations
 
@@ -25,46 +25,46 @@ from karat.workflows.workspace.known_queries import over, same_queries
 from karat.workflows.workspace.workspace import Workspace
 
 ON_SERVER = Most(64 << 20, 2_000_000)
-"""The largest log that a server takes: all of it is held in memory while queries are drawn."""
+"""The largest log a server accepts: it is read into memory."""
 FROM_LOG = "log"
-"""The origin of queries that a log gave; only these go when a new sample is drawn."""
+"""The origin of sampled queries; only these are dropped when a new sample is drawn."""
 
 
 def put_queries(c: sa.Connection, set_id: int, frame: pl.DataFrame, now: int) -> Put:
-    """Put queries into a golden set, those without a weight beside those that have one.
+    """Put queries into a golden set, with and without weights.
 
-    What no log counted speaks for no share of the searches: its weight stays empty.
+    A query that no log counted represents no share of the searches: its weight stays null.
 
     Args:
         c: A write transaction.
         set_id: The golden set.
-        frame: As ``karat.store.sql.queries.put`` takes it, and ``weight`` may be null.
+        frame: As ``karat.store.sql.queries.put`` takes it, but ``weight`` may be null.
         now: Microseconds UTC.
     """
     parts = [frame]
     if "weight" in frame.columns:
         unknown = pl.col("weight").is_null()
         parts = [frame.filter(~unknown), frame.filter(unknown).drop("weight")]
-    made = [queries.put(c, set_id, part, now) for part in parts if part.height]
+    puts = [queries.put(c, set_id, part, now) for part in parts if part.height]
     return Put(
-        sum(each.added for each in made),
-        sum(each.changed for each in made),
-        sum(each.same for each in made),
+        sum(put.added for put in puts),
+        sum(put.changed for put in puts),
+        sum(put.same for put in puts),
     )
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """A sample, put into a golden set.
+    """A sample that was put into a golden set.
 
     Attributes:
-        log: What became of the log's rows.
+        log: The cleaned log, with the numbers of rows left out.
         sample: The queries drawn.
-        made_of: What they are made of.
-        added: Queries that are new in the golden set.
-        kept: Queries of the sample that were in it.
+        made_of: Composition of the golden set.
+        added: Number of new queries.
+        kept: Number of sampled queries that were in the golden set.
         gone: Queries of an earlier sample that were dropped, with the reason; their judgments stay.
-        hard: The hard queries of a run that were taken on top; None if none were asked for.
+        hard: The hard queries of a run that were added; None if not requested.
     """
 
     log: Cleaned
@@ -78,7 +78,7 @@ class Chosen:
 
 @dataclass(frozen=True)
 class Placed:
-    """What became of a golden set in which a sample was put; as in ``Chosen``."""
+    """The outcome of putting a sample into a golden set; fields as in ``Chosen``."""
 
     made_of: Composition
     added: int
@@ -88,10 +88,10 @@ class Placed:
 
 @dataclass(frozen=True)
 class Drawn:
-    """A sample of a log, that is in no golden set yet.
+    """A sample of a log that is not in a golden set yet.
 
     Attributes:
-        log: What became of the log's rows.
+        log: The cleaned log, with the numbers of rows left out.
         sample: The queries drawn.
         banded: ``key`` and ``band`` of every query of the log.
     """
@@ -103,15 +103,15 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Plan:
-    """What would become of a golden set if a sample were put into it.
+    """What putting a sample into a golden set would change.
 
     Attributes:
-        added: Queries of the sample that are new in it.
-        kept: Queries of the sample that are in it.
+        added: Number of new queries.
+        kept: Number of sampled queries that are in the golden set.
         gone: Queries of an earlier sample that would be dropped: ``query_id``, ``text``,
             ``reason``.
-        lost: What only somebody who wants it may do: drop most of the earlier sample, or let
-            judged queries count no more; None if it would do neither.
+        lost: Why it needs ``replace``: most of the earlier sample would be dropped, or judged
+            queries would no longer count; None if neither.
     """
 
     added: int
@@ -133,10 +133,10 @@ def draw_queries(
     count: str | None = None,
     most: Most | None = None,
 ) -> Drawn:
-    """Draw queries from a log, and change nothing; as ``choose_queries``."""
+    """Draw queries from a log without changing anything; arguments as in ``choose_queries``."""
     notes: list[str] = []
-    read = read_query_log(log, text=text, count=count, notes=notes, most=most)
-    cleaned = clean(read, mask=mask, source=str(log))
+    rows = read_query_log(log, text=text, count=count, notes=notes, most=most)
+    cleaned = clean(rows, mask=mask, source=str(log))
     cleaned = changed(cleaned, notes=(*notes, *cleaned.notes))
     banded = with_bands(cleaned.frame, THIRDS if bands is None else bands)
     sample = choose(banded, size, salt=opened.golden.salt, quotas=quotas, hard=hard)
@@ -144,13 +144,13 @@ def draw_queries(
 
 
 def plan_queries(opened: Workspace, drawn: Drawn) -> Plan:
-    """What ``put_sample`` would do with a sample now."""
+    """What ``put_sample`` would change now."""
     with opened.store.read() as connection:
         against = _against(connection, opened.golden.id, drawn.sample.queries, drawn.banded)
         lost = _loss(connection, opened.golden.id, against)
-    there = against.found["query_id"].is_in(against.known["query_id"].implode())
-    kept = int(there.sum())
-    return Plan(against.found.height - kept, kept, against.gone, lost)
+    is_known = against.sample["query_id"].is_in(against.known["query_id"].implode())
+    kept = int(is_known.sum())
+    return Plan(against.sample.height - kept, kept, against.gone, lost)
 
 
 def choose_queries(
@@ -166,32 +166,29 @@ def choose_queries(
 ) -> Chosen:
     """Draw queries from a log and put them into the golden set.
 
-    A query that the golden set has, whatever its case and white space, is that query, and keeps
-    what people said of it. Drawn again from a newer log, a query stays as long as its number draws
-    it: the random numbers are made of its text and the golden set's salt. What is no longer drawn
-    is dropped; what was imported or written by hand stays, without a weight, and so without a part
-    in means beside queries that have one.
+    A query that differs from an existing one only in case or white space is that query, and keeps
+    its judgments. Random numbers depend on the text and the golden set's salt only, so sampling a
+    newer log changes few queries. Queries no longer drawn are dropped; imported and hand-written
+    ones stay, but without a weight, so they do not count in means if others have one.
 
     Args:
         opened: The workspace.
         log: The file; ``-`` for standard input.
-        size: Queries to draw.
+        size: Number of queries to draw.
         now: Microseconds UTC.
-        replace: Whether more than half of an earlier sample may be dropped, and judged queries may
-            count no more.
-        person: Who chose, for the audit; None at the command line.
-        hard_from: Hard queries of a run (``workflows.golden.hard_queries``), taken as those of
-            ``hard``.
-        **how: ``bands`` (name to share of all searches, most asked first; the rest is the tail;
-            thirds if None), ``quotas`` (least numbers by attribute), ``hard`` (texts of queries
-            known to be hard: on top, and reported apart), ``mask`` (replace what is personal by
-            its kind), ``text`` and ``count`` (the columns, if they have no usual names), ``most``
-            (how large the log may be).
+        replace: Allow dropping more than half of an earlier sample, and judged queries that no
+            longer count.
+        person: The user, for the audit log; None at the command line.
+        hard_from: Hard queries of a run (``workflows.golden.hard_queries``), added to ``hard``.
+        **how: ``bands`` (name to share of all searches, most frequent first; the rest is the tail;
+            thirds if None), ``quotas`` (minimum numbers by attribute), ``hard`` (texts of hard
+            queries: added to the sample, and reported separately), ``mask`` (replace personal data
+            by its kind), ``text`` and ``count`` (names of the columns, if unusual), ``most``
+            (maximum size of the log).
 
     Raises:
-        InputError: the log cannot be read, or holds nothing.
-        UsageError: a size, band or quota that cannot be met; or more than half of an earlier
-            sample would be dropped, or judged queries count no more, and that was not asked for.
+        InputError: the log cannot be read, or is empty.
+        UsageError: a size, band or quota that cannot be met; or ``replace`` is needed.
     """
     if hard_from is not None:
         how["hard"] = [*how.get("hard", ()), *hard_from.frame["text"]]
@@ -216,29 +213,29 @@ def put_sample(
     replace: bool = False,
     person: str | None = None,
 ) -> Placed:
-    """Put a sample into the golden set: as ``choose_queries``, of what was drawn before.
+    """Put a drawn sample into the golden set; see ``choose_queries``.
 
     Args:
         opened: The workspace.
         sample: ``Sample.queries``.
         now: Microseconds UTC.
-        banded: ``Drawn.banded``, which tells why queries go; without it no reason is given.
-        replace: Whether more than half of an earlier sample may be dropped, and judged queries may
-            count no more.
-        person: Who chose, for the audit; None at the command line.
+        banded: ``Drawn.banded``, which gives the reasons of dropped queries; None for no reasons.
+        replace: Allow dropping more than half of an earlier sample, and judged queries that no
+            longer count.
+        person: The user, for the audit log; None at the command line.
 
     Raises:
-        UsageError: that would be, and was not asked for.
+        UsageError: ``replace`` is needed.
     """
     golden = opened.golden
     with opened.store.begin() as connection:
-        golden_sets.hold(connection, golden.id)  # before it is read which queries there are
+        golden_sets.hold(connection, golden.id)  # lock before reading its queries
         against = _against(connection, golden.id, sample, banded)
         lost = _loss(connection, golden.id, against)
         if lost is not None and not replace:
             raise lost
-        told = _told(against.known, against.found, against.by_hand)
-        put = put_queries(connection, golden.id, told, now)
+        merged = _merged(against.known, against.sample, against.by_hand)
+        put = put_queries(connection, golden.id, merged, now)
         if against.gone.height:
             queries.drop(connection, golden.id, against.gone["query_id"].to_list(), now)
         if person is not None:
@@ -249,18 +246,17 @@ def put_sample(
 
 
 def split_queries(opened: Workspace, share: float = SHARE, *, now: int) -> Split:
-    """Give each query of a golden set its part, ``dev`` or ``held_out``, as an attribute.
+    """Assign each query of a golden set to a part, ``dev`` or ``held_out``, as an attribute.
 
-    The salt is the golden set's: a query that comes later gets its part without moving others, and
-    one that has its part keeps it.
+    With the golden set's salt, a query added later moves no others; one that has a part keeps it.
 
     Args:
         opened: The workspace.
-        share: Of the queries that are to be ``dev``.
+        share: Share of queries in ``dev``.
         now: Microseconds UTC.
 
     Raises:
-        InputError: there are no queries, or ``part`` is another attribute of them.
+        InputError: there are no queries, or they use the attribute ``part`` otherwise.
         UsageError: the share is not between 0 and 1.
     """
     golden = opened.golden
@@ -269,19 +265,19 @@ def split_queries(opened: Workspace, share: float = SHARE, *, now: int) -> Split
         frame = queries.frame(connection, golden.id)
         before = frame[PART].to_list() if PART in frame.columns else [None] * frame.height
         of_query = dict(zip(frame["query_id"], before, strict=True))
-        made = split(of_query, share, golden.salt, source=golden.name)
-        parts = pl.Series(PART, list(made.parts.values()), dtype=pl.String)
+        assigned = split(of_query, share, golden.salt, source=golden.name)
+        parts = pl.Series(PART, list(assigned.parts.values()), dtype=pl.String)
         put_queries(connection, golden.id, frame.with_columns(parts), now)
-    return made
+    return assigned
 
 
 class _Against(NamedTuple):
-    """A sample beside what a golden set has: which it had drawn, knows, has by hand, would lose.
+    """A sample compared with a golden set: drawn before, known, not from a log, to be dropped.
 
-    ``silent`` are the ids of those that stay, count in means now, and would not any more.
+    ``silent`` are ids of queries that stay and count in means now, but would no longer count.
     """
 
-    found: pl.DataFrame
+    sample: pl.DataFrame
     drawn: pl.DataFrame
     known: pl.DataFrame
     by_hand: pl.DataFrame
@@ -296,52 +292,52 @@ def _against(
     origin = pl.col("origin") if "origin" in before.columns else pl.lit(None, pl.String)
     drawn = before.filter(origin.eq_missing(FROM_LOG))
     known = queries.frame(c, set_id, dropped=True).drop("dropped_us")
-    found = sample.with_columns(pl.col("query_id").replace(same_queries(known, sample)))
+    renamed = sample.with_columns(pl.col("query_id").replace(same_queries(known, sample)))
     log = pl.DataFrame(schema={"key": pl.String, "band": pl.String}) if banded is None else banded
-    gone = refreshed(drawn, found, log).filter(pl.col("change") == "gone")
+    gone = refreshed(drawn, renamed, log).filter(pl.col("change") == "gone")
     if banded is None:
         gone = gone.with_columns(reason=pl.lit(None, pl.String))
     by_hand = before.filter(~origin.eq_missing(FROM_LOG))
     counts = before
     if "weight" in before.columns and before["weight"].count():
         counts = before.filter(pl.col("weight") > 0)
-    weighed = found.drop_nulls("weight")
+    weighed = renamed.drop_nulls("weight")
     stays = counts.join(gone, on="query_id", how="anti") if weighed.height else counts.clear()
     silent = stays.join(weighed, on="query_id", how="anti")["query_id"]
-    return _Against(found, drawn, known, by_hand, gone, silent)
+    return _Against(renamed, drawn, known, by_hand, gone, silent)
 
 
 def _loss(c: sa.Connection, set_id: int, against: _Against) -> UsageError | None:
-    """What a sample may do only if that is wanted.
+    """Why a sample needs ``replace``; None if it does not.
 
-    Dropping most of the one before is another log or column, as a rule. Queries that were imported
-    and judged lose their part in means by the first sample: no log counted them.
+    If most of the earlier sample is dropped, the log or column is usually wrong. Imported judged
+    queries no longer count in means after the first sample: no log counted them.
     """
     gone, drawn = against.gone, against.drawn.height
-    what, typed, page = [], [], []
+    reasons, typed, page = [], [], []
     if 2 * gone.height > drawn:
         judged = _judged(c, set_id, gone["query_id"])
-        what.append(
+        reasons.append(
             f"{gone.height:,} of the {drawn:,} queries drawn before would be dropped, "
             f"{judged:,} of them judged"
         )
-        typed.append("see that log, columns and --size are those meant")
-        page.append("see that log, columns and number are those meant")
+        typed.append("check log, columns and --size")
+        page.append("check log, columns and number")
     if silent := _judged(c, set_id, against.silent):
         are, they = ("query is", "it") if silent == 1 else ("queries are", "they")
-        what.append(
-            f"{silent:,} judged {are} not in this sample: {they} would have no weight, and count "
-            "no more in means"
+        reasons.append(
+            f"{silent:,} judged {are} not in this sample: {they} would have no weight, and no "
+            "longer count in means"
         )
-        typed.append("karat golden import gives weights from a file of queries, afterwards too")
-        page.append("a file of queries with weights, imported afterwards, lets them count again")
-    if not what:
+        typed.append("karat golden import can add weights from a file of queries later")
+        page.append("import a file of queries with weights later to count them again")
+    if not reasons:
         return None
     return UsageError(
-        "; and ".join(what),
+        "; and ".join(reasons),
         fix=Advice(
-            "; ".join([*typed, "--replace goes on, and keeps all judgments"]),
-            page="; ".join([*page, "or allow below to go on, which keeps all judgments"]),
+            "; ".join([*typed, "--replace continues, and keeps all judgments"]),
+            page="; ".join([*page, "or allow it below; all judgments are kept"]),
         ),
     )
 
@@ -350,17 +346,17 @@ def _judged(c: sa.Connection, set_id: int, query_ids: pl.Series) -> int:
     return judgments.current(c, set_id).of(query_ids).frame["query_id"].n_unique()
 
 
-def _told(known: pl.DataFrame, found: pl.DataFrame, by_hand: pl.DataFrame) -> pl.DataFrame:
-    """The queries drawn, over what was known of them; what was not drawn has no weight any more.
+def _merged(known: pl.DataFrame, sample: pl.DataFrame, by_hand: pl.DataFrame) -> pl.DataFrame:
+    """The queries drawn, merged with what is stored; those not drawn lose their weight.
 
-    ``by_hand``: queries that came otherwise than from a log, and stay whether drawn or not.
+    ``by_hand``: queries not from a log, which stay whether drawn or not.
     """
-    drawn = over(known, found, "query_id")
+    drawn = over(known, sample, "query_id")
     if "origin" in by_hand.columns:
         own = by_hand.select("query_id", own="origin", hand=pl.lit(value=True))
         drawn = drawn.join(own, on="query_id", how="left", maintain_order="left")
-        kept = pl.when(pl.col("hand")).then("own").otherwise("origin")
-        drawn = drawn.with_columns(kept.alias("origin")).drop("own", "hand")
+        origin = pl.when(pl.col("hand")).then("own").otherwise("origin")
+        drawn = drawn.with_columns(origin.alias("origin")).drop("own", "hand")
     elif by_hand.height:
         hand = pl.col("query_id").is_in(by_hand["query_id"].implode())
         drawn = drawn.with_columns(pl.when(hand).then(None).otherwise("origin").alias("origin"))
@@ -375,10 +371,10 @@ def _told(known: pl.DataFrame, found: pl.DataFrame, by_hand: pl.DataFrame) -> pl
 
 
 def read_bands(texts: Sequence[str]) -> dict[str, float] | None:
-    """Bands from ``NAME=SHARE``, as ``head=0.33`` or ``head=1/3``; None if there are none.
+    """Bands from ``NAME=SHARE``, such as ``head=0.33`` or ``head=1/3``; None if empty.
 
     Raises:
-        UsageError: one is no such text.
+        UsageError: malformed.
     """
     pairs = (_pair(text, "head=0.33") for text in texts)
     return {name: _share(share) for name, share in pairs} or None
@@ -388,20 +384,20 @@ def read_quota(text: str) -> Quota:
     """A quota from ``ATTRIBUTE=VALUE:N``.
 
     Raises:
-        UsageError: it is no such text.
+        UsageError: malformed.
     """
     attribute, rest = _pair(text, "class=name:10")
     value, colon, least = rest.rpartition(":")
     if not colon or not least.isdecimal():
         fix = Advice("--quota class=name:10", page="class=name:10")
-        raise UsageError(f"{text!r} names no number of queries", fix=fix)
+        raise UsageError(f"{text!r} has no number of queries", fix=fix)
     return Quota(attribute, value, int(least))
 
 
-def _pair(text: str, such: str) -> tuple[str, str]:
-    name, found, value = text.partition("=")
-    if not found or not name.strip():
-        fix = Advice("--band head=0.33, --quota class=x:10", page=such)
+def _pair(text: str, example: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        fix = Advice("--band head=0.33, --quota class=x:10", page=example)
         raise UsageError(f"{text!r} has no '='", fix=fix)
     return name.strip(), value.strip()
 
@@ -412,4 +408,4 @@ def _share(text: str) -> float:
         return float(over) / float(under) if slash else float(text)
     except (ValueError, ZeroDivisionError):
         fix = Advice("--band head=0.33", page="head=0.33")
-        raise UsageError(f"{text!r} is no share", fix=fix) from None
+        raise UsageError(f"{text!r} is not a share", fix=fix) from None

@@ -1,4 +1,4 @@
-"""Status of a golden set: where things stand, and what to do next."""
+"""Status of a golden set, and what to do next."""
 
 from __future__ import annotations
 
@@ -21,25 +21,26 @@ from karat.workflows.workspace.workspace import Workspace
 
 @dataclass(frozen=True)
 class Status:
-    """Where a golden set stands.
+    """The status of a golden set.
 
     Attributes:
-        name: Of the golden set.
-        store: Where it is kept.
-        made_of: What its queries are made of.
-        judged: Queries with a graded document.
-        grades: Pairs with a grade.
-        uncounted: Judged queries that have no part in means: others have a weight, and they none.
-        waiting: Judgments that the queue waits for.
-        runs: Names of the runs kept.
-        agreement: How far raters agree; None where nothing was judged by two.
-        disagreements: Pairs that nobody has settled, nor was asked to.
+        name: Name of the golden set.
+        store: URL of its store.
+        made_of: Composition of its queries.
+        judged: Number of queries with a graded document.
+        grades: Number of pairs with a grade.
+        uncounted: Number of judged queries left out of means, because others have a weight and
+            they do not.
+        waiting: Number of judgments that the queue needs.
+        runs: Names of the stored runs.
+        agreement: How far raters agree; None if no pair was judged by two.
+        disagreements: Pairs neither settled nor in the adjudication queue.
         contradictions: Imported grades that raters contradict, likewise; they have no effect.
-        adjudications: Pairs that wait for an adjudicator.
-        stale: Judgments of documents whose text changed since.
+        adjudications: Pairs in the adjudication queue.
+        stale: Judgments of documents that changed since.
         edition: Name of the newest edition, or None.
         edition_days: Its age in days, or None.
-        todo: What to do next: what it is, and the command; the first is the most urgent.
+        todo: Next steps, most urgent first: description and command.
     """
 
     name: str
@@ -62,12 +63,12 @@ class Status:
 
 @dataclass(frozen=True)
 class _Known:
-    """What was computed of one state of a golden set.
+    """The status computed for one state of a golden set.
 
     Attributes:
-        state: Of the golden set, and what counts of the workspace.
-        status: Where it stands, but for what time and runs change.
-        edition_us: When its newest edition was made, or None.
+        state: State of the golden set, and the workspace settings that matter.
+        status: The status, without what depends on time and runs.
+        edition_us: When its newest edition was frozen, or None.
     """
 
     state: tuple[object, ...]
@@ -76,10 +77,10 @@ class _Known:
 
 
 class Statuses:
-    """Where golden sets stand, computed once for each state of their data.
+    """A cache of statuses, computed once for each state of a golden set.
 
     Args:
-        most: So many golden sets, those that were asked for last.
+        most: Maximum number of golden sets; the least recently used are evicted.
     """
 
     def __init__(self, most: int = 64) -> None:
@@ -88,7 +89,7 @@ class Statuses:
         self._turns: dict[tuple[str, int], threading.Lock] = {}
 
     def get(self, opened: Workspace, *, now: int) -> Status:
-        """As ``status``; of several that ask for the same, one computes it."""
+        """As ``status``; concurrent callers share one computation."""
         key = opened.store.url, opened.golden.id
         with self._lock:
             turn = self._turns.setdefault(key, threading.Lock())
@@ -99,11 +100,11 @@ class Statuses:
             self._known.move_to_end(key)
             while len(self._known) > self._most:
                 self._turns.pop(self._known.popitem(last=False)[0], None)
-        return _told(known.status, known.edition_us, names, now)
+        return _at(known.status, known.edition_us, names, now)
 
     def _now(self, opened: Workspace, known: _Known | None) -> tuple[_Known, list[str]]:
         policy = opened.workspace.weights, opened.workspace.at_least
-        with opened.store.read() as connection:  # what is read is of the state that is read
+        with opened.store.read() as connection:  # state and data from one transaction
             state = (states.state_of(connection, opened.golden.id), policy)
             names = _names_of_runs(connection, opened)
             if known is not None and known.state == state:
@@ -113,24 +114,19 @@ class Statuses:
 
 
 STATUSES = Statuses()
-"""Of this process."""
+"""The cache of this process."""
 
 
 def status(opened: Workspace, *, now: int) -> Status:
-    """Where the golden set of a workspace stands.
-
-    Args:
-        opened: The workspace.
-        now: Microseconds UTC.
-    """
+    """The status of a workspace's golden set."""
     with opened.store.read() as connection:
         read, names = _read(connection, opened), _names_of_runs(connection, opened)
-    return _told(*_computed(opened, read), names, now)
+    return _at(*_computed(opened, read), names, now)
 
 
-def _told(found: Status, edition_us: int | None, runs: list[str], now: int) -> Status:
+def _at(computed: Status, edition_us: int | None, runs: list[str], now: int) -> Status:
     days = None if edition_us is None else age_days(min(edition_us, now), now)
-    return replace(found, runs=runs, edition_days=days, todo=list(found.todo))
+    return replace(computed, runs=runs, edition_days=days, todo=list(computed.todo))
 
 
 def _names_of_runs(connection: sa.Connection, opened: Workspace) -> list[str]:
@@ -139,9 +135,9 @@ def _names_of_runs(connection: sa.Connection, opened: Workspace) -> list[str]:
 
 @dataclass(frozen=True)
 class _Read:
-    """What a status is computed from."""
+    """The data that a status is computed from."""
 
-    held: Moment
+    snapshot: Moment
     shown: pl.DataFrame
     newest: EditionRow | None
     before: Standing | None
@@ -149,91 +145,95 @@ class _Read:
 
 def _read(connection: sa.Connection, opened: Workspace) -> _Read:
     golden = opened.golden
-    held = moment(connection, golden.id)
+    snapshot = moment(connection, golden.id)
     shown = documents.frame(connection, golden.id).select("doc_id", "sha256")
     newest = next(reversed(editions.editions(connection, golden.id)), None)
     before = standing_in(connection, opened, newest.name) if newest else None
-    return _Read(held, shown, newest, before)
+    return _Read(snapshot, shown, newest, before)
 
 
 def _computed(opened: Workspace, read: _Read) -> tuple[Status, int | None]:
-    """Where a golden set stands, but for what time and runs change; and when its edition was."""
-    golden, held, newest = opened.golden, read.held, read.newest
-    stands = standing(held)
-    agreed = agreement_at(held, opened.workspace)
-    unsettled = _unsettled(held)
+    """The status without what depends on time and runs; and when the newest edition was frozen."""
+    golden, snapshot, newest = opened.golden, read.snapshot, read.newest
+    content = standing(snapshot)
+    agreement = agreement_at(snapshot, opened.workspace)
+    unsettled = _unsettled(snapshot)
     of_raters = unsettled.filter(pl.col("between") == RATERS).height
-    found = Status(
+    status_now = Status(
         name=golden.name,
         store=opened.store.url,
-        made_of=composition(held.queries),
-        judged=stands.grades["query_id"].n_unique(),
-        grades=stands.grades.height,
-        uncounted=_uncounted(held.queries, stands.grades),
-        waiting=int(held.pairs["open"].sum()),
+        made_of=composition(snapshot.queries),
+        judged=content.grades["query_id"].n_unique(),
+        grades=content.grades.height,
+        uncounted=_uncounted(snapshot.queries, content.grades),
+        waiting=int(snapshot.pairs["open"].sum()),
         runs=[],
-        agreement=agreed if agreed.pairs else None,
+        agreement=agreement if agreement.pairs else None,
         disagreements=of_raters,
         contradictions=unsettled.height - of_raters,
-        adjudications=int(held.pairs["adjudications_open"].sum()),
-        stale=stale(held.judgments, read.shown).judgments.height,
+        adjudications=int(snapshot.pairs["adjudications_open"].sum()),
+        stale=stale(snapshot.judgments, read.shown).judgments.height,
         edition=None if newest is None else newest.name,
         edition_days=None,
         todo=[],
     )
-    changed = read.before is None or not changes(read.before, stands).same
-    found.todo.extend(_todo(found, held, changed=changed))
-    return found, None if newest is None else newest.created_us
+    changed = read.before is None or not changes(read.before, content).same
+    status_now.todo.extend(_todo(status_now, snapshot, changed=changed))
+    return status_now, None if newest is None else newest.created_us
 
 
 def _uncounted(asked: pl.DataFrame, grades: pl.DataFrame) -> int:
-    """Queries with a grade that a mean leaves out; a weight of 0 that was given is meant so."""
+    """Number of graded queries left out of means for lack of a weight (not for a weight of 0)."""
     if "weight" not in asked.columns or not asked["weight"].count():
         return 0
     lacking = asked.filter(pl.col("weight").is_null())
     return lacking.join(grades, on="query_id", how="semi").height
 
 
-def _unsettled(held: Moment) -> pl.DataFrame:
-    """Disagreements that no adjudicator was asked to settle, nor could not."""
-    said = held.judgments.frame
+def _unsettled(snapshot: Moment) -> pl.DataFrame:
+    """Disagreements not adjudicated and not in the adjudication queue."""
+    current = snapshot.judgments.frame
     asked_for = pl.concat(
         [
-            said.filter(pl.col("kind") == "adjudication").select("query_id", "doc_id"),
-            held.pairs.filter(pl.col("adjudications_open") > 0).select("query_id", "doc_id"),
+            current.filter(pl.col("kind") == "adjudication").select("query_id", "doc_id"),
+            snapshot.pairs.filter(pl.col("adjudications_open") > 0).select("query_id", "doc_id"),
         ]
     )
-    return disagreements_at(held).join(asked_for, on=["query_id", "doc_id"], how="anti")
+    return disagreements_at(snapshot).join(asked_for, on=["query_id", "doc_id"], how="anti")
 
 
-def _todo(found: Status, held: Moment, *, changed: bool) -> list[tuple[str, str]]:
-    out = []
-    if not held.queries.height:
-        out.append(("choose queries from a log, or import them", "karat golden choose LOG"))
-        return out
-    if not held.pairs.height and not found.grades:
-        out.append(("pool what your systems return", "karat golden pool RUN…"))
-    if found.waiting:
-        count = f"{found.waiting:,} judgment{'' if found.waiting == 1 else 's'}"
-        out.append((f"{count} to give", "karat judge --terminal"))
-    if found.disagreements:
-        count = f"{found.disagreements:,} disagreement{'' if found.disagreements == 1 else 's'}"
-        out.append((f"{count} to put before an adjudicator", "karat golden disagreements --queue"))
-    if found.adjudications:
-        count = f"{found.adjudications:,} disagreement{'' if found.adjudications == 1 else 's'}"
-        out.append((f"{count} to settle", "karat judge --terminal --adjudicate"))
-    if found.stale:
-        what = "1 judgment of a document that changed"
-        if found.stale > 1:
-            what = f"{found.stale:,} judgments of documents that changed"
-        out.append((what, "karat golden stale"))
-    if found.uncounted:
-        are = "query has" if found.uncounted == 1 else "queries have"
-        what = (
-            f"{found.uncounted:,} judged {are} no weight, and no part in means: import a file of "
-            "queries that gives weights, 0 to leave it so"
+def _todo(computed: Status, snapshot: Moment, *, changed: bool) -> list[tuple[str, str]]:
+    steps = []
+    if not snapshot.queries.height:
+        steps.append(("choose queries from a log, or import them", "karat golden choose LOG"))
+        return steps
+    if not snapshot.pairs.height and not computed.grades:
+        steps.append(("pool what your systems return", "karat golden pool RUN…"))
+    if computed.waiting:
+        count = f"{computed.waiting:,} judgment{'' if computed.waiting == 1 else 's'}"
+        steps.append((f"{count} to give", "karat judge --terminal"))
+    if computed.disagreements:
+        count = (
+            f"{computed.disagreements:,} disagreement{'' if computed.disagreements == 1 else 's'}"
         )
-        out.append((what, "karat golden import QUERIES"))
-    if found.grades and changed:
-        out.append(("freeze what is judged", "karat golden freeze NAME"))
-    return out
+        steps.append((f"{count} to send to an adjudicator", "karat golden disagreements --queue"))
+    if computed.adjudications:
+        count = (
+            f"{computed.adjudications:,} disagreement{'' if computed.adjudications == 1 else 's'}"
+        )
+        steps.append((f"{count} to settle", "karat judge --terminal --adjudicate"))
+    if computed.stale:
+        step = "1 judgment of a document that changed"
+        if computed.stale > 1:
+            step = f"{computed.stale:,} judgments of documents that changed"
+        steps.append((step, "karat golden stale"))
+    if computed.uncounted:
+        are = "query has" if computed.uncounted == 1 else "queries have"
+        step = (
+            f"{computed.uncounted:,} judged {are} no weight, and so no part in means: import a "
+            "file of queries with weights, 0 to leave it so"
+        )
+        steps.append((step, "karat golden import QUERIES"))
+    if computed.grades and changed:
+        steps.append(("freeze what is judged", "karat golden freeze NAME"))
+    return steps

@@ -1,1 +1,1 @@
-"""Judging: queues, and what people rate."""
+"""Judging: queues and ratings."""

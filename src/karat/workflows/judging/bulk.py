@@ -1,4 +1,4 @@
-"""Bulk judging: the pairs of a queue in a list, and one grade for many of them."""
+"""Bulk judging: the queue as a list, and one grade for many of its pairs."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _BEGINS = 240  # characters of a document in a list
 
 @dataclass(frozen=True)
 class Rated:
-    """What became of one pair.
+    """The outcome for one pair.
 
     Attributes:
         query_id: The query.
         doc_id: The document.
-        judgment: Number of the judgment; None if it was refused.
-        refused: Why; None if it was recorded.
-        first_stays: Whether it corrects a rating that agreement goes on being computed of, because
-            others' votes may have been in sight since.
+        judgment: Id of the judgment; None if it was refused.
+        refused: The reason; None if it was recorded.
+        first_stays: Whether agreement still uses the corrected rating, because the rater may have
+            seen other votes since.
     """
 
     query_id: str
@@ -37,46 +37,46 @@ class Rated:
 
 
 def pairs_of(opened: Workspace, rater: str) -> pl.DataFrame:
-    """The pairs of the queue, with the rater's own grades and nobody else's.
+    """The pairs of the queue, with the rater's own grades only.
 
     Args:
         opened: The workspace.
-        rater: Who looks.
+        rater: The rater.
 
     Returns:
         ``query_id``, ``query``, ``need``, ``doc_id``, ``title``, ``begins`` (of the text), ``url``,
         ``yours`` (the grade as a text, ``cannot judge``, or null), ``judgments`` (how many count),
-        ``free`` (places that nobody has), ``priority``, ``chosen_by``, ``document_sha256`` (null
+        ``free`` (places not taken), ``priority``, ``chosen_by``, ``document_sha256`` (null
         if the document is not in the store), ``guideline`` (its version); in the order of the
         queue.
     """
     golden = opened.golden
     with opened.store.read() as connection:
-        held = pairs.frame(connection, golden.id)
-        asked = queries.frame(connection, golden.id)
-        known = documents.frame(connection, golden.id)
-        said = judgments.current(connection, golden.id).frame
-    asked = asked.select(
-        "query_id", query=pl.coalesce("text", "query_id"), need=_if_there(asked, "need")
+        queue = pairs.frame(connection, golden.id)
+        query_rows = queries.frame(connection, golden.id)
+        document_rows = documents.frame(connection, golden.id)
+        current = judgments.current(connection, golden.id).frame
+    query_rows = query_rows.select(
+        "query_id", query=pl.coalesce("text", "query_id"), need=_column_or_null(query_rows, "need")
     )
     flat = pl.col("text").str.replace_all(r"\s+", " ").str.strip_chars()
     cut = pl.concat_str(flat.str.slice(0, _BEGINS), pl.lit("…"))
     begins = pl.when(flat.str.len_chars() > _BEGINS).then(cut).otherwise(flat)
-    known = known.select(
+    document_rows = document_rows.select(
         "doc_id",
         title=pl.coalesce("title", "doc_id"),
         begins=begins,
-        url=_if_there(known, "url"),
+        url=_column_or_null(document_rows, "url"),
         document_sha256="sha256",
     )
-    own = said.filter(pl.col("rater") == rater, pl.col("kind") == "rating").sort("judgment")
+    own = current.filter(pl.col("rater") == rater, pl.col("kind") == "rating").sort("judgment")
     own = own.unique(["query_id", "doc_id"], keep="last").select("query_id", "doc_id", "grade")
-    said_so = [None if g is None else f"{g:g}" for g in own["grade"]]
-    own = own.with_columns(yours=pl.Series(said_so, dtype=pl.String).fill_null("cannot judge"))
+    grade_texts = [None if g is None else f"{g:g}" for g in own["grade"]]
+    own = own.with_columns(yours=pl.Series(grade_texts, dtype=pl.String).fill_null("cannot judge"))
     return (
-        held.filter(pl.col("gold_grade").is_null())  # a gold item tests raters: none is pointed at
-        .join(asked, on="query_id", how="left", maintain_order="left")
-        .join(known, on="doc_id", how="left", maintain_order="left")
+        queue.filter(pl.col("gold_grade").is_null())  # a gold item tests raters: do not reveal it
+        .join(query_rows, on="query_id", how="left", maintain_order="left")
+        .join(document_rows, on="doc_id", how="left", maintain_order="left")
         .join(own, on=["query_id", "doc_id"], how="left", maintain_order="left")
         .sort("priority", maintain_order=True)
         .select(
@@ -108,31 +108,31 @@ def rate_pairs(
     reason: str | None = None,
     seen: Mapping[Pair, Seen] | None = None,
 ) -> Sequence[Rated]:
-    """Give pairs one grade, as the rater's own ratings, each in a transaction of its own.
+    """Give several pairs one grade, as the rater's own ratings, each in its own transaction.
 
     A pair that the rater has rated already is corrected; if others have rated it too, agreement
-    is of what the rater said before. No pair gets more ratings than it has places, and nothing is
-    taken from a rater who has it just now.
+    still uses the earlier grade. No pair gets more ratings than it has places, and a pair leased
+    to another rater stays theirs.
 
     Args:
         opened: The workspace.
-        rater: Who judges.
+        rater: The rater.
         chosen: Queries and documents.
-        grade: For each of them.
+        grade: The grade of all of them.
         now: Microseconds UTC.
         reason: In the rater's words.
-        seen: What they looked at, by pair: one that changed since is refused. What is not in it is
-            not checked.
+        seen: The versions that the rater saw, by pair: a pair that changed since is refused. Pairs
+            not in it are not checked.
 
     Returns:
-        What became of each, in the order they were given.
+        The outcome for each pair, in the order given.
 
     Raises:
-        UsageError: no such grade, or the rater has no name; then nothing is recorded.
+        UsageError: a grade off the scale, or the rater has no name; nothing is recorded.
     """
     golden = opened.golden
     checked_submission("graded", grade, reason, scale=golden.scale, grades=list(golden.grades))
-    out = []
+    outcomes = []
     for query_id, doc_id in dict.fromkeys(chosen):
         try:
             with opened.store.begin() as connection:
@@ -150,12 +150,12 @@ def rate_pairs(
                 )
                 stays = ratings.first_stays(connection, number)
         except PairRefused as refused:
-            out.append(Rated(query_id, doc_id, None, refused.what, first_stays=False))
+            outcomes.append(Rated(query_id, doc_id, None, refused.what, first_stays=False))
         else:
-            out.append(Rated(query_id, doc_id, number, None, stays))
-    return out
+            outcomes.append(Rated(query_id, doc_id, number, None, stays))
+    return outcomes
 
 
-def _if_there(frame: pl.DataFrame, name: str) -> pl.Expr:
-    """A column that is left out where nothing has it."""
+def _column_or_null(frame: pl.DataFrame, name: str) -> pl.Expr:
+    """The column, or nulls if the frame does not have it."""
     return pl.col(name) if name in frame.columns else pl.lit(None, pl.String)

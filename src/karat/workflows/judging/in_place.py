@@ -1,4 +1,4 @@
-"""Rating one pair where it is seen, outside the queue's order, by the queue's rules."""
+"""Rating a pair where it is shown, outside the queue's order but by its rules."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from karat.workflows.workspace.workspace import Workspace
 
 @dataclass(frozen=True)
 class Seen:
-    """What somebody had before them when they graded a pair in a list.
+    """The versions that a rater saw when grading a pair in a list.
 
     Attributes:
         document_sha256: Hash of the document; None if it was not in the store.
@@ -30,12 +30,12 @@ class Seen:
 
 @dataclass(frozen=True)
 class ToGrade:
-    """A document as it is shown to somebody who may grade it in place.
+    """A document as shown to a rater who may grade it in place.
 
     Attributes:
-        text: The text; None if nobody knows it.
-        url: Where it is; None if nobody knows.
-        seen: What a form says of it.
+        text: The text; None if unknown.
+        url: The URL; None if unknown.
+        seen: The versions to send back with the grade.
     """
 
     text: str | None
@@ -45,12 +45,12 @@ class ToGrade:
 
 @dataclass(frozen=True)
 class OwnHere:
-    """What somebody has said of a document where it is shown.
+    """A rater's own rating of a document that is shown.
 
     Attributes:
-        judgment: Number of their rating.
+        judgment: Id of the rating.
         grade: The grade; None if it could not be judged.
-        newest: Whether they may take it back: it is the newest they gave.
+        newest: Whether it is the rater's newest, which can be undone.
     """
 
     judgment: int
@@ -59,30 +59,30 @@ class OwnHere:
 
 
 def to_grade(opened: Workspace, doc_ids: Collection[str]) -> Mapping[str, ToGrade]:
-    """Documents, a few hundred, as they are shown now to whoever may grade them, by document."""
+    """Documents as shown now to raters, by document id; for a few hundred at most."""
     with opened.store.read() as connection:
-        found = browsing.wholes(connection, opened.golden.id, doc_ids)
-    known = {doc: held for doc, *held in found.iter_rows()}
-    out = {}
+        rows = browsing.wholes(connection, opened.golden.id, doc_ids)
+    by_doc = {doc: fields for doc, *fields in rows.iter_rows()}
+    shown = {}
     for doc in doc_ids:
-        text, url, sha256 = known.get(doc, (None, None, None))
-        out[doc] = ToGrade(text, url, Seen(sha256, opened.golden.guideline))
-    return out
+        text, url, sha256 = by_doc.get(doc, (None, None, None))
+        shown[doc] = ToGrade(text, url, Seen(sha256, opened.golden.guideline))
+    return shown
 
 
 def own_of(opened: Workspace, rater: str, query_id: str) -> Mapping[str, OwnHere]:
-    """What somebody has said of a query's documents, by document."""
+    """A rater's own ratings of a query, by document id."""
     with opened.store.read() as connection:
-        said = ratings.own(connection, opened.golden.id, rater, query_id)
+        own = ratings.own(connection, opened.golden.id, rater, query_id)
         newest = queue.newest(connection, opened.golden.id, rater)
     return {
-        doc: OwnHere(each.judgment, each.grade, each.judgment == newest)
-        for doc, each in said.items()
+        doc: OwnHere(rating.judgment, rating.grade, rating.judgment == newest)
+        for doc, rating in own.items()
     }
 
 
 def refuse_changed(claim: Claim, seen: Seen | None) -> None:
-    """Refuse a pair that is not as it was seen; ``seen`` None is not checked.
+    """Refuse a pair that changed since it was seen; None is not checked.
 
     Raises:
         PairRefused: the document or the guideline changed meanwhile.
@@ -90,15 +90,15 @@ def refuse_changed(claim: Claim, seen: Seen | None) -> None:
     if seen is None:
         return
     changed = [
-        what
-        for what, now, then in (
+        part
+        for part, now, before in (
             ("document", claim.document_sha256, seen.document_sha256),
             ("guideline", claim.guideline, seen.guideline),
         )
-        if now != then
+        if now != before
     ]
     if changed:
-        raise PairRefused(f"its {' and '.join(changed)} changed since you looked: look at it again")
+        raise PairRefused(f"its {' and '.join(changed)} changed since you opened it: reload it")
 
 
 def rate(
@@ -113,29 +113,29 @@ def rate(
     token: str | None = None,
     seen: Seen | None = None,
 ) -> int:
-    """Record a rating of a pair beside its rankings, where the grades of others would show.
+    """Record a rating of a pair shown next to its rankings, where others' grades would show.
 
-    It is added to the queue if it is not there.
+    The pair is added to the queue if it is not in it.
 
     Args:
         opened: The workspace.
-        rater: Who rates.
+        rater: The rater.
         query_id: The query.
         doc_id: The document.
         grade: The grade; None if it cannot be judged, and then ``reason`` says why.
         now: Microseconds UTC.
         reason: In the rater's words, or one of ``karat.golden.queue.REASONS``.
-        token: Whatever the sender drew: sent twice, it is one judgment.
-        seen: What they looked at; not checked if None.
+        token: A random idempotency key: sent twice, it records one judgment.
+        seen: The versions that the rater saw; not checked if None.
 
     Returns:
-        Number of the judgment.
+        Id of the judgment.
 
     Raises:
-        PairRefused: others have rated it and the rater has not, it is not what was seen, or the
-            token was sent with another grade.
+        PairRefused: others have rated it and the rater has not, it changed since it was seen, or
+            the token was sent with another grade.
         InputError: the query is not in the golden set.
-        UsageError: no such grade or reason.
+        UsageError: unknown grade or reason.
     """
     golden = opened.golden
     row = pl.DataFrame({"query_id": [query_id], "doc_id": [doc_id]})
@@ -146,8 +146,8 @@ def rate(
         mine = ratings.own(connection, golden.id, rater, query_id).get(doc_id)
         if mine is None and rated_by_others(connection, golden.id, rater, query_id, doc_id):
             raise PairRefused(
-                "somebody has graded it since, and their grade may be in sight",
-                fix="look at it again; it waits in the queue if it needs another rater",
+                "another rater has graded it since, and you may have seen that grade",
+                fix="reload it; it is in the queue if it needs another rater",
             )
         number = rate_in(
             connection,
@@ -161,11 +161,11 @@ def rate(
             token=token,
             seen=seen,
         )
-        stands = ratings.own(connection, golden.id, rater, query_id).get(doc_id)
-        if stands is not None and (stands.judgment, stands.grade) != (number, grade):
+        recorded = ratings.own(connection, golden.id, rater, query_id).get(doc_id)
+        if recorded is not None and (recorded.judgment, recorded.grade) != (number, grade):
             raise PairRefused(
                 "this form was sent before, with another grade",
-                fix="look at it again, and take that grade back",
+                fix="reload it, and undo that grade",
             )
         return number
 
@@ -183,11 +183,11 @@ def rate_in(
     token: str | None,
     seen: Seen | None,
 ) -> int:
-    """As ``rate``, of a pair that is in the queue, in a write transaction that is open.
+    """As ``rate``, for a pair that is in the queue, in an open write transaction.
 
     Raises:
-        PairRefused: as in ``rate``, or it is not in the queue; the transaction has to end then.
-        UsageError: no such grade or reason.
+        PairRefused: as in ``rate``, or the pair is not in the queue; roll back the transaction.
+        UsageError: unknown grade or reason.
     """
     set_id, lease_us = opened.golden.id, opened.workspace.lease_us
     claim = queue.claim_pair(
@@ -212,21 +212,21 @@ def rate_in(
 def take_back(
     opened: Workspace, rater: str, query_id: str, doc_id: str, number: int, *, now: int
 ) -> bool:
-    """Take back a rating where it was given: the newest of the rater's, as the queue's undo.
+    """Undo the rater's newest rating where it was given.
 
-    The pair goes back into the queue. If others have rated it, their votes may be in sight, and
-    the rater rates it no more.
+    The pair returns to the queue. If others have rated it, the rater may have seen their votes,
+    and is not asked to rate it again.
 
     Args:
         opened: The workspace.
-        rater: Whose rating it is.
+        rater: The rater.
         query_id: The query.
         doc_id: The document.
-        number: Of the rating, so that what is sent twice takes one back.
+        number: Id of the rating, so a repeated request undoes one only.
         now: Microseconds UTC.
 
     Returns:
-        Whether there was anything to take back: False if it was, or was corrected.
+        Whether it was undone: False if it had been already, or was corrected.
 
     Raises:
         PairRefused: the rater has judged another pair since.
@@ -234,13 +234,13 @@ def take_back(
     set_id = opened.golden.id
     with opened.store.begin() as connection:
         slots.hold_rater(connection, set_id, rater)
-        held: Own | None = ratings.own(connection, set_id, rater, query_id).get(doc_id)
-        if held is None or held.judgment != number:
+        own: Own | None = ratings.own(connection, set_id, rater, query_id).get(doc_id)
+        if own is None or own.judgment != number:
             return False
         if queue.newest(connection, set_id, rater) != number:
             raise PairRefused(
                 "you have judged another pair since",
-                fix="take that back first: undo goes back one by one",
+                fix="undo that first: ratings are undone one by one",
             )
         undone = judgments.undo(connection, set_id, rater, now)
         if undone is None:

@@ -1,4 +1,4 @@
-"""Judging: one rater at the queue, card by card; the terminal and the browser both sit on this."""
+"""One rater at the judging queue, card by card; used by the terminal and the browser."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from karat.tables.judgments import NOBODY
 from karat.workflows.workspace.workspace import Workspace
 
 LATER_US = 3_600_000_000
-"""For how long a pair that was put off stays away: an hour."""
+"""A pair that is put off returns after an hour."""
 
 
 @dataclass(frozen=True)
 class Vote:
-    """What a rater said, as an adjudicator sees it: without a name.
+    """A rater's judgment as shown to an adjudicator: without a name.
 
     Attributes:
         grade: The grade; None if it could not be judged.
-        reason: In the rater's words, or why it could not be judged; None if nothing was said.
+        reason: In the rater's words, or why it could not be judged; None if not given.
     """
 
     grade: float | None
@@ -34,12 +34,12 @@ class Vote:
 
 @dataclass(frozen=True)
 class Card:
-    """What a rater sees: never ranks, systems, or, but for an adjudicator, what others said.
+    """What a rater sees: never ranks or systems, and only for an adjudicator others' judgments.
 
     Attributes:
-        claim: The pair, with its texts, the rater's own for a while.
-        votes: In an adjudication what the raters said, the lowest grade first; else empty.
-        token: Names this showing of the card, so that a submission sent twice counts once.
+        claim: The pair with its texts, leased to the rater.
+        votes: In an adjudication the raters' judgments, lowest grade first; else empty.
+        token: Idempotency key of this card: a submission sent twice counts once.
     """
 
     claim: Claim
@@ -49,11 +49,11 @@ class Card:
 
 @dataclass(frozen=True)
 class TakenBack:
-    """A judgment that was taken back.
+    """A judgment that was undone.
 
     Attributes:
         card: Its pair, shown again.
-        grade: What it said; None if it could not be judged.
+        grade: Its grade; None if it could not be judged.
         reason: Its reason.
     """
 
@@ -67,12 +67,12 @@ class Judging:
 
     Args:
         opened: The workspace.
-        rater: Who judges.
-        clock: Gives microseconds UTC, now.
-        adjudicate: Whether disagreements are wanted, rather than pairs to rate.
+        rater: The rater.
+        clock: Returns the current time, microseconds UTC.
+        adjudicate: Settle disagreements rather than rate pairs.
 
     Raises:
-        UsageError: the rater has no name, or that of imported grades of nobody.
+        UsageError: the rater has no name, or the one reserved for imported grades without a rater.
     """
 
     def __init__(
@@ -82,8 +82,8 @@ class Judging:
             raise UsageError("the rater has no name", fix="--rater NAME")
         if rater.strip().casefold() == NOBODY:
             raise UsageError(
-                f"{rater.strip()!r} is what imported grades are called that name nobody",
-                fix="--rater NAME, with another name",
+                f"{rater.strip()!r} is reserved for imported grades without a rater",
+                fix="--rater NAME, another name",
             )
         self.opened, self.rater, self.clock = opened, rater.strip(), clock
         self.kind = "adjudication" if adjudicate else "rating"
@@ -91,7 +91,7 @@ class Judging:
     def card(self) -> Card | None:
         """The next pair; None if nothing waits for this rater.
 
-        A pair that was shown and not judged comes first, so that one may stop at any time.
+        A pair that was shown but not judged comes first, so a rater may stop at any time.
         """
         opened = self.opened
         with opened.store.begin() as connection:
@@ -115,19 +115,20 @@ class Judging:
         *,
         seconds: float | None = None,
     ) -> int:
-        """Record a judgment; when this returns, it is in the store.
+        """Record a judgment in the store.
 
         Args:
-            card: What was judged.
+            card: The card that was judged.
             grade: The grade; None if it cannot be judged, and then ``reason`` says why.
             reason: In the rater's words, or one of ``karat.golden.queue.REASONS``.
             seconds: How long it took.
 
         Returns:
-            Its number.
+            Its id.
 
         Raises:
-            UsageError: no such grade or reason, or the lease ran out and another has the pair.
+            UsageError: unknown grade or reason, or the lease expired and another rater has the
+                pair.
         """
         claim = card.claim
         return self.record(
@@ -153,13 +154,12 @@ class Judging:
         guideline: str | None = None,
         pair_shown: str | None = None,
     ) -> int:
-        """As ``submit``, for a card that went out and of which this came back.
+        """As ``submit``, by the fields that a form sends back.
 
-        An answer of the newest card that was judged may be corrected so; for one further back, an
-        undo leads there.
+        Only the newest judgment can be corrected this way; undo leads to earlier ones.
 
         Raises:
-            Overtaken: another pair was judged since, or what is sent again was taken back.
+            Overtaken: another pair was judged since, or the judgment was undone.
         """
         with self.opened.store.begin() as connection:
             return judgments.submit(
@@ -180,7 +180,7 @@ class Judging:
             )
 
     def corrected(self, number: int) -> str | None:
-        """What a judgment corrects: the grade as a text, or ``cannot judge``; None for nothing."""
+        """The earlier grade that a judgment corrects, as text; ``cannot judge``, or None."""
         with self.opened.store.read() as connection:
             old = judgments.superseded_by(connection, number)
         if old is None:
@@ -192,37 +192,37 @@ class Judging:
         self.put_off(card.claim.slot_id)
 
     def put_off(self, slot_id: int) -> None:
-        """As ``later``, for a card that went out and of which this came back."""
+        """As ``later``, by the id of the slot."""
         with self.opened.store.begin() as connection:
             now = self.clock()
-            held = (self.opened.golden.id, slot_id, self.rater)
-            queue.later(connection, *held, now + LATER_US, now)
+            key = (self.opened.golden.id, slot_id, self.rater)
+            queue.later(connection, *key, now + LATER_US, now)
 
     def undo(self) -> Card | None:
-        """Take the newest judgment back and show its pair again; None if there is none.
+        """Undo the newest judgment and show its pair again; None if there is none.
 
-        Of a rater who adjudicates too, each desk takes back its own alone.
+        Ratings and adjudications of one person are undone separately.
         """
         taken = self.take_back()
         return None if taken is None else taken.card
 
     def newest(self) -> int | None:
-        """Number of the judgment that ``undo`` would take back; None if there is none."""
+        """Id of the judgment that ``undo`` would undo; None if there is none."""
         with self.opened.store.read() as connection:
             return queue.newest(connection, self.opened.golden.id, self.rater, self.kind)
 
     def take_back(self, only: int | None = None) -> TakenBack | None:
-        """As ``undo``, and what was said.
+        """As ``undo``, with the grade and reason.
 
         Args:
-            only: Take it back only if it has this number (``newest``), so that an undo that was
-                sent twice is one; None for whichever it is.
+            only: Undo only the judgment with this id (``newest``), so a repeated request undoes
+                one; None for any.
         """
         opened = self.opened
         with opened.store.begin() as connection:
-            held = (opened.golden.id, self.rater)
-            slots.hold_rater(connection, *held)
-            if only is not None and only != queue.newest(connection, *held, self.kind):
+            key = (opened.golden.id, self.rater)
+            slots.hold_rater(connection, *key)
+            if only is not None and only != queue.newest(connection, *key, self.kind):
                 return None
             undone = judgments.undo(
                 connection,
@@ -237,19 +237,19 @@ class Judging:
         return TakenBack(self._shown(undone.claim), undone.grade, undone.reason)
 
     def progress(self) -> str:
-        """How far the rater is, in words."""
-        far = self.far()
+        """The rater's progress, in words."""
+        done = self.far()
         if self.kind == "adjudication":
-            now = far.left - far.later
-            line = f"{now:,} disagreement{' waits' if now == 1 else 's wait'} to be settled"
-            if not now:
-                line = "no disagreement waits for you"
+            open_now = done.left - done.later
+            line = f"{open_now:,} disagreement{'' if open_now == 1 else 's'} to settle"
+            if not open_now:
+                line = "no disagreements to settle"
         else:
-            line = progress_line(far.done, far.left, far.seconds)
-        return f"{line}, {far.later:,} put off" if far.later else line
+            line = progress_line(done.done, done.left, done.seconds)
+        return f"{line}, {done.later:,} put off" if done.later else line
 
     def far(self) -> Progress:
-        """How far the rater is; of an adjudicator, by the disagreements settled and waiting."""
+        """The rater's progress; an adjudicator's counts disagreements settled and open."""
         if self.kind == "adjudication":
             return self._settled()
         opened = self.opened
@@ -264,7 +264,7 @@ class Judging:
             )
 
     def _settled(self) -> Progress:
-        """Disagreements settled, and those that ``card`` would deal this adjudicator."""
+        """Disagreements settled, and those that ``card`` would show this adjudicator."""
         golden = self.opened.golden
         with self.opened.store.read() as connection:
             count, later = queue.unsettled(connection, golden.id, self.rater, self.clock())
@@ -276,14 +276,14 @@ class Judging:
         votes: list[Vote] = []
         if claim.kind == "adjudication":
             with self.opened.store.read() as connection:
-                said = judgments.history(
+                history = judgments.history(
                     connection, self.opened.golden.id, claim.query_id, claim.doc_id
                 )
-            # An imported grade of nobody named may be what the raters contradict.
-            rated = said.filter(
+            # An imported grade without a rater may be what the raters contradict.
+            ratings = history.filter(
                 "counts", pl.col("kind") == "rating", pl.col("source").is_in(["human", "import"])
             )
             reason = pl.coalesce("reason", pl.when(source="import").then(pl.lit("imported")))
-            rows = rated.sort("grade", "judgment", nulls_last=True).select("grade", reason)
+            rows = ratings.sort("grade", "judgment", nulls_last=True).select("grade", reason)
             votes = [Vote(*row) for row in rows.iter_rows()]
         return Card(claim, votes, secrets.token_hex(16))

@@ -1,1 +1,1 @@
-"""The verbs of karat online."""
+"""Online metrics, event import and watching."""

@@ -1,4 +1,4 @@
-"""Searches of a log that do not say what they found, where others do: what that means."""
+"""Searches with empty hits in a log where others have them: whether they found nothing."""
 
 from __future__ import annotations
 
@@ -9,48 +9,47 @@ import polars as pl
 
 from karat.formats.events.mapping import Mapped
 from karat.tables.online.events import EmptyHits
-from karat.workflows.online._import_ranges import Found, once_told
+from karat.workflows.online._import_ranges import Observed, without_repeats
 
 Ask = Callable[[EmptyHits], bool]
-"""Asked whether searches with empty hits found nothing."""
+"""Asks whether searches with empty hits found nothing."""
 _SOON = 30 * 60_000_000
-"""A click that names no search is of the last one, if that was so long before at most."""
+"""A click without a query id belongs to the user's last search within this time."""
 
 
-def said_in(frame: pl.DataFrame) -> bool:
-    """Whether a search of a staged frame says what it found."""
+def has_hits(frame: pl.DataFrame) -> bool:
+    """Whether any search of a staged frame has hits."""
     says = pl.col("returned").is_not_null() | pl.col("total_hits").is_not_null()
     return not frame.filter((pl.col("kind") == "search") & says).is_empty()
 
 
-def silent(files: Collection[int], *, known: bool) -> pl.Expr:
-    """Staged rows of searches that do not say what they found, though they could.
+def without_hits(files: Collection[int], *, known: bool) -> pl.Expr:
+    """Staged rows of searches with empty hits, where hits could be logged.
 
-    A page that logs "somebody searched for shoes" never knows what was found: of events that only
-    tell of a search, those in files with searches that do say count, unless it is known what an
-    empty cell means.
+    Events that only report a search ("somebody searched for shoes") never have hits: they count
+    only in files where other searches have hits, unless the meaning of an empty cell is known.
 
     Args:
-        files: Numbers of the files in which a search says what it found.
-        known: Whether a mapping or an answer says what an empty cell means.
+        files: Numbers of the files in which a search has hits.
+        known: Whether a mapping or an answer gives the meaning of an empty cell.
     """
     unsaid = pl.col("unsaid")
     return unsaid if known else unsaid & (~pl.col("told") | pl.col("_file").is_in(list(files)))
 
 
-def looked_at(
+def count_empty(
     ranges: Iterable[pl.DataFrame], empty: pl.Expr, columns: Iterable[str]
 ) -> EmptyHits | None:
-    """How many searches do not say what they found, and whether anybody clicked behind them.
+    """The number of searches with empty hits, and whether they were clicked.
 
     Args:
-        ranges: Staged rows, all of a user in one of them.
-        empty: Those that do not say, as ``silent`` has it.
-        columns: What the log calls the columns that are empty there.
+        ranges: Staged rows; all rows of a user are in one frame.
+        empty: As ``without_hits`` returns it.
+        columns: Names of the empty columns in the log.
     """
     counts = dict.fromkeys(("searches", "of", "clicked", "others_clicked"), 0)
     for staged in ranges:
-        frame = once_told(staged, Found())
+        frame = without_repeats(staged, Observed())
         searches = frame.filter(pl.col("kind") == "search").select(
             "user_key", "query_id", "time_us", empty=empty, row="_order"
         )
@@ -67,7 +66,7 @@ def looked_at(
 
 
 def _searches_of(clicks: pl.DataFrame, searches: pl.DataFrame) -> pl.Series:
-    """The searches that clicks belong to: that which they name, else the user's last."""
+    """The searches that clicks belong to: the one they name, else the user's last."""
     clicks, searches = clicks.sort("time_us"), searches.sort("time_us")
     names = clicks.drop_nulls("query_id").join(
         searches.select("user_key", "query_id").drop_nulls(), on=["user_key", "query_id"],
@@ -86,17 +85,17 @@ def _searches_of(clicks: pl.DataFrame, searches: pl.DataFrame) -> pl.Series:
     return pl.concat([named["row"], late["row"]]).drop_nulls()
 
 
-def settled_by(
+def decided(
     seen: EmptyHits | None, mapped: Mapped, last: Mapping[str, object], ask: Ask | None
 ) -> EmptyHits | None:
-    """What the silence of searches is taken for, and who says so.
+    """What empty hits mean, and who decided it.
 
     Args:
-        seen: What ``looked_at`` returns.
-        mapped: The mapping, which stands above all.
-        last: Settings of the import before, which hold what was answered then.
-        ask: Asks somebody; None: there is nobody, and unknown stays unknown. Not asked where some
-            of these searches were clicked: they found something.
+        seen: As ``count_empty`` returns it.
+        mapped: The mapping, which takes precedence.
+        last: Settings of the previous import, with an earlier answer.
+        ask: Asks the user; None if there is none, and unknown stays unknown. Not called if some of
+            these searches were clicked: they found something.
     """
     if seen is None:
         return None
@@ -110,61 +109,56 @@ def settled_by(
     return seen
 
 
-def filled(frame: pl.DataFrame, empty: pl.Expr) -> pl.DataFrame:
-    """Staged rows of which those that found nothing say so.
-
-    Args:
-        frame: Staged rows.
-        empty: Which they are.
-    """
+def with_zero_hits(frame: pl.DataFrame, empty: pl.Expr) -> pl.DataFrame:
+    """Staged rows, with zero hits for the searches in ``empty``."""
     return frame.with_columns(
         returned=pl.when(empty).then(0).otherwise("returned").cast(pl.Int32),
         hits=pl.when(empty).then(pl.lit([], dtype=pl.List(pl.String))).otherwise("hits"),
     )
 
 
-def sentence(found: EmptyHits, *, check: bool) -> str:
-    """What searches that do not say what they found were taken for, and how to say it.
+def sentence(empty: EmptyHits, *, check: bool) -> str:
+    """What searches with empty hits were counted as, and how to change it.
 
     Args:
-        found: What was found of them.
-        check: Whether nothing was kept.
+        empty: As ``decided`` returns it.
+        check: Whether the import was a dry run.
     """
-    what = f"{_facts(found)}: "
+    facts = f"{_facts(empty)}: "
     ways = {
         "mapping": "as the mapping says",
         "answer": "as you answered",
         "earlier": "as was answered in an earlier import",
     }
-    if found.taken_as == "nothing":
-        doubt = f"; but {found.clicked:,} were clicked" if found.clicked else ""
-        return f"{what}counted as having found nothing, {ways[found.by]}{doubt}"
-    if found.by != "default":
-        return f"{what}unknown, {ways[found.by]}; ZeroResults leaves them out"
-    if found.likely_nothing:
+    if empty.taken_as == "nothing":
+        doubt = f"; but {empty.clicked:,} were clicked" if empty.clicked else ""
+        return f"{facts}counted as having found nothing, {ways[empty.by]}{doubt}"
+    if empty.by != "default":
+        return f"{facts}unknown, {ways[empty.by]}; ZeroResults leaves them out"
+    if empty.likely_nothing:
         meaning = "they very likely found nothing, but count as unknown, and "
-    elif found.clicked:
-        meaning = "an empty cell is not always a search that found nothing. They are unknown, and "
+    elif empty.clicked:
+        meaning = "so an empty cell does not always mean zero results. They count as unknown, and "
     else:
-        meaning = "nothing says whether they found anything. They are unknown, and "
-    anew = "" if check else ", and import the logs again into an empty event store"
+        meaning = "whether they found anything is not logged. They count as unknown, and "
+    again = "" if check else ", and import the logs again into an empty event store"
     return (
-        f"{what}{meaning}ZeroResults leaves them out. Say in a mapping what it means: [hits] "
-        f'empty = 0 (they found nothing) or empty = "unknown"{anew}'
+        f"{facts}{meaning}ZeroResults leaves them out. Set the meaning in a mapping: [hits] "
+        f'empty = 0 (they found nothing) or empty = "unknown"{again}'
     )
 
 
-def question(found: EmptyHits) -> str:
-    """What is asked about searches that do not say what they found."""
-    return f"{_facts(found)}. Does empty mean that nothing was found?"
+def question(empty: EmptyHits) -> str:
+    """The question about searches with empty hits."""
+    return f"{_facts(empty)}. Does empty mean that nothing was found?"
 
 
-def _facts(found: EmptyHits) -> str:
-    names = " and ".join(map(repr, found.columns))
-    said = f"{found.searches:,} of {found.of:,} searches have an empty {names}"
-    others = found.of - found.searches
-    if not (found.clicked or found.others_clicked):
-        return f"{said}, and the log has no click on any search"
-    share = f"{100 * found.others_clicked / others:.0f} %" if others else "none"
-    many = f"{found.clicked:,}" if found.clicked else "none"
-    return f"{said}; {many} of them were clicked, of the others {share}"
+def _facts(empty: EmptyHits) -> str:
+    names = " and ".join(map(repr, empty.columns))
+    counts = f"{empty.searches:,} of {empty.of:,} searches have an empty {names}"
+    others = empty.of - empty.searches
+    if not (empty.clicked or empty.others_clicked):
+        return f"{counts}, and the log has no click on any search"
+    share = f"{100 * empty.others_clicked / others:.0f} %" if others else "none"
+    clicked = f"{empty.clicked:,}" if empty.clicked else "none"
+    return f"{counts}; {clicked} of them were clicked, of the others {share}"

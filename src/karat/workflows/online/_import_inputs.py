@@ -1,4 +1,4 @@
-"""The files of an import: folders and patterns spelt out, and what is in each told by its hash."""
+"""The files of an import with their hashes, and which id identifies their users."""
 
 from __future__ import annotations
 
@@ -8,7 +8,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import polars as pl
+
 from karat.errors import InputError
+from karat.formats.events.flatten import Reading
+from karat.formats.events.log import peek
+from karat.formats.events.rows import IDS
+from karat.formats.events.tally import Tally
 from karat.formats.tables.source import Source, shown
 
 _PIECE = 1 << 20
@@ -19,9 +25,9 @@ class Input:
     """A file to be imported.
 
     Attributes:
-        path: Where it lies.
-        name: What messages call it.
-        sha256: Of its bytes.
+        path: Its path.
+        name: Its name in messages.
+        sha256: Hash of its bytes.
     """
 
     path: Path
@@ -29,33 +35,33 @@ class Input:
     sha256: str
 
 
-def spelt_out(files: Sequence[str | Path]) -> list[Path]:
-    """The files that paths, folders and patterns stand for, each once, in order of their names.
+def expanded(files: Sequence[str | Path]) -> list[Path]:
+    """The files of paths, folders and patterns, each once.
 
     Args:
-        files: Paths; of a folder all files in it and below are meant, but for hidden ones; a
-            pattern as ``logs/2026-*.gz`` may hold ``**``.
+        files: Paths; folders stand for all files below them, except hidden ones; patterns such as
+            ``logs/2026-*.gz`` may contain ``**``.
 
     Raises:
-        InputError: a path does not exist, or a folder or pattern holds no file.
+        InputError: a path does not exist, or a folder or pattern has no file.
     """
-    found: dict[Path, None] = {}
+    paths: dict[Path, None] = {}
     for each in files:
         path = Path(each)
         if path.is_dir():
-            below = (one for one in path.rglob("*") if one.is_file())
-            here = [one for one in below if not _hidden(one.relative_to(path))]
-            what = "there is no file in this folder"
+            below = (file for file in path.rglob("*") if file.is_file())
+            here = [file for file in below if not _hidden(file.relative_to(path))]
+            problem = "there is no file in this folder"
         elif path.exists() or not glob.has_magic(str(each)):
-            here, what = [path], ""
+            here, problem = [path], ""
         else:
             matching = map(Path, glob.glob(str(each), recursive=True))  # noqa: PTH207 - ** and all
-            here = [one for one in matching if one.is_file()]
-            what = "no file matches this pattern"
+            here = [file for file in matching if file.is_file()]
+            problem = "no file matches this pattern"
         if not here:
-            raise InputError(what, file=shown(str(each)), fix="see how it is spelt, and where")
-        found.update(dict.fromkeys(sorted(here)))
-    return list(found)
+            raise InputError(problem, file=shown(str(each)), fix="check the path")
+        paths.update(dict.fromkeys(sorted(here)))
+    return list(paths)
 
 
 def _hidden(path: Path) -> bool:
@@ -67,17 +73,17 @@ def fingerprint(path: Path, watch: Callable[[int], None]) -> Input:
 
     Args:
         path: The file.
-        watch: Told the size of each piece as it is read.
+        watch: Called for each block that is read.
 
     Raises:
         InputError: it cannot be read.
     """
     name = shown(str(path))
     if not path.is_file():
-        with Source(path):  # which says what is wrong, and what may be meant
+        with Source(path):  # reports what is wrong, and the nearest name
             pass
         raise InputError(
-            "events are imported from files", file=name, fix="write them to a file, and name that"
+            "events are imported from files", file=name, fix="write them to a file first"
         )
     digest = hashlib.sha256()
     try:
@@ -88,3 +94,92 @@ def fingerprint(path: Path, watch: Callable[[int], None]) -> Input:
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", file=name) from None
     return Input(path, name, digest.hexdigest())
+
+
+_LOOKED_AT = 12  # files
+_MOST = 0.5  # share of rows that must have an id
+_HARDLY = 0.05
+_ALL = (*IDS, "query_id")
+_WORDS = {"user_id": "user", "client_id": "client", "session_id": "session", "query_id": "query"}
+
+
+def order_of_ids(paths: Sequence[Path], reading: Reading) -> tuple[tuple[str, ...], str]:
+    """The order in which ids identify a user.
+
+    UBI's query records have a client id but no user id, while its events may have both: by user
+    id, no click would match its search. So the first id that both have is used.
+
+    Args:
+        paths: The files of the import; a few are sampled.
+        reading: The reading rules.
+
+    Returns:
+        The ids in order, and a note if the order is not the usual one.
+    """
+    step = max(1, len(paths) // _LOOKED_AT)
+    searches = dict.fromkeys(_ALL, 0)
+    others = dict(searches)
+    rows = [0, 0]
+    sampling = Reading(reading.now, reading.zone, reading.mapped)
+    for path in paths[::step][:_LOOKED_AT]:
+        frame = peek(path, sampling)
+        if frame is None:
+            continue
+        logged = pl.col("kind") == "search"
+        for at, (counts, part) in enumerate(
+            ((searches, frame.filter(logged)), (others, frame.filter(~logged)))
+        ):
+            rows[at] += part.height
+            for name in _ALL:
+                counts[name] += part.height - part[name].null_count()
+    if not rows[0] or not rows[1]:
+        return IDS, ""
+
+    def shared(name: str) -> float:
+        return min(searches[name] / rows[0], others[name] / rows[1])
+
+    best = next((name for name in IDS if shared(name) > _MOST), IDS[0])
+    if max(map(shared, IDS)) < _HARDLY and shared("query_id") > _MOST:
+        best = "query_id"
+    if best == "query_id":
+        return (best, *IDS), (
+            "searches and other events share query ids only: each search counts as its own user, "
+            "so numbers of sessions and users are meaningless"
+        )
+    if best == IDS[0]:
+        return IDS, ""
+    order = (best, *(name for name in IDS if name != best))
+    skipped = [name for name in IDS[: IDS.index(best)] if searches[name] or others[name]]
+    if not skipped:
+        return order, ""
+    fewer = " and ".join(f"{_WORDS[name]} ids" for name in skipped)
+    note = f"users are identified by {_WORDS[best]} ids: "
+    return order, f"{note}searches and other events do not share {fewer}"
+
+
+def with_user(frame: pl.DataFrame, order: Sequence[str], tally: Tally) -> pl.DataFrame:
+    """Set ``user_id`` of each event, and count events identified by another id.
+
+    Args:
+        frame: With the logged ids, and ``query_id``.
+        order: Ids in order of preference.
+        tally: Updated with the counts.
+    """
+    names = list(dict.fromkeys([*order, "query_id"]))
+    used = pl.coalesce(pl.when(pl.col(name).is_not_null()).then(pl.lit(name)) for name in names)
+    users = ["query:" + pl.col(name) if name == "query_id" else pl.col(name) for name in names]
+    for name, count in frame.select(used.alias("told"))["told"].value_counts().iter_rows():
+        if name != order[0]:
+            tally.assumed[f"user {name}"] += count
+    return frame.with_columns(user_id=pl.coalesce(users)).drop("client_id")
+
+
+SAID = {
+    "user user_id": "events without the id that identifies users in this log, identified by "
+    "their user id: {}",
+    "user client_id": "events without a user id, identified by their client id: {}",
+    "user session_id": "events without a user or client id, identified by their session id: {}",
+    "user query_id": "events without a user, client or session id, each search of which counts "
+    "as its own user: {}",
+}
+"""Texts of the keys of a tally's ``assumed``."""

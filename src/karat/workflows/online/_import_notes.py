@@ -1,28 +1,34 @@
-"""What an import assumed, in sentences."""
+"""Notes on what an import assumed, left out, or lacked by its mapping; and its errors."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
 
+from karat.errors import InputError, nearest
 from karat.formats.events.flatten import Reading
 from karat.formats.events.lines import NO_TEXT, in_utf8
-from karat.formats.events.log import SAID
+from karat.formats.events.log import SAID, columns_of, holds
+from karat.formats.events.mapping import Mapped
+from karat.formats.events.rows import NO_TIME
 from karat.formats.events.tally import Tally, by_count
 from karat.store.events.manifest import Manifest
-from karat.workflows.online import _import_users
+from karat.workflows.online._import_inputs import SAID as USERS_SAID
 from karat.workflows.online._import_inputs import Input
-from karat.workflows.online._import_ranges import Found
+from karat.workflows.online._import_ranges import Observed
 
 REFUSED = "files that could not be read, of which nothing was kept"
 DAMAGED = "damaged files, of which only what comes before the damage was read"
 _ROBOTS = "robots told"
-_NAMED = 8  # attributes and files that are named
-_LONGEST = 40  # letters of a value that is shown
+_NAMED = 8  # attributes and files listed in a note
+_COLUMNS = 16  # columns listed in a message
+_LONGEST = 40  # characters of a value that is shown
 
 
 def of_tallies(tallies: Sequence[Tally], reading: Reading) -> Iterator[str]:
-    """What was assumed of rows, and what of rows that were kept was left out."""
+    """Notes on rows: assumptions, and values left out of imported rows."""
     assumed: Counter[str] = Counter()
     changed: Counter[str] = Counter()
     left_out: set[str] = set()
@@ -35,15 +41,15 @@ def of_tallies(tallies: Sequence[Tally], reading: Reading) -> Iterator[str]:
         renamed |= tally.renamed
         firsts = {**tally.firsts, **firsts}
     zone = reading.mapped.zone or reading.zone
-    words = {**SAID, **_import_users.SAID}
+    words = {**SAID, **USERS_SAID}
     for key, count in by_count(assumed):
         if key in words:
             yield words[key].format(f"{count:,}", zone=zone)
     if not assumed[_ROBOTS] and any(tally.rows for tally in tallies):
-        yield "nothing in the log tells robots from people: no event counts as a robot's"
-    for what, count in by_count(changed):
-        value = firsts.get(what)
-        yield f"{what}: {count:,}" + (
+        yield "nothing in the log identifies bots: no event counts as a bot's"
+    for kind, count in by_count(changed):
+        value = firsts.get(kind)
+        yield f"{kind}: {count:,}" + (
             "" if value is None else f", left out; the first: {_short(value)}"
         )
     for tally in tallies:
@@ -56,13 +62,13 @@ def of_tallies(tallies: Sequence[Tally], reading: Reading) -> Iterator[str]:
                 f"{in_utf8(code, tally.file)}"
             )
     if renamed:
-        yield f"attributes under another name: {_some(f'{k} as {v}' for k, v in renamed.items())}"
+        yield f"renamed attributes: {_some(f'{k} as {v}' for k, v in renamed.items())}"
     if left_out:
-        yield f"not kept as attributes: {_some(left_out)}"
+        yield f"not imported as attributes: {_some(left_out)}"
     empty = [tally.file for tally in tallies if not tally.rows]
     if empty:
         more = f" and {len(empty) - 1:,} more" if len(empty) > 1 else ""
-        yield f"nothing is in {empty[0]}{more}"
+        yield f"empty files: {empty[0]}{more}"
 
 
 def _some(names: Iterable[str]) -> str:
@@ -76,42 +82,119 @@ def _short(value: str) -> str:
 
 
 def of_files(done: Sequence[Input], without: Collection[str], before: Manifest) -> Iterator[str]:
-    """What is to be known of files.
+    """Notes on files.
 
     Args:
-        done: Those that were read.
-        without: Names of those of which no row is an event.
-        before: What the store held.
+        done: The files that were read.
+        without: Names of files without any event.
+        before: The manifest before the import.
     """
     if without:
-        yield f"no row is an event, so that it is read again next time: {_some(without)}"
+        yield f"no row is an event, so the next import reads it again: {_some(without)}"
     known = {digest for each in before.imports for digest in each.files.values()}
     again = [each.name for each in done if each.sha256 in known]
     if again:
         yield (
-            f"read before by another mapping: {_some(again)}; events that it made otherwise are "
-            "in the event store still, beside these"
+            f"imported before with another mapping: {_some(again)}; events that it read "
+            "differently remain in the event store next to these"
         )
 
 
-def of_found(found: Found) -> Iterator[str]:
-    """What was seen of users as a whole."""
-    if found.below:
-        yield f"positions before the first, left out: {found.below:,}"
-    if found.told:
+def of_observed(observed: Observed) -> Iterator[str]:
+    """Notes on events of users."""
+    if observed.below:
+        yield f"positions before the first, left out: {observed.below:,}"
+    if observed.repeated:
         yield (
-            "events that say there was a search which has a record of its own, kept as other: "
-            f"{found.told:,}"
+            f"events that repeat a search with its own record, kept as other: {observed.repeated:,}"
         )
-    if found.before:
+    if observed.before:
         yield (
-            f"events before the search they belong to: {found.before:,}, of "
-            f"{found.before_users:,} users; clocks differ, and times between the two are wrong"
+            f"events before the search they belong to: {observed.before:,}, of "
+            f"{observed.before_users:,} users; clocks differ, so times between the two are wrong"
         )
 
 
 def of_store(manifest: Manifest, *, simulated: bool) -> Iterator[str]:
-    """What the import does to the store as a whole."""
+    """Notes on the store as a whole."""
     before = manifest.imports
     if before and simulated != manifest.simulated:
-        yield "simulated and real events are in one event store now: all of it counts as simulated"
+        yield "the event store has simulated and real events now: all of it counts as simulated"
+
+
+def check_columns(mapped: Mapped, paths: Sequence[Path]) -> None:
+    """Check that a log has the columns that a mapping names.
+
+    Args:
+        mapped: The mapping.
+        paths: The files of the import; a column in one of them is enough. JSON files may have any
+            column: what they lack is known once they are read (``lacking``).
+
+    Raises:
+        InputError: no file has a named column; with the nearest column.
+    """
+    named = list(mapped.named())
+    available: dict[str, None] = {}
+    for path in paths if named else ():
+        with suppress(InputError):  # reported when the file is read
+            columns = columns_of(path)
+            if columns is None:
+                return
+            available.update(dict.fromkeys(columns))
+    for key, column in named:
+        if available and not holds(available, column):
+            raise InputError(
+                f"{key}: there is no column {column!r} in {_files(paths)}",
+                file=mapped.name,
+                fix=_meant(column, list(available)) + ", or leave the key out",
+            )
+
+
+def lacking(reading: Reading) -> Iterator[str]:
+    """Notes on columns that a mapping names and that are empty in every row."""
+    for key, column in reading.mapped.named():
+        if not holds(reading.seen, column):
+            near = nearest(column, sorted(reading.seen), 1)
+            meant = f"; did you mean {near[0]!r}?" if near else ""
+            yield f"{key} of the mapping: {column!r} has no value in any row{meant}"
+
+
+def no_event(tallies: Sequence[Tally], mapped: Mapped) -> InputError:
+    """The error of an import without any event, with what was seen and how to fix it.
+
+    Args:
+        tallies: The outcome of each file; at least one has rows.
+        mapped: The mapping.
+    """
+    first = next(tally for tally in tallies if tally.rows)
+    reasons = ", ".join(f"{reason} ({count:,})" for reason, count in by_count(first.dropped))
+    others = len([tally for tally in tallies if tally.rows]) - 1
+    more = f", nor in {others:,} further file{'s' * (others > 1)}" if others else ""
+    seen = ""
+    if first.columns:
+        seen = f"; columns: {_columns(list(first.columns))}"
+    if first.strange_time is not None and NO_TIME in first.dropped:
+        seen += f"; a time: {first.strange_time[:60]!r}"
+    if first.encoding is not None:
+        code, name = first.encoding
+        seen += f"; it is not UTF-8, and looks like {name}"
+        fix = in_utf8(code, first.file)
+    elif mapped.name:
+        fix = f"correct the mapping {mapped.name}"
+    else:
+        fix = "describe columns, actions and times in a file: --mapping FILE"
+    return InputError(f"no row is an event{more}: {reasons}{seen}", file=first.file, fix=fix)
+
+
+def _meant(column: str, columns: list[str]) -> str:
+    near = nearest(column, columns, 1)
+    return f"did you mean {near[0]!r}?" if near else f"its columns: {_columns(columns)}"
+
+
+def _files(paths: Sequence[Path]) -> str:
+    return paths[0].name if len(paths) == 1 else f"{len(paths):,} files"
+
+
+def _columns(names: list[str]) -> str:
+    more = f" and {len(names) - _COLUMNS:,} more" if len(names) > _COLUMNS else ""
+    return ", ".join(name[:40] for name in names[:_COLUMNS]) + more

@@ -1,4 +1,4 @@
-"""A range of users of an import: what is there twice is dropped, the rest put in its place."""
+"""Rows of an import: staged in memory or on disk, then deduplicated by ranges of users."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ import polars as pl
 
 from karat.formats.events.json import LINE
 from karat.store.events import files
+from karat.store.events.files import unwritten
 from karat.store.events.log import there_already
 from karat.store.events.manifest import Manifest
+from karat.tables.online.events import BUCKETS
 
 TWICE = "twice in what was imported"
 STORED = "in the event store already"
@@ -19,21 +21,21 @@ SUB_QUERY = "a further query of the same search (as _msearch logs them)"
 
 
 @dataclass
-class Found:
-    """What was seen while ranges were made.
+class Observed:
+    """What was observed while ranges were processed.
 
     Attributes:
         dropped: Rows left out, by reason.
-        places: Of each reason a few ``(file, line)``.
-        told: Events that say what the record of a search says too.
-        before: Events that are before their search.
-        before_users: Users with such.
+        places: A few ``(file, line)`` for each reason.
+        repeated: Events that repeat the record of a search.
+        before: Events before their search.
+        before_users: Users with such events.
         below: Positions before the first.
     """
 
     dropped: Counter[str] = field(default_factory=Counter)
     places: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
-    told: int = 0
+    repeated: int = 0
     before: int = 0
     before_users: int = 0
     below: int = 0
@@ -42,51 +44,56 @@ class Found:
         """Count rows that are left out."""
         if rows.height:
             self.dropped[reason] += rows.height
-            there = self.places.setdefault(reason, [])
-            there += rows.select("_file", LINE).head(max(0, 3 - len(there))).iter_rows()
+            places = self.places.setdefault(reason, [])
+            places += rows.select("_file", LINE).head(max(0, 3 - len(places))).iter_rows()
 
 
-def settled(
-    frame: pl.DataFrame, folder: Path, manifest: Manifest, number: int, base: int, found: Found
+def processed(
+    frame: pl.DataFrame,
+    folder: Path,
+    manifest: Manifest,
+    number: int,
+    base: int,
+    observed: Observed,
 ) -> pl.DataFrame:
-    """The events of a range as the store keeps them.
+    """The events of a range in the form that is stored.
 
     Args:
-        frame: Rows as they were staged.
+        frame: Staged rows.
         folder: The store.
-        manifest: What it holds.
-        number: Of the import.
-        base: Which number the first position has in the log.
-        found: Gets what was seen.
+        manifest: Its manifest.
+        number: Number of the import.
+        base: Number of the first position in the log, 0 or 1.
+        observed: Updated with what is observed.
 
     Raises:
         InputError: a file of the store cannot be read.
     """
     frame = frame.with_columns(position=(pl.col("position") + (1 - base)).cast(pl.Int32))
-    found.below += int((frame["position"] < 1).sum())
+    observed.below += int((frame["position"] < 1).sum())
     frame = frame.with_columns(position=pl.when(pl.col("position") > 0).then("position"))
-    frame = once_told(frame, found)
-    _clocks(frame, found)
+    frame = without_repeats(frame, observed)
+    _count_early(frame, observed)
     frame = files.with_tie(frame)
     frame = frame.sort("user_bucket", "user_key", "time_us", "tie", "_order")
     again = pl.all_horizontal(
         pl.col(name) == pl.col(name).shift() for name in files.COMPACT
     ).fill_null(value=False)
-    mark = frame.select(again.alias("again"))["again"]
-    if mark.any():
-        _tell_twins(frame, mark, found)
-        frame = frame.filter(~mark)
-    stored = there_already(folder, manifest, frame)
-    if stored.any():
-        found.drop(STORED, frame.filter(stored))
-        frame = frame.filter(~stored)
+    duplicates = frame.select(again.alias("again"))["again"]
+    if duplicates.any():
+        _drop_duplicates(frame, duplicates, observed)
+        frame = frame.filter(~duplicates)
+    known = there_already(folder, manifest, frame)
+    if known.any():
+        observed.drop(STORED, frame.filter(known))
+        frame = frame.filter(~known)
     frame = frame.with_columns(pl.lit(number, pl.Int32).alias("import"))
     frame = files.with_query_key(files.with_local(frame, manifest.timezone))
     return files.in_form(frame)
 
 
-def once_told(frame: pl.DataFrame, found: Found) -> pl.DataFrame:
-    """What an event says of a search that has a record of its own is no second search."""
+def without_repeats(frame: pl.DataFrame, observed: Observed) -> pl.DataFrame:
+    """Mark events that repeat a search with its own record as ``other``."""
     if not frame["told"].any():
         return frame
     key = ("user_key", "query_id")
@@ -94,29 +101,112 @@ def once_told(frame: pl.DataFrame, found: Found) -> pl.DataFrame:
     twice = frame.filter("told").select(*key, "_order").join(recorded, on=key, how="semi")
     if twice.is_empty():
         return frame
-    found.told += twice.height
+    observed.repeated += twice.height
     again = pl.col("_order").is_in(twice["_order"].implode())
     return frame.with_columns(kind=pl.when(again).then(pl.lit("other")).otherwise("kind"))
 
 
-def _clocks(frame: pl.DataFrame, found: Found) -> None:
-    """Count events before their own search: the clock of a page is not that of the server."""
+def _count_early(frame: pl.DataFrame, observed: Observed) -> None:
+    """Count events before their own search: clocks of page and server differ."""
     named = frame.select("user_key", "query_id", "time_us", "kind").drop_nulls("query_id")
     named = named.with_columns(query_id=pl.col("query_id").hash())
     search = pl.col("kind") == "search"
     begun = named.filter(search).group_by("user_key", "query_id").agg(begun=pl.col("time_us").min())
     before = named.filter(~search).join(begun, on=["user_key", "query_id"])
     before = before.filter(pl.col("time_us") < pl.col("begun"))
-    found.before += before.height
-    found.before_users += before["user_key"].n_unique()
+    observed.before += before.height
+    observed.before_users += before["user_key"].n_unique()
 
 
-def _tell_twins(frame: pl.DataFrame, mark: pl.Series, found: Found) -> None:
-    """Count what is there twice; a search of other words at the same moment is counted apart."""
-    group = (~mark).cum_sum().alias("group")
-    words = frame.select(group, "kind", "query", "_file", LINE, again=mark)
-    first = words.filter(~pl.col("again")).select("group", first="query")
-    twins = words.filter("again").join(first, on="group", maintain_order="left")
+def _drop_duplicates(frame: pl.DataFrame, duplicates: pl.Series, observed: Observed) -> None:
+    """Count duplicates; a search of another text at the same moment is counted separately."""
+    group = (~duplicates).cum_sum().alias("group")
+    texts = frame.select(group, "kind", "query", "_file", LINE, again=duplicates)
+    first = texts.filter(~pl.col("again")).select("group", first="query")
+    twins = texts.filter("again").join(first, on="group", maintain_order="left")
     other = (pl.col("kind") == "search") & pl.col("query").ne_missing(pl.col("first"))
-    found.drop(SUB_QUERY, twins.filter(other))
-    found.drop(TWICE, twins.filter(~other))
+    observed.drop(SUB_QUERY, twins.filter(other))
+    observed.drop(TWICE, twins.filter(~other))
+
+
+_FLUSH = 250_000  # rows of a staged file
+_HOLD = 500_000  # rows in memory
+_GROUP = 16_384
+
+
+class Staged:
+    """Rows of an import, held in memory or on disk until they are cut into ranges of users.
+
+    Args:
+        folder: For rows that do not fit into memory; created when needed.
+
+    Attributes:
+        sizes: Number of rows of each bucket.
+        rows: Total number of rows.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._frames: list[pl.DataFrame] = []  # of completely read files
+        self._paths: list[Path] = []
+        self._pending: list[pl.DataFrame] = []  # of the current file
+        self._pending_paths: list[Path] = []
+        self._written = 0
+        self.sizes = [0] * BUCKETS
+        self._pending_sizes = [0] * BUCKETS
+        self.rows = 0
+
+    def add(self, frame: pl.DataFrame) -> None:
+        """Add rows of the current file, with ``user_bucket``.
+
+        Raises:
+            InputError: the disk is full, or cannot be written.
+        """
+        self._pending.append(frame)
+        for bucket, rows in frame["user_bucket"].value_counts().iter_rows():
+            self._pending_sizes[bucket] += rows
+        if sum(each.height for each in self._pending) >= _FLUSH:
+            self._pending_paths.append(self._write(self._pending))
+            self._pending = []
+
+    def keep(self) -> None:
+        """Accept the rows of the current file: it was read completely."""
+        self._frames += self._pending
+        self._paths += self._pending_paths
+        for bucket, rows in enumerate(self._pending_sizes):
+            self.sizes[bucket] += rows
+        self.rows += sum(self._pending_sizes)
+        self._begin()
+        if sum(each.height for each in self._frames) >= _HOLD:
+            self._paths.append(self._write(self._frames))
+            self._frames = []
+
+    def forget(self) -> None:
+        """Discard the rows of the current file."""
+        for path in self._pending_paths:
+            path.unlink(missing_ok=True)
+        self._begin()
+
+    def _begin(self) -> None:
+        self._pending, self._pending_paths = [], []
+        self._pending_sizes = [0] * BUCKETS
+
+    def of(self, buckets: range) -> pl.DataFrame:
+        """The rows of a range of buckets."""
+        inside = pl.col("user_bucket").is_between(buckets.start, buckets.stop, closed="left")
+        parts = [each.filter(inside) for each in self._frames]
+        parts += [
+            pl.scan_parquet(path, glob=False).filter(inside).collect() for path in self._paths
+        ]
+        return pl.concat([each for each in parts if each.height], how="diagonal")
+
+    def _write(self, frames: list[pl.DataFrame]) -> Path:
+        path = self._folder / f"{self._written:06d}.parquet"
+        self._written += 1
+        frame = pl.concat(frames, how="diagonal").sort("user_bucket")
+        try:
+            self._folder.mkdir(exist_ok=True)
+            frame.write_parquet(path, compression="lz4", row_group_size=_GROUP)
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise unwritten(path, error) from error
+        return path

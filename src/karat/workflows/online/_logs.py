@@ -1,4 +1,4 @@
-"""Logs that are evaluated and not kept: imported into an event store that is removed again."""
+"""Logs evaluated without an event store: imported into a temporary one."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ _FRAME = "the data frame"
 def event_log(
     events: Any, *, mapping: str | Path | None = None, timezone: str | None = None
 ) -> Iterator[tuple[EventLog, list[str]]]:
-    """The events of whatever ``evaluate_online`` takes, until the block ends.
+    """The events of anything that ``evaluate_online`` takes, until the block ends.
 
     Args:
         events: An EventLog or the folder of an event store; or a log: a data frame, a list of
             dictionaries, or the path of a file, a pattern, or a list of these.
-        mapping: What the columns and actions of the log mean: a TOML file.
-        timezone: Where a day of the log begins; UTC if None.
+        mapping: A TOML file with the meaning of columns and actions.
+        timezone: Time zone in which days begin; UTC if None.
 
     Yields:
-        The events, and what its import left out or assumed, in sentences.
+        The events, and notes on what the import left out or assumed.
 
     Raises:
-        InputError: there are no events in the folder, or nothing of the log could be read.
-        UsageError: a mapping or time zone for events that were imported before.
+        InputError: the folder has no events, or nothing of the log could be read.
+        UsageError: a mapping or time zone for events that are already imported.
     """
     if isinstance(events, list) and events and all(isinstance(row, dict) for row in events):
         events = pl.DataFrame(events, infer_schema_length=None)
@@ -49,7 +49,7 @@ def event_log(
         if mapping is not None or timezone is not None:
             name = "a mapping" if mapping is not None else "a time zone"
             raise UsageError(
-                f"{name} is for the import of a log, and these events are imported already",
+                f"{name} applies to the import of a log, and these events are imported already",
                 fix="leave it out, or give the log itself",
             )
         yield events if isinstance(events, EventLog) else read_event_log(Path(events)), []
@@ -60,7 +60,7 @@ def event_log(
             _write(to_polars(events, "events"), path)
         store = Path(folder) / "events"
         try:
-            found = import_events(
+            imported = import_events(
                 store,
                 [path] if files is None else files,
                 now=time.time_ns() // 1000,
@@ -74,14 +74,14 @@ def event_log(
                 line=error.line,
                 fix=error.fix and error.fix.replace("--mapping FILE", "mapping=FILE"),
             ) from None
-        if not found.kept:
+        if not imported.kept:
             raise InputError("there are no events in the log")
-        notes = [note.replace(shown(str(path)), _FRAME) for note in imported_notes(found)]
+        notes = [note.replace(shown(str(path)), _FRAME) for note in imported_notes(imported)]
         yield read_event_log(store), notes
 
 
 def _files(events: Any) -> list[str | Path] | None:
-    """The files of a log; None of anything else, such as the folder of an event store."""
+    """The files of a log; None for anything else, such as the folder of an event store."""
     if isinstance(events, list | tuple):
         if events and all(isinstance(each, str | Path) for each in events):
             return list(events)
@@ -102,5 +102,5 @@ def _write(frame: pl.DataFrame, path: Path) -> None:
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         raise InputError(
             f"the data frame cannot be written as Parquet: {error}",
-            fix="columns of numbers, text, times, or lists of these",
+            fix="use columns of numbers, text, times, or lists of these",
         ) from None

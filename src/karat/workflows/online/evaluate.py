@@ -1,4 +1,4 @@
-"""Online metrics of a log: numbers with intervals, slice by slice, and how far to trust them."""
+"""Online metrics of a log, with intervals, by slice."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from karat.workflows.online.evidence import gather
 from karat.workflows.online.filters import Only, only_note
 
 _CLASS = "class"
-_CLOSE = 0.6  # below, of two words that mean different things some letters happen to agree
+_CLOSE = 0.6  # below this similarity, different words share letters by chance
 _TAKEN = {
     *moments.empty(()).columns,
     *histograms.empty_histogram(()).columns,
     *histograms.empty_positions(()).columns,
 }
-"""Columns of evidence, which stand beside those of a cut."""
+"""Columns of evidence, which a cut must not use."""
 
 
 def evaluate(
@@ -54,38 +54,38 @@ def evaluate(
     """The values of online metrics over a log, and in its slices.
 
     Args:
-        log: What an event store holds.
-        engine: What computes it, open.
+        log: The event log.
+        engine: An open engine.
         metrics: Names; ``karat.online.metrics.registry.DEFAULT`` if None.
-        by: What to slice by: ``day``, ``hour`` (of the day), ``arm``, ``query``, ``class``, an
-            attribute of the log, or several at once as ``day,arm``.
-        first_day: No earlier day, in local days since 1970-01-01; None: the first there is.
-        last_day: No later day; None: the last there is.
+        by: Dimensions to slice by: ``day``, ``hour`` (of the day), ``arm``, ``query``, ``class``,
+            an attribute of the log, or combinations such as ``day,arm``.
+        first_day: First local day, in days since 1970-01-01; None: the first of the log.
+        last_day: Last local day; None: the last of the log.
         queries: For ``class``: queries with ``text`` and ``class``; a path, a frame, or Queries.
-        only: Count only searches with these values, as ``{"arm": "b"}``; None as a value: not
-            logged. Health is that of the whole log.
-        rules: By which events become searches and sessions; ``Rules()`` if None.
-        seed: Of the buckets drawn for intervals of quantiles and such.
-        progress: Told how much is done, and of how much.
+        only: Count only searches with these values, such as ``{"arm": "b"}``; None matches values
+            that were not logged. Health covers the whole log.
+        rules: Rules of sessions and searches; ``Rules()`` if None.
+        seed: Random seed of intervals of quantiles.
+        progress: Called with the work done and the total.
 
     Returns:
-        The rows of all, then those of each slice, in the order of ``by``.
+        The rows over all searches, then those of each slice, in the order of ``by``.
 
     Raises:
-        UsageError: no metric or slice has such a name (the nearest is named), ``class`` without
-            queries, or days of which the log holds no events.
+        UsageError: unknown metric or slice (with the nearest name), ``class`` without queries, or
+            days without events.
         InputError: the queries have no texts.
     """
     rules = rules or Rules()
-    wanted = registry.find_all(registry.DEFAULT if metrics is None else metrics)
-    if not wanted:
-        raise UsageError("no metric is asked for", fix="karat online metrics lists them all")
+    selected = registry.find_all(registry.DEFAULT if metrics is None else metrics)
+    if not selected:
+        raise UsageError("no metrics given", fix="karat online metrics lists them")
     if seed < 0:
-        raise UsageError(f"the seed {seed} is below 0")
+        raise UsageError(f"the seed must be ≥ 0, got {seed}")
     if first_day is not None and last_day is not None and first_day > last_day:
         first, last = map(day_text, (first_day, last_day))
         raise UsageError(f"the period from {first} to {last} ends before it begins")
-    cuts = [cut_of(said, log) for said in dict.fromkeys(by)]
+    cuts = [cut_of(dimensions, log) for dimensions in dict.fromkeys(by)]
     only = only or {}
     classes, notes = classes_of([*cuts, tuple(only)], queries)
     period = health.period(log, first_day, last_day)
@@ -94,7 +94,7 @@ def evaluate(
     evidence = gather(
         log,
         engine,
-        needed(wanted),
+        needed(selected),
         [(), *cuts],
         rules=rules,
         first_day=first_day,
@@ -108,7 +108,7 @@ def evaluate(
         _no_events(log, first_day, last_day)
     rows: list[OnlineResult] = []
     for cut in ((), *cuts):
-        rows += estimate(evidence, wanted, cut, log, rules, seed=seed)
+        rows += estimate(evidence, selected, cut, log, rules, seed=seed)
     return OnlineResults(
         results=rows,
         by=tuple(dict.fromkeys(",".join(cut) for cut in cuts)),
@@ -116,7 +116,7 @@ def evaluate(
         period=None if period is None else (day_text(period[0]), day_text(period[1])),
         events=events,
         health=health.health(evidence.counts, log, rules, first_day, last_day),
-        notes=[*only_note(only), *trust(rows), *censoring(evidence, wanted), *notes],
+        notes=[*only_note(only), *trust(rows), *censoring(evidence, selected), *notes],
         simulated=log.simulated,
         engine=engine.name,
     )
@@ -137,33 +137,33 @@ def evaluate_online(
     mapping: str | Path | None = None,
     timezone: str | None = None,
 ) -> OnlineResults:
-    """What users did: online metrics of a log of events, with intervals, and in slices.
+    """Online metrics of an event log, with intervals, overall and by slice.
 
     Args:
         events: A log: a data frame, or the path of a file (CSV, JSON Lines, Parquet), a pattern
-            or a list of these; it is imported and not kept. Or the folder of an event store, which
-            ``karat online import`` fills and where a large log is read only once, or its EventLog.
-        metrics: Name or names, as ``CTR``, ``Latency(p95)``; a usual set if None.
-        by: What to slice by: ``day``, ``hour``, ``arm``, ``query``, ``class``, an attribute, or
-            several at once as ``day,arm``.
-        first: No earlier day: a date, or ``2026-11-01``; None: the first there is.
-        last: No later day; None: the last there is.
+            or a list of these; it is imported temporarily. Or the folder of an event store, made
+            by ``karat online import``, so a large log is read only once, or its EventLog.
+        metrics: Name or names, such as ``CTR`` or ``Latency(p95)``; the default set if None.
+        by: Dimensions to slice by: ``day``, ``hour``, ``arm``, ``query``, ``class``, an attribute,
+            or combinations such as ``day,arm``.
+        first: First day: a date, or ``2026-11-01``; None: the first of the log.
+        last: Last day; None: the last of the log.
         queries: For ``class``: queries with ``text`` and ``class``; a path, a frame, or Queries.
-        rules: Rules to change, as ``["idle=20min"]``.
-        engine: ``polars`` | ``duckdb`` | ``spark``; all give the same.
-        master: Of Spark, as ``local[2]``.
-        seed: Of the buckets drawn for intervals of quantiles and such.
-        mapping: What the columns and actions of a log mean: a TOML file, as ``karat online import
-            --mapping`` takes it.
-        timezone: Where a day of a log begins, as ``Europe/Berlin``; UTC if None.
+        rules: Rules to change, such as ``["idle=20min"]``.
+        engine: ``polars`` | ``duckdb`` | ``spark``; all give the same results.
+        master: Spark master, such as ``local[2]``.
+        seed: Random seed of intervals of quantiles.
+        mapping: A TOML file with the meaning of columns and actions, as for ``karat online import
+            --mapping``.
+        timezone: Time zone in which days begin, such as ``Europe/Berlin``; UTC if None.
 
     Returns:
-        The results; of a log, ``notes`` begin with what its import left out and assumed.
+        The results; for a log, ``notes`` begin with what its import left out and assumed.
 
     Raises:
-        UsageError: no metric, slice, rule or engine has such a name (the nearest is named), the
-            log holds no events of these days, or a mapping for events that are imported already.
-        InputError: there are no events in the folder, or nothing of the log could be read.
+        UsageError: unknown metric, slice, rule or engine (with the nearest name), days without
+            events, or a mapping for events that are imported already.
+        InputError: the folder has no events, or nothing of the log could be read.
         MissingExtra: the engine is not installed.
     """
     from karat.engines.frames.opening import open_engine
@@ -174,7 +174,7 @@ def evaluate_online(
         event_log(events, mapping=mapping, timezone=timezone) as (log, notes),
         open_engine(engine, master=master) as opened,
     ):
-        found = evaluate(
+        results = evaluate(
             log,
             opened,
             None if names is None else list(names),
@@ -185,11 +185,11 @@ def evaluate_online(
             rules=rules_from(rules),
             seed=seed,
         )
-    return replace(found, notes=[*notes, *found.notes])
+    return replace(results, notes=[*notes, *results.notes])
 
 
 def _no_events(log: EventLog, first_day: int | None, last_day: int | None) -> None:
-    """Tell that days were asked for of which there are no events; of an empty log nothing is."""
+    """Refuse days without events; an empty log is not an error."""
     if log.first_day is None or log.last_day is None or first_day is last_day is None:
         return
     if first_day is not None and last_day is not None:
@@ -205,69 +205,69 @@ def _no_events(log: EventLog, first_day: int | None, last_day: int | None) -> No
     )
 
 
-def cut_of(said: str, log: EventLog) -> Cut:
-    """The dimensions of a slice, each known."""
+def cut_of(dimensions: str, log: EventLog) -> Cut:
+    """The dimensions of a slice, checked."""
     known = {name.casefold(): name for name in (*log.attributes, *DIMENSIONS)}
     cut: list[str] = []
-    for part in said.split(","):
+    for part in dimensions.split(","):
         name = part.strip().casefold()
         if name not in known:
             attributes = ", ".join(log.attributes) or "it has none"
             close = difflib.get_close_matches(name, known, n=1, cutoff=_CLOSE)
             raise UsageError(
-                f"there is nothing called {part.strip()!r} to slice by",
+                f"unknown dimension {part.strip()!r} to slice by",
                 nearest=[known[each] for each in close],
                 fix=f"slice by {', '.join(DIMENSIONS)}, or an attribute of the log ({attributes})",
             )
         if known[name] in cut:
-            raise UsageError(f"{said}: {known[name]} stands twice", fix="name it once")
+            raise UsageError(f"{dimensions}: duplicate dimension {known[name]}", fix="name it once")
         cut.append(known[name])
     taken = sorted(_TAKEN.intersection(cut))
     if taken:
         raise UsageError(
-            f"the attribute {taken[0]} cannot be sliced by: evidence has a column of that name",
+            f"cannot slice by the attribute {taken[0]}: the name is reserved",
             fix="import it under another name (karat online import --mapping)",
         )
     if "arm" in cut and not log.arms:
         raise UsageError(
-            f"{said}: the log has no arms of experiments",
-            fix="say which column they are in when it is imported (karat online import --mapping)",
+            f"{dimensions}: the log has no arms of experiments",
+            fix="name their column when importing (karat online import --mapping)",
         )
     return tuple(cut)
 
 
 def classes_of(cuts: Sequence[Cut], given_queries: Any) -> tuple[pl.DataFrame | None, list[str]]:
-    """The class of each query by its folded form, and what is to be said of them."""
+    """The class of each query by its folded form, and notes."""
     if not any(_CLASS in cut for cut in cuts):
         return None, []
     queries = inputs.queries(given_queries)
     if queries is None:
         raise UsageError(
-            "slices by class need to know the class of each query",
+            "slicing by class needs the class of each query",
             fix="--queries FILE, with the columns text and class",
         )
     return class_table(queries)
 
 
 def class_table(queries: Queries) -> tuple[pl.DataFrame, list[str]]:
-    """``query_key`` and ``class`` of each query that has both, and what is to be said of them.
+    """``query_key`` and ``class`` of each query that has both, and notes.
 
     Raises:
         UsageError: the queries have no attribute ``class``.
         InputError: they have no texts.
     """
-    of, texts = queries.attribute(_CLASS), queries.texts()
+    by_query, texts = queries.attribute(_CLASS), queries.texts()
     if not texts:
         raise InputError(
             "queries without texts cannot be found in a log",
             file=queries.source,
-            fix="add the column text: what was typed",
+            fix="add the column text, with the typed queries",
         )
-    both = [query for query in texts if query in of]
+    classed = [query for query in texts if query in by_query]
     table = pl.DataFrame(
         {
-            "query_key": folded(texts[query] for query in both),
-            "class": [of[query] for query in both],
+            "query_key": folded(texts[query] for query in classed),
+            "class": [by_query[query] for query in classed],
         },
         schema={"query_key": pl.String, "class": pl.String},
     )

@@ -1,4 +1,4 @@
-"""Evidence of a log: what an engine reduces it to, one batch of users after the other."""
+"""Evidence of a log, computed by an engine in batches of users."""
 
 from __future__ import annotations
 
@@ -44,27 +44,27 @@ def gather(
     classes: pl.DataFrame | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Evidence:
-    """What a log reduces to, for some metrics in the slices of some cuts.
+    """Moments and histograms of a log, for metrics in the slices of cuts.
 
     Args:
-        log: What the store holds.
-        engine: What reduces it, opened.
-        metrics: Which moments and histograms are wanted.
-        cuts: What to cut by: ``day``, ``hour``, ``arm``, ``query``, ``class``, names of attributes;
-            () is all.
-        rules: How events become facts.
-        first_day: The first local day, since 1970-01-01; None for all. Of clicks and sessions the
-            day is that of the search.
+        log: The event log.
+        engine: An open engine.
+        metrics: The metrics to compute.
+        cuts: Dimensions to cut by: ``day``, ``hour``, ``arm``, ``query``, ``class``, attributes; ()
+            for all.
+        rules: Rules of sessions and searches.
+        first_day: The first local day, since 1970-01-01; None for all. Clicks and
+            sessions count on the day of their search.
         last_day: The last.
-        first_hour: On each day no search before this local hour, 0 to 23.
-        end_hour: None from this one on, 1 to 24.
+        first_hour: First local hour of each day, 0 to 23.
+        end_hour: End of the last local hour, 1 to 24.
         only: Only searches with these values, and their clicks, and sessions that begin with one;
-            what is counted on the way (``Evidence.counts``) is counted of all.
+            ``Evidence.counts`` covers all.
         classes: ``query_key`` and ``class``, each query once; needed for ``class``.
-        progress: Called behind each batch with the events done and those there are.
+        progress: Called after each batch with the events done and the total.
 
     Raises:
-        UsageError: ``only`` names what the log lacks.
+        UsageError: ``only`` names a dimension that the log lacks.
     """
     tests = tests_of(log, only or {}, classes)
     more = (column for column, _ in tests.values() if column.startswith(ATTRIBUTE))
@@ -77,10 +77,10 @@ def gather(
     parts = []
     done = 0
     for events in engine.batches(log, scope.columns, scope.since, scope.until):
-        found = facts_of(events, engine, scope, seen)
-        parts.append(_reduced(found, engine, metrics, cuts, table, tests))
-        del found  # what was kept of a batch goes before the next is read
-        # Robots and what lies outside of the period are not counted, and done with all the same.
+        batch = facts_of(events, engine, scope, seen)
+        parts.append(_reduced(batch, engine, metrics, cuts, table, tests))
+        del batch  # free the batch before the next is read
+        # Events of bots and outside the period are done too, but not counted.
         done = min(done + parts[-1].counts["events"], log.rows)
         if progress is not None:
             progress(done, log.rows)
@@ -90,7 +90,7 @@ def gather(
 
 
 def _reduced(
-    found: FactsOf,
+    batch: FactsOf,
     engine: Engine,
     metrics: Sequence[Metric],
     cuts: Sequence[Cut],
@@ -101,12 +101,12 @@ def _reduced(
     by_class = "class" in tests or any("class" in cut for cut in cuts)
     tables: dict[str, nw.LazyFrame[Any]] = {}
     for name in TABLES:
-        facts: nw.LazyFrame[Any] = getattr(found, name)
+        facts: nw.LazyFrame[Any] = getattr(batch, name)
         if by_class:
             facts = _classed(facts, classes)
         tables[name] = engine.keep(cuttable(narrowed(facts, tests), cuts))
     columns = {cut: [column_of(each) for each in cut] for cut in cuts}
-    made: dict[Cut, list[pl.DataFrame]] = {cut: [] for cut in cuts}
+    moment_frames: dict[Cut, list[pl.DataFrame]] = {cut: [] for cut in cuts}
     bins: dict[Cut, list[pl.DataFrame]] = {cut: [] for cut in cuts}
     for name in TABLES:
         facts = tables[name]
@@ -116,21 +116,21 @@ def _reduced(
             if isinstance(each.compute, Ratio) and each.compute.facts == name
         ]
         if ratios:
-            kept = sorted({column for each in columns.values() for column in each})
-            added = engine.keep(moments.rows(facts, ratios, kept))
+            cut_columns = sorted({column for each in columns.values() for column in each})
+            added = engine.keep(moments.rows(facts, ratios, cut_columns))
             for cut in cuts:
                 wide = engine.collect(moments.moments(added, ratios, columns[cut]))
-                made[cut].append(moments.long(named(wide, cut), ratios, cut))
-        spread = {
+                moment_frames[cut].append(moments.long(named(wide, cut), ratios, cut))
+        distributions = {
             each.compute.name: each.compute
             for each in metrics
             if isinstance(each.compute, Distribution) and each.compute.facts == name
         }
-        for called, distribution in spread.items():
+        for name_of, distribution in distributions.items():
             for cut in cuts:
                 counted = engine.collect(
                     histograms.histogram(facts, distribution, columns[cut])
-                ).with_columns(name=pl.lit(called))
+                ).with_columns(name=pl.lit(name_of))
                 bins[cut].append(
                     named(counted, cut).select(histograms.empty_histogram(cut).columns)
                 )
@@ -141,7 +141,7 @@ def _reduced(
     counts = engine.collect(
         nw.concat(
             [
-                found.counts.select("name", "count"),
+                batch.counts.select("name", "count"),
                 *(
                     tables[name]
                     .select(count=nw.len().cast(nw.Int64))
@@ -153,7 +153,7 @@ def _reduced(
     )
     summed = dict(counts.group_by("name").agg(pl.col("count").sum()).iter_rows())
     return Evidence(
-        {cut: moments.together(made[cut], cut) for cut in cuts},
+        {cut: moments.together(moment_frames[cut], cut) for cut in cuts},
         {cut: pl.concat([histograms.empty_histogram(cut), *bins[cut]]) for cut in cuts},
         places,
         {name: int(summed.get(name, 0)) for name in COUNTS},
@@ -161,7 +161,7 @@ def _reduced(
 
 
 def _classed(facts: nw.LazyFrame[Any], classes: nw.LazyFrame[Any] | None) -> nw.LazyFrame[Any]:
-    """Facts with the class of their query."""
+    """Facts joined with the class of their query."""
     if classes is None:
         return facts.with_columns(nw.lit(None).cast(nw.String).alias("class"))
     return facts.join(classes, on="query_key", how="left")

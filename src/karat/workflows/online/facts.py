@@ -40,27 +40,27 @@ def look(
     """The facts behind a figure.
 
     Args:
-        log: What the store holds.
-        engine: What reduces it, opened.
+        log: The event log.
+        engine: An open engine.
         table: Which facts.
-        where: The slice, as ``OnlineResult.slice`` has it; None: not logged.
-        rules: How events become facts.
-        first_day: The first local day, since 1970-01-01; None for all.
-        last_day: The last.
-        only: A metric's name: rows that its numerator counts; ``!CTR``: rows that its denominator
+        where: The slice, as in ``OnlineResult.slice``; None matches values not logged.
+        rules: Rules of sessions and searches.
+        first_day: First local day, in days since 1970-01-01; None for all.
+        last_day: Last local day.
+        only: Name of a metric: rows that its numerator counts; ``!CTR``: rows that its denominator
             counts and its numerator does not.
-        limit: Rows at most.
-        offset: Rows to leave out first.
+        limit: Maximum number of rows.
+        offset: Number of rows to skip.
         classes: ``query_key`` and ``class``, each query once; needed for ``class``.
 
     Returns:
-        The rows, newest first, in the table's columns, ``session_us`` (when the session began:
-        its number depends on the days; null if its first search is of an earlier one), all
-        attributes of the log and ``class`` if there are classes; and how many there are in all.
+        The rows, newest first, with the table's columns, ``session_us`` (start of the session, as
+        its number depends on the days; null if it began on an earlier day), all attributes of the
+        log, and ``class`` if there are classes; and the total number of rows.
 
     Raises:
-        UsageError: A dimension that the log lacks, a day or hour that is none, a metric that is
-            none or is over other facts.
+        UsageError: an unknown dimension or metric, an invalid day or hour, or a metric over other
+            facts.
     """
     tests = tests_of(log, where, classes)
     _, day = tests.get("day", ("", None))
@@ -69,34 +69,34 @@ def look(
         last_day = day if last_day is None else min(day, last_day)
     attributes = tuple(ATTRIBUTE + name for name in log.attributes)
     scope = Scope(log, rules, first_day, last_day, attributes, text=True)
-    counted = [] if only is None else [_counts(only, table)]
+    conditions = [] if only is None else [_counts(only, table)]
     grouped = None if classes is None else engine.table(classes.select("query_key", "class"))
     order = ["time_us", USER, _NUMBER[table]]
     seen = Reformulations()
     rows: list[pl.DataFrame] = []
-    every = 0
+    total = 0
     for events in engine.batches(log, scope.columns, scope.since, scope.until):
-        near = _users_of(scope.within(events), events, tests, grouped) if where else events
-        found_of = facts_of(near, engine, scope, seen)
-        facts: nw.LazyFrame[Any] = getattr(found_of, table)
+        relevant = _users_of(scope.within(events), events, tests, grouped) if where else events
+        batch = facts_of(relevant, engine, scope, seen)
+        facts: nw.LazyFrame[Any] = getattr(batch, table)
         if grouped is not None:
             facts = facts.join(grouped, on="query_key", how="left")
         facts = narrowed(facts, tests)
-        facts = engine.keep(facts.filter(*counted) if counted else facts)
-        most = min(offset + limit, log.rows)  # engines count no further than they can
+        facts = engine.keep(facts.filter(*conditions) if conditions else facts)
+        most = min(offset + limit, log.rows)  # at most what engines can count
         newest = facts.sort(*order, descending=[True, False, True]).head(most)
-        rows.append(engine.collect(_with_session(newest, found_of)))
-        every += int(engine.collect(facts.select(n=nw.len())).item())
+        rows.append(engine.collect(_with_session(newest, batch)))
+        total += int(engine.collect(facts.select(n=nw.len())).item())
     if not rows:
         nothing = pl.DataFrame(schema={name: dtype_of(name) for name in scope.columns})
-        found_of = facts_of(engine.table(nothing), engine, scope, seen)
-        return engine.collect(_with_session(getattr(found_of, table), found_of)), 0
-    found = pl.concat(rows).sort(order, descending=[True, False, True])
-    return found.slice(offset, limit), every
+        batch = facts_of(engine.table(nothing), engine, scope, seen)
+        return engine.collect(_with_session(getattr(batch, table), batch)), 0
+    sorted_rows = pl.concat(rows).sort(order, descending=[True, False, True])
+    return sorted_rows.slice(offset, limit), total
 
 
-def _with_session(facts: nw.LazyFrame[Any], found: FactsOf) -> nw.LazyFrame[Any]:
-    began = found.sessions.select(USER, "session", session_us="time_us")
+def _with_session(facts: nw.LazyFrame[Any], batch: FactsOf) -> nw.LazyFrame[Any]:
+    began = batch.sessions.select(USER, "session", session_us="time_us")
     return facts.join(began, on=[USER, "session"], how="left")
 
 
@@ -106,7 +106,7 @@ def _users_of(
     tests: Mapping[str, tuple[str, str | int | None]],
     classes: nw.LazyFrame[Any] | None,
 ) -> nw.LazyFrame[Any]:
-    """All events of the users with a request in the slice: the rest need not be reduced."""
+    """All events of users with a request in the slice; the others are not needed."""
     asked = inside.filter(nw.col("kind") == "search")
     if "class" in tests and classes is not None:
         asked = asked.join(classes, on="query_key", how="left")
@@ -115,17 +115,17 @@ def _users_of(
 
 def _counts(only: str, table: Table) -> nw.Expr:
     """Whether a metric counts a row."""
-    others = only.startswith("!")
+    negated = only.startswith("!")
     metric: Metric = find(only.removeprefix("!"))
-    how = metric.compute
-    if how.facts != table:
-        raise UsageError(f"{metric.name} is over {how.facts}, not over {table}")
-    if not isinstance(how, Ratio):
-        timed = ~how.value().is_null()
-        return ~timed if others else timed
+    compute = metric.compute
+    if compute.facts != table:
+        raise UsageError(f"{metric.name} is computed over {compute.facts}, not {table}")
+    if not isinstance(compute, Ratio):
+        timed = ~compute.value().is_null()
+        return ~timed if negated else timed
     zero = nw.lit(0.0)
-    above = nw.coalesce(how.numerator().cast(nw.Float64), zero) > 0
-    below = nw.lit(1.0) if how.denominator is None else how.denominator().cast(nw.Float64)
-    # A ratio of constants, as sessions to a user, would be no test of rows but one for all.
+    above = nw.coalesce(compute.numerator().cast(nw.Float64), zero) > 0
+    below = nw.lit(1.0) if compute.denominator is None else compute.denominator().cast(nw.Float64)
+    # Test the user too: a ratio of constants, such as sessions per user, would not select rows.
     within = (nw.coalesce(below, zero) > 0) & ~nw.col(USER).is_null()
-    return within & ~above if others else within & above
+    return within & ~above if negated else within & above

@@ -1,4 +1,4 @@
-"""Only a part of a log: what is typed for it, and the tests of facts that leave the rest out."""
+"""Filters of a log: parsed, and applied to facts."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ from karat.tables.online.evaluation import DIMENSIONS
 from karat.tables.online.events import EventLog
 
 Only = Mapping[str, str | None]
-"""Dimension and its one value, as ``OnlineResult.slice`` has it; None: not logged."""
+"""Dimension and value, as in ``OnlineResult.slice``; None matches values not logged."""
 
 
 def read_only(texts: Iterable[str], log: EventLog) -> dict[str, str | None]:
-    """What ``--only`` says: ``arm=b``, ``device=`` (not logged).
+    """Parse ``--only``: ``arm=b``, ``device=`` (not logged).
 
     Args:
         texts: As typed.
-        log: What the store holds.
+        log: The event log.
 
     Raises:
-        UsageError: one is no NAME=VALUE, the log has no such dimension, or no such arm.
+        UsageError: a text is not NAME=VALUE, or the log lacks the dimension or arm.
     """
     known = {name.casefold(): name for name in (*log.attributes, *DIMENSIONS)}
     only: dict[str, str | None] = {}
     for text in texts:
-        said, equals, value = text.partition("=")
-        name = known.get(said.strip().casefold())
+        dimension, equals, value = text.partition("=")
+        name = known.get(dimension.strip().casefold())
         if not equals:
-            raise UsageError(f"--only {text}: no value is said", fix=f"--only {text}=VALUE")
+            raise UsageError(f"--only {text}: no value given", fix=f"--only {text}=VALUE")
         if name is None:
             raise UsageError(
-                f"--only {text}: the log has no attribute {said.strip()}",
-                nearest=nearest(said.strip(), known.values(), 1),
-                fix=f"it knows {', '.join(known.values())}",
+                f"--only {text}: the log has no attribute {dimension.strip()}",
+                nearest=nearest(dimension.strip(), known.values(), 1),
+                fix=f"use one of {', '.join(known.values())}",
             )
         if name in only:
-            raise UsageError(f"--only {text}: {name} is said twice, and a search has one")
+            raise UsageError(f"--only {text}: duplicate dimension {name}")
         only[name] = value or None
     arm = only.get("arm")
     if arm is not None and arm not in log.arms:
@@ -64,15 +64,15 @@ def read_only(texts: Iterable[str], log: EventLog) -> dict[str, str | None]:
 def tests_of(
     log: EventLog, only: Only, classes: pl.DataFrame | None
 ) -> dict[str, tuple[str, str | int | None]]:
-    """The column of facts and the value that each dimension asks for.
+    """The column of facts and the value for each dimension of a filter.
 
     Args:
-        log: What the store holds.
-        only: The part.
+        log: The event log.
+        only: The filter.
         classes: ``query_key`` and ``class``, each query once; needed for ``class``.
 
     Raises:
-        UsageError: A dimension that the log lacks, a day or hour that is none.
+        UsageError: an unknown dimension, or an invalid day or hour.
     """
     known = [*DIMENSIONS, *log.attributes]
     for name in only:
@@ -80,35 +80,38 @@ def tests_of(
             raise UsageError(
                 f"the log has no attribute {name}",
                 nearest=nearest(name, known),
-                fix=f"it can be cut by {', '.join(known)}",
+                fix=f"use one of {', '.join(known)}",
             )
     if "class" in only and classes is None:
         raise UsageError(
-            "no classes of queries are known here", fix="name a file of queries with a class"
+            "filtering by class needs the class of each query",
+            fix="give a file of queries with a class",
         )
     return {name: (column_of(name), value) for name, value in values_of(only).items()}
 
 
 def values_of(only: Only) -> dict[str, str | int | None]:
-    """What facts hold for values in words."""
+    """The values of a filter as facts store them."""
     return {name: _number(name, value) for name, value in only.items()}
 
 
 def narrowed(
     facts: nw.LazyFrame[Any], tests: Mapping[str, tuple[str, str | int | None]]
 ) -> nw.LazyFrame[Any]:
-    """The rows of a part."""
+    """The rows that match a filter."""
     for column, value in tests.values():
         facts = facts.filter(shown(column, value))
     return facts
 
 
 def only_note(only: Only) -> list[str]:
-    """What is counted, in a sentence; nothing if all is."""
+    """A note on what is counted; empty if everything is."""
     if not only:
         return []
-    said = (f"no {name}" if value is None else f"{name}={value}" for name, value in only.items())
-    return [Note(f"only searches with {', '.join(said)} are counted", Concern.INPUT)]
+    conditions = (
+        f"no {name}" if value is None else f"{name}={value}" for name, value in only.items()
+    )
+    return [Note(f"only searches with {', '.join(conditions)} are counted", Concern.INPUT)]
 
 
 def _number(dimension: str, value: str | None) -> str | int | None:
@@ -120,4 +123,6 @@ def _number(dimension: str, value: str | None) -> str | int | None:
         return time(int(value)).hour
     except ValueError:
         example = "2026-11-20" if dimension == "day" else "09, from 00 to 23"
-        raise UsageError(f"{value[:60]!r} is no {dimension}", fix=f"as in {example}") from None
+        raise UsageError(
+            f"{value[:60]!r} is not a valid {dimension}", fix=f"such as {example}"
+        ) from None

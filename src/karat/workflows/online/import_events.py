@@ -1,4 +1,4 @@
-"""Logs of events into the event store: read, put in order, and kept, each event once."""
+"""Import of event logs into an event store, each event once."""
 
 from __future__ import annotations
 
@@ -24,15 +24,18 @@ from karat.tables.online.events import ATTRIBUTE, EmptyHits, Imported
 from karat.tables.zones import is_zone
 from karat.workflows.online import _import_empty as empties
 from karat.workflows.online import _import_notes as notes
-from karat.workflows.online._import_columns import check_columns, lacking, no_event
-from karat.workflows.online._import_inputs import Input, fingerprint, spelt_out
-from karat.workflows.online._import_ranges import Found, settled
-from karat.workflows.online._import_stage import Staged
-from karat.workflows.online._import_users import order_of_ids, with_user
+from karat.workflows.online._import_inputs import (
+    Input,
+    expanded,
+    fingerprint,
+    order_of_ids,
+    with_user,
+)
+from karat.workflows.online._import_ranges import Observed, Staged, processed
 
 Watch = Callable[[str, int], None]
 SIMULATED = f"{ATTRIBUTE}simulated"
-"""The attribute by which events say that nobody did them."""
+"""The attribute that marks simulated events."""
 
 
 def import_events(
@@ -50,47 +53,46 @@ def import_events(
     watch: Watch = lambda _file, _size: None,
     ask: empties.Ask | None = None,
 ) -> Imported:
-    """Bring logs into an event store. What is there already is not brought twice.
+    """Import logs into an event store; events that it has are not added again.
 
-    Nothing of it exists until all of it does: stopped at any moment, the store is as before, and
-    the same import makes it what it would have been. A file that was imported is skipped, unless
-    the mapping says something else now; a file of which no row was an event is not remembered.
+    The import is atomic: if it is interrupted, the store is unchanged, and the same import can be
+    run again. Files that were imported with the same mapping are skipped; files without any event
+    are not remembered.
 
     Args:
-        folder: The event store; made if absent.
+        folder: The event store; created if absent.
         files: Files, folders and patterns.
         now: Microseconds UTC; events more than ten minutes later are dropped.
-        mapping: A TOML file that says what columns and actions mean.
-        timezone: Where a day begins; UTC, or that of the store, if None.
-        clocks: Where clocks stood whose times do not say their zone; UTC if None.
-        position_base: Which number the first position has, 0 or 1; if None what earlier imports
-            found, else 0 if a position is 0, else 1.
-        simulated: Whether nobody did what is in the files.
-        partial: Of a file that is damaged, keep what comes before the damage.
-        check: Read and report, and keep nothing; the ``number`` of the import is None then.
-        watch: Told file and size of each piece that is read.
-        ask: Asked once whether searches whose hits are empty found nothing, where that is likely
-            and the mapping does not say; the answer holds for later imports. None: nobody is asked.
+        mapping: A TOML file with the meaning of columns and actions.
+        timezone: Time zone in which days begin; that of the store, else UTC, if None.
+        clocks: Time zone of timestamps that have none; UTC if None.
+        position_base: Number of the first position, 0 or 1; if None that of earlier imports, else
+            0 if a position is 0, else 1.
+        simulated: Mark the events as simulated.
+        partial: Import a damaged file up to the damage.
+        check: Dry run: read and report only; the ``number`` of the import is None then.
+        watch: Called with file and size of each block that is read.
+        ask: Called once, if the mapping does not say, to ask whether searches with empty hits found
+            nothing; later imports use the answer. None to leave them unknown.
 
     Raises:
-        InputError: nothing of the files could be read, no row of them is an event, they lack a
-            column that the mapping names, another import is running, or the store cannot be
-            written.
-        UsageError: a zone that is none, or another than the store's; a base that is not 0 or 1.
+        InputError: no file could be read, no row is an event, a column that the mapping names is
+            missing, another import is running, or the store cannot be written.
+        UsageError: an unknown time zone, or not that of the store; a base other than 0 or 1.
     """
     for zone in (timezone, clocks):
         _check_zone(zone)
     if position_base not in (None, 0, 1):
-        raise UsageError(f"a first position {position_base} cannot be", fix="give 0 or 1")
+        raise UsageError(f"the first position must be 0 or 1, got {position_base}")
     mapped = Mapped() if mapping is None else read_mapping(mapping)
     reading = Reading(now, clocks or "UTC", mapped)
-    inputs = [fingerprint(each, lambda _size: None) for each in spelt_out(files)]
-    check_columns(mapped, [each.path for each in inputs])
+    inputs = [fingerprint(each, lambda _size: None) for each in expanded(files)]
+    notes.check_columns(mapped, [each.path for each in inputs])
     with _looking(folder) if check else _keeping(folder) as (before, staging):
         manifest = before or Manifest(timezone=timezone or "UTC")
         if timezone not in (None, manifest.timezone):
             raise UsageError(
-                f"days of this event store begin in {manifest.timezone}, not in {timezone}",
+                f"the time zone of this event store is {manifest.timezone}, not {timezone}",
                 fix="leave the zone out, or import into another folder",
             )
         fresh, skipped = _fresh(inputs, manifest, mapped)
@@ -103,8 +105,8 @@ def import_events(
 
 @contextmanager
 def _keeping(folder: Path) -> Iterator[tuple[Manifest | None, Path]]:
-    with importing(folder) as found:
-        yield found, folder / STAGING
+    with importing(folder) as manifest:
+        yield manifest, folder / STAGING
 
 
 @contextmanager
@@ -115,13 +117,13 @@ def _looking(folder: Path) -> Iterator[tuple[Manifest | None, Path]]:
 
 def _check_zone(zone: str | None) -> None:
     if zone is not None and not is_zone(zone):
-        raise UsageError(f"{zone!r} is no time zone", fix="as in Europe/Berlin")
+        raise UsageError(f"unknown time zone {zone!r}", fix="such as Europe/Berlin")
 
 
 def _fresh(
     inputs: Iterable[Input], manifest: Manifest, mapped: Mapped
 ) -> tuple[list[Input], list[str]]:
-    """The files whose content is new by this mapping, and the names of the others."""
+    """The files that are new with this mapping, and the names of the others."""
     known = {
         digest
         for each in manifest.imports
@@ -165,27 +167,27 @@ class _Import:
         self.order = 0
         self.lowest: int | None = None
         self.ask: empties.Ask | None = None
-        self.said_in: set[int] = set()  # numbers of files in which searches say what they found
-        self.unsaid = False  # whether there are some that do not
+        self.with_hits: set[int] = set()  # numbers of files in which a search has hits
+        self.unsaid = False  # whether a search has no hits field
 
     def run(self, inputs: list[Input], skipped: list[str], base: int | None) -> Imported:
-        """Read, settle, commit."""
+        """Read, process, commit."""
         last = self.manifest.imports[-1].settings if self.manifest.imports else {}
-        ids, said = self._ids([each.path for each in inputs], last)
+        ids, ids_note = self._ids([each.path for each in inputs], last)
         done = [each for at, each in enumerate(inputs) if self._read(at, each, ids)]
         if not done:
             raise self.refused[0]
         if any(tally.rows for tally in self.tallies) and not any(
             tally.accepted for tally in self.tallies
         ):
-            raise no_event(self.tallies, self.reading.mapped)
-        # Of a file with rows and no event nothing is remembered: by another mapping it may have.
+            raise notes.no_event(self.tallies, self.reading.mapped)
+        # Do not remember files without any event: another mapping may find some.
         without = {tally.file for tally in self.tallies if tally.rows and not tally.accepted}
-        base, about = self._base(base, last)
-        silent, empty = self._empty(last)
+        base, base_note = self._base(base, last)
+        is_empty, empty = self._empty(last)
         nothing = empty is not None and empty.taken_as == "nothing"
-        found, kinds, kept = self._keep(base, silent if nothing else pl.lit(value=False))
-        about_empty = [] if empty is None else [empties.sentence(empty, check=self.check)]
+        observed, kinds, kept = self._keep(base, is_empty if nothing else pl.lit(value=False))
+        empty_notes = [] if empty is None else [empties.sentence(empty, check=self.check)]
         doubt = empty is not None and (empty.by == "default" or (nothing and empty.clicked))
         imported = Imported(
             number=None if self.check else self.number,
@@ -194,19 +196,19 @@ class _Import:
             rows=sum(tally.rows for tally in self.tallies),
             kept=kept,
             kinds=kinds,
-            dropped=self._dropped(found),
+            dropped=self._dropped(observed),
             assumed=[
                 *notes.of_tallies(self.tallies, self.reading),
-                *filter(None, (said, about)),
-                *([] if doubt else about_empty),
-                *notes.of_found(found),
-                *lacking(self.reading),
+                *filter(None, (ids_note, base_note)),
+                *([] if doubt else empty_notes),
+                *notes.of_observed(observed),
+                *notes.lacking(self.reading),
                 *notes.of_files(done, without, self.manifest),
                 *notes.of_store(self.manifest, simulated=self.simulated),
             ],
-            examples=self._examples(found, inputs),
+            examples=self._examples(observed, inputs),
             unknown=dict(by_count(self._unknown())),
-            warnings=about_empty if doubt else [],
+            warnings=empty_notes if doubt else [],
             empty_hits=empty,
         )
         if not self.check:
@@ -217,15 +219,17 @@ class _Import:
         return imported
 
     def _ids(self, paths: list[Path], last: Mapping[str, object]) -> tuple[tuple[str, ...], str]:
-        order, said = order_of_ids(paths, self.reading)
+        order, note = order_of_ids(paths, self.reading)
         before = last.get("users")
         if isinstance(before, list) and tuple(before) != order:
             order = tuple(map(str, before))
-            said = f"users are told by {order[0].removesuffix('_id')} ids, as in earlier imports"
-        return order, said
+            note = (
+                f"users are identified by {order[0].removesuffix('_id')} ids, as in earlier imports"
+            )
+        return order, note
 
     def _read(self, at: int, each: Input, ids: Sequence[str]) -> bool:
-        """Stage a file; whether anything of it counts."""
+        """Stage a file; whether any of it was read."""
         tally = Tally(each.name)
         frames = log.read_events(
             each.path, self.reading, tally, watch=lambda size: self.watch(each.name, size)
@@ -252,8 +256,8 @@ class _Import:
         if isinstance(low, int) and (self.lowest is None or low < self.lowest):
             self.lowest = low
         self.unsaid |= bool(frame["unsaid"].any())
-        if empties.said_in(frame):
-            self.said_in.add(at)
+        if empties.has_hits(frame):
+            self.with_hits.add(at)
         frame = event_files.with_users(with_user(frame, ids, tally))
         order = pl.int_range(self.order, self.order + frame.height, dtype=pl.Int64, eager=True)
         self.order += frame.height
@@ -262,7 +266,7 @@ class _Import:
         )
 
     def _base(self, base: int | None, last: Mapping[str, object]) -> tuple[int, str]:
-        """Which number the first position has, and a sentence that says why."""
+        """Number of the first position, and a note that says why."""
         base = self.reading.mapped.base if base is None else base
         before = last.get("base")
         if base is not None:
@@ -270,32 +274,32 @@ class _Import:
         if self.lowest is None:
             return (before if isinstance(before, int) else 1), ""
         if before == 0 and self.lowest:
-            return 0, "positions begin at 0: so it was in earlier imports"
+            return 0, "positions begin at 0, as in earlier imports"
         if self.lowest == 0:
-            said = "positions begin at 0: one is 0"
+            note = "positions begin at 0: some are 0"
             if before == 1:
-                said += "; earlier imports took them to begin at 1, and theirs may be one too low"
-            return 0, said
+                note += "; earlier imports assumed 1, so their positions may be one too low"
+            return 0, note
         return 1, f"positions begin at 1: none is 0, and the lowest is {self.lowest}"
 
     def _empty(self, last: Mapping[str, object]) -> tuple[pl.Expr, EmptyHits | None]:
-        """Staged rows of searches that do not say what they found, and what that is taken for."""
+        """Staged rows of searches with empty hits, and what these mean."""
         mapped = self.reading.mapped
         known = bool(mapped.empty or last.get("empty"))
-        silent = empties.silent(self.said_in, known=known)
-        if not self.unsaid or not (self.said_in or known):
-            return silent, None
+        is_empty = empties.without_hits(self.with_hits, known=known)
+        if not self.unsaid or not (self.with_hits or known):
+            return is_empty, None
         ranges = map(self.staged.of, event_files.ranges(self.staged.sizes))
         columns = dict.fromkeys(name for tally in self.tallies for name in tally.counted_by)
-        seen = empties.looked_at(ranges, silent, columns or ("hits",))
-        return silent, empties.settled_by(seen, mapped, last, self.ask)
+        seen = empties.count_empty(ranges, is_empty, columns or ("hits",))
+        return is_empty, empties.decided(seen, mapped, last, self.ask)
 
-    def _keep(self, base: int, empty: pl.Expr) -> tuple[Found, dict[str, int], int]:
-        """Write the files of the store, range by range; they do not count yet."""
-        found, kinds, kept = Found(), Counter[str](), 0
+    def _keep(self, base: int, empty: pl.Expr) -> tuple[Observed, dict[str, int], int]:
+        """Write the files of the store, range by range; ``_commit`` makes them count."""
+        observed, kinds, kept = Observed(), Counter[str](), 0
         for buckets in event_files.ranges(self.staged.sizes):
-            frame = empties.filled(self.staged.of(buckets), empty)
-            frame = settled(frame, self.folder, self.manifest, self.number, base, found)
+            frame = empties.with_zero_hits(self.staged.of(buckets), empty)
+            frame = processed(frame, self.folder, self.manifest, self.number, base, observed)
             if frame.is_empty():
                 continue
             kept += frame.height
@@ -304,7 +308,7 @@ class _Import:
                 continue
             written = store_file(self.folder, frame, buckets, self.number)
             self.manifest = added(self.manifest, [written], [summary(frame)])
-        return found, dict(sorted(kinds.items())), kept
+        return observed, dict(sorted(kinds.items())), kept
 
     def _commit(
         self, imported: Imported, done: Sequence[Input], settings: Mapping[str, object]
@@ -328,29 +332,29 @@ class _Import:
         )
         commit(self.folder, merged(self.folder, manifest, self.number))
 
-    def _dropped(self, found: Found) -> dict[str, int]:
+    def _dropped(self, observed: Observed) -> dict[str, int]:
         dropped: Counter[str] = Counter()
         for tally in self.tallies:
             dropped.update(tally.dropped)
-        dropped.update(found.dropped)
-        for said, errors in ((notes.REFUSED, self.refused), (notes.DAMAGED, self.damaged)):
+        dropped.update(observed.dropped)
+        for reason, errors in ((notes.REFUSED, self.refused), (notes.DAMAGED, self.damaged)):
             if errors:
-                dropped[said] = len(errors)
+                dropped[reason] = len(errors)
         return dict(by_count(dropped))
 
-    def _examples(self, found: Found, inputs: Sequence[Input]) -> dict[str, list[str]]:
+    def _examples(self, observed: Observed, inputs: Sequence[Input]) -> dict[str, list[str]]:
         examples: dict[str, list[str]] = {}
         units = {tally.file: tally.unit for tally in self.tallies}
         for tally in self.tallies:
             for reason, places in tally.examples.items():
-                there = examples.setdefault(reason, [])
-                there += places[: EXAMPLES - len(there)]
-        for reason, at in found.places.items():
+                listed = examples.setdefault(reason, [])
+                listed += places[: EXAMPLES - len(listed)]
+        for reason, at in observed.places.items():
             names = ((inputs[file].name, line) for file, line in at)
             examples[reason] = [f"{name}, {units.get(name, LINE)} {line}" for name, line in names]
-        for said, errors in ((notes.REFUSED, self.refused), (notes.DAMAGED, self.damaged)):
+        for reason, errors in ((notes.REFUSED, self.refused), (notes.DAMAGED, self.damaged)):
             if errors:
-                examples[said] = [str(error) for error in errors[:EXAMPLES]]
+                examples[reason] = [str(error) for error in errors[:EXAMPLES]]
         return examples
 
     def _unknown(self) -> Counter[str]:

@@ -1,4 +1,4 @@
-"""What an event store holds, as facts: events, days, columns that are filled, imports."""
+"""The content of an event store: events, days, filled columns, imports."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ _OURS = ("user_bucket", "user_key", "tie", "local_day", "local_hour", "import", 
 
 @dataclass(frozen=True)
 class Held:
-    """What an event store holds.
+    """The content of an event store.
 
     Attributes:
-        folder: Where it lies.
-        rows: Events.
-        bots: Events of robots among them, which count nowhere.
-        kinds: Events of each kind, robots' left out.
-        first_day: Day of the first event, as ``2026-11-01``, in the store's time zone.
-        last_day: Of the last.
-        timezone: Where a day begins.
+        folder: Its folder.
+        rows: Number of events.
+        bots: Number of these that are events of bots, which no metric counts.
+        kinds: Number of events of each kind, without bots.
+        first_day: Day of the first event, such as ``2026-11-01``, in the store's time zone.
+        last_day: Day of the last event.
+        timezone: Time zone in which days begin.
         arms: Arms of experiments.
-        attributes: Attributes.
-        known: Columns that hold a value somewhere.
-        unknown: Columns that hold none: what was never logged.
-        simulated: Whether any of it was simulated.
-        files: Files of the store.
-        size: Their bytes.
-        imports: What was imported, in order.
+        attributes: Names of attributes.
+        known: Columns with any value.
+        unknown: Columns without values: never logged.
+        simulated: Whether any events were simulated.
+        files: Number of files.
+        size: Their size in bytes.
+        imports: The imports, in order.
     """
 
     folder: str
@@ -55,13 +55,10 @@ class Held:
 
 
 def held(folder: Path) -> Held:
-    """What an event store holds.
-
-    Args:
-        folder: The store.
+    """The content of an event store.
 
     Raises:
-        InputError: there are no events in it, or it is damaged.
+        InputError: it has no events, or is damaged.
     """
     log, manifest = read_event_log(folder), read_manifest(folder)
     columns = [column.name for column in EVENTS if column.name not in _OURS]

@@ -1,4 +1,4 @@
-"""Offline beside online: a run's measures and its users' behaviour, joined by what was typed."""
+"""Offline measures compared with online metrics, joined by the text of queries."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from karat.workflows.online.filters import Only, only_note
 
 MEASURES = ("nDCG@10",)
 METRICS = ("SAT", "CTR", "ZeroResults")
-_BESIDE = ("Reformulation", "ZeroResults")  # for the reasons
+_BESIDE = ("Reformulation", "ZeroResults")  # needed for the reasons
 _LATENCY = "Latency(p95)"
 _JUDGED = "Judged@10"
 _DISCORD = 10
@@ -58,58 +58,59 @@ def against(
     rules: Rules | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Against:
-    """Offline and online numbers of each judged query that was searched for.
+    """Offline and online values of each judged query that was searched for.
 
     See ``karat.online.offline_correlation``.
 
     Args:
-        log: What an event store holds.
-        engine: What computes it, open.
+        log: The event log.
+        engine: An open engine.
         qrels: The judgments, as ``karat.evaluate`` takes them.
         run: One run.
-        measures: Offline; ``MEASURES`` if None.
+        measures: Offline measures; ``MEASURES`` if None.
         metrics: Online ratios; ``METRICS`` if None.
-        queries: Texts (and attributes) of the queries; if None, those that come with ``qrels``.
-        by: Attribute of the queries to slice by; if None, ``class`` where they have it.
-        min_searches: Searches that a query needs for correlations and disagreements.
-        first_day: No earlier day, in local days since 1970-01-01; None: the first there is.
-        last_day: No later day; None: the last there is.
-        only: Count only searches with these values, as ``{"arm": "b"}``: the arm that was this run.
-        seed: Of the queries resampled.
-        rules: By which events become searches and sessions; ``Rules()`` if None.
-        progress: Told how much is done, and of how much.
+        queries: Texts (and attributes) of the queries; those that come with ``qrels`` if None.
+        by: Attribute of the queries to slice by; if None, ``class`` if they have it.
+        min_searches: Minimum searches of a query for correlations and disagreements.
+        first_day: First local day, in days since 1970-01-01; None: the first of the log.
+        last_day: Last local day; None: the last of the log.
+        only: Count only searches with these values, such as ``{"arm": "b"}``, the arm of the run.
+        seed: Random seed of the bootstrap over queries.
+        rules: Rules of sessions and searches; ``Rules()`` if None.
+        progress: Called with the work done and the total.
 
     Raises:
-        UsageError: no such measure, metric or attribute; a metric that is no ratio; several runs.
-        InputError: the queries have no texts, or nothing of them was searched for.
+        UsageError: unknown measure, metric or attribute; a metric that is not a ratio; several
+            runs.
+        InputError: the queries have no texts, or none was searched for.
     """
     rules = rules or Rules()
     if min_searches < 1:
-        raise UsageError("searches are counted from 1", fix="--min-searches 10")
+        raise UsageError(f"min_searches must be ≥ 1, got {min_searches}", fix="--min-searches 10")
     about = inputs.about(queries, qrels)
     keys = _keys(about)
     only = only or {}
     if "class" in only:
         raise UsageError(
-            "--only class: judged queries have classes of their own", fix="--by class has them all"
+            "--only class: judged queries have classes of their own", fix="--by class shows all"
         )
-    wanted, notes = _metrics(metrics, log)
+    selected, notes = _metrics(metrics, log)
     notes += [*only_note(only), *_arms(only, log)]
-    asked = list(dict.fromkeys(measures or MEASURES))
+    typed = list(dict.fromkeys(measures or MEASURES))
     results = evaluated(
-        qrels, run, [*asked, _JUDGED], queries=about, per_query=True, interval="none", bounds=False
+        qrels, run, [*typed, _JUDGED], queries=about, per_query=True, interval="none", bounds=False
     )
     if len(results.runs) != 1:
-        raise UsageError(f"{len(results.runs)} runs, and one is compared with a log")
+        raise UsageError(f"expected one run, got {len(results.runs)}")
     judged_at = str(parse(_JUDGED))
-    names = list(dict.fromkeys(str(parse(name)) for name in asked))
+    names = list(dict.fromkeys(str(parse(name)) for name in typed))
     offline: dict[str, dict[str, float | None]] = {}
     for row in results.per_query:
         offline.setdefault(row.query_id, {})[row.measure] = row.value
     judged = {query for query, of in offline.items() if any(of[name] is not None for name in names)}
-    of_key, twice = _once(keys, judged)
-    if twice:
-        notes.append(f"{twice:,} queries have the text of another: the first counts")
+    of_key, repeated = _once(keys, judged)
+    if repeated:
+        notes.append(f"{repeated:,} queries have the text of another: the first counts")
     by = _attribute(by, about)
     parts = about.attribute(by) if by is not None and about is not None else {}
     classes = pl.DataFrame(
@@ -119,7 +120,7 @@ def against(
         },
         {"query_key": pl.String, "class": pl.String},
     ).drop_nulls("class")
-    ratios = [*wanted, *(each for each in _beside(log) if each not in wanted)]
+    ratios = [*selected, *(each for each in _beside(log) if each not in selected)]
     cuts: list[Cut] = [QUERY, CLASS] if by is not None else [QUERY]
     latency = [] if why_unknown(registry.find(_LATENCY), log) else [registry.find(_LATENCY)]
     evidence = gather(
@@ -138,33 +139,33 @@ def against(
     rows = online.rows(offline, names, about, parts if by is not None else None)
     if not rows:
         raise InputError(
-            "nobody searched for any of the judged queries",
+            "none of the judged queries was searched for",
             file=str(log.folder),
-            fix="are the queries those of this search, and the days those meant?",
+            fix="check that queries, log and days belong together",
         )
     slices = online.slices(rows, names, by)
-    enough = [row for row in rows if row.searches >= min_searches]
-    first = wanted[0]
-    off = _discord(enough, slices, names[0], first, offline, judged_at)
+    frequent = [row for row in rows if row.searches >= min_searches]
+    first = selected[0]
+    discord = _discord(frequent, slices, names[0], first, offline, judged_at)
     period = health.period(log, first_day, last_day)
-    lost = online.others()
+    unjudged = online.others()
     return Against(
         run=next(iter(results.runs)),
         measures=tuple(names),
-        metrics=tuple(metric.name for metric in wanted),
+        metrics=tuple(metric.name for metric in selected),
         by=by,
         queries=rows,
         slices=slices,
         concord=pure.concords(
-            enough, names, [(metric.name, metric.direction) for metric in wanted], seed=seed
+            frequent, names, [(metric.name, metric.direction) for metric in selected], seed=seed
         ),
-        discord=off,
+        discord=discord,
         discord_slices=_discord_slices(slices, names[0], first),
         judged_only=len(of_key) - len(rows),
-        searched_only=lost[0],
-        searched_only_searches=lost[1],
+        searched_only=unjudged[0],
+        searched_only_searches=unjudged[1],
         min_searches=min_searches,
-        enough=len(enough),
+        enough=len(frequent),
         rules=rules.id,
         period=None if period is None else (day_text(period[0]), day_text(period[1])),
         notes=[*notes, *([Note(health.NO_REAL_PEOPLE, Concern.INPUT)] if log.simulated else [])],
@@ -173,13 +174,14 @@ def against(
 
 
 def _arms(only: Only, log: EventLog) -> list[str]:
-    """That several arms are counted together, though the run is one of them at most."""
+    """A note if several arms are counted together, of which the run can be one only."""
     if "arm" in only or len(log.arms) < 2:
         return []
     *most, last = log.arms
-    said = f"arms {', '.join(most)} and {last} are counted together; a run that is one of them is "
+    arms = f"arms {', '.join(most)} and {last}"
     every = "both" if len(most) == 1 else "all"
-    return [f"{said}laid beside {every} (--only arm={last} is beside that one)"]
+    note = f"{arms} are counted together, so the run is compared with {every}"
+    return [f"{note}; --only arm={last} compares it with that one"]
 
 
 def _keys(about: Queries | None) -> dict[str, str]:
@@ -195,32 +197,32 @@ def _keys(about: Queries | None) -> dict[str, str]:
 
 
 def _once(keys: Mapping[str, str], judged: set[str]) -> tuple[dict[str, str], int]:
-    """The judged query of each folded form, and how many others have it too."""
-    found: dict[str, str] = {}
-    twice = 0
+    """The judged query of each folded form, and the number of others with the same."""
+    by_key: dict[str, str] = {}
+    repeated = 0
     for query, key in keys.items():
         if query in judged:
-            twice += key in found
-            found.setdefault(key, query)
-    return found, twice
+            repeated += key in by_key
+            by_key.setdefault(key, query)
+    return by_key, repeated
 
 
 def _metrics(names: Sequence[str] | None, log: EventLog) -> tuple[list[Metric], list[str]]:
-    found = registry.find_all(METRICS if names is None else list(names))
-    for metric in found:
+    selected = registry.find_all(METRICS if names is None else list(names))
+    for metric in selected:
         if not isinstance(metric.compute, Ratio) or not metric.point:
             raise UsageError(
-                f"{metric.name} is no ratio of each query",
+                f"{metric.name} is not a ratio per query",
                 fix="CTR, SAT, ZeroResults, Abandonment, … (latency is shown anyway)",
             )
         if metric.direction == "none":
-            raise UsageError(f"{metric.name} has no direction: it agrees with nothing")
-    reasons = {metric.name: why_unknown(metric, log) for metric in found}
+            raise UsageError(f"{metric.name} has no direction, so it cannot agree")
+    reasons = {metric.name: why_unknown(metric, log) for metric in selected}
     notes = [f"without {name}: {reason}" for name, reason in reasons.items() if reason]
-    there = [metric for metric in found if not reasons[metric.name]]
-    if not there:
+    available = [metric for metric in selected if not reasons[metric.name]]
+    if not available:
         raise InputError("; ".join(notes), file=str(log.folder))
-    return there, notes
+    return available, notes
 
 
 def _beside(log: EventLog) -> list[Metric]:
@@ -231,7 +233,7 @@ def _attribute(by: str | None, about: Queries | None) -> str | None:
     if by is None:
         return "class" if about is not None and "class" in about.attributes else None
     if about is not None:
-        about.attribute(by)  # says so if there is none
+        about.attribute(by)  # raises an error if unknown
     return by
 
 
@@ -243,7 +245,7 @@ def _discord(
     offline: Mapping[str, Mapping[str, float | None]],
     judged_at: str,
 ) -> list[Discord]:
-    """Queries that one world ranks high and the other low, the furthest apart first."""
+    """Queries ranked high by one side and low by the other, the furthest apart first."""
     both = [row for row in rows if _has(row, measure, metric.name)]
     judges = np.array([row.offline[measure] for row in both], np.float64)
     users = np.array([row.online[metric.name].value for row in both], np.float64)
@@ -253,33 +255,35 @@ def _discord(
         pure.best_first(values, higher=up)
         for values, up in zip((judges, users), higher, strict=True)
     ]
-    whole = slices[0].online[metric.name].value
-    found = []
+    overall = slices[0].online[metric.name].value
+    discords = []
     for at in np.argsort(-np.abs(gaps), kind="stable").tolist():
         gap, row = float(gaps[at]), both[at]
-        if abs(gap) < pure.LEAST_DISCORD or whole is None:
+        if abs(gap) < pure.LEAST_DISCORD or overall is None:
             break
-        if not pure.surely_off(row, metric.name, whole, gap, higher=higher[1]):
+        if not pure.surely_off(row, metric.name, overall, gap, higher=higher[1]):
             continue
         kind = "judges" if gap > 0 else "users"
         why = pure.reasons(row, slices[0], kind, offline[row.query_id].get(judged_at))
         ends = (float(judges[at]), float(users[at]), float(ranks[0][at]), float(ranks[1][at]))
-        found.append(
-            _said(kind, row.query_id, row.text, ends, len(both), row.searches, measure, metric, why)
+        discords.append(
+            _described(
+                kind, row.query_id, row.text, ends, len(both), row.searches, measure, metric, why
+            )
         )
-        if len(found) == _DISCORD:
+        if len(discords) == _DISCORD:
             break
-    return found
+    return discords
 
 
 def _discord_slices(slices: Sequence[WorldSlice], measure: str, metric: Metric) -> list[Discord]:
-    """Slices that one world ranks above another and the other surely below it."""
+    """Slices ranked higher by one side and significantly lower by the other."""
     parts = [
         part
         for part in slices[1:]
         if part.offline[measure] is not None and part.online[metric.name].value is not None
     ]
-    whole, middle = slices[0].online[metric.name].value, slices[0].offline[measure]
+    overall, middle = slices[0].online[metric.name].value, slices[0].offline[measure]
     judges = np.array([part.offline[measure] for part in parts], np.float64)
     users = np.array([part.online[metric.name].value for part in parts], np.float64)
     higher = (not lower_is_better(measure), metric.direction == "higher")
@@ -288,29 +292,31 @@ def _discord_slices(slices: Sequence[WorldSlice], measure: str, metric: Metric) 
         pure.best_first(values, higher=up)
         for values, up in zip((judges, users), higher, strict=True)
     ]
-    found = []
+    discords = []
     for at in np.argsort(-np.abs(gaps), kind="stable").tolist():
         gap, part = float(gaps[at]), parts[at]
-        if abs(gap) < pure.LEAST_DISCORD or whole is None or middle is None:
+        if abs(gap) < pure.LEAST_DISCORD or overall is None or middle is None:
             break
-        # Of two slices one is above the other anyhow: each must differ from all, in both worlds.
+        # Of two slices one always ranks higher: each must also differ from all, on both sides.
         above = (judges[at] > middle) == higher[0] and judges[at] != middle
         if above != (gap > 0) or judges[at] == middle:
             continue
-        if not pure.surely_off(part, metric.name, whole, gap, higher=higher[1]):
+        if not pure.surely_off(part, metric.name, overall, gap, higher=higher[1]):
             continue
         kind = "judges" if gap > 0 else "users"
         ends = (float(judges[at]), float(users[at]), float(ranks[0][at]), float(ranks[1][at]))
         name = str(part.slice)
-        found.append(_said(kind, None, name, ends, len(parts), part.searches, measure, metric, ()))
-    return found
+        discords.append(
+            _described(kind, None, name, ends, len(parts), part.searches, measure, metric, ())
+        )
+    return discords
 
 
 def _has(row: BothWorlds, measure: str, metric: str) -> bool:
     return row.offline[measure] is not None and row.online[metric].value is not None
 
 
-def _said(
+def _described(
     kind: Any,
     query_id: str | None,
     name: str,
@@ -325,9 +331,9 @@ def _said(
     like = "judges like it and users do not" if kind == "judges" else (
         "users like it and judges do not"
     )  # fmt: skip
-    called = quoted(name) if query_id is not None else name
+    label = quoted(name) if query_id is not None else name
     sentence = (
-        f"{like}: {called} has {measure} {judges:.3f} (rank {first:g} of {of:,}) and {metric.name} "
+        f"{like}: {label} has {measure} {judges:.3f} (rank {first:g} of {of:,}) and {metric.name} "
         f"{value(metric.name, users)} (rank {second:g}), in {searches:,} searches"
     )
     return Discord(

@@ -1,4 +1,4 @@
-"""How queries were typed, and what people searched for instead of them."""
+"""How queries were typed, and what users searched for next instead."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from karat.workflows.online.reducers import Reformulations, Scope, facts_of
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """What was typed.
+    """Texts of queries.
 
     Attributes:
-        texts: Each query as it was typed most often, by its folded form.
-        following: What was searched for instead, with how often, the most frequent first.
+        texts: The most frequent spelling of each query, by its folded form.
+        following: Reformulations with their counts, most frequent first, by folded form.
     """
 
     texts: Mapping[str, str]
     following: Mapping[str, list[tuple[str, int]]]
 
     def text(self, key: str) -> str:
-        """A query as it was typed most often; its folded form if nobody knows."""
+        """The most frequent spelling of a query; its folded form if unknown."""
         return self.texts.get(key, key)
 
     def next_queries(self, key: str) -> list[tuple[str, int]]:
-        """What was searched for instead of it."""
+        """The reformulations of a query, with counts."""
         return self.following.get(key, [])
 
 
@@ -52,22 +52,22 @@ def as_typed(
     only: Only | None = None,
     classes: pl.DataFrame | None = None,
 ) -> Typed:
-    """How some queries were typed; the log is read once more for it.
+    """Spellings and reformulations of some queries; reads the log once more.
 
     Args:
-        log: What the store holds.
-        engine: What reduces it, opened.
+        log: The event log.
+        engine: An open engine.
         keys: Folded forms of the queries.
-        rules: How events become searches.
-        first_day: The first local day, since 1970-01-01; None for all.
-        last_day: The last.
-        first_hour: On each day no search before this local hour, 0 to 23.
-        end_hour: None from this one on, 1 to 24.
+        rules: Rules of sessions and searches.
+        first_day: First local day, in days since 1970-01-01; None for all.
+        last_day: Last local day.
+        first_hour: First local hour of each day, 0 to 23.
+        end_hour: End of the last local hour, 1 to 24.
         only: Only searches with these values.
         classes: ``query_key`` and ``class``, each query once; needed for ``class``.
     """
-    wanted = pl.DataFrame({"query_key": sorted(set(keys))}, {"query_key": pl.String})
-    if wanted.is_empty():
+    key_frame = pl.DataFrame({"query_key": sorted(set(keys))}, {"query_key": pl.String})
+    if key_frame.is_empty():
         return Typed({}, {})
     tests = tests_of(log, only or {}, classes)
     attributes = (column for column, _ in tests.values() if column.startswith(ATTRIBUTE))
@@ -76,11 +76,11 @@ def as_typed(
     part = [shown(column, value) for column, value in tests.values()]
     seen, parts = Reformulations(), []
     for events in engine.batches(log, scope.columns, scope.since, scope.until):
-        keys_here = engine.table(wanted)
+        keys_here = engine.table(key_frame)
         asking = scope.within(events).join(keys_here, on="query_key", how="semi")
-        near = events.join(asking.select(USER).unique(), on=USER, how="semi")
-        found = facts_of(near, engine, scope, seen)
-        searches = found.searches
+        relevant = events.join(asking.select(USER).unique(), on=USER, how="semi")
+        batch = facts_of(relevant, engine, scope, seen)
+        searches = batch.searches
         if grouped is not None:
             searches = searches.join(grouped, on="query_key", how="left")
         parts.append(engine.collect(spellings(searches, keys_here, part)))
@@ -89,7 +89,11 @@ def as_typed(
     as_text = rows.drop_nulls("query").select(
         "query_key", key="query_key", text="query", count="count"
     )
-    again = rows.drop_nulls("next_query").select("query_key", text="next_query", count="count")
-    again = again.with_columns(key=pl.Series(folded(again["text"]), dtype=pl.String))
+    reformulated = rows.drop_nulls("next_query").select(
+        "query_key", text="next_query", count="count"
+    )
+    reformulated = reformulated.with_columns(
+        key=pl.Series(folded(reformulated["text"]), dtype=pl.String)
+    )
     texts = {key: first[0][0] for key, first in most_frequent(as_text).items()}
-    return Typed(texts, most_frequent(again))
+    return Typed(texts, most_frequent(reformulated))

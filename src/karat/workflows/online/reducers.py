@@ -1,4 +1,4 @@
-"""Facts of a log on an engine: the reducers in their order, and what is computed in between."""
+"""Facts of a log on an engine: runs the reducers in order."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ ACTIVITY = (
     "arm",
 )
 _OFF = 14 * HOUR
-"""No time zone is further from UTC."""
+"""Maximum offset of a time zone from UTC."""
 _NAMING = ("click", "answer", "cart", "purchase")
-"""Kinds, besides impressions, whose query_id says which search they belong to."""
+"""Kinds, besides impressions, whose query_id names their search."""
 
 
 @dataclass
 class Reformulations:
-    """Classes of the pairs of texts met so far in a task: many users make the same ones."""
+    """A cache of the classes of text pairs: many users make the same reformulations."""
 
     known: pl.DataFrame = field(
         default_factory=lambda: pl.DataFrame(
@@ -58,8 +58,10 @@ class Reformulations:
         new = pairs.join(self.known, on=keys, how="anti")
         if new.height:
             self.known = pl.concat([self.known, reformulation.classed(new)])
-        found = self.known.filter(pl.col("reformulation").is_not_null())
-        return found if found.height <= pairs.height else found.join(pairs, on=keys, how="semi")
+        reformulated = self.known.filter(pl.col("reformulation").is_not_null())
+        if reformulated.height <= pairs.height:
+            return reformulated
+        return reformulated.join(pairs, on=keys, how="semi")
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ class FactsOf:
         searches: As ``facts.searches`` returns them, in the period.
         clicks: As ``facts.clicks`` does; of the searches in the period.
         sessions: As ``facts.sessions`` does; whose first search is in the period.
-        counts: ``name`` and ``count``, in no order; several rows of a name are to be added.
+        counts: ``name`` and ``count``, unordered; sum the rows of each name.
     """
 
     searches: nw.LazyFrame[Any]
@@ -81,17 +83,17 @@ class FactsOf:
 
 @dataclass(frozen=True)
 class Scope:
-    """The part of a log that facts are made of.
+    """The part of a log to compute facts of.
 
     Attributes:
-        log: What the store holds.
-        rules: The rules.
-        first_day: No searches before this local day; None for all.
-        last_day: None after it.
-        first_hour: On each of these days none before this local hour, 0 to 23.
-        end_hour: None from this local hour on, 1 to 24.
-        attributes: Columns of attributes that are wanted.
-        text: Whether what was typed is wanted, besides its folded form.
+        log: The event log.
+        rules: Rules of sessions and searches.
+        first_day: First local day of searches; None for all.
+        last_day: Last local day of searches; None for all.
+        attributes: Columns of attributes to read.
+        text: Whether to read texts of queries, besides their folded form.
+        first_hour: First local hour of each day, 0 to 23.
+        end_hour: End of the last local hour, 1 to 24.
     """
 
     log: EventLog
@@ -111,9 +113,9 @@ class Scope:
 
     @property
     def since(self) -> int | None:
-        """The time from which events matter.
+        """The time from which events are needed, in microseconds.
 
-        What came before decides which session is on, and which search a purchase belongs to.
+        Earlier events decide which session is active, and which search a purchase belongs to.
         """
         if self.first_day is None:
             return None
@@ -123,7 +125,7 @@ class Scope:
 
     @property
     def until(self) -> int | None:
-        """The time to which they matter: clicks and purchases come behind their search."""
+        """The time until which events are needed: clicks and purchases follow their search."""
         if self.last_day is None:
             return None
         behind = max(self.rules.purchase, self.rules.session) + self.rules.idle
@@ -147,10 +149,10 @@ def facts_of(
     """The facts of a batch of users.
 
     Args:
-        events: All events of some users, in ``scope.columns``.
-        engine: What they are on.
+        events: All events of some users, with ``scope.columns``.
+        engine: The engine they are on.
         scope: The part of the log, and the rules.
-        seen: The classes of texts met before; grows.
+        seen: Cached reformulations; updated.
     """
     log, rules = scope.log, scope.rules
     kinds = {kind for kind, count in log.kinds.items() if count}
@@ -194,13 +196,9 @@ def facts_of(
         if kinds & {"cart", "purchase"}:
             shown = engine.keep(shown)
         touches.append(shown.select(*_TOUCH[:-1], intent="named"))
-    carts = (
-        _led(activity, names, touches, every, engine, "cart", scope) if "cart" in kinds else None
-    )
-    sold = (
-        _led(activity, names, touches, every, engine, "purchase", scope)
-        if "purchase" in kinds
-        else None
+    carts, sold = (
+        _attributed(activity, names, touches, every, engine, kind, scope) if kind in kinds else None
+        for kind in ("cart", "purchase")
     )
     searches = engine.keep(
         facts.searches(
@@ -231,7 +229,7 @@ _TOUCH = (USER, "time_us", "tie", "doc_id", "intent")
 _SHOWN = (USER, "time_us", "tie", "local_day", "local_hour", "query_id", "doc_id")
 
 
-def _led(
+def _attributed(
     activity: nw.LazyFrame[Any],
     names: nw.LazyFrame[Any] | None,
     touches: Sequence[nw.LazyFrame[Any]],
@@ -240,25 +238,25 @@ def _led(
     kind: str,
     scope: Scope,
 ) -> nw.LazyFrame[Any]:
-    """Carts or purchases with the search that led to them; those without one are left out."""
+    """Carts or purchases with the search they are attributed to; others are left out."""
     days = ("local_day", "local_hour")
-    wanted = (USER, "session", "time_us", "tie", *days, "doc_id", "value", "query_id")
-    events = activity.filter(nw.col("kind") == kind).select(*wanted)
+    needed = (USER, "session", "time_us", "tie", *days, "doc_id", "value", "query_id")
+    events = activity.filter(nw.col("kind") == kind).select(*needed)
     events = engine.keep(attribution.by_name(events, names, scope.rules))
-    columns = (*wanted, "intent", "since_us")
-    own = events.filter(~nw.col("named").is_null()).with_columns(
+    columns = (*needed, "intent", "since_us")
+    by_name = events.filter(~nw.col("named").is_null()).with_columns(
         intent=nw.col("named"), since_us=nw.lit(None).cast(nw.Int64)
     )
-    found = own.select(*columns)
+    with_search = by_name.select(*columns)
     if touches:
-        lost = events.filter(nw.col("named").is_null() & ~nw.col("doc_id").is_null())
+        by_document = events.filter(nw.col("named").is_null() & ~nw.col("doc_id").is_null())
         near = nw.concat(list(touches)) if len(touches) > 1 else touches[0]
         near = near.filter(~nw.col("intent").is_null() & ~nw.col("doc_id").is_null())
-        touched = attribution.by_touch(lost, near)
-        found = nw.concat([found, touched.select(*columns)])
+        touched = attribution.by_touch(by_document, near)
+        with_search = nw.concat([with_search, touched.select(*columns)])
     cart = kind == "cart"
     within = scope.rules.cart if cart else scope.rules.purchase
-    return engine.keep(attribution.bought(found, every, within=within, same_session=cart))
+    return engine.keep(attribution.bought(with_search, every, within=within, same_session=cart))
 
 
 def _counted(
@@ -270,7 +268,7 @@ def _counted(
     searches: nw.LazyFrame[Any],
     scope: Scope,
 ) -> nw.LazyFrame[Any]:
-    """What was counted on the way, in the period."""
+    """Counts of events, users and searches in the period."""
     active = scope.within(activity)
     unsaid = flag((nw.col("completed") == 1) & nw.col("zero_filtered").is_null())
     parts = [
@@ -307,11 +305,11 @@ def _counted(
 
 
 def _count(name: str, one: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
-    """A row of a count."""
+    """One count as a row."""
     return one.select(count=nw.col("n").cast(nw.Int64).fill_null(0)).with_columns(name=nw.lit(name))
 
 
 def _unknown(events: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
-    """How many events name a search that is none of their user's, or not of that time."""
+    """Number of events with a query id that is not a search of their user at that time."""
     strange = flag(~nw.col("query_id").is_null() & nw.col("named").is_null())
     return _count("unknown_query_ids", events.select(n=strange.sum()))

@@ -1,4 +1,4 @@
-"""Simulate: a log of people who do not exist, over a golden set and runs that do."""
+"""Simulated user logs over a golden set and runs."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ _OTHERS = (
     ".sqlite", ".db", ".xml",
 )  # fmt: skip
 MOST_EVENTS = 30_000_000
-"""Searches that one simulation may come to, about; more would not fit into memory."""
+"""Approximate maximum number of searches of one simulation; more would not fit into memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Planted:
-    """A planted change, as it is asked for.
+    """A planted change.
 
     Attributes:
-        attribute: Of the queries.
-        value: That of the queries it hits.
+        attribute: Attribute of the queries.
+        value: Value of the affected queries.
         day: Its first day.
         effect: ``zero`` or ``worse``; see ``karat.online.simulate.habits.Break``.
     """
@@ -68,32 +68,32 @@ def simulate_log(
     weight: Mapping[str, float] | None = None,
     planted: Sequence[Planted] = (),
 ) -> tuple[Simulated, SimulatedLog]:
-    """Let people who do not exist search over a golden set, and write the log they leave.
+    """Simulate users who search over a golden set, and write their log.
 
     Args:
         qrels: The judgments, as ``evaluate`` takes them.
         runs: One or more, each an arm; as ``evaluate`` takes them.
-        target: The log: UBI as NDJSON (``.gz`` and ``.zst`` compress it), or ``.parquet``;
-            None: it is not written.
-        last_day: The last day of it (UTC).
-        queries: Texts, weights and attributes; those beside the judgments if None.
-        days: How many days.
-        users: How many people there are; each is in one arm.
-        sessions: Expected sessions on a mean day.
-        seed: Of all that is drawn; the same seed gives the same log.
-        behaviour: ``position`` | ``cascade`` | ``dbn``.
-        habits: What else they do.
-        instant: Share of users whose page searches while they type.
-        attributes: Of the queries, that the log shall hold.
-        weight: How often each query is asked; by default the weights of the queries.
-        planted: Changes.
+        target: The log file: UBI as NDJSON (compressed with ``.gz`` or ``.zst``), or ``.parquet``;
+            None to write none.
+        last_day: The last day (UTC).
+        queries: Texts, weights and attributes; those that come with the judgments if None.
+        days: Number of days.
+        users: Number of users; each is in one arm.
+        sessions: Expected sessions per day.
+        seed: Random seed; the same seed gives the same log.
+        behaviour: Click model: ``position`` | ``cascade`` | ``dbn``.
+        habits: Further behaviour.
+        instant: Share of users with search-as-you-type.
+        attributes: Attributes of the queries to write to the log.
+        weight: Frequency of each query; the weights of the queries if None.
+        planted: Planted changes.
 
     Returns:
-        The events with the truth about them, and what there is to say.
+        The events with their ground truth, and a summary.
 
     Raises:
-        UsageError: no such behaviour, attribute or value; a number out of its range; a target
-            whose name says another format.
+        UsageError: unknown behaviour, attribute or value; a number out of range; a target with the
+            extension of another format.
         InputError: files that cannot be read or do not belong together.
     """
     if target is not None:
@@ -103,15 +103,15 @@ def simulate_log(
     _check(days, users, sessions, seed, instant, len(systems), habits)
     if len({run.name for run in systems}) < len(systems):
         raise UsageError(
-            f"two runs are called {systems[0].name!r}, and arms go by their names",
-            fix="give files of different names",
+            f"two runs are called {systems[0].name!r}, but arms need different names",
+            fix="give files with different names",
         )
     clicks = find_behaviour(behaviour)
-    graded, known = inputs.qrels(qrels), inputs.about(queries, qrels)
+    graded, about = inputs.qrels(qrels), inputs.about(queries, qrels)
     rng = np.random.default_rng(seed)
-    shelf = stock(graded, systems, rng, queries=known, attributes=attributes, weight=weight)
+    shelf = stock(graded, systems, rng, queries=about, attributes=attributes, weight=weight)
     first = last_day - timedelta(days=days - 1)
-    made = simulate(
+    simulated = simulate(
         shelf,
         rng,
         first_day=day_number(first),
@@ -120,14 +120,14 @@ def simulate_log(
         sessions=sessions,
         behaviour=clicks,
         habits=habits,
-        breaks=[_break(each, known, shelf, first, days) for each in planted],
+        breaks=[_break(each, about, shelf, first, days) for each in planted],
     )
     if target is not None:
-        write_log(made, target)
-    where = None if target is None else str(target)
-    return made, replace(
-        told(made),
-        file=where,
+        write_log(simulated, target)
+    file_name = None if target is None else str(target)
+    return simulated, replace(
+        told(simulated),
+        file=file_name,
         first=first.isoformat(),
         last=last_day.isoformat(),
         behaviour=behaviour,
@@ -136,35 +136,35 @@ def simulate_log(
     )
 
 
-def write_log(made: Simulated, target: str | Path) -> None:
-    """Write the events: Parquet with the columns of ``EVENTS`` by its name, else UBI as NDJSON.
+def write_log(simulated: Simulated, target: str | Path) -> None:
+    """Write the events: ``.parquet`` with the columns of ``EVENTS``, else UBI as NDJSON.
 
     Raises:
         InputError: the file cannot be written.
-        UsageError: its name says another format.
+        UsageError: its extension is that of another format.
     """
     _check_name(target)
     if str(target).lower().endswith(".parquet"):
         with beside(Path(target)) as stream:
-            made.events.write_parquet(stream)
+            simulated.events.write_parquet(stream)
     else:
-        write_events(target, made.events)
+        write_events(target, simulated.events)
 
 
 def _check_name(target: str | Path) -> None:
-    """What is written as JSON must not be called a table."""
+    """Refuse extensions of formats that are not written."""
     name = Path(target).name.lower()
     bare = name.removesuffix(".gz").removesuffix(".zst")
     ending = Path(bare).suffix
     if ending in _OTHERS or (ending == ".parquet" and bare != name):
         raise UsageError(
-            f"{name} is no name for a log: it is written as NDJSON, or as .parquet uncompressed",
+            f"cannot write a log to {name}: the formats are NDJSON and uncompressed .parquet",
             fix=f"-o {Path(bare).stem}.ndjson",
         )
 
 
 def write_truth(log: SimulatedLog, target: str | Path) -> None:
-    """Write what was drawn as JSON.
+    """Write the ground truth as JSON.
 
     Raises:
         InputError: the file cannot be written.
@@ -174,13 +174,13 @@ def write_truth(log: SimulatedLog, target: str | Path) -> None:
         stream.write(f"{text}\n".encode())
 
 
-def read_planted(said: str, effect: Effect = "zero") -> Planted:
-    """A planted change as it is typed: ``class=misspelt@2026-11-20``.
+def read_planted(text: str, effect: Effect = "zero") -> Planted:
+    """Parse a planted change: ``class=misspelt@2026-11-20``.
 
     Raises:
-        UsageError: it is typed otherwise.
+        UsageError: malformed.
     """
-    slice_, at, day = said.rpartition("@")
+    slice_, at, day = text.rpartition("@")
     name, equals, value = slice_.partition("=")
     try:
         if not (at and equals and name.strip() and value.strip()):
@@ -188,7 +188,7 @@ def read_planted(said: str, effect: Effect = "zero") -> Planted:
         return Planted(name.strip(), value.strip(), date.fromisoformat(day.strip()), effect)
     except ValueError:
         raise UsageError(
-            f"{said!r} is no change: it wants an attribute of the queries, a value, and a day",
+            f"expected ATTRIBUTE=VALUE@DAY, got {text!r}",
             fix="--break class=misspelt@2026-11-20",
         ) from None
 
@@ -202,18 +202,18 @@ def _break(
         raise UsageError(f"{planted.day} is not in the log, which is from {first} to {last}")
     if queries is None:
         raise UsageError(
-            "without queries there is no attribute to break by", fix="--queries queries.jsonl"
+            "a planted change needs queries with attributes", fix="--queries queries.jsonl"
         )
     values = queries.attribute(planted.attribute)
-    hit = np.array([values.get(each) == planted.value for each in queries.frame["query_id"]])
-    if not hit.any():
-        there = sorted(set(values.values()))
+    affected = np.array([values.get(each) == planted.value for each in queries.frame["query_id"]])
+    if not affected.any():
+        available = sorted(set(values.values()))
         raise UsageError(
             f"no query has {planted.attribute} {planted.value!r}",
-            nearest=nearest(planted.value, there, 1),
+            nearest=nearest(planted.value, available, 1),
         )
-    assert len(hit) == len(shelf.weight)
-    return Break(hit, day, planted.effect)
+    assert len(affected) == len(shelf.weight)
+    return Break(affected, day, planted.effect)
 
 
 def _check(
@@ -232,7 +232,7 @@ def _check(
         ("--seed", seed, 0),
     ):
         if not value >= low:
-            raise UsageError(f"{name} is {value:g}, and is {low} or more")
+            raise UsageError(f"{name} must be ≥ {low}, got {value:g}")
     if sessions * days * habits.tasks * 2 > MOST_EVENTS:
         raise UsageError(
             f"{sessions * days:,.0f} sessions at once would not fit into memory",
@@ -248,7 +248,7 @@ def _check(
     }
     for name, values in shares.items():
         if not all(0 <= value < 1 for value in values):
-            raise UsageError(f"{name} is a share, from 0 to less than 1")
+            raise UsageError(f"{name} must be a share, from 0 to less than 1")
     for name, values in (
         ("--errors", habits.errors),
         ("--timeouts", habits.timeouts),
@@ -256,8 +256,8 @@ def _check(
     ):
         if len(values) not in (1, arms):
             raise UsageError(
-                f"{name} has {len(values)} values and there are {arms} arms",
-                fix="one value for all, or one for each run, as 90,120",
+                f"{name} has {len(values)} values for {arms} arms",
+                fix="give one value for all, or one per run, such as 90,120",
             )
     if not all(0 < value < 1e6 for value in habits.latency_ms):
-        raise UsageError("--latency is a time in milliseconds, above 0")
+        raise UsageError("--latency must be above 0 milliseconds")

@@ -1,8 +1,8 @@
-"""What was computed of a log, kept beside it: looked at again, it is there at once.
+"""A cache of results computed from an event log, in the folder ``kept`` of its store.
 
-An answer is a file of JSON in the folder ``kept`` of an event store, in that of its kind, named by
-the log's version and the question. It takes its place in one step, and whatever cannot be read is
-not there. When the log changes, its answers are others; of each kind the oldest go.
+A result is a JSON file in a subfolder by kind, named by a hash of the log's version and the
+question. It is written atomically; unreadable files are ignored. A changed log has other keys; the
+least recently used results of each kind are evicted.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from karat.tables.online.evaluation import OnlineResult, OnlineResults
 from karat.tables.online.events import EventLog
 
 FOLDER = "kept"
-"""Of an event store, where its answers are."""
+"""Folder of the cache in an event store."""
 MOST = 64
-"""Answers of a kind that are kept; the one that was looked at longest ago goes first."""
-_AT_HAND = 16  # answers of a kind that a process holds
+"""Maximum number of cached results of a kind."""
+_AT_HAND = 16  # results of a kind in the memory of a process
 _VERSION = 3
 
 _lock = threading.Lock()
@@ -35,12 +35,12 @@ _at_hand: OrderedDict[Path, Any] = OrderedDict()
 
 
 def find(log: EventLog, question: Mapping[str, Any]) -> Any:
-    """The answer to a question about a log; None if it is not kept.
+    """The cached result of a question about a log, or None.
 
     Args:
         log: The log.
-        question: Everything the answer depends on but the log, as JSON can hold it: its kind
-            (``what``, a word), metrics with their versions, slices, days, rules.
+        question: Everything else that the result depends on, as JSON: its kind (``what``, a word),
+            metrics with their versions, slices, days, rules.
     """
     path = _path(log, question)
     with _lock:
@@ -48,17 +48,17 @@ def find(log: EventLog, question: Mapping[str, Any]) -> Any:
             _at_hand.move_to_end(path)
             return _at_hand[path]
     try:
-        found = json.loads(path.read_bytes())
-        answer = found["answer"]
+        content = json.loads(path.read_bytes())
+        answer = content["answer"]
     except (
         OSError,
         ValueError,
         KeyError,
         TypeError,
         RecursionError,
-    ):  # gone, or damaged: then it is not there
+    ):  # missing or damaged
         return None
-    if found.get("version") != log.version:
+    if content.get("version") != log.version:
         return None
     with suppress(OSError):
         os.utime(path)
@@ -67,17 +67,17 @@ def find(log: EventLog, question: Mapping[str, Any]) -> Any:
 
 
 def keep(log: EventLog, question: Mapping[str, Any], answer: Any) -> None:
-    """Keep an answer, and let those go that are too many.
+    """Cache a result, and evict the oldest of its kind.
 
-    Where the folder cannot be written, this process has it nevertheless.
+    If the folder cannot be written, only this process caches it.
 
     Args:
-        log: The log that it was computed of.
+        log: The log that it was computed from.
         question: As in ``find``.
-        answer: Anything that JSON can hold; None is no answer.
+        answer: Anything that JSON can hold, except None.
     """
     path = _path(log, question)
-    # As JSON gives it back: whoever looks at once sees the same as who looks later.
+    # Through JSON, so a result is the same now and when read later.
     text = json.dumps({"version": log.version, "question": question, "answer": answer})
     _hold(path, json.loads(text)["answer"])
     with suppress(OSError, InputError):
@@ -88,31 +88,33 @@ def keep(log: EventLog, question: Mapping[str, Any], answer: Any) -> None:
 
 
 def answered(log: EventLog, question: Mapping[str, Any], make: Callable[[], Any]) -> Any:
-    """The kept answer to a question; else made, and kept."""
-    found = find(log, question)
-    if found is None:
+    """The cached result of a question; else computed and cached."""
+    answer = find(log, question)
+    if answer is None:
         keep(log, question, make())
-        found = find(log, question)
-    return found
+        answer = find(log, question)
+    return answer
 
 
-def results_of(held: Mapping[str, Any]) -> OnlineResults:
-    """Results, of what ``OnlineResults.to_dict`` made."""
-    rows = [OnlineResult(**row) for row in held["results"]]
-    first_last = held["period"]
-    period = None if first_last is None else (str(first_last[0]), str(first_last[1]))
-    return OnlineResults(**{**held, "results": rows, "by": tuple(held["by"]), "period": period})
+def results_of(content: Mapping[str, Any]) -> OnlineResults:
+    """Results from the output of ``OnlineResults.to_dict``."""
+    rows = [OnlineResult(**row) for row in content["results"]]
+    days = content["period"]
+    period = None if days is None else (str(days[0]), str(days[1]))
+    return OnlineResults(
+        **{**content, "results": rows, "by": tuple(content["by"]), "period": period}
+    )
 
 
 def forget() -> None:
-    """Forget what this process holds, as a restart does."""
+    """Clear the memory of this process, as a restart does."""
     with _lock:
         _at_hand.clear()
 
 
 def _path(log: EventLog, question: Mapping[str, Any]) -> Path:
-    said = [_VERSION, metadata.version("karat"), log.version, question]
-    text = json.dumps(said, sort_keys=True, ensure_ascii=True)
+    key = [_VERSION, metadata.version("karat"), log.version, question]
+    text = json.dumps(key, sort_keys=True, ensure_ascii=True)
     name = f"{hashlib.sha256(text.encode()).hexdigest()[:32]}.json"
     return log.folder / FOLDER / str(question["what"]) / name
 
@@ -127,7 +129,7 @@ def _hold(path: Path, answer: Any) -> None:
 
 
 def _sweep(folder: Path) -> None:
-    """Let the files go that are too many, and what an interrupted write left."""
+    """Delete the oldest files, including those of interrupted writes."""
     with os.scandir(folder) as entries:
         files = [(each.stat().st_mtime_ns, each.path) for each in entries if each.is_file()]
     for _, path in sorted(files, reverse=True)[MOST:]:

@@ -1,9 +1,10 @@
-"""Watching: the latest window of a log beside its own history, and what moved."""
+"""Watch: the latest window of a log compared with its history."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from importlib import metadata
 from typing import Any
 
@@ -12,20 +13,26 @@ import polars as pl
 from karat.engines.frames.engine import Engine
 from karat.errors import UsageError
 from karat.online import watch as pure
-from karat.online.evidence import Cut
+from karat.online.estimates import NOT_SAID, estimate, needed
+from karat.online.evidence import Cut, Evidence
+from karat.online.health import unknown_results
 from karat.online.metrics import registry
+from karat.online.metrics.counts import EVERY_SEARCH
 from karat.online.metrics.entry import Metric, Ratio
 from karat.online.metrics.lacking import why_unknown
 from karat.online.rules import Rules
-from karat.online.watch import LEAST_WINDOWS, Margins, Series, read_margins
+from karat.online.watch import LEAST_WINDOWS, Margins, Reading, Series, read_margins
 from karat.online.windows import Window, hours_of
 from karat.reports.phrases.online import change_text, where
+from karat.stats.ratio import UserMoments, ratio_variance
+from karat.stats.student import t_quantile
 from karat.tables.days import day_text
 from karat.tables.notes import Concern, Note
+from karat.tables.online.evaluation import OnlineResult
 from karat.tables.online.events import EventLog
 from karat.tables.online.watch import Change, Verdict, Watched
-from karat.workflows.online._window_values import WindowReader, WindowReadings
 from karat.workflows.online.evaluate import classes_of, cut_of
+from karat.workflows.online.evidence import gather
 from karat.workflows.online.filters import Only, only_note
 from karat.workflows.online.query_spelling import as_typed
 from karat.workflows.online.watch_windows import (
@@ -40,10 +47,136 @@ from karat.workflows.online.watch_windows import (
 )
 
 HISTORY = "56d"
-"""Eight weeks: fewer make only great changes sure."""
-_SHOWN = 5  # queries of a change
-_NAMED = 3  # slices of which something cannot be told
-_FEW = 0.5  # of the fewest searches of an earlier window
+"""Eight weeks: with fewer, only large changes are significant."""
+_SHOWN = 5  # queries listed for a change
+_NAMED = 3  # untested slices listed in a note
+_FEW = 0.5  # share of the fewest searches of an earlier window
+
+Slice = tuple[tuple[str, str], ...]
+"""Dimension and value, in the order of the cut."""
+
+
+@dataclass(frozen=True)
+class WindowReadings:
+    """Metrics of one window.
+
+    Attributes:
+        window: The window.
+        searches: Number of searches.
+        readings: By metric and slice; those without a value are absent.
+        doubts: Notes on what the log lacks, for all searches.
+    """
+
+    window: Window
+    searches: int
+    readings: Mapping[tuple[str, Slice], Reading]
+    doubts: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class WindowReader:
+    """Reads windows of a log.
+
+    Attributes:
+        log: The event log.
+        engine: An open engine.
+        rules: Rules of sessions and searches.
+        classes: ``query_key`` and ``class``, for cuts by class.
+        only: The searches that count; None for all.
+        progress: Called with the work done and the total.
+    """
+
+    log: EventLog
+    engine: Engine
+    rules: Rules
+    classes: pl.DataFrame | None = None
+    only: Only | None = None
+    progress: Callable[[int, int], None] | None = field(default=None, compare=False)
+
+    def read(
+        self, window: Window, metrics: Sequence[Metric], cuts: Sequence[Cut]
+    ) -> WindowReadings:
+        """The values of metrics in a window and its slices.
+
+        Args:
+            window: The window.
+            metrics: Metrics available in the log.
+            cuts: What to slice by; () for all.
+        """
+        evidence = self._evidence(window, [*needed(metrics), EVERY_SEARCH], cuts)
+        readings: dict[tuple[str, Slice], Reading] = {}
+        by_name = {metric.name: metric for metric in metrics}
+        for cut in cuts:
+            errors = _errors(evidence.moments[cut], cut)
+            for row in estimate(evidence, metrics, cut, self.log, self.rules):
+                if row.value is None or not row.n:
+                    continue
+                part = tuple(row.slice.items())
+                ratio = isinstance(by_name[row.metric].compute, Ratio)
+                error = errors[row.metric, part] if ratio else _half(row)
+                readings[row.metric, part] = Reading(row.value, error, row.n, row.users)
+        counted = evidence.moments[()].filter(pl.col("metric") == EVERY_SEARCH.name)
+        searches = round(float(counted["denominator"].sum()))
+        doubts = list(unknown_results(evidence.counts, self.log))
+        return WindowReadings(window, searches, readings, doubts)
+
+    def by_query(self, window: Window, metrics: Sequence[Metric], cut: Cut) -> pl.DataFrame:
+        """Numerators and denominators of ratios in a window, by query and slice.
+
+        Args:
+            window: The window.
+            metrics: Ratios over searches, clicks or sessions (not over users).
+            cut: Dimensions besides the query.
+
+        Returns:
+            The columns of the cut, ``query``, ``metric``, ``numerator`` and ``denominator``.
+        """
+        within: Cut = (*cut, "query")
+        evidence = self._evidence(window, metrics, [within])
+        frame = evidence.moments[within].filter(pl.col("term") == "value")
+        return frame.select(
+            *(pl.col(name).fill_null(NOT_SAID) for name in cut),
+            "query", "metric", "numerator", "denominator",
+        )  # fmt: skip
+
+    def _evidence(self, window: Window, metrics: Sequence[Metric], cuts: Sequence[Cut]) -> Evidence:
+        """The evidence of a window of days or hours."""
+        return gather(
+            self.log,
+            self.engine,
+            metrics,
+            cuts,
+            rules=self.rules,
+            first_day=window.first_day,
+            last_day=window.last_day,
+            first_hour=window.first_hour,
+            end_hour=window.end_hour,
+            only=self.only,
+            classes=self.classes,
+            progress=self.progress,
+        )
+
+
+def _errors(moments: pl.DataFrame, cut: Cut) -> dict[tuple[str, Slice], float]:
+    """Standard errors of the ratios of a cut."""
+    errors = {}
+    for row in moments.filter(pl.col("term") == "value").iter_rows(named=True):
+        part = tuple((name, NOT_SAID if row[name] is None else str(row[name])) for name in cut)
+        errors[row["metric"], part] = _error(row)
+    return errors
+
+
+def _error(row: Mapping[str, Any]) -> float:
+    if row["users"] < 2 or not row["denominator"]:
+        return 0.0
+    return math.sqrt(ratio_variance(UserMoments.of(row)))
+
+
+def _half(row: OnlineResult) -> float:
+    """Standard error of a quantile, from the wider known half of its interval."""
+    assert row.value is not None
+    halves = [abs(end - row.value) for end in (row.low, row.high) if end is not None]
+    return max(halves, default=0.0) / t_quantile(0.975, max(row.users - 1, 1))
 
 
 def watch(
@@ -65,24 +198,24 @@ def watch(
     """Compare the latest window of a log with its own history; see ``karat.online.watch``.
 
     Args:
-        log: What an event store holds.
-        engine: What computes it, open.
-        now: Microseconds UTC: the latest window that was over by then is compared.
-        window: Its length: ``1d``, ``7d``, or hours that divide a day, as ``6h``.
-        history: How far back earlier windows may lie.
-        until: Not now, but the end of this day (``2026-11-20``) or this hour
-            (``2026-11-20 12:00``), local; and then although the log may end before.
+        log: The event log.
+        engine: An open engine.
+        now: Microseconds UTC: the latest window that had ended by then is compared.
+        window: Its length: ``1d``, ``7d``, or hours that divide a day, such as ``6h``.
+        history: How far back to look for earlier windows.
+        until: End of the window instead of now: a day (``2026-11-20``) or an hour
+            (``2026-11-20 12:00``), local; the log may end before it.
         metrics: Names; those of ``registry.DEFAULT`` that have a direction if None.
-        by: What to slice by: ``arm``, ``class``, attributes of the log, or several at once
+        by: Dimensions to slice by: ``arm``, ``class``, attributes of the log, or combinations
             (``arm,class``).
-        margins: Changes that matter to nobody: ``5%``, ``ZeroResults=0.01``.
+        margins: Changes to ignore: ``5%``, ``ZeroResults=0.01``.
         queries: For ``class``: queries with ``text`` and ``class``; a path, a frame, or Queries.
-        only: Watch only searches with these values, as ``{"arm": "b"}``.
-        rules: By which events become searches and sessions; ``Rules()`` if None.
-        progress: Told how much is done, and of how much.
+        only: Watch only searches with these values, such as ``{"arm": "b"}``.
+        rules: Rules of sessions and searches; ``Rules()`` if None.
+        progress: Called with the work done and the total.
 
     Raises:
-        UsageError: no such window, metric, slice or margin; a metric that has no direction.
+        UsageError: invalid window or margin; unknown metric or slice; a metric without direction.
         InputError: the queries have no texts.
     """
     rules = rules or Rules()
@@ -91,13 +224,13 @@ def watch(
     only = only or {}
     chosen, notes = _metrics(metrics, log)
     allowed = read_margins(margins, registry.find)
-    cuts: list[Cut] = [(), *dict.fromkeys(cut_of_watch(said, log) for said in by)]
+    cuts: list[Cut] = [(), *dict.fromkeys(cut_of_watch(text, log) for text in by)]
     _refuse_times(only)
-    classes, said = classes_of([*cuts, tuple(only)], queries)
-    notes += [*said, *only_note(only)]
-    latest_window, aside = window_of(window, until, log, now)
-    chosen, open_ = _over(chosen, latest_window, log, rules)
-    notes += [*aside, *open_]
+    classes, class_notes = classes_of([*cuts, tuple(only)], queries)
+    notes += [*class_notes, *only_note(only)]
+    latest_window, window_notes = window_of(window, until, log, now)
+    chosen, open_metric_notes = _over(chosen, latest_window, log, rules)
+    notes += [*window_notes, *open_metric_notes]
     days = hours_of(history, what="--history") // 24
     reader = WindowReader(log, engine, rules, classes, only)
     blank = Watched(
@@ -124,36 +257,36 @@ def watch(
         fix = f"--until {day_text(latest_window.last_day)} compares it as it is"
         return replace(blank, health=[f"{partial}: {fix}"])
     if not chosen:
-        return replace(blank, health=["there is no metric to watch: the notes say why"])
-    there, absent = earlier_in(latest_window, days, log)
-    if len(there) < LEAST_WINDOWS:
+        return replace(blank, health=["there is no metric to watch: see the notes"])
+    past, absent = earlier_in(latest_window, days, log)
+    if len(past) < LEAST_WINDOWS:
         return replace(
             blank,
-            compared=[each.label for each in there],
+            compared=[each.label for each in past],
             absent=[each.label for each in absent],
-            health=[too_few(latest_window, there, days, log)],
+            health=[too_few(latest_window, past, days, log)],
         )
-    windows = [latest_window, *there]
-    told = [
+    windows = [latest_window, *past]
+    readers = [
         replace(reader, progress=_part(progress, at, len(windows))) for at in range(len(windows))
     ]
-    mine = told[0].read(latest_window, chosen, cuts)
-    if not mine.searches:
-        health = f"no searches in {latest_window.label}, though the log goes on: is it all logged?"
-        return replace(blank, verdict="unhealthy", health=[health])
-    before = [one.read(each, chosen, cuts) for one, each in zip(told[1:], there, strict=True)]
+    latest = readers[0].read(latest_window, chosen, cuts)
+    if not latest.searches:
+        gap = f"no searches in {latest_window.label}, though the log goes on: is logging complete?"
+        return replace(blank, verdict="unhealthy", health=[gap])
+    before = [one.read(each, chosen, cuts) for one, each in zip(readers[1:], past, strict=True)]
     empty = [each.window for each in before if not each.searches]
     before = [each for each in before if each.searches]
-    changes = pure.ordered(pure.compare(_series(mine, before, chosen, allowed)))
-    changes = _explained(changes, mine, before, reader, chosen)
+    changes = pure.ordered(pure.compare(_series(latest, before, chosen, allowed)))
+    changes = _explained(changes, latest, before, reader, chosen)
     return replace(
         blank,
         verdict=_verdict(changes),
         compared=[each.window.label for each in before],
         absent=[each.label for each in (*empty, *absent)],
-        searches=mine.searches,
+        searches=latest.searches,
         searches_before=sum(each.searches for each in before) / len(before) if before else None,
-        health=_doubts(mine, before, changes),
+        health=_doubts(latest, before, changes),
         changes=changes,
         tests=sum(change.p is not None for change in changes),
         notes=[*notes, *open_notes(latest_window, log), *_untested(changes)],
@@ -163,7 +296,7 @@ def watch(
 def _part(
     progress: Callable[[int, int], None] | None, at: int, of: int
 ) -> Callable[[int, int], None] | None:
-    """Progress of one of several readings, told as progress of all."""
+    """Progress of one of several readings, as progress of all."""
     if progress is None:
         return None
     return lambda done, total: progress(at * total + done, of * total)
@@ -180,63 +313,60 @@ def last_whole_day(log: EventLog) -> int:
     return max(log.first_day, log.last_day - bool(incomplete(window, log)))
 
 
-def event(found: Watched, *, time: str) -> dict[str, Any] | None:
-    """What ``--notify`` posts, if somebody has to know; else None.
-
-    That is whatever is not fine: something got worse, nobody can tell, or the log is broken.
+def event(watched: Watched, *, time: str) -> dict[str, Any] | None:
+    """The payload that ``--notify`` posts unless the verdict is fine; else None.
 
     Args:
-        found: What was seen.
+        watched: The outcome of a watch.
         time: When, in UTC, as ``2026-03-01T02:00:00Z``.
 
     Returns:
         ``event`` (``online.worse`` | ``online.unhealthy`` | ``online.cannot_tell``), ``time``,
         ``karat``, ``text`` (a sentence), ``content`` (the command's JSON object).
     """
-    if found.verdict == "fine":
+    if watched.verdict == "fine":
         return None
-    told = [*found.health, *(change_text(change) for change in found.found("worse"))]
+    problems = [*watched.health, *(change_text(change) for change in watched.found("worse"))]
     return {
-        "event": f"online.{found.verdict}",
+        "event": f"online.{watched.verdict}",
         "time": time,
         "karat": metadata.version("karat"),
-        "text": f"{found.window}: " + "; ".join(told),
-        "content": found.to_dict(),
+        "text": f"{watched.window}: " + "; ".join(problems),
+        "content": watched.to_dict(),
     }
 
 
 def _metrics(names: Sequence[str] | None, log: EventLog) -> tuple[list[Metric], list[str]]:
-    """The metrics to watch, and what is to be said of those that are not."""
-    found = registry.find_all(registry.DEFAULT if names is None else list(names))
-    aimless = [metric.name for metric in found if metric.direction == "none"]
+    """The metrics to watch, and notes on the others."""
+    selected = registry.find_all(registry.DEFAULT if names is None else list(names))
+    aimless = [metric.name for metric in selected if metric.direction == "none"]
     if aimless and names is not None:
         raise UsageError(
-            f"{aimless[0]} has no direction: nobody can say whether more of it is better",
-            fix="karat online metrics lists which way is better",
+            f"{aimless[0]} has no direction: neither more nor less of it is better",
+            fix="karat online metrics lists the directions",
         )
-    bounded = [metric.name for metric in found if not metric.point]
+    bounded = [metric.name for metric in selected if not metric.point]
     if bounded and names is not None:
-        raise UsageError(f"{bounded[0]} has bounds and no value, which cannot be compared")
-    found = [metric for metric in found if metric.direction != "none" and metric.point]
-    reasons = {metric.name: why_unknown(metric, log) for metric in found}
+        raise UsageError(f"{bounded[0]} has bounds but no value, and cannot be compared")
+    selected = [metric for metric in selected if metric.direction != "none" and metric.point]
+    reasons = {metric.name: why_unknown(metric, log) for metric in selected}
     lacking: dict[str, list[str]] = {}
     for name, reason in reasons.items():
         if reason:
             lacking.setdefault(reason, []).append(name)
     notes: list[str] = [
-        Note(f"not watched: {', '.join(lost)}: {reason}", Concern.QUERIES)
-        for reason, lost in lacking.items()
+        Note(f"not watched: {', '.join(missing)}: {reason}", Concern.QUERIES)
+        for reason, missing in lacking.items()
     ]
-    return [metric for metric in found if not reasons[metric.name]], notes
+    return [metric for metric in selected if not reasons[metric.name]], notes
 
 
 def _over(
     metrics: Sequence[Metric], window: Window, log: EventLog, rules: Rules
 ) -> tuple[list[Metric], list[str]]:
-    """Metrics whose time to come true is over, and what is to be said of the others.
+    """Metrics that are complete for a window, and notes on the others.
 
-    Of a search less than a day old nobody knows whether something will be bought: a window that has
-    just ended has a value of none of its searches, or of its first ones alone.
+    Purchases may follow a search for a day, so they are incomplete for a window that just ended.
     """
     waiting = [metric.name for metric in metrics if "purchase" in metric.needs]
     closed_us = (log.last_us or 0) - rules.purchase
@@ -244,8 +374,8 @@ def _over(
         return list(metrics), []
     day, _ = local_hour(closed_us, log)
     note = (
-        f"not watched: {', '.join(waiting)}: what is bought after searches of {window.label} is "
-        f"not all in the log yet; --until {day_text(day - 1)} has it"
+        f"not watched: {', '.join(waiting)}: purchases after searches of {window.label} are "
+        f"not complete yet; --until {day_text(day - 1)} has them"
     )
     return [metric for metric in metrics if metric.name not in waiting], [note]
 
@@ -254,23 +384,23 @@ def _refuse_times(only: Only) -> None:
     odd = sorted({"day", "hour"}.intersection(only))
     if odd:
         raise UsageError(
-            f"--only {odd[0]}: a watch has no part by {odd[0]}",
-            fix="--window and --until say which days or hours",
+            f"--only {odd[0]}: watch cannot filter by {odd[0]}",
+            fix="--window and --until select days or hours",
         )
 
 
-def cut_of_watch(said: str, log: EventLog) -> Cut:
-    """The dimensions of a slice, each known.
+def cut_of_watch(dimensions: str, log: EventLog) -> Cut:
+    """The dimensions of a slice, checked.
 
     Raises:
-        UsageError: there is no such dimension, or a watch has no slices by it.
+        UsageError: an unknown dimension, or one that watch does not slice by.
     """
-    cut = cut_of(said, log)
+    cut = cut_of(dimensions, log)
     odd = {"day", "hour", "query"} & set(cut)
     if odd:
         raise UsageError(
-            f"--by {said}: a watch has no slices by {min(odd)}",
-            fix="--window says which days or hours; queries that moved are shown by themselves",
+            f"--by {dimensions}: watch cannot slice by {min(odd)}",
+            fix="--window selects days or hours; queries that changed are listed anyway",
         )
     return cut
 
@@ -281,7 +411,7 @@ def _series(
     metrics: Sequence[Metric],
     margins: Margins,
 ) -> list[Series]:
-    """Each metric in each slice that any window has, those of all first."""
+    """Each metric in each slice of any window, those over all searches first."""
     keys = dict.fromkeys(key for read in (mine, *before) for key in read.readings)
     by_name = {metric.name: metric for metric in metrics}
     order = list(by_name)
@@ -309,20 +439,20 @@ def _explained(
     reader: WindowReader,
     metrics: Sequence[Metric],
 ) -> list[Change]:
-    """What moved, with the queries that add most to it; for each slicing the log is read again."""
+    """Changes with the queries that contribute most; reads the log again for each cut."""
     by_name = {metric.name: metric for metric in metrics}
     frames: dict[Cut, list[pl.DataFrame]] = {}
-    wanted: dict[Cut, set[str]] = {}
+    by_cut: dict[Cut, set[str]] = {}
     for change in changes:
         if change.verdict in ("worse", "better") and _by_query(by_name[change.metric]):
-            wanted.setdefault(tuple(change.slice), set()).add(change.metric)
-    for cut, names in wanted.items():
-        asked = [by_name[name] for name in sorted(names)]
-        frames[cut] = [reader.by_query(read.window, asked, cut) for read in (mine, *before)]
-    found = [_with_queries(change, frames, wanted) for change in changes]
-    keys = {one.query for change in found for one in change.queries if one.query}
+            by_cut.setdefault(tuple(change.slice), set()).add(change.metric)
+    for cut, names in by_cut.items():
+        ratios = [by_name[name] for name in sorted(names)]
+        frames[cut] = [reader.by_query(read.window, ratios, cut) for read in (mine, *before)]
+    with_queries = [_with_queries(change, frames, by_cut) for change in changes]
+    keys = {row.query for change in with_queries for row in change.queries if row.query}
     window = mine.window
-    said = as_typed(
+    spelling = as_typed(
         reader.log,
         reader.engine,
         keys,
@@ -337,22 +467,22 @@ def _explained(
     return [
         replace(
             change,
-            queries=tuple(replace(one, text=said.text(one.query)) for one in change.queries),
+            queries=tuple(replace(row, text=spelling.text(row.query)) for row in change.queries),
         )
-        for change in found
+        for change in with_queries
     ]
 
 
 def _by_query(metric: Metric) -> bool:
-    """Whether queries add up to it: neither a quantile, nor over users, who ask several."""
+    """Whether queries add up to the metric: not a quantile, and not over users."""
     return isinstance(metric.compute, Ratio) and metric.compute.denominator is not None
 
 
 def _with_queries(
-    change: Change, frames: dict[Cut, list[pl.DataFrame]], wanted: dict[Cut, set[str]]
+    change: Change, frames: dict[Cut, list[pl.DataFrame]], by_cut: dict[Cut, set[str]]
 ) -> Change:
     cut: Cut = tuple(change.slice)
-    if change.verdict not in ("worse", "better") or change.metric not in wanted.get(cut, ()):
+    if change.verdict not in ("worse", "better") or change.metric not in by_cut.get(cut, ()):
         return change
     here = pl.lit(value=True)
     for name, value in change.slice.items():
@@ -366,21 +496,21 @@ def _with_queries(
 def _doubts(
     mine: WindowReadings, before: Sequence[WindowReadings], changes: Sequence[Change]
 ) -> list[str]:
-    """What is wrong with the evidence of a window, though there is some."""
-    found = []
+    """Problems with the evidence of a window."""
+    doubts = []
     fewest = min((each.searches for each in before), default=0)
     if mine.searches < _FEW * fewest:
         most = max(each.searches for each in before)
-        found.append(
+        doubts.append(
             f"{mine.searches:,} searches in {mine.window.label}, and {fewest:,} to {most:,} in "
-            "earlier windows: is all of it logged?"
+            "earlier windows: is logging complete?"
         )
-    found += [f"{each.metric}: {each.reason}" for each in _silent(changes)]
-    return [*found, *mine.doubts]
+    doubts += [f"{each.metric}: {each.reason}" for each in _silent(changes)]
+    return [*doubts, *mine.doubts]
 
 
 def _silent(changes: Sequence[Change]) -> list[Change]:
-    """Metrics of the whole that had values in earlier windows, and have none now."""
+    """Metrics over all searches that had values in earlier windows, but have none now."""
     return [
         change
         for change in changes
@@ -397,15 +527,15 @@ def _verdict(changes: Sequence[Change]) -> Verdict:
 
 
 def _untested(changes: Sequence[Change]) -> list[str]:
-    """Slices nobody can tell of, by name, and why of the first."""
-    untold: dict[tuple[tuple[str, str], ...], Change] = {}
+    """A note on slices that could not be tested, with the reason of the first."""
+    untested: dict[tuple[tuple[str, str], ...], Change] = {}
     for change in changes:
         if change.verdict == "cannot_tell" and change.slice:
-            untold.setdefault(tuple(change.slice.items()), change)
-    if not untold:
+            untested.setdefault(tuple(change.slice.items()), change)
+    if not untested:
         return []
-    first = next(iter(untold.values()))
-    names = [where(each.slice) for each in untold.values()]
+    first = next(iter(untested.values()))
+    names = [where(each.slice) for each in untested.values()]
     more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
-    said = "; ".join(names[:_NAMED]) + more
-    return [f"some metric cannot be told of {said} ({first.metric}: {first.reason})"]
+    listed = "; ".join(names[:_NAMED]) + more
+    return [f"some metrics cannot be tested for {listed} ({first.metric}: {first.reason})"]

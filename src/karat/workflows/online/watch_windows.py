@@ -1,4 +1,4 @@
-"""Windows of a log: which is compared, which were before it, and whether the log has all of it."""
+"""Windows of a log: the one to compare, earlier ones, and whether they are complete."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _YEARS = (1970, 9998)
 
 
 def window_of(length: str, until: str | None, log: EventLog, now: int) -> tuple[Window, list[str]]:
-    """The window that is asked for, and what is to be said of it.
+    """The window to compare, and notes.
 
     Args:
-        length: As ``1d``, ``6h``.
-        until: A day or an hour at which it ends; None: the latest that is over.
-        log: What the store holds; if it was simulated, its end says what is over.
+        length: Such as ``1d``, ``6h``.
+        until: A day or an hour at which it ends; None: the latest complete window.
+        log: The event log; if simulated, its end counts as now.
         now: Microseconds UTC.
 
     Raises:
-        UsageError: no such length, day or hour.
+        UsageError: invalid length, day or hour.
     """
     if until is not None:
         day, hour = _moment(until)
@@ -36,35 +36,35 @@ def window_of(length: str, until: str | None, log: EventLog, now: int) -> tuple[
     if log.simulated and log.last_us is not None:
         day, hour = local_hour(log.last_us, log)
         ends = (day, 24) if hour >= 24 - NIGHT else (day, hour)
-        note = "users were simulated: the window is by the end of the log, and not by the clock"
+        note = "users are simulated: the window ends with the log, not now"
         return latest(length, *ends), [note]
     return latest(length, *local_hour(now, log)), []
 
 
 def _moment(text: str) -> tuple[int, int]:
-    """Day and hour at which a window is to end: ``2026-11-20``, or ``2026-11-20 12:00``."""
+    """Day and hour at which a window ends: ``2026-11-20``, or ``2026-11-20 12:00``."""
     try:
-        found = datetime.fromisoformat(text.strip())
+        moment = datetime.fromisoformat(text.strip())
     except ValueError:
-        found = None
-    if found is None or found.tzinfo or found.minute or found.second or found.microsecond:
+        moment = None
+    if moment is None or moment.tzinfo or moment.minute or moment.second or moment.microsecond:
         raise UsageError(
             f"--until {text!r} is neither a day nor a whole hour",
             fix="--until 2026-11-20, or --until '2026-11-20 12:00'",
         )
-    if not _YEARS[0] <= found.year <= _YEARS[1]:
+    if not _YEARS[0] <= moment.year <= _YEARS[1]:
         raise UsageError(
             f"--until {text!r} is not within the years {_YEARS[0]} to {_YEARS[1]}",
             fix="--until 2026-11-20, or --until '2026-11-20 12:00'",
         )
-    whole = len(text.strip()) <= len("2026-11-20")
-    return day_number(found), 24 if whole else found.hour
+    is_day = len(text.strip()) <= len("2026-11-20")
+    return day_number(moment), 24 if is_day else moment.hour
 
 
 def local_hour(time_us: int, log: EventLog) -> tuple[int, int]:
     """Local day and hour of a time."""
-    there = local_time(time_us, log.timezone)
-    return day_number(there), there.hour
+    local = local_time(time_us, log.timezone)
+    return day_number(local), local.hour
 
 
 def _clock(time_us: int, log: EventLog) -> str:
@@ -73,7 +73,7 @@ def _clock(time_us: int, log: EventLog) -> str:
 
 
 def unhealthy(window: Window, log: EventLog) -> str:
-    """That the log has nothing in a window, by where it ends; empty if it may have."""
+    """A message if the log ends before a window; else empty."""
     if log.last_us is None:
         return "the log holds no events"
     day, hour = local_hour(log.last_us, log)
@@ -81,12 +81,12 @@ def unhealthy(window: Window, log: EventLog) -> str:
         return ""
     return (
         f"no events in {window.label}: the log ends at {_clock(log.last_us, log)}; is logging "
-        f"broken, or the import? --until {day_text(day)} looks at what there is"
+        f"broken, or the import? --until {day_text(day)} checks what there is"
     )
 
 
 def incomplete(window: Window, log: EventLog) -> str:
-    """That the log ends within a window; empty if it does not."""
+    """A message if the log ends within a window; else empty."""
     assert log.last_us is not None
     day, hour = local_hour(log.last_us, log)
     quiet = NIGHT if window.whole_days else 1
@@ -96,9 +96,9 @@ def incomplete(window: Window, log: EventLog) -> str:
 
 
 def open_notes(window: Window, log: EventLog) -> list[str]:
-    """That a window is compared though the log ends within it."""
+    """A note if a window is compared although the log ends within it."""
     open_ = incomplete(window, log)
-    return [Note(f"{open_}; it is compared nevertheless", Concern.INPUT)] if open_ else []
+    return [Note(f"{open_}; it is compared anyway", Concern.INPUT)] if open_ else []
 
 
 def earlier_in(window: Window, days: int, log: EventLog) -> tuple[list[Window], list[Window]]:
@@ -111,23 +111,22 @@ def earlier_in(window: Window, days: int, log: EventLog) -> tuple[list[Window], 
     return begun, [each for each in every if each not in begun]
 
 
-def too_few(window: Window, there: Sequence[Window], days: int, log: EventLog) -> str:
-    """That too few earlier windows are there, and what would help."""
+def too_few(window: Window, earlier_windows: Sequence[Window], days: int, log: EventLog) -> str:
+    """A message that there are too few earlier windows, and how to get more."""
     assert log.first_day is not None
     more = LEAST_WINDOWS * (window.first_day - earlier(window, 366)[0].first_day)
-    has = "1 is" if len(there) == 1 else f"{len(there)} are"
-    said = (
-        f"{LEAST_WINDOWS} earlier windows like {window.label} are needed, and {has} there "
-        f"in {days} days of history"
+    message = (
+        f"{LEAST_WINDOWS} earlier windows like {window.label} are needed, and {days} days of "
+        f"history have {len(earlier_windows)}"
     )
     if days < more:
-        return f"{said}: --history {more}d asks for enough"
+        return f"{message}: --history {more}d has enough"
     first = day_text(log.first_day)
-    return f"{said}: the log begins on {first}, and {more} days before the window are needed"
+    return f"{message}: the log begins on {first}, and {more} days before the window are needed"
 
 
 def ends_us(window: Window, log: EventLog) -> int:
     """When a window ends, in microseconds UTC."""
     midnight = datetime.combine(EPOCH, datetime.min.time())
-    there = midnight + timedelta(days=window.last_day, hours=window.end_hour)
-    return int(there.replace(tzinfo=ZoneInfo(log.timezone)).timestamp()) * 1_000_000
+    local = midnight + timedelta(days=window.last_day, hours=window.end_hour)
+    return int(local.replace(tzinfo=ZoneInfo(log.timezone)).timestamp()) * 1_000_000

@@ -1,4 +1,4 @@
-"""Worst queries of a log: those that lose most searches, and what of them goes on."""
+"""Worst queries of a log: those that lose most searches; written to a log or a golden set."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from karat.workflows.online.query_spelling import as_typed
 from karat.workflows.workspace.workspace import Workspace
 
 _ENDINGS = (".csv", ".tsv", ".jsonl")
-_ORIGIN = "clicks"  # and not "log": the next sample of a log would let these queries go
+_ORIGIN = "clicks"  # not "log": the next sample of a log would drop these queries
 
 
 def worst_queries(
@@ -59,34 +59,34 @@ def worst_queries(
     """The queries that lose most searches, the worst first; see ``karat.online.worst``.
 
     Args:
-        log: What an event store holds.
-        engine: What computes it, open.
-        by: What to slice by: ``class``, ``arm``, ``day`` or an attribute; None: nothing.
+        log: The event log.
+        engine: An open engine.
+        by: Dimension to slice by: ``class``, ``arm``, ``day`` or an attribute; None for none.
         sort: ``lost`` | ``zero`` | ``abandoned`` | ``reformulated``.
         min_searches: Leave out queries with fewer searches (in the slice).
-        limit: Most rows; None for all.
-        first_day: No earlier day, in local days since 1970-01-01; None: the first there is.
-        last_day: No later day; None: the last there is.
+        limit: Maximum number of rows; None for all.
+        first_day: First local day, in days since 1970-01-01; None: the first of the log.
+        last_day: Last local day; None: the last of the log.
         queries: For ``class``: queries with ``text`` and ``class``; a path, a frame, or Queries.
-        only: Count only searches with these values, as ``{"arm": "b"}``.
-        rules: By which events become searches and sessions; ``Rules()`` if None.
-        progress: Told how much is done, and of how much.
+        only: Count only searches with these values, such as ``{"arm": "b"}``.
+        rules: Rules of sessions and searches; ``Rules()`` if None.
+        progress: Called with the work done and the total.
 
     Raises:
-        UsageError: no such order or slice (the nearest is named), or ``class`` without queries.
+        UsageError: unknown order or slice (with the nearest name), or ``class`` without queries.
         InputError: the log has no texts of queries.
     """
     rules = rules or Rules()
     order = _order(sort)
     if min_searches < 1 or (limit is not None and limit < 1):
-        raise UsageError("searches and rows are counted from 1", fix="--min-searches 1 --limit 20")
+        raise UsageError("min_searches and limit must be ≥ 1", fix="--min-searches 1 --limit 20")
     if "query_key" not in log.known:
         raise InputError("the log holds no texts of queries", file=str(log.folder))
     cut: Cut = ()
     if by is not None:
         cut = cut_of(by, log)
         if len(cut) > 1 or "query" in cut:
-            raise UsageError(f"--by {by}: one slicing beside that by query", fix="--by class")
+            raise UsageError(f"--by {by}: give one dimension, not query", fix="--by class")
     only = only or {}
     classes, notes = classes_of([cut, tuple(only)], queries)
     within: Cut = (*cut, "query")
@@ -104,11 +104,11 @@ def worst_queries(
     )
     frame = pure.wide(evidence.moments[within], within)
     prior = pure.prior_from(frame)
-    every = pure.ranked(frame, prior, order)
+    ranked = pure.ranked(frame, prior, order)
     column = pure.SORTED_BY[order]
-    shown = every.filter(pl.col("searches") >= min_searches, pl.col(column) > 0)
+    shown = ranked.filter(pl.col("searches") >= min_searches, pl.col(column) > 0)
     shown = shown if limit is None else shown.head(limit)
-    said = as_typed(
+    typed = as_typed(
         log,
         engine,
         shown["query"],
@@ -119,7 +119,7 @@ def worst_queries(
         classes=classes,
     )
     rows = [
-        pure.lost_query(row, prior, cut, said.text(row["query"]), said.next_queries(row["query"]))
+        pure.lost_query(row, prior, cut, typed.text(row["query"]), typed.next_queries(row["query"]))
         for row in shown.iter_rows(named=True)
     ]
     searches, failed = float(frame["searches"].sum()), float(frame["Failed"].sum())
@@ -146,7 +146,7 @@ def _order(sort: str) -> Order:
     for order in ORDERS:
         if order == sort:
             return order
-    raise UsageError(f"queries are not sorted by {sort!r}", nearest=nearest(sort, ORDERS) or ORDERS)
+    raise UsageError(f"unknown order {sort!r}", nearest=nearest(sort, ORDERS) or ORDERS)
 
 
 def _notes(log: EventLog) -> list[str]:
@@ -155,47 +155,47 @@ def _notes(log: EventLog) -> list[str]:
         notes.append(Note(health.NO_REAL_PEOPLE, Concern.INPUT))
     unknown = why_unknown(find("ZeroResults"), log)
     if unknown:
-        said = f"{unknown}: which searches found nothing is not known"
-        notes.append(Note(said, Concern.QUERIES))
+        note = f"{unknown}: zero-result searches are unknown"
+        notes.append(Note(note, Concern.QUERIES))
     if not log.kinds.get("click", 0):
-        said = "the log holds no clicks: only zero results and reformulations count as failures"
-        notes.append(Note(said, Concern.QUERIES))
+        note = "the log holds no clicks: only zero results and reformulations count as failures"
+        notes.append(Note(note, Concern.QUERIES))
     else:
-        notes.append("a last click that nothing says the end of counts as satisfied")
+        notes.append("a last click without a known end counts as satisfied")
     return notes
 
 
-def write_log(found: WorstQueries, path: str | Path) -> None:
+def write_log(worst: WorstQueries, path: str | Path) -> None:
     """Write the queries as a log that ``karat golden choose`` reads as it is.
 
     Args:
-        found: The queries; a query of several slices is written once.
-        path: The file, as its ending says: CSV, TSV or JSONL (each perhaps ``.gz`` and such), with
-            ``text``, ``count`` (its searches) and ``why`` (how most of its failed searches failed,
-            in words of ``FAILURES``; empty if none did).
+        worst: The queries; a query of several slices is written once.
+        path: The file, CSV, TSV or JSONL by its extension (also compressed, such as ``.gz``), with
+            ``text``, ``count`` (its searches) and ``why`` (the main kind of failure, one of
+            ``FAILURES``; empty if none failed).
 
     Raises:
-        UsageError: another ending.
+        UsageError: another extension.
         InputError: there is nothing to write, or the file cannot be written.
     """
     where = Path(path)
     endings = [each for each in where.suffixes if each.lower() in _ENDINGS]
     if not endings:
         raise UsageError(
-            f"the name {where.name} does not say how to write queries",
-            fix=f"end it in {', '.join(_ENDINGS)}",
+            f"cannot tell the format from the name {where.name}",
+            fix=f"use one of {', '.join(_ENDINGS)}",
         )
-    rows = _once(found)
+    rows = _once(worst)
     if not rows:
         raise InputError("no query lost a search: there is nothing to write", file=str(path))
     with beside(where) as stream:
         stream.write(_text(rows, endings[-1].lower()).encode())
 
 
-def _once(found: WorstQueries) -> list[dict[str, Any]]:
+def _once(worst: WorstQueries) -> list[dict[str, Any]]:
     """Each query once, over its slices."""
     rows: dict[str, list[LostQuery]] = {}
-    for each in found.queries:
+    for each in worst.queries:
         rows.setdefault(each.query, []).append(each)
     return [
         {
@@ -208,9 +208,9 @@ def _once(found: WorstQueries) -> list[dict[str, Any]]:
 
 
 def _chiefly(several: Sequence[LostQuery]) -> str:
-    """How most failed searches of a query failed, over its slices; empty if none did."""
+    """The main kind of failure of a query, over its slices; empty if none failed."""
     failed = {way: sum(each.by_failure[way] for each in several) for way in FAILURES}
-    chief = max(FAILURES, key=lambda way: failed[way])  # of equals the first
+    chief = max(FAILURES, key=lambda way: failed[way])  # the first of equal ones
     return chief if failed[chief] else ""
 
 
@@ -225,27 +225,27 @@ def _text(rows: Sequence[dict[str, Any]], ending: str) -> str:
     return out.getvalue()
 
 
-def to_golden(opened: Workspace, found: WorstQueries, *, now: int) -> TakenIn:
+def to_golden(opened: Workspace, worst: WorstQueries, *, now: int) -> TakenIn:
     """Add the queries to the golden set of a workspace, with how often each was searched for.
 
-    A query that is there, whatever its case and white space, stays as it is. New ones
-    come from clicks and not from a sample: they have no weight, and so no part in means beside
-    queries that have one; the next sample of a log lets them stay.
+    A query that differs from an existing one only in case or white space is left unchanged. New
+    ones have no weight, so they do not count in means if others have one; the next sample of a log
+    keeps them.
 
     Args:
         opened: The workspace.
-        found: The queries.
+        worst: The queries.
         now: Microseconds UTC.
 
     Raises:
         InputError: there is nothing to add.
     """
-    rows = _once(found)
+    rows = _once(worst)
     if not rows:
         raise InputError("no query lost a search: there is nothing to add")
     frame = pl.DataFrame(
         {
-            "query_id": [query_id(key) for key in dict.fromkeys(q.query for q in found.queries)],
+            "query_id": [query_id(key) for key in dict.fromkeys(q.query for q in worst.queries)],
             "text": [row["text"] for row in rows],
             "count": [row["count"] for row in rows],
             "origin": [_ORIGIN] * len(rows),
@@ -262,14 +262,14 @@ def to_golden(opened: Workspace, found: WorstQueries, *, now: int) -> TakenIn:
     with opened.store.read() as connection:
         known = stored_queries.frame(connection, opened.golden.id)
     keys = pl.Series(folded(frame["text"]), dtype=pl.String)
-    there = keys.is_in(folded(known["text"].drop_nulls()))
-    frame = frame.filter(~there)
-    said = []
-    if there.any():
-        are = "1 query is" if there.sum() == 1 else f"{there.sum():,} queries are"
-        said.append(f"{are} there already, and left as before")
+    exists = keys.is_in(folded(known["text"].drop_nulls()))
+    frame = frame.filter(~exists)
+    notes = []
+    if exists.any():
+        have = "1 query exists" if exists.sum() == 1 else f"{exists.sum():,} queries exist"
+        notes.append(f"{have} already, left unchanged")
     exchange = Exchange(
-        "worst queries", queries=frame, kept=[f"{frame.height:,} queries"], assumed=said
+        "worst queries", queries=frame, kept=[f"{frame.height:,} queries"], assumed=notes
     )
     if frame.is_empty():
         return TakenIn(exchange, 0, 0, 0, 0, 0, [])

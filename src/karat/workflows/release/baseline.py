@@ -1,4 +1,4 @@
-"""Baselines: the values of a run saved, restored, and held against what changed since."""
+"""Baselines: values of a run, saved, restored, and checked for what changed since."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ def save_baseline(
     """Save the values of a run, query by query, with the hashes of what they come from.
 
     Args:
-        path: The file; ``.json``, perhaps compressed (``.json.gz``).
+        path: The file: ``.json``, or compressed (``.json.gz``).
         qrels: As ``evaluate`` takes them; the following too.
         run: The run.
-        measures: Those that a policy will ask for.
+        measures: The measures that the policy uses.
         queries: As in ``gate``.
         documents: As in ``gate``.
         rel: As in ``gate``.
@@ -57,15 +57,15 @@ def save_baseline(
         scale: As in ``gate``.
 
     Raises:
-        UsageError: an unknown measure, or a file name that does not say JSON.
+        UsageError: an unknown measure, or a file name without ``.json``.
         InputError: run and judgments do not belong together, queries got no answer, or the file
             cannot be written.
 
     Returns:
-        What was saved; its ``notes`` name queries that the run lacks.
+        The saved baseline.
     """
     if ".json" not in Path(path).suffixes:
-        raise UsageError(f"a baseline is JSON, and {Path(path).name} does not say so", fix="x.json")
+        raise UsageError(f"a baseline is a .json file, got {Path(path).name}", fix="baseline.json")
     chunks = None if collapse is None else inputs.documents(documents)
     asked = settle(
         qrels,
@@ -84,21 +84,21 @@ def save_baseline(
     if failed:
         raise InputError(
             f"{failed:,} {'query' if failed == 1 else 'queries'} of {scores.run.name} got no "
-            "answer, and a baseline of the rest would be held against others",
+            "answer: a baseline without them could not be compared",
             file=scores.run.source,
             fix="save a run in which every query was answered",
         )
     if not scores.evidence.returned[scores.topics & scores.overall].any():
         raise InputError(
-            f"{scores.run.name} returned nothing for any query that counts, and a baseline of "
-            "nothing would let anything pass",
+            f"{scores.run.name} returned nothing for any query that counts: against such a "
+            "baseline, every candidate would pass",
             file=scores.run.source,
             fix="save a run in which every query was answered",
         )
     table = np.stack([scores.values[measure] for measure in asked.measures], axis=1)
     latency = latency_of(scores.run)
-    nothing: tuple[float | None, ...] = (None,) * len(asked.measures)
-    marked = states(scores.run, asked.rules.no_answer)
+    no_values: tuple[float | None, ...] = (None,) * len(asked.measures)
+    no_answer_states = states(scores.run, asked.rules.no_answer)
     saved = SavedBaseline(
         karat=metadata.version("karat"),
         run=scores.run.name,
@@ -113,9 +113,9 @@ def save_baseline(
             "chunks": folded(chunks, collapse),
             "run": fingerprint(scores.run),
         },
-        answered=marked
+        answered=no_answer_states
         | dict(zip(scores.evidence.query_ids, scores.answered.tolist(), strict=True)),
-        values=dict.fromkeys(marked, nothing)
+        values=dict.fromkeys(no_answer_states, no_values)
         | {
             query: tuple(None if np.isnan(value) else float(value) for value in row)
             for query, row in zip(scores.evidence.query_ids, table, strict=True)
@@ -128,11 +128,11 @@ def save_baseline(
 
 
 def folded(chunks: Documents | None, collapse: str | None) -> str | None:
-    """SHA-256 of which chunk belongs to which document; None if chunks are not folded.
+    """SHA-256 of the mapping from chunks to documents; None if chunks are not collapsed.
 
     Args:
         chunks: The chunks.
-        collapse: The column that names the document of each.
+        collapse: The column that names the document of each chunk.
     """
     if chunks is None or collapse is None:
         return None
@@ -141,13 +141,13 @@ def folded(chunks: Documents | None, collapse: str | None) -> str | None:
 
 
 def states(run: Run, query_ids: Iterable[str]) -> dict[str, str]:
-    """What became of queries, judged or not: ok | empty | missing | failed."""
-    found = dict(run.answers.select("query_id", "state").iter_rows())
-    return {query: found.get(query, "missing") for query in sorted(query_ids)}
+    """The state of each query in a run, judged or not: ok | empty | missing | failed."""
+    by_query = dict(run.answers.select("query_id", "state").iter_rows())
+    return {query: by_query.get(query, "missing") for query in sorted(query_ids)}
 
 
 def times_of(run: Run) -> dict[str, float]:
-    """The time to an answer by query, in microseconds; a failure, however quick, has none."""
+    """Latency by query, in microseconds; failed queries have none."""
     if "latency_us" not in run.answers.columns:
         return {}
     timed = run.answers.filter((pl.col("state") != "failed") & pl.col("latency_us").is_not_null())
@@ -157,10 +157,10 @@ def times_of(run: Run) -> dict[str, float]:
 
 
 def saved_in(baseline: Any) -> SavedBaseline | None:
-    """A saved baseline, or one read from its path; None for what is none, such as a run.
+    """A saved baseline, or one read from a path; None for anything else, such as a run.
 
     Raises:
-        InputError: it is damaged.
+        InputError: the file is damaged.
     """
     if isinstance(baseline, SavedBaseline):
         return baseline
@@ -170,27 +170,27 @@ def saved_in(baseline: Any) -> SavedBaseline | None:
 
 
 def restored(saved: SavedBaseline, now: Scores, asked: EvaluationPlan, *, stale: bool) -> Scores:
-    """The scores of a saved baseline, for the queries there are now.
+    """The scores of a saved baseline, for the candidate's queries.
 
     Args:
         saved: The baseline.
         now: Scores of the candidate.
-        asked: What is measured, and how.
-        stale: Whether the baseline counts no more; what it lacks then has no values.
+        asked: The evaluation plan.
+        stale: Whether the baseline is stale; measures it lacks then have no values.
 
     Raises:
-        InputError: it has not all the measures that are asked for, and should.
+        InputError: it lacks a measure and is not stale.
     """
     lacking = [str(measure) for measure in asked.measures if str(measure) not in saved.measures]
     if lacking and not stale:
         raise InputError(
             f"the baseline has no {lacking[0]}; it has {', '.join(saved.measures)}",
             file=saved.source,
-            fix=f"save it anew, with {' '.join(f'-m {name}' for name in lacking)}",
+            fix=f"save it again with {' '.join(f'-m {name}' for name in lacking)}",
         )
     query_ids = now.evidence.query_ids
-    nothing: tuple[float | None, ...] = (None,) * len(saved.measures)
-    table = np.array([saved.values.get(query, nothing) for query in query_ids], np.float64)
+    no_values: tuple[float | None, ...] = (None,) * len(saved.measures)
+    table = np.array([saved.values.get(query, no_values) for query in query_ids], np.float64)
     column = {name: place for place, name in enumerate(saved.measures)}
     return replace(
         now,
@@ -210,23 +210,23 @@ def changed(
 
     Args:
         saved: The baseline.
-        hashes: SHA-256 of the judgments, queries and chunks there are now.
-        rules: How runs are read now.
-        collapse: Column by which chunks are folded into documents now.
+        hashes: Current SHA-256 of the judgments, queries and chunks.
+        rules: Current scoring rules.
+        collapse: Current column by which chunks are collapsed into documents.
     """
-    found = [
-        what
-        for what, key in (
+    changes = [
+        part
+        for part, key in (
             ("the judgments", "qrels"),
             ("the queries", "queries"),
-            ("which chunk belongs to which document", "chunks"),
+            ("the mapping of chunks to documents", "chunks"),
         )
         if saved.hashes[key] != hashes[key]
-        and (key != "chunks" or saved.collapse == collapse)  # said once, as collapse
+        and (key != "chunks" or saved.collapse == collapse)  # reported once, as collapse
     ]
     karat = metadata.version("karat")
     if _release(saved.karat) != _release(karat):
-        found.append(f"karat ({saved.karat} → {karat})")
+        changes.append(f"karat ({saved.karat} → {karat})")
     for name, old, new in (
         ("rel", saved.rel, rules.rel),
         ("complete", saved.complete, rules.complete),
@@ -234,21 +234,21 @@ def changed(
         ("collapse", saved.collapse, collapse),
     ):
         if old != new:
-            found.append(f"{name} ({_shown(old)} → {_shown(new)})")
-    return f"{' and '.join(found)} changed since {saved.source} was saved" if found else ""
+            changes.append(f"{name} ({_shown(old)} → {_shown(new)})")
+    return f"{' and '.join(changes)} changed since {saved.source} was saved" if changes else ""
 
 
 def renewal(
     saved: SavedBaseline, policy: Policy, asked: EvaluationPlan, typed: Mapping[str, Any]
 ) -> str:
-    """The command that saves a baseline anew, with all names that are known.
+    """The command that saves a baseline again, with all known names.
 
     Args:
         saved: The baseline.
-        policy: What it is saved for.
-        asked: What is measured, and how.
-        typed: Arguments of ``gate`` as they were given: ``qrels``, ``queries``, ``documents``,
-            ``collapse`` and ``scale``.
+        policy: The policy of the gate.
+        asked: The evaluation plan.
+        typed: Arguments of ``gate`` as given: ``qrels``, ``queries``, ``documents``, ``collapse``
+            and ``scale``.
     """
     words = ["karat", "gate", "--save-baseline", saved.source]
     if Path(policy.source).is_file():
@@ -265,7 +265,7 @@ def renewal(
 
 
 def _release(version: str) -> str:
-    """The version without what is appended to it, as in ``0.1.0`` of ``0.1.0.dev3``."""
+    """The release part of a version: ``0.1.0`` of ``0.1.0.dev3``."""
     match = re.match(r"\d+(\.\d+){0,2}", version)
     return match[0] if match else version
 
@@ -273,19 +273,19 @@ def _release(version: str) -> str:
 def _judgments(
     asked: EvaluationPlan, typed: Mapping[str, Any]
 ) -> tuple[str, list[tuple[str, Any]]]:
-    """The judgments as they may be typed, and the files and names typed beside them."""
-    beside = {
+    """The judgments as an argument, and the options with files and names."""
+    options = {
         name: typed[name]
         for name in ("queries", "documents", "collapse", "scale")
         if isinstance(typed[name], str | Path)
     }
     if isinstance(typed["qrels"], str | Path):
         qrels = str(typed["qrels"])
-    elif "queries" in beside and formats.holds_queries(beside["queries"]):
-        qrels = str(beside["queries"])  # a folder or golden set, typed once
+    elif "queries" in options and formats.holds_queries(options["queries"]):
+        qrels = str(options["queries"])  # a folder or golden set, named once
     else:
         qrels = asked.qrels.source if Path(asked.qrels.source).is_file() else "QRELS"
-    return qrels, [(name, value) for name, value in beside.items() if str(value) != qrels]
+    return qrels, [(name, value) for name, value in options.items() if str(value) != qrels]
 
 
 def _shown(value: object) -> str:

@@ -1,4 +1,4 @@
-"""Certify: a comparison whose sign no judgment of its pool can turn, and checking that again."""
+"""Certificates: a difference whose sign no further judgment can change, and its verification."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from karat.workflows.offline import inputs
 from karat.workflows.offline.evaluation_plan import EvaluationPlan, settle
 
 CLOSE = 1e-9
-"""How far a number worked out again may be from the one stated."""
+"""Relative tolerance between a recomputed number and the one stated."""
 
 
 def certify(
@@ -46,23 +46,23 @@ def certify(
     collapse: str | None = None,
     scale: str | tuple[float, float] | None = None,
 ) -> Certificate:
-    """A certificate that no grade of the unjudged turns the sign of a difference.
+    """Certify that no grades of unjudged documents can change the sign of a difference.
 
     Args:
         qrels: As ``compare`` takes them; so the following.
         baseline: The run compared with.
-        candidate: The run in question.
+        candidate: The candidate run.
         measure: Name of one measure.
-        queries: Weights of the queries, and which have no answer.
-        documents: Needed to collapse.
+        queries: Weights of the queries, and which have no right answer.
+        documents: Needed for ``collapse``.
         rel: Lowest grade that counts as relevant.
         complete: Every query of the qrels counts.
         depth: Cut rankings after so many documents.
         collapse: Fold chunks into the document named in this column of ``documents``.
-        scale: Lowest and highest grade that a judgment can give.
+        scale: Lowest and highest possible grade.
 
     Raises:
-        UsageError: the sign could turn, or what the unjudged do to the measure is not known.
+        UsageError: the sign could change, or the measure has no bounds for unjudged documents.
         InputError: runs and judgments that do not belong together.
     """
     asked = settle(
@@ -79,12 +79,12 @@ def certify(
     )
     if len(asked.measures) != 1 or len(asked.runs) != 2:
         raise UsageError(
-            f"a certificate is of one measure and two runs, not of {len(asked.measures)} and "
+            f"a certificate needs one measure and two runs, got {len(asked.measures)} and "
             f"{len(asked.runs)}"
         )
     [of] = asked.measures
     if of.aggregate != "mean":
-        raise UsageError(f"{of} is a {of.aggregate} and no mean over queries", fix="-m nDCG@10")
+        raise UsageError(f"{of} is a {of.aggregate}, not a mean over queries", fix="-m nDCG@10")
     counting = _counting(of, asked.qrels, asked.runs, asked.rules, asked.about)
     if not counting:
         raise UsageError("nothing to certify: no query has a value in both runs")
@@ -108,24 +108,24 @@ def certify(
         reason="",
         queries=_queries(of, asked, counting),
     )
-    made, proof = _worked_out(blank)
+    certificate, proof = _computed(blank)
     if not proof.sign:
-        raise _undecided(of, made)
-    return made
+        raise _undecided(of, certificate)
+    return certificate
 
 
-def _undecided(measure: Measure, made: Certificate) -> UsageError:
+def _undecided(measure: Measure, certificate: Certificate) -> UsageError:
     """Why there is no certificate."""
-    if max(abs(made.unjudged_low), abs(made.unjudged_high)) <= SLACK:
-        what = f"nothing to certify: the difference in {measure} is 0, whatever the unjudged are"
-        return UsageError(what)
-    could, fix = "could", "judge more: --judge-next 20 lists the pairs that say most about it"
-    if not made.unjudged_exact:
-        could, fix = "might", "judge more, or certify nDCG@10, of which the exact ends are known"
+    if max(abs(certificate.unjudged_low), abs(certificate.unjudged_high)) <= SLACK:
+        reason = f"nothing to certify: the difference in {measure} is 0, whatever the unjudged are"
+        return UsageError(reason)
+    could, fix = "could", "judge more: --judge-next 20 lists the pairs that matter most"
+    if not certificate.unjudged_exact:
+        could, fix = "might", "judge more, or certify nDCG@10, whose bounds are exact"
     return UsageError(
-        f"nothing to certify: over all grades that the unjudged could have, the difference in "
-        f"{measure} {could} be anything from {made.unjudged_low:+.4f} to "
-        f"{made.unjudged_high:+.4f}",
+        f"nothing to certify: over all grades that unjudged documents could have, the difference "
+        f"in {measure} {could} be anything from {certificate.unjudged_low:+.4f} to "
+        f"{certificate.unjudged_high:+.4f}",
         fix=fix,
     )
 
@@ -140,29 +140,29 @@ def verify_certificate(
     documents: Any = None,
     collapse: str | None = None,
 ) -> Verification:
-    """Whether a certificate is right, and still covers runs and judgments as they are now.
+    """Whether a certificate is valid, and still covers the current runs and judgments.
 
     From the certificate alone: that the file is not damaged, and that its numbers follow from its
-    pool and its judgments; whoever edits it can make both so. With runs: that they have this pool.
-    With qrels: that its judgments stand as they did, and that new ones are among those it allows
-    for. With both: that the same queries count, with the same weights.
+    pool and judgments (an edited file can satisfy both). With runs: that they have this pool. With
+    qrels: that its judgments are unchanged, and that it allows for the new ones. With both: that
+    the same queries count, with the same weights.
 
     Args:
         certificate: A path, or a Certificate.
-        qrels: As ``compare`` takes them; None to leave them out.
-        baseline: The run compared with; None to leave the runs out.
-        candidate: The run in question; None likewise.
-        queries: Weights of the queries, and which have no answer.
-        documents: Needed if chunks are to be collapsed.
+        qrels: As ``compare`` takes them; None to leave them unchecked.
+        baseline: The run compared with; None to leave the runs unchecked.
+        candidate: The candidate run; None likewise.
+        queries: Weights of the queries, and which have no right answer.
+        documents: Needed to collapse chunks.
         collapse: Column to collapse by; that of the certificate if None.
 
     Raises:
-        InputError: a file is damaged, or the certificate is none.
+        InputError: a file is damaged, or not a certificate.
         UsageError: only one run was given.
     """
     stated = certificate if isinstance(certificate, Certificate) else read_certificate(certificate)
     if (baseline is None) != (candidate is None):
-        raise UsageError("a certificate is of two runs, and one was given", fix="give both")
+        raise UsageError("expected two runs, got one", fix="give both")
     measure = parse(stated.measure)
     findings, notes = _itself(stated), ["its numbers follow from its pool and its judgments"]
     if findings:
@@ -171,15 +171,15 @@ def verify_certificate(
     if baseline is not None:
         runs = inputs.named_runs(baseline, candidate)
         if len(runs) != 2:
-            raise UsageError(f"a certificate is of two runs, not of {len(runs)}", fix="give two")
+            raise UsageError(f"expected two runs, got {len(runs)}", fix="give two")
         column = collapse or stated.collapse
         runs = inputs.collapsed(runs, documents, column) if column else runs
         findings += pool_findings(stated, measure, runs)
         notes += [] if findings else ["both runs have the same documents at the same ranks"]
     if qrels is not None:
         judgments = inputs.qrels(qrels)
-        wrong, said = judgment_findings(stated, measure, judgments)
-        findings, notes = findings + wrong, notes + said
+        judgment_errors, judgment_notes = judgment_findings(stated, measure, judgments)
+        findings, notes = findings + judgment_errors, notes + judgment_notes
         if runs and not findings:
             about = inputs.about(queries, qrels)
             findings += _topics(stated, measure, judgments, runs, about)
@@ -202,21 +202,27 @@ def _counting(
 def _queries(
     measure: Measure, asked: EvaluationPlan, counting: Mapping[str, float]
 ) -> tuple[CertifiedQuery, ...]:
-    """What the certificate rests on; its numbers are still to be worked out."""
-    shown = [tops(run, measure, asked.rules.depth) for run in asked.runs]
+    """Pool and judgments of each query; the numbers are computed later."""
+    rankings = [tops(run, measure, asked.rules.depth) for run in asked.runs]
     graded = judged_by_query(asked.qrels, list(counting))
-    found = []
+    rows = []
     for query_id, weight in counting.items():
-        first, second = (of_run.get(query_id, ()) for of_run in shown)
+        first, second = (of_run.get(query_id, ()) for of_run in rankings)
         pool = {*first, *second}
         grades = graded.get(query_id, {})
-        kept = {doc: grade for doc, grade in grades.items() if grade > 0 or doc in pool}
-        found.append(CertifiedQuery(query_id, weight, first, second, kept, 0.0, 0.0, None, None))
-    return tuple(found)
+        relevant_or_pooled = {
+            doc: grade for doc, grade in grades.items() if grade > 0 or doc in pool
+        }
+        rows.append(
+            CertifiedQuery(
+                query_id, weight, first, second, relevant_or_pooled, 0.0, 0.0, None, None
+            )
+        )
+    return tuple(rows)
 
 
-def _worked_out(stated: Certificate) -> tuple[Certificate, Proof]:
-    """The certificate with all of its numbers, from its pool and its judgments."""
+def _computed(stated: Certificate) -> tuple[Certificate, Proof]:
+    """The certificate with all its numbers, computed from its pool and judgments."""
     measure = parse(stated.measure)
     pair = certified_pair(stated.queries, stated.scale[1])
     weights = np.array([query.weight for query in stated.queries])
@@ -235,10 +241,10 @@ def _worked_out(stated: Certificate) -> tuple[Certificate, Proof]:
         )
         for i, query in enumerate(stated.queries)
     ]
-    made = replace(
+    computed = replace(
         stated,
         difference=difference,
-        # The last bits of a sum may lie on the wrong side of what it must not pass.
+        # Rounding may put the difference outside its bounds by the last bits.
         unjudged_low=_end(min(proof.ends[0], difference)),
         unjudged_high=_end(max(proof.ends[1], difference)),
         unjudged_exact=proof.exact,
@@ -248,52 +254,56 @@ def _worked_out(stated: Certificate) -> tuple[Certificate, Proof]:
         reason=proof.reason,
         queries=tuple(rows),
     )
-    return made, proof
+    return computed, proof
 
 
 def _itself(stated: Certificate) -> list[str]:
     """What is wrong with a certificate, from its own content."""
     if stated.sha256 is not None and stated.sha256 != stated.fingerprint:
-        return ["the file is damaged or was edited: its sha256 does not fit the rest of it"]
+        return ["the file is damaged or was edited: its sha256 does not match its content"]
     try:
-        with np.errstate(all="ignore"):  # numbers beyond all reason prove nothing
-            made, proof = _worked_out(stated)
+        with np.errstate(all="ignore"):  # absurd numbers prove nothing
+            computed, proof = _computed(stated)
     except (KaratError, ArithmeticError) as error:
-        return [f"its numbers cannot be worked out: {error}"]
-    if not proof.sign or made.verdict != stated.verdict:
-        span = f"{made.unjudged_low:+.4f} to {made.unjudged_high:+.4f}"
+        return [f"its numbers cannot be recomputed: {error}"]
+    if not proof.sign or computed.verdict != stated.verdict:
+        span = f"{computed.unjudged_low:+.4f} to {computed.unjudged_high:+.4f}"
         return [f"its verdict does not follow from its pool: the difference could be {span}"]
-    found = [
-        f"its {name} is {_shown(getattr(stated, name))}, and {_shown(getattr(made, name))} follows "
-        "from its pool"
+    findings = [
+        f"its {name} is {_shown(getattr(stated, name))}, but its pool gives "
+        f"{_shown(getattr(computed, name))}"
         for name in ("difference", "unjudged_low", "unjudged_high", "unjudged_exact")
-        if not _alike(getattr(stated, name), getattr(made, name))
+        if not _alike(getattr(stated, name), getattr(computed, name))
     ]
-    if not _allows(made, stated):
-        found.append(
-            f"it allows {_allowed(stated)} unseen relevant documents, and {_allowed(made)} "
-            "follows from its pool"
+    if not _allows(computed, stated):
+        findings.append(
+            f"it allows {_allowed(stated)} unseen relevant documents, but its pool gives "
+            f"{_allowed(computed)}"
         )
-    for mine, theirs in zip(stated.queries, made.queries, strict=True):
+    for mine, theirs in zip(stated.queries, computed.queries, strict=True):
         names = ("unjudged_low", "unjudged_high", "ideal", "ideal_allowed")
         same = [_alike(getattr(mine, name), getattr(theirs, name)) for name in names]
-        if found or not all(same):
-            found += [] if found else [f"the numbers of query {mine.query_id} do not follow"]
+        if findings or not all(same):
+            findings += (
+                []
+                if findings
+                else [f"the numbers of query {mine.query_id} do not follow from its pool"]
+            )
             break
-    return found
+    return findings
 
 
 def _topics(
     stated: Certificate, measure: Measure, qrels: Qrels, runs: Sequence[Run], about: Queries | None
 ) -> list[str]:
-    """Which queries count now, against those of the certificate."""
+    """Differences between the queries that count now and those of the certificate."""
     rules = Rules(
         rel=stated.rel,
         complete=stated.complete,
         depth=stated.depth,
         no_answer=frozenset(about.no_answer()) if about else frozenset(),
     )
-    # From 0, as the certificate is; no grade is above its scale.
+    # From 0, as in the certificate; no grade is above its scale.
     graded = Qrels(qrels.rows, qrels.source, (0.0, stated.scale[1]))
     return topic_findings(stated, _counting(measure, graded, runs, rules, about))
 
@@ -309,7 +319,7 @@ def _alike(mine: float | bool | None, theirs: float | bool | None) -> bool:
 
 
 def _allows(proven: Certificate, stated: Certificate) -> bool:
-    """Whether one certificate allows for as many unseen documents as another."""
+    """Whether the proven certificate allows for as many unseen documents as is stated."""
     if proven.unseen_unlimited or stated.unseen_unlimited:
         return proven.unseen_unlimited
     return stated.unseen is None or (proven.unseen is not None and stated.unseen <= proven.unseen)
@@ -322,8 +332,8 @@ def _allowed(certificate: Certificate) -> str:
 
 
 def _unchecked(runs: bool, judgments: bool) -> list[str]:
-    """That what was not given was not checked."""
-    lacking = [what for what, there in (("runs", runs), ("judgments", judgments)) if not there]
+    """A note on inputs that were not given, and so not checked."""
+    lacking = [name for name, given in (("runs", runs), ("judgments", judgments)) if not given]
     return [f"{' and '.join(lacking)} were not checked: none were given"] if lacking else []
 
 

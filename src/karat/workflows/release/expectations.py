@@ -1,4 +1,4 @@
-"""Expectations: a search function held against a policy, or asked one query, as tests do it."""
+"""Expectations in tests: a search function gated by a policy, or asked one query."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from karat.workflows.release.gate import gate, policy_from
 
 
 class NoAnswer(Exception):
-    """A search that is asked one query raised an error, or returned what is no ranking."""
+    """The search raised an error, or did not return a ranking."""
 
 
 def hold(
@@ -33,20 +33,20 @@ def hold(
     asking: dict[str, Any] | None = None,
     rules: dict[str, Any] | None = None,
 ) -> Gate:
-    """Ask a search function every query of a golden set, and hold its answers against a policy.
+    """Ask a search function every query of a golden set, and gate its answers by a policy.
 
-    Everything but the search is read and checked before the search is asked.
+    Everything else is read and checked before the search is called.
 
     Args:
-        search: As ``benchmark`` takes it; or a run, which was asked before.
+        search: As ``benchmark`` takes it; or a run.
         golden: As ``benchmark`` takes it.
         policy: As ``gate`` takes it.
         baseline: As ``gate`` takes it.
-        asking: How to ask: ``concurrency``, ``timeout``, ``retries``, ``warmup``, ``name``.
-        rules: What ``gate`` and ``benchmark`` share: ``rel``, ``complete``, ``depth``, ….
+        asking: Call options: ``concurrency``, ``timeout``, ``retries``, ``warmup``, ``name``.
+        rules: Options of both ``gate`` and ``benchmark``: ``rel``, ``complete``, ``depth``, ….
 
     Raises:
-        UsageError: what ``gate`` and ``benchmark`` refuse.
+        UsageError: as ``gate`` and ``benchmark``.
         InputError: likewise.
     """
     if search is None:
@@ -58,7 +58,9 @@ def hold(
     if not callable(search):
         _, now = inputs.named_runs(Run.from_dict({}), search)
     else:
-        gate(wanted, qrels, before, Run.from_dict({}, "search"), **shared)  # a rehearsal
+        gate(
+            wanted, qrels, before, Run.from_dict({}, "search"), **shared
+        )  # checks all inputs before the search is called
         measures = [str(measure) for measure in wanted.measures]
         results = benchmark(golden, search, measures, progress=False, **(asking or {}), **rules)
         [now] = results.runs.values()
@@ -69,12 +71,12 @@ def answer(search: Callable[[str], Any], query: str) -> Answer:
     """Ask a search one query.
 
     Args:
-        search: As ``benchmark`` takes it, async ones too.
+        search: As ``benchmark`` takes it, also async.
         query: The text of the query.
 
     Raises:
-        NoAnswer: it raised an error, or returned what is no ranking.
-        UsageError: it is no function, or the query no text.
+        NoAnswer: the search raised an error, or did not return a ranking.
+        UsageError: it is not a function, or the query is not text.
     """
     if not callable(search):
         raise UsageError(f"the search is {search!r}, not a function", fix="(search, query)")
@@ -82,8 +84,8 @@ def answer(search: Callable[[str], Any], query: str) -> Answer:
         raise UsageError(f"the query is {query!r}, not text", fix='(search, "join two lists")')
     [reply] = ask(search, [query], Manner())
     if reply.ranking is None:
-        came = f"; what came back: {reply.came}" if reply.came else ""
-        raise NoAnswer(f"{reply.error}{came}")
+        returned = f"; what came back: {reply.came}" if reply.came else ""
+        raise NoAnswer(f"{reply.error}{returned}")
     return Answer(query, best_first(reply.ranking.doc_ids, reply.ranking.scores))
 
 
@@ -97,9 +99,9 @@ def _baseline(baseline: Any) -> SavedBaseline | Run | None:
 
 
 def _judged(golden: Any) -> tuple[Any, Any]:
-    """The judgments and the queries of a golden set, in what ``gate`` takes.
+    """The judgments and the queries of a golden set, in forms that ``gate`` takes.
 
-    A path stays one: a saved baseline is of what stands in the file.
+    A path stays a path: a saved baseline has the hash of the file's content.
     """
     if isinstance(golden, tuple) and len(golden) == 2:
         return golden[1], golden[0]

@@ -1,4 +1,4 @@
-"""Gate: may this candidate ship, by what the team wrote down."""
+"""Gate: whether a candidate run passes a policy."""
 
 from __future__ import annotations
 
@@ -6,17 +6,22 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from karat import formats
+from karat.diagnosis.movement import moves
 from karat.diagnosis.slices import Slice, slices_of
+from karat.diagnosis.value_slices import NONE, labelled
 from karat.errors import InputError, UsageError, nearest
 from karat.formats.own.policy import read_policy
 from karat.measures import Measure
 from karat.measures.evidence import Mask
+from karat.measures.run_pair import Pair
 from karat.measures.scores import Scores
 from karat.release.gate import (
     Doubt,
@@ -38,13 +43,14 @@ from karat.stats.intervals import TRUSTED_FROM, shown, t_interval, value_range
 from karat.stats.multiplicity import holm
 from karat.stats.verdicts import LEVEL, Contrast, Testing
 from karat.stats.weighing import Weighing
-from karat.tables import Documents, Run
+from karat.tables import Documents, Queries, Run
 from karat.tables.about import not_recorded, sentence, what_changed
+from karat.tables.comparison import Move
 from karat.tables.notes import Concern, Note, in_order, prefixed
 from karat.tables.release.baseline import SavedBaseline
-from karat.tables.release.gate import WORST_FIRST, Check, Gate, KnownFailure
+from karat.tables.release.gate import WORST_FIRST, Check, Gate, KnownFailure, Lost
 from karat.tables.results import QueryScores, Result
-from karat.workflows.offline import inputs as given
+from karat.workflows.offline import inputs as readers
 from karat.workflows.offline.evaluation_plan import EvaluationPlan, check_types, settle
 from karat.workflows.offline.notes import (
     of_bare,
@@ -56,8 +62,6 @@ from karat.workflows.offline.notes import (
 )
 from karat.workflows.offline.parts import of_parts, within
 from karat.workflows.offline.run_health import answers_of
-from karat.workflows.release._excluded_queries import Uncounted
-from karat.workflows.release._regressions import lost
 from karat.workflows.release.baseline import (
     changed,
     folded,
@@ -69,6 +73,9 @@ from karat.workflows.release.baseline import (
 from karat.workflows.workspace.fingerprints import fingerprint
 
 __all__ = ["gate", "save_baseline"]
+
+MOST_REGRESSIONS = 10
+"""Maximum number of queries listed for a check that did not pass."""
 
 
 def gate(
@@ -88,29 +95,29 @@ def gate(
     fully_judged: bool = False,
     commit: str | None = None,
 ) -> Gate:
-    """Hold a candidate against a policy.
+    """Check a candidate against a policy.
 
     Args:
-        policy: A TOML file, what one holds as a dictionary, or a Policy.
+        policy: A TOML file, its content as a dictionary, or a Policy.
         qrels: As ``evaluate`` takes them.
         baseline: A run, a baseline saved by ``save_baseline`` (its path), or None if no rule of
-            the policy is about a drop.
-        candidate: The run in question.
+            the policy limits a drop.
+        candidate: The candidate run.
         queries: As ``evaluate`` takes them; the following too.
-        documents: Their attributes, for slices, or the chunks, for ``collapse``.
+        documents: Documents with attributes, for slices, or the chunks, for ``collapse``.
         rel: Lowest grade that counts as relevant, where a measure does not say.
         complete: Every query of the qrels counts.
         depth: Cut rankings after so many documents.
         collapse: Fold chunks into the document named in this column of ``documents``.
-        scale: Lowest and highest grade that a judgment can give.
+        scale: Lowest and highest possible grade.
         part: As in ``evaluate``; a saved baseline must be of the same part.
-        fully_judged: Declare that documents without a judgment are not relevant; the policy can do
-            so too.
-        commit: As in ``evaluate``: to be recorded with a use of the held-out part.
+        fully_judged: Declare that documents without a judgment are not relevant; the policy can
+            declare it too.
+        commit: As in ``evaluate``: recorded with a use of the held-out part.
 
     Raises:
-        InputError: the policy is none, or runs and judgments do not belong together.
-        UsageError: a rule needs a baseline and there is none, or a slice that there is not.
+        InputError: the policy is invalid, or runs and judgments do not belong together.
+        UsageError: a rule needs a baseline and there is none, or names an unknown slice.
     """
     wanted = policy_from(policy, rel)
     if fully_judged and wanted.health.min_judged is not None:
@@ -120,11 +127,11 @@ def gate(
         )
     saved = saved_in(baseline)
     if baseline is None and wanted.needs_baseline:
-        raise UsageError("there is no baseline, and the policy compares with one", fix="name one")
-    held = given.documents_for(wanted.attributes, documents, qrels)
-    chunks = held
+        raise UsageError("the policy compares with a baseline, and none is given", fix="name one")
+    attributed = readers.documents_for(wanted.attributes, documents, qrels)
+    chunks = attributed
     if chunks is None and collapse is not None:
-        chunks = given.documents(documents)
+        chunks = readers.documents(documents)
     runs, part_of = _runs(candidate, baseline if saved is None else None), None
     if part is not None:
         part_of = within(part, qrels, runs, queries)
@@ -145,11 +152,11 @@ def gate(
     scored = asked.scored()
     now = scored[0]
     inputs = {"qrels": fingerprint(asked.qrels), "queries": fingerprint(asked.about)}
-    what = ""
+    staleness = ""
     if saved is not None:
         folds = {"chunks": folded(chunks, collapse)}
-        what = changed(saved, inputs | folds, asked.rules, collapse)
-        before: Scores | None = restored(saved, now, asked, stale=bool(what))
+        staleness = changed(saved, inputs | folds, asked.rules, collapse)
+        before: Scores | None = restored(saved, now, asked, stale=bool(staleness))
     else:
         before = scored[1] if scored[1:] else None
     hashes = inputs | {
@@ -157,30 +164,28 @@ def gate(
         "candidate": fingerprint(now.run),
         "baseline": saved.hashes["run"] if saved else fingerprint(before.run if before else None),
     }
-    judged = _Judged(wanted, asked, now, before, held)
+    judged = _Judged(wanted, asked, now, before, attributed)
     answers = judged.answers(saved)
-    doubt = _dead(answers[1])
+    doubt = _unusable(answers[1])
     renewed = ""
-    if saved is not None and what:
-        doubt = Doubt("stale", what)
-        typed = {"qrels": qrels, "queries": queries, "documents": documents}
-        typed |= {"collapse": collapse, "scale": scale}
-        renewed = f"; to save it anew: {renewal(saved, wanted, asked, typed)} (RUN was {saved.run})"
-    held_against = [each for rule in wanted.rules for each in judged.checks(rule, doubt)]
+    if saved is not None and staleness:
+        doubt = Doubt("stale", staleness)
+        typed = {"qrels": qrels, "queries": queries, "documents": documents, "collapse": collapse}
+        typed["scale"] = scale
+        command = renewal(saved, wanted, asked, typed)
+        renewed = f"; to save it again: {command} (RUN was {saved.run})"
+    checked = [each for rule in wanted.rules for each in judged.checks(rule, doubt)]
     if answers[0].foreign:
-        held_against = [(_unknowable(check), over) for check, over in held_against]
-    checks = [
-        *health_checks(wanted.health, *answers),
-        *(check for check, _ in held_against),
-    ]
+        checked = [(_undecidable(check), over) for check, over in checked]
+    checks = [*health_checks(wanted.health, *answers), *(check for check, _ in checked)]
     checks.sort(key=lambda check: WORST_FIRST.index(check.verdict))
     stale = next((at for at, check in enumerate(checks) if check.verdict == "stale"), None)
-    if stale is not None:  # said once, and not with every rule
+    if stale is not None:  # reported once, not with every rule
         checks[stale] = replace(checks[stale], reason=checks[stale].reason + renewed)
     stale_note = [doubt.reason + renewed] if renewed and doubt and stale is None else []
-    own = list(judged.own(held_against))
+    own = list(judged.own(checked))
     waiting = asked.waiting
-    # Without answers it is a rehearsal, or a run that failed: it shows no held-out value.
+    # A run without answers shows no held-out value.
     answering = runs if now.run.answers.height else []
     shown = [(rule.attribute, rule.value) for rule in wanted.rules if rule.attribute is not None]
     used, together = of_parts(asked.about, asked.qrels, answering, shown, commit)
@@ -198,7 +203,7 @@ def gate(
         checks=checks,
         lost=[]
         if before is None or answers[0].foreign
-        else list(lost(before, now, asked, held_against, documents=saved is None)),
+        else list(_regressions(before, now, asked, checked, documents=saved is None)),
         known_failures=list(judged.known_failures()),
         hashes=hashes,
         notes=[
@@ -217,7 +222,7 @@ def gate(
                     ),
                     *of_bare(now),
                     *(Note(each, Concern.INPUT) for each in stale_note),
-                    *_same(hashes, *answers),
+                    *_identical(hashes, *answers),
                     *([f"what changed: {'; '.join(map(sentence, changes))}"] if changes else []),
                     *unrecorded,
                     *wanted.notes,
@@ -236,11 +241,11 @@ def gate(
 
 
 def policy_from(policy: Any, rel: float | None) -> Policy:
-    """A policy from whatever ``gate`` takes.
+    """A policy in any form that ``gate`` takes.
 
     Raises:
-        InputError: it cannot be read, or is none.
-        UsageError: ``rel`` is no number.
+        InputError: it cannot be read, or is invalid.
+        UsageError: ``rel`` is not a number.
     """
     check_types(rel=rel)
     if isinstance(policy, str | Path):
@@ -249,28 +254,25 @@ def policy_from(policy: Any, rel: float | None) -> Policy:
 
 
 def _runs(candidate: Any, baseline: Any) -> list[Run]:
-    """The candidate, and the baseline if it is a run; an empty file is a run without a query."""
+    """The candidate, and the baseline if it is a run; an empty file is a run without queries."""
     before, now = (
         formats.read_run(run, may_be_empty=True) if isinstance(run, str | Path) else run
         for run in (baseline, candidate)
     )
-    first, *found = given.named_runs(Run.from_dict({}) if before is None else before, now)
-    if len(found) != 1:
-        raise UsageError(f"{len(found)} candidates, and a gate holds one", fix="candidate=one run")
-    return found if before is None else [*found, first]
+    first, *candidates = readers.named_runs(Run.from_dict({}) if before is None else before, now)
+    if len(candidates) != 1:
+        raise UsageError(f"expected one candidate, got {len(candidates)}", fix="candidate=one run")
+    return candidates if before is None else [*candidates, first]
 
 
-def _unknowable(check: Check) -> Check:
-    """A rule over documents that have other ids than the judged ones: a drop that is none."""
+def _undecidable(check: Check) -> Check:
+    """A check of a run whose document ids are not those of the judgments."""
     reason = "the ids of the documents are not those of the judgments"
     return replace(check, verdict="cannot_tell", reason=reason)
 
 
-def _dead(baseline: Answers | None) -> Doubt | None:
-    """What speaks against a baseline of whose documents none counts: every rise from there is one.
-
-    Of one that returned nothing, or whose documents have other ids than the judged ones.
-    """
+def _unusable(baseline: Answers | None) -> Doubt | None:
+    """Why a baseline is unusable: it returned nothing, or its document ids are not judged ones."""
     if baseline is not None and baseline.foreign:
         return Doubt("cannot_tell", f"of the baseline {baseline.run}, {baseline.foreign}")
     if baseline is None or baseline.documents:
@@ -278,27 +280,27 @@ def _dead(baseline: Answers | None) -> Doubt | None:
     return Doubt("cannot_tell", f"the baseline {baseline.run} returned nothing")
 
 
-def _same(
+def _identical(
     hashes: Mapping[str, str | None], candidate: Answers, baseline: Answers | None
 ) -> Iterator[str]:
-    """A sentence on a candidate that is its own baseline: most likely one of them is a slip."""
+    """A note on a candidate with the baseline's answers: one of them is probably the wrong file."""
     if baseline is None or hashes["candidate"] != hashes["baseline"]:
         return
     shown = f"(SHA-256 {str(hashes['candidate'])[:12]}…)"
     known = not baseline.times_us or candidate.times_us == baseline.times_us
     if known and candidate.p95_us == baseline.p95_us:
         yield Note(
-            f"candidate and baseline are the same run {shown}: perhaps one of them is the wrong "
-            "file",
+            f"candidate and baseline are the same run {shown}: one of them may be the wrong file",
             Concern.INPUT,
         )
     else:
-        yield f"candidate and baseline returned the same for every query {shown}, in other times"
+        same = "candidate and baseline returned the same for every query"
+        yield f"{same} {shown}, with other latencies"
 
 
 @dataclass(frozen=True)
 class _Judged:
-    """A candidate, and what it is held against."""
+    """A candidate with its policy and baseline."""
 
     policy: Policy
     asked: EvaluationPlan
@@ -308,17 +310,17 @@ class _Judged:
 
     @cached_property
     def weighing(self) -> Weighing:
-        """What each judged query counts for."""
+        """The weights of the judged queries."""
         return Weighing.of(self.asked.about, self.now.evidence.query_ids)
 
     @cached_property
     def known(self) -> Mask:
-        """Queries that are known to fail; shape (n,)."""
+        """Mask of known failures; shape (n,)."""
         ids = {known.query_id for known in self.policy.known_failures}
         return np.array([query in ids for query in self.now.evidence.query_ids], np.bool_)
 
     def answers(self, saved: SavedBaseline | None) -> tuple[Answers, Answers | None]:
-        """What became of the queries in both runs."""
+        """The outcomes of the queries in both runs."""
         before = None
         if self.before is not None:
             before = self._answers(self.before)
@@ -342,12 +344,12 @@ class _Judged:
         return answers_of(scores, qrels, self.known, measures, self.weighing)
 
     def checks(self, rule: Rule, doubt: Doubt | None) -> Iterator[tuple[Check, Mask]]:
-        """A rule, over all queries or slice by slice, and which queries it is over."""
+        """The checks of a rule, over all queries or by slice, with the queries each covers."""
         for part in self._parts(rule):
-            found = self.demands(rule, part, doubt)
+            checks = self.demands(rule, part, doubt)
             failed = part.chosen & self.now.topics & (self.now.answered == "failed")
             if failed.any():
-                # Timing out on what is hard must not help: it must hold at the worst value too.
+                # Timeouts on hard queries must not help: also check with the worst value.
                 entry = rule.measure.entry
                 worst_value = entry.low if entry.direction != "lower" else entry.high or 1e9
                 values = self.now.values | {
@@ -355,13 +357,13 @@ class _Judged:
                 }
                 worst = replace(self, now=replace(self.now, values=values))
                 at_worst = worst.demands(rule, part, doubt)
-                pairs = zip(found, at_worst, strict=True)
-                found = (unless_worse(check, other, int(failed.sum())) for check, other in pairs)
-            for check in found:
+                pairs = zip(checks, at_worst, strict=True)
+                checks = (unless_worse(check, other, int(failed.sum())) for check, other in pairs)
+            for check in checks:
                 yield check, part.chosen
 
     def demands(self, rule: Rule, part: Slice, doubt: Doubt | None) -> Iterator[Check]:
-        """One check for each demand a rule makes of a slice."""
+        """The checks of a rule on one slice."""
         if rule.max_drop is not None and self.before is not None:
             numbers = self._numbers(self.before, rule.measure, part)
             yield drop_check(rule, rule.max_drop, numbers, doubt)
@@ -369,46 +371,46 @@ class _Judged:
             yield floor_check(rule, rule.least, self._own(rule.measure, part))
 
     @cached_property
-    def uncounted(self) -> Uncounted:
+    def excluded(self) -> ExcludedQueries:
         """Why queries do not count."""
         known = frozenset(known.query_id for known in self.policy.known_failures)
-        return Uncounted(self.asked.about, self.now, known)
+        return ExcludedQueries(self.asked.about, self.now, known)
 
-    def own(self, held_against: Sequence[tuple[Check, Mask]]) -> Iterator[Result]:
-        """The candidate by itself: each measure over all queries, and where a rule slices."""
+    def own(self, checked: Sequence[tuple[Check, Mask]]) -> Iterator[Result]:
+        """Results of the candidate: each measure over all queries and in the checked slices."""
         row = Aggregation(self.now, self.weighing, "t", None, bounds=False).row
         measures = {str(measure): measure for measure in self.policy.measures}
         counting = self.now.topics & ~self.known
-        whole = counting & self.now.overall
-        parts = {(c.measure, c.attribute, c.slice): chosen for c, chosen in held_against}
-        parts |= {(name, None, None): whole for name in measures}
+        overall_mask = counting & self.now.overall
+        parts = {(c.measure, c.attribute, c.slice): chosen for c, chosen in checked}
+        parts |= {(name, None, None): overall_mask for name in measures}
         for (name, attribute, value), chosen in parts.items():
             if name in measures:
                 yield row(measures[name], chosen & counting, attribute, value)
 
     def behind(self, rows: Sequence[Result]) -> QueryScores:
-        """What the means of the candidate over all queries are of."""
-        whole = self.now.topics & ~self.known & self.now.overall
-        return Aggregation(self.now, self.weighing, "t", None, bounds=False).behind(rows, whole)
+        """The scores behind the candidate's means over all queries."""
+        counting = self.now.topics & ~self.known & self.now.overall
+        return Aggregation(self.now, self.weighing, "t", None, bounds=False).behind(rows, counting)
 
     def _parts(self, rule: Rule) -> list[Slice]:
         if rule.attribute is None:
             return [Slice(None, None, self.now.overall & ~self.known)]
         parts = self.slices[rule.attribute]
         if rule.value is None:
-            # Slices of which no query counts are named in a note; a rule without any is not held.
+            # Slices without a query that counts are named in a note.
             counting = [part for part in parts if (part.chosen & self.now.topics).any()]
             return counting or [Slice(rule.attribute, "(any)", np.zeros_like(self.known))]
         chosen = [part for part in parts if part.value == rule.value]
         if chosen:
             return chosen
         values = [str(part.value) for part in parts]
-        held = self.uncounted.named(rule.attribute, values).get(rule.value)
-        if held:
+        excluded_ids = self.excluded.by_slice(rule.attribute, values).get(rule.value)
+        if excluded_ids:
             raise UsageError(
-                f"the queries of {rule.attribute} {rule.value!r} count in no mean: "
-                f"{self.uncounted.why(held)}",
-                fix="leave the rule out",
+                f"no query of {rule.attribute} {rule.value!r} counts: "
+                f"{self.excluded.why(excluded_ids)}",
+                fix="remove the rule",
             )
         raise UsageError(
             f"no query has {rule.attribute} {rule.value!r}; there are {', '.join(values)}",
@@ -417,7 +419,7 @@ class _Judged:
 
     @cached_property
     def slices(self) -> dict[str, list[Slice]]:
-        """The slices of each attribute that a rule slices by, without what is known to fail."""
+        """The slices of each attribute used by a rule, without known failures."""
         both = [self.now] if self.before is None else [self.before, self.now]
         asked = self.asked
         return {
@@ -429,7 +431,7 @@ class _Judged:
         }
 
     def left_out(self) -> Iterator[str]:
-        """What no rule says anything about: known failures, if many, and slices that count not."""
+        """Notes on what no rule covers: known failures, if many, and slices that do not count."""
         topics = self.now.topics & self.now.overall
         count, known = int((topics & ~self.known).sum()), int((topics & self.known).sum())
         if known and (count < known or count < TRUSTED_FROM):
@@ -437,21 +439,21 @@ class _Judged:
             rest = "the other is a known failure"
             if known > 1:
                 rest = f"the other {known:,} are known failures"
-            yield f"{count:,} of {count + known:,} queries {counts}; {rest}, which no rule looks at"
+            yield f"{count:,} of {count + known:,} queries {counts}; {rest}, which no rule covers"
         each = [rule.attribute for rule in self.policy.rules if rule.value is None]
         for attribute in dict.fromkeys(name for name in each if name is not None):
             parts = self.slices[attribute]
-            named = self.uncounted.named(attribute, [str(part.value) for part in parts])
+            named = self.excluded.by_slice(attribute, [str(part.value) for part in parts])
             ids = np.array(self.now.evidence.query_ids)
             counting = {str(p.value) for p in parts if (p.chosen & self.now.topics).any()}
             others = {str(part.value): list(ids[part.chosen]) for part in parts} | dict(named)
             for value, query_ids in others.items():
                 if value not in counting:
-                    why = self.uncounted.why(query_ids)
-                    yield f"{attribute} {value} is held to no rule: no query of it counts ({why})"
+                    why = self.excluded.why(query_ids)
+                    yield f"no rule covers {attribute} {value}: none of its queries counts ({why})"
 
     def _own(self, measure: Measure, part: Slice) -> Own:
-        """What a floor is held against in a slice: no value of the baseline changes it."""
+        """The candidate's value in a slice, for a floor: independent of the baseline."""
         values = self.now.values[measure]
         used = part.chosen & ~np.isnan(values)
         if not used.any():
@@ -465,7 +467,7 @@ class _Judged:
             value=mean(values[used], weights),
             ci_low=span.low,
             ci_high=span.high,
-            alike=_alike(weights),
+            alike=_effective(weights),
             even=float(np.ptp(values[used])) <= TIED,
             baseline_value=mean(old[used], weights) if old is not None and same else None,
             attribute=part.attribute,
@@ -473,7 +475,7 @@ class _Judged:
         )
 
     def _numbers(self, before: Scores, measure: Measure, part: Slice) -> Numbers:
-        """What a drop is held against in a slice."""
+        """The difference from the baseline in a slice, for a limit on drops."""
         weighing = self.weighing
         testing = Testing("t", None, None, 100, 0, weighing)
         contrast = Contrast(before, self.now, measure)
@@ -490,29 +492,157 @@ class _Judged:
             ci_low=low,
             ci_high=high,
             smallest_detected=row.smallest_detected,
-            alike=_alike(weights),
+            alike=_effective(weights),
             even=bool(len(differences)) and float(np.ptp(differences)) <= TIED,
             attribute=part.attribute,
             slice=part.value,
         )
 
     def known_failures(self) -> Iterator[KnownFailure]:
-        """What became of the queries that are known to fail."""
+        """The outcomes of known failures."""
         place = {query: index for index, query in enumerate(self.now.evidence.query_ids)}
         for known in self.policy.known_failures:
             if known.query_id not in place:
                 raise InputError(
-                    f"the known failure {known.query_id} is no query of the judgments",
+                    f"the known failure {known.query_id} is not among the judged queries",
                     file=self.policy.source,
-                    fix="take it off the list",
+                    fix="remove it from the policy",
                 )
             value = float(self.now.values[known.measure][place[known.query_id]])
-            found = None if np.isnan(value) else value
+            reached = None if np.isnan(value) else value
             lower = known.measure.entry.direction == "lower"
-            passes = found is not None and (found <= known.least if lower else found >= known.least)
-            yield KnownFailure(known.query_id, str(known.measure), found, passes, known.reason)
+            passes = reached is not None and (
+                reached <= known.least if lower else reached >= known.least
+            )
+            yield KnownFailure(known.query_id, str(known.measure), reached, passes, known.reason)
 
 
-def _alike(weights: Floats | None) -> float | None:
-    """How many queries of the same weight tell as much (Kish 1965); None where all weigh alike."""
+def _effective(weights: Floats | None) -> float | None:
+    """Effective number of queries (Kish 1965); None if all weights are equal."""
     return None if weights is None else float(weights.sum() ** 2 / (weights**2).sum())
+
+
+@dataclass(frozen=True)
+class ExcludedQueries:
+    """Why queries do not count.
+
+    Attributes:
+        queries: The queries, if any were given.
+        scores: Scores of any run: the same queries count in all.
+        known: Ids of known failures.
+    """
+
+    queries: Queries | None
+    scores: Scores
+    known: frozenset[str]
+
+    def why(self, query_ids: Sequence[str]) -> str:
+        """The number of queries by reason, such as ``3 marked no_answer``."""
+        ids = self.scores.evidence.query_ids
+        judged = set(ids)
+        topics = {ids[index] for index in np.flatnonzero(self.scores.topics)}
+        reasons = [
+            "marked no_answer"
+            if query in self.scores.rules.no_answer
+            else "without judgments"
+            if query not in judged
+            else "known to fail"
+            if query in self.known
+            else "of weight 0"
+            if query in self.scores.rules.zero_weight and query in topics
+            else "without a relevant document"
+            for query in query_ids
+        ]
+        return ", ".join(f"{reasons.count(reason):,} {reason}" for reason in dict.fromkeys(reasons))
+
+    def by_slice(self, attribute: str, present: Sequence[str]) -> Mapping[str, list[str]]:
+        """The queries of each slice by columns of the queries, judged or not.
+
+        Args:
+            attribute: The column to slice by, or several separated by commas.
+            present: The slices of the queries that count. If numbers fall into other bands over
+                all queries, the slices do not match and the result is empty.
+
+        Returns:
+            Ids of the queries by slice; empty if the slices are not columns of the queries.
+        """
+        if self.queries is None:
+            return {}
+        one_column = attribute in self.queries.attributes
+        names = [attribute] if one_column else [name.strip() for name in attribute.split(",")]
+        if not set(names) <= set(self.queries.attributes):
+            return {}
+        columns = [_labels(self.queries, name) for name in names]
+        slices: dict[str, list[str]] = {}
+        for query in self.queries.frame["query_id"]:
+            for values in product(*(labels.get(query, [NONE]) for labels in columns)):
+                slices.setdefault(", ".join(values), []).append(query)
+        return slices if set(present) <= set(slices) else {}
+
+
+def _labels(queries: Queries, name: str) -> dict[str, list[str]]:
+    """The slices of each query; queries without a value are left out."""
+    values = queries.frame.select("query_id", value=name)
+    if values["value"].dtype.base_type() in (pl.List, pl.Array):
+        values = values.explode("value")
+    labels = labelled(values["value"].alias(name))
+    by_query: dict[str, list[str]] = {}
+    for query, code in zip(values["query_id"], labels.code.tolist(), strict=True):
+        if code >= 0:
+            by_query.setdefault(query, []).append(labels.names[code])
+    return by_query
+
+
+def _regressions(
+    before: Scores,
+    now: Scores,
+    asked: EvaluationPlan,
+    checks: Sequence[tuple[Check, Mask]],
+    *,
+    documents: bool,
+) -> Iterator[Lost]:
+    """The queries that lost most where a check did not pass, measure by measure.
+
+    Args:
+        before: Scores of the baseline.
+        now: Scores of the candidate.
+        asked: The evaluation plan.
+        checks: The checks, and the queries each covers.
+        documents: Whether the documents of the baseline are known.
+    """
+    texts = asked.about.texts() if asked.about else {}
+    ids = now.evidence.query_ids
+    evidence, depth = (before.evidence, now.evidence), asked.rules.depth
+    for measure in asked.measures:
+        contrast = Contrast(before, now, measure)
+        gain = contrast.sign * contrast.difference
+        failed: dict[int, Check] = {}
+        broken = [
+            (check, chosen)
+            for check, chosen in checks
+            if check.measure == str(measure) and check.verdict in ("fail", "cannot_tell")
+        ]
+        # A query is listed with the slice in which it regressed, if any.
+        for check, chosen in sorted(broken, key=lambda pair: pair[0].attribute is None):
+            within = np.where(chosen, gain, np.nan)
+            order = np.argsort(within, kind="stable")[:MOST_REGRESSIONS]
+            for index in order[within[order] < -TIED].tolist():
+                failed.setdefault(index, check)
+        ordered = sorted(failed, key=lambda index: (gain[index], index))
+        changes: dict[str, list[Move]] = {}
+        if documents and ordered:
+            pair = Pair(before.run, now.run, asked.qrels, *evidence, depth)
+            for move in moves(measure, pair, ordered):
+                changes.setdefault(move.query_id, []).append(move)
+        for index in ordered:
+            old, new = (float(values[index]) for values in contrast.both)
+            yield Lost(
+                measure=str(measure),
+                query_id=ids[index],
+                text=texts.get(ids[index]),
+                baseline_value=old,
+                candidate_value=new,
+                attribute=failed[index].attribute,
+                slice=failed[index].slice,
+                moves=changes.get(ids[index], []) if documents else None,
+            )

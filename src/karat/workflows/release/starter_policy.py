@@ -1,4 +1,4 @@
-"""Starter policies: a first gate.toml, fitted to a run if there is one."""
+"""A starter policy: a first gate.toml, fitted to a run if one is given."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from karat.workflows.offline.evaluation_plan import settle
 from karat.workflows.offline.run_health import answers_of
 
 DEFAULT = "gate.toml"
-"""Where a policy is written if no file is named."""
+"""Default file name of a policy."""
 
 
 def start_policy(
     path: str | Path = DEFAULT, qrels: Any = None, baseline: Any = None, *, queries: Any = None
 ) -> str:
-    """Write a policy to start with; what is in the way is never overwritten.
+    """Write a starter policy; an existing file is never overwritten.
 
     Args:
         path: The file.
         qrels: As ``evaluate`` takes them; only with ``baseline``.
-        baseline: A run: demands that its file cannot show become comments, and those that it
-            breaks are widened.
+        baseline: A run: checks that its file has no data for are commented out, and those that it
+            fails are relaxed.
         queries: As ``evaluate`` takes them.
 
     Raises:
-        InputError: the file is there already or cannot be written, or run and judgments do not
-            belong together.
+        InputError: the file exists or cannot be written, or run and judgments do not belong
+            together.
 
     Returns:
-        What was written.
+        The text of the policy.
     """
     answers = None
     if baseline is not None:

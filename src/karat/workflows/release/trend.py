@@ -1,4 +1,4 @@
-"""Trend: each measure over time, what changed between points, and drift that no step shows."""
+"""Trend: each measure over time, what changed between points, and gradual drift."""
 
 from __future__ import annotations
 
@@ -28,8 +28,7 @@ from karat.tables.release.gate import Gate
 from karat.tables.release.history import BREAKING, Point, Value, point_of, point_of_gate
 from karat.tables.release.trend import Series, Trend
 from karat.tables.results import Results
-from karat.workflows.release._trend_series import Key, marks_of, series_of
-from karat.workflows.release.trend_by_query import query_values
+from karat.workflows.release._trend_series import Key, marks_of, query_values, series_of
 from karat.workflows.workspace.fingerprints import fingerprint
 
 
@@ -42,28 +41,28 @@ def trend(
     series: str | None = None,
     last: int | None = None,
 ) -> Trend:
-    """Lay the points of a history in a row; look for drift, and for what is worse than it was.
+    """Measures over time from a history, tested for drift and for drops.
 
     Args:
         history: A file that ``--history`` wrote, or its points.
-        measures: Names of measures; all of the history if None. The fewer, the sooner a drift
-            shows: the evidence asked for grows with the number of series.
+        measures: Names of measures; all of the history if None. With fewer, drift is detected
+            sooner: the evidence needed grows with the number of series.
         slice: One slice, as ``class=name``; all queries if None.
         run: One run; all if None.
-        series: One series: the name its points were given, or a pattern of names of runs
-            (``night*``), whose points are then taken for one series; all if None.
-        last: Show so many points of each series; the test looks at all of them.
+        series: One series by name, or a pattern of run names (``night*``) whose points form one
+            series; all if None.
+        last: Number of points to show; the tests use all of them.
 
     Raises:
         InputError: the history cannot be read.
-        UsageError: it has no such measure, slice, run or series.
+        UsageError: unknown measure, slice, run or series.
     """
     if last is not None and last < 1:
-        raise UsageError(f"last {last}: one point or more is shown", fix="--last 20")
+        raise UsageError(f"last must be ≥ 1, got {last}", fix="--last 20")
     points: list[Point]
-    cut: list[str] = []
+    cut_notes: list[str] = []
     if isinstance(history, str | Path):
-        source, points = str(history), histories.read(history, cut.append)
+        source, points = str(history), histories.read(history, cut_notes.append)
     else:
         source, points = "history", list(history)
     points.sort(key=lambda point: point.time.removesuffix("Z"))
@@ -92,36 +91,41 @@ def trend(
     ]
     found_series.sort(key=_urgency)  # stable: else in the order of the history
     found = Trend(source, found_series, last)
-    said = uncompared(found)
-    notes = [*([said] if said else []), *cut, *_vanished(points), *_notes(found_series)]
+    no_comparison = uncompared(found)
+    notes = [
+        *([no_comparison] if no_comparison else []),
+        *cut_notes,
+        *_vanished(points),
+        *_notes(found_series),
+    ]
     return replace(found, notes=notes)
 
 
 def _of_series(points: list[Point], name: str) -> list[Point]:
-    """The points of one series, by its name or by a pattern of names of runs."""
-    found = [point for point in points if point.followed_as == name]
-    if found:
-        return found
-    found = [
+    """The points of one series, by its name or a pattern of run names."""
+    chosen = [point for point in points if point.followed_as == name]
+    if chosen:
+        return chosen
+    chosen = [
         replace(point, series=name) for point in points if fnmatchcase(point.followed_as, name)
     ]
-    if not found:
+    if not chosen:
         names = list(dict.fromkeys(point.followed_as for point in points))
         raise UsageError(
             f"the history has no series {name!r}",
             nearest=nearest(name, names) or names[:5],
-            fix="a name, or a pattern of names as 'night*'",
+            fix="a name, or a pattern such as 'night*'",
         )
-    together = Counter((point.time, point.kind) for point in found)
-    several = [point for point in found if together[point.time, point.kind] > 1]
-    if 2 * len(several) > len(found):
+    together = Counter((point.time, point.kind) for point in chosen)
+    several = [point for point in chosen if together[point.time, point.kind] > 1]
+    if 2 * len(several) > len(chosen):
         names = list(dict.fromkeys(point.run for point in several))
         raise UsageError(
             f"{' and '.join(names[:2])} were measured at the same time, so {name!r} is more than "
             "one series",
             fix="a narrower pattern",
         )
-    return found
+    return chosen
 
 
 def keep(
@@ -139,24 +143,23 @@ def keep(
 ) -> None:
     """Add an evaluation to a history: one point for each run.
 
-    A run whose ``about`` has a name belongs to the series of that name, whatever its file is
-    called; unless two of the runs have it.
+    A run whose ``about`` has a name belongs to the series of that name, unless two of the runs
+    have the same.
 
     Args:
-        path: The history; made if there is none.
-        results: What came out.
+        path: The history file; created if absent.
+        results: The results.
         time: When, in UTC, as ``2026-03-01T02:00:00Z``.
-        qrels: The judgments it is of.
-        queries: The queries it is of, if they were given.
-        commit: Of which code.
+        qrels: The judgments.
+        queries: The queries, if given.
+        commit: Commit of the code.
         corpus: A hash, or any name, of the documents searched.
-        rules: How it was evaluated where that was not by default, as ``rules_text`` says it.
-        series: Name of the series that the run belongs to over time; that of its ``about``, or
-            its own name, if None.
-        renamed: Whether the runs were given their names here, which count more than ``about``.
+        rules: Settings other than the defaults, as ``rules_text`` returns them.
+        series: Name of the run's series; that of its ``about``, or its own name, if None.
+        renamed: Whether the runs were renamed, which overrides the name in ``about``.
 
     Raises:
-        InputError: the file is something else, or cannot be written.
+        InputError: the file is not a history, or cannot be written.
         UsageError: several runs in one series.
     """
     names = list(dict.fromkeys(row.run for row in results.results))
@@ -182,9 +185,9 @@ def keep(
 
 def _named(results: Results, names: Sequence[str]) -> dict[str, str]:
     """The name in the ``about`` of each run, where no other run has it."""
-    found = {run: name_in(results.about.get(run, {})) or run for run in names}
-    several = Counter(found.values())
-    return {run: name for run, name in found.items() if name != run and several[name] == 1}
+    names_by_run = {run: name_in(results.about.get(run, {})) or run for run in names}
+    counts = Counter(names_by_run.values())
+    return {run: name for run, name in names_by_run.items() if name != run and counts[name] == 1}
 
 
 def keep_gate(
@@ -200,16 +203,16 @@ def keep_gate(
     """Add a gate to a history: its verdict and the candidate's values.
 
     Args:
-        path: The history; made if there is none.
-        gate: What the policy said.
+        path: The history file; created if absent.
+        gate: The outcome of the gate.
         time: When, in UTC, as ``2026-03-01T02:00:00Z``.
-        commit: Of which code.
+        commit: Commit of the code.
         corpus: A hash, or any name, of the documents searched.
         rules: As ``keep`` takes them.
         series: As ``keep`` takes it.
 
     Raises:
-        InputError: the file is something else, or cannot be written.
+        InputError: the file is not a history, or cannot be written.
     """
     point = point_of_gate(
         gate,
@@ -225,32 +228,32 @@ def keep_gate(
 
 
 def check_series(series: str | None, runs: int) -> None:
-    """Refuse to put several runs into one series: at each time it has one value.
+    """Refuse several runs in one series, which has one value at a time.
 
     Raises:
-        UsageError: so.
+        UsageError: several runs, or an empty name.
     """
     if series is not None and runs > 1:
         raise UsageError(
-            f"--series is the name of one run's series, and there are {runs:,} runs",
-            fix="evaluate them one by one, or give each its name: --name A --name B",
+            f"--series names the series of one run, got {runs:,} runs",
+            fix="evaluate them one by one, or name each run: --name A --name B",
         )
     if series is not None and not series.strip():
-        raise UsageError("a series needs a name", fix="--series nightly")
+        raise UsageError("the name of the series is empty", fix="--series nightly")
 
 
 def rules_text(settings: Mapping[str, Any]) -> str:
-    """What of the options of an evaluation is not by default and changes what a value means."""
+    """The options that differ from the defaults and change what a value means."""
     names = ["rel", "scale", "complete", "depth", "judged_only", "collapse", "compat", "threshold"]
     names += ["part"]
     return " ".join(f"{name}={settings[name]}" for name in names if settings.get(name))
 
 
 def event(content: Trend | Gate, *, time: str, commit: str | None = None) -> dict[str, Any] | None:
-    """What ``--notify`` posts of a trend or a gate, if somebody has to know; else None.
+    """The payload that ``--notify`` posts for a trend or a gate; None if there is no problem.
 
-    That is a trend that drifts, is worse than it was, or whose newest point says nothing; and a
-    gate that does not pass.
+    Problems are a trend that drifts, got worse or has no result at its newest point, and a gate
+    that does not pass.
 
     Args:
         content: The trend or the gate.
@@ -270,18 +273,18 @@ def event(content: Trend | Gate, *, time: str, commit: str | None = None) -> dic
         if content.checks:
             text += f": {content.checks[0].rule}: {content.checks[0].reason}"
     else:
-        told = [series for series in content.series if series.alarms] or content.untold
-        if not told and not content.compared:
-            told = content.series
-        if not told:
+        problems = [series for series in content.series if series.alarms] or content.untold
+        if not problems and not content.compared:
+            problems = content.series
+        if not problems:
             return None
         kind = "trend.cannot_tell"
-        if any(series.alarms for series in told):
+        if any(series.alarms for series in problems):
             kind = "trend.drift" if content.drifting else "trend.worse"
-        text = "; ".join(f"{one.run}, {one.name}: {sentence(one)}" for one in told)
+        text = "; ".join(f"{series.run}, {series.name}: {sentence(series)}" for series in problems)
         if not content.compared:
             text = f"{uncompared(content)}; {text}"
-        commit = commit or told[0].marks[-1].commit
+        commit = commit or problems[0].marks[-1].commit
     return {
         "event": kind,
         "time": time,
@@ -303,42 +306,42 @@ def _keys(points: Sequence[Point]) -> list[Key]:
 
 
 def _chosen(keys: list[Key], measures: Sequence[str] | None, sliced: str | None) -> list[Key]:
-    """The series asked for."""
+    """The selected series."""
     attribute: str | None = None
     name: str | None = None
     if sliced is not None:
         attribute, equals, name = sliced.partition("=")
         if not equals:
-            raise UsageError(f"the slice {sliced} names no value", fix=f"{sliced}=VALUE")
-    found = [key for key in keys if key[2:] == (attribute, name)]
-    if not found:
-        there = list(dict.fromkeys(f"{key[2]}={key[3]}" for key in keys if key[2] is not None))
+            raise UsageError(f"the slice {sliced} has no value", fix=f"{sliced}=VALUE")
+    of_slice = [key for key in keys if key[2:] == (attribute, name)]
+    if not of_slice:
+        available = list(dict.fromkeys(f"{key[2]}={key[3]}" for key in keys if key[2] is not None))
         if sliced is not None:
-            near = nearest(sliced, there) or there[:5]
+            near = nearest(sliced, available) or available[:5]
             raise UsageError(f"the history has no slice {sliced}", nearest=near)
-        raise UsageError("the history has no value over all queries", nearest=there[:5])
+        raise UsageError("the history has no value over all queries", nearest=available[:5])
     if not measures:
-        return found
-    there = list(dict.fromkeys(key[1] for key in found))
-    wanted: list[str] = []
+        return of_slice
+    available = list(dict.fromkeys(key[1] for key in of_slice))
+    selected: list[str] = []
     for measure in measures:
-        canonical = measure if measure in there else str(parse(measure))
-        if canonical not in there:
-            near = nearest(canonical, there) or there
+        canonical = measure if measure in available else str(parse(measure))
+        if canonical not in available:
+            near = nearest(canonical, available) or available
             raise UsageError(f"the history has no {canonical}", nearest=near)
-        wanted.append(canonical)
-    return [key for one in dict.fromkeys(wanted) for key in found if key[1] == one]
+        selected.append(canonical)
+    return [key for measure in dict.fromkeys(selected) for key in of_slice if key[1] == measure]
 
 
 def _without(last: Point, points: Sequence[Point]) -> int:
-    """How many newer points of the same run and kind there are, if this is a series' last."""
+    """Number of newer points of the same run and kind than a series' last point."""
     own = last.followed_as, last.kind
     alike = [p for p in reversed(points) if (p.followed_as, p.kind) == own]
     return next(newer for newer, point in enumerate(alike) if point is last)
 
 
 def _vanished(points: Sequence[Point]) -> list[str]:
-    """A note on each run that was not measured on the newest day."""
+    """Notes on runs that were not measured on the newest day."""
     newest = {point.followed_as: point for point in points}
     day = points[-1].time[:10]
     return [
@@ -362,33 +365,35 @@ def _notes(series: Sequence[Series]) -> list[str]:
     if any(mark.breaks for mark in marks):
         notes.append(
             "where queries, judgments or rules changed, values before and after are not "
-            "comparable: no change is given, and drift is looked for after the last break only"
+            "comparable: no change is shown, and drift is tested after the last break only"
         )
     if any(mark.breaks and "n" in mark.changed for mark in marks):
         notes.append(
-            "where n alone changed, values are over other queries than before, and nothing kept "
-            "says why: that is no change of the search"
+            "where only n changed, values are over other queries than before, for an unknown "
+            "reason: this is not a change of the search"
         )
     maybe = sorted({name for mark in marks for name in mark.unknown if name in BREAKING})
     if maybe:
         notes.append(
-            f"the hash of {' and '.join(maybe)} is kept at some points only: taken for changed"
+            f"the hash of {' and '.join(maybe)} is missing at some points: assumed changed"
         )
-    told = [mark for mark in marks if mark.told_apart is not None]
-    if any(not mark.by_query for mark in told):
+    compared = [mark for mark in marks if mark.told_apart is not None]
+    if any(not mark.by_query for mark in compared):
         notes.append(TOLD_APART)
-    if any(mark.by_query for mark in told):
+    if any(mark.by_query for mark in compared):
         notes.append(TOLD_BY_QUERY)
     if any(one.lean.paired is not None for one in series):
         notes.append(BY_QUERY)
     if any(one.lean.below_start or one.lean.drop is not None for one in series):
-        notes.append("WORSE is read off the intervals of two points: it is no drift, and no test")
+        notes.append("WORSE compares the intervals of two points: it is not drift, and not a test")
     left_out = [mark for mark in marks if not mark.counts]
     if left_out:
         notes.append(
-            "a point whose search did not answer, or whose gate was unhealthy or an error, says "
-            "nothing about the search: ○, off the line, and out of changes and of drift"
+            "a point whose search did not answer, or whose gate was unhealthy or an error, is "
+            "shown as ○ off the line and left out of changes and drift"
         )
     if any(mark.value is None for mark in left_out):
-        notes.append("a point without a value is no 0: it is left out of changes and of drift")
+        notes.append(
+            "a point without a value does not count as 0: it is left out of changes and drift"
+        )
     return notes

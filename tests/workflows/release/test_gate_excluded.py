@@ -6,7 +6,7 @@ import polars as pl
 
 from karat.measures.scores import Rules, score
 from karat.tables import Qrels, Queries, Run
-from karat.workflows.release._excluded_queries import Uncounted
+from karat.workflows.release.gate import ExcludedQueries
 
 QUERIES = Queries.from_frame(
     pl.DataFrame(
@@ -23,26 +23,26 @@ QRELS = Qrels.from_dict({"a": {"1": 1}, "b": {"2": 0}, "c": {"3": 0}, "d": {"4":
 SCORES = score(
     Run.from_dict({"a": {"1": 1.0}}), QRELS, [], Rules(rel=1.0, no_answer=frozenset({"b"}))
 )
-UNCOUNTED = Uncounted(QUERIES, SCORES, frozenset({"d"}))
+EXCLUDED = ExcludedQueries(QUERIES, SCORES, frozenset({"d"}))
 
 
 def test_each_reason_is_counted() -> None:
-    assert UNCOUNTED.why(["b", "c", "d", "e"]) == (
+    assert EXCLUDED.why(["b", "c", "d", "e"]) == (
         "1 marked no_answer, 1 without a relevant document, 1 known to fail, 1 without judgments"
     )
 
 
 def test_slices_have_all_their_queries_judged_or_not() -> None:
-    assert UNCOUNTED.named("class", ["x"]) == {"x": ["a", "b"], "y": ["c", "e"], "(none)": ["d"]}
-    assert UNCOUNTED.named("tags", []) == {
+    assert EXCLUDED.by_slice("class", ["x"]) == {"x": ["a", "b"], "y": ["c", "e"], "(none)": ["d"]}
+    assert EXCLUDED.by_slice("tags", []) == {
         "one": ["a", "b"],
         "two": ["a", "e"],
         "(none)": ["c", "d"],
     }
-    assert UNCOUNTED.named("class, lang", [])["x, de"] == ["a"]
+    assert EXCLUDED.by_slice("class, lang", [])["x, de"] == ["a"]
 
 
 def test_where_slices_are_others_nothing_is_said() -> None:
-    assert UNCOUNTED.named("first_relevant", ["1"]) == {}
-    assert UNCOUNTED.named("class", ["1 to 4"]) == {}
-    assert Uncounted(None, SCORES, frozenset()).named("class", []) == {}
+    assert EXCLUDED.by_slice("first_relevant", ["1"]) == {}
+    assert EXCLUDED.by_slice("class", ["1 to 4"]) == {}
+    assert ExcludedQueries(None, SCORES, frozenset()).by_slice("class", []) == {}
