@@ -10,9 +10,8 @@ import polars as pl
 import pytest
 
 from karat.errors import InputError
-from karat.formats.events._table import MOST_COLUMNS
 from karat.formats.events.flatten import Reading
-from karat.formats.events.log import read_events
+from karat.formats.events.log import MOST_COLUMNS, read_events
 from karat.formats.events.rows import MOST_ATTRIBUTES
 from karat.formats.events.tally import Tally
 from karat.formats.events.times import times

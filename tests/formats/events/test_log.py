@@ -13,11 +13,10 @@ import polars as pl
 import pytest
 
 from karat.errors import InputError
-from karat.formats.events._table import UNEVEN
 from karat.formats.events.flatten import Reading
 from karat.formats.events.json import NO_JSON, TOO_LONG
 from karat.formats.events.lines import NO_TEXT
-from karat.formats.events.log import read_events
+from karat.formats.events.log import UNEVEN, read_events
 from karat.formats.events.mapping import Mapped
 from karat.formats.events.rows import LONG_ID, NO_ROW, NO_TIME, NO_USER, TOO_EARLY, TOO_LATE
 from karat.formats.events.tally import Tally

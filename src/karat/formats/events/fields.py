@@ -10,8 +10,8 @@ from typing import Any
 
 import polars as pl
 
-from karat.formats.events.kinds import snake
 from karat.formats.events.times import near
+from karat.formats.events.vocabulary import snake
 
 WRAPPED = ("_source",)
 _INSIDE = ("query_attributes", "event_attributes", "user")

@@ -6,6 +6,8 @@ compressed; and by a mapping what else there is.
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Literal
@@ -13,15 +15,18 @@ from typing import Literal
 import polars as pl
 
 from karat.errors import InputError
-from karat.formats.events import _table, json
+from karat.formats.events import json
 from karat.formats.events.fields import WRAPPED
 from karat.formats.events.flatten import Reading
-from karat.formats.events.kinds import snake
+from karat.formats.events.json import LINE, TOO_LONG, is_answer
+from karat.formats.events.lines import NO_TEXT, encoding_of, lines, not_utf8
 from karat.formats.events.mapping import Mapped
 from karat.formats.events.rows import rows
-from karat.formats.events.stream import is_answer
 from karat.formats.events.tally import Tally
+from karat.formats.events.vocabulary import snake
 from karat.formats.tables.detect import refuse_binary
+from karat.formats.tables.line_ends import only_crlf
+from karat.formats.tables.parquet import BROKEN, damaged, sound_footer
 from karat.formats.tables.source import NothingIn, Source
 
 SAID = {
@@ -74,10 +79,10 @@ def read_events(
 def _frames(source: Source, tally: Tally, mapped: Mapped) -> Iterator[pl.DataFrame]:
     form = _form(source)
     if form == "parquet":
-        return _table.read_parquet(source, tally)
+        return read_parquet(source, tally)
     if form == "cells":
         refuse_binary(source)
-        return _table.read_cells(source, tally)
+        return read_cells(source, tally)
     names = json.Names(column for _, column in mapped.named())
     if form == "array":
         return json.read_array(source, tally, names)
@@ -121,8 +126,8 @@ def columns_of(path: str | Path) -> list[str] | None:
             return None
         if form == "cells":
             refuse_binary(source)
-            return _table.names_of(source)
-        return _table.columns_of(source)
+            return names_of(source)
+        return parquet_columns(source)
 
 
 def holds(columns: Collection[str], name: str) -> bool:
@@ -147,3 +152,171 @@ def peek(path: str | Path, reading: Reading) -> pl.DataFrame | None:
         return None
     finally:
         frames.close()  # type: ignore[attr-defined]
+
+
+ROWS = 250_000
+MOST_COLUMNS = 2_000
+UNEVEN = "not as many cells as the first line"
+
+
+def read_parquet(source: Source, tally: Tally) -> Iterator[pl.DataFrame]:
+    """Parquet: frames as they are, with ``LINE``.
+
+    Raises:
+        InputError: it is compressed once more, no file, or damaged.
+    """
+    tally.unit = "row"
+    plan, row = _plan(source), 1
+    try:
+        for batch in plan.collect_batches(chunk_size=ROWS, maintain_order=True):
+            for start in range(0, batch.height, ROWS):
+                part = batch.slice(start, ROWS)
+                tally.rows += part.height
+                source.watch(part.height)
+                yield part.drop(LINE, strict=False).with_row_index(LINE, row)
+                row += part.height
+    except BROKEN as error:
+        raise damaged(error, source) from None
+
+
+def parquet_columns(source: Source) -> list[str]:
+    """What a Parquet file calls its columns.
+
+    Raises:
+        InputError: as ``read_parquet``.
+    """
+    try:
+        return _plan(source).collect_schema().names()
+    except BROKEN as error:
+        raise damaged(error, source) from None
+
+
+def _plan(source: Source) -> pl.LazyFrame:
+    if source.again is None or source.compressed is not None:
+        raise InputError(
+            "Parquet within another compression, or from a pipe",
+            file=source.name,
+            fix="unpack it into a file, and name that",
+        )
+    with source.again.open("rb") as stream:
+        sound_footer(stream, source)
+    return pl.scan_parquet(source.again, glob=False)
+
+
+def names_of(source: Source) -> list[str]:
+    """What CSV or TSV calls its columns.
+
+    Raises:
+        InputError: damaged compression, or no names.
+    """
+    first = next(lines(source, 1), None)
+    return [] if first is None else _header(first.data.partition(b"\n")[0], source.name)[1]
+
+
+def read_cells(source: Source, tally: Tally) -> Iterator[pl.DataFrame]:
+    """CSV or TSV, with the names of the columns in line 1: frames of texts, with ``LINE``.
+
+    A line is a row: a line break within a cell is not read.
+
+    Raises:
+        InputError: damaged compression, or no names.
+    """
+    names: list[str] = []
+    separator = ","
+    for chunk in lines(source):
+        if chunk.long:
+            tally.rows += len(chunk.long)
+            tally.drop(TOO_LONG, chunk.long, len(chunk.long))
+        data, first = chunk.data, chunk.first
+        if not names:
+            head, _, data = data.partition(b"\n")
+            separator, names = _header(head, source.name)
+            first += 1
+        if data.strip():
+            yield _cells(data, first, names, separator, tally)
+
+
+def _header(raw: bytes, name: str) -> tuple[str, list[str]]:
+    try:
+        text = raw.decode().rstrip("\r")
+    except UnicodeDecodeError:
+        raise not_utf8(raw, name, 1) from None
+    separator = max("\t,;", key=text.count)
+    try:
+        names = [each.strip() for each in next(csv.reader([text], delimiter=separator))]
+    except csv.Error:  # a cell of more than 128 KiB
+        names = []
+    if len(names) > MOST_COLUMNS:
+        raise InputError(
+            f"{len(names):,} names of columns in line 1, and {MOST_COLUMNS:,} are the most",
+            file=name,
+            line=1,
+            fix="leave out columns that are neither karat's nor attributes, or write JSON Lines",
+        )
+    if len(names) < 2 or len(set(names)) < len(names):
+        raise InputError(
+            f"no names of columns in line 1: {text[:60]!r}",
+            file=name,
+            line=1,
+            fix="karat reads events as JSON Lines, as Parquet, or as CSV whose first line names "
+            "the columns, each once",
+        )
+    return separator, names
+
+
+def _cells(data: bytes, first: int, names: list[str], separator: str, tally: Tally) -> pl.DataFrame:
+    count = data.count(b"\n") + (not data.endswith(b"\n"))
+    schema = dict.fromkeys(names, pl.String())
+    if _even(data, names, separator, count):
+        try:
+            frame = pl.read_csv(
+                io.BytesIO(data), has_header=False, schema=schema, separator=separator
+            )
+            if frame.height == count:
+                tally.rows += count
+                return frame.drop(LINE, strict=False).with_row_index(LINE, first)
+        except BROKEN:
+            pass
+    return _cell_by_cell(data, first, names, separator, tally)
+
+
+def _even(data: bytes, names: list[str], separator: str, count: int) -> bool:
+    """Whether lines have as many cells as the first, as far as that is cheap to see."""
+    quotes = data.count(b'"')
+    if not only_crlf(data):
+        return False
+    if not quotes:
+        return data.count(separator.encode()) == count * (len(names) - 1)
+    # With an odd number of quotes a cell goes on in the next chunk, or one is not closed.
+    last = data.rstrip(b"\r\n").rpartition(b"\n")[2].decode("utf-8", "replace")
+    return quotes % 2 == 0 and len(next(csv.reader([last], delimiter=separator))) == len(names)
+
+
+def _cell_by_cell(
+    data: bytes, first: int, names: list[str], separator: str, tally: Tally
+) -> pl.DataFrame:
+    rows: list[list[str | None]] = []
+    numbers: list[int] = []
+    uneven: list[int] = []
+    no_text: list[int] = []
+    for number, raw in enumerate(data.split(b"\n"), first):
+        if not raw.strip():
+            continue
+        tally.rows += 1
+        try:
+            cells = next(csv.reader([raw.decode().rstrip("\r")], delimiter=separator, strict=True))
+        except UnicodeDecodeError:
+            no_text.append(number)
+            tally.encoding = tally.encoding or encoding_of(raw)
+            continue
+        except (csv.Error, StopIteration):
+            cells = []
+        if len(cells) != len(names):
+            uneven.append(number)
+            continue
+        rows.append([cell or None for cell in cells])
+        numbers.append(number)
+    tally.drop(UNEVEN, uneven, len(uneven))
+    tally.drop(NO_TEXT, no_text, len(no_text))
+    frame = pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String()), orient="row")
+    return frame.with_columns(pl.Series(LINE, numbers, dtype=pl.UInt32))

@@ -12,9 +12,9 @@ from typing import Any, Literal
 
 from karat.errors import InputError, nearest
 from karat.formats import toml
-from karat.formats.events.columns import ANYWHERE, COLUMNS
 from karat.formats.events.numbers import Written
 from karat.formats.events.times import UNITS
+from karat.formats.events.vocabulary import ANYWHERE, COLUMNS
 from karat.formats.tables.source import Source
 from karat.tables.online.events import KINDS
 from karat.tables.zones import is_zone

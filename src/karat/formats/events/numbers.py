@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from karat.formats.events.columns import NO, YES
+from karat.formats.events.vocabulary import NO, YES
 
 _BLANKS = "[ \u00a0\u202f]"
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from karat.formats.events.kinds import ACTIONS, kind_of
+from karat.formats.events.vocabulary import ACTIONS, kind_of
 from karat.formats.tables.jsonl import line_of
 from karat.formats.tables.writing import beside
 from karat.tables.online.events import ATTRIBUTE

@@ -15,13 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from karat.errors import Advice, InputError, no_room
-from karat.formats.advice import in_utf8
 from karat.formats.own.fields import short
 from karat.formats.tables.delimited import pointed, semicolons
 from karat.formats.tables.detect import refuse_binary
 from karat.formats.tables.jsonl import parsed
 from karat.formats.tables.reading import stem
-from karat.formats.tables.source import BOM, NothingIn, Source
+from karat.formats.tables.source import BOM, NothingIn, Source, in_utf8
 
 MOST = 1 << 30
 """1 GiB: no file of another tool is larger when it is unpacked."""

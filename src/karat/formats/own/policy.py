@@ -6,9 +6,8 @@ from pathlib import Path
 
 from karat.errors import Advice, InputError
 from karat.formats import toml
-from karat.formats.advice import in_utf8
 from karat.formats.tables.detect import own_kind
-from karat.formats.tables.source import Source
+from karat.formats.tables.source import Source, in_utf8
 from karat.release.policy import Policy, policy_of
 
 _EXAMPLE = '[[rule]] on a line, then measure = "nDCG@10", then max_drop = "5%"'

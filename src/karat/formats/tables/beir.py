@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 from karat.formats.tables import delimited, jsonl
-from karat.formats.tables.export_checks import refuse_subtopics, whole
-from karat.formats.tables.format import Format, Place, Rows
+from karat.formats.tables.format import Format, Place, Rows, refuse_subtopics, whole
 from karat.formats.tables.source import Source
 from karat.tables import Documents, Qrels, Queries
 from karat.tables.column_names import is_header

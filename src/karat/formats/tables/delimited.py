@@ -17,14 +17,12 @@ from typing import IO
 import polars as pl
 
 from karat.errors import InputError
-from karat.formats.advice import in_utf8
 from karat.formats.tables.cells import NUMBERS, Careful, fast, run_rows
-from karat.formats.tables.export_checks import answered, refuse_unwritable
-from karat.formats.tables.format import Format, Place, Rows
+from karat.formats.tables.format import Format, Place, Rows, answered, refuse_unwritable
 from karat.formats.tables.line_ends import WITHIN, only_crlf, return_advice
 from karat.formats.tables.lines import FAULTS
 from karat.formats.tables.prefetch import ahead
-from karat.formats.tables.source import BOM, LONGEST_LINE, Chunk, Source
+from karat.formats.tables.source import BOM, LONGEST_LINE, Chunk, Source, in_utf8
 from karat.tables import Documents, Qrels, Queries, Run
 from karat.tables.column_names import SPELLINGS, choose, known
 

@@ -15,13 +15,11 @@ from typing import IO, Any
 import polars as pl
 
 from karat.errors import InputError
-from karat.formats.advice import in_utf8
 from karat.formats.tables.cells import ANSWER, Careful, fast, run_rows
-from karat.formats.tables.export_checks import answered, frame_writers
-from karat.formats.tables.format import Format, Place, Rows
+from karat.formats.tables.format import Format, Place, Rows, answered, frame_writers
 from karat.formats.tables.lines import FAULTS
 from karat.formats.tables.prefetch import ahead
-from karat.formats.tables.source import Chunk, Source
+from karat.formats.tables.source import Chunk, Source, in_utf8
 from karat.tables import Run
 from karat.tables.about import facts, flat
 from karat.tables.column_names import choose, known, plain

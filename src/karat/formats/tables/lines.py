@@ -15,11 +15,10 @@ import numpy as np
 import polars as pl
 
 from karat.errors import Advice, InputError
-from karat.formats.advice import in_utf8
 from karat.formats.tables.format import Place
 from karat.formats.tables.line_ends import only_crlf, refuse_return
 from karat.formats.tables.prefetch import ahead
-from karat.formats.tables.source import BOM, Chunk, Source
+from karat.formats.tables.source import BOM, Chunk, Source, in_utf8
 
 _BLANKS = re.compile(rb"[ \t\r\v\f]+")
 FAULTS = (pl.exceptions.PolarsError, pl.exceptions.PanicException, ValueError)

@@ -12,8 +12,7 @@ from typing import IO
 import polars as pl
 
 from karat.formats.tables import trec
-from karat.formats.tables.export_checks import refuse_unwritable
-from karat.formats.tables.format import Format, Place, Rows
+from karat.formats.tables.format import Format, Place, Rows, refuse_unwritable
 from karat.formats.tables.lines import Layout, frames, places
 from karat.formats.tables.source import Source
 from karat.tables import Documents, Qrels, Queries, Run

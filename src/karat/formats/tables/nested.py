@@ -17,8 +17,7 @@ import polars as pl
 
 from karat.errors import InputError
 from karat.formats.tables.cells import Careful
-from karat.formats.tables.export_checks import refuse_subtopics
-from karat.formats.tables.format import Format, Rows
+from karat.formats.tables.format import Format, Rows, refuse_subtopics
 from karat.formats.tables.jsonl import parsed
 from karat.formats.tables.source import Source
 from karat.tables import Qrels, Run

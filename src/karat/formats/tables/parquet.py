@@ -13,8 +13,7 @@ import polars as pl
 from karat.errors import InputError
 from karat.formats.tables._parquet_footer import Footer, odd_page, read_footer
 from karat.formats.tables.cells import Careful, fast, run_rows
-from karat.formats.tables.export_checks import answered, frame_writers
-from karat.formats.tables.format import Format, Rows
+from karat.formats.tables.format import Format, Rows, answered, frame_writers
 from karat.formats.tables.source import BOMB_RATIO, Source
 from karat.tables import Qrels, Run
 from karat.tables.about import facts, flat

@@ -18,14 +18,13 @@ from typing import Any
 import polars as pl
 
 from karat.errors import Advice, InputError, nearest
-from karat.formats.advice import in_utf8
 from karat.formats.own.fields import finite
 from karat.formats.tables.detect import refuse_binary
 from karat.formats.tables.jsonl import parsed
 from karat.formats.tables.line_ends import WITHIN, refuse_return, return_advice
 from karat.formats.tables.log_size import Most, measure
 from karat.formats.tables.parquet import BROKEN, damaged, refuse_bomb, sound_footer, weight
-from karat.formats.tables.source import Source
+from karat.formats.tables.source import Source, in_utf8
 from karat.tables.column_names import plain
 
 TEXT = ("text", "query", "query_text", "user_query", "q", "search_query", "search_term")

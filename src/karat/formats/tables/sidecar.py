@@ -19,7 +19,7 @@ import polars as pl
 
 from karat.errors import InputError
 from karat.formats.tables.cells import Careful
-from karat.formats.tables.export_checks import details_of
+from karat.formats.tables.format import details_of
 from karat.formats.tables.jsonl import parsed
 from karat.formats.tables.source import Source, shown
 from karat.tables import Run

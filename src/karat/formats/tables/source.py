@@ -87,6 +87,13 @@ class Chunk:
         return self._first_line
 
 
+def in_utf8(file: str) -> Advice:
+    """What helps where a line is not UTF-8."""
+    return Advice(
+        f"if it is Latin-1: iconv -f latin1 -t UTF-8 {file}", page="save the file as UTF-8"
+    )
+
+
 def shown(name: str) -> str:
     """A file's name as text to print and to keep: a byte of it that is no UTF-8 becomes U+FFFD."""
     return re.sub("[\ud800-\udfff]", "\ufffd", name)

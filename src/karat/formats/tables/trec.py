@@ -17,8 +17,7 @@ from typing import IO
 import polars as pl
 
 from karat.errors import InputError
-from karat.formats.tables.export_checks import refuse_unwritable, whole
-from karat.formats.tables.format import Format, Place, Rows
+from karat.formats.tables.format import Format, Place, Rows, refuse_unwritable, whole
 from karat.formats.tables.lines import Further, Layout, frames, places
 from karat.formats.tables.source import Source
 from karat.tables import Qrels, Run

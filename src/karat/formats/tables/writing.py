@@ -16,8 +16,7 @@ from typing import IO, cast
 from karat.errors import InputError, UsageError
 from karat.formats.tables import sidecar as sidecars
 from karat.formats.tables.catalogue import FORMATS
-from karat.formats.tables.export_checks import refuse_failed, refuse_unwritable
-from karat.formats.tables.format import Format, format_of
+from karat.formats.tables.format import Format, format_of, refuse_failed, refuse_unwritable
 from karat.tables import Documents, Pairs, Qrels, Queries, Run
 
 if sys.version_info >= (3, 14):
