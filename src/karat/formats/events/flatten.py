@@ -1,4 +1,4 @@
-"""A chunk of a log whose columns are asked for by karat's names."""
+"""A chunk of a log, its columns looked up by karat's names."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _CONTROL = r"[\p{Cc}]"
 
 @dataclass
 class Reading:
-    """By what rules a log is read, and what was seen of it so far.
+    """How to read a log, and what has been seen of it.
 
     Attributes:
-        now: Microseconds UTC; what is later by ten minutes cannot be.
-        zone: Where clocks stood whose times do not say.
-        mapped: What a mapping says.
-        attributes: Names of attributes that are kept, in the order they turned up.
-        seen: Columns that held a value so far.
+        now: Microseconds UTC; times more than ten minutes later are rejected.
+        zone: Time zone of timestamps that have none.
+        mapped: The mapping.
+        attributes: Names of the attributes that are stored, in the order they appeared.
+        seen: Columns that have held a value so far.
     """
 
     now: int
@@ -41,12 +41,12 @@ class Flat:
     """A chunk of a log.
 
     Args:
-        frame: Without objects, as ``event_fields.spread`` has it, and with ``LINE``.
+        frame: Flattened (``fields.spread``), with ``LINE``.
         reading: The rules.
-        tally: Gets what became of rows.
+        tally: Counts what is dropped and changed.
 
     Attributes:
-        used: Columns that were asked for.
+        used: Columns that were looked up.
     """
 
     def __init__(self, frame: pl.DataFrame, reading: Reading, tally: Tally) -> None:
@@ -54,7 +54,7 @@ class Flat:
         self.used: set[str] = {LINE}
 
     def there(self, column: str) -> list[str]:
-        """The columns of the log that may be one of karat's, the surest first."""
+        """The columns of the log that may be this column of karat's, most specific first."""
         mapped = self.reading.mapped.columns.get(column)
         names: Iterable[str]
         if mapped is not None:
@@ -71,7 +71,7 @@ class Flat:
         return found
 
     def texts(self, names: Sequence[str]) -> list[pl.Expr]:
-        """Columns as texts; numbers without a point where they are whole, and none for blanks."""
+        """Columns as text; whole numbers without a decimal point, blanks as null."""
         said: list[pl.Expr] = []
         for name in names:
             dtype, column = self.frame.schema[name], pl.col(name)
@@ -101,27 +101,27 @@ class Flat:
         found = self.frame.select(pl.coalesce(said).alias(column)).to_series()
         odd = found.str.contains(_CONTROL).fill_null(value=False)
         if odd.any():
-            self.change(f"control characters in {column}, taken out", odd)
+            self.change(f"control characters in {column}, removed", odd)
             clean = found.str.replace_all(_CONTROL, " " if longest else "").str.strip_chars()
             found = clean.to_frame().select(pl.when(pl.first() != "").then(pl.first())).to_series()
         if longest is not None:
             over = (found.str.len_chars() > longest).fill_null(value=False)
             if over.any():
-                self.change(f"a {column} longer than {longest:,} letters, cut", over)
+                self.change(f"{column} longer than {longest:,} characters, truncated", over)
                 found = found.str.slice(0, longest)
         return found
 
     def numbers(self, names: Sequence[str]) -> list[pl.Expr]:
-        """Columns as Float64, in the way that the mapping says numbers are written."""
+        """Columns as Float64, parsed in the mapping's number format."""
         written = self.reading.mapped.written
         return [number(each, written) for each in self.texts(names)]
 
     def number(self, column: str, wrong: str, only: pl.Series | None = None) -> pl.Series:
-        """A column as whole numbers from 0; what is none is null, and counted.
+        """A column as whole numbers ≥ 0; other values become null and are counted.
 
         Args:
             column: One of karat's.
-            wrong: What is said of values that are none.
+            wrong: Message for other values.
             only: Rows that count; all if None.
         """
         names = self.there(column)
@@ -139,7 +139,7 @@ class Flat:
         return found.to_frame().select(pl.first().fill_null(value)).to_series()
 
     def first(self, said: Sequence[pl.Expr], dtype: pl.DataType) -> pl.Series:
-        """Of several expressions the first that has a value, row by row."""
+        """The first value that is not null, row by row."""
         if not said:
             return pl.repeat(None, self.frame.height, dtype=dtype, eager=True)
         return self.frame.select(pl.coalesce(said).cast(dtype).alias("said")).to_series()
@@ -147,18 +147,18 @@ class Flat:
     def unread(
         self, wrong: str, names: Sequence[str], found: pl.Series, only: pl.Series | None = None
     ) -> None:
-        """Count rows whose columns say something of which nothing could be made.
+        """Count rows whose columns hold a value that could not be parsed.
 
         Args:
-            wrong: What is said of them.
+            wrong: The message.
             names: The columns.
-            found: What was made of them.
+            found: The parsed values.
             only: Rows that count; all if None.
         """
         said = self.texts(names)
         if not said:
             return
-        # An object that holds no number, as position: {"xy": …}, is no number gone wrong.
+        # An object, as in position: {"xy": …}, is not an invalid number.
         flat = [pl.when(~each.str.contains(r"^\s*[\[{]")).then(each) for each in said]
         texts = self.first(flat, pl.String())
         lost = texts.is_not_null() & found.is_null()
@@ -168,7 +168,7 @@ class Flat:
             self.change(wrong, lost, texts.filter(lost)[0])
 
     def times(self) -> pl.DataFrame:
-        """When each row says it was."""
+        """The time of each row."""
         mapped = self.reading.mapped
         zone = mapped.zone or self.reading.zone
         result: pl.DataFrame | None = None
@@ -203,6 +203,6 @@ class Flat:
         )
 
     def change(self, what: str, rows: pl.Series, first: str | None = None) -> None:
-        """Count rows of which something is left out, and show the first such value."""
+        """Count rows of which something is left out or changed, with the first such value."""
         places = self.frame[LINE].filter(rows).head(3)
         self.tally.change(what, places, int(rows.sum()), first)

@@ -1,4 +1,4 @@
-"""Logs as JSON: an object to a line, or an array of them; what OpenSearch exports too."""
+"""Logs as JSON: one object per line, an array of objects, or OpenSearch search responses."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from karat.formats.events.vocabulary import AGENTS, ANYWHERE, BOT_FLAGS, COLUMNS
 from karat.formats.tables.source import Source
 
 LINE = "_line"
-"""The column of the line, or row, that a row stands on."""
-NO_JSON = "no JSON object, or cut short"
+"""The column with the line (or row) number."""
+NO_JSON = "not a JSON object, or truncated"
 TOO_LONG = f"longer than {LONGEST >> 20} MiB"
-_LOOKED_AT, _ONE_IN = 400, 16  # lines of a chunk whose names are looked up, at least and about
+_SAMPLED, _ONE_IN = 400, 16  # lines of a chunk sampled for field names: at least, and one in
 _MOST_NAMES = 300
 _AT_ONCE = 20_000
 _ODD = re.compile(ODD.encode())
@@ -34,22 +34,18 @@ _ALWAYS = (
       if "." not in name),
     *BOT_FLAGS, *AGENTS, "timed_out", "took",
 )  # fmt: skip
-"""Fields that are read though no line that was looked at has them."""
+"""Fields that are read even if no sampled line has them."""
 
 
 class Names:
-    """The fields of objects, as they turn up.
-
-    Args:
-        named: Those that a mapping names, which may be rare.
-    """
+    """The fields of the objects seen so far; ``named`` are those in a mapping, which may be rare."""
 
     def __init__(self, named: Iterable[str] = ()) -> None:
         self.all = dict.fromkeys([*_ALWAYS, *(name.split(".", 1)[0] for name in named)])
         self.more = False
 
     def look(self, row: dict[str, Any]) -> None:
-        """Take note of those of an object."""
+        """Add the fields of an object."""
         for name in row:
             if name not in self.all:
                 if len(self.all) < _MOST_NAMES:
@@ -59,16 +55,12 @@ class Names:
 
     @property
     def schema(self) -> dict[str, pl.DataType]:
-        """As Polars wants it: all are texts, what is nested is JSON."""
+        """Polars schema: all text; nested values are JSON."""
         return dict.fromkeys(self.all, pl.String())
 
 
 def read_lines(source: Source, tally: Tally, names: Names) -> Iterator[pl.DataFrame]:
-    """An object to a line: frames of texts, with ``LINE``.
-
-    Raises:
-        InputError: damaged compression.
-    """
+    """JSON Lines as frames of text with ``LINE``; raises InputError on damaged compression."""
     for chunk in lines(source):
         if chunk.long:
             tally.rows += len(chunk.long)
@@ -80,7 +72,7 @@ def read_lines(source: Source, tally: Tally, names: Names) -> Iterator[pl.DataFr
 def _frame(chunk: Lines, tally: Tally, names: Names) -> pl.DataFrame:
     data = chunk.data
     count = data.count(b"\n") + (not data.endswith(b"\n"))
-    for raw in _some(data, count):
+    for raw in _sample(data, count):
         row = parsed(raw)
         if row is not None:
             names.look(row)
@@ -105,20 +97,20 @@ def _frame(chunk: Lines, tally: Tally, names: Names) -> pl.DataFrame:
     return pl.concat([frame.insert_column(0, numbers), slow], how="diagonal").sort(LINE)
 
 
-def _some(data: bytes, count: int) -> Iterator[bytes]:
-    """Lines to look at: all of a small chunk, else one in so many, spread over it."""
-    if count <= _LOOKED_AT:
+def _sample(data: bytes, count: int) -> Iterator[bytes]:
+    """A sample of lines: all of a small chunk, else evenly spread over it."""
+    if count <= _SAMPLED:
         yield from data.split(b"\n")
         return
-    looked_at = max(_LOOKED_AT, count // _ONE_IN)
-    for at in range(looked_at):
-        begin = data.rfind(b"\n", 0, at * len(data) // looked_at) + 1
+    sampled = max(_SAMPLED, count // _ONE_IN)
+    for at in range(sampled):
+        begin = data.rfind(b"\n", 0, at * len(data) // sampled) + 1
         end = data.find(b"\n", begin)
         yield data[begin : end if end >= 0 else len(data)]
 
 
 def _with_care(numbered: Iterable[tuple[int, bytes]], tally: Tally, names: Names) -> pl.DataFrame:
-    """Line by line: where something is wrong, or would be read as something else."""
+    """Line by line, where a line is invalid or Polars would misread it."""
     found: list[tuple[int, dict[str, Any]]] = []
     wrong: list[int] = []
     no_text: list[int] = []
@@ -157,10 +149,10 @@ def _table(found: list[tuple[int, dict[str, Any]]], names: Names) -> pl.DataFram
 
 
 def read_array(source: Source, tally: Tally, names: Names) -> Iterator[pl.DataFrame]:
-    """An array of objects, or answers of a search whose ``hits.hits`` they are.
+    """An array of objects, or the ``hits.hits`` of search responses.
 
     Raises:
-        InputError: damaged compression, or no JSON.
+        InputError: damaged compression, or invalid JSON.
     """
     tally.unit = "object"
     held: list[tuple[int, dict[str, Any]]] = []
@@ -187,14 +179,14 @@ def _sound(row: Any, text: str) -> bool:
     return True
 
 
-_MOST = 2 * LONGEST + (1 << 22)  # letters of one value
+_MOST = 2 * LONGEST + (1 << 22)  # characters of one value
 _ANSWER = frozenset(
     {
         "took", "timed_out", "terminated_early", "num_reduce_phases", "_shards", "_clusters",
         "_scroll_id", "pit_id", "status", "hits", "aggregations", "suggest", "profile",
     }
 )  # fmt: skip
-"""What stands at the top of the answer of a search, of OpenSearch and of Elasticsearch."""
+"""Top-level keys of a search response of OpenSearch and Elasticsearch."""
 _BLANKS = re.compile(r"[ \n\r\t]*")
 _KEY = re.compile(r'\s*"(\w+)"\s*:\s*')
 _COMMA = re.compile(r"\s*,")
@@ -202,11 +194,7 @@ _INNER = re.compile(r'"hits"\s*:\s*\[')
 
 
 class Stream:
-    """The text of a file, read as far as it is wanted.
-
-    Args:
-        source: The file.
-    """
+    """A JSON file parsed value by value, holding one value at a time."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -216,7 +204,7 @@ class Stream:
         self._text, self._at = "", 0
 
     def peek(self) -> str:
-        """The next letter that is no blank; "" at the end."""
+        """The next character that is not white space; "" at the end."""
         while True:
             blanks = _BLANKS.match(self._text, self._at)
             self._at = blanks.end() if blanks else self._at
@@ -225,28 +213,20 @@ class Stream:
             if not self._more():
                 return ""
 
-    def take(self, *wanted: str) -> str:
-        """The next letter, which is one of some.
-
-        Raises:
-            ValueError: it is another.
-        """
-        found = self.peek()
-        if found not in wanted or not found:
+    def take(self, *expected: str) -> str:
+        """The next character; raises ValueError unless it is one of ``expected``."""
+        character = self.peek()
+        if character not in expected or not character:
             raise ValueError
         self._at += 1
-        return found
+        return character
 
     def value(self) -> tuple[Any, str]:
-        """The next value, and its text.
-
-        Raises:
-            ValueError: it is damaged, cut short, or too long.
-        """
+        """The next value and its text; raises ValueError if it is damaged or too long."""
         self.peek()
         while True:
             try:
-                found, end = self._decoder.raw_decode(self._text, self._at)
+                value, end = self._decoder.raw_decode(self._text, self._at)
             except (ValueError, RecursionError):
                 if not self._more():
                     raise ValueError from None
@@ -254,14 +234,10 @@ class Stream:
             if end == len(self._text) and self._more():
                 continue  # the rest of a number may still be to come
             text, self._at = self._text[self._at : end], end
-            return found, text
+            return value, text
 
     def array(self) -> Iterator[tuple[Any, str]]:
-        """The values of an array.
-
-        Raises:
-            ValueError: it is damaged or cut short.
-        """
+        """The values of an array; raises ValueError if it is damaged."""
         self.take("[")
         if self.peek() == "]":
             self.take("]")
@@ -272,11 +248,7 @@ class Stream:
                 return
 
     def fields(self) -> Iterator[str]:
-        """The keys of an object; whoever asks takes the value of each before the next.
-
-        Raises:
-            ValueError: it is damaged or cut short.
-        """
+        """The keys of an object; consume each value before asking for the next key."""
         self.take("{")
         if self.peek() == "}":
             self.take("}")
@@ -300,11 +272,7 @@ class Stream:
 
 
 def is_answer(head: str) -> bool:
-    """Whether a text begins as the answer of a search does: ``{"took": 3, … "hits": {…``.
-
-    Args:
-        head: The first letters of a file.
-    """
+    """Whether the head of a file is a search response: ``{"took": 3, … "hits": {…``."""
     decoder = json.JSONDecoder()
     at = head.find("{") + 1
     while True:
@@ -313,7 +281,7 @@ def is_answer(head: str) -> bool:
             return False
         at = key.end()
         if key[1] == "hits":
-            # A log may call a list of documents so, and hold more than an answer does.
+            # In a log, "hits" may be a list of documents.
             return head[at : at + 1] == "{" and _INNER.search(head, at) is not None
         try:
             _, at = decoder.raw_decode(head, at)
@@ -326,29 +294,21 @@ def is_answer(head: str) -> bool:
 
 
 def values(source: Source) -> Iterator[tuple[Any, str]]:
-    """The values of an array, each with its text.
-
-    Raises:
-        InputError: damaged compression, or no whole array.
-    """
+    """The values of an array, each with its text; raises InputError if it is damaged."""
     try:
         yield from Stream(source).array()
     except UnicodeDecodeError as error:
         raise not_utf8(_around(error), source.name) from None
     except ValueError:
         raise InputError(
-            "the JSON array is cut short, or one of its objects is damaged",
+            "the JSON array is truncated, or one of its objects is damaged",
             file=source.name,
-            fix=f"jq -c '.[]' {source.name} > events.ndjson reads what is whole, a line each",
+            fix=f"jq -c '.[]' {source.name} > events.ndjson saves the intact objects, one per line",
         ) from None
 
 
 def hits(source: Source) -> Iterator[tuple[Any, str]]:
-    """The ``hits.hits`` of answers of a search, one or several behind each other.
-
-    Raises:
-        InputError: damaged compression, or no whole answer.
-    """
+    """The ``hits.hits`` of one or more search responses; raises InputError if one is damaged."""
     stream = Stream(source)
     try:
         while stream.peek():
@@ -365,12 +325,12 @@ def hits(source: Source) -> Iterator[tuple[Any, str]]:
         raise not_utf8(_around(error), source.name) from None
     except ValueError:
         raise InputError(
-            "the answer of a search is cut short, or one of its hits is damaged",
+            "the search response is truncated, or one of its hits is damaged",
             file=source.name,
-            fix=f"jq -c '.hits.hits[]' {source.name} > events.ndjson reads what is whole",
+            fix=f"jq -c '.hits.hits[]' {source.name} > events.ndjson saves the intact hits",
         ) from None
 
 
 def _around(error: UnicodeDecodeError) -> bytes:
-    """Some of the bytes that are not UTF-8, by which their encoding may be told."""
+    """Some of the bytes that are not UTF-8, to guess the encoding from."""
     return error.object[error.start : error.start + 1000]

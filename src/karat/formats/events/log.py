@@ -1,7 +1,7 @@
-"""Logs of events, in whatever form they come: told by content, read in chunks, nothing left unsaid.
+"""Event logs: format detected by content, read in chunks, everything dropped or changed counted.
 
-UBI 1.0 to 1.3 and what OpenSearch stores of it, JSON Lines, arrays, Parquet, CSV and TSV, plain or
-compressed; and by a mapping what else there is.
+UBI 1.0 to 1.3 and OpenSearch's exports of it, JSON Lines, arrays, Parquet, CSV and TSV, plain or
+compressed; other column names by a mapping.
 """
 
 from __future__ import annotations
@@ -30,18 +30,16 @@ from karat.formats.tables.parquet import BROKEN, damaged, sound_footer
 from karat.formats.tables.source import NothingIn, Source
 
 SAID = {
-    "naive": "times that do not say their zone: {}; {zone} was assumed",
-    "number s": "times that are numbers: {}; by their size seconds since 1970",
-    "number ms": "times that are numbers: {}; by their size milliseconds since 1970",
-    "number us": "times that are numbers: {}; by their size microseconds since 1970",
-    "number ns": "times that are numbers: {}; by their size nanoseconds since 1970",
-    "clock twice": "times at which clocks are put back, which they showed twice: {}; the earlier "
-    "was assumed",
-    "clock never": "times at which clocks are put forward, which they never showed: {}; an hour "
-    "later was assumed",
-    "latency": "latencies that do not say their unit: {}; milliseconds were assumed",
+    "naive": "times without a time zone: {}; assumed {zone}",
+    "number s": "numeric times: {}; by their size assumed to be seconds since 1970",
+    "number ms": "numeric times: {}; by their size assumed to be milliseconds since 1970",
+    "number us": "numeric times: {}; by their size assumed to be microseconds since 1970",
+    "number ns": "numeric times: {}; by their size assumed to be nanoseconds since 1970",
+    "clock twice": "times in the hour that clocks repeat in autumn: {}; assumed the earlier",
+    "clock never": "times in the hour that clocks skip in spring: {}; assumed an hour later",
+    "latency": "latencies without a unit: {}; assumed milliseconds",
 }
-"""What a tally's ``assumed`` says, in words."""
+"""Messages for the keys of a tally's ``assumed``."""
 
 
 def read_events(
@@ -55,15 +53,15 @@ def read_events(
 
     Args:
         path: The file.
-        reading: The rules, which take note of attributes as they turn up.
-        tally: Gets what became of the rows.
-        watch: Told the size of each piece as it is read.
+        reading: The rules; collects attributes as they appear.
+        tally: Counts what is dropped and changed.
+        watch: Called with the size of each piece read.
 
     Returns:
-        Chunks of events, in order, as ``event_rows.rows`` has them.
+        Chunks of events, in order, as ``rows.rows`` returns them.
 
     Raises:
-        InputError: no such file, damaged compression, or no log of events.
+        InputError: no such file, damaged compression, or not an event log.
     """
     try:
         source = Source(path)
@@ -89,9 +87,9 @@ def _frames(source: Source, tally: Tally, mapped: Mapped) -> Iterator[pl.DataFra
     first, end, _ = source.head.lstrip().partition(b"\n")
     if end and first.strip() == b"{":
         raise InputError(
-            "JSON over several lines",
+            "JSON objects span several lines",
             file=source.name,
-            fix=f"jq -c . {source.name} > events.ndjson puts each object on a line",
+            fix=f"jq -c . {source.name} > events.ndjson puts each object on one line",
         )
     return json.read_lines(source, tally, names)
 
@@ -108,13 +106,10 @@ def _form(source: Source) -> Literal["parquet", "cells", "array", "lines"]:
 
 
 def columns_of(path: str | Path) -> list[str] | None:
-    """What a table calls its columns; None of JSON, whose objects may have any field.
-
-    Args:
-        path: The file.
+    """The column names of a table; None for JSON, whose objects may have any field.
 
     Raises:
-        InputError: no such file, damaged compression, or no log of events.
+        InputError: no such file, damaged compression, or not an event log.
     """
     try:
         source = Source(path)
@@ -131,11 +126,11 @@ def columns_of(path: str | Path) -> list[str] | None:
 
 
 def holds(columns: Collection[str], name: str) -> bool:
-    """Whether columns of a log are, or may hold, one that a mapping names.
+    """Whether columns of a log include, or may contain, a column named in a mapping.
 
     Args:
-        columns: As the log calls them, or as karat does.
-        name: As the mapping does; ``a.b`` may stand in the objects of ``a``.
+        columns: In the log's spelling or karat's.
+        name: In the mapping's spelling; ``a.b`` may be a field of the objects of ``a``.
     """
     ours = {each for column in columns for each in (column, snake(column))}
     tops = {*WRAPPED, name.split(".", 1)[0], snake(name).split(".", 1)[0]}
@@ -143,7 +138,7 @@ def holds(columns: Collection[str], name: str) -> bool:
 
 
 def peek(path: str | Path, reading: Reading) -> pl.DataFrame | None:
-    """The first chunk of a log, read to decide by; None if it cannot be read or holds no event."""
+    """The first chunk of a log; None if it cannot be read or has no events."""
     frames = read_events(path, reading, Tally(str(path)))
     try:
         first = next(frames, None)
@@ -156,14 +151,14 @@ def peek(path: str | Path, reading: Reading) -> pl.DataFrame | None:
 
 ROWS = 250_000
 MOST_COLUMNS = 2_000
-UNEVEN = "not as many cells as the first line"
+UNEVEN = "number of cells differs from the first line"
 
 
 def read_parquet(source: Source, tally: Tally) -> Iterator[pl.DataFrame]:
-    """Parquet: frames as they are, with ``LINE``.
+    """Parquet as frames with ``LINE``.
 
     Raises:
-        InputError: it is compressed once more, no file, or damaged.
+        InputError: it is compressed, from a pipe, or damaged.
     """
     tally.unit = "row"
     plan, row = _plan(source), 1
@@ -180,11 +175,7 @@ def read_parquet(source: Source, tally: Tally) -> Iterator[pl.DataFrame]:
 
 
 def parquet_columns(source: Source) -> list[str]:
-    """What a Parquet file calls its columns.
-
-    Raises:
-        InputError: as ``read_parquet``.
-    """
+    """The column names of a Parquet file; raises as ``read_parquet``."""
     try:
         return _plan(source).collect_schema().names()
     except BROKEN as error:
@@ -194,9 +185,9 @@ def parquet_columns(source: Source) -> list[str]:
 def _plan(source: Source) -> pl.LazyFrame:
     if source.again is None or source.compressed is not None:
         raise InputError(
-            "Parquet within another compression, or from a pipe",
+            "compressed Parquet files and Parquet from a pipe are not supported",
             file=source.name,
-            fix="unpack it into a file, and name that",
+            fix="save it as an uncompressed file and give its name",
         )
     with source.again.open("rb") as stream:
         sound_footer(stream, source)
@@ -204,22 +195,18 @@ def _plan(source: Source) -> pl.LazyFrame:
 
 
 def names_of(source: Source) -> list[str]:
-    """What CSV or TSV calls its columns.
-
-    Raises:
-        InputError: damaged compression, or no names.
-    """
+    """The column names of CSV or TSV; raises as ``read_cells``."""
     first = next(lines(source, 1), None)
     return [] if first is None else _header(first.data.partition(b"\n")[0], source.name)[1]
 
 
 def read_cells(source: Source, tally: Tally) -> Iterator[pl.DataFrame]:
-    """CSV or TSV, with the names of the columns in line 1: frames of texts, with ``LINE``.
+    """CSV or TSV with a header line, as frames of text with ``LINE``.
 
-    A line is a row: a line break within a cell is not read.
+    One line is one row: line breaks within cells are not supported.
 
     Raises:
-        InputError: damaged compression, or no names.
+        InputError: damaged compression, or no header.
     """
     names: list[str] = []
     separator = ","
@@ -248,18 +235,18 @@ def _header(raw: bytes, name: str) -> tuple[str, list[str]]:
         names = []
     if len(names) > MOST_COLUMNS:
         raise InputError(
-            f"{len(names):,} names of columns in line 1, and {MOST_COLUMNS:,} are the most",
+            f"the header has {len(names):,} columns; the maximum is {MOST_COLUMNS:,}",
             file=name,
             line=1,
-            fix="leave out columns that are neither karat's nor attributes, or write JSON Lines",
+            fix="remove columns that you do not need, or write JSON Lines",
         )
     if len(names) < 2 or len(set(names)) < len(names):
         raise InputError(
-            f"no names of columns in line 1: {text[:60]!r}",
+            f"no header in line 1: {text[:60]!r}",
             file=name,
             line=1,
-            fix="karat reads events as JSON Lines, as Parquet, or as CSV whose first line names "
-            "the columns, each once",
+            fix="karat reads events as JSON Lines, Parquet, or CSV with a header line of unique "
+            "column names",
         )
     return separator, names
 
@@ -281,13 +268,13 @@ def _cells(data: bytes, first: int, names: list[str], separator: str, tally: Tal
 
 
 def _even(data: bytes, names: list[str], separator: str, count: int) -> bool:
-    """Whether lines have as many cells as the first, as far as that is cheap to see."""
+    """Whether all lines have as many cells as the header, as far as that is cheap to check."""
     quotes = data.count(b'"')
     if not only_crlf(data):
         return False
     if not quotes:
         return data.count(separator.encode()) == count * (len(names) - 1)
-    # With an odd number of quotes a cell goes on in the next chunk, or one is not closed.
+    # An odd number of quotes means a cell spans chunks or a quote is not closed.
     last = data.rstrip(b"\r\n").rpartition(b"\n")[2].decode("utf-8", "replace")
     return quotes % 2 == 0 and len(next(csv.reader([last], delimiter=separator))) == len(names)
 

@@ -1,4 +1,4 @@
-"""Rows of a log to events: its columns to karat's; what is left out or made right is counted."""
+"""Rows of a log to events; everything dropped or changed is counted."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from karat.formats.events.vocabulary import (
 from karat.tables.online.events import ATTRIBUTE, KINDS
 
 LONGEST_ID = 1024
-"""Bytes; an event with a longer id is left out."""
+"""Bytes; events with a longer id are dropped."""
 _LONGEST_TEXT = 4096
 _LONGEST_VALUE = 256
 MOST_ATTRIBUTES = 32
-_SKEW = 600_000_000  # a clock may be so far ahead
+_SKEW = 600_000_000  # microseconds that a clock may be ahead
 _OLDEST = 946_684_800_000_000  # 2000-01-01
 
 IDS = ("user_id", "client_id", "session_id")
-"""Who an event may be of; as many columns until it is known which of them holds users."""
+"""Candidate columns for the user of an event, until it is known which of them to use."""
 NO_ROW = "neither a search nor an action"
-NO_TIME = "no time that can be read"
+NO_TIME = "no valid time"
 TOO_EARLY, TOO_LATE = "before the year 2000", "in the future"
 NO_USER = "no user, client, session or query"
 LONG_ID = f"an id longer than {LONGEST_ID:,} bytes"
@@ -47,15 +47,14 @@ def rows(frame: pl.DataFrame, reading: Reading, tally: Tally) -> pl.DataFrame:
     """Events of a chunk of a log.
 
     Args:
-        frame: As it was read, with ``LINE``.
+        frame: The chunk, with ``LINE``.
         reading: The rules.
-        tally: Gets what became of rows.
+        tally: Counts what is dropped and changed.
 
     Returns:
         ``user_id``, ``client_id``, ``session_id`` as logged, ``time_us``, ``position`` as logged,
-        ``told`` (whether an event, and no record of a query, says that it is a search), ``unsaid``
-        (as ``unsaid`` returns it), and the other columns of ``EVENTS`` that a log has;
-        attributes behind them.
+        ``told`` (whether a search is an event rather than a query record), ``unsaid`` (see
+        ``unsaid``), the other columns of ``EVENTS`` that the log has, and attributes.
     """
     held = [each.name for each in frame if each.null_count() < frame.height and each.name != LINE]
     tally.columns.update(dict.fromkeys(held))
@@ -79,7 +78,7 @@ def rows(frame: pl.DataFrame, reading: Reading, tally: Tally) -> pl.DataFrame:
             "query": query,
             "hits": hits,
             "position": flat.number(
-                "position", "position that is no whole number, or out of range", kinds != "search"
+                "position", "position is not a whole number, or out of range", kinds != "search"
             ),
             "bot": _robots(flat),
         }
@@ -89,8 +88,8 @@ def rows(frame: pl.DataFrame, reading: Reading, tally: Tally) -> pl.DataFrame:
     table = base.hstack(more).hstack(_attributes(flat))
     table = _without(table, tally, reading)
     tally.accepted += table.height
-    _say(table, tally)
-    return _settled(table)
+    _count_assumptions(table, tally)
+    return _final_columns(table)
 
 
 def _kinds(flat: Flat, actions: pl.Series, query: pl.Series, hits: pl.Series) -> pl.Series:
@@ -104,7 +103,7 @@ def _kinds(flat: Flat, actions: pl.Series, query: pl.Series, hits: pl.Series) ->
         if name in flat.frame.columns:
             a_search |= flat.frame[name].is_not_null()
     frame = pl.DataFrame({"said": said, "by": by_action, "action": actions, "search": a_search})
-    # The word search alone may be the button; with what was typed it is a search.
+    # The action "search" alone may be a click on the button; with a query it is a search.
     return frame.select(
         pl.when(pl.col("said").is_not_null())
         .then("said")
@@ -126,7 +125,7 @@ def _robots(flat: Flat) -> pl.Series:
     flat.tally.assumed["robots told"] += flat.frame.height
     said = [flag(each, flat.reading.mapped.written) for each in flat.texts(flags)]
     told = flat.first(said, pl.Boolean())
-    flat.unread("robot that is neither yes nor no", flags, told)
+    flat.unread("bot flag is neither yes nor no", flags, told)
     robot = pl.any_horizontal(pl.lit(value=False), *(each.fill_null(value=False) for each in said))
     for agent in flat.texts(agents):
         robot |= agent.str.contains(ROBOTS).fill_null(value=False)
@@ -134,7 +133,7 @@ def _robots(flat: Flat) -> pl.Series:
 
 
 def _attributes(flat: Flat) -> pl.DataFrame:
-    """What remains, as texts: a bounded number of names."""
+    """The remaining columns, as text; at most ``MOST_ATTRIBUTES``."""
     mapped = flat.reading.mapped.attributes
     groups: dict[str, list[str]] = {}
     if mapped is not None:
@@ -143,7 +142,7 @@ def _attributes(flat: Flat) -> pl.DataFrame:
             if there:
                 groups[_named(name, flat.tally)] = there
     else:
-        schema = flat.frame.schema  # asking for it takes time that grows with the columns
+        schema = flat.frame.schema  # computed anew on each access
         for column, dtype in schema.items():
             name = column.removeprefix(QUERY).removeprefix(EVENT)
             if column in flat.used or name in IGNORED or name in BOT_FLAGS:
@@ -174,7 +173,7 @@ def _attributes(flat: Flat) -> pl.DataFrame:
         kept[name] = None
         over = (value.str.len_chars() > _LONGEST_VALUE).fill_null(value=False)
         if over.any():
-            flat.change(f"a value longer than {_LONGEST_VALUE} letters", over)
+            flat.change(f"attribute longer than {_LONGEST_VALUE} characters, left out", over)
             value = value.set(over, None)
         found[f"{ATTRIBUTE}{name}"] = value
     return pl.DataFrame(found)
@@ -187,10 +186,10 @@ def _leave_out(name: str, tally: Tally) -> None:
 
 
 def _named(name: str, tally: Tally) -> str:
-    """What an attribute is kept under; said where that is not its name in small letters."""
+    """The stored name of an attribute; noted if it is not just the name in snake case."""
     kept = _safe(name)
     if not kept:
-        tally.left_out.add(f"{name} (no letter from a to z in its name)")
+        tally.left_out.add(f"{name} (name without ASCII letters or digits)")
     elif kept != snake(name.removeprefix(ATTRIBUTE)):
         tally.renamed[name] = kept
     return kept
@@ -205,7 +204,7 @@ def _safe(name: str) -> str:
 
 
 def _without(table: pl.DataFrame, tally: Tally, reading: Reading) -> pl.DataFrame:
-    """The rows that can be events; the others are counted."""
+    """The rows that are valid events; the others are counted."""
     time = pl.col("time_us")
     someone = pl.any_horizontal(pl.col(name).is_not_null() for name in (*IDS, "query_id"))
     long = pl.any_horizontal(
@@ -229,12 +228,12 @@ def _without(table: pl.DataFrame, tally: Tally, reading: Reading) -> pl.DataFram
     why = table.select(reason.alias("why"))["why"]
     if why.null_count() == table.height:
         return table
-    for said, count in why.drop_nulls().value_counts().sort("why").iter_rows():
-        tally.drop(said, table[LINE].filter((why == said).fill_null(value=False)).head(3), count)
+    for name, count in why.drop_nulls().value_counts().sort("why").iter_rows():
+        tally.drop(name, table[LINE].filter((why == name).fill_null(value=False)).head(3), count)
     return table.filter(why.is_null())
 
 
-def _say(table: pl.DataFrame, tally: Tally) -> None:
+def _count_assumptions(table: pl.DataFrame, tally: Tally) -> None:
     naive = int(table["naive"].sum())
     if naive:
         tally.assumed["naive"] += naive
@@ -247,8 +246,8 @@ def _say(table: pl.DataFrame, tally: Tally) -> None:
         tally.name(Counter(dict(strange.value_counts(sort=True).iter_rows())).items())
 
 
-def _settled(table: pl.DataFrame) -> pl.DataFrame:
-    """What only a search has, on searches only; and the columns that nobody needs any more."""
+def _final_columns(table: pl.DataFrame) -> pl.DataFrame:
+    """Search columns only on searches, and without the columns that are no longer needed."""
     search = pl.col("kind") == "search"
     told = search & pl.col("action").is_not_null()
     only = ("query", "hits", *FACTS)
@@ -268,7 +267,7 @@ FACTS = ("returned", "total_hits", "raw_hits", "filtered", "page", "status", "la
 _MOST_HITS = 1000
 _LONGEST = 1024
 _MOST = 2**53
-_MOST_MONEY = 1e12  # sums and squares of it stay numbers
+_MOST_MONEY = 1e12  # sums and squares of it stay finite
 _NOTHING = ("", "[]", "{}", "null", "none", "false", "0", "no")
 _TIMEOUTS = ("timeout", "timed_out", "timedout", "408", "504")
 _ERRORS = ("error", "failed", "failure", "fail", "exception")
@@ -276,7 +275,7 @@ _FINE = ("ok", "success", "succeeded", "completed", "complete", "true")
 
 
 def documents(flat: Flat) -> pl.Series:
-    """The documents that searches returned, best first: lists of texts, at most 1,000 each."""
+    """The documents that searches returned, best first: lists of ids, at most 1,000 each."""
     separator = flat.reading.mapped.separator
     columns = [flat.frame[name] for name in flat.there("hits")]
     found: list[pl.Series] = []
@@ -296,15 +295,15 @@ def documents(flat: Flat) -> pl.Series:
 
 
 def unsaid(flat: Flat, kinds: pl.Series, hits: pl.Series, found: pl.DataFrame) -> pl.Series:
-    """Searches that were answered, and of which the log says neither what they found nor how much.
+    """Searches without an error of which the log states neither the results nor their number.
 
-    What is there and is no list of ids is counted: that is not empty.
+    Hits that are not a list of ids are counted as a change, not as empty.
 
     Args:
         flat: The chunk.
-        kinds: Of its rows.
+        kinds: Kinds of its rows.
         hits: What ``documents`` returns.
-        found: What ``facts`` returns.
+        found: What ``search_facts`` returns.
     """
     search = kinds == "search"
     names = flat.there("hits")
@@ -317,7 +316,7 @@ def unsaid(flat: Flat, kinds: pl.Series, hits: pl.Series, found: pl.DataFrame) -
     none = flat.frame.select(empty.alias("none"))["none"]
     lost = search.fill_null(value=False) & ~none & hits.is_null()
     if lost.any():
-        flat.change("hits that are no list of ids, left out", lost)
+        flat.change("hits are not a list of ids, left out", lost)
     named = {snake(name): name for name in flat.tally.columns}
     for name in (*names, *flat.there("returned"), *flat.there("total_hits")):
         flat.tally.counted_by[named.get(name, name)] = None
@@ -330,7 +329,7 @@ def _listed(column: pl.Series, separator: str | None) -> pl.Series:
     frame = pl.DataFrame({"said": column}).with_columns(said=pl.col("said").str.strip_chars())
     said = pl.col("said")
     array = said.str.starts_with("[")
-    # Ids in an array of JSON: quoted, or bare numbers.
+    # Ids in a JSON array: quoted, or bare numbers.
     inner = said.str.strip_chars("[] ")
     plain = ~said.str.contains("\\", literal=True) & ~said.str.contains("{", literal=True)
     quick = (
@@ -375,7 +374,7 @@ def _slowly(column: pl.Series) -> list[list[str] | None]:
     for text in column:
         try:
             held = json.loads(text)
-            json.dumps(held, ensure_ascii=False).encode()  # half of a surrogate pair cannot be
+            json.dumps(held, ensure_ascii=False).encode()  # fails on half of a surrogate pair
         except (ValueError, RecursionError):
             held = None
         bare = isinstance(held, list) and not any(isinstance(each, dict | list) for each in held)
@@ -384,18 +383,10 @@ def _slowly(column: pl.Series) -> list[list[str] | None]:
 
 
 def search_facts(flat: Flat, base: pl.DataFrame) -> pl.DataFrame:
-    """What the log says of each search, and the arm and the money of each row.
-
-    Args:
-        flat: The chunk.
-        base: With ``hits`` and ``kind``.
-
-    Returns:
-        The columns of ``FACTS``, ``arm`` and ``value``.
-    """
+    """The columns of ``FACTS``, ``arm`` and ``value``; ``base`` has ``hits`` and ``kind``."""
     search = base["kind"] == "search"
     counts = {
-        name: flat.number(name, f"{name} that is no whole number from 0", search)
+        name: flat.number(name, f"{name} is not a whole number ≥ 0", search)
         for name in ("returned", "total_hits", "raw_hits", "page")
     }
     returned = pl.DataFrame({"said": counts["returned"], "hits": base["hits"]}).select(
@@ -422,9 +413,7 @@ def search_facts(flat: Flat, base: pl.DataFrame) -> pl.DataFrame:
 def _filtered(flat: Flat, search: pl.Series) -> pl.Series:
     written, names = flat.reading.mapped.written, flat.there("filtered")
     said = [flag(each, written) for each in flat.texts(names)]
-    flat.unread(
-        "filtered that is neither yes nor no", names, flat.first(said, pl.Boolean()), search
-    )
+    flat.unread("filtered is neither yes nor no", names, flat.first(said, pl.Boolean()), search)
     for name in flat.there("filters"):
         dtype = flat.frame.schema[name]
         if isinstance(dtype, pl.List):
@@ -444,9 +433,7 @@ def _status(flat: Flat, search: pl.Series) -> pl.Series:
     written, own = flat.reading.mapped.written, flat.reading.mapped.statuses
     timeouts, errors, names = flat.there("timeout"), flat.there("error"), flat.there("status")
     ended = [flag(each, written) for each in flat.texts(timeouts)]
-    flat.unread(
-        "timeout that is neither yes nor no", timeouts, flat.first(ended, pl.Boolean()), search
-    )
+    flat.unread("timeout is neither yes nor no", timeouts, flat.first(ended, pl.Boolean()), search)
     said: list[pl.Expr] = [pl.when(each).then(pl.lit("timeout")) for each in ended]
     for each in flat.texts(errors):
         bare = each.str.strip_chars().str.to_lowercase()
@@ -469,9 +456,9 @@ def _status(flat: Flat, search: pl.Series) -> pl.Series:
             .when(bare.is_in(_FINE) | bare.str.contains(r"^[23]\d\d$"))
             .then(pl.lit("ok"))
         )
-    flat.unread("status that is none of karat's", names, flat.first(stated, pl.String()), search)
+    flat.unread("unknown status", names, flat.first(stated, pl.String()), search)
     said += stated
-    # A log that says when it failed says by its silence that it did not.
+    # In a log with error or timeout columns, an entry without an error is ok.
     said += [
         pl.when(each.is_not_null()).then(pl.lit("ok")) for each in flat.texts([*timeouts, *errors])
     ]
@@ -496,7 +483,7 @@ def _latency(flat: Flat, search: pl.Series) -> pl.Series:
         if unit is None and name.rpartition(".")[2] in GUESSED:
             flat.tally.assumed["latency"] += flat.frame.height - flat.frame[name].null_count()
     found = flat.first(said, pl.Int64())
-    flat.unread("latency that is no number from 0", list(units), found, search)
+    flat.unread("latency is not a number ≥ 0", list(units), found, search)
     return found
 
 
@@ -507,5 +494,5 @@ def _value(flat: Flat, purchase: pl.Series) -> pl.Series:
         for each in flat.numbers(names)
     ]
     found = flat.first(said, pl.Float64())
-    flat.unread(f"revenue that is no number, or beyond {_MOST_MONEY:,.0f}", names, found, purchase)
+    flat.unread(f"revenue is not a number, or beyond {_MOST_MONEY:,.0f}", names, found, purchase)
     return found

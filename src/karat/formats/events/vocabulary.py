@@ -55,7 +55,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         ),
     }
 )  # fmt: skip
-"""Column to its names, the surest first; UBI's stand before others'."""
+"""Column to the names logs use for it, most specific first; UBI's names come first."""
 
 ANYWHERE: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -80,7 +80,7 @@ ANYWHERE: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "agent": AGENTS,
     }
 )  # fmt: skip
-"""The same of what stands beside, or in ``query_attributes`` or ``event_attributes``."""
+"""The same for columns at the top level, in ``query_attributes`` or in ``event_attributes``."""
 
 LATENCIES: Mapping[str, float] = MappingProxyType(
     {
@@ -91,7 +91,7 @@ LATENCIES: Mapping[str, float] = MappingProxyType(
         "response_time": 1e3,
     }
 )  # fmt: skip
-"""The same of latencies, each with its microseconds; one without a unit is taken for ms."""
+"""Latency columns and their unit in microseconds; a name without a unit means milliseconds."""
 GUESSED = ("latency", "duration", "response_time")
 
 IGNORED = frozenset(
@@ -103,7 +103,7 @@ IGNORED = frozenset(
         "email",
     }
 )  # fmt: skip
-"""Never an attribute: what stands for one row only, what karat fills in, and what is personal."""
+"""Never attributes: values unique to a row, columns that karat fills in, and personal data."""
 
 ACTIONS: Mapping[Kind, tuple[str, ...]] = MappingProxyType(
     {
@@ -140,14 +140,14 @@ ACTIONS: Mapping[Kind, tuple[str, ...]] = MappingProxyType(
         ),
     }
 )  # fmt: skip
-"""Kind to what it is called; case, ``-``, spaces and capitals within do not matter.
+"""Kind to the actions that mean it, compared in snake case.
 
-``view`` is none of them: it is an impression in one log, and the page behind a click in another.
+``view`` is not included: it is an impression in one log and a page view after a click in another.
 """
 
 
 def snake(name: str) -> str:
-    """A name in small letters, with ``_`` between its words."""
+    """A name in snake case."""
     spaced = re.sub(r"([a-z\d])([A-Z])", r"\1_\2", name.strip())
     return re.sub(r"[\s\-:/]+", "_", spaced).casefold()
 
@@ -158,10 +158,5 @@ KINDS_BY_ACTION: Mapping[str, str] = MappingProxyType(
 
 
 def kind_of(action: str, own: Mapping[str, str]) -> str | None:
-    """The kind of an action; None if it is none of karat's.
-
-    Args:
-        action: As the log calls it.
-        own: What a mapping says, which stands above.
-    """
+    """The kind of an action, or None if unknown; ``own`` (from a mapping) takes precedence."""
     return own.get(action) or KINDS_BY_ACTION.get(snake(action).replace(".", "_"))

@@ -1,7 +1,7 @@
-"""MS MARCO: tab-separated lines without a header.
+"""MS MARCO: tab-separated lines without a header or quotes.
 
 Collection ``pid text``, queries ``qid text``, qrels ``qid 0 pid grade`` (TREC's, with tabs), run
-``qid pid rank``. A run has ranks only: its scores are -rank. Nothing is quoted.
+``qid pid rank``. Runs have ranks only: the score is -rank.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Nested JSON, ``{query: {document: number}}``, as ranx and pytrec_eval keep qrels and runs.
+"""Nested JSON, ``{query: {document: number}}``, as in ranx and pytrec_eval.
 
 ``{query: [document, …]}`` is read too: in a run the documents best first, in judgments the relevant
-ones, which get grade 1. In a run, ``{}`` is a query that was answered with nothing and ``null`` one
-that failed; in judgments, ``[]`` is a query without relevant documents. A duplicate query or
-document is an error: parsers keep one of the two silently.
+documents, with grade 1. In a run, ``{}`` is a query that returned nothing and ``null`` one that
+failed; in judgments, ``[]`` is a query without relevant documents. A duplicate query or document is
+an error: parsers silently keep one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from karat.tables import Qrels, Run
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """An object with every pair it was written with."""
+    """An object with all its pairs, including duplicate keys."""
 
 
 def read(source: Source, role: str) -> Rows:
@@ -44,11 +44,11 @@ def read(source: Source, role: str) -> Rows:
         docs = value
         if query in seen:
             raise InputError(
-                "the query stands twice",
+                "duplicate query",
                 file=source.name,
                 line=found.line(query, second=True),
                 query=query,
-                fix="keep its documents in one object",
+                fix="put its documents into one object",
             )
         seen.add(query)
         if not query:
@@ -80,11 +80,11 @@ def read(source: Source, role: str) -> Rows:
 
 
 def _listed(docs: list[Any], query: str, role: str, source: Source, found: _Place) -> _Pairs:
-    """Documents with the numbers that their list stands for: grade 1, or a score by their place."""
+    """The documents of a list with numbers: grade 1, or the score -rank."""
     odd = next((doc for doc in docs if not isinstance(doc, str)), None)
     if odd is not None:
         raise InputError(
-            f"the list of documents holds {_shown(odd)}; expected ids, as text",
+            f"the list of documents contains {_shown(odd)}; expected ids, as strings",
             file=source.name,
             line=found.line(query),
             query=query,
@@ -96,12 +96,12 @@ def _listed(docs: list[Any], query: str, role: str, source: Source, found: _Plac
 
 
 def _check(docs: _Pairs, query: str, number: str, careful: Careful, found: _Place) -> None:
-    """Refuse documents that stand twice and values that are no numbers."""
+    """Refuse duplicate documents and values that are not numbers."""
     if len(dict(docs)) < len(docs):
         names = [doc for doc, _ in docs]
         twice = next(doc for i, doc in enumerate(names) if doc in names[:i])
         raise InputError(
-            f"document {twice} stands twice",
+            f"duplicate document {twice}",
             file=careful.source,
             line=found.line(query, twice, second=True),
             query=query,
@@ -126,7 +126,7 @@ def _is_number(value: Any, *, infinite: bool) -> bool:
     try:
         return not math.isnan(value) and (infinite or math.isfinite(value))
     except OverflowError:
-        return False  # an integer that no float holds
+        return False  # an integer beyond the range of floats
 
 
 def _shown(value: Any) -> str:
@@ -138,7 +138,7 @@ def _shown(value: Any) -> str:
 
 def _shape(source: Source, query: str, line: int | None) -> InputError:
     return InputError(
-        "the query has no object of documents" if query else "the file holds no JSON object",
+        "the query has no object of documents" if query else "the file is not a JSON object",
         file=source.name,
         line=line,
         query=query or None,
@@ -147,13 +147,13 @@ def _shape(source: Source, query: str, line: int | None) -> InputError:
 
 
 class _Place:
-    """Finds the line of a key, once something is wrong."""
+    """Finds the line of a key, for errors."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
 
     def line(self, query: str, doc: str | None = None, *, second: bool = False) -> int | None:
-        """The line a query, or a document of it, stands on."""
+        """The line of a query, or of a document of it."""
         at = self._key(query, 0, second=second and doc is None)
         if at is not None and doc is not None:
             at = self._key(doc, at + 1, second=second)
@@ -169,7 +169,7 @@ class _Place:
 
 
 def _write(table: dict[str, dict[str, float] | None], stream: IO[bytes]) -> None:
-    """One query to a line."""
+    """One query per line."""
     stream.write(b"{")
     between = "\n"
     for query, docs in table.items():
@@ -199,8 +199,8 @@ def _write_run(run: Run, stream: IO[bytes]) -> None:
 
 JSON = Format(
     name="json",
-    what="nested JSON, {query: {document: number}} or {query: [document, …]}, as ranx and "
-    "pytrec_eval use it",
+    what="nested JSON, {query: {document: number}} or {query: [document, …]}, as in ranx and "
+    "pytrec_eval",
     extensions=(".json",),
     readers={
         "qrels": lambda source: read(source, "qrels"),
