@@ -28,7 +28,7 @@ class Most:
                 f"the log has more than {self.size >> 20} MiB uncompressed or {self.rows:,} lines",
                 file=file,
                 fix=Advice(
-                    "list each query once, with its count; karat golden choose on the server itself "
+                    "list each query once, with its count; karat golden choose on the server "
                     "accepts any size",
                     page="list each query once, with its count",
                 ),

@@ -365,7 +365,7 @@ def _one(names: Sequence[str], spelt: Sequence[str], file: str, line: int | None
 
 def _clash(file: str) -> InputError:
     return InputError(
-        "another column is called 'text' or 'count'; these names are reserved for queries and counts",
+        "another column is called 'text' or 'count', which are reserved for queries and counts",
         file=file,
         fix="rename it",
     )
