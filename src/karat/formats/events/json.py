@@ -38,7 +38,7 @@ _ALWAYS = (
 
 
 class Names:
-    """The fields of the objects seen so far, and those ``named`` in a mapping, which may be rare."""
+    """Fields of the objects seen so far, and those ``named`` in a mapping, which may be rare."""
 
     def __init__(self, named: Iterable[str] = ()) -> None:
         self.all = dict.fromkeys([*_ALWAYS, *(name.split(".", 1)[0] for name in named)])

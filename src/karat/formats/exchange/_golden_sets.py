@@ -69,7 +69,7 @@ def _has_ids(data: bytes) -> bool:
 
 
 def write(leaving: Leaving) -> bytes:
-    """karat's format: with the scale, attributes, and queries that are not judged yet."""
+    """A golden set of karat's: with the scale, attributes, and queries not judged yet."""
     for name in sorted(_RESERVED & {name for row in leaving.queries.values() for name in row}):
         leaving.lost.append(f"the attribute {name!r} of queries: the name is reserved")
     return golden.to_bytes(golden.GoldenFile(_queries(leaving), None, leaving.exchange.scale))

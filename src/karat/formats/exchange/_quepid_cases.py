@@ -1,8 +1,8 @@
 """Quepid cases, as JSON and as the CSV files that its web app exports.
 
 Source: ``app/views/api/v1/export/cases``, ``app/services/case_importer.rb`` and
-``app/assets/javascripts/services/caseCSVSvc.js``. The search engine of a case (its try and endpoint,
-which may include a password) is never imported.
+``app/assets/javascripts/services/caseCSVSvc.js``. The search engine of a case (its try and
+endpoint, which may include a password) is never imported.
 """
 
 from __future__ import annotations

@@ -310,7 +310,7 @@ def files_of(entries: Sequence[zipfile.ZipInfo], name: str) -> list[zipfile.ZipI
 
 
 def check_size(entry: zipfile.ZipInfo, name: str) -> None:
-    """Raise InputError if a file in a ZIP file is encrypted, or expands more than real data does."""
+    """Raise InputError for a file in a ZIP file that is encrypted or expands too much."""
     if entry.flag_bits & 1:
         raise InputError("the ZIP file is encrypted with a password", file=name)
     ratio = entry.file_size / max(1, entry.compress_size)
