@@ -130,7 +130,7 @@ def is_own(data: bytes, name: str) -> bool:
 
 
 def to_bytes(golden: GoldenFile) -> bytes:
-    """karat's own format, one query per line; equal golden sets give equal bytes."""
+    """Bytes in karat's own format, one query per line; equal golden sets give equal bytes."""
     scale = None if golden.scale is None else [_whole(value) for value in golden.scale]
     head = {"karat_golden_set": VERSION, "name": golden.name, "scale": scale}
     stated = {key: value for key, value in head.items() if value is not None}
