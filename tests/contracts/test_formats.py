@@ -151,7 +151,7 @@ def test_subtopics_come_back_or_are_refused(name: str, data: st.DataObject) -> N
     if qrels.subtopics is None:
         return  # one that never changes says nothing
     if name in ("beir", "json"):
-        with pytest.raises(InputError, match="cannot hold subtopics"):
+        with pytest.raises(InputError, match="cannot store subtopics"):
             formats.write_qrels(qrels, "-", name)
         return
     back = again(formats.write_qrels, formats.read_qrels, qrels, name)

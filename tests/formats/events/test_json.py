@@ -127,7 +127,7 @@ def test_an_answer_that_is_cut_short_is_refused(cut: float, tmp_path: Path) -> N
     path.write_text(text[: int(cut * len(text))])
     if not is_answer(path.read_text()):
         pytest.fail("it begins as an answer")
-    with pytest.raises(InputError, match="cut short"):
+    with pytest.raises(InputError, match="truncated"):
         clients(path)
 
 

@@ -379,11 +379,11 @@ def test_what_is_no_log_is_refused_with_what_to_do(tmp_path: Path) -> None:
     damaged = gzip.compress((json.dumps(CLICK) + "\n").encode() * 500)[:-200]
     for data, said in (
         (b"\x89PNG\r\n\x1a\n" + bytes(99), "binary data"),
-        (damaged, "damaged or ends early"),
+        (damaged, "damaged or truncated"),
         (b"PAR1 and no more", "Parquet data is damaged"),
-        (b"just words\nand more\n", "no names of columns"),
-        (b'[{"a":1},', "cut short"),
-        (b'{\n "took": 3\n}', "JSON over several lines"),
+        (b"just words\nand more\n", "no header in line 1"),
+        (b'[{"a":1},', "truncated"),
+        (b'{\n "took": 3\n}', "JSON objects span several lines"),
     ):
         path = tmp_path / "log"
         path.write_bytes(data)

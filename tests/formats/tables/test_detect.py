@@ -81,7 +81,7 @@ def test_a_file_of_another_role(role: str, text: str, says: str, tmp_path: Path)
     if role in ("qrels", "run"):
         fix = caught.value.fix or ""
         assert "the order is QRELS RUN" in fix
-        own = "send judgments: runs" if role == "qrels" else "send a run: judgments"
+        own = "upload judgments; runs" if role == "qrels" else "upload a run; import judgments"
         assert on_page(fix).startswith(own)
         assert "--" not in on_page(fix)  # nobody can type it there
 
@@ -114,7 +114,7 @@ def test_ambiguity_names_both(text: str, tmp_path: Path) -> None:
         (
             "qrels",
             "".join(f"1\td{i}\t{i}\n" for i in range(1, 13)),
-            "if they are grades, write query_id, doc_id, grade above them",
+            "if they are grades, add the header query_id, doc_id, grade",
             "query_id\tdoc_id\tgrade\n" + "".join(f"1\td{i}\t{i}\n" for i in range(1, 13)),
         ),
     ],
@@ -183,7 +183,7 @@ def test_a_zip_file_is_called_what_it_is(tmp_path: Path) -> None:
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("shop-now/qrels/test.tsv", "query-id\tcorpus-id\tscore\nq1\td1\t3\n")
     for read in (formats.read_qrels, formats.read_run, formats.read_queries):
-        with pytest.raises(InputError, match="this is a ZIP file") as refused:
+        with pytest.raises(InputError, match="got a ZIP file") as refused:
             read(path)
         assert f"unzip {path}" in str(refused.value)
         assert "unpack it" in on_page(refused.value)

@@ -41,7 +41,7 @@ def test_a_name_that_tells_nothing(tmp_path: Path) -> None:
         formats.write_run(RUN, tmp_path / "x.doc")
     with pytest.raises(UsageError, match=r"\.jsonl"):
         formats.write_queries(formats.read_queries(_queries(tmp_path)), tmp_path / "x.trec")
-    with pytest.raises(UsageError, match="no format called"):
+    with pytest.raises(UsageError, match="unknown format"):
         formats.write_run(RUN, tmp_path / "x", "trek")
 
 

@@ -192,7 +192,7 @@ class Node:
     def text(self) -> str:
         """Text that is not blank; raises InputError for any other value."""
         if not isinstance(self.value, str) or not self.value.strip():
-            raise self.wrong("a string with text")
+            raise self.wrong("text")
         return self.value
 
     def identifier(self) -> str:

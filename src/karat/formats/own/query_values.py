@@ -56,7 +56,7 @@ def unpacked(text: str, n: int) -> NDArray[np.float64]:
     except (binascii.Error, ValueError, zlib.error):
         raise InputError("values by query are damaged") from None
     if len(data) != 4 * n or not stream.eof:
-        raise InputError(f"expected values by query for {n:,} queries")
+        raise InputError(f"values by query are not for {n:,} queries")
     planes = np.frombuffer(data, np.uint8).reshape(4, n)
     whole = np.ascontiguousarray(planes.T).view("<i4")[:, 0]
     found: NDArray[np.float64] = np.where(whole == _NONE, np.nan, whole / _STEPS)
