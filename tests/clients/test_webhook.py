@@ -215,7 +215,7 @@ def test_nobody_there_and_nobody_who_answers(receiver: Receiver) -> None:
     receiver.answers = [(1, {})] * 2
     late = webhook.post(receiver.url, EVENT, timeout=0.05, tries=2, sleep=waits.append)
     assert (late.delivered, late.status, late.tries) == (False, None, 2)
-    assert "no answer" in late.reason
+    assert "no response" in late.reason
     gone = Receiver()
     gone.server_close()
     absent = webhook.post(gone.url, EVENT, tries=2, sleep=waits.append)

@@ -136,6 +136,8 @@ def test_time_grows_with_the_columns_and_not_with_their_square(tmp_path: Path) -
 def test_more_columns_than_a_log_has_are_refused(tmp_path: Path) -> None:
     names = ",".join(f"c{at}" for at in range(MOST_COLUMNS + 1))
     (tmp_path / "x.csv").write_text(f"{names}\n{names}\n")
-    with pytest.raises(InputError, match="the header has 2,001 columns; the maximum is 2,000") as caught:
+    with pytest.raises(
+        InputError, match="the header has 2,001 columns; the maximum is 2,000"
+    ) as caught:
         read(tmp_path / "x.csv")
     assert "remove columns" in (caught.value.fix or "")

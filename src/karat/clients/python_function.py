@@ -44,30 +44,30 @@ def load(spec: str, folders: Sequence[Path]) -> Callable[[str], Any]:
         )
     module = _imported(name, folders)
     try:
-        found: Any = operator.attrgetter(attribute)(module)
+        function: Any = operator.attrgetter(attribute)(module)
     except AttributeError:
-        there = [key for key, value in vars(module).items() if callable(value) and key[:1] != "_"]
+        names = [key for key, value in vars(module).items() if callable(value) and key[:1] != "_"]
         raise UsageError(
             f"the module {name} has no {attribute!r}",
-            nearest=[f"{name}:{each}" for each in nearest(attribute, there, 1)],
-            fix=f"it has {', '.join(there[:8])}" if there else f"define it in {_file(module)}",
+            nearest=[f"{name}:{each}" for each in nearest(attribute, names, 1)],
+            fix=f"it has {', '.join(names[:8])}" if names else f"define it in {_file(module)}",
         ) from None
-    if not callable(found):
+    if not callable(function):
         raise UsageError(
-            f"{spec} is of type {type(found).__name__}, not a function",
+            f"{spec} is of type {type(function).__name__}, not a function",
             fix="name a function that takes the text of a query",
         )
-    _refuse_arguments(spec, found)
-    return found  # type: ignore[no-any-return]
+    _refuse_arguments(spec, function)
+    return function  # type: ignore[no-any-return]
 
 
 def place_of(error: BaseException) -> str | None:
     """File and line in the user's code where an error was raised, or None."""
-    found = None
+    place = None
     for frame in traceback.extract_tb(error.__traceback__):
         if _of_user(frame.filename):
-            found = f"{_short(frame.filename)}, line {frame.lineno}"
-    return found
+            place = f"{_short(frame.filename)}, line {frame.lineno}"
+    return place
 
 
 def _imported(name: str, folders: Sequence[Path]) -> Any:

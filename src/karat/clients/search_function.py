@@ -170,17 +170,17 @@ class _Stuck(Exception):
 
 async def _reply(call: _Call, sleep: Callable[[float], Awaitable[Any]], manner: Manner) -> Reply:
     """One query, with retries; it waits only in ``call`` and ``sleep``."""
-    tries = took = 0
+    tries = nanoseconds = 0
 
     async def once() -> _Timed:
-        nonlocal tries, took
+        nonlocal tries, nanoseconds
         running = sum(not future.done() for future in manner.overdue)
         if running >= _MOST_OVERDUE:
             raise _NotAsked(f"not asked: {running} earlier calls timed out and are still running")
         tries += 1
         began = perf_counter_ns()
         outcome = await call()
-        took = perf_counter_ns() - began
+        nanoseconds = perf_counter_ns() - began
         if isinstance(outcome, Exception | asyncio.CancelledError):
             raise _Failed(_described(outcome), place_of(outcome))
         if isinstance(outcome, BaseException):
@@ -190,14 +190,14 @@ async def _reply(call: _Call, sleep: Callable[[float], Awaitable[Any]], manner: 
         return outcome
 
     try:
-        found, took = await _persistently(once, sleep, manner)
+        result, nanoseconds = await _persistently(once, sleep, manner)
     except _NotAsked as error:
-        return Reply(None, _whole(took) if tries else None, str(error), tries)
+        return Reply(None, _whole(nanoseconds) if tries else None, str(error), tries)
     except _Failed as error:
-        return Reply(None, _whole(took), str(error), tries, place=error.place)
-    if isinstance(found, Unusable):
-        return Reply(None, _whole(took), _line(str(found)), tries, found.kind, found.came)
-    return Reply(found, _whole(took), None, tries)
+        return Reply(None, _whole(nanoseconds), str(error), tries, place=error.place)
+    if isinstance(result, Unusable):
+        return Reply(None, _whole(nanoseconds), _line(str(result)), tries, result.kind, result.came)
+    return Reply(result, _whole(nanoseconds), None, tries)
 
 
 async def _persistently(
@@ -224,13 +224,13 @@ async def _persistently(
 
 def _taken(value: Any, began: int) -> _Timed:
     """Read a result; the time includes reading lazy results, but not checking ids."""
-    took = 0
+    nanoseconds = 0
     try:
-        found = listed(value)
-        took = perf_counter_ns() - began
-        return ranked(found), took
+        result = listed(value)
+        nanoseconds = perf_counter_ns() - began
+        return ranked(result), nanoseconds
     except Unusable as error:
-        return error, took or perf_counter_ns() - began
+        return error, nanoseconds or perf_counter_ns() - began
 
 
 def _whole(nanoseconds: int) -> int:
@@ -437,7 +437,7 @@ def _described(error: BaseException) -> str:
         or "different loop" in message
         or (message == "Event loop is closed")
     ):
-        message += "; open the client in the search function: karat runs it in its own event loop"
+        message += "; open the client in the function that karat calls: it has its own event loop"
     return f"{name}: {message}" if message else name
 
 

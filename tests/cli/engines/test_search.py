@@ -179,9 +179,9 @@ def test_its_time_dates_the_documents(typed: Typed, folder: Path, ending: str) -
         ("--python my_search:search -k 0", 2, "depth is 0, not a whole number from 1"),
         ("--python my_search:search --concurrency 0", 2, "concurrency is 0"),
         ("--python my_search:search -o nowhere/run.trec", 2, "nowhere/run.trec: cannot be written"),
-        ("--python my_search:search -o run.doc", 2, "does not tell in which format to write run"),
+        ("--python my_search:search -o run.doc", 2, "cannot tell the format for run"),
         ("--python my_search:search -o . --output-format csv", 2, "expected a file, got a folder"),
-        ("--python my_search:search -o - --output-format trec", 2, "cannot store which queries fail"),
+        ("--python my_search:search -o - --output-format trec", 2, "cannot store which queries"),
     ],
 )
 def test_what_is_wrong_is_said_and_what_was_there_stays(

@@ -139,6 +139,9 @@ def test_a_full_disk_is_no_damage_of_the_file(
 
     path = packed(tmp_path / "a.zip", {"queries.jsonl": QUERY})
     monkeypatch.setattr(zips.shutil, "copyfileobj", full)
-    with pytest.raises(InputError, match="not enough disk space to unpack it") as refused, beir_in(path):
+    with (
+        pytest.raises(InputError, match="not enough disk space to unpack it") as refused,
+        beir_in(path),
+    ):
         pass
     assert no_room(refused.value)

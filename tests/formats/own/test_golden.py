@@ -99,7 +99,11 @@ DAMAGED: list[tuple[str, int | None, str]] = [
     (array([ONE, 3]), None, "item 2: expected a query, got 3"),
     (array([{**ONE, "query": ""}]), None, "item 1: the query is empty.*q1"),
     (array([{**ONE, "query": ["x"]}]), None, "not text"),
-    (array([{"question": "x", "relevant_docs": ["a"]}]), None, "no key 'query'; the keys are 'question'"),
+    (
+        array([{"question": "x", "relevant_docs": ["a"]}]),
+        None,
+        "no key 'query'; the keys are 'question'",
+    ),
     (array([{**ONE, "text": "y"}]), None, "both 'query' and 'text' are set"),
     (array([{"query": "x", "relevant_doc": ["a"]}]), None, "rename 'relevant_doc' to"),
     (array([{"query": "x", "relevant_docs": "a"}]), None, "the judged documents are 'a', not ids"),

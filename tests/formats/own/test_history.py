@@ -109,7 +109,10 @@ def test_an_empty_file_can_be_begun_and_not_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ({"karat_history": 2}, "version 2; this karat reads version 1\n  fix: pip install --upgrade"),
+        (
+            {"karat_history": 2},
+            "version 2; this karat reads version 1\n  fix: pip install --upgrade",
+        ),
         ({"karat_history": True}, "version true"),
         ({"time": "2026-03-01 02:00"}, "time is"),
         ({"time": "2026-13-01T02:00:00Z"}, "time is"),

@@ -99,7 +99,9 @@ def test_one_by_hand_stays_when_the_run_is_written_anew(tmp_path: Path) -> None:
 
 
 def test_it_is_not_read_as_a_run(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="the description of a run; karat reads it along with the run"):
+    with pytest.raises(
+        InputError, match="the description of a run; karat reads it along with the run"
+    ):
         formats.read_run(write(tmp_path))
 
 

@@ -293,7 +293,9 @@ def test_a_sheet_with_semicolons_is_read_and_it_is_said(
     )
     (tmp_path / "said.csv").write_text(sheet, encoding="utf-8")
     found = take_in(shop, tmp_path / "said.csv", now=tick())
-    assert found.exchange.assumed == ["cells are separated by semicolons; 1 number with a decimal comma"]
+    assert found.exchange.assumed == [
+        "cells are separated by semicolons; 1 number with a decimal comma"
+    ]
     with shop.store.read() as c:
         assert judgments.current(c, shop.golden.id).frame["grade"].to_list() == [1.5, 2]
         assert queries.frame(c, shop.golden.id)["text"].to_list() == ["door; red"]

@@ -57,7 +57,7 @@ def spread(frame: pl.DataFrame, left_out: set[str]) -> pl.DataFrame:
 
 def _plain(frame: pl.DataFrame, left_out: set[str]) -> pl.DataFrame:
     """The frame without types that only Parquet has: as text, or left out and noted."""
-    found = []
+    columns = []
     for name, dtype in frame.schema.items():
         column = pl.col(name)
         inner = dtype
@@ -71,8 +71,8 @@ def _plain(frame: pl.DataFrame, left_out: set[str]) -> pl.DataFrame:
             column = column.cast(pl.List(pl.String) if inner is not dtype else pl.String)
         elif isinstance(dtype, pl.Datetime | pl.Date):
             column = near(column, dtype)
-        found.append(column)
-    return frame.select(found)
+        columns.append(column)
+    return frame.select(columns)
 
 
 def _named(frame: pl.DataFrame, left_out: set[str]) -> pl.DataFrame:
@@ -102,18 +102,18 @@ def _together(left: pl.DataFrame, right: pl.DataFrame) -> pl.DataFrame:
     """The columns of both; of a column in both, the first value that is not null."""
     if not right.width:
         return left
-    both = [name for name in left.columns if name in right.columns]
+    shared = [name for name in left.columns if name in right.columns]
     merged = []
-    for name in both:
+    for name in shared:
         pair = [left[name].alias("a"), right[name].alias("b")]
-        nested = [each.dtype.is_nested() for each in pair]
+        nested = [series.dtype.is_nested() for series in pair]
         if pair[0].dtype != pair[1].dtype and any(nested):
             merged.append(pair[nested[0]].alias(name))
             continue
         if pair[0].dtype != pair[1].dtype:
-            pair = [each.cast(pl.String, strict=False) for each in pair]
+            pair = [series.cast(pl.String, strict=False) for series in pair]
         merged.append(pl.DataFrame(pair).select(pl.coalesce("a", "b").alias(name)).to_series())
-    return left.with_columns(merged).hstack(right.drop(both))
+    return left.with_columns(merged).hstack(right.drop(shared))
 
 
 def _is_object(series: pl.Series) -> bool:
@@ -131,12 +131,12 @@ def _opened(series: pl.Series, name: str, left_out: set[str]) -> pl.DataFrame:
     if series.dtype != pl.String:
         return pl.DataFrame()
     # JSON text: parsed separately and joined back by row.
-    there = (series.str.starts_with("{") & series.str.ends_with("}")).fill_null(value=False)
-    texts = series.filter(there)
+    is_object = (series.str.starts_with("{") & series.str.ends_with("}")).fill_null(value=False)
+    texts = series.filter(is_object)
     if texts.is_empty():
         return pl.DataFrame()
-    found = texts.alias("key").str.extract_all(_KEY).explode().drop_nulls().value_counts()
-    keys = found.sort("count", "key", descending=[True, False])["key"]
+    key_counts = texts.alias("key").str.extract_all(_KEY).explode().drop_nulls().value_counts()
+    keys = key_counts.sort("count", "key", descending=[True, False])["key"]
     names = dict.fromkeys(key[1:].partition('"')[0] for key in keys)
     if len(names) > MOST_NAMES:
         left_out.add(f"{name} (more than {MOST_NAMES} names)")
@@ -144,7 +144,7 @@ def _opened(series: pl.Series, name: str, left_out: set[str]) -> pl.DataFrame:
     if not names:
         return pl.DataFrame()
     read = _objects(texts, list(names))
-    at = pl.Series(there.arg_true(), dtype=pl.UInt32)
+    at = pl.Series(is_object.arg_true(), dtype=pl.UInt32)
     rows = pl.DataFrame({"": pl.int_range(len(series), dtype=pl.UInt32, eager=True)})
     opened = rows.join(
         read.with_columns(at.alias("")), on="", how="left", maintain_order="left"

@@ -64,15 +64,15 @@ class Flat:
         else:
             names = COLUMNS.get(column, ())
         taken = self.reading.mapped.columns.values() if mapped is None else ()
-        others = {*taken, *map(snake, taken)}
-        columns = set(self.frame.columns) - others
-        found = [name for name in dict.fromkeys(names) if name in columns]
-        self.used.update(found)
-        return found
+        taken_names = {*taken, *map(snake, taken)}
+        columns = set(self.frame.columns) - taken_names
+        present = [name for name in dict.fromkeys(names) if name in columns]
+        self.used.update(present)
+        return present
 
     def texts(self, names: Sequence[str]) -> list[pl.Expr]:
         """Columns as text; whole numbers without a decimal point, blanks as null."""
-        said: list[pl.Expr] = []
+        expressions: list[pl.Expr] = []
         for name in names:
             dtype, column = self.frame.schema[name], pl.col(name)
             if dtype.is_float():
@@ -87,18 +87,18 @@ class Flat:
                 continue
             elif dtype != pl.String:
                 column = column.cast(pl.String)
-            said.append(pl.when(column.str.contains(r"\S")).then(column))
-        return said
+            expressions.append(pl.when(column.str.contains(r"\S")).then(column))
+        return expressions
 
     def text(self, column: str, longest: int | None = None) -> pl.Series:
         """A column as text, without control characters; null where the log has none."""
-        said = self.texts(self.there(column))
+        candidates = self.texts(self.there(column))
         constant = self.reading.mapped.constants.get(column)
         if constant is not None:
-            said.append(pl.repeat(constant, self.frame.height))
-        if not said:
+            candidates.append(pl.repeat(constant, self.frame.height))
+        if not candidates:
             return pl.repeat(None, self.frame.height, dtype=pl.String, eager=True)
-        found = self.frame.select(pl.coalesce(said).alias(column)).to_series()
+        found = self.frame.select(pl.coalesce(candidates).alias(column)).to_series()
         odd = found.str.contains(_CONTROL).fill_null(value=False)
         if odd.any():
             self.change(f"control characters in {column}, removed", odd)
@@ -114,7 +114,7 @@ class Flat:
     def numbers(self, names: Sequence[str]) -> list[pl.Expr]:
         """Columns as Float64, parsed in the mapping's number format."""
         written = self.reading.mapped.written
-        return [number(each, written) for each in self.texts(names)]
+        return [number(text, written) for text in self.texts(names)]
 
     def number(self, column: str, wrong: str, only: pl.Series | None = None) -> pl.Series:
         """A column as whole numbers ≥ 0; other values become null and are counted.
@@ -126,46 +126,46 @@ class Flat:
         """
         names = self.there(column)
         most = _MOST_PLACE if column == "position" else 2**53
-        read = [
+        candidates = [
             pl.when(each.is_between(0, most) & (each == each.floor())).then(each)
             for each in self.numbers(names)
         ]
-        found = self.first(read, pl.Int64())
-        self.unread(wrong, names, found, only)
+        values = self.first(candidates, pl.Int64())
+        self.unread(wrong, names, values, only)
         constant = self.reading.mapped.constants.get(column)
         if constant is None:
-            return found
+            return values
         value = pl.lit(constant).cast(pl.Float64, strict=False).cast(pl.Int64)
-        return found.to_frame().select(pl.first().fill_null(value)).to_series()
+        return values.to_frame().select(pl.first().fill_null(value)).to_series()
 
-    def first(self, said: Sequence[pl.Expr], dtype: pl.DataType) -> pl.Series:
+    def first(self, expressions: Sequence[pl.Expr], dtype: pl.DataType) -> pl.Series:
         """The first value that is not null, row by row."""
-        if not said:
+        if not expressions:
             return pl.repeat(None, self.frame.height, dtype=dtype, eager=True)
-        return self.frame.select(pl.coalesce(said).cast(dtype).alias("said")).to_series()
+        return self.frame.select(pl.coalesce(expressions).cast(dtype).alias("said")).to_series()
 
     def unread(
-        self, wrong: str, names: Sequence[str], found: pl.Series, only: pl.Series | None = None
+        self, wrong: str, names: Sequence[str], parsed: pl.Series, only: pl.Series | None = None
     ) -> None:
         """Count rows whose columns hold a value that could not be parsed.
 
         Args:
             wrong: The message.
             names: The columns.
-            found: The parsed values.
+            parsed: The parsed values.
             only: Rows that count; all if None.
         """
-        said = self.texts(names)
-        if not said:
+        candidates = self.texts(names)
+        if not candidates:
             return
         # An object, as in position: {"xy": …}, is not an invalid number.
-        flat = [pl.when(~each.str.contains(r"^\s*[\[{]")).then(each) for each in said]
+        flat = [pl.when(~text.str.contains(r"^\s*[\[{]")).then(text) for text in candidates]
         texts = self.first(flat, pl.String())
-        lost = texts.is_not_null() & found.is_null()
+        unparsed = texts.is_not_null() & parsed.is_null()
         if only is not None:
-            lost &= only.fill_null(value=False)
-        if lost.any():
-            self.change(wrong, lost, texts.filter(lost)[0])
+            unparsed &= only.fill_null(value=False)
+        if unparsed.any():
+            self.change(wrong, unparsed, texts.filter(unparsed)[0])
 
     def times(self) -> pl.DataFrame:
         """The time of each row."""
@@ -188,9 +188,9 @@ class Flat:
                 break
         if result is not None:
             if self.tally.strange_time is None and result["time_us"].null_count():
-                lost = self.first(self.texts(self.there("time")), pl.String())
-                lost = lost.filter(result["time_us"].is_null()).drop_nulls()
-                self.tally.strange_time = lost[0] if len(lost) else None
+                invalid = self.first(self.texts(self.there("time")), pl.String())
+                invalid = invalid.filter(result["time_us"].is_null()).drop_nulls()
+                self.tally.strange_time = invalid[0] if len(invalid) else None
             return result
         height = self.frame.height
         return pl.DataFrame(

@@ -139,12 +139,12 @@ def _is_utf8(raw: bytes) -> bool:
     return True
 
 
-def _table(found: list[tuple[int, dict[str, Any]]], names: Names) -> pl.DataFrame:
-    for _, row in found:
+def _table(rows: list[tuple[int, dict[str, Any]]], names: Names) -> pl.DataFrame:
+    for _, row in rows:
         names.look(row)
-    columns: dict[str, list[Any]] = {LINE: [number for number, _ in found]}
+    columns: dict[str, list[Any]] = {LINE: [number for number, _ in rows]}
     for name in names.all:
-        columns[name] = [as_text(row.get(name)) for _, row in found]
+        columns[name] = [as_text(row.get(name)) for _, row in rows]
     return pl.DataFrame(columns, schema={LINE: pl.UInt32(), **names.schema})
 
 
@@ -156,8 +156,8 @@ def read_array(source: Source, tally: Tally, names: Names) -> Iterator[pl.DataFr
     """
     tally.unit = "object"
     held: list[tuple[int, dict[str, Any]]] = []
-    found = values(source) if source.head.lstrip().startswith(b"[") else hits(source)
-    for number, (row, text) in enumerate(found, 1):
+    objects = values(source) if source.head.lstrip().startswith(b"[") else hits(source)
+    for number, (row, text) in enumerate(objects, 1):
         tally.rows += 1
         if isinstance(row, dict) and _sound(row, text):
             held.append((number, row))

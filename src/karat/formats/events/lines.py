@@ -63,7 +63,7 @@ def lines(source: Source, size: int | None = None) -> Iterator[Lines]:
         InputError: damaged compression.
     """
     size = size or CHUNK
-    number, held, skipping = 1, bytearray(), False
+    number, buffer, skipping = 1, bytearray(), False
     long: tuple[int, ...] = ()
     pieces = source.pieces()
     while True:
@@ -71,9 +71,9 @@ def lines(source: Source, size: int | None = None) -> Iterator[Lines]:
             piece = next(pieces, b"")
         except InputError:
             # Yield the complete lines before the damage first.
-            whole = bytes(held[: held.rfind(b"\n") + 1])
-            if whole or long:
-                yield from _cut(whole, number, long)
+            complete = bytes(buffer[: buffer.rfind(b"\n") + 1])
+            if complete or long:
+                yield from _cut(complete, number, long)
             raise
         if not piece:
             break
@@ -85,21 +85,21 @@ def lines(source: Source, size: int | None = None) -> Iterator[Lines]:
             skipping, long = False, (*long, number)
             number += 1
             piece = piece[end + 1 :]
-        held += piece
-        end = held.rfind(b"\n") + 1
-        if len(held) - end > LONGEST:
+        buffer += piece
+        end = buffer.rfind(b"\n") + 1
+        if len(buffer) - end > LONGEST:
             skipping = True
         elif end < size:
             continue
         if end:
-            data = bytes(held[:end])
+            data = bytes(buffer[:end])
             yield from _cut(data, number, long)
             number, long = number + data.count(b"\n"), ()
-        del held[: len(held) if skipping else end]
+        del buffer[: len(buffer) if skipping else end]
     if skipping:
         yield Lines(b"", number, (*long, number))
-    elif held or long:
-        yield from _cut(bytes(held), number, long)
+    elif buffer or long:
+        yield from _cut(bytes(buffer), number, long)
 
 
 def _cut(data: bytes, number: int, long: tuple[int, ...]) -> Iterator[Lines]:

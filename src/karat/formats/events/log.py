@@ -132,7 +132,7 @@ def holds(columns: Collection[str], name: str) -> bool:
         columns: In the log's spelling or karat's.
         name: In the mapping's spelling; ``a.b`` may be a field of the objects of ``a``.
     """
-    ours = {each for column in columns for each in (column, snake(column))}
+    ours = {spelling for column in columns for spelling in (column, snake(column))}
     tops = {*WRAPPED, name.split(".", 1)[0], snake(name).split(".", 1)[0]}
     return name in ours or snake(name) in ours or bool(ours & (tops - {name, snake(name)}))
 
@@ -230,7 +230,7 @@ def _header(raw: bytes, name: str) -> tuple[str, list[str]]:
         raise not_utf8(raw, name, 1) from None
     separator = max("\t,;", key=text.count)
     try:
-        names = [each.strip() for each in next(csv.reader([text], delimiter=separator))]
+        names = [cell.strip() for cell in next(csv.reader([text], delimiter=separator))]
     except csv.Error:  # a cell of more than 128 KiB
         names = []
     if len(names) > MOST_COLUMNS:

@@ -161,10 +161,10 @@ class _Written:
         return form
 
     def _statuses(self) -> dict[str, str]:
-        found = self._texts("status", None)
-        for word, status in found.items():
+        statuses = self._texts("status", None)
+        for word, status in statuses.items():
             self._known(f"[status] {word}: ", status, _STATUSES, "status")
-        return {word.strip().lower(): status for word, status in found.items()}
+        return {word.strip().lower(): status for word, status in statuses.items()}
 
     def _written(self) -> Written:
         for section, keys in (
@@ -187,12 +187,12 @@ class _Written:
             )
         if thousands is not None:
             decimal = decimal or "."
-        yes, no = ([each.strip().lower() for each in self._words("flags", key)]
+        yes, no = ([word.strip().lower() for word in self._words("flags", key)]
                    for key in ("yes", "no"))  # fmt: skip
         both = sorted({*yes} & {*no})
         if both:
             raise self._wrong(f"[flags] {both[0]!r} is both yes and no", "remove one of them")
-        without = tuple(each.strip() for each in self._words("numbers", "without"))
+        without = tuple(word.strip() for word in self._words("numbers", "without"))
         return Written(decimal, thousands, without, tuple(yes), tuple(no))
 
     def _words(self, section: str, key: str) -> list[str]:
@@ -214,31 +214,29 @@ class _Written:
             raise self._wrong(f"{where}unknown {what} {key!r}", fix)
 
     def _texts(self, section: str, keys: tuple[str, ...] | None) -> dict[str, str]:
-        found: dict[str, str] = {}
-        for written, value in self.content.get(section, {}).items():
-            key = written
+        texts: dict[str, str] = {}
+        for name, value in self.content.get(section, {}).items():
+            key = name
             if keys is not None:
-                key = written if written in keys else _MEANT.get(written, written)
+                key = name if name in keys else _MEANT.get(name, name)
                 self._known(f"[{section}] ", key, keys)
-                if key in found:
+                if key in texts:
                     raise self._wrong(
-                        f"[{section}] {written} is another name for {key}, and both are set",
+                        f"[{section}] {name} is another name for {key}, and both are set",
                         "remove one of them",
                     )
             if isinstance(value, bool):
                 value = str(value).lower()  # noqa: PLW2901 - as logs have it
             if not isinstance(value, str | int | float) or value == "":
-                raise self._wrong(
-                    f"[{section}] {written} is {value!r}, not a string", f'{written} = "…"'
-                )
-            found[key] = str(value)
-        return found
+                raise self._wrong(f"[{section}] {name} is {value!r}, not a string", f'{name} = "…"')
+            texts[key] = str(value)
+        return texts
 
     def _text(
         self, section: str, key: str, keys: tuple[str, ...] = ("unit", "zone", "format")
     ) -> str | None:
-        for each in self.content.get(section, {}):
-            self._known(f"[{section}] ", each, keys)
+        for name in self.content.get(section, {}):
+            self._known(f"[{section}] ", name, keys)
         value = self.content.get(section, {}).get(key)
         if value is not None and (not isinstance(value, str) or not value):
             raise self._wrong(f"[{section}] {key} is {value!r}, not a string", f'{key} = "…"')
@@ -266,8 +264,8 @@ class _Written:
         )
 
     def _base(self) -> int | None:
-        for each in self.content.get("position", {}):
-            self._known("[position] ", each, ("base",))
+        for name in self.content.get("position", {}):
+            self._known("[position] ", name, ("base",))
         value = self.content.get("position", {}).get("base")
         if value is None:
             return None

@@ -56,11 +56,11 @@ def rows(frame: pl.DataFrame, reading: Reading, tally: Tally) -> pl.DataFrame:
         ``told`` (whether a search is an event rather than a query record), ``unsaid`` (see
         ``unsaid``), the other columns of ``EVENTS`` that the log has, and attributes.
     """
-    held = [each.name for each in frame if each.null_count() < frame.height and each.name != LINE]
-    tally.columns.update(dict.fromkeys(held))
+    filled = [each.name for each in frame if each.null_count() < frame.height and each.name != LINE]
+    tally.columns.update(dict.fromkeys(filled))
     flat = Flat(spread(frame, tally.left_out), reading, tally)
-    reading.seen.update(held, flat.frame.columns)
-    when = flat.times()
+    reading.seen.update(filled, flat.frame.columns)
+    moments = flat.times()
     actions = flat.text("action")
     query = flat.text("query", _LONGEST_TEXT)
     hits = documents(flat)
@@ -69,10 +69,10 @@ def rows(frame: pl.DataFrame, reading: Reading, tally: Tally) -> pl.DataFrame:
         {
             LINE: flat.frame[LINE],
             **{name: flat.text(name) for name in (*IDS, "query_id", "doc_id")},
-            "time_us": when["time_us"],
-            "naive": when["naive"],
-            "number": when["number"],
-            "clock": when["clock"],
+            "time_us": moments["time_us"],
+            "naive": moments["naive"],
+            "number": moments["number"],
+            "clock": moments["clock"],
             "kind": kinds,
             "action": actions,
             "query": query,
@@ -83,9 +83,9 @@ def rows(frame: pl.DataFrame, reading: Reading, tally: Tally) -> pl.DataFrame:
             "bot": _robots(flat),
         }
     )
-    more = search_facts(flat, base)
-    more = more.with_columns(unsaid(flat, kinds, hits, more))
-    table = base.hstack(more).hstack(_attributes(flat))
+    searched = search_facts(flat, base)
+    searched = searched.with_columns(unsaid(flat, kinds, hits, searched))
+    table = base.hstack(searched).hstack(_attributes(flat))
     table = _without(table, tally, reading)
     tally.accepted += table.height
     _count_assumptions(table, tally)
@@ -94,15 +94,15 @@ def rows(frame: pl.DataFrame, reading: Reading, tally: Tally) -> pl.DataFrame:
 
 def _kinds(flat: Flat, actions: pl.Series, query: pl.Series, hits: pl.Series) -> pl.Series:
     own = flat.reading.mapped.kinds
-    table = {action: kind_of(action, own) for action in actions.drop_nulls().unique()}
-    by_action = actions.replace_strict(table, default=None, return_dtype=pl.String)
-    said = flat.text("kind")
-    said = said.to_frame().select(pl.when(pl.first().is_in(KINDS)).then(pl.first())).to_series()
+    known = {action: kind_of(action, own) for action in actions.drop_nulls().unique()}
+    by_action = actions.replace_strict(known, default=None, return_dtype=pl.String)
+    stated = flat.text("kind")
+    stated = stated.to_frame().select(pl.when(pl.first().is_in(KINDS)).then(pl.first())).to_series()
     a_search = query.is_not_null() | hits.is_not_null()
     for name in ("query_response_id", "query_attributes"):
         if name in flat.frame.columns:
             a_search |= flat.frame[name].is_not_null()
-    frame = pl.DataFrame({"said": said, "by": by_action, "action": actions, "search": a_search})
+    frame = pl.DataFrame({"said": stated, "by": by_action, "action": actions, "search": a_search})
     # The action "search" alone may be a click on the button; with a query it is a search.
     return frame.select(
         pl.when(pl.col("said").is_not_null())
@@ -123,13 +123,15 @@ def _robots(flat: Flat) -> pl.Series:
     if not flags and not agents:
         return pl.repeat(value=False, n=flat.frame.height, eager=True)
     flat.tally.assumed["robots told"] += flat.frame.height
-    said = [flag(each, flat.reading.mapped.written) for each in flat.texts(flags)]
-    told = flat.first(said, pl.Boolean())
-    flat.unread("bot flag is neither yes nor no", flags, told)
-    robot = pl.any_horizontal(pl.lit(value=False), *(each.fill_null(value=False) for each in said))
+    parsed = [flag(each, flat.reading.mapped.written) for each in flat.texts(flags)]
+    stated = flat.first(parsed, pl.Boolean())
+    flat.unread("bot flag is neither yes nor no", flags, stated)
+    is_bot = pl.any_horizontal(
+        pl.lit(value=False), *(each.fill_null(value=False) for each in parsed)
+    )
     for agent in flat.texts(agents):
-        robot |= agent.str.contains(ROBOTS).fill_null(value=False)
-    return flat.frame.select(robot.alias("bot")).to_series()
+        is_bot |= agent.str.contains(ROBOTS).fill_null(value=False)
+    return flat.frame.select(is_bot.alias("bot")).to_series()
 
 
 def _attributes(flat: Flat) -> pl.DataFrame:
@@ -138,9 +140,13 @@ def _attributes(flat: Flat) -> pl.DataFrame:
     groups: dict[str, list[str]] = {}
     if mapped is not None:
         for name, column in mapped.items():
-            there = [each for each in (column, snake(column)) if each in flat.frame.columns][:1]
-            if there:
-                groups[_named(name, flat.tally)] = there
+            present = [
+                name_in_log
+                for name_in_log in (column, snake(column))
+                if name_in_log in flat.frame.columns
+            ][:1]
+            if present:
+                groups[_named(name, flat.tally)] = present
     else:
         schema = flat.frame.schema  # computed anew on each access
         for column, dtype in schema.items():
@@ -153,10 +159,10 @@ def _attributes(flat: Flat) -> pl.DataFrame:
                 continue
             if flat.frame[column].null_count() < flat.frame.height:
                 groups.setdefault(_named(name, flat.tally), []).append(column)
-    found = {}
-    kept = flat.reading.attributes
+    values = {}
+    stored = flat.reading.attributes
     for name, columns in groups.items():
-        if name not in kept and len(kept) >= MOST_ATTRIBUTES:
+        if name not in stored and len(stored) >= MOST_ATTRIBUTES:
             if name:
                 flat.tally.left_out.add(f"{name} (more than {MOST_ATTRIBUTES} attributes)")
             continue
@@ -170,13 +176,13 @@ def _attributes(flat: Flat) -> pl.DataFrame:
             value = value.set(nested, None)
         if value.null_count() == len(value):
             continue
-        kept[name] = None
+        stored[name] = None
         over = (value.str.len_chars() > _LONGEST_VALUE).fill_null(value=False)
         if over.any():
             flat.change(f"attribute longer than {_LONGEST_VALUE} characters, left out", over)
             value = value.set(over, None)
-        found[f"{ATTRIBUTE}{name}"] = value
-    return pl.DataFrame(found)
+        values[f"{ATTRIBUTE}{name}"] = value
+    return pl.DataFrame(values)
 
 
 def _leave_out(name: str, tally: Tally) -> None:
@@ -187,12 +193,12 @@ def _leave_out(name: str, tally: Tally) -> None:
 
 def _named(name: str, tally: Tally) -> str:
     """The stored name of an attribute; noted if it is not just the name in snake case."""
-    kept = _safe(name)
-    if not kept:
+    stored = _safe(name)
+    if not stored:
         tally.left_out.add(f"{name} (name without ASCII letters or digits)")
-    elif kept != snake(name.removeprefix(ATTRIBUTE)):
-        tally.renamed[name] = kept
-    return kept
+    elif stored != snake(name.removeprefix(ATTRIBUTE)):
+        tally.renamed[name] = stored
+    return stored
 
 
 def _safe(name: str) -> str:
@@ -278,16 +284,16 @@ def documents(flat: Flat) -> pl.Series:
     """The documents that searches returned, best first: lists of ids, at most 1,000 each."""
     separator = flat.reading.mapped.separator
     columns = [flat.frame[name] for name in flat.there("hits")]
-    found: list[pl.Series] = []
+    lists: list[pl.Series] = []
     for column in columns:
         dtype = column.dtype
         if isinstance(dtype, pl.List) and not dtype.inner.is_nested():
-            found.append(column.cast(pl.List(pl.String)))
+            lists.append(column.cast(pl.List(pl.String)))
         elif dtype == pl.String:
-            found.append(_listed(column, separator))
-    if not found:
+            lists.append(_listed(column, separator))
+    if not lists:
         return pl.repeat(None, flat.frame.height, dtype=pl.List(pl.String), eager=True)
-    frame = pl.DataFrame([each.alias(str(at)) for at, each in enumerate(found)])
+    frame = pl.DataFrame([series.alias(str(at)) for at, series in enumerate(lists)])
     joined = frame.select(pl.coalesce(frame.columns).list.head(_MOST_HITS).alias("hits"))
     element = pl.element()
     sound = element.str.contains(r"\S") & (element.str.len_bytes() <= _LONGEST)
@@ -312,26 +318,28 @@ def unsaid(flat: Flat, kinds: pl.Series, hits: pl.Series, found: pl.DataFrame) -
         else pl.col(name).is_null()
         for name in names
     ]  # fmt: skip
-    empty = pl.all_horizontal(pl.lit(value=True), *(each.fill_null(value=True) for each in blank))
-    none = flat.frame.select(empty.alias("none"))["none"]
-    lost = search.fill_null(value=False) & ~none & hits.is_null()
+    is_empty = pl.all_horizontal(
+        pl.lit(value=True), *(is_blank.fill_null(value=True) for is_blank in blank)
+    )
+    empty_hits = flat.frame.select(is_empty.alias("none"))["none"]
+    lost = search.fill_null(value=False) & ~empty_hits & hits.is_null()
     if lost.any():
         flat.change("hits are not a list of ids, left out", lost)
-    named = {snake(name): name for name in flat.tally.columns}
+    names_in_log = {snake(name): name for name in flat.tally.columns}
     for name in (*names, *flat.there("returned"), *flat.there("total_hits")):
-        flat.tally.counted_by[named.get(name, name)] = None
+        flat.tally.counted_by[names_in_log.get(name, name)] = None
     failed = found["status"].is_in(["error", "timeout"]).fill_null(value=False)
-    says = hits.is_not_null() | found["returned"].is_not_null() | found["total_hits"].is_not_null()
-    return (search.fill_null(value=False) & none & ~says & ~failed).alias("unsaid")
+    known = hits.is_not_null() | found["returned"].is_not_null() | found["total_hits"].is_not_null()
+    return (search.fill_null(value=False) & empty_hits & ~known & ~failed).alias("unsaid")
 
 
 def _listed(column: pl.Series, separator: str | None) -> pl.Series:
     frame = pl.DataFrame({"said": column}).with_columns(said=pl.col("said").str.strip_chars())
-    said = pl.col("said")
-    array = said.str.starts_with("[")
+    text = pl.col("said")
+    array = text.str.starts_with("[")
     # Ids in a JSON array: quoted, or bare numbers.
-    inner = said.str.strip_chars("[] ")
-    plain = ~said.str.contains("\\", literal=True) & ~said.str.contains("{", literal=True)
+    inner = text.str.strip_chars("[] ")
+    plain = ~text.str.contains("\\", literal=True) & ~text.str.contains("{", literal=True)
     quick = (
         pl.when(inner == "")
         .then(pl.lit([], dtype=pl.List(pl.String)))
@@ -341,11 +349,11 @@ def _listed(column: pl.Series, separator: str | None) -> pl.Series:
             )
         )
     )
-    split = _split(said, separator)
+    split = _split(text, separator)
     lists = frame.select(
         pl.when(array & plain)
         .then(quick)
-        .when(~array & ~said.str.starts_with("{") & (said != ""))
+        .when(~array & ~text.str.starts_with("{") & (text != ""))
         .then(split)
         .alias("hits"),
         slow=(array & ~plain).fill_null(value=False),
@@ -353,18 +361,18 @@ def _listed(column: pl.Series, separator: str | None) -> pl.Series:
     if lists["slow"].any():
         slow = _slowly(column.filter(lists["slow"]))
         at = lists["slow"].arg_true()
-        found = lists["hits"].to_list()
+        all_ids = lists["hits"].to_list()
         for place, ids in zip(at, slow, strict=True):
-            found[place] = ids
-        return pl.Series(found, dtype=pl.List(pl.String))
+            all_ids[place] = ids
+        return pl.Series(all_ids, dtype=pl.List(pl.String))
     return lists["hits"]
 
 
-def _split(said: pl.Expr, separator: str | None) -> pl.Expr:
+def _split(text: pl.Expr, separator: str | None) -> pl.Expr:
     if separator is not None:
-        parts = said.str.split(separator)
+        parts = text.str.split(separator)
     else:
-        parts = said.str.replace_all(r"\s*[|;,\s]\s*", "\x1f").str.split("\x1f")
+        parts = text.str.replace_all(r"\s*[|;,\s]\s*", "\x1f").str.split("\x1f")
     cleaned = pl.element().str.strip_chars()
     return parts.list.eval(cleaned.filter(cleaned != ""))
 
@@ -373,12 +381,14 @@ def _slowly(column: pl.Series) -> list[list[str] | None]:
     lists: list[list[str] | None] = []
     for text in column:
         try:
-            held = json.loads(text)
-            json.dumps(held, ensure_ascii=False).encode()  # fails on half of a surrogate pair
+            value = json.loads(text)
+            json.dumps(value, ensure_ascii=False).encode()  # fails on half of a surrogate pair
         except (ValueError, RecursionError):
-            held = None
-        bare = isinstance(held, list) and not any(isinstance(each, dict | list) for each in held)
-        lists.append([str(each) for each in held if each is not None] if bare else None)
+            value = None
+        flat = isinstance(value, list) and not any(
+            isinstance(element, dict | list) for element in value
+        )
+        lists.append([str(element) for element in value if element is not None] if flat else None)
     return lists
 
 
@@ -412,40 +422,46 @@ def search_facts(flat: Flat, base: pl.DataFrame) -> pl.DataFrame:
 
 def _filtered(flat: Flat, search: pl.Series) -> pl.Series:
     written, names = flat.reading.mapped.written, flat.there("filtered")
-    said = [flag(each, written) for each in flat.texts(names)]
-    flat.unread("filtered is neither yes nor no", names, flat.first(said, pl.Boolean()), search)
+    candidates = [flag(text, written) for text in flat.texts(names)]
+    flat.unread(
+        "filtered is neither yes nor no", names, flat.first(candidates, pl.Boolean()), search
+    )
     for name in flat.there("filters"):
         dtype = flat.frame.schema[name]
         if isinstance(dtype, pl.List):
-            said.append(pl.col(name).list.len() > 0)
+            candidates.append(pl.col(name).list.len() > 0)
         elif isinstance(dtype, pl.Struct):
-            fields = [pl.col(name).struct[each.name].is_not_null() for each in dtype.fields]
+            fields = [pl.col(name).struct[text.name].is_not_null() for text in dtype.fields]
             if fields:
-                said.append(pl.when(pl.col(name).is_not_null()).then(pl.any_horizontal(fields)))
+                candidates.append(
+                    pl.when(pl.col(name).is_not_null()).then(pl.any_horizontal(fields))
+                )
         else:
-            for each in flat.texts([name]):
-                bare = each.str.replace_all(r"\s", "").str.to_lowercase()
-                said.append(~bare.is_in(_NOTHING))
-    return flat.first(said, pl.Boolean())
+            for text in flat.texts([name]):
+                bare = text.str.replace_all(r"\s", "").str.to_lowercase()
+                candidates.append(~bare.is_in(_NOTHING))
+    return flat.first(candidates, pl.Boolean())
 
 
 def _status(flat: Flat, search: pl.Series) -> pl.Series:
     written, own = flat.reading.mapped.written, flat.reading.mapped.statuses
     timeouts, errors, names = flat.there("timeout"), flat.there("error"), flat.there("status")
-    ended = [flag(each, written) for each in flat.texts(timeouts)]
-    flat.unread("timeout is neither yes nor no", timeouts, flat.first(ended, pl.Boolean()), search)
-    said: list[pl.Expr] = [pl.when(each).then(pl.lit("timeout")) for each in ended]
-    for each in flat.texts(errors):
-        bare = each.str.strip_chars().str.to_lowercase()
-        said.append(
+    timed_out = [flag(text, written) for text in flat.texts(timeouts)]
+    flat.unread(
+        "timeout is neither yes nor no", timeouts, flat.first(timed_out, pl.Boolean()), search
+    )
+    candidates: list[pl.Expr] = [pl.when(text).then(pl.lit("timeout")) for text in timed_out]
+    for text in flat.texts(errors):
+        bare = text.str.strip_chars().str.to_lowercase()
+        candidates.append(
             pl.when(bare.str.contains("timeout|timed out"))
             .then(pl.lit("timeout"))
             .when(~bare.is_in([*_NOTHING, *written.no]))
             .then(pl.lit("error"))
         )
     stated: list[pl.Expr] = []
-    for each in flat.texts(names):
-        bare = each.str.strip_chars().str.to_lowercase()
+    for text in flat.texts(names):
+        bare = text.str.strip_chars().str.to_lowercase()
         stated.append(
             pl.when(bare.is_in(list(own)))
             .then(bare.replace_strict(own, default=None, return_dtype=pl.String))
@@ -457,12 +473,12 @@ def _status(flat: Flat, search: pl.Series) -> pl.Series:
             .then(pl.lit("ok"))
         )
     flat.unread("unknown status", names, flat.first(stated, pl.String()), search)
-    said += stated
+    candidates += stated
     # In a log with error or timeout columns, an entry without an error is ok.
-    said += [
-        pl.when(each.is_not_null()).then(pl.lit("ok")) for each in flat.texts([*timeouts, *errors])
+    candidates += [
+        pl.when(text.is_not_null()).then(pl.lit("ok")) for text in flat.texts([*timeouts, *errors])
     ]
-    return flat.first(said, pl.String())
+    return flat.first(candidates, pl.String())
 
 
 def _latency(flat: Flat, search: pl.Series) -> pl.Series:
@@ -474,25 +490,27 @@ def _latency(flat: Flat, search: pl.Series) -> pl.Series:
             if f"{lead}{name}" in flat.frame.columns and f"{lead}{name}" not in units:
                 units[f"{lead}{name}"] = factor
     flat.used.update(units)
-    said: list[pl.Expr] = []
+    candidates: list[pl.Expr] = []
     for name, factor in units.items():
         by = UNITS[unit] if unit is not None else factor
-        for each in flat.numbers([name]):
-            number = each * by
-            said.append(pl.when(number.is_between(0, _MOST)).then(number.round().cast(pl.Int64)))
+        for text in flat.numbers([name]):
+            number = text * by
+            candidates.append(
+                pl.when(number.is_between(0, _MOST)).then(number.round().cast(pl.Int64))
+            )
         if unit is None and name.rpartition(".")[2] in GUESSED:
             flat.tally.assumed["latency"] += flat.frame.height - flat.frame[name].null_count()
-    found = flat.first(said, pl.Int64())
+    found = flat.first(candidates, pl.Int64())
     flat.unread("latency is not a number ≥ 0", list(units), found, search)
     return found
 
 
 def _value(flat: Flat, purchase: pl.Series) -> pl.Series:
     names = flat.there("value")
-    said = [
-        pl.when(each.is_between(-_MOST_MONEY, _MOST_MONEY)).then(each)
-        for each in flat.numbers(names)
+    candidates = [
+        pl.when(number.is_between(-_MOST_MONEY, _MOST_MONEY)).then(number)
+        for number in flat.numbers(names)
     ]
-    found = flat.first(said, pl.Float64())
-    flat.unread(f"revenue is not a number, or beyond {_MOST_MONEY:,.0f}", names, found, purchase)
-    return found
+    value = flat.first(candidates, pl.Float64())
+    flat.unread(f"revenue is not a number, or beyond {_MOST_MONEY:,.0f}", names, value, purchase)
+    return value

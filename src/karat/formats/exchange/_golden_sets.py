@@ -35,33 +35,33 @@ def reading(name: str) -> Callable[[Foreign], Exchange]:
 
 
 def _read(foreign: Foreign, name: str) -> Exchange:
-    found = golden.parse(foreign.data, foreign.name)
-    if not found.queries:
+    golden_set = golden.parse(foreign.data, foreign.name)
+    if not golden_set.queries:
         raise InputError("the golden set has no queries", file=foreign.name)
-    said = {(q.query_id, d): j.source for q in found.queries for d, j in q.judgments.items()}
-    frame = judgment_frame(found.queries)
+    said = {(q.query_id, d): j.source for q in golden_set.queries for d, j in q.judgments.items()}
+    frame = judgment_frame(golden_set.queries)
     raters = [CLICKS if source == CLICKS else None for source in said.values()]
     judged = frame.with_columns(
         rater=pl.Series(raters, dtype=pl.String), reason=pl.lit(None, pl.String)
     )
-    made = Gathered(
+    result = Gathered(
         name,
-        queries=query_frame(found.queries, foreign.name),
+        queries=query_frame(golden_set.queries, foreign.name),
         judgments=judged.select(*JUDGED) if judged.height else None,
         sources={CLICKS: CLICKS} if CLICKS in raters else {},
-        scale=found.scale,
+        scale=golden_set.scale,
         made_ids=not _has_ids(foreign.data),
     )
-    made.kept.extend(held(made))
-    waiting = sum(not query.judged for query in found.queries)
+    result.kept.extend(held(result))
+    waiting = sum(not query.judged for query in golden_set.queries)
     if waiting:
-        made.kept.append(f"{counted(waiting, 'query')} not judged yet")
-    if without := without_relevant(found.queries):
-        made.lost.append(f"{counted(len(without), 'query')} without a relevant document")
+        result.kept.append(f"{counted(waiting, 'query')} not judged yet")
+    if without := without_relevant(golden_set.queries):
+        result.lost.append(f"{counted(len(without), 'query')} without a relevant document")
     others = {source for source in said.values() if source not in (PERSON, CLICKS)}
     if others:
-        made.lost.append(f"sources of grades: {', '.join(sorted(others)[:5])}")
-    return made
+        result.lost.append(f"sources of grades: {', '.join(sorted(others)[:5])}")
+    return result
 
 
 def _has_ids(data: bytes) -> bool:

@@ -64,8 +64,8 @@ def write(leaving: Leaving) -> bytes:
             if rated.grade is not None:
                 named = {} if rated.rater is None else {"user_email": rated.rater}
                 ratings.append({"doc_id": rated.doc_id, "rating": whole(rated.grade), **named})
-        said = written(leaving.queries[query])
-        queries.append({"query_text": text, **said, "ratings": ratings})
+        columns = written(leaving.queries[query])
+        queries.append({"query_text": text, **columns, "ratings": ratings})
     leaving.assumed.append(
         "the scorer is nDCG@10 and the search engine Quepid's static one: replace them by yours"
     )

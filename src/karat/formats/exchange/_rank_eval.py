@@ -50,19 +50,19 @@ def read_request(foreign: Foreign) -> Exchange:
     gathered.leave(root, ("requests",), "the file")
     for item in root.need("requests").list():
         query = item.need("id").identifier()
-        asked = {key: node.value for key in _ASKED if (node := item.get(key)) is not None}
+        fields = {key: node.value for key in _ASKED if (node := item.get(key)) is not None}
         text = _typed(item.get("params"))
-        gathered.query(text, query, **{key: _text(value) for key, value in asked.items()})
+        gathered.query(text, query, **{key: _text(value) for key, value in fields.items()})
         gathered.met(query)
         gathered.leave(item, ("id", "ratings", *_ASKED), "a request")
         for rating in item.each("ratings"):
             gathered.leave(rating, ("_index", "_id", "rating"), "a rating")
             grade = rating.need("rating")
             gathered.judge(query, indices.document(rating), grade.number(), node=grade)
-    made = gathered.exchange()
-    if made.queries is not None and "text" not in made.queries.columns:
-        made.assumed.append("requests do not have the query text in a fixed place: no text")
-    return made
+    result = gathered.exchange()
+    if result.queries is not None and "text" not in result.queries.columns:
+        result.assumed.append("requests do not have the query text in a fixed place: no text")
+    return result
 
 
 def _typed(params: Node | None) -> str | None:
@@ -82,10 +82,10 @@ def write_request(leaving: Leaving) -> bytes:
     requests, templated, unnamed = [], False, False
     for query, text in leaving.texts.items():
         row = leaving.queries[query]
-        asked = {key: unpacked(row[key]) for key in _ASKED if key in row}
-        if not asked.keys() & {"request", "template_id"}:
-            asked |= {"template_id": _TEMPLATE["id"], "params": {"query_string": text}}
-        templated |= asked.get("template_id") == _TEMPLATE["id"]
+        fields = {key: unpacked(row[key]) for key in _ASKED if key in row}
+        if not fields.keys() & {"request", "template_id"}:
+            fields |= {"template_id": _TEMPLATE["id"], "params": {"query_string": text}}
+        templated |= fields.get("template_id") == _TEMPLATE["id"]
         ratings = []
         for rated in leaving.of(query):
             index = leaving.documents.get(rated.doc_id, {}).get("index")
@@ -94,7 +94,7 @@ def write_request(leaving: Leaving) -> bytes:
                 name = index or "index"
                 rating = {"_index": name, "_id": rated.doc_id, "rating": whole(rated.grade)}
                 ratings.append(rating)
-        requests.append({"id": query, **asked, "ratings": ratings})
+        requests.append({"id": query, **fields, "ratings": ratings})
     out: dict[str, Any] = {"requests": requests}
     if templated:
         out["templates"] = [_TEMPLATE]

@@ -45,9 +45,9 @@ def read_judgments(foreign: Foreign) -> Exchange:
 
 def _stored(root: Node, what: str) -> Node:
     """The document within a search response or a get response."""
-    found = root.get("hits")
-    if found is not None and found.has("hits"):
-        hits = list(found.need("hits").list())
+    response_hits = root.get("hits")
+    if response_hits is not None and response_hits.has("hits"):
+        hits = list(response_hits.need("hits").list())
         if len(hits) != 1:
             raise InputError(
                 f"expected one {what}, got {len(hits)} hits",
@@ -65,10 +65,10 @@ def _rater(gathered: Gathering, root: Node) -> str | None:
         return None
     if kind.text() not in _RATERS:
         raise kind.wrong(f"one of IMPORT_JUDGMENT, {', '.join(_RATERS)}")
-    who, key = _RATERS[kind.value]
+    kind_of_rater, key = _RATERS[kind.value]
     metadata = root.get("metadata")
-    named = root.get(key) or (metadata.get(key) if metadata else None)
-    rater = f"{who} {named.text()}" if named else who
+    name = root.get(key) or (metadata.get(key) if metadata else None)
+    rater = f"{kind_of_rater} {name.text()}" if name else kind_of_rater
     gathered.assumed.append(f"the judgments are not by a person: the rater is called {rater!r}")
     return rater
 

@@ -281,20 +281,20 @@ def read_exchange(path: str | Path, format: str | None = None) -> Exchange:  # n
     if os.path.isdir(path):  # noqa: PTH112 - False, not an error, for any odd name
         if format not in (None, "beir"):
             raise InputError("expected a file, got a folder", file=str(path))
-        made = tables.read_beir(Path(path))
+        exchange = tables.read_beir(Path(path))
     else:
         content = open_foreign(path)
         try:
-            made = EXCHANGES[format or detect(content)].read(content)
+            exchange = EXCHANGES[format or detect(content)].read(content)
         except RecursionError:
             raise InputError("objects are nested too deeply", file=content.name) from None
         except InputError as error:
             if format is None or error.fix is not None:
                 raise
             raise _with_fix(error, _other(content, format)) from None
-    if not made.kept:
-        made.kept.extend(held(made))
-    return made
+    if not exchange.kept:
+        exchange.kept.extend(held(exchange))
+    return exchange
 
 
 def _with_fix(error: InputError, fix: str | None) -> InputError:

@@ -254,19 +254,19 @@ class Leaving:
     def _lose_rest(self) -> None:
         holds = self.holds
         stored = {"text"} if holds.text else set()
-        if not holds.bare and (rest := self.queries.keys() - self._named(0)):
+        if not holds.bare and (dropped := self.queries.keys() - self._named(0)):
             what = "without judgments" if holds.judgments else "in no run"
-            self.lost.append(f"{counted(len(rest), 'query')} {what}")
-            self.queries = {q: row for q, row in self.queries.items() if q not in rest}
-            self.texts = {q: text for q, text in self.texts.items() if q not in rest}
+            self.lost.append(f"{counted(len(dropped), 'query')} {what}")
+            self.queries = {q: row for q, row in self.queries.items() if q not in dropped}
+            self.texts = {q: text for q, text in self.texts.items() if q not in dropped}
         if (
             holds.documents
             and not holds.corpus
-            and (rest := self.documents.keys() - self._named(1))
+            and (dropped := self.documents.keys() - self._named(1))
         ):
             where = "judgment" if holds.judgments else "run"
-            self.lost.append(f"{counted(len(rest), 'document')} in no {where}")
-            self.documents = {d: row for d, row in self.documents.items() if d not in rest}
+            self.lost.append(f"{counted(len(dropped), 'document')} in no {where}")
+            self.documents = {d: row for d, row in self.documents.items() if d not in dropped}
         if not holds.runs and self.runs:
             self.lost.append(counted(len(self.runs), "run"))
         if holds.judgments and not holds.scale:
@@ -329,14 +329,14 @@ def dumped(value: Any) -> bytes:
     ).encode()
 
 
-def unpacked(value: Any) -> Any:
+def unpacked(cell: Any) -> Any:
     """The value of a column; arrays and objects are parsed from JSON text."""
-    if isinstance(value, str) and value[:1] in ("{", "["):
+    if isinstance(cell, str) and cell[:1] in ("{", "["):
         try:
-            return json.loads(value, parse_constant=_refuse)
+            return json.loads(cell, parse_constant=_refuse)
         except (ValueError, RecursionError):
-            return value
-    return value
+            return cell
+    return cell
 
 
 def _refuse(constant: str) -> float:

@@ -136,8 +136,8 @@ class Gathering:
         for name, value in filled.items():
             # A field may have the name of one of karat's columns.
             column = f"field.{name}" if name in ("doc_id", "parent_id") else name
-            put = json.dumps(value, ensure_ascii=False) if _nested(value) else value
-            if row.setdefault(column, put) != put:
+            stored = json.dumps(value, ensure_ascii=False) if _nested(value) else value
+            if row.setdefault(column, stored) != stored:
                 self.lose(f"a second {name!r} of one document")
 
     def judge(
@@ -253,7 +253,7 @@ class Gathering:
             self.assumed.append(f"{more} repeated with the same grade: counted once")
         rows = [(*key[:2], grade, key[2], why) for key, (grade, why) in self._judged.items()]
         judgments = pl.DataFrame(rows, schema=JUDGED, orient="row") if rows else None
-        made = Gathered(
+        result = Gathered(
             self.format,
             queries=_frame("query_id", self._queries),
             documents=_frame("doc_id", self._documents),
@@ -268,8 +268,8 @@ class Gathering:
                 for what, count in self._lost.items()
             ],
         )
-        made.kept.extend(held(made))
-        return made
+        result.kept.extend(held(result))
+        return result
 
     def _run(
         self, name: str, queries: Mapping[str, list[tuple[str, float | None]]]
@@ -278,20 +278,22 @@ class Gathering:
         guessed = False
         for query_id, ranking in queries.items():
             docs = Counter(doc for doc, _ in ranking)
-            if (twice := next((doc for doc, count in docs.items() if count > 1), None)) is not None:
+            if (
+                duplicate := next((doc for doc, count in docs.items() if count > 1), None)
+            ) is not None:
                 raise InputError(
-                    f"duplicate document {twice} in the ranking",
+                    f"duplicate document {duplicate} in the ranking",
                     file=self.file,
                     query=self._queries.get(query_id, {}).get("text", query_id),
-                    doc_id=twice,
+                    doc_id=duplicate,
                 )
             scores = [score for _, score in ranking if score is not None]
             # Equal scores would change the order of the file.
-            falling = all(a > b for a, b in pairwise(scores))
-            guessed |= not falling or len(scores) < len(ranking)
+            decreasing = all(a > b for a, b in pairwise(scores))
+            guessed |= not decreasing or len(scores) < len(ranking)
             ranks = [-float(place) for place in range(1, len(ranking) + 1)]
-            whole = falling and len(scores) == len(ranking)
-            pairs = zip(ranking, scores if whole else ranks, strict=True)
+            has_scores = decreasing and len(scores) == len(ranking)
+            pairs = zip(ranking, scores if has_scores else ranks, strict=True)
             rows.extend((query_id, doc, score) for (doc, _), score in pairs)
         if guessed:
             self.assumed.append(

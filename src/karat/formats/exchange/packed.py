@@ -79,19 +79,21 @@ def _zipped(path: Path) -> bool:
 
 def _parts(entries: Sequence[zipfile.ZipInfo], name: str) -> dict[str, zipfile.ZipInfo]:
     """The files of the topmost BEIR folder, by path within it."""
-    found: list[tuple[str, str, zipfile.ZipInfo]] = []
+    candidates: list[tuple[str, str, zipfile.ZipInfo]] = []
     for entry in entries:
         steps = PurePosixPath(entry.filename.replace("\\", "/")).parts
         for length in (2, 1):
             part = "/".join(steps[-length:])
             if len(steps) >= length and _PART.fullmatch(part):
-                found.append(("/".join(steps[:-length]), part, entry))
+                candidates.append(("/".join(steps[:-length]), part, entry))
                 break
-    if not found:
+    if not candidates:
         return {}
-    root = min((root for root, _, _ in found), key=lambda root: (root.count("/"), len(root), root))
+    root = min(
+        (root for root, _, _ in candidates), key=lambda root: (root.count("/"), len(root), root)
+    )
     parts: dict[str, zipfile.ZipInfo] = {}
-    for under, part, entry in found:
+    for under, part, entry in candidates:
         if under != root:
             continue
         if part in parts:
@@ -102,24 +104,26 @@ def _parts(entries: Sequence[zipfile.ZipInfo], name: str) -> dict[str, zipfile.Z
         if (named := _SPLIT.fullmatch(part)) is not None:
             splits[named[1]] = part
     if splits:  # unpack only the split that is read
-        one = one_split(splits, name, f"unpack it and name one: {splits[min(splits)]}")
-        parts = {part: parts[part] for part in parts if part == one or part not in splits.values()}
+        split = one_split(splits, name, f"unpack it and name one: {splits[min(splits)]}")
+        parts = {
+            part: parts[part] for part in parts if part == split or part not in splits.values()
+        }
     return parts
 
 
 def _check(parts: Mapping[str, zipfile.ZipInfo], path: Path) -> None:
     """Refuse files that expand more than real data does, each and in total."""
-    name, whole = str(path), sum(entry.file_size for entry in parts.values())
+    name, total = str(path), sum(entry.file_size for entry in parts.values())
     for entry in parts.values():
         check_size(entry, name)
-    if whole > _BOMB_FROM and whole > BOMB_RATIO * path.stat().st_size:
+    if total > _BOMB_FROM and total > BOMB_RATIO * path.stat().st_size:
         raise InputError(
-            f"the ZIP file expands more than {BOMB_RATIO} times, to {whole >> 20} MiB, which real "
+            f"the ZIP file expands more than {BOMB_RATIO} times, to {total >> 20} MiB, which real "
             "data does not",
             file=name,
             fix=Advice("if you trust it, unpack it first", page="upload its files one by one"),
         )
-    if whole > _IN_ALL:
+    if total > _IN_ALL:
         raise InputError(
             f"the ZIP file contains more than {_IN_ALL >> 30} GiB",
             file=name,

@@ -37,23 +37,23 @@ _NONE = ("", "cannot_judge", "null", "na", "n/a")
 def columns(names: list[str]) -> dict[str, str]:
     """Meaning to column name: query_id, text, doc_id, grade, rater, reason."""
     plain = {name.strip().casefold().replace("-", "_").replace(" ", "_"): name for name in names}
-    found = {
+    columns_by_meaning = {
         what: next(plain[each] for each in spelt if each in plain)
         for what, spelt in _SPELT.items()
         if any(each in plain for each in spelt)
     }
     if "corpus_id" in plain and "score" in plain:  # BEIR's qrels; elsewhere a score is a system's
-        found |= {"doc_id": plain["corpus_id"], "grade": plain["score"]}
-    return found
+        columns_by_meaning |= {"doc_id": plain["corpus_id"], "grade": plain["score"]}
+    return columns_by_meaning
 
 
 def read_csv(foreign: Foreign) -> Exchange:
     """One row per judgment: query (id or text), document, grade, optionally rater and reason."""
     gathered = Gathering("csv", foreign.name)
     sheet = foreign.sheet()
-    found = columns(sheet.names)
+    column_of = columns(sheet.names)
     for what, either in (("query", ("query_id", "text")), ("doc_id",) * 2, ("grade",) * 2):
-        if not {either, *either} & set(found):
+        if not {either, *either} & set(column_of):
             raise InputError(
                 f"no column {what!r}; the columns are {', '.join(sheet.names[:8])}",
                 file=foreign.name,
@@ -61,22 +61,22 @@ def read_csv(foreign: Foreign) -> Exchange:
                 fix="query_id,doc_id,grade,rater,reason",
             )
     for name in sheet.names:
-        if name not in found.values():
+        if name not in column_of.values():
             gathered.lose(f"the column {name!r}")
-    if "query_id" not in found:
+    if "query_id" not in column_of:
         gathered.assumed.append(
-            f"the column {found['text']!r} is the query text: rename it to query_id if it is the id"
+            f"column {column_of['text']!r} is the query text: rename it to query_id if it is the id"
         )
     said = pairs = False
     for line, row in sheet.rows():
-        cells = {what: row[name] for what, name in found.items()}
+        cells = {what: row[name] for what, name in column_of.items()}
         text = cells.get("text", "")
         query_id, doc = cells.get("query_id", ""), cells["doc_id"]
-        if not (query_id if "query_id" in found else text).strip():
+        if not (query_id if "query_id" in column_of else text).strip():
             raise InputError("the query is empty", file=foreign.name, line=line)
         query = gathered.query(text if text.strip() else None, query_id or None)
         grade = cells["grade"].strip()
-        if doc.strip() and sheet.cells <= sheet.names.index(found["grade"]):
+        if doc.strip() and sheet.cells <= sheet.names.index(column_of["grade"]):
             raise InputError(
                 "the row ends before its grade",
                 file=foreign.name,
@@ -142,21 +142,21 @@ def _line(foreign: Foreign, error: InputError) -> int | None:
     """The last line with the query and document of an error: the duplicate, if there are two."""
     if error.line is not None or error.doc_id is None:
         return error.line
-    found = None
+    last = None
     for line, text in foreign.lines():
         query, _, doc, *_ = [*text.split(), "", "", ""]
         if (query, doc) == (error.query, error.doc_id):
-            found = line
-    return found
+            last = line
+    return last
 
 
 def _judged(name: str, qrels: Qrels) -> Exchange:
     null = pl.lit(None, pl.String)
     judged = qrels.frame.with_columns(rater=null, reason=null).select(*JUDGED)
-    made = Exchange(name, judgments=judged)
+    exchange = Exchange(name, judgments=judged)
     if qrels.subtopics is not None:
-        made.lost.append("subtopics: each document gets its best grade")
-    return made
+        exchange.lost.append("subtopics: each document gets its best grade")
+    return exchange
 
 
 def _qrels(leaving: Leaving) -> Qrels:
@@ -193,13 +193,13 @@ def _by_format() -> Iterator[None]:
 def read_beir(folder: Path) -> Exchange:
     """A BEIR folder: queries, documents if any, and the judgments of the test split."""
     qrels = read_qrels(folder)
-    made = _judged("beir", qrels)
+    judged = _judged("beir", qrels)
     queries = read_queries(folder).frame
     documents = None
     if any(folder.glob("corpus.jsonl*")):
         documents = read_documents(folder).frame
     return Exchange(
-        "beir", queries=queries, documents=documents, judgments=made.judgments, lost=made.lost
+        "beir", queries=queries, documents=documents, judgments=judged.judgments, lost=judged.lost
     )
 
 
@@ -230,12 +230,12 @@ def read_rankquest(foreign: Foreign) -> Exchange:
     gathered = Gathering("rankquest", foreign.name)
     for case in foreign.json().list():
         context = dict(case.need("searchContext").items())
-        typed = next((context[key] for key in ("q", "query", "text") if key in context), None)
+        text_node = next((context[key] for key in ("q", "query", "text") if key in context), None)
         query_id = case.need("id").identifier()
         tags = ", ".join(tag.text() for tag in case.each("tags"))
         comment = case.get("comment")
         query = gathered.query(
-            typed.text() if typed else None,
+            text_node.text() if text_node else None,
             query_id,
             notes=comment.text() if comment and comment.value != "" else None,
             tags=tags or None,

@@ -108,13 +108,13 @@ def about(node: Node) -> dict[str, str]:
     """Information need, notes and options of a query, as columns."""
     out = {}
     for key, column in (("information_need", "need"), ("notes", "notes"), ("options", "options")):
-        said = node.get(key)
-        if said is None or said.value in ("", "{}", {}, []):
+        value_node = node.get(key)
+        if value_node is None or value_node.value in ("", "{}", {}, []):
             continue
-        if isinstance(said.value, dict | list):
-            out[column] = json.dumps(said.value, ensure_ascii=False)
+        if isinstance(value_node.value, dict | list):
+            out[column] = json.dumps(value_node.value, ensure_ascii=False)
         else:
-            out[column] = said.text()
+            out[column] = value_node.text()
     return out
 
 
@@ -135,9 +135,9 @@ def _fields(gathered: Gathering, node: Node) -> dict[str, Any]:
 def _judge(gathered: Gathering, query: str, doc: str, node: Node) -> None:
     known = ("rating", "unrateable", "judge_later", "user_email", "explanation")
     gathered.leave(node, known, "a judgment")
-    email, why = node.get("user_email"), node.get("explanation")
+    email, reason_node = node.get("user_email"), node.get("explanation")
     rater = email.text() if email is not None and email.value != "" else None
-    reason = why.text() if why is not None and why.value != "" else None
+    reason = reason_node.text() if reason_node is not None and reason_node.value != "" else None
     rating = node.get("rating")
     if node.flag("unrateable"):
         if rating is not None:

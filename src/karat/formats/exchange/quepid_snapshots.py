@@ -180,10 +180,10 @@ def write(leaving: Leaving) -> bytes:
         for query, ranking in queries.items():
             docs: list[dict[str, Any]] = []
             for place, (doc, _) in enumerate(ranking, 1):
-                made: dict[str, Any] = {"id": doc, "position": place}
+                document: dict[str, Any] = {"id": doc, "position": place}
                 if fields := leaving.documents.get(doc):
-                    made["fields"] = as_fields(fields)
-                docs.append(made)
+                    document["fields"] = as_fields(fields)
+                docs.append(document)
             answers[leaving.texts[query]] = {"docs": docs}
         snapshots.append({"name": run, "queries": answers})
     return dumped({"snapshots": snapshots})

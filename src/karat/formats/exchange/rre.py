@@ -63,14 +63,16 @@ def _queries(gathered: Gathering, node: Node, topic: str | None, group: str | No
                 raise placeholders.wrong(f'an object with "{_TEXT}"')
             key, own = others.popitem()
             gathered.lose(f"the name of the placeholder {key}")
-        used = item.get("template") or template
-        more = {key: value.value for key, value in others.items()}
+        template_node = item.get("template") or template
+        placeholder_values = {key: value.value for key, value in others.items()}
         query = gathered.query(
             own.text(),
             topic=topic,
             group=group,
-            template=used.text() if used else None,
-            placeholders=json.dumps(more, ensure_ascii=False) if more else None,
+            template=template_node.text() if template_node else None,
+            placeholders=json.dumps(placeholder_values, ensure_ascii=False)
+            if placeholder_values
+            else None,
         )
         gathered.met(query)
         documents = item.get("relevant_documents") or shared
@@ -130,16 +132,16 @@ def write(leaving: Leaving) -> bytes:
         return dumped({**out, "queries": tree[""][""]})
     topics = []
     for topic, groups in tree.items():
-        made: dict[str, Any] = {"description": topic} if topic else {}
+        topic_object: dict[str, Any] = {"description": topic} if topic else {}
         # RRE ignores queries next to groups, so queries without a group form one without a name.
         if set(groups) == {""}:
-            made["queries"] = groups[""]
+            topic_object["queries"] = groups[""]
         else:
-            made["query_groups"] = [
+            topic_object["query_groups"] = [
                 {"name": name, "queries": of} if name else {"queries": of}
                 for name, of in groups.items()
             ]
-        topics.append(made)
+        topics.append(topic_object)
     return dumped({**out, "topics": topics})
 
 

@@ -114,8 +114,8 @@ class Sheet:
                     fix="quote cells that contain the separator",
                 )
             self.cells = len(cells)
-            whole = cells + [""] * (len(self.names) - len(cells))
-            yield line, dict(zip(self.names, map(self.restore, whole), strict=True))
+            padded = cells + [""] * (len(self.names) - len(cells))
+            yield line, dict(zip(self.names, map(self.restore, padded), strict=True))
 
     def number(self, cell: str) -> str:
         """A cell with a number; in files with semicolons, ``1,5`` is 1.5."""
@@ -233,10 +233,10 @@ def number(value: Any) -> float | None:
     elif isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
-        out = float(value)
+        parsed_number = float(value)
     except OverflowError:
         return None
-    return out if math.isfinite(out) else None
+    return parsed_number if math.isfinite(parsed_number) else None
 
 
 def open_foreign(path: str | Path) -> Foreign:

@@ -66,17 +66,19 @@ def read_baseline(path: str | Path) -> SavedBaseline:
         query = Fields(row, names, name, _REMADE, f"query number {place}")
         query_id = query.get("query_id", str, "an id")
         state = query.get("answered", str, "a state")
-        given = query.get("values", list, "a list of values")
+        row_values = query.get("values", list, "a list of values")
         if state not in _STATES:
             raise query.wrong("answered", f"one of {', '.join(_STATES)}")
         if query_id in values:
             raise InputError("duplicate query", file=name, query=query_id, fix=_REMADE)
-        if len(given) != len(measures) or any(v is not None and finite(v) is None for v in given):
+        if len(row_values) != len(measures) or any(
+            v is not None and finite(v) is None for v in row_values
+        ):
             raise query.wrong("values", f"{len(measures)} numbers or nulls")
         if timed:
             times[query_id] = query.number(_TIME)
         answered[query_id] = state
-        values[query_id] = tuple(None if value is None else float(value) for value in given)
+        values[query_id] = tuple(None if value is None else float(value) for value in row_values)
     if head.get("sha256", str, "text") != _checksum(content):
         raise InputError(
             "the file is damaged or was edited: its sha256 does not match its content",
@@ -109,7 +111,7 @@ def _checksum(content: Mapping[str, Any]) -> str:
 
 
 def _hash(hashes: Fields, key: str) -> str | None:
-    found: str | None = None
+    digest: str | None = None
     if hashes.value[key] is not None:
-        found = hashes.get(key, str, "a SHA-256 or null")
-    return found
+        digest = hashes.get(key, str, "a SHA-256 or null")
+    return digest

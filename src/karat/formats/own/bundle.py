@@ -139,8 +139,8 @@ def _archive(stream: IO[bytes], ending: str) -> zipfile.ZipFile | tarfile.TarFil
 
 def _end(bundle: Writing, about: Mapping[str, Any]) -> None:
     listed = {**about, "files": bundle.files}
-    whole = {"karat_backup": _VERSION, "sha256": _digest(listed), "about": listed}
-    data = json.dumps(whole, indent=1).encode()
+    content = {"karat_backup": _VERSION, "sha256": _digest(listed), "about": listed}
+    data = json.dumps(content, indent=1).encode()
     if isinstance(bundle.archive, zipfile.ZipFile):
         bundle.archive.writestr(HEAD, data)
     else:
@@ -156,7 +156,7 @@ def checked(path: Path) -> dict[str, Any]:
         InputError: it is not a backup, is damaged, was written by a newer karat, contains a path
             outside of it or a link, or expands more than real data does.
     """
-    found: dict[str, dict[str, Any]] = {}
+    actual: dict[str, dict[str, Any]] = {}
     head = b""
     with _reading(path) as entries:
         for name, stream in entries:
@@ -167,13 +167,13 @@ def checked(path: Path) -> dict[str, Any]:
             while data := stream.read(_CHUNK):
                 digest.update(data)
                 size += len(data)
-            found[name] = {"bytes": size, "sha256": digest.hexdigest()}
+            actual[name] = {"bytes": size, "sha256": digest.hexdigest()}
     if not head:
         raise InputError("not a karat backup, or truncated", file=str(path), fix=_ANOTHER)
     try:
-        whole = json.loads(head)
-        about: dict[str, Any] = whole["about"]
-        version, same = whole["karat_backup"], whole["sha256"] == _digest(about)
+        content = json.loads(head)
+        about: dict[str, Any] = content["about"]
+        version, same = content["karat_backup"], content["sha256"] == _digest(about)
         listed = dict(about["files"])
     except (ValueError, KeyError, TypeError, RecursionError):
         raise _damaged(path, "its list of files cannot be read") from None
@@ -182,9 +182,9 @@ def checked(path: Path) -> dict[str, Any]:
     if version != _VERSION:
         fix = "pip install --upgrade karat"
         raise InputError("the backup was written by a newer karat", file=str(path), fix=fix)
-    for name in sorted(listed.keys() | found.keys()):
-        if listed.get(name) != found.get(name):
-            kind = "is missing" if name not in found else "was changed"
+    for name in sorted(listed.keys() | actual.keys()):
+        if listed.get(name) != actual.get(name):
+            kind = "is missing" if name not in actual else "was changed"
             raise _damaged(path, f"{name} {kind}")
     return about
 

@@ -118,8 +118,8 @@ def _query(row: Any, index: int, name: str) -> CertifiedQuery:
     grades = fields.get("judgments", dict, "grades of documents")
     if any(not doc_id for doc_id in grades):
         raise fields.wrong("judgments", "grades of documents with ids")
-    found = {doc_id: finite(grade) for doc_id, grade in grades.items()}
-    judgments = {doc_id: grade for doc_id, grade in found.items() if grade is not None}
+    parsed_grades = {doc_id: finite(grade) for doc_id, grade in grades.items()}
+    judgments = {doc_id: grade for doc_id, grade in parsed_grades.items() if grade is not None}
     if len(judgments) < len(grades) or min(judgments.values(), default=0.0) < 0:
         raise fields.wrong("judgments", "grades from 0 up")
     return CertifiedQuery(
@@ -157,19 +157,21 @@ def _measure(head: Fields) -> str:
 
 
 def _scale(head: Fields) -> tuple[float, float]:
-    wanted = "the lowest and the highest grade"
-    ends = [finite(end) for end in head.get("scale", list, wanted)]
+    expected = "the lowest and the highest grade"
+    ends = [finite(end) for end in head.get("scale", list, expected)]
     try:
         return read_scale(ends)
     except UsageError:
-        raise head.wrong("scale", wanted) from None
+        raise head.wrong("scale", expected) from None
 
 
 def _unseen(head: Fields, unlimited: bool) -> int | None:
     if head.value["unseen"] is None:
         return None
-    wanted = "null, as unseen_unlimited is true" if unlimited else "a whole number from 0, or null"
-    value: int = head.get("unseen", int, wanted)
+    expected = (
+        "null, as unseen_unlimited is true" if unlimited else "a whole number from 0, or null"
+    )
+    value: int = head.get("unseen", int, expected)
     if unlimited or value < 0:
-        raise head.wrong("unseen", wanted)
+        raise head.wrong("unseen", expected)
     return value

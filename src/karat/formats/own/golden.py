@@ -89,11 +89,11 @@ def parse(data: bytes, name: str) -> GoldenFile:
         )
     if data.lstrip().startswith(b"["):
         return GoldenFile(listed(parsed(data, name, 1, _Object), name))
-    head = _own(data, name)
-    if head is None:
+    content = _own(data, name)
+    if content is None:
         return GoldenFile(_gather(_lines(data, name), None))
-    _refuse_twice(head, Where(name))
-    version = head[_MARK]
+    _refuse_twice(content, Where(name))
+    version = content[_MARK]
     if version != VERSION or isinstance(version, bool):
         newer = isinstance(version, int) and version > VERSION
         raise InputError(
@@ -101,13 +101,13 @@ def parse(data: bytes, name: str) -> GoldenFile:
             file=name,
             fix="pip install --upgrade karat" if newer else f'"{_MARK}": {VERSION}',
         )
-    scale = _scale(head.get("scale"), name)
-    if not isinstance(head.get("queries"), list):
+    scale = _scale(content.get("scale"), name)
+    if not isinstance(content.get("queries"), list):
         raise InputError("the golden set has no list of queries", file=name)
-    title = head.get("name")
+    title = content.get("name")
     if title is not None:
         title = text_of(title, "name", Where(name), None)
-    return GoldenFile(listed(head["queries"], name, scale), title, scale)
+    return GoldenFile(listed(content["queries"], name, scale), title, scale)
 
 
 def listed(
@@ -186,10 +186,10 @@ def _own(data: bytes, name: str) -> _Object | None:
     if f'"{_MARK}"'.encode() not in data:
         return None
     try:
-        whole = parsed(data, name, 1, _Object)
+        content = parsed(data, name, 1, _Object)
     except InputError:
         return None  # more than one object: a list
-    return whole if isinstance(whole, _Object) and _MARK in whole else None
+    return content if isinstance(content, _Object) and _MARK in content else None
 
 
 def _lines(data: bytes, name: str) -> Iterator[tuple[Where, Any]]:

@@ -248,11 +248,11 @@ def _answered(counts: Any, name: str) -> Answered | None:
     if counts is None:
         return None
     fields = Fields(counts, _ANSWERED, name, _RESTORED, "answered")
-    found = {key: fields.get(key, int, "a count") for key in _ANSWERED}
-    for key, count in found.items():
-        if not 0 <= count <= found["queries"]:
+    counted = {key: fields.get(key, int, "a count") for key in _ANSWERED}
+    for key, count in counted.items():
+        if not 0 <= count <= counted["queries"]:
             raise fields.wrong(key, "a count of the queries")
-    return Answered(**found)
+    return Answered(**counted)
 
 
 def _by_query(given: Any, name: str) -> ByQuery | None:

@@ -51,9 +51,9 @@ def read_policy(path: str | Path, rel: float | None = None) -> Policy:
             what, file=name, fix=Advice("karat gate --policy gate.toml …", page="upload a policy")
         )
     try:
-        written = toml.table(data)
+        content = toml.table(data)
     except UnicodeDecodeError:
         raise InputError("the file is not UTF-8", file=name, fix=in_utf8(name)) from None
     except toml.NotToml as error:
         raise InputError(f"not valid TOML: {error}", file=name, fix=_EXAMPLE) from None
-    return policy_of(written, name, rel)
+    return policy_of(content, name, rel)

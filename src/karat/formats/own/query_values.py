@@ -59,14 +59,16 @@ def unpacked(text: str, n: int) -> NDArray[np.float64]:
         raise InputError(f"values by query are not for {n:,} queries")
     planes = np.frombuffer(data, np.uint8).reshape(4, n)
     whole = np.ascontiguousarray(planes.T).view("<i4")[:, 0]
-    found: NDArray[np.float64] = np.where(whole == _NONE, np.nan, whole / _STEPS)
-    return found
+    values: NDArray[np.float64] = np.where(whole == _NONE, np.nan, whole / _STEPS)
+    return values
 
 
 def _pack(values: NDArray[np.float64]) -> str:
-    lacking = np.isnan(values)
-    whole = np.where(lacking, _NONE, np.rint(np.where(lacking, 0, values) * _STEPS)).astype("<i4")
-    planes = np.ascontiguousarray(whole.view(np.uint8).reshape(-1, 4).T)
+    missing = np.isnan(values)
+    integers = np.where(missing, _NONE, np.rint(np.where(missing, 0, values) * _STEPS)).astype(
+        "<i4"
+    )
+    planes = np.ascontiguousarray(integers.view(np.uint8).reshape(-1, 4).T)
     return base64.b64encode(zlib.compress(planes.tobytes(), 9)).decode()
 
 

@@ -273,16 +273,16 @@ class _Written:
         grades = self._read_grades(low, high)
         weights = self._one_of("agreement", "weights", KAPPA_WEIGHTS, "quadratic")
         order = self._one_of("golden", "order", ORDERS, "query")
-        written = self._text("workspace", "store", "sqlite:///karat.db")
+        store_url = self._text("workspace", "store", "sqlite:///karat.db")
         notes = []
-        if without_password(written) != written:
+        if without_password(store_url) != store_url:
             notes.append(
                 f"{self.name} contains the store's password: set the environment variable {STORE} "
                 "to the URL, and delete the password from the file"
             )
-        store = environment.get(STORE) or written
+        store = environment.get(STORE) or store_url
         try:
-            _check_url(written)
+            _check_url(store_url)
         except UsageError as error:
             raise self._wrong(f"[workspace] store: {error.what}", error.fix) from None
         _check_url(store)

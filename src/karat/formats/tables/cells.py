@@ -67,8 +67,8 @@ def settled(frame: pl.DataFrame) -> pl.DataFrame:
     if frame["rank"].dtype == pl.Int64:
         return frame
     rank = pl.col("rank")
-    whole = rank.is_finite() & (rank.abs() < 1e15)
-    return frame.with_columns(pl.when(whole).then(rank).cast(pl.Int64).alias("rank"))
+    is_rank = rank.is_finite() & (rank.abs() < 1e15)
+    return frame.with_columns(pl.when(is_rank).then(rank).cast(pl.Int64).alias("rank"))
 
 
 class Careful:
@@ -181,10 +181,10 @@ def run_rows(frames: Iterable[pl.DataFrame], chosen: Iterable[str]) -> Rows:
     """Rows of a run, split into rankings and states of queries."""
     if not set(chosen) & {*ANSWER}:
         return Rows(frames)
-    whole = [frame for frame in frames if frame.height]
-    if not whole:
+    parts = [frame for frame in frames if frame.height]
+    if not parts:
         return Rows([])
-    frame = pl.concat(whole, how="diagonal_relaxed")
+    frame = pl.concat(parts, how="diagonal_relaxed")
     answer = [column for column in ANSWER if column in frame.columns]
     rankings = pl.DataFrame()  # no query returned documents
     if "doc_id" in frame.columns:

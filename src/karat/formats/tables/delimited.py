@@ -184,11 +184,11 @@ def _attributes(piece: Chunk, sheet: Sheet, name: str) -> pl.DataFrame:
         if column in sheet.names and column not in sheet.chosen.values():
             frame = _floats(frame, column, piece, sheet, name)
     frame = frame.rename({chosen: column for column, chosen in sheet.chosen.items()})
-    kept = {key, "text", "title"}
+    never_null = {key, "text", "title"}
     return frame.with_columns(
         pl.when(pl.col(column) != "").then(pl.col(column)).alias(column)
         for column in frame.columns
-        if column not in kept
+        if column not in never_null
     )
 
 
@@ -202,21 +202,21 @@ def _floats(
     """
     if sheet.separator == ";":
         frame = frame.with_columns(pl.col(column).str.replace(_DECIMAL, "${1}.${2}"))
-    given = frame[column]
-    bad = (given != "") & given.cast(pl.Float64, strict=False).is_null()
-    if column != "weight" or not bad.any():
+    values = frame[column]
+    invalid = (values != "") & values.cast(pl.Float64, strict=False).is_null()
+    if column != "weight" or not invalid.any():
         return frame  # evaluation does not use probabilities
-    at = int(bad.arg_max() or 0)
+    at = int(invalid.arg_max() or 0)
     line, cells = next(islice(_whole_records(piece, sheet, name), at, None))
-    plain = pointed(given[at])
+    plain = pointed(values[at])
     alternative = ", or separate the cells by semicolons" if sheet.separator == "," else ""
     raise InputError(
-        f"the {column} {given[at]!r} is not a number",
+        f"the {column} {values[at]!r} is not a number",
         file=name,
         line=line,
         query=cells[sheet.names.index(sheet.chosen["query_id"])],
         fix="write a number with a decimal point"
-        if plain == given[at]
+        if plain == values[at]
         else f"write {plain}{alternative}",
     )
 
@@ -306,14 +306,14 @@ def _records(piece: Chunk, separator: str, name: str) -> Iterator[tuple[int, lis
 _QUOTES = 'quote cells that contain a quote, and double the quote: "say ""hi"""'
 
 
-def _plainly(error: str, separator: str) -> str:
-    if "unexpected end of data" in error:
+def _plainly(message: str, separator: str) -> str:
+    if "unexpected end of data" in message:
         return "a quote is never closed"
-    if "expected after" in error:
+    if "expected after" in message:
         return f"text between a closing quote and the next {separator!r}"
-    if "new-line character" in error:
+    if "new-line character" in message:
         return WITHIN
-    return f"invalid CSV: {error}"
+    return f"invalid CSV: {message}"
 
 
 def write(frame: pl.DataFrame, stream: IO[bytes], separator: str, source: str) -> None:

@@ -102,8 +102,8 @@ def read_attributes(source: Source, role: str) -> Rows:
         for line, row in _objects(chunk, source.name):
             names = tuple(row)
             if names not in chosen:
-                found = choose(names, role, source.name, line)
-                chosen[names] = {name: column for column, name in found.items()}
+                mapping = choose(names, role, source.name, line)
+                chosen[names] = {name: column for column, name in mapping.items()}
             flat = _flat(row, chosen[names])
             flat[key] = careful.identifier(flat.get(key), key, line)
             for name, value in flat.items():
@@ -136,10 +136,10 @@ def _chosen(row: Mapping[str, Any], role: str, name: str, line: int) -> dict[str
     names = list(row)
     state = next((n for n in names if plain(n) == "state"), None)
     if role == "run" and state and row[state] in ("empty", "failed"):
-        there = {known(n, role) for n in names}
-        lacking = [column for column in ("doc_id", "score") if column not in there]
-        bare = choose([*names, *lacking], role, name, line)
-        return {column: n for column, n in bare.items() if n in row}
+        known_columns = {known(n, role) for n in names}
+        lacking = [column for column in ("doc_id", "score") if column not in known_columns]
+        columns_of = choose([*names, *lacking], role, name, line)
+        return {column: n for column, n in columns_of.items() if n in row}
     return choose(names, role, name, line)
 
 
@@ -281,9 +281,9 @@ def _places(source: Source, role: str) -> Iterator[Place]:
         for line, row in _objects(chunk, source.name):
             if role == "run" and says_about(row):
                 continue
-            found = _chosen(row, role, source.name, line)
+            columns = _chosen(row, role, source.name, line)
             ids = tuple(
-                str(row[n]) for c, n in found.items() if c.endswith("_id") or c == "subtopic"
+                str(row[n]) for c, n in columns.items() if c.endswith("_id") or c == "subtopic"
             )
             yield Place(line, ids)
 
@@ -298,8 +298,8 @@ def write_frame(frame: pl.DataFrame, stream: IO[bytes]) -> None:
         frame.write_ndjson(stream)
         return
     for row in frame.iter_rows(named=True):
-        kept = {name: value for name, value in row.items() if value is not None}
-        stream.write(line_of(kept))
+        filled = {name: value for name, value in row.items() if value is not None}
+        stream.write(line_of(filled))
 
 
 def _write_run(run: Run, stream: IO[bytes]) -> None:

@@ -103,11 +103,11 @@ def _plain(data: bytes, layout: Layout) -> bytes | None:
 
 
 def _fast(data: bytes, layout: Layout, without: frozenset[str]) -> pl.DataFrame | None:
-    kept = {at: column for at, column in layout.keep.items() if column[0] not in without}
+    kept_columns = {at: column for at, column in layout.keep.items() if column[0] not in without}
     schema: dict[str, type[pl.DataType]] = {}
     for at, field in enumerate(layout.fields):
-        schema[kept[at][0] if at in kept else f"_{at}_{field}"] = (
-            kept[at][1] if at in kept else pl.String
+        schema[kept_columns[at][0] if at in kept_columns else f"_{at}_{field}"] = (
+            kept_columns[at][1] if at in kept_columns else pl.String
         )
     try:
         frame = pl.read_csv(
@@ -117,7 +117,9 @@ def _fast(data: bytes, layout: Layout, without: frozenset[str]) -> pl.DataFrame 
             quote_char=None,
             schema=schema,
             # If further fields are allowed, read the last one to see that no line lacks it.
-            columns=None if layout.more is None else sorted({*kept, len(layout.fields) - 1}),
+            columns=None
+            if layout.more is None
+            else sorted({*kept_columns, len(layout.fields) - 1}),
             comment_prefix="#" if layout.comments and b"#" in data else None,
             extra_columns="raise" if layout.more is None else "ignore",
             missing_columns="raise",
@@ -130,10 +132,10 @@ def _fast(data: bytes, layout: Layout, without: frozenset[str]) -> pl.DataFrame 
     if layout.more is not None and _joined(data, frame.height, layout):
         return None
     # Columns left out because they do not parse are null, so all chunks have the same columns.
-    lost = [
+    nulls = [
         pl.lit(None, dtype).alias(name) for name, dtype in layout.keep.values() if name in without
     ]
-    return frame.with_columns(lost).select([name for name, _ in layout.keep.values()])
+    return frame.with_columns(nulls).select([name for name, _ in layout.keep.values()])
 
 
 def _joined(data: bytes, lines: int, layout: Layout) -> bool:

@@ -30,44 +30,44 @@ class _Pairs(list[tuple[str, Any]]):
 def read(source: Source, role: str) -> Rows:
     """Qrels or a run."""
     data = source.whole()
-    parsed_whole = parsed(data, source.name, 1, _Pairs)
-    if not isinstance(parsed_whole, _Pairs):
+    table = parsed(data, source.name, 1, _Pairs)
+    if not isinstance(table, _Pairs):
         raise _shape(source, "", 1)
     number = "grade" if role == "qrels" else "score"
-    found = _Place(data)
+    finder = _Place(data)
     columns: dict[str, list[Any]] = {"query_id": [], "doc_id": [], number: []}
     states: dict[str, str] = {}
     without: list[str] = []
     seen: set[str] = set()
     careful = Careful(source.name)
-    for query, value in parsed_whole:
-        docs = value
+    for query, value in table:
+        documents = value
         if query in seen:
             raise InputError(
                 "duplicate query",
                 file=source.name,
-                line=found.line(query, second=True),
+                line=finder.line(query, second=True),
                 query=query,
                 fix="put its documents into one object",
             )
         seen.add(query)
         if not query:
-            raise InputError("a query_id is empty", file=source.name, line=found.line(query))
-        if docs is None and role == "run":
+            raise InputError("a query_id is empty", file=source.name, line=finder.line(query))
+        if documents is None and role == "run":
             states[query] = "failed"
             continue
-        if isinstance(docs, list) and not isinstance(docs, _Pairs):
-            if not docs:
+        if isinstance(documents, list) and not isinstance(documents, _Pairs):
+            if not documents:
                 without.append(query)
-            docs = _listed(docs, query, role, source, found)
-        if not isinstance(docs, _Pairs):
-            raise _shape(source, query, found.line(query))
-        if not docs:
+            documents = _listed(documents, query, role, source, finder)
+        if not isinstance(documents, _Pairs):
+            raise _shape(source, query, finder.line(query))
+        if not documents:
             states[query] = "empty"
-        _check(docs, query, number, careful, found)
-        columns["query_id"] += [query] * len(docs)
-        columns["doc_id"] += [doc for doc, _ in docs]
-        columns[number] += [float(value) for _, value in docs]
+        _check(documents, query, number, careful, finder)
+        columns["query_id"] += [query] * len(documents)
+        columns["doc_id"] += [doc for doc, _ in documents]
+        columns[number] += [float(value) for _, value in documents]
     schema = {"query_id": pl.String, "doc_id": pl.String, number: pl.Float64}
     answers = pl.DataFrame(
         {"query_id": list(states), "state": list(states.values())},
@@ -79,14 +79,14 @@ def read(source: Source, role: str) -> Rows:
     return Rows([frame], answers if states else None)
 
 
-def _listed(docs: list[Any], query: str, role: str, source: Source, found: _Place) -> _Pairs:
+def _listed(docs: list[Any], query: str, role: str, source: Source, finder: _Place) -> _Pairs:
     """The documents of a list with numbers: grade 1, or the score -rank."""
     odd = next((doc for doc in docs if not isinstance(doc, str)), None)
     if odd is not None:
         raise InputError(
             f"the list of documents contains {_shown(odd)}; expected ids, as strings",
             file=source.name,
-            line=found.line(query),
+            line=finder.line(query),
             query=query,
             fix='{"q1": ["a", "b"]}, or with numbers {"q1": {"a": 2, "b": 1}}',
         )
@@ -95,7 +95,7 @@ def _listed(docs: list[Any], query: str, role: str, source: Source, found: _Plac
     return _Pairs((doc, float(-rank)) for rank, doc in enumerate(docs, 1))
 
 
-def _check(docs: _Pairs, query: str, number: str, careful: Careful, found: _Place) -> None:
+def _check(docs: _Pairs, query: str, number: str, careful: Careful, finder: _Place) -> None:
     """Refuse duplicate documents and values that are not numbers."""
     if len(dict(docs)) < len(docs):
         names = [doc for doc, _ in docs]
@@ -103,7 +103,7 @@ def _check(docs: _Pairs, query: str, number: str, careful: Careful, found: _Plac
         raise InputError(
             f"duplicate document {twice}",
             file=careful.source,
-            line=found.line(query, twice, second=True),
+            line=finder.line(query, twice, second=True),
             query=query,
             doc_id=twice,
             fix="keep one of them",
@@ -111,7 +111,7 @@ def _check(docs: _Pairs, query: str, number: str, careful: Careful, found: _Plac
     for doc, value in docs:
         if doc and _is_number(value, infinite=number == "score"):
             continue
-        line = found.line(query, doc)
+        line = finder.line(query, doc)
         what = (
             "a doc_id is empty"
             if not doc
@@ -161,10 +161,10 @@ class _Place:
 
     def _key(self, key: str, start: int, *, second: bool) -> int | None:
         spelt = {json.dumps(key), json.dumps(key, ensure_ascii=False)}
-        either = "|".join(re.escape(each) for each in sorted(spelt))
-        found = re.compile(rf"(?:{either})\s*:".encode()).finditer(self._data, start)
-        first = next(found, None)
-        match = next(found, first) if second else first
+        either = "|".join(re.escape(spelling) for spelling in sorted(spelt))
+        matches = re.compile(rf"(?:{either})\s*:".encode()).finditer(self._data, start)
+        first = next(matches, None)
+        match = next(matches, first) if second else first
         return match.start() if match else None
 
 

@@ -189,14 +189,14 @@ def _lines(source: Source, head: Sequence[str], text: str | None) -> pl.DataFram
         if header:
             header = not line.strip()
             continue
-        query, n = line.rstrip("\r\n"), 1
+        query, number_of = line.rstrip("\r\n"), 1
         if counted and query.strip():
             first, _, query = query.lstrip(" ").partition(" ")
-            n = int(first) if first.isdecimal() else 0
+            number_of = int(first) if first.isdecimal() else 0
         if query.startswith('"') and query.endswith('"') and len(query) > 1:
             query = next(csv.reader([query]), [query])[0]
         texts.append(query)
-        counts.append(n)
+        counts.append(number_of)
     return _framed({"text": texts}, counts, source.name)
 
 
@@ -269,11 +269,11 @@ def _jsonl(source: Source, text: str | None, count: str | None) -> pl.DataFrame:
         row = parsed(line.rstrip("\n").encode(), source.name, number)
         if not isinstance(row, dict):
             raise InputError("expected a JSON object on each line", file=source.name, line=number)
-        query, asked = _choose(list(row), text, count, source.name, number)
-        counts.append(1 if asked is None else _whole(row[asked], source.name, number))
+        query, count_column = _choose(list(row), text, count, source.name, number)
+        counts.append(1 if count_column is None else _whole(row[count_column], source.name, number))
         if row[query] is not None and not isinstance(row[query], str | int | float):
             raise InputError(f"{query!r} is not text", file=source.name, line=number)
-        values = {name: value for name, value in row.items() if name not in (query, asked)}
+        values = {name: value for name, value in row.items() if name not in (query, count_column)}
         for name, value in {**values, "text": row[query]}.items():
             column = columns.setdefault(name, [])
             column += [None] * (len(counts) - 1 - len(column))
@@ -323,11 +323,11 @@ def _choose(
     """The columns of queries and of counts."""
     if len(set(names)) < len(names):
         raise InputError("duplicate column name", file=file, line=line, fix="rename one")
-    for asked in (text, count):
-        if asked is not None and asked not in names:
-            near = nearest(asked, names, 1)
+    for count_column in (text, count):
+        if count_column is not None and count_column not in names:
+            near = nearest(count_column, names, 1)
             raise InputError(
-                f"no column {asked!r}; the columns are {', '.join(map(repr, names[:12]))}",
+                f"no column {count_column!r}; the columns are {', '.join(map(repr, names[:12]))}",
                 file=file,
                 line=line,
                 fix=f"did you mean {near[0]!r}?" if near else None,
@@ -344,23 +344,23 @@ def _choose(
                 page="enter the column of queries below",
             ),
         )
-    asked = count or _one([name for name in names if name != query], COUNT, file, line)
-    others = {plain(name) for name in names if name not in (query, asked)}
+    count_column = count or _one([name for name in names if name != query], COUNT, file, line)
+    others = {plain(name) for name in names if name not in (query, count_column)}
     if {"text", "count"} & others:
         raise _clash(file)
-    return query, asked
+    return query, count_column
 
 
 def _one(names: Sequence[str], spelt: Sequence[str], file: str, line: int | None) -> str | None:
-    there = [name for name in names if plain(name) in spelt]
-    if len(there) > 1:
+    present = [name for name in names if plain(name) in spelt]
+    if len(present) > 1:
         raise InputError(
-            f"ambiguous columns {there[0]!r} and {there[1]!r}",
+            f"ambiguous columns {present[0]!r} and {present[1]!r}",
             file=file,
             line=line,
             fix="name the column to use, or keep only one of them",
         )
-    return there[0] if there else None
+    return present[0] if present else None
 
 
 def _clash(file: str) -> InputError:

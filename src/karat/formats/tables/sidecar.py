@@ -53,8 +53,8 @@ def read(path: str | Path) -> tuple[dict[str, str], pl.DataFrame | None]:
     except (OSError, ValueError, RuntimeError):
         return {}, None
     name = shown(f"{path}{ENDING}")
-    about, answers, own = load(place, name)
-    if own is not None and own != _content(Path(path)):
+    about, answers, run_content = load(place, name)
+    if run_content is not None and run_content != _content(Path(path)):
         raise InputError(
             f"{shown(Path(path).name)} has changed since this description of it was written",
             file=name,
@@ -96,20 +96,20 @@ def load(place: Path, name: str) -> tuple[dict[str, str], pl.DataFrame | None, A
     """
     try:
         with Source(place) as source:
-            whole = parsed(source.whole(), name, 1)
+            content = parsed(source.whole(), name, 1)
     except InputError as error:  # not NothingIn: the run is not empty, which a gate would act on
         raise _damaged(name, error.what) from None
-    if not isinstance(whole, dict) or not isinstance(whole.get("about", {}), dict):
+    if not isinstance(content, dict) or not isinstance(content.get("about", {}), dict):
         raise _damaged(name, 'not an object with "about"')
-    about = flat(whole.get("about", {}), name)
-    answers, own = _answers(whole.get("answers"), name), whole.get("run")
-    if answers is not None and own is None:
+    about = flat(content.get("about", {}), name)
+    answers, run_content = _answers(content.get("answers"), name), content.get("run")
+    if answers is not None and run_content is None:
         raise InputError(
             '"answers" without "run", the size and SHA-256 of the run',
             file=name,
             fix='remove "answers", or store states in a JSONL or Parquet run',
         )
-    return about, answers, own
+    return about, answers, run_content
 
 
 def _answers(rows: Any, name: str) -> pl.DataFrame | None:
@@ -120,8 +120,8 @@ def _answers(rows: Any, name: str) -> pl.DataFrame | None:
     careful = Careful(name, unit="answer")
     known = ("state", "latency_us", "error", "repeated")
     for number, row in enumerate(rows, 1):
-        own = {key: row[key] for key in known if key in row}
-        careful.add({"query_id": row.get("query_id"), "state": "ok", **own}, number)
+        fields = {key: row[key] for key in known if key in row}
+        careful.add({"query_id": row.get("query_id"), "state": "ok", **fields}, number)
     return careful.frame() if rows else None
 
 
@@ -149,11 +149,11 @@ def writer(run: Run, path: Path, keeps: frozenset[str]) -> Callable[[Path], None
     def write(finished: Path) -> None:
         from karat.formats.tables.writing import beside
 
-        whole: dict[str, Any] = {MARK: _VERSION, "run": _content(finished), "about": about}
+        content: dict[str, Any] = {MARK: _VERSION, "run": _content(finished), "about": about}
         if answers:
-            whole["answers"] = answers
+            content["answers"] = answers
         with beside(place_of(path)) as stream:
-            _dump(whole, stream)
+            _dump(content, stream)
 
     return write
 
@@ -174,12 +174,14 @@ def _told(run: Run) -> list[dict[str, Any]]:
     return [{key: value for key, value in row.items() if value is not None} for row in rows]
 
 
-def _dump(whole: dict[str, Any], stream: IO[bytes]) -> None:
+def _dump(content: dict[str, Any], stream: IO[bytes]) -> None:
     """Keys and answers one per line, for readable diffs."""
-    head = {key: value for key, value in whole.items() if key != "answers"}
+    head = {key: value for key, value in content.items() if key != "answers"}
     text = json.dumps(head, ensure_ascii=False, indent=2)
-    if "answers" in whole:
-        rows = ",\n".join(f"    {json.dumps(row, ensure_ascii=False)}" for row in whole["answers"])
+    if "answers" in content:
+        rows = ",\n".join(
+            f"    {json.dumps(row, ensure_ascii=False)}" for row in content["answers"]
+        )
         text = f'{text.removesuffix("}").rstrip()},\n  "answers": [\n{rows}\n  ]\n}}'
     stream.write(f"{text}\n".encode())
 

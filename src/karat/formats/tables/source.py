@@ -264,7 +264,9 @@ class Source:
         try:
             return self.path.open("rb")
         except FileNotFoundError:
-            raise InputError("there is no such file", file=self.name, fix=_similar_name(self.path)) from None
+            raise InputError(
+                "there is no such file", file=self.name, fix=_similar_name(self.path)
+            ) from None
         except IsADirectoryError:
             raise InputError(
                 "expected a file, got a folder",

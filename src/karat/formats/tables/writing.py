@@ -59,13 +59,13 @@ def write_qrels(qrels: Qrels, path: str | Path, output_format: str | None = None
     _write(qrels, "qrels", path, output_format)
     if (output_format or _named(path, "qrels")) == "parquet":
         return []
-    lost = []
+    notes = []
     if qrels.declared is not None:
         low, high = qrels.declared
-        lost.append(f"the scale {low:g}-{high:g}")
+        notes.append(f"the scale {low:g}-{high:g}")
     if qrels.without:
-        lost.append(f"queries without a relevant document: {len(qrels.without):,}")
-    return lost
+        notes.append(f"queries without a relevant document: {len(qrels.without):,}")
+    return notes
 
 
 def write_run(
@@ -108,7 +108,7 @@ def check_run(query_ids: Sequence[str], path: str | Path, output_format: str | N
     entry.writers["run"](Run.from_dict({query: {"x": 1.0} for query in query_ids}), io.BytesIO())
     if str(path) == "-":
         if "answers" not in entry.keeps:
-            able = [each.name for each in FORMATS.values() if "answers" in each.keeps]
+            able = [entry_.name for entry_ in FORMATS.values() if "answers" in entry_.keeps]
             raise UsageError(
                 f"{entry.name} on standard output cannot store which queries failed",
                 fix=f"write a file, or one of {', '.join(able)}",
@@ -196,12 +196,12 @@ def _write(
         entry.writers[role](table, sys.stdout.buffer)
         sys.stdout.buffer.flush()
         return
-    more = None
+    sidecar_writer = None
     if isinstance(table, Run) and not alone:
-        more = sidecars.writer(table, target, entry.keeps)
-    with beside(target, first=more) as stream:
+        sidecar_writer = sidecars.writer(table, target, entry.keeps)
+    with beside(target, first=sidecar_writer) as stream:
         entry.writers[role](table, stream)
-    if sidecar and more is None and not alone:
+    if sidecar and sidecar_writer is None and not alone:
         sidecars.remove(target)
 
 
@@ -238,8 +238,8 @@ def _named(path: str | Path, role: str) -> str:
     if name.suffix.lower() in _PACKED:
         name = name.with_suffix("")
     endings = _endings(role)
-    if (found := endings.get(name.suffix.lower())) is not None:
-        return found
+    if (format_name := endings.get(name.suffix.lower())) is not None:
+        return format_name
     raise UsageError(
         f"cannot tell the format for {role} from the name {Path(path).name}",
         fix=f"use the extension {', '.join(endings)}, or name a format: "
