@@ -351,8 +351,8 @@ def test_a_file_in_a_zip_file_is_read(tmp_path: Path) -> None:
         ({"/etc/x.json": RATINGS}, "outside of it"),
         ({"a/../../x.json": RATINGS}, "outside of it"),
         ({"C:\\x.json": RATINGS}, "outside of it"),
-        ({"a.json": RATINGS, "b.json": RATINGS}, "holds 2 files"),
-        ({}, "holds 0 files"),
+        ({"a.json": RATINGS, "b.json": RATINGS}, "got 2 files"),
+        ({}, "got 0 files"),
         ({"x.json": b" "}, "is empty"),
     ],
 )

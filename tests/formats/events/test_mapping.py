@@ -96,7 +96,7 @@ def test_a_log_of_ones_own(tmp_path: Path) -> None:
         ("[time]\nunits = 'ms'", "unknown key 'units'", "did you mean unit"),
         ("[columns]\ntime = 3.5.1", "not valid TOML", "TOML"),
         ("[columns]\ntime = ['a']", "not a text", "time = "),
-        ("columns = 3", "is no table", r"\[columns\]"),
+        ("columns = 3", "is not a table", r"\[columns\]"),
         ("[position]\nbase = 2", "not 0 or 1", "base = 1"),
         ("[constants]\nkind = 'klick'", "unknown kind 'klick'", "did you mean click"),
     ],

@@ -161,7 +161,7 @@ def test_a_file_of_karats_own_is_called_what_it_is(
             if kind == "a golden set" and role in ("qrels", "queries"):
                 assert detect(source, role) == "golden"
                 continue
-            with pytest.raises(WrongRole, match=f"this is {kind}, and .* wanted here"):
+            with pytest.raises(WrongRole, match=f"expected .*, got {kind}"):
                 detect(source, role)
     if role == "run":  # a format that is given is no reason to call it damaged
         with pytest.raises(WrongRole, match=f"this is {kind}") as caught:

@@ -134,7 +134,7 @@ def test_damaged_parquet_and_what_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
         read_query_log(tmp_path / "none")
     pl.DataFrame({"query": [["a"]]}).write_parquet(tmp_path / "p")
-    with pytest.raises(InputError, match="is no text"):
+    with pytest.raises(InputError, match="is not text"):
         read_query_log(tmp_path / "p")
 
 
