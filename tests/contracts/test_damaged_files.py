@@ -144,7 +144,7 @@ CASES: list[tuple[str, str, bytes, int | None, str]] = [
     ("trec", "qrels", b"1 0 a 1\n1 0 \xe9 1\n", 2, "not UTF-8"),
     ("trec", "qrels", b"1 0 a 1\n1 0 b\x00 1\n", 2, "binary"),
     ("trec", "qrels", b"# nothing\n# at all\n", None, "only comments|no judgment"),
-    ("trec", "qrels", b"1;0;a;1\n1;0;b;1\n", 1, "cannot be told"),
+    ("trec", "qrels", b"1;0;a;1\n1;0;b;1\n", 1, "cannot detect"),
     ("trec", "qrels", b"1 0 a 1\n\xef\xbb\xbf1 0 b 1\n", 2, "byte order mark"),
     ("trec", "run", b"1 Q0 a 1 2.5 x\n1 Q0 b 2 1.5\n2 Q0 c 1 1 x\n", 2, "5 fields where .* has 6"),
     ("trec", "run", b"1 Q0 a 1 2.5 x\n1 Q0 b 2 high x\n", 2, "score 'high' is not a number"),
@@ -368,7 +368,7 @@ def test_a_damaged_file(case: tuple[str, str, bytes, int | None, str], tmp_path:
     for given in (None, name):  # told by content, and asked for
         if given is None and (name == "msmarco" or b";" in data):
             continue
-        if given is not None and says.startswith(("cannot be told", "no column 'query_id'")):
+        if given is not None and says.startswith(("cannot detect", "no column 'query_id'")):
             continue
         error = damaged(path, role, given)
         assert re.search(says, error.what), error

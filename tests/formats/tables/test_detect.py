@@ -132,7 +132,7 @@ def test_what_a_page_says_helps_does(
 
 def test_a_topic_file_is_no_queries(tmp_path: Path) -> None:
     (tmp_path / "x").write_text("<top>\n<num> Number: 301\n<title> crime\n</top>\n")
-    with pytest.raises(InputError, match="cannot be told"):
+    with pytest.raises(InputError, match="cannot detect"):
         formats.read_queries(tmp_path / "x")
 
 
@@ -164,7 +164,7 @@ def test_a_file_of_karats_own_is_called_what_it_is(
             with pytest.raises(WrongRole, match=f"expected .*, got {kind}"):
                 detect(source, role)
     if role == "run":  # a format that is given is no reason to call it damaged
-        with pytest.raises(WrongRole, match=f"this is {kind}") as caught:
+        with pytest.raises(WrongRole, match=f"got {kind}") as caught:
             formats.read_run(tmp_path / "x", "jsonl")
         assert caught.value.fix == "the order is QRELS RUN"
 
