@@ -137,7 +137,7 @@ def refuse_binary(source: Source) -> None:
         )
     if b"\r" in head.rstrip(b"\r") and b"\n" not in head:
         raise InputError(
-            "lines end in CR only, as on old Macs",
+            "lines end in a lone carriage return, as on old Macs",
             file=source.name,
             line=1,
             fix=f"tr '\\r' '\\n' < {source.name}",
