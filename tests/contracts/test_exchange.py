@@ -145,7 +145,7 @@ def test_a_sheet_says_the_same_with_semicolons(name: str, data: st.DataObject) -
     assert second.judgments.equals(first.judgments)
     told = [each for each in second.assumed if each not in first.assumed]
     assert len(told) == 1
-    assert told[0].startswith("semicolons separate the cells")
+    assert told[0].startswith("cells are separated by semicolons")
 
 
 SOUND = made(
