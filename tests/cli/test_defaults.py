@@ -110,8 +110,8 @@ def test_compare_uses_all_and_a_gate_the_scale_and_the_declaration(
     ("now", "line", "what"),
     [
         ('measures = ["nDGC@3"]', 2, "there is no measure called 'nDGC'; did you mean nDCG"),
-        ("measures = 3", 2, "[defaults] measures is 3, not a list of texts"),
-        ('measure = ["P@1"]', 2, "[defaults] there is no key 'measure'"),
+        ("measures = 3", 2, "[defaults] measures is 3, not a list of strings"),
+        ('measure = ["P@1"]', 2, "[defaults] unknown key 'measure'"),
         ('by = []\nscale = "x"', 3, "[defaults] scale: 'x' is not a scale"),
         ("by = []\nscale = 3", 3, "[defaults] scale is 3, not a scale"),
         ('by = []\n\nfully_judged = "yes"', 4, "not true or false"),

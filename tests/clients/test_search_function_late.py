@@ -107,7 +107,7 @@ def test_no_more_is_asked_when_too_many_calls_never_come_back() -> None:
     assert errors["timeout after 0.005 s"] == len(calls)
     assert 64 <= len(calls) < 64 + 8  # up to 8 threads may look at the same moment
     assert sum(errors.values()) == 99
-    assert any("before it timed out and still run" in str(error) for error in errors)
+    assert any("earlier calls timed out and are still running" in str(error) for error in errors)
     for reply in replies:  # what was not asked took no time, and least of all a short one
         asked = str(reply.error).startswith("timeout")
         assert (reply.latency_us is not None, reply.tries) == (asked, int(asked))
@@ -207,7 +207,7 @@ def test_an_async_search_that_never_comes_back_is_given_up() -> None:
     assert time.monotonic() - began < 30
     first, second = done.stdout.strip().splitlines()
     assert "the async search blocks its event loop" in first
-    assert "'not asked: a call before it blocks the event loop'] [50000, None]" in first
+    assert "'not asked: an earlier call blocks the event loop'] [50000, None]" in first
     assert second == "['a']"  # in another loop
     assert done.stderr == ""
 

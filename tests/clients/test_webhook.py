@@ -182,13 +182,13 @@ def test_an_answer_that_drips_or_never_ends_is_given_up(receiver: Receiver) -> N
     assert (delivery.delivered, delivery.status, delivery.tries) == (False, 500, 2)
     receiver.answers = [(2, {})]
     dripped = webhook.post(receiver.url, EVENT, timeout=0.1, tries=1)
-    assert dripped.reason == "127.0.0.1: no answer within 0.1 s"
+    assert dripped.reason == "127.0.0.1: no response within 0.1 s"
 
 
 def test_another_protocol_and_a_strange_code(receiver: Receiver) -> None:
     receiver.answers = [(4, {}), (600, {})]
     delivery = webhook.post(receiver.url, EVENT, tries=2, sleep=lambda _: None)
-    assert (delivery.status, delivery.reason) == (600, "127.0.0.1: it answered 600")
+    assert (delivery.status, delivery.reason) == (600, "127.0.0.1: status 600")
 
 
 def test_a_refusal_is_not_tried_again(receiver: Receiver) -> None:
@@ -215,7 +215,7 @@ def test_nobody_there_and_nobody_who_answers(receiver: Receiver) -> None:
     receiver.answers = [(1, {})] * 2
     late = webhook.post(receiver.url, EVENT, timeout=0.05, tries=2, sleep=waits.append)
     assert (late.delivered, late.status, late.tries) == (False, None, 2)
-    assert "no answer" in late.reason
+    assert "no response" in late.reason
     gone = Receiver()
     gone.server_close()
     absent = webhook.post(gone.url, EVENT, tries=2, sleep=waits.append)

@@ -145,7 +145,7 @@ def test_a_sheet_says_the_same_with_semicolons(name: str, data: st.DataObject) -
     assert second.judgments.equals(first.judgments)
     told = [each for each in second.assumed if each not in first.assumed]
     assert len(told) == 1
-    assert told[0].startswith("semicolons separate the cells")
+    assert told[0].startswith("cells are separated by semicolons")
 
 
 SOUND = made(
@@ -351,8 +351,8 @@ def test_a_file_in_a_zip_file_is_read(tmp_path: Path) -> None:
         ({"/etc/x.json": RATINGS}, "outside of it"),
         ({"a/../../x.json": RATINGS}, "outside of it"),
         ({"C:\\x.json": RATINGS}, "outside of it"),
-        ({"a.json": RATINGS, "b.json": RATINGS}, "holds 2 files"),
-        ({}, "holds 0 files"),
+        ({"a.json": RATINGS, "b.json": RATINGS}, "got 2 files"),
+        ({}, "got 0 files"),
         ({"x.json": b" "}, "is empty"),
     ],
 )

@@ -53,7 +53,7 @@ TEXT = st.text(
     lambda text: text[0] != "\ufeff"  # a byte order mark, refused where an id begins
 )
 ANY = st.one_of(st.sampled_from(FREE), TEXT)
-# What separates in trec_eval, and what begins a comment or a file, cannot stand in its ids.
+# What separates in trec_eval, and what begins a comment or a file, cannot be stored in its ids.
 UNBROKEN = st.one_of(st.sampled_from(AWKWARD), TEXT).filter(
     lambda id_: not set(id_) & set(" \t\n\r\v\f") and id_[0] != "#"
 )
@@ -151,7 +151,7 @@ def test_subtopics_come_back_or_are_refused(name: str, data: st.DataObject) -> N
     if qrels.subtopics is None:
         return  # one that never changes says nothing
     if name in ("beir", "json"):
-        with pytest.raises(InputError, match="cannot hold subtopics"):
+        with pytest.raises(InputError, match="cannot store subtopics"):
             formats.write_qrels(qrels, "-", name)
         return
     back = again(formats.write_qrels, formats.read_qrels, qrels, name)
@@ -377,7 +377,7 @@ def test_ids_a_format_cannot_hold_are_refused(
     name: str, query: str, doc: str, role: str, tmp_path: Path
 ) -> None:
     thing = (Qrels if role == "qrels" else Run).from_dict({"1": {"x": 1.0}, query: {doc: 1.0}})
-    with pytest.raises(InputError, match="cannot stand in") as caught:
+    with pytest.raises(InputError, match="cannot be stored in") as caught:
         getattr(formats, f"write_{role}")(thing, tmp_path / "x", name)
     assert caught.value.query == query
     assert not list(tmp_path.iterdir()), "something was half-written"

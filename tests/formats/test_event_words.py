@@ -64,11 +64,11 @@ def test_what_cannot_be_read_is_counted_with_its_first_value(german: Path) -> No
     assert [row["value"] for row in rows] == [None] * 5
     assert [row["latency_us"] for row in rows] == [None] * 5
     assert {what.partition(",")[0]: count for what, count in tally.changed.items()} == {
-        "revenue that is no number": 3,
-        "status that is none of karat's": 2,
-        "robot that is neither yes nor no": 5,
-        "filtered that is neither yes nor no": 2,
-        "latency that is no number from 0": 2,
+        "revenue is not a number": 3,
+        "unknown status": 2,
+        "bot flag is neither yes nor no": 5,
+        "filtered is neither yes nor no": 2,
+        "latency is not a number ≥ 0": 2,
     }
     assert list(tally.firsts.values()) == ["nein", "ja", "Fehler", "35 ms", "80,00"]
     (money,) = (what for what in tally.changed if what.startswith("revenue"))
@@ -112,7 +112,7 @@ def test_numbers(text: str, written: Written, expected: float | None) -> None:
         ("[flags]\nyes = ['ja']\nno = ['Ja']", "both yes and no"),
         ("[numbers]\ndecimal = ';'", "not . or ,"),
         ("[numbers]\ndecimal = ','\nthousands = ','", "not the decimal sign"),
-        ("[numbers]\nwithout = [3]", "not a list of texts"),
+        ("[numbers]\nwithout = [3]", "not a list of strings"),
         ("[time]\nformat = '%H:%M:%S,%f'", "%3f, %6f or %9f"),
     ],
 )
@@ -150,7 +150,7 @@ def test_positions_that_are_none_are_counted(tmp_path: Path) -> None:
     path.write_text("time,user_id,action,position\n" + rows_of)
     rows, tally = read(path)
     assert [row["position"] for row in rows] == [1, None, None, None]
-    assert tally.changed == {"position that is no whole number, or out of range": 3}
+    assert tally.changed == {"position is not a whole number, or out of range": 3}
 
 
 def test_names_of_attributes_that_change_are_said(tmp_path: Path) -> None:

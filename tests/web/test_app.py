@@ -60,7 +60,7 @@ def test_worker_processes_read_how_to_serve_from_the_environment(
     assert Settings.from_environment() == told
     assert create_app().title == "karat"
     assert "KARAT_SERVE" in os.environ
-    with pytest.raises(UsageError, match="in no workspace"):
+    with pytest.raises(UsageError, match="not in a workspace"):
         create_app(Settings(workspace.parent))
 
 

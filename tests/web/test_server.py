@@ -397,7 +397,7 @@ def test_where_the_app_cannot_start_it_ends_with_4(workspace: Path) -> None:
             check=False,
         )
         assert done.returncode == 4, done.stderr
-        assert "is in no workspace" in done.stderr
+        assert "is not in a workspace" in done.stderr
 
 
 def record(message: str, **about: object) -> logging.LogRecord:

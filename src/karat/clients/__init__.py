@@ -1,1 +1,1 @@
-"""Asking live services, one kind to a file: searches, webhooks, and a karat that is served."""
+"""Clients of other services: search functions, webhooks, and a karat server."""

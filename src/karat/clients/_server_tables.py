@@ -1,4 +1,4 @@
-"""Tables as they travel: rows of JSON to frames, runs and pairs to bytes, and back."""
+"""Conversion of JSON rows to frames, and of runs and pairs to files and back."""
 
 from __future__ import annotations
 
@@ -71,30 +71,30 @@ SCHEMAS: Mapping[str, Mapping[str, pl.DataType]] = {
         "slices": pl.List(_S),
     },
 }
-"""Columns that a table has whatever its rows hold; queries and documents have more."""
+"""Columns that a table always has; queries and documents have more."""
 
 
 def table(rows: Sequence[Mapping[str, Any]], schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
-    """Rows as a frame, its known columns of their own types even if there is no row."""
+    """Rows as a frame with the types of the schema; with its columns if there are no rows."""
     if not rows:
         return pl.DataFrame(schema=dict(schema))
-    there = {name: kind for name, kind in schema.items() if name in rows[0]}
-    return pl.DataFrame(list(rows), schema_overrides=there, infer_schema_length=None, strict=False)
+    known = {name: kind for name, kind in schema.items() if name in rows[0]}
+    return pl.DataFrame(list(rows), schema_overrides=known, infer_schema_length=None, strict=False)
 
 
 def packed_run(run: Run) -> tuple[str, bytes]:
-    """A run as a Parquet file, how each query was answered included: its name and its bytes."""
+    """Name and bytes of a run as a Parquet file, including the states of queries."""
     frame = run.frame()
-    told = run.answers.drop("returned")
-    with_rows = frame.join(told, on="query_id", how="left", maintain_order="left")
-    without = told.join(frame, on="query_id", how="anti", maintain_order="left")
+    answers = run.answers.drop("returned")
+    with_rows = frame.join(answers, on="query_id", how="left", maintain_order="left")
+    without = answers.join(frame, on="query_id", how="anti", maintain_order="left")
     out = io.BytesIO()
     pl.concat([with_rows, without], how="diagonal").write_parquet(out)
     return "run.parquet", out.getvalue()
 
 
 def packed_pairs(pairs: Pairs) -> tuple[str, bytes]:
-    """Pairs as a JSONL file: its name and its bytes."""
+    """Name and bytes of pairs as a JSONL file."""
     out = io.BytesIO()
     pairs.frame.write_ndjson(out)
     return "pairs.jsonl", out.getvalue()
@@ -105,7 +105,7 @@ def run_of(frame: pl.DataFrame, name: str) -> Run:
     rows = frame.filter(pl.col("doc_id").is_not_null()).select("query_id", "doc_id", "score")
     if "state" not in frame.columns:
         return Run.from_frame(rows, name)
-    kept = [column.name for column in ANSWERS if column.name not in ("query_id", "returned")]
-    told = [column for column in kept if column in frame.columns]
-    answers = frame.select("query_id", *told).unique("query_id", maintain_order=True)
+    names = [column.name for column in ANSWERS if column.name not in ("query_id", "returned")]
+    columns = [name for name in names if name in frame.columns]
+    answers = frame.select("query_id", *columns).unique("query_id", maintain_order=True)
     return Run.from_batches(name, [rows] if rows.height else [], answers=answers)

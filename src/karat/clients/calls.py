@@ -1,4 +1,4 @@
-"""Calls: requests to a karat that is served, and what becomes of its errors."""
+"""HTTP requests to a karat server, with its errors as exceptions."""
 
 from __future__ import annotations
 
@@ -14,31 +14,19 @@ from urllib.parse import urlsplit
 from karat.errors import InputError, KaratError, MissingExtra, UsageError
 
 URL, TOKEN = "KARAT_URL", "KARAT_TOKEN"
-"""The environment variables that say where karat is served, and by which token to come in."""
+"""Environment variables with the server's URL and the API token."""
 _AGAIN = {429, 502, 503, 504}
 _LONGEST_WAIT = 10.0
 _CHUNK = 1 << 20
 _HINTS = {
-    "not_signed_in": f"make a token on the account page, and give it as token= or {TOKEN}",
-    "not_allowed": "use a token that is good for it, of somebody who may",
-    "too_large": "karat serve can allow more",
+    "not_signed_in": f"create a token on the account page and pass it as token= or {TOKEN}",
+    "not_allowed": "use a token with this permission, of a user who is allowed to",
+    "too_large": "raise the limit of karat serve",
 }
 
 
 class Calls:
-    """Calls of one server.
-
-    Args:
-        url: Where karat is served, a path of a proxy included; ``KARAT_URL`` if None.
-        token: An API token; ``KARAT_TOKEN`` if None.
-        timeout: Seconds without a sign of life, of a connection or of an answer.
-        retries: How often a safe request is sent again.
-        sleep: Waits so many seconds.
-
-    Raises:
-        UsageError: no address, or none that can be called.
-        MissingExtra: httpx2 is not installed.
-    """
+    """Requests to one server; for the arguments see ``karat_server.Client``."""
 
     def __init__(
         self,
@@ -57,7 +45,7 @@ class Calls:
         self.url = _checked(os.environ.get(URL, "") if url is None else url)
         secret = os.environ.get(TOKEN, "") if token is None else token
         if not secret.isascii() or not secret.isprintable():
-            raise UsageError("the token holds characters that no token has", fix="copy it again")
+            raise UsageError("the token contains invalid characters", fix="copy it again")
         headers = {"user-agent": "karat", "accept": "application/json"}
         if secret.strip():
             headers["authorization"] = f"Bearer {secret.strip()}"
@@ -65,46 +53,46 @@ class Calls:
         self.http = httpx2.Client(headers=headers, timeout=timeout, follow_redirects=False)
 
     def get(self, path: str, **params: Any) -> Any:
-        """What a route answers, from JSON."""
+        """GET: the JSON of the response."""
         return self._json(self._sent("GET", path, params=params, safe=True))
 
-    def post(self, path: str, said: Mapping[str, Any], *, safe: bool = False) -> Any:
-        """What a route answers to a body of JSON; ``safe`` if it changes nothing."""
-        return self._json(self._sent("POST", path, json=dict(said), safe=safe))
+    def post(self, path: str, body: Mapping[str, Any], *, safe: bool = False) -> Any:
+        """POST a JSON body; ``safe`` requests change nothing and are retried."""
+        return self._json(self._sent("POST", path, json=dict(body), safe=safe))
 
     def delete(self, path: str, **params: Any) -> Any:
-        """What a route answers that takes something away."""
+        """DELETE: the JSON of the response."""
         return self._json(self._sent("DELETE", path, params=params))
 
     def upload(self, path: str, content: Iterable[bytes], **params: Any) -> Any:
-        """What a route answers to a file."""
+        """POST a file: the JSON of the response."""
         kind = {"content-type": "application/octet-stream"}
         return self._json(self._sent("POST", path, params=params, content=content, headers=kind))
 
     def rows(self, path: str, **params: Any) -> list[dict[str, Any]]:
-        """All rows of a list, page by page."""
-        out: list[dict[str, Any]] = []
+        """All rows of a paginated list."""
+        rows: list[dict[str, Any]] = []
         page = 1
         while True:
-            found = self.get(path, **params, page=page, per=1000)
-            out += found["items"]
-            if found["next"] is None:
-                return out
+            response = self.get(path, **params, page=page, per=1000)
+            rows += response["items"]
+            if response["next"] is None:
+                return rows
             page += 1
 
     @contextmanager
     def download(self, path: str, **params: Any) -> Iterator[Any]:
-        """A file, as an answer that is not read yet."""
+        """A streamed response."""
         with self._named_errors():
-            request = self.http.build_request("GET", self._at(path), params=_given(params))
-            answer = self.http.send(request, stream=True)
+            request = self.http.build_request("GET", self._at(path), params=_set_params(params))
+            response = self.http.send(request, stream=True)
             try:
-                if answer.status_code != 200:
-                    answer.read()
-                    raise self._error(answer)
-                yield answer
+                if response.status_code != 200:
+                    response.read()
+                    raise self._error(response)
+                yield response
             finally:
-                answer.close()
+                response.close()
 
     def close(self) -> None:
         """Close its connections."""
@@ -121,58 +109,58 @@ class Calls:
             wait = 0.5 * 2.0 ** (tries - 1 - left)
             try:
                 with self._named_errors():
-                    answer = self.http.request(
-                        method, self._at(path), params=_given(params or {}), **how
+                    response = self.http.request(
+                        method, self._at(path), params=_set_params(params or {}), **how
                     )
-            except _NoAnswer as error:
-                if not left or not error.again:
+            except _NoResponse:
+                if not left:
                     raise
             else:
-                if answer.status_code < 300:
-                    return answer
-                if not left or answer.status_code not in _AGAIN:
-                    raise self._error(answer)
-                after = answer.headers.get("retry-after", "")
+                if response.status_code < 300:
+                    return response
+                if not left or response.status_code not in _AGAIN:
+                    raise self._error(response)
+                after = response.headers.get("retry-after", "")
                 wait = float(after[:6]) if after.isascii() and after.isdigit() else wait
             self.sleep(min(wait, _LONGEST_WAIT))
         raise AssertionError  # pragma: no cover - the last try returns or raises
 
     @contextmanager
     def _named_errors(self) -> Iterator[None]:
-        """Let what goes wrong on the way say which host did not answer."""
+        """Name the host in transport errors."""
         host = urlsplit(self.url).netloc
         try:
             yield
         except self._httpx.TimeoutException:
-            raise _NoAnswer(f"{host} did not answer in time", "give a longer timeout=") from None
+            raise _NoResponse(f"{host} did not respond in time", "set a longer timeout=") from None
         except self._httpx.InvalidURL as error:
-            raise UsageError(f"no address can be made of this: {error}") from None
+            raise UsageError(f"invalid URL: {error}") from None
         except self._httpx.TransportError as error:
             kind = str(error).partition("\n")[0] or type(error).__name__
-            raise _NoAnswer(f"{host} does not answer: {kind}", f"is {URL} right?") from None
+            raise _NoResponse(f"cannot reach {host}: {kind}", f"check {URL}") from None
         except self._httpx.HTTPError as error:
-            raise _NoAnswer(
-                f"the answer of {host} cannot be read ({type(error).__name__})", None
+            raise _NoResponse(
+                f"invalid response of {host} ({type(error).__name__})", None
             ) from None
 
-    def _json(self, answer: Any) -> Any:
+    def _json(self, response: Any) -> Any:
         try:
-            return answer.json()
+            return response.json()
         except (ValueError, RecursionError):
-            raise self._strange(answer) from None
+            raise self._unexpected(response) from None
 
-    def _error(self, answer: Any) -> KaratError:
-        """The error of an answer, in the server's words."""
-        if 300 <= answer.status_code < 400:
-            to = urlsplit(answer.headers.get("location", "")).netloc
-            what = f"{urlsplit(self.url).netloc} sends elsewhere{f', to {to}' if to else ''}"
-            return UsageError(what, fix="give the address it sends to, with https perhaps")
+    def _error(self, response: Any) -> KaratError:
+        """The error in a response, in the server's words."""
+        if 300 <= response.status_code < 400:
+            target = urlsplit(response.headers.get("location", "")).netloc
+            what = f"{urlsplit(self.url).netloc} redirects{f' to {target}' if target else ''}"
+            return UsageError(what, fix="use the URL it redirects to, perhaps with https")
         try:
-            said = answer.json()["error"]
-            code, message = str(said["code"]), str(said["message"])
-            where, nearest, fix = said.get("where") or {}, said.get("nearest") or (), said["fix"]
+            error = response.json()["error"]
+            code, message = str(error["code"]), str(error["message"])
+            where, nearest, fix = error.get("where") or {}, error.get("nearest") or (), error["fix"]
         except (ValueError, KeyError, TypeError, RecursionError):
-            return self._strange(answer)
+            return self._unexpected(response)
         if code == "input":
             names = ("file", "line", "query", "doc_id")
             return InputError(message, fix=fix, **{n: where[n] for n in names if n in where})
@@ -180,36 +168,30 @@ class Calls:
             return KaratError(message + (f"\n  fix: {fix}" if fix else ""))
         return UsageError(message, nearest=nearest, fix=fix or _HINTS.get(code))
 
-    def _strange(self, answer: Any) -> KaratError:
+    def _unexpected(self, response: Any) -> KaratError:
         host = urlsplit(self.url).netloc
         return KaratError(
-            f"{host} answered {answer.status_code}, and not as karat does"
-            f"\n  fix: is {URL} right? It is where karat is served, a path included"
+            f"unexpected response of {host} (status {response.status_code}): not a karat server?"
+            f"\n  fix: check {URL}: the URL of the karat server, including any path"
         )
 
 
-class _NoAnswer(KaratError):
-    """Nothing came back; it may be tried again, if the request was safe."""
-
-    again = True
+class _NoResponse(KaratError):
+    """No response; safe requests may be retried."""
 
     def __init__(self, what: str, fix: str | None) -> None:
         super().__init__(what + (f"\n  fix: {fix}" if fix else ""))
 
 
 def pieces(stream: Any) -> Iterator[bytes]:
-    """A file, a megabyte at a time."""
-    while held := stream.read(_CHUNK):
-        yield held
+    """A file in chunks of one megabyte."""
+    while chunk := stream.read(_CHUNK):
+        yield chunk
 
 
 @contextmanager
 def sent(given: str | Path | tuple[str, bytes]) -> Iterator[tuple[str, BinaryIO]]:
-    """The name of what is sent, and the stream it comes from.
-
-    Raises:
-        InputError: a file cannot be read.
-    """
+    """Name and stream of a file or of bytes; raises InputError if a file cannot be read."""
     if isinstance(given, tuple):
         yield given[0], io.BytesIO(given[1])
         return
@@ -230,13 +212,13 @@ def text_of(path: str | Path) -> str:
     try:
         return Path(path).read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
-        raise InputError("it is not UTF-8", file=str(path)) from None
+        raise InputError("the file is not UTF-8", file=str(path)) from None
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", file=str(path)) from None
 
 
-def save(answer: Any, path: Path) -> None:
-    """A download, beside its place first, so that no file is ever half-written.
+def save(response: Any, path: Path) -> None:
+    """Save a download; a temporary file keeps it from being half-written.
 
     Raises:
         InputError: it cannot be written.
@@ -244,7 +226,7 @@ def save(answer: Any, path: Path) -> None:
     part = path.with_name(f".{path.name[:80]}.part")
     try:
         with part.open("wb") as out:
-            for chunk in answer.iter_bytes():
+            for chunk in response.iter_bytes():
                 out.write(chunk)
         part.replace(path)
     except OSError as error:
@@ -253,8 +235,8 @@ def save(answer: Any, path: Path) -> None:
         part.unlink(missing_ok=True)
 
 
-def _given(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters without those that nobody gave."""
+def _set_params(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters that are set."""
     out: dict[str, Any] = {}
     for name, value in params.items():
         if value is not None and value not in ([], ""):
@@ -270,8 +252,8 @@ def _checked(url: str) -> str:
         fine = False
     fix = f"https://karat.example.org, as url= or {URL}"
     if not fine:
-        what = f"{url.strip()!r} is no address" if url.strip() else "no address of a karat is given"
+        what = f"invalid URL {url.strip()!r}" if url.strip() else "no URL of a karat server"
         raise UsageError(what, fix=fix)
     if "@" in parts.netloc or parts.query or parts.fragment:
-        raise UsageError("the address is that of karat alone: no password, no query", fix=fix)
+        raise UsageError("the URL may not include a password, query or fragment", fix=fix)
     return url.strip().rstrip("/").removesuffix("/api")

@@ -1,4 +1,4 @@
-"""A karat that is served, from Python: methods for what its API does."""
+"""Python client of a karat server, with one method per API route."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from urllib.parse import quote
 
 import polars as pl
 
-from karat.clients._karat_server_online import OnlineCalls
 from karat.clients._server_tables import SCHEMAS, packed_pairs, packed_run, run_of, table
 from karat.clients.calls import Calls, pieces, save, sent, text_of
 from karat.errors import KaratError, UsageError
 from karat.tables import Pairs, Qrels, Run
 
+Texts = str | Sequence[str]
 Name = int | str
-"""A kept run: its number, or its name (the newest of that name)."""
+"""A stored run: its id, or its name (the newest run of that name)."""
 
 
-class Client(OnlineCalls):
-    """A karat that is served.
+class Client:
+    """A client of a karat server.
 
-    Every method is one route of the API: the same numbers as on the command line, and the same
-    errors. Requests that change nothing are tried again where the server does not answer.
+    Each method calls one route of the API, with the same numbers and errors as the command line.
+    Requests that change nothing are retried if the server does not respond.
 
     Args:
-        url: Where it is served, as ``https://karat.example.org``, a path of a proxy included;
-            the environment's ``KARAT_URL`` if None.
-        token: A token of the account page; ``KARAT_TOKEN`` if None.
-        timeout: Seconds without a sign of life after which it is given up.
-        retries: How often a request that changes nothing is sent again.
-        sleep: Waits so many seconds.
+        url: URL of the server, such as ``https://karat.example.org``, including the path of a
+            proxy; the environment variable ``KARAT_URL`` if None.
+        token: An API token from the account page; ``KARAT_TOKEN`` if None.
+        timeout: Seconds without a response or data after which a request fails.
+        retries: How often a request that changes nothing is retried.
+        sleep: Waits for a number of seconds.
 
     Raises:
-        UsageError: no such address; by every method: what was asked is wrong, or not allowed.
-        InputError: by methods, that the data is wrong.
-        KaratError: by methods, that the server does not answer, or cannot do it now.
+        UsageError: the URL is invalid; from methods: the request is invalid or not allowed.
+        InputError: from methods: the data is invalid.
+        KaratError: from methods: the server does not respond, or cannot do it now.
         MissingExtra: httpx2 is not installed.
     """
 
@@ -75,19 +75,19 @@ class Client(OnlineCalls):
         self._calls.close()
 
     def me(self) -> dict[str, Any]:
-        """Who the token is of."""
+        """The user of the token."""
         return self._dict("/me")
 
     def golden_sets(self) -> list[dict[str, Any]]:
-        """The golden sets there are."""
+        """The golden sets."""
         return self._calls.rows("/golden")
 
     def status(self, golden: str) -> dict[str, Any]:
-        """Where a golden set stands, as `karat golden status --format json`."""
+        """The status of a golden set, as `karat golden status --format json`."""
         return self._dict(_of(golden, "status"))
 
     def queries(self, golden: str, edition: str | None = None, **where: Any) -> pl.DataFrame:
-        """Queries with attributes and weights, of an edition or as they stand: for `queries=`."""
+        """Queries with attributes and weights, current or of an edition; usable as `queries=`."""
         return self._table("queries", golden, edition=edition, **where)
 
     def query(self, golden: str, query_id: str) -> dict[str, Any]:
@@ -99,36 +99,36 @@ class Client(OnlineCalls):
         return self._table("documents", golden, **where)
 
     def pairs(self, golden: str, **where: Any) -> pl.DataFrame:
-        """Pairs that are queued or judged; `state="disagreement"` chooses among them."""
+        """Pairs that are queued or judged; filters such as `state="disagreement"`."""
         return self._table("pairs", golden, **where)
 
     def pair(self, golden: str, query_id: str, doc_id: str) -> dict[str, Any]:
-        """One pair, and everything that was ever said of it."""
+        """One pair with its full history."""
         return self._dict(_of(golden, "pair"), query=query_id, document=doc_id)
 
     def judgments(self, golden: str, **where: Any) -> pl.DataFrame:
-        """The judgments that count, the newest first; `rater="ann"` chooses among them."""
+        """The current judgments, newest first; filters such as `rater="ann"`."""
         return self._table("judgments", golden, **where)
 
     def grades(self, golden: str, edition: str | None = None) -> pl.DataFrame:
-        """The grades that count, with the rule that made them."""
+        """The aggregated grades, with their aggregation method."""
         return self._table("grades", golden, edition=edition)
 
     def qrels(self, golden: str, edition: str | None = None) -> Qrels:
-        """The grades that count, on the golden set's scale: to evaluate with, beside `queries`."""
-        found = self.grades(golden, edition).select("query_id", "doc_id", "grade")
-        named = {row["name"]: row for row in self.golden_sets()}
-        qrels = Qrels.from_frame(found, f"golden set {golden}, {edition or 'now'}")
-        return qrels.on_scale(tuple(named[golden]["scale"])) if golden in named else qrels
+        """The aggregated grades as qrels on the golden set's scale; evaluate with `queries`."""
+        grades = self.grades(golden, edition).select("query_id", "doc_id", "grade")
+        scales = {row["name"]: tuple(row["scale"]) for row in self.golden_sets()}
+        qrels = Qrels.from_frame(grades, f"golden set {golden}, {edition or 'now'}")
+        return qrels.on_scale(scales[golden]) if golden in scales else qrels
 
     def agreement(self, golden: str, by: str | None = None) -> dict[str, Any]:
-        """How far raters agree, as `karat golden agreement --format json`."""
+        """The agreement of raters, as `karat golden agreement --format json`."""
         return self._dict(_of(golden, "agreement"), by=by)
 
     def disagreements(
         self, golden: str, between: Literal["raters", "import"] | None = None
     ) -> pl.DataFrame:
-        """Pairs whose grades are far apart, and that nobody has settled."""
+        """Pairs with disagreeing grades that are not adjudicated."""
         return self._table("disagreements", golden, between=between)
 
     def queue_disagreements(
@@ -137,55 +137,55 @@ class Client(OnlineCalls):
         pairs: Sequence[tuple[str, str]] | None = None,
         between: Literal["raters", "import"] = "raters",
     ) -> int:
-        """Put disagreements before an adjudicator, all if none are named; how many are new."""
+        """Queue disagreements for adjudication, all if `pairs` is None; the number queued."""
         chosen = None if pairs is None else [list(pair) for pair in pairs]
-        said = {"pairs": chosen, "between": between}
-        return int(self._calls.post(_of(golden, "disagreements", "queue"), said)["queued"])
+        body = {"pairs": chosen, "between": between}
+        return int(self._calls.post(_of(golden, "disagreements", "queue"), body)["queued"])
 
     def stale(self, golden: str) -> dict[str, Any]:
-        """Judgments of documents that changed, as `karat golden stale --format json`."""
+        """Judgments of documents that have changed, as `karat golden stale --format json`."""
         return self._dict(_of(golden, "stale"))
 
     def coverage(
         self, golden: str, runs: Sequence[Name], *, edition: str | None = None, k: int = 10
     ) -> dict[str, Any]:
-        """How much of the top k of kept runs is judged, as `karat golden coverage`."""
+        """The share of judged documents in the top k of stored runs, as `karat golden coverage`."""
         return self._dict(_of(golden, "coverage"), run=list(runs), edition=edition, k=k)
 
     def editions(self, golden: str) -> list[dict[str, Any]]:
-        """The editions, the first first."""
+        """The editions, oldest first."""
         return self._calls.rows(_of(golden, "editions"))
 
     def edition(self, golden: str, name: str) -> dict[str, Any]:
-        """What is known of one edition."""
+        """One edition."""
         return self._dict(_of(golden, "editions", name))
 
     def freeze(self, golden: str, name: str) -> dict[str, Any]:
-        """Make an edition, as `karat golden freeze --format json`."""
+        """Freeze an edition, as `karat golden freeze --format json`."""
         return _dict(self._calls.post(_of(golden, "editions"), {"name": name}))
 
     def diff(
         self, golden: str, old: str, new: str = "now", *, by: str | None = None
     ) -> dict[str, Any]:
-        """What changed from one edition to another, as `karat golden diff --format json`."""
+        """Changes between two editions, as `karat golden diff --format json`."""
         return self._dict(_of(golden, "diff"), old=old, new=new, by=by)
 
     def choose(
         self, golden: str, log: str | Path, size: int = 100, **settings: Any
     ) -> dict[str, Any]:
-        """Draw queries from a log: `band`, `quota`, `hard` (lists), `mask`, `text`, `count`."""
+        """Sample queries from a log: `band`, `quota`, `hard` (lists), `mask`, `text`, `count`."""
         with sent(log) as (name, stream):
-            told = {"name": name, "size": size, **settings}
-            return _dict(self._calls.upload(_of(golden, "choose"), pieces(stream), **told))
+            params = {"name": name, "size": size, **settings}
+            return _dict(self._calls.upload(_of(golden, "choose"), pieces(stream), **params))
 
     def pool(self, golden: str, runs: Sequence[Name], **settings: Any) -> dict[str, Any]:
-        """Put what kept runs return into the queue: `method`, `k`, `p`, `budget`, `per_query`."""
+        """Queue documents of stored runs for judging: `method`, `k`, `p`, `budget`, `per_query`."""
         return _dict(self._calls.post(_of(golden, "pool"), {"runs": list(runs), **settings}))
 
     def queue(self, golden: str, pairs: str | Path | Pairs) -> dict[str, Any]:
-        """Put pairs into the queue: a file, or those of a comparison's `to_judge()`."""
-        given = pairs if isinstance(pairs, str | Path) else packed_pairs(pairs)
-        with sent(given) as (name, stream):
+        """Queue pairs for judging: a file, or a comparison's `to_judge()`."""
+        content = pairs if isinstance(pairs, str | Path) else packed_pairs(pairs)
+        with sent(content) as (name, stream):
             return _dict(self._calls.upload(_of(golden, "queue"), pieces(stream), name=name))
 
     def import_file(
@@ -197,10 +197,10 @@ class Client(OnlineCalls):
         rater: str | None = None,
         source: str | Sequence[str] | None = None,
     ) -> dict[str, Any]:
-        """Import a file, all of it or nothing: what came in, was kept, assumed and lost."""
+        """Import a file, completely or not at all; what was imported, kept, assumed and lost."""
         with sent(path) as (name, stream):
-            told = {"name": name, "format": format, "rater": rater, "source": source}
-            return _dict(self._calls.upload(_of(golden, "import"), pieces(stream), **told))
+            params = {"name": name, "format": format, "rater": rater, "source": source}
+            return _dict(self._calls.upload(_of(golden, "import"), pieces(stream), **params))
 
     def export(
         self,
@@ -212,24 +212,24 @@ class Client(OnlineCalls):
         each_rater: bool = False,
         runs: Sequence[Name] = (),
     ) -> dict[str, Any]:
-        """Write a golden set or an edition to a file (a BEIR folder as ZIP); what it holds."""
-        asked: dict[str, Any] = {"format": format, "edition": edition, "run": list(runs)}
-        asked |= {"each_rater": each_rater}
-        with self._calls.download(_of(golden, "export"), **asked) as answer:
-            save(answer, Path(path))
-            told = json.loads(answer.headers.get("x-karat-notes", "{}"))
-        return {**told, "file": str(path)}
+        """Export a golden set or an edition to a file (a BEIR folder as ZIP); what was exported."""
+        params: dict[str, Any] = {"format": format, "edition": edition, "run": list(runs)}
+        params |= {"each_rater": each_rater}
+        with self._calls.download(_of(golden, "export"), **params) as response:
+            save(response, Path(path))
+            notes = json.loads(response.headers.get("x-karat-notes", "{}"))
+        return {**notes, "file": str(path)}
 
     def to_judge(self) -> list[dict[str, Any]]:
-        """What waits for whoever the token is of, by golden set."""
+        """The pairs waiting for the user of the token, by golden set."""
         return self._calls.rows("/judge")
 
     def progress(self, golden: str, *, adjudicate: bool = False) -> dict[str, Any]:
-        """How far the rater is."""
+        """The rater's progress."""
         return self._dict(_judge(golden, "progress"), adjudicate=adjudicate)
 
     def claim(self, golden: str, *, adjudicate: bool = False) -> dict[str, Any] | None:
-        """The next card to judge; None if nothing waits. The same again until it is dealt with."""
+        """The next card to judge, or None; the same card until it is judged or postponed."""
         card = self._calls.post(_judge(golden, "claim"), {"adjudicate": adjudicate})["card"]
         return None if card is None else _dict(card)
 
@@ -244,55 +244,55 @@ class Client(OnlineCalls):
         seconds: float | None = None,
         adjudicate: bool = False,
     ) -> int:
-        """Judge a card: a grade, or why there can be none; the number of the judgment."""
-        said = {"ticket": card["ticket"]}
-        said |= {"grade": grade, "cannot": cannot, "reason": reason, "seconds": seconds}
-        said |= {"adjudicate": adjudicate}
-        return int(self._calls.post(_judge(golden, "submit"), said)["judgment"])
+        """Judge a card: a grade, or why it cannot be judged; the id of the judgment."""
+        body = {"ticket": card["ticket"]}
+        body |= {"grade": grade, "cannot": cannot, "reason": reason, "seconds": seconds}
+        body |= {"adjudicate": adjudicate}
+        return int(self._calls.post(_judge(golden, "submit"), body)["judgment"])
 
     def later(self, golden: str, card: dict[str, Any], *, adjudicate: bool = False) -> None:
-        """Put a card off for an hour."""
-        said = {"ticket": card["ticket"], "adjudicate": adjudicate}
-        self._calls.post(_judge(golden, "later"), said)
+        """Postpone a card for an hour."""
+        body = {"ticket": card["ticket"], "adjudicate": adjudicate}
+        self._calls.post(_judge(golden, "later"), body)
 
     def undo(
         self, golden: str, newest: int | None = None, *, adjudicate: bool = False
     ) -> dict[str, Any]:
-        """Take the newest judgment back, or none if another is the newest by now."""
-        said = {"newest": newest, "adjudicate": adjudicate}
-        return _dict(self._calls.post(_judge(golden, "undo"), said))
+        """Undo the newest judgment, unless its id is no longer `newest`."""
+        body = {"newest": newest, "adjudicate": adjudicate}
+        return _dict(self._calls.post(_judge(golden, "undo"), body))
 
     def runs(self, golden: str | None = None) -> list[dict[str, Any]]:
-        """The runs that are kept, the newest first."""
+        """The stored runs, newest first."""
         return self._calls.rows("/runs", golden=golden)
 
     def run(self, run: Name, *, golden: str | None = None) -> dict[str, Any]:
-        """What is known of one run."""
+        """One run."""
         return self._dict(_run(run), golden=golden)
 
     def upload_run(
         self, run: str | Path | Run, name: str | None = None, *, golden: str | None = None
     ) -> dict[str, Any]:
-        """Keep a run: a file, or a Run; as it is kept, and `said` if its content was already."""
+        """Store a run, a file or a Run; the stored run, with `said` if it was stored before."""
         if isinstance(run, Run):
             name = name or run.name
-        with sent(packed_run(run) if isinstance(run, Run) else run) as (called, stream):
-            told = {"name": called, "run": name, "golden": golden}
-            return _dict(self._calls.upload("/runs", pieces(stream), **told))
+        with sent(packed_run(run) if isinstance(run, Run) else run) as (file, stream):
+            params = {"name": file, "run": name, "golden": golden}
+            return _dict(self._calls.upload("/runs", pieces(stream), **params))
 
     def remove_run(self, run: Name | Mapping[str, Any], *, golden: str | None = None) -> None:
-        """Remove a run with all its names and its file; refused while a comparison needs it.
+        """Delete a run with all its names and its file; refused while a comparison needs it.
 
-        By number or name, or as `runs` or `upload_run` told of it: another of its number stays.
+        By id, name, or a result of `runs` or `upload_run`: then only that very run is deleted.
         """
         named, known = _known(run, "sha256")
         self._calls.delete(_run(named), golden=golden, **known)
 
     def download_run(self, run: Name, *, golden: str | None = None) -> Run:
-        """A run that is kept, with how it answered each query."""
-        found = self.run(run, golden=golden)
-        with self._calls.download(_run(found["id"], "file"), format="parquet") as answer:
-            return run_of(pl.read_parquet(io.BytesIO(answer.read())), found["name"])
+        """A stored run, with the states of its queries."""
+        stored = self.run(run, golden=golden)
+        with self._calls.download(_run(stored["id"], "file"), format="parquet") as response:
+            return run_of(pl.read_parquet(io.BytesIO(response.read())), stored["name"])
 
     def explain(
         self,
@@ -303,24 +303,24 @@ class Client(OnlineCalls):
         *,
         golden: str | None = None,
     ) -> dict[str, Any]:
-        """Which documents make a value, as `karat explain --format json`."""
-        asked = {"query_id": query_id, "measure": measure, "edition": edition, "golden": golden}
-        return self._dict(_run(run, "explain"), **asked)
+        """The documents behind a value, as `karat explain --format json`."""
+        params = {"query_id": query_id, "measure": measure, "edition": edition, "golden": golden}
+        return self._dict(_run(run, "explain"), **params)
 
     def evaluate(
         self, runs: Name | Sequence[Name], measures: str | Sequence[str] = (), **settings: Any
     ) -> dict[str, Any]:
-        """Evaluate kept runs, as `karat evaluate --format json`; `edition=`, `by=` and so on."""
-        said = {"runs": _listed(runs), "measures": _listed(measures), **_plain(settings)}
-        return _dict(self._calls.post("/evaluate", said, safe=True))
+        """Evaluate stored runs, as `karat evaluate --format json`; `edition=`, `by=` and so on."""
+        body = {"runs": _listed(runs), "measures": _listed(measures), **_plain(settings)}
+        return _dict(self._calls.post("/evaluate", body, safe=True))
 
     def gate(
         self, policy: str | Path, candidate: Name, baseline: Name | None = None, **settings: Any
     ) -> dict[str, Any]:
-        """Hold a kept run against a policy (a file, or its text), as `karat gate --format json`."""
+        """Check a stored run against a policy (file or text), as `karat gate --format json`."""
         text = policy if isinstance(policy, str) and "\n" in policy else text_of(policy)
-        said = {"policy": text, "candidate": candidate, "baseline": baseline, **settings}
-        return _dict(self._calls.post("/gate", said, safe=True))
+        body = {"policy": text, "candidate": candidate, "baseline": baseline, **settings}
+        return _dict(self._calls.post("/gate", body, safe=True))
 
     def compare(
         self,
@@ -331,58 +331,60 @@ class Client(OnlineCalls):
         wait: float = 600.0,
         **settings: Any,
     ) -> dict[str, Any]:
-        """Have kept runs compared, wait for it, and get what `karat compare --format json` says.
+        """Compare stored runs, wait, and return the result as `karat compare --format json`.
 
-        The comparison is kept; `by`, `margin`, `edition`, `name` and `golden` are as on its page.
+        The comparison is stored; `by`, `margin`, `edition`, `name` and `golden` are as on its page.
         """
-        said = {"baseline": baseline, "candidates": _listed(candidates)}
-        said |= {"measures": _listed(measures), **_plain(settings)}
-        made = self._calls.post("/comparisons", said)
+        body = {"baseline": baseline, "candidates": _listed(candidates)}
+        body |= {"measures": _listed(measures), **_plain(settings)}
+        comparison = self._calls.post("/comparisons", body)
         until = time.monotonic() + wait
-        while made["state"] not in {"done", "failed"}:
+        while comparison["state"] not in {"done", "failed"}:
             if time.monotonic() > until:
-                raise KaratError(f"comparison {made['id']} is not done after {wait:g} seconds")
-            made = self.comparison(made["id"], wait=5.0)
+                raise KaratError(
+                    f"comparison {comparison['id']} is not done after {wait:g} seconds"
+                )
+            comparison = self.comparison(comparison["id"], wait=5.0)
             self._sleep(0.1)
-        if made["state"] == "failed":
-            raise UsageError(made["error"] or "the comparison failed")
-        return self.comparison_result(made["id"])
+        if comparison["state"] == "failed":
+            raise UsageError(comparison["error"] or "the comparison failed")
+        return self.comparison_result(comparison["id"])
 
     def comparisons(self, golden: str | None = None) -> list[dict[str, Any]]:
-        """The comparisons that are kept."""
+        """The stored comparisons."""
         return self._calls.rows("/comparisons", golden=golden)
 
     def comparison(self, comparison_id: int, wait: float = 0.0) -> dict[str, Any]:
-        """What is known of a comparison; waits so many seconds for it, 30 at most."""
+        """One comparison; waits up to `wait` seconds (at most 30) until it is done."""
         return self._dict(f"/comparisons/{int(comparison_id)}", wait=wait)
 
     def comparison_result(self, comparison_id: int) -> dict[str, Any]:
-        """What a comparison says, as `karat compare --format json`."""
+        """The result of a comparison, as `karat compare --format json`."""
         return self._dict(f"/comparisons/{int(comparison_id)}/result")
 
     def comparison_queries(self, comparison_id: int, **where: Any) -> pl.DataFrame:
-        """The queries of a comparison, the largest contribution first."""
+        """The queries of a comparison, largest contribution first."""
         rows = self._calls.rows(f"/comparisons/{int(comparison_id)}/queries", **where)
         return table(rows, SCHEMAS["comparison"])
 
     def compare_again(self, comparison_id: int) -> dict[str, Any]:
-        """Compute a comparison again, with the judgments of now."""
+        """Recompute a comparison with the current judgments."""
         return _dict(self._calls.post(f"/comparisons/{int(comparison_id)}/again", {}))
 
     def remove_comparison(self, comparison: int | Mapping[str, Any]) -> None:
-        """Remove a comparison with its numbers; its runs stay.
+        """Delete a comparison; its runs stay.
 
-        By its number, or as `comparisons` told of it: another of its number stays.
+        By id, or a result of `comparisons`: then only that very comparison is deleted.
         """
         number, known = _known(comparison, "created_us")
         self._calls.delete(f"/comparisons/{int(number)}", **known)
 
     def queue_comparison(self, comparison_id: int) -> dict[str, Any]:
-        """Put the pairs whose grades could turn its sign into the queue."""
+        """Queue the pairs whose grades could flip the sign of a comparison."""
         return _dict(self._calls.post(f"/comparisons/{int(comparison_id)}/queue", {}))
 
     def trends(self) -> list[dict[str, Any]]:
-        """The histories that the workspace names."""
+        """The histories of the workspace."""
         return self._calls.rows("/trends")
 
     def trend(
@@ -395,9 +397,9 @@ class Client(OnlineCalls):
         series: str | None = None,
         last: int | None = None,
     ) -> dict[str, Any]:
-        """Each measure over time, as `karat trend --format json`."""
-        asked: dict[str, Any] = {"slice": slice, "run": run, "series": series, "last": last}
-        return self._dict(f"/trends/{quote(history, safe='')}", measure=_listed(measures), **asked)
+        """Measures over time, as `karat trend --format json`."""
+        params: dict[str, Any] = {"slice": slice, "run": run, "series": series, "last": last}
+        return self._dict(f"/trends/{quote(history, safe='')}", measure=_listed(measures), **params)
 
     def measures(self) -> list[dict[str, Any]]:
         """The catalogue of measures."""
@@ -408,20 +410,130 @@ class Client(OnlineCalls):
         return self._dict(f"/measures/{quote(name, safe='')}")
 
     def plan(self, difference: float = 0.05, **settings: Any) -> dict[str, Any]:
-        """How many queries show a difference, and what they cost, as `karat golden plan`."""
+        """The number of queries needed to detect a difference, as `karat golden plan`."""
         return self._dict("/plan", difference=difference, **settings)
 
-    def _dict(self, path: str, **asked: Any) -> dict[str, Any]:
-        return _dict(self._calls.get(path, **asked))
+    def online_status(self) -> dict[str, Any]:
+        """The content of the event log, as `karat online status --format json`."""
+        return self._online("status")
 
-    def _table(self, what: str, golden: str, **asked: Any) -> pl.DataFrame:
-        return table(self._calls.rows(_of(golden, what), **asked), SCHEMAS[what])
+    def online_metrics(self) -> list[dict[str, Any]]:
+        """The catalogue of online metrics."""
+        return self._calls.rows("/online/metrics")
+
+    def online_metric(self, name: str) -> dict[str, Any]:
+        """One online metric, in any spelling."""
+        return self._online(f"metrics/{quote(name, safe='')}")
+
+    def online_evaluate(
+        self,
+        metrics: Texts = (),
+        *,
+        by: Texts = (),
+        first: str | None = None,
+        last: str | None = None,
+    ) -> dict[str, Any]:
+        """Online metrics, as `karat online evaluate --format json`.
+
+        Args:
+            metrics: Names; the default metrics if empty.
+            by: Slices, combined as ``day,arm``; ``golden:NAME`` is an attribute of the golden set's
+                queries.
+            first: The first day, as ``2026-11-01``; the last four weeks by default.
+            last: The last day, inclusive.
+        """
+        params = {"metric": _texts(metrics), "by": _texts(by), **_days(first, last)}
+        return self._online("evaluate", **params)
+
+    def online_queries(
+        self,
+        *,
+        by: str | None = None,
+        first: str | None = None,
+        last: str | None = None,
+        **where: Any,
+    ) -> pl.DataFrame:
+        """The queries with the most unsuccessful searches, worst first; filters by column."""
+        rows = self._calls.rows("/online/queries", by=by, **_days(first, last), **where)
+        return pl.DataFrame(rows, infer_schema_length=None)
+
+    def online_watch(
+        self,
+        *,
+        until: str | None = None,
+        window: str = "1d",
+        history: str | None = None,
+        metrics: Texts = (),
+        by: Texts = (),
+        margins: Texts = (),
+    ) -> dict[str, Any]:
+        """The latest window compared with its history, as `karat online watch --format json`.
+
+        Args:
+            until: The last day or hour of the window; None: the latest complete one.
+            window: ``1d``, ``7d``, or hours that divide a day, such as ``6h``.
+            history: Length of the history; default ``56d``.
+            metrics: Names; the default metrics if empty.
+            by: Slices, as in ``online_evaluate``.
+            margins: Changes too small to matter, such as ``5%`` or ``CTR=0.01``.
+        """
+        params = {"metric": _texts(metrics), "by": _texts(by), "margin": _texts(margins)}
+        return self._online("watch", until=until, window=window, history=history, **params)
+
+    def online_against(
+        self,
+        run: int | str,
+        *,
+        measure: str | None = None,
+        metric: str | None = None,
+        by: str | None = None,
+        first: str | None = None,
+        last: str | None = None,
+    ) -> dict[str, Any]:
+        """Offline measures of a stored run against online metrics: `karat online against`."""
+        params = {"measure": measure, "metric": metric, "by": by, **_days(first, last)}
+        return self._online("against", run=str(run), **params)
+
+    def online_rows(
+        self,
+        metric: str | None = None,
+        *,
+        table: Literal["searches", "clicks", "sessions"] | None = None,
+        counts: Literal["", "yes", "no"] = "",
+        slices: Texts = (),
+        first: str | None = None,
+        last: str | None = None,
+        most: int = 1_000,
+    ) -> pl.DataFrame:
+        """The rows behind a metric, newest first; users are pseudonymous.
+
+        Args:
+            metric: The metric; None for all rows of ``table``.
+            table: The table, without a metric.
+            counts: ``yes`` for rows in the numerator, ``no`` for rows only in the denominator.
+            slices: Filters such as ``arm=b``.
+            first: The first day.
+            last: The last day.
+            most: Number of rows, at most 1,000.
+        """
+        params = {"metric": metric, "table": table, "slice": _texts(slices), "per": most}
+        page = self._online("rows", **params, counts=counts or None, **_days(first, last))
+        return pl.DataFrame(page["items"], infer_schema_length=None)
+
+    def _online(self, route: str, **params: Any) -> dict[str, Any]:
+        return dict(self._calls.get(f"/online/{route}", **params))
+
+    def _dict(self, path: str, **params: Any) -> dict[str, Any]:
+        return _dict(self._calls.get(path, **params))
+
+    def _table(self, name: str, golden: str, **params: Any) -> pl.DataFrame:
+        return table(self._calls.rows(_of(golden, name), **params), SCHEMAS[name])
 
 
-def _dict(found: Any) -> dict[str, Any]:
-    if not isinstance(found, dict):
-        raise KaratError("the server answered, and not as this karat expects")
-    return found
+def _dict(content: Any) -> dict[str, Any]:
+    if not isinstance(content, dict):
+        raise KaratError("unexpected response of the server; is its version of karat the same?")
+    return content
 
 
 def _of(golden: str, *parts: str) -> str:
@@ -436,14 +548,22 @@ def _judge(golden: str, part: str) -> str:
     return f"/judge/{quote(golden, safe='')}/{part}"
 
 
-def _known(what: Name | Mapping[str, Any], by: str) -> tuple[Name, dict[str, Any]]:
-    """The number or name of something, and what else it is known by."""
-    return (what["id"], {by: what[by]}) if isinstance(what, Mapping) else (what, {})
+def _known(item: Name | Mapping[str, Any], by: str) -> tuple[Name, dict[str, Any]]:
+    """The id or name of something, and a further field that identifies it."""
+    return (item["id"], {by: item[by]}) if isinstance(item, Mapping) else (item, {})
 
 
-def _listed(given: Any) -> list[Any]:
-    return [given] if isinstance(given, int | str) else list(given)
+def _listed(values: Any) -> list[Any]:
+    return [values] if isinstance(values, int | str) else list(values)
 
 
 def _plain(settings: dict[str, Any]) -> dict[str, Any]:
     return {name: _listed(v) if name in {"by", "outcomes"} else v for name, v in settings.items()}
+
+
+def _texts(values: Texts) -> list[str]:
+    return [values] if isinstance(values, str) else list(values)
+
+
+def _days(first: str | None, last: str | None) -> dict[str, str | None]:
+    return {"from": first, "to": last}

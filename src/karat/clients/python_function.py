@@ -1,4 +1,4 @@
-"""Functions of the user's own code: found by ``module:function``, and where their errors arise."""
+"""Search functions in the user's code: loading ``module:function``, and locating their errors."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _ELSEWHERE = tuple(
 
 
 def load(spec: str, folders: Sequence[Path]) -> Callable[[str], Any]:
-    """The function of ``module:function``.
+    """Load ``module:function``.
 
     Args:
-        spec: As typed; the function may be an attribute of something (``search:engine.ask``).
-        folders: Where modules are looked for first, before the Python path.
+        spec: The function may be an attribute (``search:engine.ask``).
+        folders: Searched for modules before the Python path.
 
     Raises:
-        UsageError: there is no such module or function, or it does not take the text of a query.
-        InputError: the module raises an error when it is imported; with its file and line.
+        UsageError: no such module or function, or it does not accept a query text.
+        InputError: importing the module raises an error; with its file and line.
     """
     name, _, attribute = spec.partition(":")
     if not name or not attribute:
@@ -39,35 +39,35 @@ def load(spec: str, folders: Sequence[Path]) -> Callable[[str], Any]:
     if name.endswith(".py") or "/" in name or "\\" in name:
         stem = Path(name.replace("\\", "/")).stem
         raise UsageError(
-            f"{name!r} is a file; expected the name of a module, found from the current folder",
+            f"{name!r} is a file; expected a module name, importable from the current folder",
             fix=f"--python {stem}:{attribute}, in the folder of {stem}.py",
         )
     module = _imported(name, folders)
     try:
-        found: Any = operator.attrgetter(attribute)(module)
+        function: Any = operator.attrgetter(attribute)(module)
     except AttributeError:
-        there = [key for key, value in vars(module).items() if callable(value) and key[:1] != "_"]
+        names = [key for key, value in vars(module).items() if callable(value) and key[:1] != "_"]
         raise UsageError(
             f"the module {name} has no {attribute!r}",
-            nearest=[f"{name}:{each}" for each in nearest(attribute, there, 1)],
-            fix=f"it has {', '.join(there[:8])}" if there else f"define it in {_file(module)}",
+            nearest=[f"{name}:{each}" for each in nearest(attribute, names, 1)],
+            fix=f"it has {', '.join(names[:8])}" if names else f"define it in {_file(module)}",
         ) from None
-    if not callable(found):
+    if not callable(function):
         raise UsageError(
-            f"{spec} is of type {type(found).__name__}, not a function",
+            f"{spec} is of type {type(function).__name__}, not a function",
             fix="name a function that takes the text of a query",
         )
-    _refuse_arguments(spec, found)
-    return found  # type: ignore[no-any-return]
+    _refuse_arguments(spec, function)
+    return function  # type: ignore[no-any-return]
 
 
 def place_of(error: BaseException) -> str | None:
-    """File and line of the user's code that raised an error; None if none of it did."""
-    found = None
+    """File and line in the user's code where an error was raised, or None."""
+    place = None
     for frame in traceback.extract_tb(error.__traceback__):
         if _of_user(frame.filename):
-            found = f"{_short(frame.filename)}, line {frame.lineno}"
-    return found
+            place = f"{_short(frame.filename)}, line {frame.lineno}"
+    return place
 
 
 def _imported(name: str, folders: Sequence[Path]) -> Any:
@@ -76,11 +76,11 @@ def _imported(name: str, folders: Sequence[Path]) -> Any:
             sys.path.insert(0, str(folder))
     try:
         module = importlib.import_module(name)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a stranger's code raises
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - users' code raises anything
         missing = getattr(error, "name", None) if isinstance(error, ModuleNotFoundError) else None
         if missing is not None and f"{name}.".startswith(f"{missing}."):
             raise UsageError(
-                f"there is no module {name!r} in {' or '.join(map(str, folders))}, nor installed",
+                f"no module {name!r} in {' or '.join(map(str, folders))} or installed",
                 nearest=nearest(name, _modules(folders), 1),
                 fix="run karat in the folder of the module, or set PYTHONPATH",
             ) from None
@@ -98,11 +98,11 @@ def _unimportable(name: str, error: BaseException) -> InputError:
             fix=f"python -c 'import {name}' shows more",
         )
     file, _, line = (place_of(error) or name).rpartition(", line ")
-    said = " ".join(str(error).split())[:300]
-    what = f"{type(error).__name__}: {said}" if said else type(error).__name__
-    fix = f"python -c 'import {name}' shows all of it"
+    message = " ".join(str(error).split())[:300]
+    what = f"{type(error).__name__}: {message}" if message else type(error).__name__
+    fix = f"python -c 'import {name}' shows the traceback"
     if isinstance(error, SystemExit):
-        what, fix = "it ends Python when it is imported", "do that under if __name__ == '__main__':"
+        what, fix = "it exits Python", "move that code under if __name__ == '__main__':"
     return InputError(
         f"the module {name} cannot be imported: {what}",
         file=file or None,
@@ -112,7 +112,7 @@ def _unimportable(name: str, error: BaseException) -> InputError:
 
 
 def _refuse_other(name: str, folders: Sequence[Path]) -> None:
-    """Refuse a module from elsewhere that hides the one of its name in a folder."""
+    """Refuse a module from elsewhere that shadows one in the folders."""
     top = name.partition(".")[0]
     for folder in folders:
         for own in (folder / f"{top}.py", folder / top / "__init__.py"):
@@ -121,27 +121,27 @@ def _refuse_other(name: str, folders: Sequence[Path]) -> None:
             loaded = getattr(sys.modules.get(top), "__file__", None)
             if loaded is None or Path(loaded).resolve() != own.resolve():
                 raise UsageError(
-                    f"Python has another module {top!r}, which hides {own}",
-                    fix=f"rename {own.name}, as my_{top}.py",
+                    f"another module {top!r} shadows {own}",
+                    fix=f"rename {own.name}, for example to my_{top}.py",
                 )
             return
 
 
 def _refuse_arguments(spec: str, function: Callable[..., Any]) -> None:
-    """Refuse a function that cannot be called with the text of a query."""
+    """Refuse a function that cannot be called with one argument, the query text."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
-        return  # of some functions in C nothing is known
+        return  # some functions in C have no signature
     try:
         signature.bind("text")
     except TypeError as error:
         code = getattr(inspect.unwrap(function), "__code__", None)
         raise InputError(
-            f"{spec}{signature} cannot be called with the text of a query alone: {error}",
+            f"{spec}{signature} cannot be called with only the query text: {error}",
             file=None if code is None else _short(code.co_filename),
             line=None if code is None else code.co_firstlineno,
-            fix="let it take one argument; give others defaults, or use functools.partial",
+            fix="accept one argument; give others defaults, or use functools.partial",
         ) from None
 
 
@@ -162,7 +162,7 @@ def _of_user(file: str) -> bool:
 
 
 def _short(file: str) -> str:
-    """A path as a person in the current folder would write it."""
+    """A path relative to the current folder, if it is below it."""
     path = Path(file)
     try:
         return str(path.resolve().relative_to(Path.cwd().resolve()))

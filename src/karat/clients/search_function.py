@@ -1,56 +1,56 @@
-"""Asking: a search function is called for each query, timed, and never trusted to come back.
+"""Calls a search function for each query, with timing, timeouts and retries.
 
-A plain function is called in the caller's own thread, one query after the other, or in threads of
-which none keeps the interpreter from ending; an async one in an event loop of karat's own, in a
-thread of its own, so that a notebook's loop is not in the way. That loop lives as long as the
-process: a client that was opened in one benchmark can be used in the next.
+A plain function is called in the caller's thread, one query after the other, or in daemon threads;
+an async function in karat's own event loop in a thread, independent of a notebook's loop. That loop
+lives as long as the process: a client opened in one benchmark can be used in the next.
 
-What comes back is read at once, in the same thread and within the same time: a list may be filled
-anew by the next call, and what is lazy does its work as it is read.
+Results are read immediately, in the same thread and within the same time limit: a function may
+reuse its list, and lazy results do their work when they are read.
 """
 
 from __future__ import annotations
 
 import asyncio
+import atexit
+import contextvars
 import inspect
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
-from concurrent.futures import Future, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import partial
 from queue import Empty, SimpleQueue
 from time import perf_counter_ns
 from typing import Any, TypeVar
 
-from karat.clients._loops import THREADS, abandon, current, start
 from karat.clients.python_function import place_of
 from karat.tables.returned import Ranked, Unusable, listed, ranked
 
-_MOST_OVERDUE = 64  # calls that timed out and still run, before no more are made
-_FIRST_WAIT, _LONGEST_WAIT = 0.2, 10.0  # seconds before a second try, and before any
+_MOST_OVERDUE = 64  # timed out calls that still run, beyond which no more calls are made
+_FIRST_WAIT, _LONGEST_WAIT = 0.2, 10.0  # seconds before the first retry, and at most
 _TICK = 0.2
-_BLOCKED = 10.0  # seconds beyond its timeout that an async search may keep the loop to itself
+_BLOCKED = 10.0  # seconds beyond its timeout that an async search may block the loop
 
 Search = Callable[[str], Any]
 _T = TypeVar("_T")
-_Timed = tuple[Ranked | Unusable, int]  # what came back, and the nanoseconds it took
-_Outcome = _Timed | BaseException | None  # or what was raised; None if it is late
+_Timed = tuple[Ranked | Unusable, int]  # the result, and its nanoseconds
+_Outcome = _Timed | BaseException | None  # or the error; None after a timeout
 _Call = Callable[[], Awaitable[_Outcome]]
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What became of one query.
+    """The outcome of one query.
 
     Attributes:
-        ranking: What the function returned, or None.
-        latency_us: Microseconds of the last try, which is the one that succeeded if one did; at
-            least 1, and None if nothing was asked.
+        ranking: The returned ranking, or None.
+        latency_us: Microseconds of the last call (the successful one, if any), at least 1; None
+            without a call.
         error: Why there is no ranking, or None.
-        tries: Calls made.
-        kind: What is wrong with the shape of what came back, if that is wrong.
-        came: What came back, cut off, if it is no ranking.
-        place: File and line of the search that raised the error; None if not known.
+        tries: Number of calls.
+        kind: What is wrong with the format of the result, if that is wrong.
+        came: The result, truncated, if it is not a ranking.
+        place: File and line where the search function raised the error, if known.
     """
 
     ranking: Ranked | None
@@ -64,14 +64,14 @@ class Reply:
 
 @dataclass(frozen=True)
 class Manner:
-    """How to ask.
+    """Settings of the calls.
 
     Attributes:
-        concurrency: Calls at once.
-        timeout: Seconds for each call; None for no limit.
-        retries: Further tries after an error or a timeout.
-        stopped: Set when nothing more is to be asked.
-        overdue: Threads of calls that timed out and cannot be stopped, done by now or not.
+        concurrency: Concurrent calls.
+        timeout: Seconds per call; None for no limit.
+        retries: Retries after an error or timeout.
+        stopped: Set to stop further calls.
+        overdue: Threads of calls that timed out; they cannot be stopped and may still run.
     """
 
     concurrency: int = 1
@@ -89,21 +89,20 @@ def ask(
     warmup: int = 0,
     tick: Callable[[int], None] = lambda _done: None,
 ) -> list[Reply]:
-    """Ask every query.
+    """Call the search function for every query.
 
-    What the search raises is recorded; KeyboardInterrupt, SystemExit and whatever else is no
-    Exception ends the asking, and is raised as it is (a CancelledError of the search's own is
-    recorded).
+    Its errors are recorded. KeyboardInterrupt, SystemExit and other BaseExceptions stop the calls
+    and propagate, except for a CancelledError of the search function, which is recorded.
 
     Args:
-        search: Takes the text of a query; plain or async.
-        texts: What to ask.
-        manner: How.
-        warmup: So many of the first queries are asked before, and their replies are dropped.
-        tick: Told now and then how many queries have their reply.
+        search: Takes a query text; plain or async.
+        texts: The query texts.
+        manner: The settings.
+        warmup: Number of first queries to call before, without recording.
+        tick: Called regularly with the number of queries that are done.
 
     Returns:
-        One reply for each query, in their order.
+        One reply per query, in order.
     """
     first = [(-1, text) for text in texts[:warmup]]
     phases = [phase for phase in (first, list(enumerate(texts))) if phase]
@@ -142,16 +141,16 @@ def _plainly(
                     yield index, _plain_reply(search, text, manner)
             else:
                 yield from _in_threads(search, phase, manner, tick)
-    except _Promised:  # a function that is not async and returns a coroutine: it can be asked again
+    except _Promised:  # a plain function that returns a coroutine
         yield from _in_a_loop(search, phases, manner, tick)
 
 
 class _Promised(BaseException):
-    """A plain function returned something to await. No Exception, so that nothing retries it."""
+    """A plain function returned an awaitable. A BaseException, so that it is not retried."""
 
 
 class _Failed(Exception):
-    """A call raised something, or took too long; in words that can be written to any file."""
+    """A call raised an error or timed out; the message is printable."""
 
     def __init__(self, said: str, place: str | None = None) -> None:
         super().__init__(said)
@@ -163,27 +162,27 @@ class _NotAsked(Exception):
 
 
 class _Stuck(Exception):
-    """The event loop does not come back."""
+    """The event loop is blocked."""
 
 
 # --- one query, for plain and async alike ---
 
 
 async def _reply(call: _Call, sleep: Callable[[float], Awaitable[Any]], manner: Manner) -> Reply:
-    """One query, tried until it is answered; it waits only in ``call`` and ``sleep``."""
-    tries = took = 0
+    """One query, with retries; it waits only in ``call`` and ``sleep``."""
+    tries = nanoseconds = 0
 
     async def once() -> _Timed:
-        nonlocal tries, took
+        nonlocal tries, nanoseconds
         running = sum(not future.done() for future in manner.overdue)
         if running >= _MOST_OVERDUE:
-            raise _NotAsked(f"not asked: {running} calls before it timed out and still run")
+            raise _NotAsked(f"not asked: {running} earlier calls timed out and are still running")
         tries += 1
         began = perf_counter_ns()
         outcome = await call()
-        took = perf_counter_ns() - began
+        nanoseconds = perf_counter_ns() - began
         if isinstance(outcome, Exception | asyncio.CancelledError):
-            raise _Failed(_told(outcome), place_of(outcome))
+            raise _Failed(_described(outcome), place_of(outcome))
         if isinstance(outcome, BaseException):
             raise outcome
         if outcome is None or (manner.timeout is not None and outcome[1] > manner.timeout * 1e9):
@@ -191,14 +190,14 @@ async def _reply(call: _Call, sleep: Callable[[float], Awaitable[Any]], manner: 
         return outcome
 
     try:
-        found, took = await _persistently(once, sleep, manner)
+        result, nanoseconds = await _persistently(once, sleep, manner)
     except _NotAsked as error:
-        return Reply(None, _whole(took) if tries else None, str(error), tries)
+        return Reply(None, _whole(nanoseconds) if tries else None, str(error), tries)
     except _Failed as error:
-        return Reply(None, _whole(took), str(error), tries, place=error.place)
-    if isinstance(found, Unusable):
-        return Reply(None, _whole(took), _line(str(found)), tries, found.kind, found.came)
-    return Reply(found, _whole(took), None, tries)
+        return Reply(None, _whole(nanoseconds), str(error), tries, place=error.place)
+    if isinstance(result, Unusable):
+        return Reply(None, _whole(nanoseconds), _line(str(result)), tries, result.kind, result.came)
+    return Reply(result, _whole(nanoseconds), None, tries)
 
 
 async def _persistently(
@@ -224,14 +223,14 @@ async def _persistently(
 
 
 def _taken(value: Any, began: int) -> _Timed:
-    """What came back, read. Reading what is lazy belongs to its time; looking at ids does not."""
-    took = 0
+    """Read a result; the time includes reading lazy results, but not checking ids."""
+    nanoseconds = 0
     try:
-        found = listed(value)
-        took = perf_counter_ns() - began
-        return ranked(found), took
+        result = listed(value)
+        nanoseconds = perf_counter_ns() - began
+        return ranked(result), nanoseconds
     except Unusable as error:
-        return error, took or perf_counter_ns() - began
+        return error, nanoseconds or perf_counter_ns() - began
 
 
 def _whole(nanoseconds: int) -> int:
@@ -252,7 +251,7 @@ def _plain_reply(search: Search, text: str, manner: Manner) -> Reply:
 
 
 def _driven(work: Coroutine[Any, Any, _T]) -> _T:
-    """The result of a coroutine that blocks where others would wait."""
+    """The result of a coroutine that blocks instead of awaiting."""
     try:
         work.send(None)
     except StopIteration as done:
@@ -262,11 +261,11 @@ def _driven(work: Coroutine[Any, Any, _T]) -> _T:
 
 
 def _called_within(search: Search, text: str, manner: Manner) -> _Outcome:
-    """One call, in a thread of its own if it may not take for ever."""
+    """One call, in its own thread if there is a timeout."""
     if manner.timeout is None:
         return _called(search, text)
     future: Future[_Outcome] = Future()
-    start(lambda: future.set_result(_called(search, text)))
+    in_thread(lambda: future.set_result(_called(search, text)))
     wait([future], manner.timeout)
     if future.done():
         return future.result()
@@ -283,7 +282,7 @@ def _called(search: Search, text: str) -> _Outcome:
                 value.close()
             return _Promised()
         return _taken(value, began)
-    except BaseException as error:  # noqa: BLE001 - recorded or raised again by whoever asked
+    except BaseException as error:  # noqa: BLE001 - the caller records or raises it
         return error
 
 
@@ -306,12 +305,12 @@ def _in_threads(
             done.put(error)
 
     for _ in range(min(manner.concurrency, len(phase))):
-        start(work)
+        in_thread(work)
     yield from _collected(done, len(phase), tick)
 
 
 def _collected(done: _Done, count: int, tick: Callable[[], None]) -> _Replies:
-    """Replies as they come, from other threads; an interrupt is heard meanwhile."""
+    """Replies from other threads, in order of completion; can be interrupted."""
     while count:
         try:
             got = done.get(timeout=_TICK)
@@ -353,7 +352,7 @@ def _in_a_loop(
         tasks = [asyncio.create_task(heart())]
         try:
             for phase in phases:
-                todo = iter(phase)  # one for all workers: each takes the next
+                todo = iter(phase)  # shared by all workers
                 workers = range(min(manner.concurrency, len(phase)))
                 new = [asyncio.create_task(worker(todo)) for _ in workers]
                 tasks += new
@@ -363,7 +362,7 @@ def _in_a_loop(
                 task.cancel()
 
     def watch() -> None:
-        # Counted in looks, not by the clock: a computer that slept has blocked nothing.
+        # Counted in ticks, not by the clock, so that a sleeping computer does not count.
         nonlocal quiet
         quiet = 0 if beat.is_set() else quiet + 1
         beat.clear()
@@ -371,7 +370,7 @@ def _in_a_loop(
             raise _Stuck
         tick()
 
-    loop = current()
+    loop = event_loop()
     asked = asyncio.run_coroutine_threadsafe(every(), loop)
     seen: set[int] = set()
     try:
@@ -383,15 +382,15 @@ def _in_a_loop(
         for index in (index for index, _ in phases[-1] if index not in seen):
             yield index, _stuck(manner.timeout or 0.0, asked=index in begun)
     finally:
-        asked.cancel()  # a search that will not be cancelled is left behind
+        asked.cancel()  # abandons searches that cannot be cancelled
 
 
 def _stuck(timeout: float, *, asked: bool) -> Reply:
     if not asked:
-        return Reply(None, None, "not asked: a call before it blocks the event loop", 0)
+        return Reply(None, None, "not asked: an earlier call blocks the event loop", 0)
     error = (
-        f"timeout after {timeout:g} s: the async search blocks its event loop, so that nothing can "
-        "stop it; await what takes long, or give a plain function"
+        f"timeout after {timeout:g} s: the async search blocks its event loop and cannot be "
+        "stopped; await slow operations, or use a plain function"
     )
     return Reply(None, _whole(round(timeout * 1e9)), error, 1)
 
@@ -407,10 +406,10 @@ async def _awaited_within(search: Search, text: str, manner: Manner) -> _Outcome
             if inspect.isawaitable(value):
                 value = await value
             return _taken(value, began)
-        except BaseException as error:  # noqa: BLE001 - a task that raises some of them ends the loop
+        except BaseException as error:  # noqa: BLE001 - raising some of them would end the loop
             return error
 
-    # Not asyncio.timeout: that waits for as long as the search refuses to be cancelled.
+    # Not asyncio.timeout, which waits until the search accepts the cancellation.
     task = asyncio.create_task(called())
     try:
         await asyncio.wait({task}, timeout=manner.timeout)
@@ -423,21 +422,112 @@ async def _awaited_within(search: Search, text: str, manner: Manner) -> _Outcome
     return None
 
 
-# --- words ---
+# --- messages ---
 
 
-def _told(error: BaseException) -> str:
-    """An error in one line that can be written to any file."""
+def _described(error: BaseException) -> str:
+    """An error as one printable line."""
     try:
-        said = _line(str(error))
-    except Exception:  # noqa: BLE001 - a stranger's error may not even be able to say what it is
-        said = ""
+        message = _line(str(error))
+    except Exception:  # noqa: BLE001 - __str__ of users' errors may fail
+        message = ""
     name = _line(type(error).__name__)
-    if "different event loop" in said or "different loop" in said or said == "Event loop is closed":
-        said += "; open the client in the function that benchmark calls: it has its own event loop"
-    return f"{name}: {said}" if said else name
+    if (
+        "different event loop" in message
+        or "different loop" in message
+        or (message == "Event loop is closed")
+    ):
+        message += "; open the client in the function that karat calls: it has its own event loop"
+    return f"{name}: {message}" if message else name
 
 
 def _line(text: str) -> str:
     text = " ".join(text.split())[:300]
     return "".join(each if each.isprintable() else "?" for each in text)
+
+
+# --- threads and event loops that never keep the interpreter from ending ---
+
+THREADS: contextvars.ContextVar[list[Future[Any]] | None] = contextvars.ContextVar(
+    "threads", default=None
+)
+"""Collects the threads that a call starts with ``asyncio.to_thread``, or None."""
+
+_LOOP_ANSWERS_WITHIN = 1.0  # seconds
+_loops: list[tuple[asyncio.AbstractEventLoop, threading.Thread]] = []
+_guard = threading.Lock()
+
+
+def in_thread(work: Callable[[], None]) -> None:
+    """Run something in a daemon thread, with the caller's context."""
+    context = contextvars.copy_context()
+    threading.Thread(target=context.run, args=(work,), daemon=True).start()
+
+
+def event_loop() -> asyncio.AbstractEventLoop:
+    """The event loop of this process.
+
+    A new one within that loop, after a fork, or if the loop is blocked for a second.
+    """
+    with _guard:
+        for loop, thread in list(_loops):
+            if thread is threading.current_thread():
+                continue
+            answers = threading.Event()
+            if thread.is_alive():
+                loop.call_soon_threadsafe(answers.set)
+                if answers.wait(_LOOP_ANSWERS_WITHIN):
+                    return loop
+            _loops.remove((loop, thread))
+        loop = asyncio.new_event_loop()
+        loop.set_default_executor(_Daemons(1))
+        thread = threading.Thread(target=loop.run_forever, name="karat asks", daemon=True)
+        thread.start()
+        _loops.append((loop, thread))
+        return loop
+
+
+def abandon(loop: asyncio.AbstractEventLoop) -> None:
+    """Stop using a blocked loop; its thread keeps running."""
+    with _guard:
+        _loops[:] = [entry for entry in _loops if entry[0] is not loop]
+
+
+class _Daemons(ThreadPoolExecutor):
+    """The executor of ``asyncio.to_thread``: one daemon thread per call."""
+
+    def submit(self, fn: Callable[..., _T], /, *args: Any, **kwargs: Any) -> Future[_T]:
+        future: Future[_T] = Future()
+        future.set_running_or_notify_cancel()
+        threads = THREADS.get()
+        if threads is not None:
+            threads.append(future)
+
+        def work() -> None:
+            try:
+                future.set_result(fn(*args, **kwargs))
+            except BaseException as error:  # noqa: BLE001 - awaiting it raises it again
+                future.set_exception(error)
+
+        in_thread(work)
+        return future
+
+
+@atexit.register
+def _end_loops() -> None:
+    """Stop the loops in an orderly way, as far as possible."""
+
+    async def farewell() -> None:
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        if others:
+            await asyncio.wait(others, timeout=0.1)
+        asyncio.get_running_loop().stop()
+
+    for loop, thread in _loops:
+        if thread.is_alive():
+            asyncio.run_coroutine_threadsafe(farewell(), loop)
+            thread.join(0.3)
+        if not thread.is_alive() and not loop.is_running():  # after a fork it appears to run
+            loop.close()

@@ -1,4 +1,4 @@
-"""Webhooks: an event posted as JSON, signed, and tried again."""
+"""Webhooks: events posted as JSON, signed, with retries."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from karat.errors import UsageError
 SIGNATURE = "X-Karat-Signature-256"
 """``sha256=`` and the HMAC-SHA256 of the body, in hexadecimal."""
 DELIVERY = "X-Karat-Delivery"
-"""The same for every try of one event, so that it can be taken once."""
-SECRET = "KARAT_WEBHOOK_SECRET"  # noqa: S105 - where it stands, not what it is
-"""The environment variable that the command line reads the secret from."""
+"""Equal for all tries of one event, so that receivers can ignore duplicates."""
+SECRET = "KARAT_WEBHOOK_SECRET"  # noqa: S105 - a name, not a secret
+"""The environment variable from which the command line reads the secret."""
 
 TRIES = 4
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0  # seconds
@@ -33,14 +33,14 @@ _AGAIN = {408, 425, 429, 500, 502, 503, 504}
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """What became of an event.
+    """The outcome of an event.
 
     Attributes:
-        delivered: Whether the other side took it (a status of 2xx).
-        status: The last HTTP status; None if there was no answer.
+        delivered: Whether the receiver accepted it (status 2xx).
+        status: The last HTTP status; None without a response.
         tries: How often it was sent.
-        reason: Why it was not delivered; empty if it was. Names the host only, as the rest of an
-            address can hold a secret.
+        reason: Why it was not delivered, or empty. Names only the host, as the rest of a URL may
+            contain a secret.
     """
 
     delivered: bool
@@ -58,30 +58,30 @@ def post(
     tries: int = TRIES,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Delivery:
-    """Post an event as JSON. That it does not arrive is an outcome, not an error.
+    """Post an event as JSON; a failed delivery is an outcome, not an error.
 
-    It is sent again after a broken connection, a timeout, 408, 425, 429, and what the other side
-    failed at (500, 502, 503, 504), after 0.5 seconds and up, or as ``Retry-After`` asks (30 seconds
-    at most): four tries end within 130 seconds. No redirect is followed: the event goes where it
-    was sent, or nowhere. What is answered besides the status is not read.
+    It is retried after a broken connection, a timeout, 408, 425, 429, 500, 502, 503 and 504, after
+    0.5 seconds and then twice as long each time, or as ``Retry-After`` requests (at most 30
+    seconds): four tries end within 130 seconds. Redirects are not followed, and the body of the
+    response is not read.
 
     Args:
         url: Begins with ``https://`` or ``http://``.
-        event: What JSON can hold.
-        secret: Signs the body, as header ``X-Karat-Signature-256: sha256=<hex of HMAC-SHA256>``;
-            None or empty for no signature.
-        timeout: Seconds that a try may take in all, however slowly the answer drips in.
-        tries: Most tries, 1 or more.
-        sleep: Waits so many seconds.
+        event: JSON content.
+        secret: Signs the body, in the header ``X-Karat-Signature-256: sha256=<hex of
+            HMAC-SHA256>``; None or empty for no signature.
+        timeout: Seconds per try in total, however slow the response.
+        tries: Maximum number of tries, at least 1.
+        sleep: Waits for a number of seconds.
 
     Raises:
-        UsageError: the address is none that can be posted to.
+        UsageError: the URL is invalid.
     """
     import tenacity
 
     checked(url)
     text = json.dumps(event, ensure_ascii=False, allow_nan=False)
-    body = text.encode("utf-8", "replace")  # names of files can be no text at all
+    body = text.encode("utf-8", "replace")  # file names may be invalid text
     headers = {
         "Content-Type": "application/json; charset=utf-8",
         "User-Agent": "karat",
@@ -98,26 +98,27 @@ def post(
         sleep=sleep,
     )
     answer: _Answer = patient(_in_time, request, timeout)
-    made = patient.statistics.get("attempt_number", 1)
+    count = patient.statistics.get("attempt_number", 1)
     if answer.status is not None and 200 <= answer.status < 300:
-        return Delivery(True, answer.status, made)
-    return Delivery(False, answer.status, made, f"{urlsplit(url).hostname}: {answer.reason}")
+        return Delivery(True, answer.status, count)
+    return Delivery(False, answer.status, count, f"{urlsplit(url).hostname}: {answer.reason}")
 
 
 def sign(body: bytes, secret: str) -> str:
-    """The signature of a body, for who sends it and who checks it.
+    """The signature of a body.
 
     Source: RFC 2104, with SHA-256. Compare with ``hmac.compare_digest``.
     """
-    key = secret.encode("utf-8", "surrogateescape")  # the very bytes of the environment
+    key = secret.encode("utf-8", "surrogateescape")  # the exact bytes of the environment
     return f"sha256={hmac.new(key, body, hashlib.sha256).hexdigest()}"
 
 
 def checked(url: str) -> None:
-    """Refuse what cannot be posted to, before there is anything to post.
+    """Check a URL before there is an event to post.
 
     Raises:
-        UsageError: not http or https, no host, a port that is none, a password, an odd character.
+        UsageError: not http or https, no host, an invalid port, a password, or an invalid
+            character.
     """
     try:
         parts = urlsplit(url)
@@ -125,19 +126,17 @@ def checked(url: str) -> None:
     except ValueError:
         fine = False
     if not fine or not url.isascii() or any(c <= " " or c == "\x7f" for c in url):
-        raise UsageError(
-            "this is no address that can be notified", fix="https://HOST/PATH, or http://…"
-        )
+        raise UsageError("invalid webhook URL", fix="https://HOST/PATH, or http://…")
     if "@" in parts.netloc:
         raise UsageError(
-            "an address with a password in it is not sent to",
+            "the webhook URL may not include a password",
             fix=f"sign with {SECRET}, or put a token into the path",
         )
 
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What came of one try."""
+    """The outcome of one try."""
 
     status: int | None
     reason: str
@@ -146,7 +145,7 @@ class _Answer:
 
 
 class _Straight(urllib.request.HTTPRedirectHandler):
-    """Follows no redirect, and does not look at where it would lead: the answer stays an answer."""
+    """Does not follow or check redirects: they are returned as responses."""
 
     def http_error_302(
         self,
@@ -156,18 +155,18 @@ class _Straight(urllib.request.HTTPRedirectHandler):
         msg: str,
         headers: http.client.HTTPMessage,
     ) -> None:
-        """Leave it to the handler of errors."""
+        """Leave the response to the error handler."""
 
     http_error_301 = http_error_303 = http_error_307 = http_error_308 = http_error_302
 
 
 def _in_time(request: urllib.request.Request, timeout: float) -> _Answer:
-    """One try, given up after the time: sockets bound each read, and so no answer of many."""
+    """One try with a total time limit; sockets limit only each read."""
     answers: list[_Answer] = []
     sending = threading.Thread(target=lambda: answers.append(_once(request, timeout)), daemon=True)
     sending.start()
     sending.join(timeout)
-    return answers[0] if answers else _Answer(None, f"no answer within {timeout:g} s", True)
+    return answers[0] if answers else _Answer(None, f"no response within {timeout:g} s", True)
 
 
 def _once(request: urllib.request.Request, timeout: float) -> _Answer:
@@ -179,24 +178,24 @@ def _once(request: urllib.request.Request, timeout: float) -> _Answer:
         with error:
             return _refused(error)
     except urllib.error.URLError as error:
-        # A certificate that is wrong now is wrong in a second.
+        # An invalid certificate will not become valid.
         again = not isinstance(error.reason, ssl.SSLCertVerificationError)
-        return _Answer(None, f"no answer ({error.reason})", again)
+        return _Answer(None, f"no response ({error.reason})", again)
     except (OSError, ValueError, http.client.HTTPException) as error:
-        # Not its text: that can hold whatever was sent.
+        # Not its message, which may contain sent data.
         kind = "time out" if isinstance(error, TimeoutError) else type(error).__name__
-        return _Answer(None, f"no answer ({kind})", not isinstance(error, ValueError))
+        return _Answer(None, f"no response ({kind})", not isinstance(error, ValueError))
 
 
 def _refused(error: urllib.error.HTTPError) -> _Answer:
     if 300 <= error.code < 400:
-        what = f"it answered {error.code}, and redirects are not followed"
+        what = f"status {error.code}; redirects are not followed"
         to = _host(error.headers.get("Location") or "")
         return _Answer(error.code, f"{what} (to {to})" if to else what, False)
     reason = http.client.responses.get(error.code, "")
     return _Answer(
         error.code,
-        f"it answered {error.code} {reason}".rstrip(),
+        f"status {error.code} {reason}".rstrip(),
         error.code in _AGAIN,
         _asked(error.headers.get("Retry-After") or ""),
     )
@@ -210,7 +209,7 @@ def _host(location: str) -> str | None:
 
 
 def _asked(after: str) -> float | None:
-    """Seconds that ``Retry-After`` asks for, as a number or a date; None if it says neither."""
+    """Seconds of ``Retry-After``, from a number or date; None if invalid."""
     if after.isascii() and after.isdigit():
         return float(after[:9])
     try:

@@ -1,4 +1,4 @@
-"""Bytes to tables and back: files plain or compressed, standard input, BEIR folders."""
+"""File formats: reading and writing files, standard input and BEIR folders."""
 
 from karat.formats.own.certificate import read_certificate, write_certificate
 from karat.formats.tables.catalogue import FORMATS

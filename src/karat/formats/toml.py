@@ -1,4 +1,4 @@
-"""TOML, as every file that karat reads in it: bytes to a table, or what is wrong with them."""
+"""TOML from bytes, with errors that say what is wrong."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from typing import Any
 
 
 class NotToml(ValueError):
-    """The text is not TOML; the message says why, and where if that is known."""
+    """The text is not valid TOML; the message says why, and where if known."""
 
 
 def table(data: bytes) -> dict[str, Any]:
-    """The table that TOML text holds; a byte order mark is left out.
+    """Parse TOML; a byte order mark is ignored.
 
     Raises:
         UnicodeDecodeError: it is not UTF-8.
-        NotToml: it is not TOML, or nested deeper than Python can follow.
+        NotToml: it is not TOML, or nested too deeply.
     """
     text = data.decode("utf-8-sig")
     try:
         return tomllib.loads(text)
     except RecursionError:
-        raise NotToml("its values are nested too deeply") from None
-    except ValueError as error:  # numbers of thousands of digits are no TOMLDecodeError
+        raise NotToml("values are nested too deeply") from None
+    except ValueError as error:  # too long integers raise a ValueError, not a TOMLDecodeError
         raise NotToml(str(error)) from None
 
 
 def line_of(data: bytes, section: str, key: str) -> int | None:
-    """The line that sets a key of a section, from 1; None if it is written in an unusual way."""
+    """The line that sets a key of a section, from 1; None if not found."""
     inside = False
     for number, line in enumerate(data.decode("utf-8-sig", "replace").splitlines(), start=1):
         if (head := re.match(r"\s*\[+\s*([^\]]*?)\s*\]", line)) is not None and "=" not in head[1]:

@@ -171,7 +171,7 @@ def test_its_time_dates_the_documents(typed: Typed, folder: Path, ending: str) -
             2,
             "script.py, line 1: the module script cannot be imported: it",
         ),
-        ("--python token:search", 2, "Python has another module 'token', which hides"),
+        ("--python token:search", 2, "another module 'token' shadows"),
         ("", 2, "no search function\n  fix: --python"),
         ("--python my_search:search --about index", 2, "'index' is not KEY=VALUE"),
         ("--python my_search:search -k 0", 2, "depth is 0, not a whole number from 1"),
@@ -181,9 +181,9 @@ def test_its_time_dates_the_documents(typed: Typed, folder: Path, ending: str) -
             "concurrency must be a whole number from 1, got 0",
         ),
         ("--python my_search:search -o nowhere/run.trec", 2, "nowhere/run.trec: cannot be written"),
-        ("--python my_search:search -o run.doc", 2, "does not tell in which format to write run"),
+        ("--python my_search:search -o run.doc", 2, "cannot tell the format for run"),
         ("--python my_search:search -o . --output-format csv", 2, "expected a file, got a folder"),
-        ("--python my_search:search -o - --output-format trec", 2, "cannot say which queries fail"),
+        ("--python my_search:search -o - --output-format trec", 2, "cannot store which queries"),
     ],
 )
 def test_what_is_wrong_is_said_and_what_was_there_stays(
@@ -211,7 +211,7 @@ def test_ids_that_the_format_cannot_hold_are_found_before_asking(
 ) -> None:
     (folder / "odd.jsonl").write_text('{"query_id": "a b", "text": "open file"}\n')
     done = typed("search --python my_search:flaky odd.jsonl -o run.trec", code=2)
-    assert "the query_id 'a b' cannot stand in a TREC run" in done.err
+    assert "the query_id 'a b' cannot be stored in a TREC run" in done.err
     assert sys.modules["my_search"].ANSWERED == [0]
 
 
@@ -220,7 +220,7 @@ def test_what_was_asked_is_not_lost_when_a_format_cannot_hold_it(
 ) -> None:
     (folder / "spaced.py").write_text("def search(text):\n    return ['a b']\n")
     done = typed("search --python spaced:search queries.jsonl -o run.trec", code=2)
-    assert "run.trec: the doc_id 'a b' cannot stand in a TREC run" in done.err
+    assert "run.trec: the doc_id 'a b' cannot be stored in a TREC run" in done.err
     assert "fix: the run was written to run.trec.jsonl instead" in done.err
     assert len(formats.read_run(folder / "run.trec.jsonl")) == 4
     assert not (folder / "run.trec").exists()

@@ -83,7 +83,7 @@ def test_runs_that_are_kept_go_out_by_name(typed: Typed, said: Path, tmp_path: P
         ("golden export x.trec --run bm52", "did you mean bm25?"),
         ("golden export x --format beir --run bm25", "quepid-snapshot-csv"),
         ("golden export - --format csv --json", "leave out --json"),
-        ("golden export x.nope --run bm25", "does not tell in which format"),
+        ("golden export x.nope --run bm25", "cannot tell the format"),
     ):
         assert says in typed(f"{line} -w shop", code=2).err
 

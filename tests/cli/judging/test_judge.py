@@ -123,7 +123,7 @@ def test_the_guideline_is_the_one_that_is_recorded(
 
     monkeypatch.setattr(command, "_lines", keys)
     seen = typed("judge --terminal --rater zoe -w shop").out
-    assert seen.index("Judge the document for what") < seen.index("Only hinges count.")
+    assert seen.index("Judge whether the document") < seen.index("Only hinges count.")
     with open_workspace(shop, now=NOW) as opened, opened.store.read() as connection:
         frame = judgments.current(connection, opened.golden.id).frame
     assert frame["guideline"].to_list() == ["1", "2"]

@@ -95,7 +95,7 @@ def test_what_to_judge_next_as_a_file(
     ("more", "says"),
     [
         (("--judge-file", "next.csv"), "--judge-next 20"),
-        (("--judge-next", "2", "-m", "P@2", "--judge-file", "next.txt"), "does not tell"),
+        (("--judge-next", "2", "-m", "P@2", "--judge-file", "next.txt"), "cannot tell"),
         (("--margin", "-1"), "is not above 0"),
         (("-m", "NumRet"), "not a mean over queries"),
         (("--by", "class"), "--queries FILE"),

@@ -80,7 +80,7 @@ def test_depth_k_and_normalise(karat: Karat) -> None:
         (["--method", "sum", "--k", "1"], "k is a parameter of reciprocal rank fusion"),
         (["--method", "max"], "'max' is not one of 'rrf', 'sum'"),
         (["--depth", "0"], "a depth of 0"),
-        (["-o", "fused.xyz"], "does not tell in which format"),
+        (["-o", "fused.xyz"], "cannot tell the format"),
         (["-m", "AP"], "--measure is about tuning"),
         (["--seed", "0"], "--seed is about tuning"),
         (["--tune", "qrels.txt", "--k", "1"], "only the weights of a sum are tuned"),

@@ -41,7 +41,7 @@ def test_import_says_what_was_kept_dropped_and_assumed(typed: Typed) -> None:
     assert "log.ndjson, line 5" in said
     assert "kept as other: hover (1)" in said
     assert "UTC was assumed" in said
-    assert "by their size seconds since 1970" in said
+    assert "by their size assumed to be seconds since 1970" in said
     assert "positions begin at 1: none is 0" in said
     assert max(map(len, said.splitlines())) <= 80
     again = typed("online import log.ndjson --events store").out
@@ -110,9 +110,9 @@ def test_what_is_typed_wrongly(typed: Typed, log: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "what"),
     [
-        ('timezone = "Berlin"', "[online] timezone is 'Berlin', which is none"),
-        ('zone = "UTC"', "[online] there is no key 'zone'"),
-        ("events = 3", "[online] events is 3, not a text"),
+        ('timezone = "Berlin"', "[online] timezone: unknown time zone 'Berlin'"),
+        ('zone = "UTC"', "[online] unknown key 'zone'"),
+        ("events = 3", "[online] events is 3, not a string"),
     ],
 )
 def test_settings_that_are_wrong(line: str, what: str, typed: Typed, tmp_path: Path) -> None:

@@ -136,7 +136,7 @@ def test_other_judgments_make_it_stale(karat: Karat, files: Path, capsys: Captur
         (("--policy", "gate.toml", "-m", "RR", "qrels", *["old.trec"] * 2), "not -m"),
         (("--save-baseline", "b.json", "qrels", *["old.trec"] * 2), "saves one run, not 2"),
         (("--policy", "no.toml", "qrels", *["old.trec"] * 2), "no.toml"),
-        (("--policy", "qrels", "qrels", *["old.trec"] * 2), "no TOML"),
+        (("--policy", "qrels", "qrels", *["old.trec"] * 2), "not valid TOML"),
     ],
 )
 def test_mistakes_are_told(

@@ -136,10 +136,10 @@ def test_notify(karat: Karat, monkeypatch: pytest.MonkeyPatch) -> None:
     assert karat("falling.jsonl", "--notify", "https://example.org/x")[0] == 0
     [(url, event, secret)] = sent
     assert (url, event["event"], secret) == ("https://example.org/x", "trend.drift", "hush")
-    answer = webhook.Delivery(False, 503, 4, "example.org: it answered 503")
+    answer = webhook.Delivery(False, 503, 4, "example.org: status 503")
     code, _, err = karat("falling.jsonl", "--notify", "https://example.org/x", "--fail-on-drift")
     assert code == 1, "that nobody was told changes no verdict"
-    assert err == "karat: not notified, tried 4 times: example.org: it answered 503\n"
+    assert err == "karat: not notified, tried 4 times: example.org: status 503\n"
     assert karat("rising.jsonl", "--notify", "ftp://example.org")[0] == 2, "though nothing is sent"
 
 

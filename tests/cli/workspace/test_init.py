@@ -88,7 +88,7 @@ def test_a_password_does_not_get_into_a_file(
     typed: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done = typed("init x --store postgresql://me:s3cret@127.0.0.1:1/karat", code=2)
-    assert "fix: put the URL into the environment, as KARAT_STORE" in done.err
+    assert "fix: set the environment variable KARAT_STORE to the URL" in done.err
     assert "s3cret" not in done.err
     assert not (tmp_path / "x").exists()
     made: list[str] = []
@@ -117,5 +117,5 @@ def test_a_password_in_the_file_is_told_of(typed: Typed, tmp_path: Path) -> None
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("KARAT_STORE", url)
         done = typed("golden status -w shop")
-    assert "holds the store's password" in done.err
+    assert "contains the store's password" in done.err
     assert "s3cret" not in done.err + done.out

@@ -96,7 +96,7 @@ def test_a_name_that_leads_to_nobody_is_said(typed: Any, runs: list[Serving]) ->
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("serve", "is in no workspace"),
+        ("serve", "is not in a workspace"),
         ("serve --workers 0", "not in the range"),
         ("serve --max-upload much", "no size of a file"),
         ("serve --max-upload 0", "no size of a file"),

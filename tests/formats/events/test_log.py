@@ -13,11 +13,10 @@ import polars as pl
 import pytest
 
 from karat.errors import InputError
-from karat.formats.events._table import UNEVEN
 from karat.formats.events.flatten import Reading
 from karat.formats.events.json import NO_JSON, TOO_LONG
 from karat.formats.events.lines import NO_TEXT
-from karat.formats.events.log import read_events
+from karat.formats.events.log import UNEVEN, read_events
 from karat.formats.events.mapping import Mapped
 from karat.formats.events.rows import LONG_ID, NO_ROW, NO_TIME, NO_USER, TOO_EARLY, TOO_LATE
 from karat.formats.events.tally import Tally
@@ -380,11 +379,11 @@ def test_what_is_no_log_is_refused_with_what_to_do(tmp_path: Path) -> None:
     damaged = gzip.compress((json.dumps(CLICK) + "\n").encode() * 500)[:-200]
     for data, said in (
         (b"\x89PNG\r\n\x1a\n" + bytes(99), "binary data"),
-        (damaged, "damaged or ends early"),
+        (damaged, "damaged or truncated"),
         (b"PAR1 and no more", "Parquet data is damaged"),
-        (b"just words\nand more\n", "no names of columns"),
-        (b'[{"a":1},', "cut short"),
-        (b'{\n "took": 3\n}', "JSON over several lines"),
+        (b"just words\nand more\n", "no header in line 1"),
+        (b'[{"a":1},', "truncated"),
+        (b'{\n "took": 3\n}', "JSON objects span several lines"),
     ):
         path = tmp_path / "log"
         path.write_bytes(data)

@@ -70,7 +70,7 @@ def test_falling_scores_are_kept_and_others_are_not() -> None:
 
 
 def test_nothing_is_an_error() -> None:
-    with pytest.raises(InputError, match="f: the file holds no query and no judgment"):
+    with pytest.raises(InputError, match="f: the file contains no queries and no judgments"):
         Gathering("x", "f").exchange()
 
 
@@ -95,5 +95,5 @@ def test_two_grades_of_one_rater_have_their_place_in_json() -> None:
 
 
 def test_a_file_without_content_says_what_to_do() -> None:
-    with pytest.raises(InputError, match="fix: there is nothing below its header"):
+    with pytest.raises(InputError, match="fix: nothing follows its header"):
         Gathering("x", "f").exchange()

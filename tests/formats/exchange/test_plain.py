@@ -60,19 +60,19 @@ def test_a_text_without_an_id_gets_one(tmp_path: Path) -> None:
     found = read_exchange(path)
     assert found.judgments is not None
     assert found.judgments.rows() == [("q1", "a", 3.0, "ann", None)]
-    assert any("call it query_id if it holds ids" in said for said in found.assumed)
+    assert any("rename it to query_id if it is the id" in said for said in found.assumed)
     assert found.lost == ["the column 'mood'"]
 
 
 @pytest.mark.parametrize(
     ("text", "match"),
     [
-        ("query_id,doc_id,grade\n1,a,high\n", "line 2: the rating 'high' is no number"),
-        ("query_id,doc_id,grade\n,a,1\n", "line 2: there is no query"),
+        ("query_id,doc_id,grade\n1,a,high\n", "line 2: the rating 'high' is not a number"),
+        ("query_id,doc_id,grade\n,a,1\n", "line 2: the query is empty"),
         ("query_id,doc_id,grade\n1,,1\n", "line 2: a grade without a document"),
         ("query_id,doc_id,grade,rater\n1,a,1,m\n1,a,2,m\n", "line 3: .* twice by m: 1 and 2"),
-        ("query_id,query,doc_id,grade\n1,x,a,1\n1,y,b,2\n", "the id stands for two texts"),
-        ("query_id,doc_id\n1,a\n", "there is no column 'grade'"),
+        ("query_id,query,doc_id,grade\n1,x,a,1\n1,y,b,2\n", "the query id has two texts"),
+        ("query_id,doc_id\n1,a\n", "no column 'grade'"),
         ("query_id,doc_id,grade\nq,a,1\nq,b", r"line 3: the row ends before its grade"),
     ],
 )
@@ -96,8 +96,8 @@ def test_trec_qrels_keep_grades_and_say_what_else_there_was(tmp_path: Path) -> N
     assert set(told.lost) == {
         "that 1 document could not be judged",
         "the reasons of 1 judgment",
-        "who judged: 1 rater",
-        "1 query for which nothing is judged",
+        "the names of 1 rater",
+        "1 query without judgments",
         "'text' of 1 query",
     }
 
@@ -134,13 +134,13 @@ def test_a_beir_folder_goes_out_and_comes_back(tmp_path: Path) -> None:
     assert back.documents.select("doc_id", "title", "year").equals(documents)
     assert formats.read_queries(folder).frame["text"].to_list() == ["star wars", "2", "dune"]
     assert any("1 query without text" in said for said in told.assumed)
-    with pytest.raises(InputError, match="there is something already"):
+    with pytest.raises(InputError, match="the folder already exists"):
         write_exchange(given, folder, "beir")
     assert [path.name for path in tmp_path.iterdir()] == ["set"]
 
 
 def test_a_folder_that_is_no_beir_folder_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no BEIR folder"):
+    with pytest.raises(InputError, match="not a BEIR folder"):
         read_exchange(tmp_path)
 
 

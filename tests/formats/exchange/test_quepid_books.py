@@ -44,13 +44,13 @@ def test_a_column_for_each_judge(tmp_path: Path) -> None:
 def test_a_book_that_nobody_has_rated(tmp_path: Path) -> None:
     path = tmp_path / "book.csv"
     path.write_text("query,docid\na,x\n")
-    with pytest.raises(InputError, match="a book that nobody has rated yet"):
+    with pytest.raises(InputError, match="the book has no ratings yet"):
         read_exchange(path)
     path.write_text("query,docid,Ann\na,x,\na,y,\n")
     for found in (read_exchange(path), read_exchange(book(tmp_path, pair(), pair()))):
         assert found.judgments is None
         assert "documents without a rating, 2 times" in found.lost
-        assert "nobody has rated anything in the file yet: it gives no judgment" in found.assumed
+        assert "the file has no ratings yet: no judgments are imported" in found.assumed
 
 
 def test_two_judges_of_one_name(tmp_path: Path) -> None:
@@ -108,9 +108,9 @@ def test_a_book_says_who_why_and_what_cannot_be_judged(tmp_path: Path) -> None:
         "'name' of the book",
         "'show_rank' of the book",
         "'position' of a pair",
-        "judgements put off until later",
+        "judgments postponed",
         "documents without a rating",
-        "'document_fields' that hold no object",
+        "'document_fields' that are not an object",
     }
 
 
@@ -129,7 +129,7 @@ def test_a_book_goes_out_in_a_zip_file_and_comes_back(tmp_path: Path) -> None:
         written = json.loads(folder.read("book.json"))["query_doc_pairs"][0]
     assert json.loads(written["document_fields"]) == fields
     assert (written["notes"], written["options"]) == ("n", {"a": 1})
-    assert told.lost == ["the ids of queries: the format knows them by their text"]
+    assert told.lost == ["the ids of queries: the format identifies them by their text"]
     back = read_exchange(out)
     for table in ("judgments", "documents"):
         assert getattr(back, table).equals(getattr(first, table))
@@ -154,7 +154,7 @@ def test_any_number_of_people_may_be_anonymous(tmp_path: Path) -> None:
         (pair(doc_id=1.5), "doc_id is 1.5, not text"),
         (pair(query_text=" "), 'query_text is " ", not text'),
         (pair({"rating": 1, "user_email": "a"}, {"rating": 2, "user_email": "a"}), "twice by a"),
-        ({"doc_id": "x"}, "has no 'query_text'"),
+        ({"doc_id": "x"}, "has no key 'query_text'"),
     ],
 )
 def test_damage_is_named_by_its_place(value: dict[str, Any], match: str, tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def test_a_case_comes_in_and_goes_out_without_its_password(tmp_path: Path) -> No
         "the try, with its search endpoint",
         "the scorer",
         "'case_name' of the case",
-        "the order in which queries are shown, of a query",
+        "the display order of a query",
         "documents without a rating",
     ]
     told = write_exchange(found, out, "quepid-case")

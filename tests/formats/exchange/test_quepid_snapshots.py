@@ -30,7 +30,7 @@ def test_a_sheet_of_two_snapshots_in_any_order(tmp_path: Path) -> None:
     assert order(found.runs["new"]) == [("q1", "y")]
     assert found.documents is not None
     assert found.documents["title"].to_list() == ["Y", "X"]
-    assert "when a snapshot was taken" in found.lost
+    assert "the time of a snapshot" in found.lost
 
 
 @pytest.mark.parametrize("header", ["Query Text,Doc ID,Doc Position", "query,doc,position"])
@@ -76,17 +76,17 @@ def test_a_run_goes_out_in_its_order_and_comes_back(name: str, tmp_path: Path) -
     assert back.queries["text"].to_list() == ["=x"]
     assert back.documents is not None
     assert back.documents.rows() == [("a", "=A")]
-    assert "scores: the format holds places" in told.lost
-    assert "1 query for which no run has an answer" in told.lost
+    assert "scores: the format stores positions" in told.lost
+    assert "1 query in no run" in told.lost
     assert "1 document in no run" in told.lost
 
 
 @pytest.mark.parametrize(
     ("text", "match"),
     [
-        (f"{HEADER}\nold,t,5,a,x,first\n", "line 2: the position 'first' is no number"),
-        (f"{HEADER}\nold,t,5,a,x,1\nold,t,5,a,x,2\n", "document x stands twice in the ranking"),
-        (f"{HEADER}\nold,t,5,,x,1\n", "line 2: a row without query or name"),
+        (f"{HEADER}\nold,t,5,a,x,first\n", "line 2: the position 'first' is not a number"),
+        (f"{HEADER}\nold,t,5,a,x,1\nold,t,5,a,x,2\n", "duplicate document x in the ranking"),
+        (f"{HEADER}\nold,t,5,,x,1\n", "line 2: the query or the name is empty"),
     ],
 )
 def test_damaged_sheets_are_refused(text: str, match: str, tmp_path: Path) -> None:
@@ -98,5 +98,5 @@ def test_damaged_sheets_are_refused(text: str, match: str, tmp_path: Path) -> No
 
 def test_without_a_run_there_is_nothing_to_write(tmp_path: Path) -> None:
     judged = pl.DataFrame({"query_id": ["1"], "doc_id": ["a"], "grade": [1.0]})
-    with pytest.raises(InputError, match="there is no run"):
+    with pytest.raises(InputError, match="no runs to write"):
         write_exchange(Exchange("made", judgments=judged), tmp_path / "x", "quepid-snapshot")

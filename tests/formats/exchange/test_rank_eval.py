@@ -68,7 +68,7 @@ def test_queries_of_no_request_are_asked_by_a_template(tmp_path: Path) -> None:
     assert request["params"] == {"query_string": "star wars"}
     assert request["template_id"] == written["templates"][0]["id"]
     assert request["ratings"] == [{"_index": "index", "_id": "a", "rating": 2}]
-    assert any("put in yours" in said for said in told.assumed)
+    assert any("replace it by yours" in said for said in told.assumed)
     again = tmp_path / "again.json"
     write_exchange(read_exchange(out), again, "rank-eval")
     assert json.loads(again.read_text()) == written
@@ -77,7 +77,7 @@ def test_queries_of_no_request_are_asked_by_a_template(tmp_path: Path) -> None:
 def test_one_id_in_two_indices_is_refused(tmp_path: Path) -> None:
     ratings = [{"_index": index, "_id": "a", "rating": 1} for index in ("i", "j")]
     value = {"requests": [{"id": "1", "request": {}, "ratings": ratings}]}
-    with pytest.raises(InputError, match="document a stands in the indices i and j"):
+    with pytest.raises(InputError, match="document a is in the indices i and j"):
         read_exchange(put(tmp_path, value))
 
 
@@ -112,12 +112,12 @@ def test_scores_that_do_not_give_the_order_are_ranks(scores: Any, tmp_path: Path
     ("value", "match"),
     [
         ({"requests": {"id": 1}}, r"\.requests is .* not an array"),
-        ({"requests": [{"ratings": []}]}, r"\.requests\[0\] has no 'id'"),
+        ({"requests": [{"ratings": []}]}, r"\.requests\[0\] has no key 'id'"),
         (
             {"requests": [{"id": 1, "ratings": [{"_id": "a"}]}]},
-            r"\.requests\[0\]\.ratings\[0\] has no 'rating'",
+            r"\.requests\[0\]\.ratings\[0\] has no key 'rating'",
         ),
-        ({"details": {"q": {"hits": [{"rating": 1}]}}}, r"\.hits\[0\] has no 'hit'"),
+        ({"details": {"q": {"hits": [{"rating": 1}]}}}, r"\.hits\[0\] has no key 'hit'"),
     ],
 )
 def test_damage_is_named_by_its_place(value: Any, match: str, tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ def test_topics_groups_and_placeholders_come_back(tmp_path: Path) -> None:
     assert back.judgments is not None
     assert back.queries.select(queries.columns).equals(queries)
     assert back.judgments.select(judged.columns).equals(judged)
-    assert told.lost == ["the ids of queries: the format knows them by their text"]
+    assert told.lost == ["the ids of queries: the format identifies them by their text"]
     # RRE reads no queries beside groups (Engine.java: "all" members, or the node itself).
     topics = json.loads(path.read_text())["topics"]
     assert all(not ({"queries", "query_groups"} <= topic.keys()) for topic in topics)
@@ -105,18 +105,18 @@ def test_a_document_without_a_gain_has_the_grade_rre_gives_it(tmp_path: Path) ->
 
 def test_fractions_are_refused(tmp_path: Path) -> None:
     judged = pl.DataFrame({"query_id": ["a"], "doc_id": ["x"], "grade": [0.5]})
-    with pytest.raises(InputError, match=r"grade 0\.5 of document x is no whole number"):
+    with pytest.raises(InputError, match=r"grade 0\.5 of document x is not a whole number"):
         write_exchange(Exchange("made", judgments=judged), tmp_path / "x", "rre")
 
 
 @pytest.mark.parametrize(
     ("value", "match"),
     [
-        (asked("a", {"high": ["x"]}), "'high' is no number"),
+        (asked("a", {"high": ["x"]}), "'high' is not a number"),
         (asked("a", {"x": {"gain": None, "rating": []}}), "rating is \\[\\], not a finite number"),
         (asked("a", "x"), 'relevant_documents is "x", not an object'),
         ({"placeholders": {"$a": "x", "$b": "y"}}, r'not an object with "\$query"'),
-        ({"template": "t"}, "has no 'placeholders'"),
+        ({"template": "t"}, "has no key 'placeholders'"),
     ],
 )
 def test_damage_is_named_by_its_place(value: Any, match: str, tmp_path: Path) -> None:

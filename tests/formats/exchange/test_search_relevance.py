@@ -46,12 +46,12 @@ def test_a_judgment_list_however_it_is_wrapped(value: Any, tmp_path: Path) -> No
         ("q1", "a", 3.0, None, None),
         ("q1", "b", 0.0, None, None),
     ]
-    assert found.lost == ["'name' of the list", "documents whose judging failed"]
+    assert found.lost == ["'name' of the list", "documents that could not be judged"]
 
 
 def test_several_lists_are_refused(tmp_path: Path) -> None:
     hits = [{"_source": LIST}, {"_source": LIST}]
-    with pytest.raises(InputError, match="holds 2 hits, and one judgment list is wanted"):
+    with pytest.raises(InputError, match="expected one judgment list, got 2 hits"):
         read_exchange(put(tmp_path, {"hits": {"hits": hits}}))
 
 
@@ -68,7 +68,7 @@ def test_what_no_person_judged_says_so(told: dict[str, Any], rater: str, tmp_pat
     found = read_exchange(put(tmp_path, {**LIST, **told}))
     assert found.judgments is not None
     assert set(found.judgments["rater"]) == {rater}
-    assert any("no person judged" in said for said in found.assumed)
+    assert any("the judgments are not by a person" in said for said in found.assumed)
 
 
 def test_ratings_are_written_as_text(tmp_path: Path) -> None:
@@ -108,8 +108,8 @@ def test_lines_with_answers_and_plain_lines(tmp_path: Path) -> None:
     found = read_exchange(plain, "opensearch-queries")
     assert found.queries is not None
     assert found.queries["text"].to_list() == ["star wars", "dune"]
-    assert any("1 text stood more than once" in said for said in found.assumed)
-    with pytest.raises(InputError, match="no format of another tool fits"):
+    assert any("the entries of 1 text were merged" in said for said in found.assumed)
+    with pytest.raises(InputError, match="unknown format"):
         read_exchange(plain)  # any text is a list of queries, so it has to be asked for
 
 
@@ -147,7 +147,7 @@ def test_fields_called_as_karats_columns_keep_out_of_their_way(tmp_path: Path) -
             {"judgmentRatings": [{"query": "a", "ratings": [{"docId": "x", "rating": "good"}]}]},
             r"\.judgmentRatings\[0\]\.ratings\[0\]\.rating is \"good\", not a finite number",
         ),
-        ({"judgmentRatings": [{"query": "a", "ratings": [{"rating": "1"}]}]}, "has no 'docId'"),
+        ({"judgmentRatings": [{"query": "a", "ratings": [{"rating": "1"}]}]}, "has no key 'docId'"),
         ('{"queryText": "a"}\n{"queryText": 3}\n', "line 2: the object.queryText is 3, not text"),
         ('{"queryText": "a"}\n{"queryText": \n', "line 2: not JSON"),
     ],

@@ -83,11 +83,11 @@ def of_query(**changed: Any) -> Callable[[dict[str, Any]], None]:
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        (put(karat_certificate=2), "version 2, and this karat reads 1"),
+        (put(karat_certificate=2), "version 2; this karat reads version 1"),
         (put(karat_certificate="1"), 'version "1"'),
         (put(karat_certificate=True), "version true"),
-        (lambda content: content.pop("unseen"), "'unseen' is lacking"),
-        (put(more=1), "'more' is not part of one"),
+        (lambda content: content.pop("unseen"), "missing field 'unseen'"),
+        (put(more=1), "unknown field 'more'"),
         (put(measure="nDCG@x"), 'measure is "nDCG@x", not the name of a measure'),
         (put(measure="ndcg@2"), "as karat prints it"),
         (put(measure="P@100000000000000000000"), "not the name of a measure"),
@@ -115,15 +115,15 @@ def of_query(**changed: Any) -> Callable[[dict[str, Any]], None]:
         (put(unseen=True), "unseen is true"),
         (put(unseen_unlimited=True), "unseen is 4, not null, as unseen_unlimited is true"),
         (put(unseen_unlimited=None), "unseen_unlimited is null, not true or false"),
-        (lambda content: content.pop("unseen_unlimited"), "'unseen_unlimited' is lacking"),
+        (lambda content: content.pop("unseen_unlimited"), "missing field 'unseen_unlimited'"),
         (put(sha256=None), "sha256 is null"),
-        (put(n=3), "speaks of 3 queries and lists 2"),
+        (put(n=3), "n is 3, and it has 2 queries"),
         (put(n="2"), "n is"),
         (put(queries=[]), "queries is"),
         (put(queries={}), "queries is"),
-        (put(queries=[3]), "query number 1 is no object"),
-        (lambda content: content["queries"].reverse(), "in order"),
-        (of_query(query_id="é “q”"), "once, in order"),
+        (put(queries=[3]), "query number 1 is not an object"),
+        (lambda content: content["queries"].reverse(), "not sorted"),
+        (of_query(query_id="é “q”"), "not unique or not sorted"),
         (of_query(query_id=""), 'query_id is "", not an id'),
         (of_query(query_id=7), "query_id is 7"),
         (of_query(weight=0), "query Q: weight is 0"),
@@ -137,7 +137,7 @@ def of_query(**changed: Any) -> Callable[[dict[str, Any]], None]:
         (of_query(judgments={"": 1}), "with ids"),
         (of_query(judgments=["a"]), "grades of documents"),
         (of_query(ideal="2"), "ideal is"),
-        (of_query(rank=1), "query number 1: 'rank' is not part"),
+        (of_query(rank=1), "query number 1: unknown field 'rank'"),
     ],
 )
 def test_damage_is_named(
@@ -156,7 +156,7 @@ def test_damage_is_named(
     [b"", b"{}", b'{"karat_golden_set": 1}', b'["karat_certificate"]'],
 )
 def test_what_is_no_certificate_is_refused(data: bytes) -> None:
-    with pytest.raises(InputError, match=r"^c\.json: this is no certificate"):
+    with pytest.raises(InputError, match=r"^c\.json: not a karat certificate"):
         from_bytes(data, "c.json")
 
 
@@ -166,7 +166,7 @@ def test_what_is_no_certificate_is_refused(data: bytes) -> None:
         (lambda text: text.encode()[:-3], "not JSON"),
         (lambda text: text.encode()[:700], "not JSON"),
         (lambda text: text.encode() + b"{}", "not JSON"),
-        (lambda text: text.replace("{", '{"rel": 1, ', 1).encode(), "stands twice"),
+        (lambda text: text.replace("{", '{"rel": 1, ', 1).encode(), "duplicate key"),
         (lambda text: text.encode().replace(b"old", b"\xff"), "not UTF-8"),
         (lambda text: text.replace("old", "\\ud800").encode(), "surrogate"),
         (lambda _: b'{"karat_certificate": ' + b"[" * 100_000, "nested too deeply"),

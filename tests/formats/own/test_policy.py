@@ -21,7 +21,7 @@ def test_a_file_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (b"[[rule]\nmeasure = 'AP'\n", "it is no TOML"),
+        (b"[[rule]\nmeasure = 'AP'\n", "not valid TOML"),
         (b"[[rule]]\nmeasure = '\xff'", "not UTF-8"),
         (b"", "the file is empty"),
         (b"# nothing", "has no rule"),

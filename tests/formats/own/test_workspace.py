@@ -33,7 +33,7 @@ def test_what_init_writes_is_read_back(tmp_path: Path) -> None:
     assert "**3** Right" in made.guideline.read_text(encoding="utf-8")
     assert (made.repeats, made.golds) == (0.05, 0.05)
     assert made.lease_us == 10 * 60 * 1_000_000
-    with pytest.raises(UsageError, match="there already"):
+    with pytest.raises(UsageError, match="already exists"):
         write_workspace(tmp_path / "new", store="x", name="x", scale="0-3", raters=2)
 
 
@@ -88,7 +88,7 @@ def test_the_environment_stands_above_the_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("x", "no TOML"),
+        ("x", "not valid TOML"),
         ("[goldn]\n", "did you mean golden"),
         ("golden = 3\n", r"write \[golden\]"),
         ("[golden]\nratters = 2\n", "did you mean raters"),
@@ -98,11 +98,11 @@ def test_the_environment_stands_above_the_file(tmp_path: Path) -> None:
         ("[golden]\ngolds = 0.9\n", "golds is 0.9, not a number from 0 to 0.5"),
         ('[golden]\nscale = "3"\n', "not a scale"),
         ('[golden]\norder = "querry"\n', "did you mean query"),
-        ('[golden]\nname = " "\n', "not a text"),
+        ('[golden]\nname = " "\n', "not a string"),
         ("[golden]\nlease = 10\n", "no length of time"),
-        ("[golden.grades]\n0 = 3\n", "not a text"),
-        ('[golden.grades]\n0 = "no"\n', "has no 3, an end of the scale"),
-        ('[golden.grades]\n9 = "no"\n', "no grade from 0 to 3"),
+        ("[golden.grades]\n0 = 3\n", "not a string"),
+        ('[golden.grades]\n0 = "no"\n', "lacks 3, an end of the scale"),
+        ('[golden.grades]\n9 = "no"\n', "not a grade from 0 to 3"),
         ('[agreement]\nweights = "x"\n', "one of none, linear, quadratic"),
         ('[agreement]\nrefuse = "no"\n', "not true or false"),
     ],
@@ -170,7 +170,7 @@ def test_a_second_at_sign_is_refused_and_not_printed(tmp_path: Path, url: str) -
         lambda: read_workspace(plain, {"KARAT_STORE": url}),
         lambda: write_workspace(tmp_path / "x", store=url, name="g", scale="0-3", raters=2),
     ):
-        with pytest.raises((InputError, UsageError), match="write %40 for @") as refused:
+        with pytest.raises((InputError, UsageError), match="write @ as %40") as refused:
             act()
         assert "s3" not in str(refused.value)
     assert "s3" not in without_password("postgresql://me:s3@s3@db/karat")
@@ -213,10 +213,10 @@ def test_an_absolute_path_stays(tmp_path: Path) -> None:
     ],
 )
 def test_a_broken_file_is_repaired_and_not_made_again(tmp_path: Path, text: str, line: int) -> None:
-    with pytest.raises(InputError, match="no TOML") as caught:
+    with pytest.raises(InputError, match="not valid TOML") as caught:
         read_workspace(written(tmp_path, text), {})
     assert caught.value.line == line
-    assert f"repair line {line}" in str(caught.value.fix)
+    assert f"correct line {line}" in str(caught.value.fix)
     assert "karat init" not in str(caught.value)
     assert "s3cret" not in str(caught.value)
     assert "(at" not in caught.value.what
@@ -232,6 +232,6 @@ def test_what_is_not_utf8_is_named_by_its_line(tmp_path: Path) -> None:
 def test_a_scale_that_lost_its_grades_is_told_to_be_fixed(tmp_path: Path) -> None:
     signs = "".join(f'{grade} = "sign"\n' for grade in range(5))
     path = written(tmp_path, f'[golden]\nscale = "0-3"\n[golden.grades]\n{signs}')
-    with pytest.raises(InputError, match="'4' is no grade from 0 to 3") as caught:
+    with pytest.raises(InputError, match="'4' is not a grade from 0 to 3") as caught:
         read_workspace(path, {})
     assert "the scale of a golden set with judgments is fixed" in str(caught.value.fix)

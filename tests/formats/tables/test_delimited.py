@@ -83,7 +83,10 @@ def test_weights_with_a_decimal_comma(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("1;a;1\n2;b;much\n", "line 3: the weight 'much' is not a number \\(query 2\\)\n.*a point"),
+        (
+            "1;a;1\n2;b;much\n",
+            "line 3: the weight 'much' is not a number \\(query 2\\)\n.*a decimal point",
+        ),
         ('1,"a\nb",1\n2,b,"1,5"\n', "line 4: .*'1,5'.*\n.*write 1.5, or separate .* semicolons"),
         ("1\ta\t1\n2\tb\t1,5\n", "line 3: .*'1,5'.*\n  fix: write 1.5$"),
     ],

@@ -81,7 +81,7 @@ def test_a_file_of_another_role(role: str, text: str, says: str, tmp_path: Path)
     if role in ("qrels", "run"):
         fix = caught.value.fix or ""
         assert "the order is QRELS RUN" in fix
-        own = "send judgments: runs" if role == "qrels" else "send a run: judgments"
+        own = "upload judgments; runs" if role == "qrels" else "upload a run; import judgments"
         assert on_page(fix).startswith(own)
         assert "--" not in on_page(fix)  # nobody can type it there
 
@@ -114,7 +114,7 @@ def test_ambiguity_names_both(text: str, tmp_path: Path) -> None:
         (
             "qrels",
             "".join(f"1\td{i}\t{i}\n" for i in range(1, 13)),
-            "if they are grades, write query_id, doc_id, grade above them",
+            "if they are grades, add the header query_id, doc_id, grade",
             "query_id\tdoc_id\tgrade\n" + "".join(f"1\td{i}\t{i}\n" for i in range(1, 13)),
         ),
     ],
@@ -132,7 +132,7 @@ def test_what_a_page_says_helps_does(
 
 def test_a_topic_file_is_no_queries(tmp_path: Path) -> None:
     (tmp_path / "x").write_text("<top>\n<num> Number: 301\n<title> crime\n</top>\n")
-    with pytest.raises(InputError, match="cannot be told"):
+    with pytest.raises(InputError, match="cannot detect"):
         formats.read_queries(tmp_path / "x")
 
 
@@ -161,10 +161,10 @@ def test_a_file_of_karats_own_is_called_what_it_is(
             if kind == "a golden set" and role in ("qrels", "queries"):
                 assert detect(source, role) == "golden"
                 continue
-            with pytest.raises(WrongRole, match=f"this is {kind}, and .* wanted here"):
+            with pytest.raises(WrongRole, match=f"expected .*, got {kind}"):
                 detect(source, role)
     if role == "run":  # a format that is given is no reason to call it damaged
-        with pytest.raises(WrongRole, match=f"this is {kind}") as caught:
+        with pytest.raises(WrongRole, match=f"got {kind}") as caught:
             formats.read_run(tmp_path / "x", "jsonl")
         assert caught.value.fix == "the order is QRELS RUN"
 
@@ -183,7 +183,7 @@ def test_a_zip_file_is_called_what_it_is(tmp_path: Path) -> None:
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("shop-now/qrels/test.tsv", "query-id\tcorpus-id\tscore\nq1\td1\t3\n")
     for read in (formats.read_qrels, formats.read_run, formats.read_queries):
-        with pytest.raises(InputError, match="this is a ZIP file") as refused:
+        with pytest.raises(InputError, match="got a ZIP file") as refused:
             read(path)
         assert f"unzip {path}" in str(refused.value)
         assert "unpack it" in on_page(refused.value)

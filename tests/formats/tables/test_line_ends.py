@@ -8,7 +8,7 @@ import pytest
 
 from karat import formats
 from karat.errors import InputError
-from karat.formats.events._table import UNEVEN, read_cells
+from karat.formats.events.log import UNEVEN, read_cells
 from karat.formats.events.tally import Tally
 from karat.formats.tables.line_ends import only_crlf, return_within
 from karat.formats.tables.query_log import read_query_log

@@ -14,7 +14,7 @@ from karat.errors import InputError
     ("line", "fix"),
     [
         ("q1,0,d1,2", "comma-separated: try --input-format csv"),
-        ("q1;0;d1;2", "separated by semicolons: name the columns in line 1"),
+        ("q1;0;d1;2", "separated by semicolons: add a header line"),
     ],
 )
 def test_other_separators_are_told(line: str, fix: str, tmp_path: Path) -> None:

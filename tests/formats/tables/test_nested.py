@@ -27,9 +27,9 @@ def test_lists_are_rankings_and_relevant_documents(tmp_path: Path, indent: str) 
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ('{"q1": ["a", 3]}', "the list of documents holds 3; expected ids, as text"),
-        ('{"q1": ["a", ["b", 1]]}', "the list of documents holds"),
-        ('{"q1": ["a", "a"]}', "document a stands twice"),
+        ('{"q1": ["a", 3]}', "the list of documents contains 3; expected ids, as strings"),
+        ('{"q1": ["a", ["b", 1]]}', "the list of documents contains"),
+        ('{"q1": ["a", "a"]}', "duplicate document a"),
         ('{"q1": "a"}', "no column"),
     ],
 )

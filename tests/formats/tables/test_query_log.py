@@ -104,19 +104,19 @@ def test_a_large_file_is_read_in_pieces(tmp_path: Path) -> None:
         ("query,count\na,1.5\n", "'1.5'", 2),
         ("query,count\na,\n", "''", 2),
         ("query,count\na,1,2\n", "3 cells where there are 2 columns", 2),
-        ('query,count\n"a,1\nb,2\n', "not readable as cells", 2),
-        ("query,text,count\na,b,1\n", "'query' and 'text' may both be meant", None),
+        ('query,count\n"a,1\nb,2\n', "invalid CSV", 2),
+        ("query,text,count\na,b,1\n", "ambiguous columns 'query' and 'text'", None),
         ("query,count,searches\na,1,1\n", "'count' and 'searches'", None),
-        ("title\tsize\na\tb\n", "no column of queries; there are 'title', 'size'", None),
-        ("query,query\na,b\n", "two columns have one name", None),
+        ("title\tsize\na\tb\n", "no column of queries; the columns are 'title', 'size'", None),
+        ("query,query\na,b\n", "duplicate column name", None),
         ('{"title": "x"}\n', "no column of queries", 1),
         ('{"query": "a", "count": true}\n', "True is not a whole number", 1),
-        ('{"query": ["a"]}\n', "'query' is no text", 1),
+        ('{"query": ["a"]}\n', "'query' is not text", 1),
         ('{"query": "a"\n', "not JSON", 1),
         ('[{"query": "a"}]\n', "JSON array", None),
         (b"query,count\nM\xfcller,1\n", "not UTF-8", 2),
         (b"query\na\x00b\n", "binary data", 2),
-        ("query,count\n", "holds no query", None),
+        ("query,count\n", "contains no query", None),
         ("", "empty", None),
     ],
 )
@@ -134,7 +134,7 @@ def test_damaged_parquet_and_what_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
         read_query_log(tmp_path / "none")
     pl.DataFrame({"query": [["a"]]}).write_parquet(tmp_path / "p")
-    with pytest.raises(InputError, match="is no text"):
+    with pytest.raises(InputError, match="is not text"):
         read_query_log(tmp_path / "p")
 
 
@@ -148,14 +148,14 @@ def test_damaged_parquet_and_what_is_not_there(tmp_path: Path) -> None:
         ("de.tsv", "anfrage\tland\twann\nwing\tde\t3\n\nflap\tat\n", "--text anfrage --count wann"),
         # Of two columns of numbers, nobody knows which is the counts.
         ("de.csv", "anfrage,n,m\nwing,3,1\nflap,2,1\n", "--text anfrage, or"),
-        ("de.csv", "wing,3,de\nflap,2,at\n", "a first line with the names of the columns"),
+        ("de.csv", "wing,3,de\nflap,2,at\n", "add a header line"),
     ],
 )
 def test_a_table_of_unknown_columns_is_no_list_of_queries(
     tmp_path: Path, name: str, text: str, fix: str
 ) -> None:
     data = gzip.compress(text.encode()) if name.endswith("gz") else text
-    with pytest.raises(InputError, match="no column of queries; there are ") as caught:
+    with pytest.raises(InputError, match="no column of queries; the columns are ") as caught:
         read_query_log(written(tmp_path, data, name))
     assert fix in str(caught.value.fix)
 
@@ -174,7 +174,7 @@ def test_commas_in_queries_make_no_table(tmp_path: Path, text: str) -> None:
 
 
 def test_a_list_under_a_name_of_a_table_needs_a_line_above_it(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="the line query above"):
+    with pytest.raises(InputError, match="the header line query"):
         read_query_log(written(tmp_path, "red,blue\ngreen,tall\n", "log.csv"))
     found = read_query_log(written(tmp_path, "query\nred,blue\ngreen,tall\n", "log.csv"))
     assert found["text"].to_list() == ["red,blue", "green,tall"]

@@ -40,7 +40,7 @@ def test_an_unknown_format_names_the_nearest(tmp_path: Path) -> None:
 
 
 def test_a_format_without_that_role(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="beir files hold no run"):
+    with pytest.raises(UsageError, match="the format beir does not support run"):
         formats.read_run(tmp_path / "x", "beir")
 
 
@@ -101,7 +101,7 @@ def test_splits_of_a_beir_folder(tmp_path: Path) -> None:
 
 
 def test_folders_that_are_none(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="a run is a file"):
+    with pytest.raises(InputError, match="expected a run file"):
         formats.read_run(beir(tmp_path / "x", "test"))
     with pytest.raises(InputError, match=r"no queries\.jsonl"):
         formats.read_queries(tmp_path)

@@ -42,7 +42,7 @@ def test_it_is_found_through_a_link_and_says_what_trec_cannot(tmp_path: Path) ->
         ('{"about": {"a": 1},', "not JSON"),
         ('{"about": {" ": 1}}', "keys are text"),
         ('{"about": {}, "answers": [1]}', '"answers" is not a list of objects'),
-        ('{"answers": [{"query_id": "2", "state": "lost"}]}', "answer 1: the state 'lost'"),
+        ('{"answers": [{"query_id": "2", "state": "lost"}]}', "answer 1: unknown state 'lost'"),
         ('{"answers": [{"state": "ok"}]}', "answer 1: the query_id is empty"),
         ('{"answers": [{"query_id": "3", "state": "empty"}]}', '"answers" without "run"'),
         (json.dumps({"about": {"template": "x" * 50_000}}), "the limit is 49,152"),
@@ -63,7 +63,7 @@ def test_one_of_an_earlier_run_is_refused_and_one_by_hand_is_not(tmp_path: Path)
     beside = write(tmp_path)
     with (tmp_path / "x.trec").open("a") as stream:
         stream.write("2 Q0 b 1 1 x\n")
-    with pytest.raises(InputError, match=r"x.trec.about.json: it describes an earlier x.trec"):
+    with pytest.raises(InputError, match=r"x.trec.about.json: x.trec has changed since"):
         formats.read_run(tmp_path / "x.trec")
     beside.write_text('{"about": {"index": "docs-7"}}')
     assert formats.read_run(tmp_path / "x.trec").about == {"tag": "x", "index": "docs-7"}
@@ -76,7 +76,7 @@ def test_a_change_after_the_first_mebibyte_is_found(tmp_path: Path) -> None:
     assert len(whole) > 1 << 20
     at = whole.rindex(b"d0")
     (tmp_path / "x.trec").write_bytes(whole[:at] + b"e" + whole[at + 1 :])  # of the same size
-    with pytest.raises(InputError, match=r"it describes an earlier x\.trec"):
+    with pytest.raises(InputError, match=r"x\.trec has changed since"):
         formats.read_run(tmp_path / "x.trec")
 
 
@@ -99,7 +99,9 @@ def test_one_by_hand_stays_when_the_run_is_written_anew(tmp_path: Path) -> None:
 
 
 def test_it_is_not_read_as_a_run(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="the description of a run, which karat reads with it"):
+    with pytest.raises(
+        InputError, match="the description of a run; karat reads it along with the run"
+    ):
         formats.read_run(write(tmp_path))
 
 

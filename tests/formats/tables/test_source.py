@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from karat.errors import InputError
-from karat.formats.tables.source import NothingIn, Source, zstd
+from karat.errors import InputError, on_page
+from karat.formats.tables.source import NothingIn, Source, in_utf8, zstd
 
 
 def test_chunks_are_whole_lines_and_know_their_number(tmp_path: Path) -> None:
@@ -96,9 +96,14 @@ def test_what_comes_before_the_damage_is_handed_out_first(
             for piece in source.pieces():
                 got.extend(piece)
 
-    with pytest.raises(InputError, match="damaged or ends early"):
+    with pytest.raises(InputError, match="damaged or truncated"):
         read()
     assert text.startswith(got)
     # A block of bzip2 holds 900 KB, one of zstd 128 KiB: of the one that is cut nothing is known.
     block = {gzip.compress: 1 << 16, bz2.compress: 900_000}.get(pack, 1 << 17)
     assert len(got) >= 0.94 * len(text) - block
+
+
+def test_a_page_does_not_advise_a_command() -> None:
+    assert in_utf8("a.csv").endswith("iconv -f latin1 -t UTF-8 a.csv")
+    assert on_page(in_utf8("a.csv")) == "save the file as UTF-8"

@@ -71,7 +71,7 @@ def test_columns_in_another_order_are_refused(grade: str, tmp_path: Path) -> Non
     """CISI.REL is query, document, 0, 0.0: read as TREC, every document would be 0."""
     lines = f"1 28 0 {grade}\n1 35 0 {grade}\n2 28 0 {grade}\n"
     (tmp_path / "CISI.REL").write_text(lines)
-    with pytest.raises(InputError, match=r"every judgment is of document '0'.* another order"):
+    with pytest.raises(InputError, match=r"every judgment is for document '0'.* another order"):
         formats.read_qrels(tmp_path / "CISI.REL")
 
 

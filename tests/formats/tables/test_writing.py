@@ -37,11 +37,11 @@ def test_the_name_tells_the_format(name: str, start: bytes, tmp_path: Path) -> N
 
 
 def test_a_name_that_tells_nothing(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="does not tell"):
+    with pytest.raises(UsageError, match="cannot tell"):
         formats.write_run(RUN, tmp_path / "x.doc")
     with pytest.raises(UsageError, match=r"\.jsonl"):
         formats.write_queries(formats.read_queries(_queries(tmp_path)), tmp_path / "x.trec")
-    with pytest.raises(UsageError, match="no format called"):
+    with pytest.raises(UsageError, match="unknown format"):
         formats.write_run(RUN, tmp_path / "x", "trek")
 
 

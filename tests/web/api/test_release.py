@@ -47,9 +47,9 @@ def test_gate_is_what_the_command_prints(
     [
         ("", "empty"),
         ("[health]\n", "no rule"),
-        ("[[rule]", "no TOML"),
+        ("[[rule]", "not valid TOML"),
         ("[[rule]]\nmeasure = 'nDCG@5'\nmax_dorp = 1\n", "max_dorp"),
-        ("x" * 90_000, "no TOML"),
+        ("x" * 90_000, "not valid TOML"),
     ],
 )
 def test_a_policy_that_is_none_is_said_to_be_none(

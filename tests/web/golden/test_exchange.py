@@ -79,7 +79,7 @@ def test_a_golden_set_with_queries_to_judge_comes_in(client_of: ClientOf) -> Non
     status, text = send(browser, "golden.json", items)
     assert status == 200, text
     assert "(golden-list) was imported: 2 new queries" in text
-    assert "1 of the queries: not judged yet" in text
+    assert "1 query not judged yet" in text
     assert held(browser) == (queries + 2, judged + 1)
 
 
@@ -218,7 +218,7 @@ def test_what_cannot_go_out_is_said_on_the_page(client_of: ClientOf) -> None:
     browser = client_of("engineer")
     for query, said in (
         ("to=magic", "no exchange format called 'magic'"),
-        ("to=rankquest", "only read"),
+        ("to=rankquest", "only be read"),
         ("to=trec&edition=none", "no edition 'none'"),
         ("to=trec&run=old", "trec holds no runs"),
         ("to=quepid-snapshot", "none is named"),

@@ -232,11 +232,11 @@ def test_a_log_is_as_large_as_it_is_unpacked(
     for log in (packed, parquet.getvalue(), gzip.compress(parquet.getvalue())):
         page = planned(browser, log)
         assert page.status_code == 400
-        assert "log holds more than" in page.text
+        assert "log has more than" in page.text
     where = "/api/golden/shop/choose?name=march.csv.gz"
     found = browser.post(where, content=packed, headers={"x-csrf": browser.csrf})
     assert found.status_code == 400
-    assert "log holds more than" in found.text
+    assert "log has more than" in found.text
 
 
 def test_a_sample_that_was_not_shown_is_not_put_in(client_of: ClientOf) -> None:

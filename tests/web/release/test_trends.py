@@ -231,7 +231,7 @@ def test_what_is_wrong_with_a_history_is_said_and_the_others_are_shown(
         secret = site.accounts.start_session(person, "b")
         client.cookies.set(site.cookie, secret, domain="127.0.0.1")
         said = texts(client.get("/trends").text)
-        damage = "1 line is damaged and skipped: line 2: the line is no point of a history."
+        damage = "1 line is damaged and skipped: line 2: the line is not a point of a history."
         assert f"broken.jsonl: {damage}" in said
         assert "empty.jsonl: it has no points yet." in said
         assert "ci/none.jsonl: the file does not exist yet." in said

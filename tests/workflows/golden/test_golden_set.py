@@ -393,7 +393,7 @@ def test_a_plain_list_is_loaded(tmp_path: Path) -> None:
     assert list(loaded) == list(karat.GoldenSet.from_list(items))
     assert (loaded.name, loaded.scale) == ("list.json", None)
     assert loaded.qrels.to_dict() == {"q1": {"a": 1.0}, "q2": {"b": 2.0}}
-    with pytest.raises(InputError, match="item 2: there is no 'query' in it"):
+    with pytest.raises(InputError, match="item 2: no key 'query'"):
         karat.GoldenSet.from_list([items[0], {"q": "x"}])
 
 

@@ -273,15 +273,15 @@ def test_what_nobody_has_rated_is_said_to_be_that(
     shop: Workspace, tick: Tick, tmp_path: Path
 ) -> None:
     (tmp_path / "book.csv").write_text("query,docid\ndoor,d1\n", encoding="utf-8")
-    with pytest.raises(InputError, match="a book that nobody has rated yet"):
+    with pytest.raises(InputError, match="the book has no ratings yet"):
         take_in(shop, tmp_path / "book.csv", now=tick())
     (tmp_path / "sheet.csv").write_text(f"{HEAD}q1,door,d1,,ann,\nq1,door,d2,,,\n", "utf-8")
-    with pytest.raises(InputError, match=r"nobody has rated .*\n.*karat golden queue"):
+    with pytest.raises(InputError, match=r"the file has no ratings yet.*\n.*karat golden queue"):
         take_in(shop, tmp_path / "sheet.csv", now=tick())
     assert held(shop) == (0, 0, 0)
     (tmp_path / "judges.csv").write_text("query,docid,ann\ndoor,d1,\n", encoding="utf-8")
     found = take_in(shop, tmp_path / "judges.csv", now=tick())
-    assert any("nobody has rated anything" in each for each in found.exchange.assumed)
+    assert any("the file has no ratings yet" in each for each in found.exchange.assumed)
     assert held(shop) == (1, 0, 0)
 
 
@@ -293,12 +293,14 @@ def test_a_sheet_with_semicolons_is_read_and_it_is_said(
     )
     (tmp_path / "said.csv").write_text(sheet, encoding="utf-8")
     found = take_in(shop, tmp_path / "said.csv", now=tick())
-    assert found.exchange.assumed == ["semicolons separate the cells; in 1 number 1,5 is 1.5"]
+    assert found.exchange.assumed == [
+        "cells are separated by semicolons; 1 number with a decimal comma"
+    ]
     with shop.store.read() as c:
         assert judgments.current(c, shop.golden.id).frame["grade"].to_list() == [1.5, 2]
         assert queries.frame(c, shop.golden.id)["text"].to_list() == ["door; red"]
     (tmp_path / "texts.csv").write_text("query_id;text\nq9;roof, flat\n", encoding="utf-8")
-    with pytest.raises(InputError, match="this folder has no queries"):
+    with pytest.raises(InputError, match="it has no queries"):
         take_in(shop, tmp_path, now=tick(), format="queries")
     pl.DataFrame({"query_id;": ["1"], "text;": ["x"]}).write_parquet(tmp_path / "odd.parquet")
     with pytest.raises(InputError, match="no column 'query_id'"):

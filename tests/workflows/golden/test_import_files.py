@@ -40,7 +40,7 @@ def test_a_folder_in_a_zip_file_that_lacks_a_file_is_mended_at_both_doors(tmp_pa
     with pytest.raises(InputError, match=r"has no queries\.jsonl.*\n.*name a file") as caught:
         read_file(tmp_path / "a.zip")
     assert on_page(caught.value).endswith(
-        "fix: put queries.jsonl into the ZIP file too, or send its files one by one"
+        "fix: add queries.jsonl to the ZIP file, or upload its files one by one"
     )
 
 

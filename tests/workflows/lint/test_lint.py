@@ -320,10 +320,10 @@ def test_a_golden_set_is_judgments_and_queries(text: str, packed: bool, tmp_path
 @pytest.mark.parametrize(
     ("text", "says", "lines"),
     [
-        ('[{"query": "x", "qrels": {}}]', "item 1: there is no 'relevant_docs' in it, only", ()),
+        ('[{"query": "x", "qrels": {}}]', "item 1: no key 'relevant_docs'; the keys are", ()),
         ('[\n{"query": "x",,}]', "", (2,)),
-        ("[1]", "item 1: 1 stands where a query is wanted", ()),
-        ('{"karat_golden_set": 2, "queries": []}', "a golden set of version 2", ()),
+        ("[1]", "item 1: expected a query, got 1", ()),
+        ('{"karat_golden_set": 2, "queries": []}', "unsupported golden set version 2", ()),
     ],
 )
 def test_a_damaged_golden_set_says_what_evaluate_would(

@@ -272,7 +272,7 @@ def test_hits_that_cannot_be_read_are_counted_and_not_empty(tmp_path: Path) -> N
     rows[0]["hits"] = {"d1": 1}
     rows[2]["hits"] = [{"id": "d1"}]
     found = imported(tmp_path, write(tmp_path, "null", rows), EMPTY.format(0))
-    assert "hits that are no list of ids, left out: 2" in found.assumed
+    assert "hits are not a list of ids, left out: 2" in found.assumed
     assert found.empty_hits is None
 
 

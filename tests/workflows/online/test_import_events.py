@@ -285,20 +285,20 @@ def test_one_damaged_file_does_not_stop_the_others(tmp_path: Path) -> None:
     bad.write_bytes(gzip.compress(whole.encode())[:-2000])
     done = import_events(tmp_path / "s", [good, bad], now=NOW)
     assert (done.files, done.kept, done.dropped) == ([str(good)], 1, {REFUSED: 1})
-    assert "damaged or ends early" in done.examples[REFUSED][0]
+    assert "damaged or truncated" in done.examples[REFUSED][0]
     # Copied anew it is imported: nothing of the damaged one counts.
     bad.write_bytes(gzip.compress(whole.encode()))
     assert import_events(tmp_path / "s", [good, bad], now=NOW).kept == 2000
 
     bad.write_bytes(gzip.compress(whole.encode())[:-2000])
-    with pytest.raises(InputError, match="damaged or ends early"):
+    with pytest.raises(InputError, match="damaged or truncated"):
         import_events(tmp_path / "t", [bad], now=NOW)
     with pytest.raises(InputError, match="no events in"):
         read_event_log(tmp_path / "t")
     partial = import_events(tmp_path / "t", [bad], now=NOW, partial=True)
     assert 0 < partial.kept < 2000
     assert partial.dropped == {DAMAGED: 1}
-    assert "damaged or ends early" in partial.examples[DAMAGED][0]
+    assert "damaged or truncated" in partial.examples[DAMAGED][0]
 
 
 def test_folders_and_patterns(tmp_path: Path) -> None:

@@ -183,7 +183,7 @@ def test_positions_before_the_first_are_counted(tmp_path: Path) -> None:
 def test_values_that_cannot_be_read_are_said_with_the_first(tmp_path: Path) -> None:
     path = log(tmp_path / "a.ndjson", [click("purchase", revenue="80,00"), click(seconds=1)])
     done = import_events(tmp_path / "s", [path], now=NOW)
-    (said,) = (each for each in done.assumed if each.startswith("revenue that is no number"))
+    (said,) = (each for each in done.assumed if each.startswith("revenue is not a number"))
     assert said.endswith(": 1, left out; the first: '80,00'")
 
 

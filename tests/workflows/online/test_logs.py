@@ -61,7 +61,7 @@ def test_a_frame_is_evaluated_as_its_import_would_be(
     with pytest.raises(UsageError, match="'CTR' was not computed; available: ZeroResults"):
         found.value("CTR")
     assert found.events == 3
-    assert "1 row left out, no time that can be read (the data frame, row 4)" in found.notes
+    assert "1 row left out, no valid time (the data frame, row 4)" in found.notes
     assert any("nothing in the log identifies bots" in note for note in found.notes)
     assert not list(temporary.iterdir())
 
@@ -104,7 +104,7 @@ def test_a_note_tells_what_the_importer_does_not_know() -> None:
     Path("log.jsonl").write_text(log + "{\n")
     notes = karat.evaluate_online("log.jsonl", "ZeroResults").notes
     assert "actions that are none of karat's, kept as other: hover (1)" in notes
-    assert "1 row left out, no JSON object, or cut short (log.jsonl, line 5)" in notes
+    assert "1 row left out, not a JSON object, or truncated (log.jsonl, line 5)" in notes
 
 
 @pytest.mark.parametrize(

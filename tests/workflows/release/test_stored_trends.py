@@ -112,9 +112,9 @@ def test_what_is_wrong_with_one_is_said_and_the_others_are_shown(
     _, second, third = histories_of(opened)
     assert second.lacking is None
     assert (len(second.points), len(second.series)) == (2, 3)
-    assert second.damaged == ["line 2: the line is no point of a history"]
-    assert second.fix == "take the line out, or restore the file from version control"
-    assert third.lacking == "this is no history of karat's"
+    assert second.damaged == ["line 2: the line is not a point of a history"]
+    assert second.fix == "delete the line, or restore the file from version control"
+    assert third.lacking == "not a karat history"
     assert third.damaged == [third.lacking]
     (root / "c.jsonl").write_bytes(lines[0][:9] + b'"karat_history"\n' + b"{}\n")
     assert histories_of(opened)[2].lacking.startswith("line 1: ")  # no line is whole
@@ -129,7 +129,7 @@ def test_a_last_line_that_is_cut_short_is_left_out_and_said(opened: Workspace, r
     (root / "history.jsonl").write_bytes(data[:-40])
     found = histories_of(opened)[0]
     assert len(found.points) == 13
-    assert "is cut short" in found.notes[0]
+    assert "is truncated" in found.notes[0]
 
 
 def test_a_history_is_read_once_until_its_file_changes(

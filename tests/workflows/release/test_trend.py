@@ -325,7 +325,7 @@ def test_a_last_line_cut_short_is_a_note(tmp_path: Path) -> None:
         stream.write('{"karat_history": 1, "ti')
     found = trend(path)
     assert len(found.series[0].marks) == 2
-    assert found.notes[0] == f"line 3 of {path}, its last, is cut short: left out"
+    assert found.notes[0] == f"{path}: the last line (3) is truncated and was skipped"
 
 
 def test_lines_of_merged_branches_are_put_in_order() -> None:

@@ -74,7 +74,7 @@ def test_a_backup_is_not_overwritten_and_says_what_it_is(
     back_up(lived_in, tmp_path / "kept.zip", now=NOW)
     with pytest.raises(UsageError, match="there already"):
         back_up(lived_in, tmp_path / "kept.zip", now=NOW)
-    with pytest.raises(UsageError, match=r"end its name in \.zip"):
+    with pytest.raises(UsageError, match=r"use the extension \.zip"):
         back_up(lived_in, tmp_path / "kept.rar", now=NOW)
     with pytest.raises(InputError, match=r"there already|cannot"):
         back_up(lived_in, tmp_path / "none" / "kept.zip", now=NOW)

@@ -1,1 +1,1 @@
-"""Files of events."""
+"""Event logs."""

@@ -1,4 +1,4 @@
-"""Fields within fields: what stands in ``event_attributes``, ``_source`` and such, side by side."""
+"""Nested fields (``event_attributes``, ``_source`` …) flattened into columns."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from typing import Any
 
 import polars as pl
 
-from karat.formats.events.kinds import snake
 from karat.formats.events.times import near
+from karat.formats.events.vocabulary import snake
 
 WRAPPED = ("_source",)
 _INSIDE = ("query_attributes", "event_attributes", "user")
 _DEEPER = ("event_attributes.position", "event_attributes.object", "position", "object")
 MOST_NAMES = 256
-"""Names within one field of a chunk; a log with more uses values as names."""
+"""Most names within one field of a chunk; a log with more uses values as names."""
 ODD = r"\\(?:[\\bfnrt]|u(?:00[01]|[dD][89a-fA-F]))"
-"""Escapes that Polars does not write again where it makes text of what is nested, or takes for
-what they are not (half of a surrogate pair): such lines are read one by one."""
+"""Escapes that Polars loses when it turns nested values into text, or misreads (half of a surrogate
+pair): lines with them are parsed one by one."""
 _AS_TEXT = (pl.Categorical, pl.Enum, pl.Time)
 _NO_TEXT = (pl.Duration, pl.Binary, pl.Object)
 _KEY = r'"([^"\\]{1,64})"\s*:'
 
 
 def spread(frame: pl.DataFrame, left_out: set[str]) -> pl.DataFrame:
-    """A frame without objects: their fields are columns, as ``event_attributes.object.object_id``.
+    """Objects flattened into columns such as ``event_attributes.object.object_id``.
 
     Args:
         frame: Rows; an object is a Struct, or JSON text.
-        left_out: Gets the names of fields with more names in them than ``MOST_NAMES``.
+        left_out: Collects fields with more than ``MOST_NAMES`` names.
 
     Returns:
-        The same rows; names in snake case, of two that become one the first that has a value.
+        The same rows, names in snake case; of two columns with one name, the first value counts.
     """
     there = frame.select(each for each in frame if each.null_count() < frame.height)
     frame = _named(there, left_out)
@@ -56,8 +56,8 @@ def spread(frame: pl.DataFrame, left_out: set[str]) -> pl.DataFrame:
 
 
 def _plain(frame: pl.DataFrame, left_out: set[str]) -> pl.DataFrame:
-    """A frame without types that no log but Parquet has: texts instead, or left out and said."""
-    found = []
+    """The frame without types that only Parquet has: as text, or left out and noted."""
+    columns = []
     for name, dtype in frame.schema.items():
         column = pl.col(name)
         inner = dtype
@@ -71,17 +71,17 @@ def _plain(frame: pl.DataFrame, left_out: set[str]) -> pl.DataFrame:
             column = column.cast(pl.List(pl.String) if inner is not dtype else pl.String)
         elif isinstance(dtype, pl.Datetime | pl.Date):
             column = near(column, dtype)
-        found.append(column)
-    return frame.select(found)
+        columns.append(column)
+    return frame.select(columns)
 
 
 def _named(frame: pl.DataFrame, left_out: set[str]) -> pl.DataFrame:
-    """Names in snake case, of types that are texts, numbers, times or nested."""
+    """Names in snake case; types are text, numbers, times or nested."""
     frame = _plain(frame, left_out)
     names: dict[str, list[str]] = {}
     for name, dtype in frame.schema.items():
         group = names.setdefault(snake(name), [])
-        if group and dtype.is_nested():  # which is no text
+        if group and dtype.is_nested():
             continue
         if group and frame.schema[group[0]].is_nested():
             group.clear()
@@ -99,21 +99,21 @@ def _named(frame: pl.DataFrame, left_out: set[str]) -> pl.DataFrame:
 
 
 def _together(left: pl.DataFrame, right: pl.DataFrame) -> pl.DataFrame:
-    """Columns of both side by side; where both have one, the value that is there."""
+    """The columns of both; of a column in both, the first value that is not null."""
     if not right.width:
         return left
-    both = [name for name in left.columns if name in right.columns]
+    shared = [name for name in left.columns if name in right.columns]
     merged = []
-    for name in both:
+    for name in shared:
         pair = [left[name].alias("a"), right[name].alias("b")]
-        nested = [each.dtype.is_nested() for each in pair]
+        nested = [series.dtype.is_nested() for series in pair]
         if pair[0].dtype != pair[1].dtype and any(nested):
             merged.append(pair[nested[0]].alias(name))
             continue
         if pair[0].dtype != pair[1].dtype:
-            pair = [each.cast(pl.String, strict=False) for each in pair]
+            pair = [series.cast(pl.String, strict=False) for series in pair]
         merged.append(pl.DataFrame(pair).select(pl.coalesce("a", "b").alias(name)).to_series())
-    return left.with_columns(merged).hstack(right.drop(both))
+    return left.with_columns(merged).hstack(right.drop(shared))
 
 
 def _is_object(series: pl.Series) -> bool:
@@ -121,7 +121,7 @@ def _is_object(series: pl.Series) -> bool:
 
 
 def _opened(series: pl.Series, name: str, left_out: set[str]) -> pl.DataFrame:
-    """The fields of objects as columns, as many rows; null where there is no object."""
+    """The fields of objects as columns, row by row; null where there is no object."""
     if isinstance(series.dtype, pl.Struct):
         fields = series.dtype.fields
         if len(fields) > MOST_NAMES:
@@ -130,13 +130,13 @@ def _opened(series: pl.Series, name: str, left_out: set[str]) -> pl.DataFrame:
         return series.struct.unnest().select(wanted) if wanted else pl.DataFrame()
     if series.dtype != pl.String:
         return pl.DataFrame()
-    # JSON text: read apart, line by line, and put back where it stood.
-    there = (series.str.starts_with("{") & series.str.ends_with("}")).fill_null(value=False)
-    texts = series.filter(there)
+    # JSON text: parsed separately and joined back by row.
+    is_object = (series.str.starts_with("{") & series.str.ends_with("}")).fill_null(value=False)
+    texts = series.filter(is_object)
     if texts.is_empty():
         return pl.DataFrame()
-    found = texts.alias("key").str.extract_all(_KEY).explode().drop_nulls().value_counts()
-    keys = found.sort("count", "key", descending=[True, False])["key"]
+    key_counts = texts.alias("key").str.extract_all(_KEY).explode().drop_nulls().value_counts()
+    keys = key_counts.sort("count", "key", descending=[True, False])["key"]
     names = dict.fromkeys(key[1:].partition('"')[0] for key in keys)
     if len(names) > MOST_NAMES:
         left_out.add(f"{name} (more than {MOST_NAMES} names)")
@@ -144,7 +144,7 @@ def _opened(series: pl.Series, name: str, left_out: set[str]) -> pl.DataFrame:
     if not names:
         return pl.DataFrame()
     read = _objects(texts, list(names))
-    at = pl.Series(there.arg_true(), dtype=pl.UInt32)
+    at = pl.Series(is_object.arg_true(), dtype=pl.UInt32)
     rows = pl.DataFrame({"": pl.int_range(len(series), dtype=pl.UInt32, eager=True)})
     opened = rows.join(
         read.with_columns(at.alias("")), on="", how="left", maintain_order="left"
@@ -153,7 +153,7 @@ def _opened(series: pl.Series, name: str, left_out: set[str]) -> pl.DataFrame:
 
 
 def _objects(texts: pl.Series, names: list[str]) -> pl.DataFrame:
-    """JSON objects, one a text, as columns of texts; what is nested is JSON again."""
+    """JSON objects, one per text, as text columns; nested values stay JSON."""
     schema = dict.fromkeys(names, pl.String())
     odd = texts.str.contains(ODD)
     plain = texts.filter(~odd)
@@ -176,20 +176,20 @@ def _slowly(texts: pl.Series, names: list[str], schema: dict[str, pl.String]) ->
 
 
 def parsed(text: str | bytes) -> dict[str, Any] | None:
-    """An object of JSON; None if it is none. Of a key that stands twice the first counts."""
+    """A JSON object; None for anything else. Of duplicate keys the first counts."""
     try:
         if isinstance(text, bytes):
             text = text.decode()
         row = json.loads(text, object_pairs_hook=_first, parse_constant=lambda _: None)
         if "\\ud" in text.lower():
             json.dumps(row, ensure_ascii=False).encode()
-    except (ValueError, RecursionError):  # what is no UTF-8 is a ValueError too
+    except (ValueError, RecursionError):  # UnicodeDecodeError is a ValueError
         return None
     return row if isinstance(row, dict) else None
 
 
 def as_text(value: object) -> str | None:
-    """A value of JSON as a column has it: objects and lists as JSON."""
+    """A JSON value as column text; objects and lists stay JSON."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -198,13 +198,11 @@ def as_text(value: object) -> str | None:
         return repr(value) if math.isfinite(value) else None
     if isinstance(value, int):
         return str(value)
-    return json.dumps(
-        value, ensure_ascii=False
-    )  # an infinite number within is none when it is read
+    return json.dumps(value, ensure_ascii=False)  # infinite numbers within become null on reading
 
 
 def _first(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     row = dict(pairs)
-    if len(row) < len(pairs):  # a key stands twice: the first counts, as for Polars
+    if len(row) < len(pairs):  # duplicate keys: the first counts, as in Polars
         row.update(reversed(pairs))
     return row

@@ -1,4 +1,4 @@
-"""A chunk of a log whose columns are asked for by karat's names."""
+"""A chunk of a log, its columns looked up by karat's names."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from karat.formats.events.columns import ANYWHERE, COLUMNS, EVENT, QUERY
 from karat.formats.events.json import LINE
-from karat.formats.events.kinds import snake
 from karat.formats.events.mapping import Mapped
 from karat.formats.events.numbers import number
 from karat.formats.events.tally import Tally
 from karat.formats.events.times import times
+from karat.formats.events.vocabulary import ANYWHERE, COLUMNS, EVENT, QUERY, snake
 
 _MOST_PLACE = 1_000_000
 _CONTROL = r"[\p{Cc}]"
@@ -21,14 +20,14 @@ _CONTROL = r"[\p{Cc}]"
 
 @dataclass
 class Reading:
-    """By what rules a log is read, and what was seen of it so far.
+    """How to read a log, and what has been seen of it.
 
     Attributes:
-        now: Microseconds UTC; what is later by ten minutes cannot be.
-        zone: Where clocks stood whose times do not say.
-        mapped: What a mapping says.
-        attributes: Names of attributes that are kept, in the order they turned up.
-        seen: Columns that held a value so far.
+        now: Microseconds UTC; times more than ten minutes later are rejected.
+        zone: Time zone of timestamps that have none.
+        mapped: The mapping.
+        attributes: Names of the attributes that are stored, in the order they appeared.
+        seen: Columns that have held a value so far.
     """
 
     now: int
@@ -42,12 +41,12 @@ class Flat:
     """A chunk of a log.
 
     Args:
-        frame: Without objects, as ``event_fields.spread`` has it, and with ``LINE``.
+        frame: Flattened (``fields.spread``), with ``LINE``.
         reading: The rules.
-        tally: Gets what became of rows.
+        tally: Counts what is dropped and changed.
 
     Attributes:
-        used: Columns that were asked for.
+        used: Columns that were looked up.
     """
 
     def __init__(self, frame: pl.DataFrame, reading: Reading, tally: Tally) -> None:
@@ -55,7 +54,7 @@ class Flat:
         self.used: set[str] = {LINE}
 
     def there(self, column: str) -> list[str]:
-        """The columns of the log that may be one of karat's, the surest first."""
+        """The columns of the log that may be this column of karat's, most specific first."""
         mapped = self.reading.mapped.columns.get(column)
         names: Iterable[str]
         if mapped is not None:
@@ -65,15 +64,15 @@ class Flat:
         else:
             names = COLUMNS.get(column, ())
         taken = self.reading.mapped.columns.values() if mapped is None else ()
-        others = {*taken, *map(snake, taken)}
-        columns = set(self.frame.columns) - others
-        found = [name for name in dict.fromkeys(names) if name in columns]
-        self.used.update(found)
-        return found
+        taken_names = {*taken, *map(snake, taken)}
+        columns = set(self.frame.columns) - taken_names
+        present = [name for name in dict.fromkeys(names) if name in columns]
+        self.used.update(present)
+        return present
 
     def texts(self, names: Sequence[str]) -> list[pl.Expr]:
-        """Columns as texts; numbers without a point where they are whole, and none for blanks."""
-        said: list[pl.Expr] = []
+        """Columns as text; whole numbers without a decimal point, blanks as null."""
+        expressions: list[pl.Expr] = []
         for name in names:
             dtype, column = self.frame.schema[name], pl.col(name)
             if dtype.is_float():
@@ -88,88 +87,88 @@ class Flat:
                 continue
             elif dtype != pl.String:
                 column = column.cast(pl.String)
-            said.append(pl.when(column.str.contains(r"\S")).then(column))
-        return said
+            expressions.append(pl.when(column.str.contains(r"\S")).then(column))
+        return expressions
 
     def text(self, column: str, longest: int | None = None) -> pl.Series:
         """A column as text, without control characters; null where the log has none."""
-        said = self.texts(self.there(column))
+        candidates = self.texts(self.there(column))
         constant = self.reading.mapped.constants.get(column)
         if constant is not None:
-            said.append(pl.repeat(constant, self.frame.height))
-        if not said:
+            candidates.append(pl.repeat(constant, self.frame.height))
+        if not candidates:
             return pl.repeat(None, self.frame.height, dtype=pl.String, eager=True)
-        found = self.frame.select(pl.coalesce(said).alias(column)).to_series()
+        found = self.frame.select(pl.coalesce(candidates).alias(column)).to_series()
         odd = found.str.contains(_CONTROL).fill_null(value=False)
         if odd.any():
-            self.change(f"control characters in {column}, taken out", odd)
+            self.change(f"control characters in {column}, removed", odd)
             clean = found.str.replace_all(_CONTROL, " " if longest else "").str.strip_chars()
             found = clean.to_frame().select(pl.when(pl.first() != "").then(pl.first())).to_series()
         if longest is not None:
             over = (found.str.len_chars() > longest).fill_null(value=False)
             if over.any():
-                self.change(f"a {column} longer than {longest:,} letters, cut", over)
+                self.change(f"{column} longer than {longest:,} characters, truncated", over)
                 found = found.str.slice(0, longest)
         return found
 
     def numbers(self, names: Sequence[str]) -> list[pl.Expr]:
-        """Columns as Float64, in the way that the mapping says numbers are written."""
+        """Columns as Float64, parsed in the mapping's number format."""
         written = self.reading.mapped.written
-        return [number(each, written) for each in self.texts(names)]
+        return [number(text, written) for text in self.texts(names)]
 
     def number(self, column: str, wrong: str, only: pl.Series | None = None) -> pl.Series:
-        """A column as whole numbers from 0; what is none is null, and counted.
+        """A column as whole numbers ≥ 0; other values become null and are counted.
 
         Args:
             column: One of karat's.
-            wrong: What is said of values that are none.
+            wrong: Message for other values.
             only: Rows that count; all if None.
         """
         names = self.there(column)
         most = _MOST_PLACE if column == "position" else 2**53
-        read = [
+        candidates = [
             pl.when(each.is_between(0, most) & (each == each.floor())).then(each)
             for each in self.numbers(names)
         ]
-        found = self.first(read, pl.Int64())
-        self.unread(wrong, names, found, only)
+        values = self.first(candidates, pl.Int64())
+        self.unread(wrong, names, values, only)
         constant = self.reading.mapped.constants.get(column)
         if constant is None:
-            return found
+            return values
         value = pl.lit(constant).cast(pl.Float64, strict=False).cast(pl.Int64)
-        return found.to_frame().select(pl.first().fill_null(value)).to_series()
+        return values.to_frame().select(pl.first().fill_null(value)).to_series()
 
-    def first(self, said: Sequence[pl.Expr], dtype: pl.DataType) -> pl.Series:
-        """Of several expressions the first that has a value, row by row."""
-        if not said:
+    def first(self, expressions: Sequence[pl.Expr], dtype: pl.DataType) -> pl.Series:
+        """The first value that is not null, row by row."""
+        if not expressions:
             return pl.repeat(None, self.frame.height, dtype=dtype, eager=True)
-        return self.frame.select(pl.coalesce(said).cast(dtype).alias("said")).to_series()
+        return self.frame.select(pl.coalesce(expressions).cast(dtype).alias("said")).to_series()
 
     def unread(
-        self, wrong: str, names: Sequence[str], found: pl.Series, only: pl.Series | None = None
+        self, wrong: str, names: Sequence[str], parsed: pl.Series, only: pl.Series | None = None
     ) -> None:
-        """Count rows whose columns say something of which nothing could be made.
+        """Count rows whose columns hold a value that could not be parsed.
 
         Args:
-            wrong: What is said of them.
+            wrong: The message.
             names: The columns.
-            found: What was made of them.
+            parsed: The parsed values.
             only: Rows that count; all if None.
         """
-        said = self.texts(names)
-        if not said:
+        candidates = self.texts(names)
+        if not candidates:
             return
-        # An object that holds no number, as position: {"xy": …}, is no number gone wrong.
-        flat = [pl.when(~each.str.contains(r"^\s*[\[{]")).then(each) for each in said]
+        # An object, as in position: {"xy": …}, is not an invalid number.
+        flat = [pl.when(~text.str.contains(r"^\s*[\[{]")).then(text) for text in candidates]
         texts = self.first(flat, pl.String())
-        lost = texts.is_not_null() & found.is_null()
+        unparsed = texts.is_not_null() & parsed.is_null()
         if only is not None:
-            lost &= only.fill_null(value=False)
-        if lost.any():
-            self.change(wrong, lost, texts.filter(lost)[0])
+            unparsed &= only.fill_null(value=False)
+        if unparsed.any():
+            self.change(wrong, unparsed, texts.filter(unparsed)[0])
 
     def times(self) -> pl.DataFrame:
-        """When each row says it was."""
+        """The time of each row."""
         mapped = self.reading.mapped
         zone = mapped.zone or self.reading.zone
         result: pl.DataFrame | None = None
@@ -189,9 +188,9 @@ class Flat:
                 break
         if result is not None:
             if self.tally.strange_time is None and result["time_us"].null_count():
-                lost = self.first(self.texts(self.there("time")), pl.String())
-                lost = lost.filter(result["time_us"].is_null()).drop_nulls()
-                self.tally.strange_time = lost[0] if len(lost) else None
+                invalid = self.first(self.texts(self.there("time")), pl.String())
+                invalid = invalid.filter(result["time_us"].is_null()).drop_nulls()
+                self.tally.strange_time = invalid[0] if len(invalid) else None
             return result
         height = self.frame.height
         return pl.DataFrame(
@@ -204,6 +203,6 @@ class Flat:
         )
 
     def change(self, what: str, rows: pl.Series, first: str | None = None) -> None:
-        """Count rows of which something is left out, and show the first such value."""
+        """Count rows of which something is left out or changed, with the first such value."""
         places = self.frame[LINE].filter(rows).head(3)
         self.tally.change(what, places, int(rows.sum()), first)

@@ -1,7 +1,8 @@
-"""Logs as JSON: an object to a line, or an array of them; what OpenSearch exports too."""
+"""Logs as JSON: one object per line, an array of objects, or OpenSearch search responses."""
 
 from __future__ import annotations
 
+import codecs
 import io
 import json
 import re
@@ -10,18 +11,18 @@ from typing import Any
 
 import polars as pl
 
-from karat.formats.events.columns import AGENTS, ANYWHERE, BOT_FLAGS, COLUMNS
+from karat.errors import InputError
 from karat.formats.events.fields import ODD, WRAPPED, as_text, parsed
-from karat.formats.events.lines import LONGEST, NO_TEXT, Lines, encoding_of, lines
-from karat.formats.events.stream import hits, values
+from karat.formats.events.lines import LONGEST, NO_TEXT, Lines, encoding_of, lines, not_utf8
 from karat.formats.events.tally import Tally
+from karat.formats.events.vocabulary import AGENTS, ANYWHERE, BOT_FLAGS, COLUMNS
 from karat.formats.tables.source import Source
 
 LINE = "_line"
-"""The column of the line, or row, that a row stands on."""
-NO_JSON = "no JSON object, or cut short"
+"""The column with the line (or row) number."""
+NO_JSON = "not a JSON object, or truncated"
 TOO_LONG = f"longer than {LONGEST >> 20} MiB"
-_LOOKED_AT, _ONE_IN = 400, 16  # lines of a chunk whose names are looked up, at least and about
+_SAMPLED, _ONE_IN = 400, 16  # lines of a chunk sampled for field names: at least, and one in
 _MOST_NAMES = 300
 _AT_ONCE = 20_000
 _ODD = re.compile(ODD.encode())
@@ -33,22 +34,18 @@ _ALWAYS = (
       if "." not in name),
     *BOT_FLAGS, *AGENTS, "timed_out", "took",
 )  # fmt: skip
-"""Fields that are read though no line that was looked at has them."""
+"""Fields that are read even if no sampled line has them."""
 
 
 class Names:
-    """The fields of objects, as they turn up.
-
-    Args:
-        named: Those that a mapping names, which may be rare.
-    """
+    """Fields of the objects seen so far, and those ``named`` in a mapping, which may be rare."""
 
     def __init__(self, named: Iterable[str] = ()) -> None:
         self.all = dict.fromkeys([*_ALWAYS, *(name.split(".", 1)[0] for name in named)])
         self.more = False
 
     def look(self, row: dict[str, Any]) -> None:
-        """Take note of those of an object."""
+        """Add the fields of an object."""
         for name in row:
             if name not in self.all:
                 if len(self.all) < _MOST_NAMES:
@@ -58,16 +55,12 @@ class Names:
 
     @property
     def schema(self) -> dict[str, pl.DataType]:
-        """As Polars wants it: all are texts, what is nested is JSON."""
+        """Polars schema: all text; nested values are JSON."""
         return dict.fromkeys(self.all, pl.String())
 
 
 def read_lines(source: Source, tally: Tally, names: Names) -> Iterator[pl.DataFrame]:
-    """An object to a line: frames of texts, with ``LINE``.
-
-    Raises:
-        InputError: damaged compression.
-    """
+    """JSON Lines as frames of text with ``LINE``; raises InputError on damaged compression."""
     for chunk in lines(source):
         if chunk.long:
             tally.rows += len(chunk.long)
@@ -79,7 +72,7 @@ def read_lines(source: Source, tally: Tally, names: Names) -> Iterator[pl.DataFr
 def _frame(chunk: Lines, tally: Tally, names: Names) -> pl.DataFrame:
     data = chunk.data
     count = data.count(b"\n") + (not data.endswith(b"\n"))
-    for raw in _some(data, count):
+    for raw in _sample(data, count):
         row = parsed(raw)
         if row is not None:
             names.look(row)
@@ -104,20 +97,20 @@ def _frame(chunk: Lines, tally: Tally, names: Names) -> pl.DataFrame:
     return pl.concat([frame.insert_column(0, numbers), slow], how="diagonal").sort(LINE)
 
 
-def _some(data: bytes, count: int) -> Iterator[bytes]:
-    """Lines to look at: all of a small chunk, else one in so many, spread over it."""
-    if count <= _LOOKED_AT:
+def _sample(data: bytes, count: int) -> Iterator[bytes]:
+    """A sample of lines: all of a small chunk, else evenly spread over it."""
+    if count <= _SAMPLED:
         yield from data.split(b"\n")
         return
-    looked_at = max(_LOOKED_AT, count // _ONE_IN)
-    for at in range(looked_at):
-        begin = data.rfind(b"\n", 0, at * len(data) // looked_at) + 1
+    sampled = max(_SAMPLED, count // _ONE_IN)
+    for at in range(sampled):
+        begin = data.rfind(b"\n", 0, at * len(data) // sampled) + 1
         end = data.find(b"\n", begin)
         yield data[begin : end if end >= 0 else len(data)]
 
 
 def _with_care(numbered: Iterable[tuple[int, bytes]], tally: Tally, names: Names) -> pl.DataFrame:
-    """Line by line: where something is wrong, or would be read as something else."""
+    """Line by line, where a line is invalid or Polars would misread it."""
     found: list[tuple[int, dict[str, Any]]] = []
     wrong: list[int] = []
     no_text: list[int] = []
@@ -146,25 +139,25 @@ def _is_utf8(raw: bytes) -> bool:
     return True
 
 
-def _table(found: list[tuple[int, dict[str, Any]]], names: Names) -> pl.DataFrame:
-    for _, row in found:
+def _table(rows: list[tuple[int, dict[str, Any]]], names: Names) -> pl.DataFrame:
+    for _, row in rows:
         names.look(row)
-    columns: dict[str, list[Any]] = {LINE: [number for number, _ in found]}
+    columns: dict[str, list[Any]] = {LINE: [number for number, _ in rows]}
     for name in names.all:
-        columns[name] = [as_text(row.get(name)) for _, row in found]
+        columns[name] = [as_text(row.get(name)) for _, row in rows]
     return pl.DataFrame(columns, schema={LINE: pl.UInt32(), **names.schema})
 
 
 def read_array(source: Source, tally: Tally, names: Names) -> Iterator[pl.DataFrame]:
-    """An array of objects, or answers of a search whose ``hits.hits`` they are.
+    """An array of objects, or the ``hits.hits`` of search responses.
 
     Raises:
-        InputError: damaged compression, or no JSON.
+        InputError: damaged compression, or invalid JSON.
     """
     tally.unit = "object"
     held: list[tuple[int, dict[str, Any]]] = []
-    found = values(source) if source.head.lstrip().startswith(b"[") else hits(source)
-    for number, (row, text) in enumerate(found, 1):
+    objects = values(source) if source.head.lstrip().startswith(b"[") else hits(source)
+    for number, (row, text) in enumerate(objects, 1):
         tally.rows += 1
         if isinstance(row, dict) and _sound(row, text):
             held.append((number, row))
@@ -184,3 +177,160 @@ def _sound(row: Any, text: str) -> bool:
         except UnicodeEncodeError:
             return False
     return True
+
+
+_MOST = 2 * LONGEST + (1 << 22)  # characters of one value
+_ANSWER = frozenset(
+    {
+        "took", "timed_out", "terminated_early", "num_reduce_phases", "_shards", "_clusters",
+        "_scroll_id", "pit_id", "status", "hits", "aggregations", "suggest", "profile",
+    }
+)  # fmt: skip
+"""Top-level keys of a search response of OpenSearch and Elasticsearch."""
+_BLANKS = re.compile(r"[ \n\r\t]*")
+_KEY = re.compile(r'\s*"(\w+)"\s*:\s*')
+_COMMA = re.compile(r"\s*,")
+_INNER = re.compile(r'"hits"\s*:\s*\[')
+
+
+class Stream:
+    """A JSON file parsed value by value, holding one value at a time."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._pieces = source.pieces()
+        self._utf8 = codecs.getincrementaldecoder("utf-8")()
+        self._decoder = json.JSONDecoder(parse_constant=lambda _: None)
+        self._text, self._at = "", 0
+
+    def peek(self) -> str:
+        """The next character that is not white space; "" at the end."""
+        while True:
+            blanks = _BLANKS.match(self._text, self._at)
+            self._at = blanks.end() if blanks else self._at
+            if self._at < len(self._text):
+                return self._text[self._at]
+            if not self._more():
+                return ""
+
+    def take(self, *expected: str) -> str:
+        """The next character; raises ValueError unless it is one of ``expected``."""
+        character = self.peek()
+        if character not in expected or not character:
+            raise ValueError
+        self._at += 1
+        return character
+
+    def value(self) -> tuple[Any, str]:
+        """The next value and its text; raises ValueError if it is damaged or too long."""
+        self.peek()
+        while True:
+            try:
+                value, end = self._decoder.raw_decode(self._text, self._at)
+            except (ValueError, RecursionError):
+                if not self._more():
+                    raise ValueError from None
+                continue
+            if end == len(self._text) and self._more():
+                continue  # the rest of a number may still be to come
+            text, self._at = self._text[self._at : end], end
+            return value, text
+
+    def array(self) -> Iterator[tuple[Any, str]]:
+        """The values of an array; raises ValueError if it is damaged."""
+        self.take("[")
+        if self.peek() == "]":
+            self.take("]")
+            return
+        while True:
+            yield self.value()
+            if self.take(",", "]") == "]":
+                return
+
+    def fields(self) -> Iterator[str]:
+        """The keys of an object; consume each value before asking for the next key."""
+        self.take("{")
+        if self.peek() == "}":
+            self.take("}")
+            return
+        while True:
+            key, _ = self.value()
+            self.take(":")
+            yield str(key)
+            if self.take(",", "}") == "}":
+                return
+
+    def _more(self) -> bool:
+        if len(self._text) - self._at > _MOST:
+            return False
+        piece = next(self._pieces, b"")
+        if not piece:
+            return False
+        self._source.watch(len(piece))
+        self._text, self._at = self._text[self._at :] + self._utf8.decode(piece), 0
+        return True
+
+
+def is_answer(head: str) -> bool:
+    """Whether the head of a file is a search response: ``{"took": 3, … "hits": {…``."""
+    decoder = json.JSONDecoder()
+    at = head.find("{") + 1
+    while True:
+        key = _KEY.match(head, at)
+        if key is None or key[1] not in _ANSWER:
+            return False
+        at = key.end()
+        if key[1] == "hits":
+            # In a log, "hits" may be a list of documents.
+            return head[at : at + 1] == "{" and _INNER.search(head, at) is not None
+        try:
+            _, at = decoder.raw_decode(head, at)
+        except ValueError:
+            return False
+        comma = _COMMA.match(head, at)
+        if comma is None:
+            return False
+        at = comma.end()
+
+
+def values(source: Source) -> Iterator[tuple[Any, str]]:
+    """The values of an array, each with its text; raises InputError if it is damaged."""
+    try:
+        yield from Stream(source).array()
+    except UnicodeDecodeError as error:
+        raise not_utf8(_around(error), source.name) from None
+    except ValueError:
+        raise InputError(
+            "the JSON array is truncated, or one of its objects is damaged",
+            file=source.name,
+            fix=f"jq -c '.[]' {source.name} > events.ndjson saves the intact objects, one per line",
+        ) from None
+
+
+def hits(source: Source) -> Iterator[tuple[Any, str]]:
+    """The ``hits.hits`` of one or more search responses; raises InputError if one is damaged."""
+    stream = Stream(source)
+    try:
+        while stream.peek():
+            for key in stream.fields():
+                if key != "hits" or stream.peek() != "{":
+                    stream.value()
+                    continue
+                for inner in stream.fields():
+                    if inner == "hits" and stream.peek() == "[":
+                        yield from stream.array()
+                    else:
+                        stream.value()
+    except UnicodeDecodeError as error:
+        raise not_utf8(_around(error), source.name) from None
+    except ValueError:
+        raise InputError(
+            "the search response is truncated, or one of its hits is damaged",
+            file=source.name,
+            fix=f"jq -c '.hits.hits[]' {source.name} > events.ndjson saves the intact hits",
+        ) from None
+
+
+def _around(error: UnicodeDecodeError) -> bytes:
+    """Some of the bytes that are not UTF-8, to guess the encoding from."""
+    return error.object[error.start : error.start + 1000]

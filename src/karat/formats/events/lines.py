@@ -1,4 +1,4 @@
-"""The lines of a log in chunks: one that is longer than any event is left out, never held whole."""
+"""The lines of a log in chunks; lines longer than any event are skipped without loading them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from karat.errors import Advice, InputError
 from karat.formats.tables.source import Source
 
 LONGEST = 1 << 20
-"""1 MiB: no event is longer. A search with 1,000 documents takes 40 KB."""
+"""1 MiB, the longest event. A search with 1,000 documents takes 40 KB."""
 CHUNK = 12 << 20
 NO_TEXT = "not UTF-8"
 _ENCODINGS = (("latin1", "Latin-1"), ("cp1252", "Windows-1252"))
@@ -22,7 +22,7 @@ class Lines:
     Attributes:
         data: Whole lines.
         first: Number of the first, from 1.
-        long: Numbers of lines that were left out just before ``first``, as they are too long.
+        long: Numbers of lines skipped just before ``first`` because they are too long.
     """
 
     data: bytes
@@ -31,24 +31,15 @@ class Lines:
 
 
 def encoding_of(raw: bytes) -> tuple[str, str]:
-    """What text that is not UTF-8 seems to be: its name to iconv, and as people call it.
+    """The likely encoding of text that is not UTF-8: name for iconv, display name.
 
-    Latin-1 has control characters from 0x80 to 0x9F, where Windows-1252 has dashes, quotes and €.
-
-    Args:
-        raw: Some of it.
+    From 0x80 to 0x9F, Latin-1 has control characters and Windows-1252 dashes, quotes and €.
     """
     return _ENCODINGS[any(0x80 <= byte < 0xA0 for byte in raw)]
 
 
 def not_utf8(raw: bytes, file: str, line: int | None = None) -> InputError:
-    """The error of a log in another encoding.
-
-    Args:
-        raw: The bytes that are not UTF-8.
-        file: What messages call the file.
-        line: Where they are; None if that is not known.
-    """
+    """The error for a log in another encoding; ``raw`` are the bytes that are not UTF-8."""
     code, name = encoding_of(raw)
     return InputError(
         f"not UTF-8; it looks like {name}",
@@ -59,35 +50,30 @@ def not_utf8(raw: bytes, file: str, line: int | None = None) -> InputError:
 
 
 def in_utf8(code: str, file: str) -> str:
-    """How a file is put into UTF-8.
-
-    Args:
-        code: What iconv calls its encoding.
-        file: The file.
-    """
+    """The command that converts a file to UTF-8; ``code`` is iconv's name of its encoding."""
     return f"iconv -f {code} -t UTF-8 {file} > utf8-{file.rpartition('/')[2]}, and import that"
 
 
 def lines(source: Source, size: int | None = None) -> Iterator[Lines]:
-    """The lines of a file, in order, in chunks of about a size (12 MiB); may be called once.
+    """The lines of a file, in chunks of about ``size`` bytes (12 MiB); may be called once.
 
-    A line that is too long ends a chunk: the lines behind it are in the next.
+    A line that is too long ends a chunk: the lines after it are in the next.
 
     Raises:
         InputError: damaged compression.
     """
     size = size or CHUNK
-    number, held, skipping = 1, bytearray(), False
+    number, buffer, skipping = 1, bytearray(), False
     long: tuple[int, ...] = ()
     pieces = source.pieces()
     while True:
         try:
             piece = next(pieces, b"")
         except InputError:
-            # Whoever wants what can be read gets the whole lines before the damage.
-            whole = bytes(held[: held.rfind(b"\n") + 1])
-            if whole or long:
-                yield from _cut(whole, number, long)
+            # Yield the complete lines before the damage first.
+            complete = bytes(buffer[: buffer.rfind(b"\n") + 1])
+            if complete or long:
+                yield from _cut(complete, number, long)
             raise
         if not piece:
             break
@@ -99,25 +85,25 @@ def lines(source: Source, size: int | None = None) -> Iterator[Lines]:
             skipping, long = False, (*long, number)
             number += 1
             piece = piece[end + 1 :]
-        held += piece
-        end = held.rfind(b"\n") + 1
-        if len(held) - end > LONGEST:
+        buffer += piece
+        end = buffer.rfind(b"\n") + 1
+        if len(buffer) - end > LONGEST:
             skipping = True
         elif end < size:
             continue
         if end:
-            data = bytes(held[:end])
+            data = bytes(buffer[:end])
             yield from _cut(data, number, long)
             number, long = number + data.count(b"\n"), ()
-        del held[: len(held) if skipping else end]
+        del buffer[: len(buffer) if skipping else end]
     if skipping:
         yield Lines(b"", number, (*long, number))
-    elif held or long:
-        yield from _cut(bytes(held), number, long)
+    elif buffer or long:
+        yield from _cut(bytes(buffer), number, long)
 
 
 def _cut(data: bytes, number: int, long: tuple[int, ...]) -> Iterator[Lines]:
-    """Lines, without those in the middle that are too long: only looked for where there may be."""
+    """Lines, without those that are too long."""
     start = 0
     while True:
         found = _long(data, start)
@@ -135,10 +121,10 @@ def _cut(data: bytes, number: int, long: tuple[int, ...]) -> Iterator[Lines]:
 
 
 def _long(data: bytes, start: int) -> tuple[int, int] | None:
-    """Where the next line that is too long begins and ends: jumps from line end to line end."""
+    """Start and end of the next line that is too long; jumps from line end to line end."""
     begin = start
     while len(data) - begin > LONGEST:
-        # The last line end within reach: if there is one, all lines up to it are short enough.
+        # If there is a line end within LONGEST bytes, all lines up to it are short enough.
         end = data.rfind(b"\n", begin, begin + LONGEST + 1)
         if end < 0:
             end = data.find(b"\n", begin)

@@ -1,4 +1,4 @@
-"""A mapping: what the columns and actions of somebody's own log mean, as TOML."""
+"""Mappings: TOML files that say what the columns and actions of a log mean."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any, Literal
 
 from karat.errors import InputError, nearest
 from karat.formats import toml
-from karat.formats.events.columns import ANYWHERE, COLUMNS
 from karat.formats.events.numbers import Written
 from karat.formats.events.times import UNITS
+from karat.formats.events.vocabulary import ANYWHERE, COLUMNS
 from karat.formats.tables.source import Source
 from karat.tables.online.events import KINDS
 from karat.tables.zones import is_zone
@@ -29,7 +29,7 @@ _MEANT = {
     for name in usual
     if ours in OURS and name not in OURS
 }
-"""What logs usually call them, which a mapping may write instead, as ``revenue`` for ``value``."""
+"""Usual names in logs that a mapping may use instead, such as ``revenue`` for ``value``."""
 _SECTIONS = ("columns", "attributes", "constants", "kinds", "status", "flags", "numbers", "time",
              "latency", "hits", "position")  # fmt: skip
 _STATUSES = ("ok", "error", "timeout")
@@ -38,22 +38,22 @@ _CONSTANTS = (*(name for name in OURS if name not in ("hits", "time")), "attribu
 
 @dataclass(frozen=True)
 class Mapped:
-    """What a mapping says.
+    """The content of a mapping.
 
     Attributes:
-        columns: Ours to theirs.
-        attributes: Attribute to their column; None: every further column is one.
-        constants: Ours to a value that stands for all rows which have none.
-        kinds: Their action to a kind.
-        unit: Of times that are numbers; None: told by their size.
-        zone: Where clocks stood whose times do not say.
-        form: Of times, as ``strptime`` has it.
-        latency: Unit of latencies; None: by the column's name.
+        columns: karat's column to the log's.
+        attributes: Attribute to the log's column; None: every further column is an attribute.
+        constants: karat's column to a default value.
+        kinds: The log's action to a kind.
+        unit: Unit of numeric times; None: guessed from their size.
+        zone: Time zone of timestamps that have none.
+        form: Format of times, as for ``strptime``.
+        latency: Unit of latencies; None: from the column's name.
         separator: Between the documents of a search, where they are one text.
-        empty: What a search whose hits are empty found: ``nothing`` | ``unknown``; None: not said.
-        base: Which number the first position has; None: told by the smallest.
-        statuses: Their word for how a search ended, in small letters, to karat's.
-        written: How numbers, and yes and no, are written.
+        empty: What empty hits mean: ``nothing`` (no results) | ``unknown``; None: not stated.
+        base: Number of the first position; None: guessed from the smallest.
+        statuses: The log's status, in lower case, to karat's.
+        written: How numbers and booleans are written.
         name: The mapping's file.
     """
 
@@ -74,16 +74,16 @@ class Mapped:
 
     @property
     def digest(self) -> str:
-        """Stands for what it says, wherever it lies and however it is laid out; "" for nothing."""
-        said = asdict(replace(self, name=""))
-        if said == asdict(Mapped()):
+        """SHA-256 of the content, whatever the file's name and layout; "" for an empty mapping."""
+        content = asdict(replace(self, name=""))
+        if content == asdict(Mapped()):
             return ""
-        if self.empty is None:  # mappings older than this key stay the same
-            del said["empty"]
-        return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+        if self.empty is None:  # digests of mappings older than this key stay the same
+            del content["empty"]
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
     def named(self) -> Iterator[tuple[str, str]]:
-        """The columns of the log that are named: key of the mapping, and column."""
+        """The columns of the log that are named: key of the mapping and column."""
         for key, column in self.columns.items():
             yield f"[columns] {key}", column
         for key, column in (self.attributes or {}).items():
@@ -93,11 +93,8 @@ class Mapped:
 def read_mapping(path: str | Path) -> Mapped:
     """Read a mapping.
 
-    Args:
-        path: The TOML file.
-
     Raises:
-        InputError: no TOML, an unknown key, or a value that cannot be: which, and what it may be.
+        InputError: not TOML, an unknown key, or an invalid value.
     """
     with Source(path) as source:
         data, name = source.whole(), source.name
@@ -105,7 +102,7 @@ def read_mapping(path: str | Path) -> Mapped:
         written = toml.table(data)
     except (UnicodeDecodeError, toml.NotToml) as error:
         raise InputError(
-            f"it is no TOML: {error}", file=name, fix="save it as UTF-8 TOML"
+            f"not valid TOML: {error}", file=name, fix="save it as UTF-8 TOML"
         ) from None
     return _Written(written, name).mapped()
 
@@ -116,7 +113,7 @@ class _Written:
         for section, value in content.items():
             self._known("", section, _SECTIONS)
             if not isinstance(value, dict):
-                raise self._wrong(f"{section} is no table", f"write [{section}]")
+                raise self._wrong(f"{section} is not a table", f"write [{section}]")
         self.content = content
 
     def mapped(self) -> Mapped:
@@ -131,7 +128,7 @@ class _Written:
         unit = self._choice("time", "unit", tuple(UNITS), ("unit", "zone", "format"))
         zone = self._text("time", "zone")
         if zone is not None and not is_zone(zone):
-            raise self._wrong(f"[time] zone is {zone!r}, which is none", 'zone = "Europe/Berlin"')
+            raise self._wrong(f"[time] zone: unknown time zone {zone!r}", 'zone = "Europe/Berlin"')
         attributes = self._texts("attributes", None) if "attributes" in self.content else None
         return Mapped(
             columns=columns,
@@ -154,20 +151,20 @@ class _Written:
         form = self._text("time", "format")
         if form is None:
             return None
-        # Python's %f; here a fraction is %.f behind a point, and else says its digits.
+        # Python's %f; in Polars a fraction is %.f after a point, otherwise %3f, %6f or %9f.
         form = re.sub(r"(?<!%)((?:%%)*)\.%f", r"\1%.f", form)
         if re.search(r"(?<!%)(?:%%)*%f", form):
             raise self._wrong(
-                "[time] format: %f is read behind a point only",
-                "write how many digits the fraction has: %3f, %6f or %9f",
+                "[time] format: %f is supported only after a point",
+                "state the number of digits of the fraction: %3f, %6f or %9f",
             )
         return form
 
     def _statuses(self) -> dict[str, str]:
-        found = self._texts("status", None)
-        for word, status in found.items():
+        statuses = self._texts("status", None)
+        for word, status in statuses.items():
             self._known(f"[status] {word}: ", status, _STATUSES, "status")
-        return {word.strip().lower(): status for word, status in found.items()}
+        return {word.strip().lower(): status for word, status in statuses.items()}
 
     def _written(self) -> Written:
         for section, keys in (
@@ -179,23 +176,23 @@ class _Written:
         numbers = self.content.get("numbers", {})
         decimal, thousands = numbers.get("decimal"), numbers.get("thousands")
         if decimal not in (None, ".", ","):
-            raise self._wrong(f"[numbers] decimal is {decimal!r}, and not . or ,", 'decimal = ","')
+            raise self._wrong(f"[numbers] decimal is {decimal!r}, not . or ,", 'decimal = ","')
         if thousands not in (None, ".", ",", "'", " ") or (
             thousands is not None and thousands == (decimal or ".")
         ):
             raise self._wrong(
-                f"[numbers] thousands is {thousands!r}: it is a point, a comma, a blank or an "
-                "apostrophe, and not the decimal sign",
+                f"[numbers] thousands is {thousands!r}: expected a point, comma, space or "
+                "apostrophe that is not the decimal sign",
                 'thousands = "."',
             )
         if thousands is not None:
             decimal = decimal or "."
-        yes, no = ([each.strip().lower() for each in self._words("flags", key)]
+        yes, no = ([word.strip().lower() for word in self._words("flags", key)]
                    for key in ("yes", "no"))  # fmt: skip
         both = sorted({*yes} & {*no})
         if both:
-            raise self._wrong(f"[flags] {both[0]!r} is both yes and no", "leave one of them out")
-        without = tuple(each.strip() for each in self._words("numbers", "without"))
+            raise self._wrong(f"[flags] {both[0]!r} is both yes and no", "remove one of them")
+        without = tuple(word.strip() for word in self._words("numbers", "without"))
         return Written(decimal, thousands, without, tuple(yes), tuple(no))
 
     def _words(self, section: str, key: str) -> list[str]:
@@ -203,7 +200,7 @@ class _Written:
         words = [value] if isinstance(value, str) else value
         if not isinstance(words, list) or not all(isinstance(w, str) and w.strip() for w in words):
             raise self._wrong(
-                f"[{section}] {key} is {value!r}, not a list of texts", f'{key} = ["…"]'
+                f"[{section}] {key} is {value!r}, not a list of strings", f'{key} = ["…"]'
             )
         return words
 
@@ -214,37 +211,35 @@ class _Written:
         if key not in keys:
             near = nearest(key, keys, 1)
             fix = f"did you mean {near[0]}?" if near else f"one of {', '.join(keys)}"
-            raise self._wrong(f"{where}there is no {what} {key!r}", fix)
+            raise self._wrong(f"{where}unknown {what} {key!r}", fix)
 
     def _texts(self, section: str, keys: tuple[str, ...] | None) -> dict[str, str]:
-        found: dict[str, str] = {}
-        for written, value in self.content.get(section, {}).items():
-            key = written
+        texts: dict[str, str] = {}
+        for name, value in self.content.get(section, {}).items():
+            key = name
             if keys is not None:
-                key = written if written in keys else _MEANT.get(written, written)
+                key = name if name in keys else _MEANT.get(name, name)
                 self._known(f"[{section}] ", key, keys)
-                if key in found:
+                if key in texts:
                     raise self._wrong(
-                        f"[{section}] {key} and another name for it, {written}, are both there",
-                        "leave one of them out",
+                        f"[{section}] {name} is another name for {key}, and both are set",
+                        "remove one of them",
                     )
             if isinstance(value, bool):
                 value = str(value).lower()  # noqa: PLW2901 - as logs have it
             if not isinstance(value, str | int | float) or value == "":
-                raise self._wrong(
-                    f"[{section}] {written} is {value!r}, not a text", f'{written} = "…"'
-                )
-            found[key] = str(value)
-        return found
+                raise self._wrong(f"[{section}] {name} is {value!r}, not a string", f'{name} = "…"')
+            texts[key] = str(value)
+        return texts
 
     def _text(
         self, section: str, key: str, keys: tuple[str, ...] = ("unit", "zone", "format")
     ) -> str | None:
-        for each in self.content.get(section, {}):
-            self._known(f"[{section}] ", each, keys)
+        for name in self.content.get(section, {}):
+            self._known(f"[{section}] ", name, keys)
         value = self.content.get(section, {}).get(key)
         if value is not None and (not isinstance(value, str) or not value):
-            raise self._wrong(f"[{section}] {key} is {value!r}, not a text", f'{key} = "…"')
+            raise self._wrong(f"[{section}] {key} is {value!r}, not a string", f'{key} = "…"')
         return value
 
     def _choice(
@@ -264,16 +259,16 @@ class _Written:
         if value == 0 and not isinstance(value, bool):
             return "nothing"
         raise self._wrong(
-            f"[hits] empty is {value!r}, and not 0 or 'unknown'",
-            'empty = 0 if a search with empty hits found nothing, else empty = "unknown"',
+            f"[hits] empty is {value!r}, not 0 or 'unknown'",
+            'empty = 0 if empty hits mean no results, else empty = "unknown"',
         )
 
     def _base(self) -> int | None:
-        for each in self.content.get("position", {}):
-            self._known("[position] ", each, ("base",))
+        for name in self.content.get("position", {}):
+            self._known("[position] ", name, ("base",))
         value = self.content.get("position", {}).get("base")
         if value is None:
             return None
         if value not in (0, 1):
-            raise self._wrong(f"[position] base is {value!r}, and not 0 or 1", "base = 1")
+            raise self._wrong(f"[position] base is {value!r}, not 0 or 1", "base = 1")
         return int(value)

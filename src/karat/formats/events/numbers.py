@@ -1,27 +1,26 @@
-"""Numbers, and words for yes and no, as people write them in their own country."""
+"""Numbers and booleans in local spellings."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import polars as pl
 
-from karat.formats.events.columns import NO, YES
+from karat.formats.events.vocabulary import NO, YES
 
 _BLANKS = "[ \u00a0\u202f]"
 
 
 @dataclass(frozen=True)
 class Written:
-    """How a log writes numbers, and yes and no.
+    """How a log writes numbers and booleans.
 
     Attributes:
-        decimal: What stands before the fraction: ``.`` | ``,``; None: a point, and no grouping.
-        thousands: Between groups of three; None: the other of point and comma.
-        without: What may stand before or behind a number and is no part of it, as ``€`` or ``ms``.
-        yes: What means yes, beside karat's own words; small letters.
-        no: The same of no.
+        decimal: Decimal sign, ``.`` | ``,``; None: a point, without grouping.
+        thousands: Thousands separator; None: the other of point and comma.
+        without: Prefixes and suffixes to strip, such as ``€`` or ``ms``.
+        yes: Further words for true, in lower case.
+        no: Further words for false, in lower case.
     """
 
     decimal: str | None = None
@@ -32,18 +31,14 @@ class Written:
 
 
 def number(text: pl.Expr, written: Written) -> pl.Expr:
-    """Texts as Float64; null for what is no number.
+    """Text as Float64; null if it is not a number.
 
-    With a decimal sign, groups count only where they are of three digits: ``1.23`` is no number
-    where the fraction begins with a comma.
-
-    Args:
-        text: Texts.
-        written: How they are written.
+    If a decimal sign is set, groups must have three digits: with a decimal comma, ``1.23`` is not
+    a number.
     """
     bare = text.str.strip_chars()
-    for each in sorted(written.without, key=len, reverse=True):
-        bare = bare.str.strip_prefix(each).str.strip_suffix(each).str.strip_chars()
+    for affix in sorted(written.without, key=len, reverse=True):
+        bare = bare.str.strip_prefix(affix).str.strip_suffix(affix).str.strip_chars()
     if written.decimal is None:
         return bare.cast(pl.Float64, strict=False)
     group = written.thousands or ("." if written.decimal == "," else ",")
@@ -54,20 +49,11 @@ def number(text: pl.Expr, written: Written) -> pl.Expr:
 
 
 def flag(text: pl.Expr, written: Written) -> pl.Expr:
-    """Texts as yes and no; null for what is neither.
-
-    Args:
-        text: Texts.
-        written: Which words there are beside karat's.
-    """
+    """Text as booleans; null if it is neither."""
     bare = text.str.strip_chars().str.to_lowercase()
     return (
-        pl.when(bare.is_in(_words(YES, written.yes)))
+        pl.when(bare.is_in([*YES, *written.yes]))
         .then(pl.lit(value=True))
-        .when(bare.is_in(_words(NO, written.no)))
+        .when(bare.is_in([*NO, *written.no]))
         .then(pl.lit(value=False))
     )
-
-
-def _words(own: Sequence[str], more: Sequence[str]) -> list[str]:
-    return [*own, *more]

@@ -1,4 +1,4 @@
-"""What became of the rows of a log: how many were left out and why, with places to look at."""
+"""Counts of the rows of a log that were dropped or changed, with reasons and examples."""
 
 from __future__ import annotations
 
@@ -8,35 +8,35 @@ from dataclasses import dataclass, field
 
 
 def by_count(counts: Mapping[str, int]) -> list[tuple[str, int]]:
-    """Reasons with their number: the most frequent first, equals by name."""
-    return sorted(counts.items(), key=lambda each: (-each[1], each[0]))
+    """Items by descending count, ties by name."""
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 
 
 EXAMPLES = 3
-_NAMES = 200  # unknown actions told apart
+_NAMES = 200  # unknown actions counted separately
 
 
 @dataclass
 class Tally:
-    """What became of the rows of one file.
+    """The counts for one file.
 
     Attributes:
-        file: What messages call it.
+        file: Name of the file in messages.
         unit: What ``examples`` count: ``line`` | ``row``.
         rows: Rows read.
-        dropped: Rows left out, by reason in words.
-        examples: Of each reason a few places.
-        changed: What of rows that were kept was left out or made right, in words.
-        assumed: Keys of what was assumed; ``event_log.SAID`` has the words.
-        unknown: Actions that are no kind of karat's.
-        left_out: Attributes that are not kept.
-        renamed: Attributes to the name they are kept under, where letters of it changed.
-        firsts: Of what is in ``changed``, the first value, where there is one to show.
-        columns: What the file calls its columns, where they hold a value.
-        counted_by: Those of them that say what, or how much, searches returned.
-        strange_time: The first time that could not be read.
+        dropped: Rows dropped, by reason.
+        examples: A few places for each reason.
+        changed: Stored rows with a value left out or changed, by description.
+        assumed: Rows by assumption; ``log.SAID`` has the messages.
+        unknown: Actions of no known kind.
+        left_out: Attributes that are not stored.
+        renamed: Attributes to their stored names, where these differ.
+        firsts: The first value for items of ``changed``, where there is one to show.
+        columns: Columns of the file that hold a value.
+        counted_by: Those that state what, or how many documents, searches returned.
+        strange_time: The first invalid time.
         accepted: Rows that are events.
-        encoding: What lines that are not UTF-8 seem to be, as ``event_lines.encoding_of`` has it.
+        encoding: Likely encoding of lines that are not UTF-8, from ``lines.encoding_of``.
     """
 
     file: str
@@ -57,7 +57,7 @@ class Tally:
     encoding: tuple[str, str] | None = None
 
     def drop(self, reason: str, places: Iterable[int], count: int) -> None:
-        """Count rows that are left out, and keep the first few places."""
+        """Count dropped rows, with the first few places."""
         if count:
             self.dropped[reason] += count
             self._place(reason, places)
@@ -65,7 +65,7 @@ class Tally:
     def change(
         self, what: str, places: Iterable[int], count: int, first: str | None = None
     ) -> None:
-        """Count rows of which something is left out, and keep the first value that was."""
+        """Count changed rows, with the first such value."""
         if count:
             if first is not None:
                 self.firsts.setdefault(what, first)
@@ -73,14 +73,14 @@ class Tally:
             self._place(what, places)
 
     def _place(self, reason: str, places: Iterable[int]) -> None:
-        there = self.examples.setdefault(reason, [])
+        examples = self.examples.setdefault(reason, [])
         for place in places:
-            if len(there) >= EXAMPLES:
+            if len(examples) >= EXAMPLES:
                 break
-            there.append(f"{self.file}, {self.unit} {place}")
+            examples.append(f"{self.file}, {self.unit} {place}")
 
     def name(self, actions: Iterable[tuple[str, int]]) -> None:
-        """Count actions that are no kind of karat's."""
+        """Count actions of no known kind."""
         for action, count in actions:
             known = action in self.unknown or len(self.unknown) < _NAMES
             self.unknown[action if known else "(others)"] += count

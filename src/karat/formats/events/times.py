@@ -1,4 +1,4 @@
-"""Times of a log, as texts or numbers, in microseconds UTC."""
+"""Times of a log, text or numbers, to microseconds UTC."""
 
 from __future__ import annotations
 
@@ -12,38 +12,38 @@ _ISO = (
 _FAR = 2_932_896  # days from 1970 to the end of the year 9999
 _IN_A_DAY = {"day": 1, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 _NUMBER = r"^\s*-?\d+(\.\d+)?([eE]\+?\d+)?\s*$"
-_SECONDS, _MILLIS, _MICROS = 1e11, 1e14, 1e17  # what is below is in seconds, milliseconds, …
+_SECONDS, _MILLIS, _MICROS = 1e11, 1e14, 1e17  # smaller numbers are seconds, milliseconds, …
 
 
 def times(
-    said: pl.Series, zone: str, unit: str | None = None, form: str | None = None
+    values: pl.Series, zone: str, unit: str | None = None, form: str | None = None
 ) -> pl.DataFrame:
-    """When each row says it was.
+    """The time of each row.
 
     Args:
-        said: Texts (ISO 8601, or numbers), numbers since 1970, or times.
-        zone: Where clocks stood whose time does not say.
-        unit: Of numbers: s | ms | us | ns; told by their size if None.
-        form: Of texts, as ``strptime`` has it; ISO 8601 if None.
+        values: Text (ISO 8601 or numbers), numbers since 1970, or times.
+        zone: Time zone of timestamps that have none.
+        unit: Unit of numbers: s | ms | us | ns; guessed from their size if None.
+        form: Format of text, as for ``strptime``; ISO 8601 if None.
 
     Returns:
-        ``time_us``, Int64, null where it cannot be read; ``naive``, whether its zone was assumed;
-        ``number``, the unit that was told by size, or null; ``clock``, where clocks change:
-        ``twice`` of an hour that there was twice (the earlier is taken), ``never`` of one that
-        there was not (the hour behind it is), else null.
+        ``time_us``, Int64, null if invalid; ``naive``, whether the zone was assumed; ``number``,
+        the guessed unit, or null; ``clock``, at daylight saving changes: ``twice`` in the hour that
+        clocks repeat (the earlier is taken), ``never`` in the hour they skip (an hour later is
+        taken), else null.
     """
-    read, local = _read(said, zone, unit, form)
+    read, local = _read(values, zone, unit, form)
     if local is None or zone == "UTC":
         return read.with_columns(clock=_NOTHING)
     return read.hstack(local.select(_clock(pl.first(), zone).alias("clock")))
 
 
 def _read(
-    said: pl.Series, zone: str, unit: str | None, form: str | None
+    values: pl.Series, zone: str, unit: str | None, form: str | None
 ) -> tuple[pl.DataFrame, pl.DataFrame | None]:
-    """The times, and what clocks showed where their zone was assumed."""
-    dtype = said.dtype
-    frame = pl.DataFrame({"said": said})
+    """The times, and local times where the zone was assumed."""
+    dtype = values.dtype
+    frame = pl.DataFrame({"said": values})
     if isinstance(dtype, pl.Datetime | pl.Date):
         frame = frame.select(near(pl.col("said"), dtype))
     if isinstance(dtype, pl.Datetime):
@@ -53,20 +53,20 @@ def _read(
         return frame.select(time_us=utc.to_physical(), naive=False, number=_NOTHING), None
     if dtype == pl.Date:
         return _of_clock(frame.select(pl.col("said").cast(pl.Datetime("us"))), zone)
-    no = pl.lit(value=False).alias("naive")
+    no_zone = pl.lit(value=False).alias("naive")
     if dtype.is_numeric():
         time, kind = _numbers(pl.col("said"), unit)
-        return frame.select(time, no, kind), None
+        return frame.select(time, no_zone, kind), None
     if dtype != pl.String:
-        return frame.select(time_us=pl.lit(None, pl.Int64), naive=no, number=_NOTHING), None
+        return frame.select(time_us=pl.lit(None, pl.Int64), naive=no_zone, number=_NOTHING), None
     return _texts(frame, zone, unit, form)
 
 
 def _of_clock(local: pl.DataFrame, zone: str) -> tuple[pl.DataFrame, pl.DataFrame]:
-    said = pl.first()
+    clock = pl.first()
     read = local.select(
-        _in_zone(said, zone).alias("time_us"),
-        said.is_not_null().alias("naive"),
+        _in_zone(clock, zone).alias("time_us"),
+        clock.is_not_null().alias("naive"),
         _NOTHING.alias("number"),
     )
     return read, local
@@ -75,40 +75,35 @@ def _of_clock(local: pl.DataFrame, zone: str) -> tuple[pl.DataFrame, pl.DataFram
 _NOTHING = pl.lit(None, pl.String)
 
 
-def near(said: pl.Expr, dtype: pl.Datetime | pl.Date) -> pl.Expr:
-    """Times and days without those that no calendar has: casts of them overflow, or panic.
-
-    Args:
-        said: The column.
-        dtype: Its type.
-    """
+def near(values: pl.Expr, dtype: pl.Datetime | pl.Date) -> pl.Expr:
+    """Times and dates within the calendar's range: casts of others overflow or panic."""
     far = _FAR * _IN_A_DAY[dtype.time_unit if isinstance(dtype, pl.Datetime) else "day"]
-    return pl.when(said.to_physical().is_between(-far, far)).then(said)
+    return pl.when(values.to_physical().is_between(-far, far)).then(values)
 
 
 def _texts(
     frame: pl.DataFrame, zone: str, unit: str | None, form: str | None
 ) -> tuple[pl.DataFrame, pl.DataFrame | None]:
-    said = pl.col("said")
+    text = pl.col("said")
     if form is not None:
         zoned = "%z" in form or "%:z" in form or "%#z" in form
-        read = said.str.strip_chars().str.to_datetime(
+        read = text.str.strip_chars().str.to_datetime(
             form, time_unit="us", strict=False, ambiguous="earliest"
         )
         if zoned:
             at = read.dt.convert_time_zone("UTC").to_physical()
             return frame.select(time_us=at, naive=pl.lit(value=False), number=_NOTHING), None
         return _of_clock(frame.select(read), zone)
-    numeric = said.str.contains(_NUMBER).fill_null(value=False)
+    numeric = text.str.contains(_NUMBER).fill_null(value=False)
     if frame.select(numeric.any()).item():
-        numbers, kind = _numbers(said.str.strip_chars().cast(pl.Float64, strict=False), unit)
-        # A number of microseconds and more is exact as an integer only.
-        whole = said.str.strip_chars().cast(pl.Int64, strict=False)
+        numbers, kind = _numbers(text.str.strip_chars().cast(pl.Float64, strict=False), unit)
+        # Microseconds and nanoseconds are exact only as integers.
+        whole = text.str.strip_chars().cast(pl.Int64, strict=False)
         exact, _ = _numbers(whole, unit)
         numbers = pl.coalesce(exact, numbers)
     else:
         numbers, kind = pl.lit(None, pl.Int64), _NOTHING
-    parts = said.str.extract_groups(_ISO)
+    parts = text.str.extract_groups(_ISO)
     cut = frame.with_columns(
         day=parts.struct[0],
         clock=parts.struct[1],
@@ -135,16 +130,16 @@ def _texts(
         moment = pl.when(naive).then(stamp.to_physical()).otherwise(utc)
     else:
         moment = pl.when(naive).then(_in_zone(stamp, zone)).otherwise(utc)
-    found = cut.select(time_us=pl.coalesce(moment + micros, numbers), naive=naive, number=kind)
-    return found, cut.select(pl.when(naive).then(stamp))
+    times_read = cut.select(time_us=pl.coalesce(moment + micros, numbers), naive=naive, number=kind)
+    return times_read, cut.select(pl.when(naive).then(stamp))
 
 
 def _numbers(value: pl.Expr, unit: str | None) -> tuple[pl.Expr, pl.Expr]:
-    """Microseconds of numbers since 1970, and the unit they were taken for."""
+    """Numbers since 1970 as microseconds, and the unit that was guessed."""
     if unit is not None:
         return _scaled(value, UNITS[unit]).alias("time_us"), _NOTHING.alias("number")
     size = value.abs()
-    told = (
+    guessed = (
         pl.when(size < _SECONDS)
         .then(pl.lit("s"))
         .when(size < _MILLIS)
@@ -156,19 +151,19 @@ def _numbers(value: pl.Expr, unit: str | None) -> tuple[pl.Expr, pl.Expr]:
     )
     moment = pl.lit(None, pl.Int64)
     for name, factor in UNITS.items():
-        moment = pl.when(told == name).then(_scaled(value, factor)).otherwise(moment)
-    return moment.alias("time_us"), told.alias("number")
+        moment = pl.when(guessed == name).then(_scaled(value, factor)).otherwise(moment)
+    return moment.alias("time_us"), guessed.alias("number")
 
 
 def _scaled(value: pl.Expr, factor: float) -> pl.Expr:
-    """Whole microseconds; integers stay exact, and what would overflow is null."""
+    """Whole microseconds; integers stay exact, overflows become null."""
     value = pl.when(value.cast(pl.Float64).abs() < 9e18 / factor).then(value)
     scaled = value * int(factor) if factor >= 1 else value / round(1 / factor)
     return scaled.round().cast(pl.Int64, strict=False)
 
 
 def _in_zone(local: pl.Expr, zone: str) -> pl.Expr:
-    """UTC of what a clock in a zone showed; an hour that there was not is the hour behind it."""
+    """UTC of local times in a zone; times in a skipped hour move an hour later."""
     if zone == "UTC":
         return local.to_physical()
 
@@ -183,7 +178,7 @@ def _in_zone(local: pl.Expr, zone: str) -> pl.Expr:
 
 
 def _clock(local: pl.Expr, zone: str) -> pl.Expr:
-    """Whether clocks showed a time twice or never."""
+    """Whether a local time occurs twice or never."""
     first, last = (
         local.dt.replace_time_zone(zone, ambiguous=which, non_existent="null")
         for which in ("earliest", "latest")

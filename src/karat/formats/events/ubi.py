@@ -1,7 +1,7 @@
-"""UBI 1.3: events written as User Behavior Insights has them, a JSON object to a line.
+"""Writes events as UBI 1.3 (User Behavior Insights), as JSON Lines.
 
-https://github.com/o19s/ubi, schemas ``query.request`` and ``event``. They are read by
-``karat.formats.events.log``, as any log is.
+https://github.com/o19s/ubi, schemas ``query.request`` and ``event``. ``karat.formats.events.log``
+reads them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from karat.formats.events.kinds import ACTIONS, kind_of
+from karat.formats.events.vocabulary import ACTIONS, kind_of
 from karat.formats.tables.jsonl import line_of
 from karat.formats.tables.writing import beside
 from karat.tables.online.events import ATTRIBUTE
@@ -21,20 +21,19 @@ from karat.tables.online.events import ATTRIBUTE
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _OF_QUERIES = ("total_hits", "raw_hits", "filtered", "page", "status", "latency_us", "arm")
 _OF_EVENTS = ("arm",)
-_FIELD = "doc_id"  # what documents are named by
+_FIELD = "doc_id"
 
 
 def write_events(path: str | Path, frame: pl.DataFrame) -> None:
-    """Write events as UBI 1.3, in the order of their rows.
+    """Write events as UBI 1.3, in row order.
 
-    Searches are records of queries, all else is events; a user is the ``client_id`` of both. An
-    action that would be read as another kind is written as the kind is usually called. UBI has a
-    position in ``event_attributes`` always; where none is known, none is written.
+    Searches become query records, all else events; ``user_id`` is written as ``client_id``. An
+    action that would be read as another kind is replaced by the usual name of its kind.
 
     Args:
         path: The file; ``.gz`` and ``.zst`` compress it.
-        frame: ``user_id``, ``time_us`` and ``kind``, and what there is of the other columns of
-            ``EVENTS``, with attributes.
+        frame: ``user_id``, ``time_us`` and ``kind``, any other columns of ``EVENTS``, and
+            attributes.
 
     Raises:
         InputError: it cannot be written.
@@ -55,7 +54,7 @@ def _query(row: Mapping[str, Any], attributes: Mapping[str, str]) -> Iterator[tu
     yield "user_query", row.get("query") or ""
     yield "timestamp", _stamp(row["time_us"])
     yield "object_id_field", _FIELD
-    # What marks a record of a query, even where nothing was typed.
+    # Marks a query record, even if the query is empty.
     yield "query_response_id", row.get("query_id") or ""
     if row.get("hits") is not None:
         yield "query_response_hit_ids", row["hits"]

@@ -1,1 +1,1 @@
-"""What other tools write and read: judgments, queries and rankings, to karat's tables and back."""
+"""Formats of other tools: judgments, queries and rankings."""

@@ -1,4 +1,4 @@
-"""Golden sets of karat's own shape, and plain lists of queries with their relevant documents."""
+"""karat's golden sets, and plain lists of queries with their relevant documents."""
 
 from __future__ import annotations
 
@@ -25,43 +25,43 @@ from karat.golden.query import (
 from karat.tables.golden.exchange import Exchange
 
 CLICKS = "clicks"
-"""The source of grades that come from a log, and what the rater of these is called."""
-_FURTHER = {"query", "relevant_docs", "sources"}  # columns that the shape has for something else
+"""Source of grades derived from clicks, and the name of their rater."""
+_RESERVED = {"query", "relevant_docs", "sources"}
 
 
 def reading(name: str) -> Callable[[Foreign], Exchange]:
-    """Reads either shape; what was read is called ``name``."""
+    """A reader of either format; ``name`` is the format of the result."""
     return lambda foreign: _read(foreign, name)
 
 
 def _read(foreign: Foreign, name: str) -> Exchange:
-    found = golden.parse(foreign.data, foreign.name)
-    if not found.queries:
+    golden_set = golden.parse(foreign.data, foreign.name)
+    if not golden_set.queries:
         raise InputError("the golden set has no queries", file=foreign.name)
-    said = {(q.query_id, d): j.source for q in found.queries for d, j in q.judgments.items()}
-    frame = judgment_frame(found.queries)
+    said = {(q.query_id, d): j.source for q in golden_set.queries for d, j in q.judgments.items()}
+    frame = judgment_frame(golden_set.queries)
     raters = [CLICKS if source == CLICKS else None for source in said.values()]
     judged = frame.with_columns(
         rater=pl.Series(raters, dtype=pl.String), reason=pl.lit(None, pl.String)
     )
-    made = Gathered(
+    result = Gathered(
         name,
-        queries=query_frame(found.queries, foreign.name),
+        queries=query_frame(golden_set.queries, foreign.name),
         judgments=judged.select(*JUDGED) if judged.height else None,
         sources={CLICKS: CLICKS} if CLICKS in raters else {},
-        scale=found.scale,
+        scale=golden_set.scale,
         made_ids=not _has_ids(foreign.data),
     )
-    made.kept.extend(held(made))
-    waiting = sum(not query.judged for query in found.queries)
+    result.kept.extend(held(result))
+    waiting = sum(not query.judged for query in golden_set.queries)
     if waiting:
-        made.kept.append(f"{waiting:,} of the queries: not judged yet")
-    if without := without_relevant(found.queries):
-        made.lost.append(f"that no document is relevant to {counted(len(without), 'query')}")
+        result.kept.append(f"{counted(waiting, 'query')} not judged yet")
+    if without := without_relevant(golden_set.queries):
+        result.lost.append(f"{counted(len(without), 'query')} without a relevant document")
     others = {source for source in said.values() if source not in (PERSON, CLICKS)}
     if others:
-        made.lost.append(f"where grades come from: {', '.join(sorted(others)[:5])}")
-    return made
+        result.lost.append(f"sources of grades: {', '.join(sorted(others)[:5])}")
+    return result
 
 
 def _has_ids(data: bytes) -> bool:
@@ -69,9 +69,9 @@ def _has_ids(data: bytes) -> bool:
 
 
 def write(leaving: Leaving) -> bytes:
-    """The shape of karat: with the scale, attributes, and queries that are not judged yet."""
-    for name in sorted(_FURTHER & {name for row in leaving.queries.values() for name in row}):
-        leaving.lost.append(f"the attribute {name!r} of queries, which means something else there")
+    """A golden set of karat's: with the scale, attributes, and queries not judged yet."""
+    for name in sorted(_RESERVED & {name for row in leaving.queries.values() for name in row}):
+        leaving.lost.append(f"the attribute {name!r} of queries: the name is reserved")
     return golden.to_bytes(golden.GoldenFile(_queries(leaving), None, leaving.exchange.scale))
 
 
@@ -87,7 +87,7 @@ def _queries(leaving: Leaving) -> list[GoldenQuery]:
         attributes = {
             name: _plain(value)
             for name, value in row.items()
-            if name not in {"text", "no_answer", *_FURTHER} and _plain(value) is not None
+            if name not in {"text", "no_answer", *_RESERVED} and _plain(value) is not None
         }
         silent = bool(row.get("no_answer"))
         text = leaving.texts[query]
@@ -96,7 +96,7 @@ def _queries(leaving: Leaving) -> list[GoldenQuery]:
 
 
 def _plain(value: Any) -> Any:
-    """An attribute as JSON has it; None if it has no value."""
+    """An attribute as a JSON scalar; None if it has no value."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, str | int | float | bool) or value is None:

@@ -1,8 +1,8 @@
-"""Quepid's cases, as JSON and as the sheets that its browser part writes.
+"""Quepid cases, as JSON and as the CSV files that its web app exports.
 
-Shapes: ``app/views/api/v1/export/cases``, ``app/services/case_importer.rb`` and
-``app/assets/javascripts/services/caseCSVSvc.js``. What a case says of the search engine (its try
-and its endpoint, which may hold a password) is never taken over.
+Source: ``app/views/api/v1/export/cases``, ``app/services/case_importer.rb`` and
+``app/assets/javascripts/services/caseCSVSvc.js``. The search engine of a case (its try and
+endpoint, which may include a password) is never imported.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def read(foreign: Foreign) -> Exchange:
         query = once(gathered, item.need("query_text").text(), **about(item))
         gathered.leave(item, (*_QUERY, *_ORDER), "a query")
         if any(item.has(key) for key in _ORDER):
-            gathered.lose("the order in which queries are shown, of a query")
+            gathered.lose("the display order of a query")
         ratings = item.get("ratings")
         if ratings is not None and isinstance(ratings.value, dict):
             by_document(gathered, query, ratings)
@@ -56,7 +56,7 @@ def read(foreign: Foreign) -> Exchange:
 
 
 def write(leaving: Leaving) -> bytes:
-    """A case as JSON; the scorer and the search engine are to be filled in."""
+    """A case as JSON; scorer and search engine are placeholders."""
     queries = []
     for query, text in leaving.texts.items():
         ratings: list[dict[str, Any]] = []
@@ -64,10 +64,10 @@ def write(leaving: Leaving) -> bytes:
             if rated.grade is not None:
                 named = {} if rated.rater is None else {"user_email": rated.rater}
                 ratings.append({"doc_id": rated.doc_id, "rating": whole(rated.grade), **named})
-        said = written(leaving.queries[query])
-        queries.append({"query_text": text, **said, "ratings": ratings})
+        columns = written(leaving.queries[query])
+        queries.append({"query_text": text, **columns, "ratings": ratings})
     leaving.assumed.append(
-        "the scorer is nDCG@10 and the search engine is Quepid's static one: put in yours"
+        "the scorer is nDCG@10 and the search engine Quepid's static one: replace them by yours"
     )
     engine = {"search_engine": "static", "endpoint_url": "http://localhost/", "api_method": "GET"}
     case = {"case_name": "karat", "public": False, "archived": False, "scorer": {"name": "nDCG@10"}}
@@ -76,16 +76,16 @@ def write(leaving: Leaving) -> bytes:
 
 
 def read_csv(foreign: Foreign) -> Exchange:
-    """The general, the detailed and the information need sheet of a case; one way only."""
+    """The general, detailed or information need export of a case; read only."""
     gathered = Gathering("quepid-case-csv", foreign.name)
     sheet = foreign.sheet()
     names = {name.casefold().replace("_", " "): name for name in sheet.names}
     text_of = names.get("query text") or names.get("query")
     if text_of is None:
-        raise InputError("there is no column Query Text", file=foreign.name, line=sheet.line)
+        raise InputError("no column Query Text", file=foreign.name, line=sheet.line)
     if not names.keys() & {"information need", "case name"}:
         raise InputError(
-            f"this is no sheet of a case: its columns are {', '.join(sheet.names[:8])}",
+            f"not a Quepid case: its columns are {', '.join(sheet.names[:8])}",
             file=foreign.name,
             line=sheet.line,
         )
@@ -104,7 +104,7 @@ def read_csv(foreign: Foreign) -> Exchange:
         cells = {key: row[name] for key, name in names.items()}
         text = row[text_of]
         if not text.strip():
-            raise InputError("there is no query", file=foreign.name, line=line)
+            raise InputError("the query is empty", file=foreign.name, line=line)
         query = gathered.query(
             text,
             need=cells.get("information need"),

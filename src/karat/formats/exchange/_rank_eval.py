@@ -1,4 +1,4 @@
-"""``_rank_eval`` of Elasticsearch and OpenSearch: the request holds ratings, the response hits."""
+"""``_rank_eval`` of Elasticsearch and OpenSearch: requests with ratings, responses with hits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TEMPLATE = {
 
 
 class _Indices:
-    """The index each document is in: karat knows a document by its id alone."""
+    """The index of each document; karat identifies documents by their id alone."""
 
     def __init__(self, gathered: Gathering) -> None:
         self.gathered = gathered
@@ -33,40 +33,40 @@ class _Indices:
             name = index.text()
             if self.of.setdefault(doc, name) != name:
                 raise InputError(
-                    f"document {doc} stands in the indices {self.of[doc]} and {name}, and karat "
-                    "knows a document by its id",
+                    f"document {doc} is in the indices {self.of[doc]} and {name}, but karat "
+                    "identifies documents by their id alone",
                     file=node.file,
                     doc_id=doc,
-                    fix="write one file for each index",
+                    fix="write one file per index",
                 )
             self.gathered.document(doc, {"index": name})
         return doc
 
 
 def read_request(foreign: Foreign) -> Exchange:
-    """What is sent: ``{"requests": [{"id", "request", "ratings"}], "metric": …}``."""
+    """A request: ``{"requests": [{"id", "request", "ratings"}], "metric": …}``."""
     gathered = Gathering("rank-eval", foreign.name)
     root, indices = foreign.json(), _Indices(gathered)
     gathered.leave(root, ("requests",), "the file")
     for item in root.need("requests").list():
         query = item.need("id").identifier()
-        asked = {key: node.value for key in _ASKED if (node := item.get(key)) is not None}
+        fields = {key: node.value for key in _ASKED if (node := item.get(key)) is not None}
         text = _typed(item.get("params"))
-        gathered.query(text, query, **{key: _text(value) for key, value in asked.items()})
+        gathered.query(text, query, **{key: _text(value) for key, value in fields.items()})
         gathered.met(query)
         gathered.leave(item, ("id", "ratings", *_ASKED), "a request")
         for rating in item.each("ratings"):
             gathered.leave(rating, ("_index", "_id", "rating"), "a rating")
             grade = rating.need("rating")
             gathered.judge(query, indices.document(rating), grade.number(), node=grade)
-    made = gathered.exchange()
-    if made.queries is not None and "text" not in made.queries.columns:
-        made.assumed.append("what was typed stands in no fixed place of a request: no text")
-    return made
+    result = gathered.exchange()
+    if result.queries is not None and "text" not in result.queries.columns:
+        result.assumed.append("requests do not have the query text in a fixed place: no text")
+    return result
 
 
 def _typed(params: Node | None) -> str | None:
-    """What was typed, where a template has it under the usual name."""
+    """The query text, if a template has it under the usual name."""
     if params is None or not isinstance(params.value, dict):
         return None
     value = params.value.get("query_string")
@@ -78,14 +78,14 @@ def _text(value: Any) -> str:
 
 
 def write_request(leaving: Leaving) -> bytes:
-    """What is sent; the metric is nDCG at 10."""
+    """A request; the metric is nDCG@10."""
     requests, templated, unnamed = [], False, False
     for query, text in leaving.texts.items():
         row = leaving.queries[query]
-        asked = {key: unpacked(row[key]) for key in _ASKED if key in row}
-        if not asked.keys() & {"request", "template_id"}:
-            asked |= {"template_id": _TEMPLATE["id"], "params": {"query_string": text}}
-        templated |= asked.get("template_id") == _TEMPLATE["id"]
+        fields = {key: unpacked(row[key]) for key in _ASKED if key in row}
+        if not fields.keys() & {"request", "template_id"}:
+            fields |= {"template_id": _TEMPLATE["id"], "params": {"query_string": text}}
+        templated |= fields.get("template_id") == _TEMPLATE["id"]
         ratings = []
         for rated in leaving.of(query):
             index = leaving.documents.get(rated.doc_id, {}).get("index")
@@ -94,31 +94,31 @@ def write_request(leaving: Leaving) -> bytes:
                 name = index or "index"
                 rating = {"_index": name, "_id": rated.doc_id, "rating": whole(rated.grade)}
                 ratings.append(rating)
-        requests.append({"id": query, **asked, "ratings": ratings})
+        requests.append({"id": query, **fields, "ratings": ratings})
     out: dict[str, Any] = {"requests": requests}
     if templated:
         out["templates"] = [_TEMPLATE]
-        leaving.assumed.append("the template looks in the field 'text': put in your query")
+        leaving.assumed.append("the template searches the field 'text': replace it by your query")
     if unnamed:
-        leaving.assumed.append("documents are in the index 'index': put in yours")
-    leaving.assumed.append("the metric is nDCG at 10")
+        leaving.assumed.append("documents are in the index 'index': replace it by yours")
+    leaving.assumed.append("the metric is nDCG@10")
     out["metric"] = {"dcg": {"k": 10, "normalize": True}}
     return dumped(out)
 
 
 def read_response(foreign: Foreign) -> Exchange:
-    """What comes back: hits with their ratings, which are a run and judgments."""
+    """A response: hits with their ratings, that is a run and judgments."""
     gathered = Gathering("rank-eval-response", foreign.name)
     root, indices = foreign.json(), _Indices(gathered)
     root = root.get("rank_eval") or root  # before version 6.3
     gathered.run(foreign.stem)
     for query, detail in root.need("details").items():
         if not query.strip():
-            raise detail.wrong("the answer to a request: its id is empty")
+            raise detail.wrong("the response to a request: its id is empty")
         gathered.query(None, query)
         hits = list(detail.each("hits"))
         if not hits:
-            gathered.lose("queries answered with nothing")
+            gathered.lose("queries without results")
         for hit in hits:
             found = hit.need("hit")
             doc = indices.document(found)
@@ -128,7 +128,7 @@ def read_response(foreign: Foreign) -> Exchange:
             if (rating := hit.get("rating")) is not None:
                 gathered.judge(query, doc, rating.number(), node=rating)
         if any(detail.has(key) for key in ("metric_score", "quality_level", "metric_details")):
-            gathered.lose("the score of a query, which karat computes by itself")
+            gathered.lose("the score of a query, which karat computes itself")
     if (failures := root.get("failures")) is not None:
         for query in dict(failures.items()):
             gathered.lose(f"that the query {query} failed")
@@ -136,6 +136,6 @@ def read_response(foreign: Foreign) -> Exchange:
 
 
 def _score(node: Node) -> float | None:
-    """A score; sorted by a field, hits have NaN."""
+    """A score; hits sorted by a field have NaN."""
     nan = node.value == "NaN" or (isinstance(node.value, float) and math.isnan(node.value))
     return None if nan else node.number()

@@ -1,7 +1,7 @@
 """OpenSearch's Search Relevance Workbench: judgment lists and query sets.
 
-Shapes: ``ImportJudgmentsProcessor.java``, ``RestPutJudgmentAction.java`` and
-``RestPutQuerySetAction.java`` of the plugin. Ratings are numbers in text.
+Source: ``ImportJudgmentsProcessor.java``, ``RestPutJudgmentAction.java`` and
+``RestPutQuerySetAction.java`` of the plugin. Ratings are numbers as strings.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _RATERS = {"LLM_JUDGMENT": ("llm", "modelId"), "UBI_JUDGMENT": ("clicks", "click
 
 
 def read_judgments(foreign: Foreign) -> Exchange:
-    """A judgment list as it is sent or stored, alone or as the one hit of a search."""
+    """A judgment list as sent or stored, alone or as the only hit of a search."""
     gathered = Gathering("opensearch-judgments", foreign.name)
     root = _stored(foreign.json(), "judgment list")
     gathered.leave(root, ("judgmentRatings", "type", "id", "status", "timestamp"), "the list")
@@ -39,42 +39,42 @@ def read_judgments(foreign: Foreign) -> Exchange:
             grade = rating.need("rating")
             gathered.judge(query, doc, grade.number(), rater, node=grade)
         for _ in item.each("failures"):
-            gathered.lose("documents whose judging failed")
+            gathered.lose("documents that could not be judged")
     return gathered.exchange()
 
 
 def _stored(root: Node, what: str) -> Node:
     """The document within a search response or a get response."""
-    found = root.get("hits")
-    if found is not None and found.has("hits"):
-        hits = list(found.need("hits").list())
+    response_hits = root.get("hits")
+    if response_hits is not None and response_hits.has("hits"):
+        hits = list(response_hits.need("hits").list())
         if len(hits) != 1:
             raise InputError(
-                f"the answer holds {len(hits)} hits, and one {what} is wanted",
+                f"expected one {what}, got {len(hits)} hits",
                 file=root.file,
-                fix="ask for one by its id",
+                fix="request one by its id",
             )
         root = hits[0]
     return root.get("_source") or root
 
 
 def _rater(gathered: Gathering, root: Node) -> str | None:
-    """Who judged, where it was no person."""
+    """The rater, if it is not a person."""
     kind = root.get("type")
     if kind is None or kind.value == "IMPORT_JUDGMENT":
         return None
     if kind.text() not in _RATERS:
         raise kind.wrong(f"one of IMPORT_JUDGMENT, {', '.join(_RATERS)}")
-    who, key = _RATERS[kind.value]
+    kind_of_rater, key = _RATERS[kind.value]
     metadata = root.get("metadata")
-    named = root.get(key) or (metadata.get(key) if metadata else None)
-    rater = f"{who} {named.text()}" if named else who
-    gathered.assumed.append(f"no person judged: the rater is called {rater!r}")
+    name = root.get(key) or (metadata.get(key) if metadata else None)
+    rater = f"{kind_of_rater} {name.text()}" if name else kind_of_rater
+    gathered.assumed.append(f"the judgments are not by a person: the rater is called {rater!r}")
     return rater
 
 
 def write_judgments(leaving: Leaving) -> bytes:
-    """What ``PUT /_plugins/_search_relevance/judgments`` takes."""
+    """A body for ``PUT /_plugins/_search_relevance/judgments``."""
     ratings = [
         {
             "query": text,
@@ -91,7 +91,7 @@ def write_judgments(leaving: Leaving) -> bytes:
 
 
 def read_queries(foreign: Foreign) -> Exchange:
-    """A query set: as it is sent or stored, NDJSON, ``query: "…"`` lines, or plain lines."""
+    """A query set: as sent or stored, NDJSON, ``query: "…"`` lines, or plain lines."""
     gathered = Gathering("opensearch-queries", foreign.name)
     data = foreign.data.lstrip()
     if not data.startswith((b"{", b"[")):
@@ -112,7 +112,7 @@ def read_queries(foreign: Foreign) -> Exchange:
 
 
 def _ndjson(foreign: Foreign) -> list[Node]:
-    """An object to a line; or one object over several."""
+    """One object per line, or one object over several lines."""
     try:
         root = foreign.json()
     except InputError:
@@ -160,7 +160,7 @@ def _string(quoted: str | None, name: str, line: int) -> str | None:
 
 
 def write_queries(leaving: Leaving) -> bytes:
-    """A query set: NDJSON if the file is called so, lines for .txt, otherwise as it is sent."""
+    """A query set: NDJSON for .ndjson and .jsonl, lines for .txt, otherwise a request body."""
     entries: list[dict[str, Any]] = []
     for query, text in leaving.texts.items():
         entry: dict[str, Any] = {"queryText": text}

@@ -1,4 +1,4 @@
-"""Every format karat exchanges with other tools, and how a file is told to be in one."""
+"""The formats of other tools that karat reads and writes."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ from karat.tables.golden.exchange import Exchange
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """One format of another tool.
+    """A format of another tool.
 
     Attributes:
-        name: What ``--format`` calls it.
-        what: What it is, for people.
-        reads: What comes of reading it: queries, documents, judgments, runs.
-        writes: What can be written in it; nothing if it is only read.
-        read: Reads it.
-        write: Writes it.
-        holds: What it has a place for when it is written.
+        name: Name for ``--format``.
+        what: Description.
+        reads: Content that is read from it: queries, documents, judgments, runs.
+        read: The reader.
+        writes: Content that is written to it; empty if it is only read.
+        write: The writer.
+        holds: What it can store.
     """
 
     name: str
@@ -60,11 +60,11 @@ _BEIR = ("queries.jsonl", "corpus.jsonl", "qrels", "qrels/test.tsv")  # what pla
 
 def _folder(content: Foreign) -> Exchange:
     raise InputError(
-        "this is a file, and a BEIR folder is wanted",
+        "expected a BEIR folder, got a file",
         file=content.name,
         fix=Advice(
-            "name the folder that holds queries.jsonl and qrels/, or a ZIP file of it",
-            page="put the folder that holds queries.jsonl and qrels/ into a ZIP file",
+            "name the folder with queries.jsonl and qrels/, or a ZIP file of it",
+            page="upload a ZIP file of the folder with queries.jsonl and qrels/",
         ),
     )
 
@@ -90,7 +90,7 @@ EXCHANGES: Mapping[str, Peer] = {
         ),
         Peer(
             "quepid-api",
-            "what Quepid's ratings import takes: hash, rre or ltr (written as hash)",
+            "Quepid's ratings import API: hash, rre or ltr (written as hash)",
             _JUDGED,
             quepid.read_api,
             _JUDGED,
@@ -98,7 +98,7 @@ EXCHANGES: Mapping[str, Peer] = {
         ),
         Peer(
             "quepid-ltr",
-            "lines for learning to rank: 3 qid:1 # 1370 star trek",
+            "learning-to-rank lines: 3 qid:1 # 1370 star trek",
             _JUDGED,
             quepid.read_ltr,
             ("judgments",),
@@ -107,7 +107,7 @@ EXCHANGES: Mapping[str, Peer] = {
         ),
         Peer(
             "quepid-book-csv",
-            "a Quepid book as CSV: query,docid and a column for each judge",
+            "a Quepid book as CSV: query,docid and one column per judge",
             _JUDGED,
             quepid_books.read_csv,
             ("judgments",),
@@ -136,7 +136,7 @@ EXCHANGES: Mapping[str, Peer] = {
         ),
         Peer(
             "quepid-case-csv",
-            "a Quepid case as CSV: the general, detailed or information need sheet",
+            "a Quepid case as CSV: the general, detailed or information need export",
             (*_JUDGED, "documents", "runs"),
             _quepid_cases.read_csv,
         ),
@@ -183,7 +183,7 @@ EXCHANGES: Mapping[str, Peer] = {
         ),
         Peer(
             "rank-eval-response",
-            "what _rank_eval answers",
+            "a _rank_eval response",
             (*_JUDGED, "documents", "runs"),
             _rank_eval.read_response,
         ),
@@ -212,7 +212,7 @@ EXCHANGES: Mapping[str, Peer] = {
         ),
         Peer(
             "golden",
-            "a golden set of karat's own: queries, attributes, judgments and the scale",
+            "karat's golden set: queries, attributes, judgments and the scale",
             _JUDGED,
             _golden_sets.reading("golden"),
             _JUDGED,
@@ -248,7 +248,7 @@ EXCHANGES: Mapping[str, Peer] = {
         ),
         Peer(
             "csv",
-            "a row for each judgment: query_id,query,doc_id,grade,rater,reason",
+            "one row per judgment: query_id,query,doc_id,grade,rater,reason",
             _JUDGED,
             tables.read_csv,
             _JUDGED,
@@ -257,7 +257,7 @@ EXCHANGES: Mapping[str, Peer] = {
         ),
     )
 }
-"""The formats by name; ``.what``, ``.reads`` and ``.writes`` say what each is good for."""
+"""The formats by name."""
 
 
 def read_exchange(path: str | Path, format: str | None = None) -> Exchange:  # noqa: A002
@@ -265,40 +265,40 @@ def read_exchange(path: str | Path, format: str | None = None) -> Exchange:  # n
 
     Args:
         path: The file, plain, gzip, zstd, bzip2 or ZIP; a BEIR folder; ``-`` for standard input.
-        format: A name of ``EXCHANGES``; told by content if None. Plain lines, each a query, are
-            read only as ``opensearch-queries``, by name.
+        format: A name of ``EXCHANGES``; detected by content if None. Plain lines, one query each,
+            are read only as ``opensearch-queries``, by name.
 
     Returns:
         The tables, and what was kept, assumed and lost.
 
     Raises:
-        InputError: the file cannot be read, is damaged (with line, or the place in its JSON), or
-            is in none of the formats.
-        UsageError: there is no such format.
+        InputError: the file cannot be read, is damaged (with the line or JSON path), or has an
+            unknown format.
+        UsageError: unknown format name.
     """
     if format is not None:
         _peer(format)
     if os.path.isdir(path):  # noqa: PTH112 - False, not an error, for any odd name
         if format not in (None, "beir"):
-            raise InputError("this is a folder, and a file is wanted", file=str(path))
-        made = tables.read_beir(Path(path))
+            raise InputError("expected a file, got a folder", file=str(path))
+        exchange = tables.read_beir(Path(path))
     else:
         content = open_foreign(path)
         try:
-            made = EXCHANGES[format or detect(content)].read(content)
+            exchange = EXCHANGES[format or detect(content)].read(content)
         except RecursionError:
             raise InputError("objects are nested too deeply", file=content.name) from None
         except InputError as error:
             if format is None or error.fix is not None:
                 raise
             raise _with_fix(error, _other(content, format)) from None
-    if not made.kept:
-        made.kept.extend(held(made))
-    return made
+    if not exchange.kept:
+        exchange.kept.extend(held(exchange))
+    return exchange
 
 
 def _with_fix(error: InputError, fix: str | None) -> InputError:
-    """The same error with what to do about it."""
+    """The same error with a fix."""
     return InputError(
         error.what,
         file=error.file,
@@ -310,19 +310,19 @@ def _with_fix(error: InputError, fix: str | None) -> InputError:
 
 
 def _other(content: Foreign, name: str) -> str | None:
-    """What to do about a file that cannot be read in a format: name the one that it is in."""
+    """The fix for a file that cannot be read in a format: the format that it is in."""
     try:
-        told = detect(content)
+        detected = detect(content)
     except (InputError, RecursionError):
         what = f"{name} is {EXCHANGES[name].what}"
         return Advice(
             f"{what}: leave out --format, or name another",
-            page=f"{what}: choose another format, or let the content tell it",
+            page=f"{what}: choose another format, or have it detected",
         )
-    if told == name:
+    if detected == name:
         return None
-    looks = f"this looks like {told}"
-    return Advice(f"{looks}: --format {told}", page=f"{looks}: choose that format")
+    looks = f"this looks like {detected}"
+    return Advice(f"{looks}: --format {detected}", page=f"{looks}: choose that format")
 
 
 def write_exchange(
@@ -332,38 +332,36 @@ def write_exchange(
     *,
     replace: bool = False,
 ) -> Exchange:
-    """Write a file for another tool; it takes its place at the end, or not at all.
+    """Write a file for another tool, completely or not at all.
 
     Args:
-        exchange: What to write; its statements are not looked at.
-        path: The file; ``.gz``, ``.zst`` and ``.bz2`` compress it, and a book called ``.zip`` is
-            put into one; ``-`` is standard output. For ``beir`` a folder that is not there yet.
+        exchange: The tables to write; its notes are ignored.
+        path: The file; ``.gz``, ``.zst`` and ``.bz2`` compress it, and a book called ``.zip``
+            becomes a ZIP file; ``-`` is standard output. For ``beir`` a folder that does not exist.
         format: A name of ``EXCHANGES``.
-        replace: Whether a BEIR folder that is there may be replaced; one that holds anything else
-            is never.
+        replace: Whether an existing BEIR folder may be replaced; never one with other files.
 
     Returns:
-        The same tables, with what was kept of them, what the format wants and was assumed, and
-        what it has no place for.
+        The same tables, with what was kept, assumed and lost.
 
     Raises:
-        InputError: the format would change what it holds (raters who disagree where it holds one
-            grade for a pair, two queries of one text where it knows them by it, fractions where
-            it holds whole numbers), there is nothing that it holds, or it cannot be written.
-        UsageError: there is no such format, or it is only read.
+        InputError: the format would change the content (raters disagree and it has one grade per
+            pair, two queries have the same text and it has no ids, fractional grades and it has
+            integers), it can store none of the content, or the file cannot be written.
+        UsageError: unknown format name, or a format that is only read.
     """
     peer = _peer(format)
     if peer.write is None:
         can = ", ".join(each.name for each in EXCHANGES.values() if each.write)
-        raise UsageError(f"{format} is only read", fix=f"formats that are written: {can}")
+        raise UsageError(f"{format} can only be read", fix=f"formats that can be written: {can}")
     leaving = Leaving(exchange, format, peer.holds, str(path))
     try:
         content = peer.write(leaving)
-    except ValueError as error:  # a number that JSON has no word for, in a column of a document
+    except ValueError as error:  # NaN or infinity in a column of a document
         raise InputError(f"cannot be written: {error}", file=str(path)) from None
     if isinstance(content, dict):
         if str(path) == "-":
-            raise UsageError(f"{format} is a folder, and cannot be standard output")
+            raise UsageError(f"{format} is a folder and cannot be written to standard output")
         _write_folder(content, Path(path), replace=replace)
     elif str(path) == "-":
         sys.stdout.buffer.write(content)
@@ -377,21 +375,21 @@ def write_exchange(
 def _peer(name: str) -> Peer:
     if name not in EXCHANGES:
         raise UsageError(
-            f"there is no exchange format called {name!r}",
+            f"unknown exchange format {name!r}",
             nearest=nearest(name, EXCHANGES, 1),
             fix=Advice(
-                f"formats: {', '.join(EXCHANGES)}", page="choose one in the list of formats"
+                f"formats: {', '.join(EXCHANGES)}", page="choose one from the list of formats"
             ),
         )
     return EXCHANGES[name]
 
 
 def _write_folder(files: Mapping[str, bytes], folder: Path, *, replace: bool) -> None:
-    """A folder that takes its place when all of its files are written."""
+    """Write a folder under a temporary name, and rename it when it is complete."""
     there = folder.exists() and not (folder.is_dir() and not any(folder.iterdir()))
     if there:
         refuse_there(folder, replace=replace)
-        folder = folder.resolve()  # through a link, to the folder it stands for
+        folder = folder.resolve()  # follow links
     hidden = f".{folder.name[:80]}.{secrets.token_hex(4)}"
     part, old = folder.with_name(f"{hidden}.part"), folder.with_name(f"{hidden}.old")
     try:
@@ -411,31 +409,31 @@ def _write_folder(files: Mapping[str, bytes], folder: Path, *, replace: bool) ->
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", file=str(folder)) from None
     finally:
-        shutil.rmtree(part, ignore_errors=True)  # it is not there any more if all went well
+        shutil.rmtree(part, ignore_errors=True)  # already renamed on success
     shutil.rmtree(old, ignore_errors=True)
 
 
 def refuse_there(folder: Path, *, replace: bool) -> None:
-    """Refuse a folder that holds something, unless it is to be replaced and holds a BEIR folder.
+    """Refuse an existing file or folder, unless it is a BEIR folder and ``replace`` is set.
 
     Raises:
-        InputError: it may not be replaced, is a file, or holds anything else, which would be gone.
+        InputError: it is a file, may not be replaced, or contains other files, which would be lost.
     """
     if not folder.is_dir():
         raise InputError(
-            "there is a file already, and a folder is to be written",
+            "expected a folder, and there is a file of this name",
             file=str(folder),
             fix="name another folder",
         )
     if not replace:
         raise InputError(
-            "there is something already", file=str(folder), fix="--force replaces a BEIR folder"
+            "the folder already exists", file=str(folder), fix="--force replaces a BEIR folder"
         )
     inside = sorted(each.relative_to(folder).as_posix() for each in folder.rglob("*"))
     other = next((name for name in inside if name not in _BEIR), None)
     if other is not None:
         raise InputError(
-            f"the folder holds more than is written, such as {other}, and that would be gone",
+            f"replacing the folder would delete other files in it, such as {other}",
             file=str(folder),
             fix="name another folder",
         )

@@ -1,4 +1,4 @@
-"""Which format of another tool a file is in, told by its content and never by its name."""
+"""Detects the format of another tool's file by its content, never by its name."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from karat.errors import Advice, InputError
 from karat.formats.exchange import plain as tables
 from karat.formats.exchange.source_file import Foreign, Node
 
-# A key of the outermost object that tells the format; the first that is there counts.
+# Top-level key to format; the first key that is present counts.
 _KEYS = (
     ("query_doc_pairs", "quepid-book"),
     ("case_name", "quepid-case"),
@@ -27,15 +27,15 @@ _KEYS = (
     ("docs", "quepid-snapshot"),
 )
 _FIX = Advice(
-    "name its format, such as csv or quepid-csv", page="choose its format in the list of formats"
+    "name its format, such as csv or quepid-csv", page="choose its format from the list of formats"
 )
 
 
 def detect(content: Foreign) -> str:
-    """The name of the format of a file, by its content.
+    """The name of the format of a file.
 
     Raises:
-        InputError: it is none, or damaged.
+        InputError: the format is unknown, or the file is damaged.
     """
     data = content.data.lstrip()
     if data[:1] in (b"{", b"["):
@@ -49,7 +49,7 @@ def detect(content: Foreign) -> str:
         return name
     if re.fullmatch(r"\S+\s+\S+\s+\S+\s+[+-]?[\d.]+", first):
         return "trec"
-    raise InputError("no format of another tool fits this file", file=content.name, fix=_FIX)
+    raise InputError("unknown format", file=content.name, fix=_FIX)
 
 
 def _json(content: Foreign) -> str:
@@ -69,12 +69,12 @@ def _json(content: Foreign) -> str:
             return "opensearch-queries"
         if _golden(first, content.data):
             return "golden-list"
-        raise InputError("no format of another tool fits this array", file=root.file, fix=_FIX)
+        raise InputError("unknown format of the JSON array", file=root.file, fix=_FIX)
     if (name := _by_keys(root)) is not None:
         return name
     names = ", ".join(map(repr, list(root.value)[:8])) or "nothing"
     raise InputError(
-        f"no format of another tool fits an object with {names}", file=root.file, fix=_FIX
+        f"unknown format; the JSON object has the keys {names}", file=root.file, fix=_FIX
     )
 
 
@@ -86,7 +86,7 @@ def _golden(first: object, data: bytes) -> bool:
 
 
 def _object(line: bytes) -> object:
-    """What a line of JSON Lines holds; None if it is not a whole object."""
+    """The object on a line of JSON Lines; None if it is not a complete object."""
     try:
         return json.loads(line) if line.startswith(b"{") else None
     except (ValueError, RecursionError):
@@ -113,7 +113,7 @@ def _by_keys(root: Node) -> str | None:
 
 
 def _sheet(content: Foreign) -> str | None:
-    """The format of a sheet, by the names of its columns."""
+    """The format of a CSV file, by its column names."""
     sheet = content.sheet()
     names = sheet.names
     folded = [name.casefold().replace("_", " ") for name in names]

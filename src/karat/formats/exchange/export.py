@@ -1,4 +1,4 @@
-"""An exchange on its way to a file of another tool: what that can hold, and what it cannot."""
+"""An exchange prepared for a file format: what the format can store, and what is lost."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from karat.formats.exchange.import_ import counted
 from karat.formats.exchange.source_file import FORMULA
 from karat.tables.golden.exchange import Exchange
 
-ANY_TEXT = Advice("--format csv, which holds any text", page="choose csv, which holds any text")
-"""What helps where a format cannot hold a text."""
+ANY_TEXT = Advice("--format csv, which stores any text", page="choose csv, which stores any text")
+"""The fix for text that a format cannot store."""
 
 
 class Rated(NamedTuple):
@@ -28,22 +28,22 @@ class Rated(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Holds:
-    """What a format has a place for.
+    """What a format can store.
 
     Attributes:
-        ids: The ids of queries; without them a query is known by its text.
+        ids: The ids of queries; without them queries are identified by their text.
         text: The text of queries.
         columns: Further columns of queries; True for any.
-        bare: Queries for which nothing is judged.
+        bare: Queries without judgments.
         judgments: Grades.
-        raters: Several grades for one pair, and who gave them.
-        named: Who gave a grade, where there is one grade for a pair.
-        reasons: Why.
+        raters: Several grades per pair, with their raters.
+        named: The rater of a grade, with one grade per pair.
+        reasons: Reasons of judgments.
         unjudged: That a document could not be judged.
         whole: Grades are whole numbers.
         scale: The scale of the grades.
         documents: Columns of documents; True for any.
-        corpus: Documents that stand in no judgment and no run.
+        corpus: Documents without a judgment and in no run.
         runs: Rankings.
     """
 
@@ -64,27 +64,27 @@ class Holds:
 
 
 class Leaving:
-    """An exchange, looked at by the format it is to be written in.
-
-    Attributes:
-        queries: Columns of each query by its id; those that only judgments or runs name too.
-        texts: Text of each query by its id; different for each where the format has no ids.
-        documents: Columns of each document by its id.
-        judgments: What is to be written of the judgments.
-        runs: Documents by query by run, best first, with their scores.
-        assumed: What the format wants and the exchange does not say.
-        lost: What the format has no place for.
+    """An exchange prepared for the format it is written in.
 
     Args:
-        exchange: What is to be written.
+        exchange: The tables to write.
         name: Name of the format.
-        holds: What that has a place for.
-        file: Where it is to be written, for errors.
+        holds: What the format can store.
+        file: The target file, for errors.
+
+    Attributes:
+        queries: Columns of each query by id, including queries only in judgments or runs.
+        texts: Text of each query by id; unique if the format has no ids.
+        documents: Columns of each document by id.
+        judgments: The judgments to write.
+        runs: Documents by query by run, best first, with their scores.
+        assumed: What the format requires and the exchange does not state.
+        lost: What the format cannot store.
 
     Raises:
-        InputError: the format would change what it holds: two queries of one text in a format
-            that knows queries by it, raters who disagree in one that holds one grade for a
-            pair, fractions in one that holds whole numbers; or there is nothing it holds.
+        InputError: the format would change the content: two queries with the same text in a format
+            without ids, raters who disagree in one with one grade per pair, fractional grades in
+            one with integers; or it can store none of the content.
     """
 
     def __init__(self, exchange: Exchange, name: str, holds: Holds, file: str) -> None:
@@ -103,9 +103,9 @@ class Leaving:
         self.judgments = self._judgments(given)
         self._lose_rest()
         if not holds.judgments and not holds.runs and not self.queries:
-            raise InputError(f"there is no query, and {name} holds nothing else", file=file)
+            raise InputError(f"no queries to write, and {name} stores nothing else", file=file)
         if not holds.runs and not holds.bare and not self.judgments:
-            raise InputError(f"there is no judgment, and {name} holds nothing else", file=file)
+            raise InputError(f"no judgments to write, and {name} stores nothing else", file=file)
 
     def of(self, query_id: str) -> list[Rated]:
         """The judgments of one query."""
@@ -121,10 +121,10 @@ class Leaving:
     def sheet(
         self, header: Sequence[str], rows: Iterable[Sequence[Any]], separator: str = ","
     ) -> bytes:
-        """Cells under a header: text guarded, numbers as they are, None empty.
+        """CSV with a header: text guarded against formulas, None empty.
 
         Raises:
-            InputError: a cell holds a NUL byte, which no text file may.
+            InputError: a cell contains a NUL byte.
         """
         out = []
         for row in (header, *rows):
@@ -132,31 +132,27 @@ class Leaving:
                 "" if c is None else self.cell(c) if isinstance(c, str) else str(c) for c in row
             ]
             if any("\x00" in cell for cell in cells):
-                raise InputError("a cell holds a NUL byte, which no text may", file=self.file)
+                raise InputError("a cell contains a NUL byte", file=self.file)
             out.append(separator.join(_quoted(cell, separator) for cell in cells))
         if self.guarded:
             self.assumed.append(
-                f"{counted(self.guarded, 'cell')} would be run as a formula by a spreadsheet: a "
-                "space stands before each"
+                f"{counted(self.guarded, 'cell')} that a spreadsheet would run as a formula: a "
+                "space was added before each"
             )
         return ("\n".join(out) + "\n").encode()
 
     def refuse(self, texts: Iterable[str], bad: str, what: str) -> None:
-        """Refuse text that a file of lines would read as something else.
-
-        Raises:
-            InputError: one holds one of the characters.
-        """
+        """Raise InputError if a text contains one of the ``bad`` characters."""
         for text in texts:
             if found := set(text) & set(bad):
                 raise InputError(
-                    f"{text!r} holds {min(found)!r}, which cannot stand in {what}",
+                    f"{text!r} contains {min(found)!r}, which cannot be stored in {what}",
                     file=self.file,
                     fix=ANY_TEXT,
                 )
 
     def told(self) -> Exchange:
-        """The exchange, with what became of it when it was written."""
+        """The exchange, with notes on what was kept, assumed and lost."""
         held = []
         if self.holds.judgments and self.judgments:
             queries = {rated.query_id for rated in self.judgments}
@@ -181,22 +177,22 @@ class Leaving:
         without = sum(not row.get("text") for row in self.queries.values())
         if self.holds.text and without:
             what = counted(without, "query")
-            self.assumed.append(f"{what} without text: the id stands where the text is wanted")
+            self.assumed.append(f"{what} without text: the id is used instead")
         if self.holds.ids:
             return texts
         seen: dict[str, str] = {}
         for query, text in texts.items():
             if text in seen:
                 raise InputError(
-                    f"queries {seen[text]} and {query} have one text, {text!r}, and "
-                    f"{self.format} knows queries by their text",
+                    f"queries {seen[text]} and {query} have the same text, {text!r}, and "
+                    f"{self.format} identifies queries by their text",
                     file=self.file,
                     query=query,
-                    fix="write a format that has ids: csv, beir or rank-eval",
+                    fix="use a format with ids: csv, beir or rank-eval",
                 )
             seen[text] = query
         if any(query != text for query, text in texts.items()):
-            self.lost.append("the ids of queries: the format knows them by their text")
+            self.lost.append("the ids of queries: the format identifies them by their text")
         return texts
 
     def _judgments(self, given: list[Rated]) -> list[Rated]:
@@ -217,12 +213,12 @@ class Leaving:
             broken = next((r for r in kept if r.grade is not None and r.grade % 1), None)
             if broken is not None:
                 raise InputError(
-                    f"grade {broken.grade:g} of document {broken.doc_id} is no whole number, and "
-                    f"{self.format} holds no others",
+                    f"grade {broken.grade:g} of document {broken.doc_id} is not a whole number, "
+                    f"which {self.format} requires",
                     file=self.file,
                     query=broken.query_id,
                     doc_id=broken.doc_id,
-                    fix="write csv or opensearch-judgments, which hold any number",
+                    fix="use csv or opensearch-judgments, which store any number",
                 )
         self._by_query: dict[str, list[Rated]] = {}
         for rated in kept:
@@ -230,7 +226,7 @@ class Leaving:
         return kept
 
     def _single(self, given: list[Rated]) -> list[Rated]:
-        """One judgment for each pair; who gave it is lost unless one person did."""
+        """One judgment per pair; names of raters are lost unless the format stores them."""
         pairs: dict[tuple[str, str], Rated] = {}
         several = 0
         for rated in given:
@@ -240,64 +236,62 @@ class Leaving:
             if first.grade != rated.grade:
                 raise InputError(
                     f"document {rated.doc_id} has grades {_shown(first.grade)} and "
-                    f"{_shown(rated.grade)} by different raters, and {self.format} holds one "
-                    "grade for a pair",
+                    f"{_shown(rated.grade)} by different raters, and {self.format} stores one "
+                    "grade per pair",
                     file=self.file,
                     query=rated.query_id,
                     doc_id=rated.doc_id,
-                    fix="write an edition, which has one; or csv or quepid-book, which hold all",
+                    fix="write an edition, which has one; or csv or quepid-book, which store all",
                 )
             several += 1
         if several:
-            self.lost.append(
-                f"{counted(several, 'judgment')} that said the same as another rater's"
-            )
+            self.lost.append(f"{counted(several, 'judgment')} equal to another rater's")
         named = {rated.rater for rated in given if rated.rater is not None}
         if named and not self.holds.named:
-            self.lost.append(f"who judged: {counted(len(named), 'rater')}")
+            self.lost.append(f"the names of {counted(len(named), 'rater')}")
         return list(pairs.values())
 
     def _lose_rest(self) -> None:
         holds = self.holds
-        told = {"text"} if holds.text else set()
-        if not holds.bare and (rest := self.queries.keys() - self._named(0)):
-            what = "nothing is judged" if holds.judgments else "no run has an answer"
-            self.lost.append(f"{counted(len(rest), 'query')} for which {what}")
-            self.queries = {q: row for q, row in self.queries.items() if q not in rest}
-            self.texts = {q: text for q, text in self.texts.items() if q not in rest}
+        stored = {"text"} if holds.text else set()
+        if not holds.bare and (dropped := self.queries.keys() - self._named(0)):
+            what = "without judgments" if holds.judgments else "in no run"
+            self.lost.append(f"{counted(len(dropped), 'query')} {what}")
+            self.queries = {q: row for q, row in self.queries.items() if q not in dropped}
+            self.texts = {q: text for q, text in self.texts.items() if q not in dropped}
         if (
             holds.documents
             and not holds.corpus
-            and (rest := self.documents.keys() - self._named(1))
+            and (dropped := self.documents.keys() - self._named(1))
         ):
             where = "judgment" if holds.judgments else "run"
-            self.lost.append(f"{counted(len(rest), 'document')} in no {where}")
-            self.documents = {d: row for d, row in self.documents.items() if d not in rest}
+            self.lost.append(f"{counted(len(dropped), 'document')} in no {where}")
+            self.documents = {d: row for d, row in self.documents.items() if d not in dropped}
         if not holds.runs and self.runs:
             self.lost.append(counted(len(self.runs), "run"))
         if holds.judgments and not holds.scale:
             self._lose_scale()
-        self._lose_columns("query", self.queries, holds.columns, told)
+        self._lose_columns("query", self.queries, holds.columns, stored)
         self._lose_columns("document", self.documents, holds.documents, set())
 
     def _lose_scale(self) -> None:
-        """Note the scale where a reader of the grades alone would assume another."""
+        """Note the scale as lost if readers of the grades alone would assume another."""
         grades = [rated.grade for rated in self.judgments if rated.grade is not None]
         if self.exchange.scale is None or not grades:
             return
         low, high = self.exchange.scale
         if low == 0 and high <= max(grades):
             return
-        what = f"the scale {low:g}-{high:g}: the largest grade in it is {max(grades):g}"
+        what = f"the scale {low:g}-{high:g}: the largest grade is {max(grades):g}"
         self.lost.append(
             Advice(
                 f"{what}; evaluate with --scale {low:g}-{high:g}",
-                page=f"{what}; name the scale where you evaluate",
+                page=f"{what}; set the scale when you evaluate",
             )
         )
 
     def _named(self, part: int) -> set[str]:
-        """The queries (part 0) or documents (part 1) of all that is written."""
+        """The queries (part 0) or documents (part 1) in judgments and runs that are written."""
         out = {rated[:2][part] for rated in self.judgments}
         if self.holds.runs:
             ranked = (
@@ -310,39 +304,39 @@ class Leaving:
         self,
         what: str,
         rows: dict[str, dict[str, Any]],
-        held: tuple[str, ...] | bool,
-        told: set[str],
+        columns: tuple[str, ...] | bool,
+        stored: set[str],
     ) -> None:
-        if held is True:
+        if columns is True:
             return
         counts: dict[str, int] = {}
         for row in rows.values():
-            for name in row.keys() - told - set(held or ()):
+            for name in row.keys() - stored - set(columns or ()):
                 counts[name] = counts.get(name, 0) + 1
         for name in sorted(counts):
             self.lost.append(f"{name!r} of {counted(counts[name], what)}")
 
 
 def whole(value: float) -> float | int:
-    """A grade without a point where it is whole."""
+    """A grade as an integer, if it is whole."""
     return int(value) if value.is_integer() and abs(value) < 1e15 else value
 
 
 def dumped(value: Any) -> bytes:
-    """JSON that people can read, with its line end."""
+    """Indented JSON with a final newline."""
     return (
         json.dumps(value, ensure_ascii=False, indent=1, allow_nan=False, default=str) + "\n"
     ).encode()
 
 
-def unpacked(value: Any) -> Any:
-    """What a column holds: the array or object where it was put into text."""
-    if isinstance(value, str) and value[:1] in ("{", "["):
+def unpacked(cell: Any) -> Any:
+    """The value of a column; arrays and objects are parsed from JSON text."""
+    if isinstance(cell, str) and cell[:1] in ("{", "["):
         try:
-            return json.loads(value, parse_constant=_refuse)
+            return json.loads(cell, parse_constant=_refuse)
         except (ValueError, RecursionError):
-            return value
-    return value
+            return cell
+    return cell
 
 
 def _refuse(constant: str) -> float:
@@ -379,7 +373,7 @@ def _rows(frame: Any, key: str) -> dict[str, dict[str, Any]]:
 
 def _ranked(frame: Any) -> dict[str, list[tuple[str, float]]]:
     out: dict[str, list[tuple[str, float]]] = {}
-    # As everywhere in karat: score descending, then doc_id descending by bytes.
+    # karat's order: score descending, then doc_id descending by bytes.
     ordered = frame.sort("doc_id", descending=True).sort(
         "score", descending=True, maintain_order=True
     )

@@ -1,4 +1,4 @@
-"""What a file of another tool holds, put together judgment by judgment."""
+"""Collects the content of another tool's file."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ _RANKED = {
 
 
 UNRATED = "documents without a rating"
-"""What is lost of pairs that nobody has rated."""
+"""Note on unrated pairs, which are lost."""
 _TEXTS = {column.name for column in (*QUERIES, *DOCUMENTS) if isinstance(column.dtype, pl.String)}
 
 
 @dataclass(frozen=True)
 class Gathered(Exchange):
-    """What a file held, and where.
+    """The content of a file, with places.
 
     Attributes:
-        places: Where judgments stand in JSON, as ``jq`` writes it, by query, document and rater.
-        made_ids: Whether the file knows queries by their text alone, so that their ids are made up.
+        places: ``jq`` paths of judgments in JSON, by query, document and rater.
+        made_ids: Whether query ids were generated because the file has only texts.
     """
 
     places: dict[tuple[str, str, str | None], str] = field(default_factory=dict)
@@ -49,14 +49,13 @@ class Gathered(Exchange):
 
 
 class Gathering:
-    """The content of one file as it is read; ``exchange`` is what comes of it.
+    """The content of one file while it is read; ``exchange`` returns the result.
 
-    A query that a file knows by its text alone gets an id: q1, q2, … in the order they first
-    appear. One text is one query, however often it stands.
+    Queries without ids get q1, q2, … in the order they first appear; equal texts are one query.
 
     Args:
         name: Name of the format.
-        file: What messages call the file.
+        file: Name of the file in messages.
     """
 
     def __init__(self, name: str, file: str) -> None:
@@ -76,23 +75,23 @@ class Gathering:
         self._runs: dict[str, dict[str, list[tuple[str, float | None]]]] = {}
 
     def lose(self, what: str, count: int = 1) -> None:
-        """Note something that has no place; it is counted by its words."""
+        """Count something that karat cannot store."""
         self._lost[what] += count
 
     def leave(self, node: Node, known: Iterable[str], of: str) -> None:
-        """Note the keys of an object that are not taken over, unless they say nothing."""
+        """Count the keys of an object that are not imported, unless they are empty."""
         taken = set(known)
         for key, value in node.items():
             if key not in taken and value.value not in (None, "", [], {}):
                 self.lose(f"{key!r} of {of}")
 
     def query(self, text: str | None, query_id: str | None = None, **others: Any) -> str:
-        """Note a query.
+        """Add a query.
 
         Args:
-            text: What was typed; None if the file does not say.
-            query_id: Its id; made up from the place of its text if None.
-            others: Further columns; None is left out, and the first word on each counts.
+            text: Its text; None if the file does not state it.
+            query_id: Its id; generated from the text if None.
+            others: Further columns without None; the first value of each counts.
 
         Returns:
             The id.
@@ -108,7 +107,7 @@ class Gathering:
         row = self._queries.setdefault(query_id, {})
         if text is not None and row.setdefault("text", text) != text:
             raise InputError(
-                f"the id stands for two texts, {row['text']!r} and {text!r}",
+                f"the query id has two texts, {row['text']!r} and {text!r}",
                 file=self.file,
                 query=query_id,
             )
@@ -116,7 +115,7 @@ class Gathering:
         return query_id
 
     def more(self, query_id: str, others: Mapping[str, Any]) -> None:
-        """Note further columns of a query; None is left out, and the first word on each counts."""
+        """Add further columns of a query, without None; the first value of each counts."""
         row = self._queries[query_id]
         for name, value in others.items():
             if value is None or value == "":
@@ -125,20 +124,20 @@ class Gathering:
                 self.lose(f"a second {name!r} of one query")
 
     def met(self, query_id: str) -> None:
-        """Note that a file names a query once more where each should stand once."""
+        """Count an entry of a query in a format where each query should have one entry."""
         self._met[query_id] += 1
 
     def document(self, doc_id: str, fields: Mapping[str, Any]) -> None:
-        """Note the fields of a document; the first word on each counts."""
-        said = {name: value for name, value in fields.items() if value not in (None, "", [], {})}
-        if not said:
+        """Add the fields of a document; the first value of each counts."""
+        filled = {name: value for name, value in fields.items() if value not in (None, "", [], {})}
+        if not filled:
             return
         row = self._documents.setdefault(doc_id, {})
-        for name, value in said.items():
-            # A field may be called as karat's own column is.
+        for name, value in filled.items():
+            # A field may have the name of one of karat's columns.
             column = f"field.{name}" if name in ("doc_id", "parent_id") else name
-            put = json.dumps(value, ensure_ascii=False) if _nested(value) else value
-            if row.setdefault(column, put) != put:
+            stored = json.dumps(value, ensure_ascii=False) if _nested(value) else value
+            if row.setdefault(column, stored) != stored:
                 self.lose(f"a second {name!r} of one document")
 
     def judge(
@@ -151,19 +150,19 @@ class Gathering:
         line: int | None = None,
         node: Node | None = None,
     ) -> None:
-        """Note a judgment; one that stands twice with the same grade counts once.
+        """Add a judgment; duplicates with the same grade count once.
 
         Args:
             query_id: The query.
             doc_id: The document.
-            grade: How relevant it is; None if it could not be judged.
-            rater: Who says so, white space around the name left out; None if nobody is named.
-            reason: Why.
-            line: Where it stands, in a file of lines.
-            node: Where it stands, in JSON.
+            grade: The grade; None if the document could not be judged.
+            rater: The rater, stripped; None if anonymous.
+            reason: The reason.
+            line: Its line, in a file of lines.
+            node: Its place in JSON.
 
         Raises:
-            InputError: one rater gives one document two grades.
+            InputError: two grades of one document by one rater.
         """
         rater = (rater or "").strip() or None
         key = (query_id, doc_id, rater)
@@ -175,7 +174,7 @@ class Gathering:
                 self._places[key] = node.path
             return
         if self._judged[key][0] != grade:
-            both = " and ".join(_grade(each) for each in (self._judged[key][0], grade))
+            both = " and ".join(_grade(value) for value in (self._judged[key][0], grade))
             by = "" if rater is None else f" by {rater}"
             text = self._queries.get(query_id, {}).get("text", query_id)
             where = f"{node.path}: " if node is not None else ""
@@ -190,75 +189,71 @@ class Gathering:
         self._again += 1
 
     def nameless(self, query_id: str, doc_id: str) -> str | None:
-        """What to call the next person who judged a document and is not named.
+        """The name of the next anonymous rater of a document.
 
-        None for the first; then "anonymous 2" and so on, which is said.
+        None for the first, then "anonymous 2" and so on, which is noted as assumed.
         """
         self._unnamed[query_id, doc_id] += 1
         count = self._unnamed[query_id, doc_id]
         if count == 1:
             return None
-        said = "judgements without a name are of different people: anonymous 2, and so on"
-        if said not in self.assumed:
-            self.assumed.append(said)
+        note = "judgments without a name are by different raters: anonymous 2, and so on"
+        if note not in self.assumed:
+            self.assumed.append(note)
         return f"anonymous {count}"
 
     def rank(self, run: str, query_id: str, doc_id: str, score: float | None = None) -> None:
-        """Note the next document of a ranking, best first.
-
-        Raises:
-            InputError: the document stands in it already.
-        """
+        """Add the next document of a ranking, best first."""
         ranking = self._runs.setdefault(run, {}).setdefault(query_id, [])
         ranking.append((doc_id, score))
 
     def run(self, name: str) -> None:
-        """Note a run that may hold nothing."""
+        """Add a run, which may be empty."""
         self._runs.setdefault(name, {})
 
     def read(self, sheet: Sheet) -> None:
-        """Say how a sheet's cells were read, once all are."""
+        """Note how a sheet's cells were read; call it after the last row."""
         if sheet.separator == ";":
-            commas = f"; in {counted(sheet.decimal, 'number')} 1,5 is 1.5" if sheet.decimal else ""
-            self.assumed.append(f"semicolons separate the cells{commas}")
+            decimal = counted(sheet.decimal, "number")
+            commas = f"; {decimal} with a decimal comma" if sheet.decimal else ""
+            self.assumed.append(f"cells are separated by semicolons{commas}")
         if sheet.restored:
             self.assumed.append(
-                f"a space before = + - @ was put there to keep spreadsheets from running the "
-                f"cell: removed from {counted(sheet.restored, 'cell')}"
+                f"{counted(sheet.restored, 'cell')} with a space before = + - @, which keeps "
+                "spreadsheets from running it: the space was removed"
             )
 
     def exchange(self) -> Gathered:
-        """What was gathered.
+        """The result.
 
         Raises:
-            InputError: there is nothing, or a document stands twice in a ranking.
+            InputError: it is empty, or a ranking has a duplicate document.
         """
         runs = {name: self._run(name, rows) for name, rows in self._runs.items()}
         if not (self._queries or self._judged or runs):
             raise InputError(
-                "the file holds no query and no judgment",
+                "the file contains no queries and no judgments",
                 file=self.file,
-                fix="there is nothing below its header or in its lists: export it again",
+                fix="nothing follows its header, or its lists are empty: export it again",
             )
         if not self._judged and self._lost[UNRATED]:
-            self.assumed.append("nobody has rated anything in the file yet: it gives no judgment")
+            self.assumed.append("the file has no ratings yet: no judgments are imported")
         if self._made:
             self.assumed.insert(
                 0,
-                "the file knows queries by their text: they are called q1, q2, … in the order "
-                "they first appear",
+                "the file has no query ids: queries are called q1, q2, … in the order they first "
+                "appear",
             )
         if repeated := sum(count > 1 for count in self._met.values()):
             self.assumed.append(
-                f"one text is one query: {counted(repeated, 'text')} stood more than once, and "
-                "what was said there was put together"
+                f"equal texts are one query: the entries of {counted(repeated, 'text')} were merged"
             )
         if self._again:
             more = counted(self._again, "judgment")
-            self.assumed.append(f"{more} that stood twice with the same grade counted once")
+            self.assumed.append(f"{more} repeated with the same grade: counted once")
         rows = [(*key[:2], grade, key[2], why) for key, (grade, why) in self._judged.items()]
         judgments = pl.DataFrame(rows, schema=JUDGED, orient="row") if rows else None
-        made = Gathered(
+        result = Gathered(
             self.format,
             queries=_frame("query_id", self._queries),
             documents=_frame("doc_id", self._documents),
@@ -273,8 +268,8 @@ class Gathering:
                 for what, count in self._lost.items()
             ],
         )
-        made.kept.extend(held(made))
-        return made
+        result.kept.extend(held(result))
+        return result
 
     def _run(
         self, name: str, queries: Mapping[str, list[tuple[str, float | None]]]
@@ -283,31 +278,33 @@ class Gathering:
         guessed = False
         for query_id, ranking in queries.items():
             docs = Counter(doc for doc, _ in ranking)
-            if (twice := next((doc for doc, count in docs.items() if count > 1), None)) is not None:
+            if (
+                duplicate := next((doc for doc, count in docs.items() if count > 1), None)
+            ) is not None:
                 raise InputError(
-                    f"document {twice} stands twice in the ranking",
+                    f"duplicate document {duplicate} in the ranking",
                     file=self.file,
                     query=self._queries.get(query_id, {}).get("text", query_id),
-                    doc_id=twice,
+                    doc_id=duplicate,
                 )
             scores = [score for _, score in ranking if score is not None]
-            # Equal scores would be put in another order than the file's.
-            falling = all(a > b for a, b in pairwise(scores))
-            guessed |= not falling or len(scores) < len(ranking)
+            # Equal scores would change the order of the file.
+            decreasing = all(a > b for a, b in pairwise(scores))
+            guessed |= not decreasing or len(scores) < len(ranking)
             ranks = [-float(place) for place in range(1, len(ranking) + 1)]
-            whole = falling and len(scores) == len(ranking)
-            pairs = zip(ranking, scores if whole else ranks, strict=True)
+            has_scores = decreasing and len(scores) == len(ranking)
+            pairs = zip(ranking, scores if has_scores else ranks, strict=True)
             rows.extend((query_id, doc, score) for (doc, _), score in pairs)
         if guessed:
             self.assumed.append(
-                f"run {name!r}: the score is minus the rank where there is no score, or scores "
-                "that do not fall from rank to rank"
+                f"run {name!r}: the score is minus the rank for queries without scores, or whose "
+                "scores do not decrease"
             )
         return pl.DataFrame(rows, schema=_RANKED, orient="row")
 
 
 def held(exchange: Exchange) -> list[str]:
-    """What an exchange holds, in sentences with counts."""
+    """The content of an exchange, as sentences with counts."""
     out = []
     judged, queries, documents = exchange.judgments, exchange.queries, exchange.documents
     if judged is not None:
@@ -319,7 +316,7 @@ def held(exchange: Exchange) -> list[str]:
             f"{counted(judged['doc_id'].n_unique(), 'document')}{by}"
         )
         if unjudged := judged["grade"].null_count():
-            out.append(f"{unjudged} of them: could not be judged")
+            out.append(f"{unjudged} of them could not be judged")
     for frame, what in ((queries, "query"), (documents, "document")):
         if frame is not None:
             names = ", ".join(frame.columns[1:])
@@ -359,7 +356,7 @@ def _column(name: str, values: list[Any]) -> pl.Series:
         if kinds == {int}:
             return pl.Series(name, values, dtype=pl.Int64)
     except (OverflowError, TypeError, pl.exceptions.PolarsError):
-        pass  # a whole number of more digits than a column holds
+        pass  # an integer beyond 64 bits
     texts = [v if v is None or isinstance(v, str) else json.dumps(v) for v in values]
     return pl.Series(name, texts, dtype=pl.String)
 

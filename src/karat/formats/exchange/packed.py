@@ -1,4 +1,4 @@
-"""A BEIR folder in a ZIP file: unpacked for as long as it is read, what belongs to it alone."""
+"""BEIR folders in ZIP files: only their own files are unpacked, temporarily."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _BOMB_FROM = 1 << 26  # as formats.source
 
 @contextmanager
 def beir_in(path: Path) -> Iterator[Path | None]:
-    """The BEIR folder in a ZIP file; None if the file is no ZIP file, or holds no such folder.
+    """The BEIR folder in a ZIP file, unpacked temporarily; None if there is none.
 
-    Judgments alone are none: one file of them is what ``open_foreign`` finds in a ZIP file.
-
-    It is gone afterwards. Errors about a file in it are about the ZIP file, and name the part.
+    Judgments alone are not a folder: ``open_foreign`` reads a single file in a ZIP file. Errors
+    about files in the folder name the ZIP file and the file.
 
     Raises:
-        InputError: the ZIP file is damaged, locked, names a file outside of it or one twice, has
-            several splits of which none is ``test``, or expands beyond what real data does.
+        InputError: the ZIP file is damaged or encrypted, contains paths outside of it or
+            duplicates, has several splits, none called ``test``, or expands more than real data
+            does.
     """
     name = str(path)
     if not _zipped(path):
@@ -73,55 +73,59 @@ def _zipped(path: Path) -> bool:
     try:
         with path.open("rb") as stream:
             return stream.read(4) in ZIP
-    except OSError:  # who reads it next says why
+    except OSError:  # reported when it is read
         return False
 
 
 def _parts(entries: Sequence[zipfile.ZipInfo], name: str) -> dict[str, zipfile.ZipInfo]:
-    """What belongs to the BEIR folder that lies highest, by its name in it."""
-    found: list[tuple[str, str, zipfile.ZipInfo]] = []
+    """The files of the topmost BEIR folder, by path within it."""
+    candidates: list[tuple[str, str, zipfile.ZipInfo]] = []
     for entry in entries:
         steps = PurePosixPath(entry.filename.replace("\\", "/")).parts
         for length in (2, 1):
             part = "/".join(steps[-length:])
             if len(steps) >= length and _PART.fullmatch(part):
-                found.append(("/".join(steps[:-length]), part, entry))
+                candidates.append(("/".join(steps[:-length]), part, entry))
                 break
-    if not found:
+    if not candidates:
         return {}
-    root = min((root for root, _, _ in found), key=lambda root: (root.count("/"), len(root), root))
+    root = min(
+        (root for root, _, _ in candidates), key=lambda root: (root.count("/"), len(root), root)
+    )
     parts: dict[str, zipfile.ZipInfo] = {}
-    for under, part, entry in found:
+    for under, part, entry in candidates:
         if under != root:
             continue
         if part in parts:
-            raise InputError(f"the ZIP file holds {part} twice", file=name)
+            raise InputError(f"the ZIP file contains {part} twice", file=name)
         parts[part] = entry
     splits: dict[str, str] = {}
     for part in parts:
         if (named := _SPLIT.fullmatch(part)) is not None:
             splits[named[1]] = part
-    if splits:  # one of them is read: the others are not unpacked
-        one = one_split(splits, name, f"unpack it, and name one: {splits[min(splits)]}")
-        parts = {part: parts[part] for part in parts if part == one or part not in splits.values()}
+    if splits:  # unpack only the split that is read
+        split = one_split(splits, name, f"unpack it and name one: {splits[min(splits)]}")
+        parts = {
+            part: parts[part] for part in parts if part == split or part not in splits.values()
+        }
     return parts
 
 
 def _check(parts: Mapping[str, zipfile.ZipInfo], path: Path) -> None:
-    """Refuse what expands beyond what real data does: each file, and all of them together."""
-    name, whole = str(path), sum(entry.file_size for entry in parts.values())
+    """Refuse files that expand more than real data does, each and in total."""
+    name, total = str(path), sum(entry.file_size for entry in parts.values())
     for entry in parts.values():
         check_size(entry, name)
-    if whole > _BOMB_FROM and whole > BOMB_RATIO * path.stat().st_size:
+    if total > _BOMB_FROM and total > BOMB_RATIO * path.stat().st_size:
         raise InputError(
-            f"the ZIP file expands more than {BOMB_RATIO} times, to {whole >> 20} MiB, which real "
+            f"the ZIP file expands more than {BOMB_RATIO} times, to {total >> 20} MiB, which real "
             "data does not",
             file=name,
-            fix=Advice("if it is sound, unpack it first", page="send its files one by one"),
+            fix=Advice("if you trust it, unpack it first", page="upload its files one by one"),
         )
-    if whole > _IN_ALL:
+    if total > _IN_ALL:
         raise InputError(
-            f"the ZIP file holds more than {_IN_ALL >> 30} GiB",
+            f"the ZIP file contains more than {_IN_ALL >> 30} GiB",
             file=name,
-            fix=Advice("unpack it, and name the folder", page="send its files one by one"),
+            fix=Advice("unpack it and name the folder", page="upload its files one by one"),
         )

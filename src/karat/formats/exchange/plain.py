@@ -1,4 +1,4 @@
-"""Plain shapes: a sheet of judgments, TREC qrels, BEIR folders, and Rankquest's test cases."""
+"""CSV files of judgments, TREC qrels, BEIR folders, and Rankquest's test cases."""
 
 from __future__ import annotations
 
@@ -35,54 +35,54 @@ _NONE = ("", "cannot_judge", "null", "na", "n/a")
 
 
 def columns(names: list[str]) -> dict[str, str]:
-    """Which column of a sheet is which: query_id, text, doc_id, grade, rater, reason."""
+    """Meaning to column name: query_id, text, doc_id, grade, rater, reason."""
     plain = {name.strip().casefold().replace("-", "_").replace(" ", "_"): name for name in names}
-    found = {
+    columns_by_meaning = {
         what: next(plain[each] for each in spelt if each in plain)
         for what, spelt in _SPELT.items()
         if any(each in plain for each in spelt)
     }
     if "corpus_id" in plain and "score" in plain:  # BEIR's qrels; elsewhere a score is a system's
-        found |= {"doc_id": plain["corpus_id"], "grade": plain["score"]}
-    return found
+        columns_by_meaning |= {"doc_id": plain["corpus_id"], "grade": plain["score"]}
+    return columns_by_meaning
 
 
 def read_csv(foreign: Foreign) -> Exchange:
-    """A row for each judgment: query (id or text), document, grade, and perhaps who and why."""
+    """One row per judgment: query (id or text), document, grade, optionally rater and reason."""
     gathered = Gathering("csv", foreign.name)
     sheet = foreign.sheet()
-    found = columns(sheet.names)
+    column_of = columns(sheet.names)
     for what, either in (("query", ("query_id", "text")), ("doc_id",) * 2, ("grade",) * 2):
-        if not {either, *either} & set(found):
+        if not {either, *either} & set(column_of):
             raise InputError(
-                f"there is no column {what!r}, only {', '.join(sheet.names[:8])}",
+                f"no column {what!r}; the columns are {', '.join(sheet.names[:8])}",
                 file=foreign.name,
                 line=sheet.line,
                 fix="query_id,doc_id,grade,rater,reason",
             )
     for name in sheet.names:
-        if name not in found.values():
+        if name not in column_of.values():
             gathered.lose(f"the column {name!r}")
-    if "query_id" not in found:
+    if "query_id" not in column_of:
         gathered.assumed.append(
-            f"the column {found['text']!r} holds what was typed: call it query_id if it holds ids"
+            f"column {column_of['text']!r} is the query text: rename it to query_id if it is the id"
         )
     said = pairs = False
     for line, row in sheet.rows():
-        cells = {what: row[name] for what, name in found.items()}
+        cells = {what: row[name] for what, name in column_of.items()}
         text = cells.get("text", "")
         query_id, doc = cells.get("query_id", ""), cells["doc_id"]
-        if not (query_id if "query_id" in found else text).strip():
-            raise InputError("there is no query", file=foreign.name, line=line)
+        if not (query_id if "query_id" in column_of else text).strip():
+            raise InputError("the query is empty", file=foreign.name, line=line)
         query = gathered.query(text if text.strip() else None, query_id or None)
         grade = cells["grade"].strip()
-        if doc.strip() and sheet.cells <= sheet.names.index(found["grade"]):
+        if doc.strip() and sheet.cells <= sheet.names.index(column_of["grade"]):
             raise InputError(
                 "the row ends before its grade",
                 file=foreign.name,
                 line=line,
                 query=query,
-                fix="is the file complete? An empty grade says that it could not be judged",
+                fix="is the file complete? An empty grade means that it could not be judged",
             )
         if not doc.strip():
             if grade:
@@ -100,11 +100,11 @@ def read_csv(foreign: Foreign) -> Exchange:
         )
     if pairs and not said:
         raise InputError(
-            "nobody has rated anything in this sheet yet: every grade is empty",
+            "the file has no ratings yet: all grades are empty",
             file=foreign.name,
             line=sheet.line,
             fix=Advice(
-                "import it when it is rated; karat golden queue FILE has its pairs rated here",
+                "import it when it is rated, or rate its pairs in karat: karat golden queue FILE",
                 page="import it when it is rated",
             ),
         )
@@ -113,7 +113,7 @@ def read_csv(foreign: Foreign) -> Exchange:
 
 
 def write_csv(leaving: Leaving) -> bytes:
-    """``query_id,query,doc_id,grade,rater,reason``; tabs if the file is called .tsv."""
+    """``query_id,query,doc_id,grade,rater,reason``; TSV for .tsv."""
     rows: list[tuple[str | float | None, ...]] = []
     for query, row in leaving.queries.items():
         text = row.get("text")
@@ -131,7 +131,7 @@ def read_trec(foreign: Foreign) -> Exchange:
     """TREC qrels: ``query iteration document grade``."""
     frame = parse(Chunk(foreign.data, 1), QRELS, foreign.name)
     if not frame.height:
-        raise InputError("the file holds no judgment", file=foreign.name)
+        raise InputError("the file contains no judgment", file=foreign.name)
     try:
         return _judged("trec", Qrels(frame, source=foreign.name))
     except InputError as error:
@@ -139,28 +139,28 @@ def read_trec(foreign: Foreign) -> Exchange:
 
 
 def _line(foreign: Foreign, error: InputError) -> int | None:
-    """The last line of a pair of qrels, which is the one too many where it stands twice."""
+    """The last line with the query and document of an error: the duplicate, if there are two."""
     if error.line is not None or error.doc_id is None:
         return error.line
-    found = None
+    last = None
     for line, text in foreign.lines():
         query, _, doc, *_ = [*text.split(), "", "", ""]
         if (query, doc) == (error.query, error.doc_id):
-            found = line
-    return found
+            last = line
+    return last
 
 
 def _judged(name: str, qrels: Qrels) -> Exchange:
-    nobody = pl.lit(None, pl.String)
-    judged = qrels.frame.with_columns(rater=nobody, reason=nobody).select(*JUDGED)
-    made = Exchange(name, judgments=judged)
+    null = pl.lit(None, pl.String)
+    judged = qrels.frame.with_columns(rater=null, reason=null).select(*JUDGED)
+    exchange = Exchange(name, judgments=judged)
     if qrels.subtopics is not None:
-        made.lost.append("subtopics: a document has the best grade of all")
-    return made
+        exchange.lost.append("subtopics: each document gets its best grade")
+    return exchange
 
 
 def _qrels(leaving: Leaving) -> Qrels:
-    # Not by a frame alone: a grade that is None was left out before.
+    # Judgments without a grade have been left out before.
     rows = {query: {r.doc_id: r.grade for r in leaving.of(query)} for query in leaving.queries}
     data = [(q, doc, grade) for q, docs in rows.items() for doc, grade in docs.items()]
     schema = {"query_id": pl.String, "doc_id": pl.String, "grade": pl.Float64}
@@ -177,7 +177,7 @@ def write_trec(leaving: Leaving) -> bytes:
 
 @contextmanager
 def _by_format() -> Iterator[None]:
-    """A refusal that names formats of an exchange where it would name endings of files."""
+    """Errors with the fix in terms of --format, not of file name extensions."""
     try:
         yield
     except InputError as error:
@@ -191,20 +191,20 @@ def _by_format() -> Iterator[None]:
 
 
 def read_beir(folder: Path) -> Exchange:
-    """A BEIR folder: queries, documents if there are any, and the judgments of its test split."""
+    """A BEIR folder: queries, documents if any, and the judgments of the test split."""
     qrels = read_qrels(folder)
-    made = _judged("beir", qrels)
+    judged = _judged("beir", qrels)
     queries = read_queries(folder).frame
     documents = None
     if any(folder.glob("corpus.jsonl*")):
         documents = read_documents(folder).frame
     return Exchange(
-        "beir", queries=queries, documents=documents, judgments=made.judgments, lost=made.lost
+        "beir", queries=queries, documents=documents, judgments=judged.judgments, lost=judged.lost
     )
 
 
 def write_beir(leaving: Leaving) -> dict[str, bytes]:
-    """The files of a BEIR folder by their names in it."""
+    """The files of a BEIR folder, by path within it."""
     rows = [{"query_id": q, **row, "text": leaving.texts[q]} for q, row in leaving.queries.items()]
     queries = pl.DataFrame(rows, infer_schema_length=None)
     tables: dict[str, tuple[str, Qrels | Queries | Documents]] = {
@@ -212,10 +212,10 @@ def write_beir(leaving: Leaving) -> dict[str, bytes]:
         "qrels/test.tsv": ("qrels", _qrels(leaving)),
     }
     if leaving.exchange.documents is not None:
-        held_ = Documents(leaving.exchange.documents, source=leaving.file)
-        tables["corpus.jsonl"] = ("documents", held_)
+        documents = Documents(leaving.exchange.documents, source=leaving.file)
+        tables["corpus.jsonl"] = ("documents", documents)
     else:
-        leaving.assumed.append("there are no documents: the folder has no corpus.jsonl")
+        leaving.assumed.append("no documents: the folder has no corpus.jsonl")
     out = {}
     for name, (role, table) in tables.items():
         stream = io.BytesIO()
@@ -230,12 +230,12 @@ def read_rankquest(foreign: Foreign) -> Exchange:
     gathered = Gathering("rankquest", foreign.name)
     for case in foreign.json().list():
         context = dict(case.need("searchContext").items())
-        typed = next((context[key] for key in ("q", "query", "text") if key in context), None)
+        text_node = next((context[key] for key in ("q", "query", "text") if key in context), None)
         query_id = case.need("id").identifier()
         tags = ", ".join(tag.text() for tag in case.each("tags"))
         comment = case.get("comment")
         query = gathered.query(
-            typed.text() if typed else None,
+            text_node.text() if text_node else None,
             query_id,
             notes=comment.text() if comment and comment.value != "" else None,
             tags=tags or None,

@@ -1,7 +1,7 @@
-"""Quepid's ratings: basic CSV, JSON, the ratings API, and lines for learning to rank.
+"""Quepid's ratings: basic CSV, JSON, the ratings API, and learning-to-rank lines.
 
-Quepid knows queries by their text. The shapes are those of its exports and importers, versions 7
-and 8: ``app/controllers/api/v1/{export,import}/ratings_controller.rb``.
+Quepid identifies queries by their text. Source: its exports and importers, versions 7 and 8,
+``app/controllers/api/v1/{export,import}/ratings_controller.rb``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LTR = re.compile(r"(\S+)\s+qid:(\S+)\s.*?#\s*(\S+)\s+(\S.*)")
 
 
 def read_csv(foreign: Foreign) -> Exchange:
-    """``query,docid,rating``; a query without ratings has empty cells."""
+    """``query,docid,rating``; queries without ratings have empty cells."""
     gathered = Gathering("quepid-csv", foreign.name)
     sheet = foreign.sheet()
     names = [name.casefold().replace("_", "") for name in sheet.names]
@@ -35,7 +35,7 @@ def read_csv(foreign: Foreign) -> Exchange:
         cells = dict(zip(names, row.values(), strict=True))
         text, doc, rating = cells["query"], cells["docid"], cells["rating"].strip()
         if not text.strip():
-            raise InputError("there is no query in the first cell", file=foreign.name, line=line)
+            raise InputError("the query is empty", file=foreign.name, line=line)
         query = gathered.query(text)
         if not doc.strip() and rating:
             raise InputError(
@@ -51,36 +51,29 @@ def read_csv(foreign: Foreign) -> Exchange:
 
 
 def graded(cell: str, file: str, line: int, query: str, separator: str | None = None) -> float:
-    """The number in a cell.
+    """The number in a cell; raises InputError if it is not a number.
 
-    Args:
-        cell: The cell.
-        file: What messages call the file.
-        line: Where it stands.
-        query: Of which it is.
-        separator: Between cells, if it stands in a sheet.
-
-    Raises:
-        InputError: there is none.
+    ``separator`` is that of the CSV file, for the fix.
     """
     value = number(cell)
     if value is None:
         shown = cell if len(cell) <= 60 else f"{cell[:60]}…"
-        # Of a sheet with commas alone the whole can be said otherwise.
-        apart = ", or separate the cells by semicolons" if separator == "," else ""
+        alternative = ", or separate the cells by semicolons" if separator == "," else ""
         comma = number(pointed(cell)) is not None
         raise InputError(
-            f"the rating {shown!r} is no number",
+            f"the rating {shown!r} is not a number",
             file=file,
             line=line,
             query=query,
-            fix=f"write {pointed(cell)}{apart}" if comma else "write grades as numbers, such as 2",
+            fix=f"write {pointed(cell)}{alternative}"
+            if comma
+            else "write grades as numbers, such as 2",
         )
     return value
 
 
 def write_csv(leaving: Leaving) -> bytes:
-    """``query,docid,rating``; without a line end after the last row, as Quepid writes it."""
+    """``query,docid,rating``; without a final newline, as in Quepid's files."""
     rows: list[tuple[str | float | None, ...]] = []
     for query, text in leaving.texts.items():
         of = leaving.of(query)
@@ -104,14 +97,14 @@ def read_json(foreign: Foreign) -> Exchange:
 
 
 def once(gathered: Gathering, text: str, **others: Any) -> str:
-    """Note a query that should stand once."""
+    """Add a query that should have one entry."""
     query = gathered.query(text, **others)
     gathered.met(query)
     return query
 
 
 def by_document(gathered: Gathering, query: str, ratings: Node) -> None:
-    """Note ``{DOC: RATING}``."""
+    """Add the ratings of ``{DOC: RATING}``."""
     for doc, rating in ratings.items():
         if not doc.strip():
             raise rating.wrong("the rating of a document: its id is empty")
@@ -134,7 +127,7 @@ def write_json(leaving: Leaving) -> bytes:
 
 
 def read_api(foreign: Foreign) -> Exchange:
-    """What ``POST /api/import/ratings`` takes: ``file_format`` hash, rre or ltr."""
+    """A body of ``POST /api/import/ratings``: ``file_format`` hash, rre or ltr."""
     root = foreign.json()
     kind = root.get("file_format")
     known = ("case_id", "ratings", "file_format", "clear_queries", "rre_json", "ltr_text")
@@ -164,7 +157,7 @@ def read_api(foreign: Foreign) -> Exchange:
 
 
 def write_api(leaving: Leaving) -> bytes:
-    """What ``POST /api/import/ratings`` takes, as ``hash``; the case is to be filled in."""
+    """A body for ``POST /api/import/ratings``, as ``hash``; the case is a placeholder."""
     ratings: list[dict[str, Any]] = [
         {"query_text": leaving.texts[r.query_id], "doc_id": r.doc_id, "rating": whole(r.grade)}
         for r in leaving.judgments
@@ -177,7 +170,7 @@ def write_api(leaving: Leaving) -> bytes:
     ]
     if any(text != text.strip() for text in leaving.texts.values()):
         leaving.assumed.append("Quepid strips white space around queries")
-    leaving.assumed.append("no case is named: put the number of yours in case_id")
+    leaving.assumed.append("case_id is empty: set the number of your case")
     head = {"case_id": None, "file_format": "hash", "clear_queries": False}
     return dumped({**head, "ratings": ratings})
 
@@ -195,12 +188,12 @@ def _lines(gathered: Gathering, foreign: Foreign) -> None:
         match = _LTR.fullmatch(text)
         if match is None:
             raise InputError(
-                "this is no line such as 3 qid:1 # 1370 star trek", file=foreign.name, line=line
+                "expected a line such as 3 qid:1 # 1370 star trek", file=foreign.name, line=line
             )
         rating, qid, doc, query = match.groups()
         if texts.setdefault(qid, query) != query:
             raise InputError(
-                f"qid:{qid} stands for two queries, {texts[qid]!r} and {query!r}",
+                f"qid:{qid} has two queries, {texts[qid]!r} and {query!r}",
                 file=foreign.name,
                 line=line,
             )
@@ -215,7 +208,7 @@ def write_ltr(leaving: Leaving) -> bytes:
     """Lines such as ``3 qid:1 # 1370 star trek``, numbered in order."""
     numbers = {query: place for place, query in enumerate(leaving.texts, 1)}
     if any(str(place) != query for query, place in numbers.items()):
-        leaving.lost.append("the ids of queries: qid is the place from 1")
+        leaving.lost.append("the ids of queries: qid counts from 1")
     leaving.refuse((r.doc_id for r in leaving.judgments), " \t\r\n\v\f", "a line of ratings")
     leaving.refuse(leaving.texts.values(), "\r\n\v\f", "a line of ratings")
     if any(text != text.strip() for text in leaving.texts.values()):

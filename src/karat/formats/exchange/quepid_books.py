@@ -1,7 +1,7 @@
-"""Quepid's books, in which several people judge: CSV with a column for each, and JSON.
+"""Quepid's books, with several raters: CSV with one column per rater, and JSON.
 
-Shapes: ``app/controllers/api/v1/judgements_controller.rb`` and ``app/views/api/v1/export/books``.
-The JSON also comes in a ZIP file.
+Source: ``app/controllers/api/v1/judgements_controller.rb`` and ``app/views/api/v1/export/books``.
+The JSON may be in a ZIP file.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ _PAIR = ("query_text", "doc_id", "judgements", "information_need", "notes", "opt
 
 
 def read_csv(foreign: Foreign) -> Exchange:
-    """``query,docid,<judge>…``: a column for each judge, ``Anonymous`` for nobody."""
+    """``query,docid,<judge>…``: one column per judge, ``Anonymous`` without a name."""
     gathered = Gathering("quepid-book-csv", foreign.name)
     sheet = foreign.sheet()
     if [name.casefold() for name in sheet.names] == ["query", "docid"]:
         raise InputError(
-            "this is a book that nobody has rated yet: it has no column of a judge",
+            "the book has no ratings yet: it has no column of a judge",
             file=foreign.name,
             line=sheet.line,
-            fix="export it again when it is rated, or as JSON, which holds its documents",
+            fix="export it again when it is rated, or as JSON, which includes its documents",
         )
     if [name.casefold() for name in sheet.names[:2]] != ["query", "docid"] or not sheet.names[2:]:
         raise InputError(
-            f"the columns are {', '.join(sheet.names[:8])}, not query, docid and a judge each",
+            f"the columns are {', '.join(sheet.names[:8])}, not query, docid and one per judge",
             file=foreign.name,
             line=sheet.line,
         )
@@ -45,7 +45,7 @@ def read_csv(foreign: Foreign) -> Exchange:
         raise InputError("a column has no name", file=foreign.name, line=sheet.line)
     if sheet.twice:
         gathered.assumed.append(
-            f"several judges are called {', '.join(sheet.twice)}: the second is called "
+            f"several judges are called {', '.join(sheet.twice)}: the second is imported as "
             f"{sheet.twice[0]} (2), and so on"
         )
     for line, row in sheet.rows():
@@ -72,7 +72,8 @@ def write_csv(leaving: Leaving) -> bytes:
     named = {rated.rater: rated.rater or ANONYMOUS for rated in leaving.judgments}
     if named.get(None) and ANONYMOUS in [name for rater, name in named.items() if rater]:
         raise InputError(
-            f"a rater is called {ANONYMOUS}, which Quepid calls nobody", file=leaving.file
+            f"a rater is called {ANONYMOUS}, Quepid's name for raters without a name",
+            file=leaving.file,
         )
     rows = []
     for (query, doc), of in _pairs(leaving).items():
@@ -84,7 +85,7 @@ def write_csv(leaving: Leaving) -> bytes:
 
 
 def read(foreign: Foreign) -> Exchange:
-    """A book as JSON: its pairs, and who judged them."""
+    """A book as JSON: its pairs and their judgments."""
     gathered = Gathering("quepid-book", foreign.name)
     root = foreign.json()
     gathered.leave(root, ("query_doc_pairs",), "the book")
@@ -104,21 +105,21 @@ def read(foreign: Foreign) -> Exchange:
 
 
 def about(node: Node) -> dict[str, str]:
-    """What Quepid says of a query: need, notes and options, as columns."""
+    """Information need, notes and options of a query, as columns."""
     out = {}
     for key, column in (("information_need", "need"), ("notes", "notes"), ("options", "options")):
-        said = node.get(key)
-        if said is None or said.value in ("", "{}", {}, []):
+        value_node = node.get(key)
+        if value_node is None or value_node.value in ("", "{}", {}, []):
             continue
-        if isinstance(said.value, dict | list):
-            out[column] = json.dumps(said.value, ensure_ascii=False)
+        if isinstance(value_node.value, dict | list):
+            out[column] = json.dumps(value_node.value, ensure_ascii=False)
         else:
-            out[column] = said.text()
+            out[column] = value_node.text()
     return out
 
 
 def _fields(gathered: Gathering, node: Node) -> dict[str, Any]:
-    """The fields of a document, which stand as JSON within text."""
+    """The fields of a document, from JSON in a string."""
     value = node.value
     if isinstance(value, str):
         try:
@@ -126,29 +127,29 @@ def _fields(gathered: Gathering, node: Node) -> dict[str, Any]:
         except InputError:
             value = None
     if not isinstance(value, dict):
-        gathered.lose("'document_fields' that hold no object")
+        gathered.lose("'document_fields' that are not an object")
         return {}
     return value
 
 
 def _judge(gathered: Gathering, query: str, doc: str, node: Node) -> None:
     known = ("rating", "unrateable", "judge_later", "user_email", "explanation")
-    gathered.leave(node, known, "a judgement")
-    email, why = node.get("user_email"), node.get("explanation")
+    gathered.leave(node, known, "a judgment")
+    email, reason_node = node.get("user_email"), node.get("explanation")
     rater = email.text() if email is not None and email.value != "" else None
-    reason = why.text() if why is not None and why.value != "" else None
+    reason = reason_node.text() if reason_node is not None and reason_node.value != "" else None
     rating = node.get("rating")
     if node.flag("unrateable"):
         if rating is not None:
-            gathered.lose("a rating beside the mark that the document cannot be rated")
+            gathered.lose("a rating of a document marked as unrateable")
         grade = None
     elif rating is not None:
         grade = rating.number()
     else:
-        gathered.lose("judgements put off until later" if node.flag("judge_later") else UNRATED)
+        gathered.lose("judgments postponed" if node.flag("judge_later") else UNRATED)
         return
     if rater is None:
-        # Quepid lets nobody judge a pair more than once; they may be different people.
+        # In Quepid a rater judges a pair once, so further judgments are by other raters.
         rater = gathered.nameless(query, doc)
     gathered.judge(query, doc, grade, rater, reason, node=rating or node)
 
@@ -177,9 +178,9 @@ def write(leaving: Leaving) -> bytes:
         pairs.append(pair)
     grades = sorted({rated.grade for rated in leaving.judgments if rated.grade is not None})
     scale = ",".join(str(whole(grade)) for grade in grades)
-    leaving.assumed += ["the book's scale is the grades that were given"]
+    leaving.assumed += ["the book's scale consists of the grades in use"]
     if any(rated.rater is not None and "@" not in rated.rater for rated in leaving.judgments):
-        leaving.assumed.append("the names of raters stand where Quepid wants their e-mail address")
+        leaving.assumed.append("raters' names are used as e-mail addresses")
     head = {"name": "karat", "show_rank": False}
     book = {**head, "support_implicit_judgements": False, "scale": scale, "query_doc_pairs": pairs}
     data = dumped(book)
@@ -187,10 +188,10 @@ def write(leaving: Leaving) -> bytes:
 
 
 def written(row: dict[str, Any]) -> dict[str, Any]:
-    """Columns of a query as Quepid calls them."""
+    """Columns of a query under Quepid's names."""
     names = (("need", "information_need"), ("notes", "notes"), ("options", "options"))
     return {
-        # Only options are an object; a note may look like one.
+        # Only options are an object; notes may look like one.
         key: unpacked(row[column]) if key == "options" else row[column]
         for column, key in names
         if column in row
@@ -198,15 +199,15 @@ def written(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def as_fields(row: dict[str, Any]) -> dict[str, Any]:
-    """Columns of a document as it calls its fields."""
+    """Columns of a document under their original names."""
     return {name.removeprefix("field."): unpacked(value) for name, value in row.items()}
 
 
 def packed(data: bytes, name: str) -> bytes:
-    """A ZIP file of one file; the same content gives the same bytes."""
+    """A ZIP file with one file; the same content gives the same bytes."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as folder:
-        entry = zipfile.ZipInfo(name)  # its time is 1980-01-01
+        entry = zipfile.ZipInfo(name)  # dated 1980-01-01
         entry.compress_type = zipfile.ZIP_DEFLATED
         folder.writestr(entry, data)
     return out.getvalue()
@@ -220,15 +221,15 @@ def _pairs(leaving: Leaving) -> dict[tuple[str, str], list[Rated]]:
 
 
 def _refuse_repeated(leaving: Leaving) -> None:
-    """Refuse several judgments of one rater for a pair: a book holds one."""
+    """Refuse several judgments of a pair by one rater: a book stores one."""
     seen = set()
     for rated in leaving.judgments:
         if (*rated[:2], rated.rater) in seen:
             raise InputError(
-                f"{rated.rater or 'nobody by name'} judged document {rated.doc_id} twice",
+                f"{rated.rater or 'an anonymous rater'} judged document {rated.doc_id} twice",
                 file=leaving.file,
                 query=rated.query_id,
                 doc_id=rated.doc_id,
-                fix="leave out repeated judgments",
+                fix="remove repeated judgments",
             )
         seen.add((*rated[:2], rated.rater))

@@ -1,8 +1,8 @@
-"""Quepid's snapshots, which are runs: what a case returned at one time.
+"""Quepid's snapshots of a case's results, which become runs.
 
-Shapes: ``app/views/api/v1/snapshots/_snapshot.json.jbuilder`` (export),
+Source: ``app/views/api/v1/snapshots/_snapshot.json.jbuilder`` (export),
 ``app/services/snapshot_manager.rb`` (import) and
-``app/assets/javascripts/services/caseCSVSvc.js`` (CSV). They hold places and no scores.
+``app/assets/javascripts/services/caseCSVSvc.js`` (CSV). They have positions and no scores.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NAMES = {
 
 
 def read_csv(foreign: Foreign) -> Exchange:
-    """A sheet of snapshots, of a static endpoint, or of Quepid's command line."""
+    """A CSV file of snapshots, of a static endpoint, or of Quepid's command line."""
     gathered = Gathering("quepid-snapshot-csv", foreign.name)
     sheet = foreign.sheet()
     meant = {name: _NAMES.get(name.casefold().replace("_", " ")) for name in sheet.names}
@@ -41,25 +41,25 @@ def read_csv(foreign: Foreign) -> Exchange:
     lacking = [what for what in ("query", "doc", "position") if what not in column]
     if lacking:
         raise InputError(
-            f"there is no column for the {lacking[0]}, only {', '.join(sheet.names[:8])}",
+            f"no column for the {lacking[0]}; the columns are {', '.join(sheet.names[:8])}",
             file=foreign.name,
             line=sheet.line,
             fix=",".join(HEADER),
         )
     fields = [name for name, what in meant.items() if what is None]
-    for what, said in (("time", "when a snapshot was taken"), ("case", "the number of the case")):
+    for what, note in (("time", "the time of a snapshot"), ("case", "the number of the case")):
         if what in column:
-            gathered.lose(said)
+            gathered.lose(note)
     ranked: dict[tuple[str, str], list[tuple[float, str]]] = {}
     for line, row in sheet.rows():
         text, doc = row[column["query"]], row[column["doc"]]
         run = row[column["name"]] if "name" in column else foreign.stem
         if not text.strip() or not run.strip():
-            raise InputError("a row without query or name", file=foreign.name, line=line)
+            raise InputError("the query or the name is empty", file=foreign.name, line=line)
         query = gathered.query(text)
         ranking = ranked.setdefault((run, query), [])
         if not doc.strip():
-            gathered.lose("queries answered with nothing")
+            gathered.lose("queries without results")
             continue
         ranking.append((position(foreign, line, row[column["position"]].strip()), doc))
         gathered.document(doc, {name: row[name] for name in fields})
@@ -72,19 +72,17 @@ def read_csv(foreign: Foreign) -> Exchange:
 
 
 def position(foreign: Foreign, line: int, cell: str) -> float:
-    """The place in a cell.
-
-    Raises:
-        InputError: it is no number.
-    """
+    """The position in a cell; raises InputError if it is not a number."""
     place = number(cell)
     if place is None:
-        raise InputError(f"the position {cell[:60]!r} is no number", file=foreign.name, line=line)
+        raise InputError(
+            f"the position {cell[:60]!r} is not a number", file=foreign.name, line=line
+        )
     return place
 
 
 def write_csv(leaving: Leaving) -> bytes:
-    """A sheet of snapshots."""
+    """A CSV file of snapshots."""
     names = dict.fromkeys(name for row in leaving.documents.values() for name in row)
     rows = []
     for run, queries in leaving.runs.items():
@@ -93,17 +91,17 @@ def write_csv(leaving: Leaving) -> bytes:
                 fields = leaving.documents.get(doc, {})
                 cells = [None if fields.get(name) is None else str(fields[name]) for name in names]
                 rows.append((run, None, None, leaving.texts[query], doc, place, *cells))
-    _told(leaving)
+    _check_runs(leaving)
     return leaving.sheet((*HEADER, *names), rows)
 
 
-def _told(leaving: Leaving) -> None:
+def _check_runs(leaving: Leaving) -> None:
     if not leaving.runs:
         raise InputError(
-            f"there is no run, and {leaving.format} holds nothing else", file=leaving.file
+            f"no runs to write, and {leaving.format} stores nothing else", file=leaving.file
         )
-    leaving.lost.append("scores: the format holds places")
-    leaving.assumed.append("no time and no case are named: Quepid asks for the case on import")
+    leaving.lost.append("scores: the format stores positions")
+    leaving.assumed.append("time and case are empty: Quepid asks for the case on import")
 
 
 def read(foreign: Foreign) -> Exchange:
@@ -126,7 +124,7 @@ def _imported(gathered: Gathering, node: Node, stem: str) -> None:
     gathered.run(run)
     for text, query in node.need("queries").items():
         if not text.strip():
-            raise query.wrong("the answer to a query: its text is empty")
+            raise query.wrong("the results of a query: its text is empty")
         gathered.leave(query, ("docs",), "a query")
         query_id = gathered.query(text)
         docs = list(query.each("docs"))
@@ -174,18 +172,18 @@ def _ranked(gathered: Gathering, run: str, query_id: str, docs: list[Node]) -> N
 
 
 def write(leaving: Leaving) -> bytes:
-    """Snapshots as ``POST /api/cases/ID/snapshots/imports`` takes them."""
-    _told(leaving)
+    """A body for ``POST /api/cases/ID/snapshots/imports``."""
+    _check_runs(leaving)
     snapshots: list[dict[str, Any]] = []
     for run, queries in leaving.runs.items():
         answers = {}
         for query, ranking in queries.items():
             docs: list[dict[str, Any]] = []
             for place, (doc, _) in enumerate(ranking, 1):
-                made: dict[str, Any] = {"id": doc, "position": place}
+                document: dict[str, Any] = {"id": doc, "position": place}
                 if fields := leaving.documents.get(doc):
-                    made["fields"] = as_fields(fields)
-                docs.append(made)
+                    document["fields"] = as_fields(fields)
+                docs.append(document)
             answers[leaving.texts[query]] = {"docs": docs}
         snapshots.append({"name": run, "queries": answers})
     return dumped({"snapshots": snapshots})

@@ -1,9 +1,9 @@
-"""RRE's ratings: topics, groups of queries, queries, and the documents relevant to them.
+"""RRE's ratings: topics, groups of queries, queries, and their relevant documents.
 
-Topics and groups may be left out, documents may stand with the group or with the query, and in
-three shapes: ``{DOC: {"gain": 3}}``, ``{"3": [DOC]}`` and a list of the first
+Topics and groups are optional. Documents belong to the group or the query, in three forms:
+``{DOC: {"gain": 3}}``, ``{"3": [DOC]}`` and a list of the first
 (``rre-core/src/main/java/io/sease/rre/core/Engine.java``). Quepid writes the first and reads the
-second; RRE reads both, so the second is written here.
+second; RRE reads both, so karat writes the second.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from karat.formats.exchange.source_file import Foreign, Node, number
 from karat.tables.golden.exchange import Exchange
 
 GAIN = 2.0
-"""What RRE's nDCG takes for a document without a gain."""
+"""The gain that RRE's nDCG assumes for a document without one."""
 _TEXT = "$query"
 
 
@@ -29,7 +29,7 @@ def read(foreign: Foreign) -> Exchange:
 
 
 def gather(gathered: Gathering, root: Node) -> None:
-    """Note what a ratings file holds."""
+    """Add the content of a ratings file."""
     below = ("topics", "query_groups", "queries")
     if not any(root.has(key) for key in below):
         root.need("topics")
@@ -63,14 +63,16 @@ def _queries(gathered: Gathering, node: Node, topic: str | None, group: str | No
                 raise placeholders.wrong(f'an object with "{_TEXT}"')
             key, own = others.popitem()
             gathered.lose(f"the name of the placeholder {key}")
-        used = item.get("template") or template
-        more = {key: value.value for key, value in others.items()}
+        template_node = item.get("template") or template
+        placeholder_values = {key: value.value for key, value in others.items()}
         query = gathered.query(
             own.text(),
             topic=topic,
             group=group,
-            template=used.text() if used else None,
-            placeholders=json.dumps(more, ensure_ascii=False) if more else None,
+            template=template_node.text() if template_node else None,
+            placeholders=json.dumps(placeholder_values, ensure_ascii=False)
+            if placeholder_values
+            else None,
         )
         gathered.met(query)
         documents = item.get("relevant_documents") or shared
@@ -80,11 +82,11 @@ def _queries(gathered: Gathering, node: Node, topic: str | None, group: str | No
 
 def _documents(gathered: Gathering, query: str, node: Node) -> None:
     if isinstance(node.value, list):
-        for each in node.list():
-            if isinstance(each.value, str):
-                _unsaid(gathered, query, each.value, each)
+        for member in node.list():
+            if isinstance(member.value, str):
+                _without_gain(gathered, query, member.value, member)
             else:
-                _documents(gathered, query, each)
+                _documents(gathered, query, member)
         return
     for key, value in node.items():
         if not key.strip():
@@ -92,34 +94,34 @@ def _documents(gathered: Gathering, query: str, node: Node) -> None:
         if isinstance(value.value, list):
             gain = number(key)
             if gain is None:
-                raise value.wrong(f"the documents of a gain: {key!r} is no number")
+                raise value.wrong(f"the documents of a gain: {key!r} is not a number")
             for doc in value.list():
                 gathered.judge(query, doc.identifier(), gain, node=doc)
         elif isinstance(value.value, int | float | str) and not isinstance(value.value, bool):
             gathered.judge(query, key, value.number(), node=value)
         elif value.value is None:
-            _unsaid(gathered, query, key, value)
+            _without_gain(gathered, query, key, value)
         else:
             gathered.leave(value, ("gain", "rating"), "a document")
-            said = value.get("gain") or value.get("rating")
-            if said is None:
-                _unsaid(gathered, query, key, value)
+            gain_node = value.get("gain") or value.get("rating")
+            if gain_node is None:
+                _without_gain(gathered, query, key, value)
             else:
-                gathered.judge(query, key, said.number(), node=said)
+                gathered.judge(query, key, gain_node.number(), node=gain_node)
 
 
-def _unsaid(gathered: Gathering, query: str, doc: str, node: Node) -> None:
-    what = f"documents without a gain have grade {GAIN:g}, as RRE's nDCG counts them"
-    if what not in gathered.assumed:
-        gathered.assumed.append(what)
+def _without_gain(gathered: Gathering, query: str, doc: str, node: Node) -> None:
+    note = f"documents without a gain have grade {GAIN:g}, as in RRE's nDCG"
+    if note not in gathered.assumed:
+        gathered.assumed.append(note)
     gathered.judge(query, doc, GAIN, node=node)
 
 
 def write(leaving: Leaving) -> bytes:
-    """A ratings file; with topics and groups if the queries have such columns."""
+    """A ratings file; with topics and groups if the queries have these columns."""
     out: dict[str, Any] = {"id_field": "id", "index": "index", "corpora_file": "corpus.json"}
     leaving.assumed.append(
-        "id_field, index, corpora_file and the name of the template: put in yours"
+        "id_field, index, corpora_file and the name of the template: replace them by yours"
     )
     tree: dict[str, dict[str, list[dict[str, Any]]]] = {}
     for query in leaving.texts:
@@ -130,16 +132,16 @@ def write(leaving: Leaving) -> bytes:
         return dumped({**out, "queries": tree[""][""]})
     topics = []
     for topic, groups in tree.items():
-        made: dict[str, Any] = {"description": topic} if topic else {}
-        # RRE reads no queries beside groups, so those without one make a group without a name.
+        topic_object: dict[str, Any] = {"description": topic} if topic else {}
+        # RRE ignores queries next to groups, so queries without a group form one without a name.
         if set(groups) == {""}:
-            made["queries"] = groups[""]
+            topic_object["queries"] = groups[""]
         else:
-            made["query_groups"] = [
+            topic_object["query_groups"] = [
                 {"name": name, "queries": of} if name else {"queries": of}
                 for name, of in groups.items()
             ]
-        topics.append(made)
+        topics.append(topic_object)
     return dumped({**out, "topics": topics})
 
 

@@ -1,4 +1,4 @@
-"""The content of a file of another tool: whole, unpacked, and looked at piece by piece."""
+"""The content of another tool's file, decompressed: lines, CSV rows and JSON nodes with places."""
 
 from __future__ import annotations
 
@@ -15,23 +15,22 @@ from pathlib import Path
 from typing import Any
 
 from karat.errors import Advice, InputError, no_room
-from karat.formats.advice import in_utf8
 from karat.formats.own.fields import short
 from karat.formats.tables.delimited import pointed, semicolons
 from karat.formats.tables.detect import refuse_binary
 from karat.formats.tables.jsonl import parsed
 from karat.formats.tables.reading import stem
-from karat.formats.tables.source import BOM, NothingIn, Source
+from karat.formats.tables.source import BOM, NothingIn, Source, in_utf8
 
 MOST = 1 << 30
-"""1 GiB: no file of another tool is larger when it is unpacked."""
-_RATIO = 250  # as in formats.source: real text compresses 4 to 40 times
+"""1 GiB, the largest file of another tool, decompressed."""
+_RATIO = 250  # as tables.source.BOMB_RATIO
 _BOMB_FROM = 1 << 26
-_FIRST = 1 << 20  # what is looked at for the header
+_FIRST = 1 << 20  # bytes of the longest header
 ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 FORMULA = re.compile(r" *[=+\-@\t\r]")
-"""Cells that begin so are run as formulas by spreadsheets, spaces in front or not."""
+"""Matches the start of cells that spreadsheets run as formulas, with or without leading spaces."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +38,10 @@ class Foreign:
     """The bytes of a file.
 
     Attributes:
-        name: What messages call it.
-        stem: Its name without folder and endings; names a run that has no name.
-        data: The content, unpacked, without a byte order mark.
-        ending: The last ending of its name, in lower case, with the dot.
+        name: Name in messages.
+        stem: Its name without folder and extensions; the name of a run without one.
+        data: The content, decompressed, without a byte order mark.
+        ending: Its last extension, in lower case, with the dot.
     """
 
     name: str
@@ -51,15 +50,11 @@ class Foreign:
     ending: str = ""
 
     def json(self) -> Node:
-        """The content as one JSON value.
-
-        Raises:
-            InputError: it is no JSON; with the line.
-        """
+        """The content as one JSON value; raises InputError with the line if it is invalid."""
         return Node(parsed(self.data, self.name, 1), "", self.name)
 
     def lines(self) -> Iterator[tuple[int, str]]:
-        """Lines that are not blank, with their numbers from 1, without white space around them.
+        """Lines that are not blank, stripped, with their numbers from 1.
 
         Raises:
             InputError: a line is not UTF-8, or binary.
@@ -70,12 +65,7 @@ class Foreign:
                 yield number, text
 
     def sheet(self) -> Sheet:
-        """The content as cells under a header, which tells what separates them.
-
-        Raises:
-            InputError: there is no header, a name stands twice and a reader would have to guess
-                which is meant, or a record has more cells than there are columns.
-        """
+        """The content as CSV or TSV with a header, from which the separator is detected."""
         return Sheet(self)
 
 
@@ -83,13 +73,13 @@ class Sheet:
     """A CSV or TSV file with a header.
 
     Attributes:
-        separator: A tab, if the first line that holds anything has one; else a comma, or a
-            semicolon, as spreadsheets write CSV where a comma is the decimal sign.
-        names: The columns; one that stands twice or more is called "NAME (2)" and so on.
-        twice: Names that stood more than once.
+        separator: A tab if the header has one, else a comma, or a semicolon, which spreadsheets
+            write where a comma is the decimal sign.
+        names: The columns; duplicates are called "NAME (2)" and so on.
+        twice: Duplicate names.
         restored: Cells from which the space before a formula was removed, so far.
-        decimal: Numbers that were read with a decimal comma, so far.
-        cells: How many the newest record has.
+        decimal: Numbers with a decimal comma, so far.
+        cells: Number of cells in the latest row.
     """
 
     def __init__(self, foreign: Foreign) -> None:
@@ -110,10 +100,10 @@ class Sheet:
         ]
 
     def rows(self) -> Iterator[tuple[int, dict[str, str]]]:
-        """Every record with its line; cells that are not there are empty.
+        """Every row with its line; missing cells are empty.
 
         Raises:
-            InputError: a record has more cells than there are columns.
+            InputError: a row has more cells than there are columns.
         """
         for line, cells in self._records:
             if len(cells) > len(self.names):
@@ -121,20 +111,20 @@ class Sheet:
                     f"{len(cells)} cells where there are {len(self.names)} columns",
                     file=self.file,
                     line=line,
-                    fix="a cell that holds the separator must stand in quotes",
+                    fix="quote cells that contain the separator",
                 )
             self.cells = len(cells)
-            whole = cells + [""] * (len(self.names) - len(cells))
-            yield line, dict(zip(self.names, map(self.restore, whole), strict=True))
+            padded = cells + [""] * (len(self.names) - len(cells))
+            yield line, dict(zip(self.names, map(self.restore, padded), strict=True))
 
     def number(self, cell: str) -> str:
-        """A cell that should hold a number: between semicolons ``1,5`` is 1.5."""
+        """A cell with a number; in files with semicolons, ``1,5`` is 1.5."""
         plain = pointed(cell) if self.separator == ";" else cell
         self.decimal += plain != cell
         return plain
 
     def restore(self, cell: str) -> str:
-        """A cell without the space that keeps a spreadsheet from running it."""
+        """A cell without the space that keeps spreadsheets from running it as a formula."""
         if cell.startswith(" ") and FORMULA.match(cell):
             self.restored += 1
             return cell[1:]
@@ -142,67 +132,54 @@ class Sheet:
 
 
 class Node:
-    """A value in a JSON file that knows where it stands.
+    """A value in a JSON file, with its place.
 
     Attributes:
         value: The value.
-        path: Where, as ``jq`` writes it: ``.queries[0].ratings``.
+        path: Its ``jq`` path: ``.queries[0].ratings``.
         file: The file.
     """
 
     def __init__(self, value: Any, path: str, file: str) -> None:
         self.value, self.path, self.file = value, path, file
 
-    def wrong(self, wanted: str, fix: str | None = None) -> InputError:
-        """The error that something else is wanted here."""
+    def wrong(self, expected: str, fix: str | None = None) -> InputError:
+        """The error for another value than expected."""
         where = self.path or "the file"
-        return InputError(f"{where} is {short(self.value)}, not {wanted}", file=self.file, fix=fix)
+        return InputError(
+            f"{where} is {short(self.value)}, not {expected}", file=self.file, fix=fix
+        )
 
     def has(self, key: str) -> bool:
-        """Whether it is an object that has the key, with a value that is not null."""
+        """Whether it is an object with this key and a value other than null."""
         return isinstance(self.value, dict) and self.value.get(key) is not None
 
     def get(self, key: str) -> Node | None:
-        """The value of a key; None if it is absent or null.
-
-        Raises:
-            InputError: this is no object.
-        """
+        """The value of a key, None if absent or null; raises InputError if not an object."""
         if not isinstance(self.value, dict):
             raise self.wrong("an object")
         value = self.value.get(key)
         return None if value is None else self._at(key, value)
 
     def need(self, key: str) -> Node:
-        """The value of a key.
-
-        Raises:
-            InputError: this is no object, or the key is absent or null.
-        """
+        """The value of a key; raises InputError if not an object, or the key is absent or null."""
         node = self.get(key)
         if node is None:
             names = ", ".join(map(repr, list(self.value)[:8])) or "nothing"
             raise InputError(
-                f"{self.path or 'the file'} has no {key!r}, only {names}", file=self.file
+                f"{self.path or 'the file'} has no key {key!r}; its keys are {names}",
+                file=self.file,
             )
         return node
 
     def items(self) -> Iterator[tuple[str, Node]]:
-        """Keys and values of an object.
-
-        Raises:
-            InputError: this is no object.
-        """
+        """Keys and values of an object; raises InputError for any other value."""
         if not isinstance(self.value, dict):
             raise self.wrong("an object")
         return ((key, self._at(key, value)) for key, value in self.value.items())
 
     def list(self) -> Iterator[Node]:
-        """The members of an array.
-
-        Raises:
-            InputError: this is no array.
-        """
+        """The members of an array; raises InputError for any other value."""
         if not isinstance(self.value, list):
             raise self.wrong("an array")
         return (Node(value, f"{self.path}[{i}]", self.file) for i, value in enumerate(self.value))
@@ -213,42 +190,26 @@ class Node:
         return iter(()) if node is None else node.list()
 
     def text(self) -> str:
-        """Text that is not blank.
-
-        Raises:
-            InputError: it is no such text.
-        """
+        """Text that is not blank; raises InputError for any other value."""
         if not isinstance(self.value, str) or not self.value.strip():
             raise self.wrong("text")
         return self.value
 
     def identifier(self) -> str:
-        """An id: text, or a whole number.
-
-        Raises:
-            InputError: it is neither.
-        """
+        """An id, from a string or an integer; raises InputError for any other value."""
         if isinstance(self.value, int) and not isinstance(self.value, bool):
             return str(self.value)
         return self.text()
 
     def number(self) -> float:
-        """A finite number, or text that is one.
-
-        Raises:
-            InputError: it is neither.
-        """
+        """A finite number, also as a string; raises InputError for any other value."""
         value = number(self.value)
         if value is None:
             raise self.wrong("a finite number")
         return value
 
     def flag(self, key: str) -> bool:
-        """Whether a key is true; absent and null are false.
-
-        Raises:
-            InputError: it is neither true nor false.
-        """
+        """Whether a key is true, false if absent or null; raises InputError for other values."""
         node = self.get(key)
         if node is None:
             return False
@@ -263,7 +224,7 @@ class Node:
 
 
 def number(value: Any) -> float | None:
-    """A finite number, or text that is one; None for anything else, NaN and infinity too."""
+    """A finite number, also as a string; None for anything else, including NaN and infinity."""
     if isinstance(value, str):
         text = value.strip()
         if not _NUMBER.fullmatch(text):
@@ -272,17 +233,17 @@ def number(value: Any) -> float | None:
     elif isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
-        out = float(value)
+        parsed_number = float(value)
     except OverflowError:
         return None
-    return out if math.isfinite(out) else None
+    return parsed_number if math.isfinite(parsed_number) else None
 
 
 def open_foreign(path: str | Path) -> Foreign:
-    """The content of a file, plain, gzip, zstd, bzip2, or in a ZIP file of one file.
+    """The content of a file, plain, gzip, zstd, bzip2, or in a ZIP file with one file.
 
     Raises:
-        InputError: it cannot be read, is damaged, is no text, or a ZIP file that is not safe.
+        InputError: it cannot be read, is damaged, is not text, or is an unsafe ZIP file.
     """
     with Source(path) as source:
         packed = source.head.startswith(ZIP)
@@ -292,17 +253,17 @@ def open_foreign(path: str | Path) -> Foreign:
     if packed:
         data = unzipped(data, name)
     if len(data) > MOST:
-        raise InputError(f"the file holds more than {MOST >> 30} GiB", file=name)
+        raise InputError(f"the file contains more than {MOST >> 30} GiB", file=name)
     ending = "" if str(path) == "-" else Path(path).suffix.lower()
     return Foreign(name, stem(str(path).removesuffix(".zip")), data.removeprefix(BOM), ending)
 
 
 def unzipped(data: bytes, name: str) -> bytes:
-    """The one file in a ZIP file; nothing is written to disk.
+    """The only file in a ZIP file, in memory.
 
     Raises:
-        InputError: it is damaged, locked, holds no file or several, names a file outside its
-            folder, or expands beyond what real data does.
+        InputError: it is damaged or encrypted, contains no file or several, a path outside of it,
+            or expands more than real data does.
     """
     with unzipping(name), zipfile.ZipFile(io.BytesIO(data)) as folder:
         entry = _only(folder.infolist(), name)
@@ -315,20 +276,16 @@ def unzipped(data: bytes, name: str) -> bytes:
 
 @contextmanager
 def unzipping(name: str) -> Iterator[None]:
-    """Let what is wrong with a ZIP file be said.
-
-    Raises:
-        InputError: it is damaged, or of a kind that cannot be read.
-    """
+    """Errors of the zipfile module as InputError."""
     try:
         yield
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError) as error:
         if no_room(error):
             raise InputError(
-                "there is no room to unpack it", file=name, fix="make room on the disk"
+                "not enough disk space to unpack it", file=name, fix="free disk space"
             ) from error
         raise InputError(
-            f"the ZIP file is damaged or ends early ({error})",
+            f"the ZIP file is damaged or truncated ({error})",
             file=name,
             fix="copy or download it again",
         ) from None
@@ -337,40 +294,32 @@ def unzipping(name: str) -> Iterator[None]:
 
 
 def files_of(entries: Sequence[zipfile.ZipInfo], name: str) -> list[zipfile.ZipInfo]:
-    """The files in a ZIP file.
-
-    Raises:
-        InputError: one would lie outside of the folder it is unpacked in.
-    """
+    """The files in a ZIP file; raises InputError if a path leads outside of it."""
     for entry in entries:
         parts = re.split(r"[/\\]", entry.filename)
         if ".." in parts or not parts[0] or ":" in parts[0]:
             raise InputError(
-                f"the ZIP file names {short(entry.filename)}, a file outside of it", file=name
+                f"the ZIP file contains a path outside of it, {short(entry.filename)}", file=name
             )
     return [
         entry
         for entry in entries
-        # macOS adds a shadow of every file.
+        # macOS adds a metadata file for every file.
         if not entry.is_dir() and not entry.filename.startswith("__MACOSX/")
     ]
 
 
 def check_size(entry: zipfile.ZipInfo, name: str) -> None:
-    """Refuse a file in a ZIP file that cannot be read, or expands beyond what real data does.
-
-    Raises:
-        InputError: it is locked, or a bomb.
-    """
+    """Raise InputError for a file in a ZIP file that is encrypted or expands too much."""
     if entry.flag_bits & 1:
-        raise InputError("the ZIP file is locked with a password", file=name)
+        raise InputError("the ZIP file is encrypted with a password", file=name)
     ratio = entry.file_size / max(1, entry.compress_size)
     if entry.file_size > MOST or (entry.file_size > _BOMB_FROM and ratio > _RATIO):
         raise InputError(
             f"{entry.filename} in the ZIP file expands {ratio:.0f} times, to "
             f"{entry.file_size >> 20} MiB, which real data does not",
             file=name,
-            fix="if it is sound, unpack it first",
+            fix="if you trust it, unpack it first",
         )
 
 
@@ -378,9 +327,9 @@ def _only(entries: Sequence[zipfile.ZipInfo], name: str) -> zipfile.ZipInfo:
     files = files_of(entries, name)
     if len(files) != 1:
         raise InputError(
-            f"the ZIP file holds {len(files)} files, and one is wanted, or a BEIR folder",
+            f"expected one file or a BEIR folder in the ZIP file, got {len(files)} files",
             file=name,
-            fix=Advice("unpack it, and name the file", page="unpack it, and send one of its files"),
+            fix=Advice("unpack it and name the file", page="unpack it and upload one of its files"),
         )
     check_size(files[0], name)
     return files[0]
@@ -401,7 +350,7 @@ def _decoded(raw: bytes, name: str, line: int) -> str:
 
 
 def _records(data: bytes, separator: str, name: str) -> Iterator[tuple[int, list[str]]]:
-    """Every record that is not blank, with the line it starts on."""
+    """Every row that is not blank, with the line it starts on."""
     raw = data.removesuffix(b"\n").split(b"\n")
     lines = (f"{_decoded(line, name, number)}\n" for number, line in enumerate(raw, 1))
     reader = csv.reader(lines, delimiter=separator, strict=True)
@@ -412,9 +361,9 @@ def _records(data: bytes, separator: str, name: str) -> Iterator[tuple[int, list
         except StopIteration:
             return
         except csv.Error as error:
-            what = "a quote is opened and never closed"
+            what = "a quote is never closed"
             if "unexpected end of data" not in str(error):
-                what = f"not readable as cells: {error}"
+                what = f"invalid CSV: {error}"
             raise InputError(what, file=name, line=start) from None
         if any(cell.strip() for cell in cells):
             yield start, cells

@@ -1,1 +1,1 @@
-"""Files that only karat writes: baselines, policies, certificates, histories."""
+"""karat's own files: baselines, policies, certificates, histories, golden sets, workspaces."""

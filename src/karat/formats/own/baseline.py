@@ -1,4 +1,4 @@
-"""Saved baselines, as JSON: the head, then one query to a line."""
+"""Saved baselines, as JSON: the head, then one query per line."""
 
 from __future__ import annotations
 
@@ -26,17 +26,13 @@ _STATES = ("ok", "empty", "missing", "failed")
 
 
 def write_baseline(baseline: SavedBaseline, path: str | Path) -> None:
-    """Write a baseline beside its place, then rename it; compressed by its name (``.gz``).
-
-    Raises:
-        InputError: it cannot be written.
-    """
+    """Write a baseline; a name in ``.gz`` compresses it. Raises InputError if it cannot."""
     with beside(Path(path)) as stream:
         stream.write(to_bytes(baseline.to_dict()))
 
 
 def holds_baseline(path: str | Path) -> bool:
-    """Whether a file is a saved baseline, and not a run."""
+    """Whether a file is a saved baseline rather than a run."""
     where = Path(path)
     if str(path) == "-" or ".json" not in where.suffixes or not where.is_file():
         return False
@@ -48,10 +44,10 @@ def holds_baseline(path: str | Path) -> bool:
 
 
 def read_baseline(path: str | Path) -> SavedBaseline:
-    """A saved baseline from a file, plain or compressed.
+    """Read a saved baseline, plain or compressed.
 
     Raises:
-        InputError: it cannot be read, is damaged, was edited, or is no baseline.
+        InputError: it cannot be read, is damaged, was edited, or is not a baseline.
     """
     with Source(path) as source:
         data, name = source.whole(), source.name
@@ -70,20 +66,22 @@ def read_baseline(path: str | Path) -> SavedBaseline:
         query = Fields(row, names, name, _REMADE, f"query number {place}")
         query_id = query.get("query_id", str, "an id")
         state = query.get("answered", str, "a state")
-        given = query.get("values", list, "a list of values")
+        row_values = query.get("values", list, "a list of values")
         if state not in _STATES:
             raise query.wrong("answered", f"one of {', '.join(_STATES)}")
         if query_id in values:
-            raise InputError("the query stands twice", file=name, query=query_id, fix=_REMADE)
-        if len(given) != len(measures) or any(v is not None and finite(v) is None for v in given):
+            raise InputError("duplicate query", file=name, query=query_id, fix=_REMADE)
+        if len(row_values) != len(measures) or any(
+            v is not None and finite(v) is None for v in row_values
+        ):
             raise query.wrong("values", f"{len(measures)} numbers or nulls")
         if timed:
             times[query_id] = query.number(_TIME)
         answered[query_id] = state
-        values[query_id] = tuple(None if value is None else float(value) for value in given)
+        values[query_id] = tuple(None if value is None else float(value) for value in row_values)
     if head.get("sha256", str, "text") != _checksum(content):
         raise InputError(
-            "it is damaged or was edited: its sha256 does not fit the rest of it",
+            "the file is damaged or was edited: its sha256 does not match its content",
             file=name,
             fix=_REMADE,
         )
@@ -107,13 +105,13 @@ def read_baseline(path: str | Path) -> SavedBaseline:
 
 
 def _checksum(content: Mapping[str, Any]) -> str:
-    """The checksum of what a file holds, as it holds it: any other digit is another."""
+    """The checksum of the content as written, to the last digit."""
     rest = {key: value for key, value in content.items() if key != "sha256"}
     return checksum({_KIND.mark: VERSION} | rest)
 
 
 def _hash(hashes: Fields, key: str) -> str | None:
-    found: str | None = None
+    digest: str | None = None
     if hashes.value[key] is not None:
-        found = hashes.get(key, str, "a SHA-256 or null")
-    return found
+        digest = hashes.get(key, str, "a SHA-256 or null")
+    return digest

@@ -1,8 +1,9 @@
-"""Bundles: one archive of many files (zip or tar) with a list of their SHA-256, checked whole."""
+"""Backups: zip or tar archives with a list of the SHA-256 of their files."""
 
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import struct
@@ -19,13 +20,13 @@ from karat.errors import InputError, UsageError
 from karat.formats.tables.writing import beside
 
 HEAD = "karat-backup.json"
-"""The file with the list, the last of a bundle."""
+"""The file with the list, the last in the archive."""
 ENDINGS = (".zip", ".tar", ".tar.gz", ".tgz")
 _VERSION = 1
 _CHUNK = 1 << 20
 _LARGEST_HEAD = 1 << 26
-_BOMB_FROM, _BOMB_RATIO = 1 << 28, 250  # as for any compressed file: see formats.source
-_LONGEST = 240  # bytes of a name between two slashes, with room for what is put before it
+_BOMB_FROM, _BOMB_RATIO = 1 << 28, 250  # as tables.source.BOMB_RATIO
+_LONGEST = 240  # bytes of a name between slashes, with room for a prefix
 _BROKEN = (
     EOFError,
     OSError,
@@ -42,25 +43,20 @@ _BROKEN = (
 
 @dataclass
 class Writing:
-    """A bundle that is being written.
-
-    Attributes:
-        archive: The archive.
-        files: What is in it: name, bytes and SHA-256.
-    """
+    """An archive that is being written; ``files`` maps names to bytes and SHA-256."""
 
     archive: zipfile.ZipFile | tarfile.TarFile
     files: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def add(self, name: str, path: Path) -> None:
-        """Put a file into it.
+        """Add a file.
 
         Args:
-            name: Its name there, with slashes.
-            path: The file, whole.
+            name: Its name in the archive, with slashes.
+            path: The file.
 
         Raises:
-            InputError: it cannot be read, or there is no such name.
+            InputError: the file cannot be read, or the name is invalid.
         """
         try:
             stream = path.open("rb")
@@ -70,17 +66,13 @@ class Writing:
             self.put(name, stream)
 
     def put(self, name: str, stream: IO[bytes]) -> None:
-        """Put what a file holds from its start into it.
-
-        Args:
-            name: Its name there, with slashes.
-            stream: The file, open.
+        """Add an open file; ``name`` is its name in the archive, with slashes.
 
         Raises:
-            InputError: it became shorter, or there is no such name.
+            InputError: the file was truncated meanwhile, or the name is invalid.
         """
         if not is_safe(name) or name in self.files:
-            raise InputError("no backup can hold a file of this name", file=name)
+            raise InputError("a backup cannot contain a file of this name", file=name)
         size = os.fstat(stream.fileno()).st_size
         counted = _Counted(stream, size)
         if isinstance(self.archive, zipfile.ZipFile):
@@ -92,12 +84,12 @@ class Writing:
             head.size, head.mode = size, 0o600
             self.archive.addfile(head, cast(IO[bytes], counted))
         if counted.left:
-            raise InputError("it became shorter while it was read", file=name)
+            raise InputError("the file was truncated while it was being read", file=name)
         self.files[name] = {"bytes": size, "sha256": counted.digest.hexdigest()}
 
 
 class _Counted:
-    """A stream up to a size, and the digest of what was read."""
+    """A stream limited to a size, with a digest of what was read."""
 
     def __init__(self, stream: IO[bytes], size: int) -> None:
         self._stream, self.left = stream, size
@@ -112,29 +104,29 @@ class _Counted:
 
 @contextmanager
 def writing(path: Path, about: Mapping[str, Any]) -> Iterator[Writing]:
-    """A bundle that takes its place when the block ends; readable by its owner alone.
+    """Write an archive, which appears when the block ends; readable by its owner only.
 
     Args:
-        path: Its file, which must not be there; its name says whether it is a zip or a tar.
-        about: What its list says besides the files; what JSON can hold.
+        path: A file that does not exist; its extension selects zip or tar.
+        about: Further JSON content of the list.
 
     Raises:
-        UsageError: it is there, or its name says neither.
+        UsageError: the file exists, or has another extension.
         InputError: it cannot be written.
     """
     ending = next((each for each in ENDINGS if path.name.lower().endswith(each)), None)
     if ending is None:
-        fix = f"end its name in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}"
-        raise UsageError(f"the name {path.name} does not say what kind of archive it is", fix=fix)
+        fix = f"use the extension {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}"
+        raise UsageError(f"cannot tell the archive format from the name {path.name}", fix=fix)
     if path.exists():
-        raise UsageError(f"{path} is there already", fix="choose another name, as with the date")
+        raise UsageError(f"{path} already exists", fix="choose another name, such as with the date")
     with beside(path, secret=True) as stream:
         if os.name == "posix":
             os.fchmod(stream.fileno(), 0o600)
         with _archive(stream, ending) as archive:
-            made = Writing(archive)
-            yield made
-            _end(made, about)
+            bundle = Writing(archive)
+            yield bundle
+            _end(bundle, about)
 
 
 def _archive(stream: IO[bytes], ending: str) -> zipfile.ZipFile | tarfile.TarFile:
@@ -145,29 +137,26 @@ def _archive(stream: IO[bytes], ending: str) -> zipfile.ZipFile | tarfile.TarFil
     return tarfile.open(fileobj=stream, mode="w|")  # its .gz is written by ``beside``
 
 
-def _end(made: Writing, about: Mapping[str, Any]) -> None:
-    listed = {**about, "files": made.files}
-    whole = {"karat_backup": _VERSION, "sha256": _digest(listed), "about": listed}
-    data = json.dumps(whole, indent=1).encode()
-    if isinstance(made.archive, zipfile.ZipFile):
-        made.archive.writestr(HEAD, data)
+def _end(bundle: Writing, about: Mapping[str, Any]) -> None:
+    listed = {**about, "files": bundle.files}
+    content = {"karat_backup": _VERSION, "sha256": _digest(listed), "about": listed}
+    data = json.dumps(content, indent=1).encode()
+    if isinstance(bundle.archive, zipfile.ZipFile):
+        bundle.archive.writestr(HEAD, data)
     else:
-        import io
-
         head = tarfile.TarInfo(HEAD)
         head.size, head.mode = len(data), 0o600
-        made.archive.addfile(head, io.BytesIO(data))
+        bundle.archive.addfile(head, io.BytesIO(data))
 
 
 def checked(path: Path) -> dict[str, Any]:
-    """What the list of a bundle says; every byte was read, and is as it was written.
+    """The list of an archive, after checking the SHA-256 of every file.
 
     Raises:
-        InputError: it is no bundle, is damaged, was made by a newer karat, holds what no bundle
-            holds (a name that leads out of its folder, a link), or expands beyond what real data
-            does.
+        InputError: it is not a backup, is damaged, was written by a newer karat, contains a path
+            outside of it or a link, or expands more than real data does.
     """
-    found: dict[str, dict[str, Any]] = {}
+    actual: dict[str, dict[str, Any]] = {}
     head = b""
     with _reading(path) as entries:
         for name, stream in entries:
@@ -178,35 +167,33 @@ def checked(path: Path) -> dict[str, Any]:
             while data := stream.read(_CHUNK):
                 digest.update(data)
                 size += len(data)
-            found[name] = {"bytes": size, "sha256": digest.hexdigest()}
+            actual[name] = {"bytes": size, "sha256": digest.hexdigest()}
     if not head:
-        raise InputError(
-            "this is no backup of karat's, or its end is lost", file=str(path), fix=_ANOTHER
-        )
+        raise InputError("not a karat backup, or truncated", file=str(path), fix=_ANOTHER)
     try:
-        whole = json.loads(head)
-        about: dict[str, Any] = whole["about"]
-        version, same = whole["karat_backup"], whole["sha256"] == _digest(about)
+        content = json.loads(head)
+        about: dict[str, Any] = content["about"]
+        version, same = content["karat_backup"], content["sha256"] == _digest(about)
         listed = dict(about["files"])
     except (ValueError, KeyError, TypeError, RecursionError):
         raise _damaged(path, "its list of files cannot be read") from None
     if not same:
-        raise _damaged(path, "its list of files is not what was written")
+        raise _damaged(path, "its list of files was changed")
     if version != _VERSION:
         fix = "pip install --upgrade karat"
-        raise InputError("it was made by a newer karat than this one", file=str(path), fix=fix)
-    for name in sorted(listed.keys() | found.keys()):
-        if listed.get(name) != found.get(name):
-            kind = "is lacking" if name not in found else "is not what was written"
+        raise InputError("the backup was written by a newer karat", file=str(path), fix=fix)
+    for name in sorted(listed.keys() | actual.keys()):
+        if listed.get(name) != actual.get(name):
+            kind = "is missing" if name not in actual else "was changed"
             raise _damaged(path, f"{name} {kind}")
     return about
 
 
 def entries(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
-    """Name and content of each file but the list; read each before the next.
+    """Name and content of each file except the list; read each before the next.
 
     Raises:
-        InputError: as ``checked``, as far as the archive itself shows it.
+        InputError: as ``checked``, without the SHA-256.
     """
     with _reading(path) as found:
         for name, stream in found:
@@ -215,7 +202,7 @@ def entries(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
 
 
 def is_safe(name: str) -> bool:
-    """Whether a name leads to a place below the folder it is put in, on any system."""
+    """Whether a name stays within the folder it is unpacked in, on any system."""
     parts = name.split("/")
     return name.isprintable() and all(
         part not in {"", ".", ".."}
@@ -225,7 +212,7 @@ def is_safe(name: str) -> bool:
     )
 
 
-_ANOTHER = "take another copy of it"
+_ANOTHER = "use another copy"
 
 
 def _damaged(path: Path, what: str) -> InputError:
@@ -250,10 +237,8 @@ def _reading(path: Path) -> Iterator[Iterator[tuple[str, IO[bytes]]]]:
     except InputError:
         raise
     except _BROKEN as error:
-        # What the libraries say of it is for those who write archives.
-        raise InputError(
-            "this is no backup of karat's, or damaged", file=str(path), fix=_ANOTHER
-        ) from error
+        # The libraries' messages are too technical to show.
+        raise InputError("not a karat backup, or damaged", file=str(path), fix=_ANOTHER) from error
 
 
 _Found = Iterator[tuple[str, int, IO[bytes] | None]]
@@ -264,10 +249,10 @@ def _zipped(path: Path) -> Iterator[_Found]:
     with zipfile.ZipFile(path) as archive:
 
         def found() -> _Found:
-            for each in archive.infolist():
-                plain = (each.external_attr >> 28) in {0, 8} and not each.is_dir()  # no link
-                with archive.open(each) as stream:
-                    yield each.filename, each.file_size, stream if plain else None
+            for entry in archive.infolist():
+                plain = (entry.external_attr >> 28) in {0, 8} and not entry.is_dir()  # not a link
+                with archive.open(entry) as stream:
+                    yield entry.filename, entry.file_size, stream if plain else None
 
         yield found()
 
@@ -277,8 +262,9 @@ def _tarred(path: Path) -> Iterator[_Found]:
     with tarfile.open(path, "r:*") as archive:
 
         def found() -> _Found:
-            for each in archive:
-                yield each.name, each.size, archive.extractfile(each) if each.isreg() else None
+            for entry in archive:
+                stream = archive.extractfile(entry) if entry.isreg() else None
+                yield entry.name, entry.size, stream
 
         yield found()
 
@@ -290,7 +276,7 @@ def _bounded(path: Path, size: int, found: _Found) -> Iterator[tuple[str, IO[byt
         if stream is None or not is_safe(name) or name in seen:
             shown = "".join(c if c.isprintable() else "?" for c in name[:200])
             raise InputError(
-                f"it holds what no backup of karat's does: {shown!r}",
+                f"not a karat backup: unexpected entry {shown!r}",
                 file=str(path),
                 fix="do not trust it",
             )
@@ -298,7 +284,7 @@ def _bounded(path: Path, size: int, found: _Found) -> Iterator[tuple[str, IO[byt
         total += expanded
         if total > _BOMB_FROM and total > _BOMB_RATIO * size:
             raise InputError(
-                f"it expands more than {_BOMB_RATIO} times, which real data does not",
+                f"the backup expands more than {_BOMB_RATIO} times, which real data does not",
                 file=str(path),
                 fix="do not trust it",
             )

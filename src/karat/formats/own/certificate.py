@@ -1,4 +1,4 @@
-"""Certificates of a comparison, as JSON: the head, then one query to a line."""
+"""Certificates of a comparison, as JSON: the head, then one query per line."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _QUERY = (
 
 
 def write_certificate(certificate: Certificate, path: str | Path) -> None:
-    """Write a certificate beside its place, then rename it; compressed by its name (``.gz``).
+    """Write a certificate; a name in ``.gz`` compresses it.
 
     Raises:
         InputError: it cannot be written.
@@ -41,18 +41,17 @@ def write_certificate(certificate: Certificate, path: str | Path) -> None:
 
 
 def to_bytes(certificate: Certificate) -> bytes:
-    """The file: the same certificate gives the same bytes."""
+    """The content of the file; equal certificates give equal bytes."""
     return object_to_bytes(certificate.to_dict())
 
 
 def read_certificate(path: str | Path) -> Certificate:
-    """A certificate from a file, plain or compressed, or ``-`` for standard input.
+    """Read a certificate from a file, plain or compressed, or ``-`` for standard input.
 
-    Whether what it says is true, its fingerprint included, is for ``verify_certificate``
-    to find out.
+    ``verify_certificate`` checks its content, including the fingerprint.
 
     Raises:
-        InputError: it cannot be read, is damaged, or is no certificate.
+        InputError: it cannot be read, is damaged, or is not a certificate.
     """
     with Source(path) as source:
         refuse_binary(source)
@@ -60,11 +59,7 @@ def read_certificate(path: str | Path) -> Certificate:
 
 
 def from_bytes(data: bytes, name: str) -> Certificate:
-    """A certificate from the bytes of a file.
-
-    Raises:
-        InputError: it is damaged, or no certificate.
-    """
+    """A certificate from bytes; raises InputError if it is damaged or not a certificate."""
     if f'"{_KIND.mark}"'.encode() not in data:
         raise _KIND.none(name)
     content = _KIND.content(data, name)
@@ -75,10 +70,10 @@ def from_bytes(data: bytes, name: str) -> Certificate:
     queries = tuple(_query(row, index, name) for index, row in enumerate(rows, 1))
     ids = [query.query_id for query in queries]
     if ids != sorted(set(ids), key=str.encode):
-        raise InputError("its queries are not each there once, in order", file=name, fix=_REMADE)
+        raise InputError("its queries are not unique or not sorted", file=name, fix=_REMADE)
     if head.get("n", int, "a whole number") != len(ids):
         raise InputError(
-            f"it speaks of {short(content['n'])} queries and lists {len(ids)}",
+            f"n is {short(content['n'])}, and it has {len(ids)} queries",
             file=name,
             fix=_REMADE,
         )
@@ -123,8 +118,8 @@ def _query(row: Any, index: int, name: str) -> CertifiedQuery:
     grades = fields.get("judgments", dict, "grades of documents")
     if any(not doc_id for doc_id in grades):
         raise fields.wrong("judgments", "grades of documents with ids")
-    found = {doc_id: finite(grade) for doc_id, grade in grades.items()}
-    judgments = {doc_id: grade for doc_id, grade in found.items() if grade is not None}
+    parsed_grades = {doc_id: finite(grade) for doc_id, grade in grades.items()}
+    judgments = {doc_id: grade for doc_id, grade in parsed_grades.items() if grade is not None}
     if len(judgments) < len(grades) or min(judgments.values(), default=0.0) < 0:
         raise fields.wrong("judgments", "grades from 0 up")
     return CertifiedQuery(
@@ -162,19 +157,21 @@ def _measure(head: Fields) -> str:
 
 
 def _scale(head: Fields) -> tuple[float, float]:
-    wanted = "the lowest and the highest grade"
-    ends = [finite(end) for end in head.get("scale", list, wanted)]
+    expected = "the lowest and the highest grade"
+    ends = [finite(end) for end in head.get("scale", list, expected)]
     try:
         return read_scale(ends)
     except UsageError:
-        raise head.wrong("scale", wanted) from None
+        raise head.wrong("scale", expected) from None
 
 
 def _unseen(head: Fields, unlimited: bool) -> int | None:
     if head.value["unseen"] is None:
         return None
-    wanted = "null, as unseen_unlimited is true" if unlimited else "a whole number from 0, or null"
-    value: int = head.get("unseen", int, wanted)
+    expected = (
+        "null, as unseen_unlimited is true" if unlimited else "a whole number from 0, or null"
+    )
+    value: int = head.get("unseen", int, expected)
     if unlimited or value < 0:
-        raise head.wrong("unseen", wanted)
+        raise head.wrong("unseen", expected)
     return value

@@ -1,4 +1,4 @@
-"""Fields of karat's own JSON files, each asked for with its kind."""
+"""Checked access to the fields of karat's own JSON files."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from karat.formats.tables.jsonl import parsed
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of karat's own files: a head, and a list of queries.
+    """A kind of karat's own files: a head and a list of queries.
 
     Attributes:
-        what: What messages call it.
-        version: The version that is read and written.
-        remade: What makes a new one.
+        what: Name in messages.
+        version: The supported version.
+        remade: How to create a new one.
     """
 
     what: str
@@ -33,14 +33,14 @@ class Kind:
         return f"karat_{self.what}"
 
     def marks(self, data: bytes) -> bool:
-        """Whether the bytes begin as such a file does."""
+        """Whether the bytes begin like a file of this kind."""
         return re.match(rf'\s*\{{\s*"{self.mark}"\s*:'.encode(), data[:200]) is not None
 
     def content(self, data: bytes, name: str) -> dict[str, Any]:
         """The object in a file, without its mark.
 
         Raises:
-            InputError: it is no JSON, no file of the kind, or one of another version.
+            InputError: it is not JSON, not of this kind, or of another version.
         """
         content = parsed(data, name, 1)
         if not isinstance(content, dict) or self.mark not in content:
@@ -49,7 +49,7 @@ class Kind:
         if version != self.version or not isinstance(version, int) or isinstance(version, bool):
             newer = isinstance(version, int) and version > self.version
             raise InputError(
-                f"it is a {self.what} of version {short(version)}, and this karat reads "
+                f"unsupported {self.what} version {short(version)}; this karat reads version "
                 f"{self.version}",
                 file=name,
                 fix="pip install --upgrade karat" if newer else self.remade,
@@ -57,16 +57,12 @@ class Kind:
         return content
 
     def none(self, name: str) -> InputError:
-        """That a file is not of the kind."""
-        return InputError(f"this is no {self.what} of karat's", file=name, fix=self.remade)
+        """The error for a file of another kind."""
+        return InputError(f"not a karat {self.what}", file=name, fix=self.remade)
 
 
 def to_bytes(content: Mapping[str, Any]) -> bytes:
-    """A file: the head in one line, then one query to a line.
-
-    Args:
-        content: The object; ``queries`` is its list of them.
-    """
+    """The bytes of a file: the head on one line, then one query per line."""
     head = {key: value for key, value in content.items() if key != "queries"}
     queries = ",\n".join(f"  {_dumped(query)}" for query in content["queries"])
     return f'{_dumped(head)[:-1]}, "queries": [\n{queries}\n]}}\n'.encode()
@@ -76,14 +72,14 @@ class Fields:
     """The fields of one object.
 
     Args:
-        value: What stands where an object should.
-        names: Its fields, each of which must be there, and no other.
+        value: The value that should be an object.
+        names: Its required fields; no others are allowed.
         name: The file.
-        remade: What makes a new file of the kind.
+        remade: How to create a new file of the kind.
         where: Which object of the file it is; empty for the file itself.
 
     Raises:
-        InputError: it is no object, or has other fields.
+        InputError: it is not an object, or has other fields.
     """
 
     def __init__(
@@ -91,30 +87,31 @@ class Fields:
     ) -> None:
         self.name, self.remade, self.where = name, remade, where
         if not isinstance(value, dict):
-            raise InputError(f"{where or 'it'} is no object", file=name, fix=remade)
+            raise InputError(f"{where or 'the file'} is not an object", file=name, fix=remade)
         self.value = cast(Mapping[str, Any], value)
         lacking = [key for key in names if key not in value]
         odd = [key for key in value if key not in names]
         if lacking or odd:
-            what = f"{lacking[0]!r} is lacking" if lacking else f"{odd[0]!r} is not part of one"
+            what = f"missing field {lacking[0]!r}" if lacking else f"unknown field {odd[0]!r}"
             raise InputError(f"{self._at}{what}", file=name, fix=remade)
 
     @property
     def _at(self) -> str:
         return f"{self.where}: " if self.where else ""
 
-    def wrong(self, key: str, wanted: str) -> InputError:
-        """That a field is not what it should be."""
-        found = short(self.value[key])
+    def wrong(self, key: str, expected: str) -> InputError:
+        """The error for an invalid field."""
         return InputError(
-            f"{self._at}{key} is {found}, not {wanted}", file=self.name, fix=self.remade
+            f"{self._at}{key} is {short(self.value[key])}, not {expected}",
+            file=self.name,
+            fix=self.remade,
         )
 
-    def get(self, key: str, kind: type, wanted: str) -> Any:
-        """A field of one kind."""
+    def get(self, key: str, kind: type, expected: str) -> Any:
+        """A field of a type; ``expected`` describes it in errors."""
         value = self.value[key]
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-            raise self.wrong(key, wanted)
+            raise self.wrong(key, expected)
         return value
 
     def number(self, key: str) -> float:
@@ -137,7 +134,7 @@ class Fields:
 
 
 def finite(value: Any) -> float | None:
-    """A finite number, or None for what is none."""
+    """A finite number; None for anything else."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         try:
             number = float(value)
@@ -148,7 +145,7 @@ def finite(value: Any) -> float | None:
 
 
 def short(value: Any) -> str:
-    """A value as JSON, in one line and not too long."""
+    """A value as JSON on one line, shortened."""
     text = re.sub(r"\s+", " ", json.dumps(value, ensure_ascii=False))
     return text if len(text) <= 60 else f"{text[:59]}…"
 

@@ -1,18 +1,18 @@
-"""Golden sets: queries with their text and attributes, and the documents judged for each.
+"""Golden sets: queries with their text, attributes and judged documents.
 
-Two shapes, told apart by content. karat's own::
+Two formats, distinguished by content. karat's own::
 
     {"karat_golden_set": 1, "name": "docs", "scale": [0, 3], "queries": [ITEM, ITEM]}
 
-and a plain list of items, as a JSON array or as one object to a line. An item is::
+and a plain list of items, as a JSON array or one object per line. An item is::
 
     {"query": "join two lists", "relevant_docs": {"a": 3, "b": 0}, "category": "task"}
 
-``relevant_docs`` may be a list of ids, which have grade 1 each. Empty, it says that the query was
-judged and has no relevant document; without it, or with null, the query has not been judged yet.
-``query_id`` may be left out in all items of a plain list: they are then q1, q2, … in order.
-``no_answer: true`` marks a query without a right answer, ``sources`` says of documents where their
-grade comes from if it is not from a person, and every other key is an attribute.
+``relevant_docs`` may be a list of ids, with grade 1 each. If it is empty, the query was judged and
+has no relevant document; if it is missing or null, the query is not judged yet. ``query_id`` may be
+omitted in all items of a plain list: they are then q1, q2, … in order. ``no_answer: true`` marks a
+query without a right answer, ``sources`` gives the source of grades that are not by a person, and
+every other key is an attribute.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ from karat.golden.query import (
 from karat.tables.scale import Scale, read_scale
 
 VERSION = 1
-"""Of karat's own shape."""
+"""Version of karat's own format."""
 
 _MARK = "karat_golden_set"
 _OWN = re.compile(rb'\s*\{\s*"karat_golden_set"\s*:')
 IDS = ("query_id", "qid", "id", "_id")
-"""What the id of a query may be called."""
+"""Names of the query id."""
 _TEXTS = ("query", "text")
 _MISNAMED = {
     "relevant",
@@ -68,13 +68,13 @@ _MISNAMED = {
     "judgments",
     "judgements",
     "qrels",
-}  # a query with one of these was judged, under a name that is not read
+}  # a query with one of these was judged, but under a wrong key
 _AN_ITEM = '{"query": "join two lists", "relevant_docs": {"a": 3, "b": 0}}'
 
 
 @dataclass(frozen=True, slots=True)
 class GoldenFile:
-    """What a file holds: its name and scale where it says them, and the queries in order."""
+    """The content of a file: queries in order, and name and scale if it states them."""
 
     queries: list[GoldenQuery]
     name: str | None = None
@@ -82,83 +82,71 @@ class GoldenFile:
 
 
 def parse(data: bytes, name: str) -> GoldenFile:
-    """A golden set from the bytes of a file.
-
-    Raises:
-        InputError: not a golden set, or damaged: with line or item, query, and the fix.
-    """
+    """A golden set from bytes; raises InputError with line or item if it is not one."""
     if data.lstrip()[:1] not in (b"{", b"["):
         raise InputError(
-            "this is no golden set: it is not JSON", file=name, line=1, fix=f"a list of {_AN_ITEM}"
+            "not a golden set: the file is not JSON", file=name, line=1, fix=f"a list of {_AN_ITEM}"
         )
     if data.lstrip().startswith(b"["):
         return GoldenFile(listed(parsed(data, name, 1, _Object), name))
-    head = _own(data, name)
-    if head is None:
+    content = _own(data, name)
+    if content is None:
         return GoldenFile(_gather(_lines(data, name), None))
-    _refuse_twice(head, Where(name))
-    version = head[_MARK]
+    _refuse_twice(content, Where(name))
+    version = content[_MARK]
     if version != VERSION or isinstance(version, bool):
         newer = isinstance(version, int) and version > VERSION
         raise InputError(
-            f"it is a golden set of version {short(version)}, and this karat reads {VERSION}",
+            f"unsupported golden set version {short(version)}; this karat reads version {VERSION}",
             file=name,
             fix="pip install --upgrade karat" if newer else f'"{_MARK}": {VERSION}',
         )
-    scale = _scale(head.get("scale"), name)
-    if not isinstance(head.get("queries"), list):
+    scale = _scale(content.get("scale"), name)
+    if not isinstance(content.get("queries"), list):
         raise InputError("the golden set has no list of queries", file=name)
-    title = head.get("name")
+    title = content.get("name")
     if title is not None:
         title = text_of(title, "name", Where(name), None)
-    return GoldenFile(listed(head["queries"], name, scale), title, scale)
+    return GoldenFile(listed(content["queries"], name, scale), title, scale)
 
 
 def listed(
     items: Sequence[Any], name: str, scale: tuple[float, float] | None = None
 ) -> list[GoldenQuery]:
-    """Queries from items (see the head of this file), each checked.
-
-    Raises:
-        InputError: with the number of the item, from 1.
-    """
+    """Queries from items (see the module's docstring); errors give the item's number, from 1."""
     return _gather(((Where(name, item=i), item) for i, item in enumerate(items, 1)), scale)
 
 
 def read(path: str | Path) -> GoldenFile:
-    """A golden set from a file, plain or compressed, or ``-`` for standard input.
-
-    Raises:
-        InputError: it cannot be read, or is damaged.
-    """
+    """Read a golden set from a file, plain or compressed, or ``-`` for standard input."""
     with Source(path) as source:
         refuse_binary(source)
         return parse(source.whole(), source.name)
 
 
 def is_own(data: bytes, name: str) -> bool:
-    """Whether the bytes of a golden set are of karat's own shape, and not a plain list."""
+    """Whether a golden set is in karat's own format rather than a plain list."""
     return not data.lstrip().startswith(b"[") and _own(data, name) is not None
 
 
-def to_bytes(held: GoldenFile) -> bytes:
-    """The shape of karat, a query to a line: the same golden set gives the same bytes."""
-    scale = None if held.scale is None else [_whole(value) for value in held.scale]
-    head = {"karat_golden_set": VERSION, "name": held.name, "scale": scale}
-    kept = {key: value for key, value in head.items() if value is not None}
-    lines = ",\n".join(f"  {_dumped(_item(query))}" for query in held.queries)
-    return f'{_dumped(kept)[:-1]}, "queries": [\n{lines}\n]}}\n'.encode()
+def to_bytes(golden: GoldenFile) -> bytes:
+    """Bytes in karat's own format, one query per line; equal golden sets give equal bytes."""
+    scale = None if golden.scale is None else [_whole(value) for value in golden.scale]
+    head = {"karat_golden_set": VERSION, "name": golden.name, "scale": scale}
+    stated = {key: value for key, value in head.items() if value is not None}
+    lines = ",\n".join(f"  {_dumped(_item(query))}" for query in golden.queries)
+    return f'{_dumped(stated)[:-1]}, "queries": [\n{lines}\n]}}\n'.encode()
 
 
 SIMPLE = ("query", "relevant_docs", "category", "difficulty")
-"""The keys of each object of the simple form."""
+"""The keys of each object in the simple format."""
 
 
 def simple(queries: Iterable[GoldenQuery]) -> bytes:
-    """A JSON array of objects with the keys of ``SIMPLE`` and no others, a query to a line.
+    """A JSON array of objects with the keys of ``SIMPLE``, one query per line, for other programs.
 
-    It is for programs that know nothing of karat. Queries that are not judged yet are left out, as
-    are ids, other attributes, sources and the scale; ``category`` and ``difficulty`` may be null.
+    Queries that are not judged yet are omitted, as are ids, other attributes, sources and the
+    scale; ``category`` and ``difficulty`` may be null.
     """
     lines = ",\n".join(
         _dumped(
@@ -176,7 +164,7 @@ def simple(queries: Iterable[GoldenQuery]) -> bytes:
 
 
 class _Object(dict[str, Any]):
-    """An object that knows whether a key stood twice in it."""
+    """An object that remembers a duplicate key."""
 
     def __init__(self, pairs: list[tuple[str, Any]]) -> None:
         super().__init__(pairs)
@@ -188,20 +176,20 @@ class _Object(dict[str, Any]):
 
 def _refuse_twice(value: Any, where: Where, query: str | None = None) -> None:
     if isinstance(value, _Object) and value.twice is not None:
-        raise where.wrong(f"{value.twice!r} stands twice in one object", query, fix="keep one")
+        raise where.wrong(f"duplicate key {value.twice!r}", query, fix="keep one")
 
 
 def _own(data: bytes, name: str) -> _Object | None:
-    """The one object of karat's own shape, whatever the order of its keys."""
+    """The object of karat's own format, with its keys in any order."""
     if _OWN.match(data):
         return cast(_Object, parsed(data, name, 1, _Object))
     if f'"{_MARK}"'.encode() not in data:
         return None
     try:
-        whole = parsed(data, name, 1, _Object)
+        content = parsed(data, name, 1, _Object)
     except InputError:
         return None  # more than one object: a list
-    return whole if isinstance(whole, _Object) and _MARK in whole else None
+    return content if isinstance(content, _Object) and _MARK in content else None
 
 
 def _lines(data: bytes, name: str) -> Iterator[tuple[Where, Any]]:
@@ -226,7 +214,7 @@ def _of_item(
 ) -> tuple[GoldenQuery, bool]:
     """The query of an item, and whether it came with an id."""
     if not isinstance(item, Mapping):
-        raise where.wrong(f"{short(item)} stands where a query is wanted", fix=_AN_ITEM)
+        raise where.wrong(f"expected a query, got {short(item)}", fix=_AN_ITEM)
     if any(not isinstance(key, str) for key in item):
         raise where.wrong("a key is not text", fix=_AN_ITEM)
     key = next((key for key in IDS if item.get(key) is not None), None)
@@ -234,18 +222,18 @@ def _of_item(
     _refuse_twice(item, where, query_id)
     texts = [key for key in _TEXTS if key in item]
     if len(texts) > 1:
-        raise where.wrong("'query' and 'text' both mean what was typed", query_id, fix="keep one")
+        raise where.wrong("both 'query' and 'text' are set", query_id, fix="keep one")
     if not texts:
-        raise where.wrong(f"there is no 'query' in it, only {_names(item)}", fix=_AN_ITEM)
+        raise where.wrong(f"no key 'query'; the keys are {_names(item)}", fix=_AN_ITEM)
     if "relevant_docs" not in item:
         wrong = [name for name in item if name.casefold() in _MISNAMED]
         wrong += [name for name in nearest("relevant_docs", item, 1) if _like(name)]
         if wrong:
             raise where.wrong(
-                f"there is no 'relevant_docs' in it, only {_names(item)}",
+                f"no key 'relevant_docs'; the keys are {_names(item)}",
                 query_id,
                 fix=f"rename {wrong[0]!r} to 'relevant_docs', or to something else if it does not "
-                "hold judged documents",
+                "contain judged documents",
             )
     no_answer = item.get("no_answer", False)
     relevant = item.get("relevant_docs")
@@ -290,7 +278,7 @@ def _scale(value: Any, name: str) -> Scale | None:
         return read_scale(value)
     except UsageError:
         raise InputError(
-            f"the scale {short(value)} holds no grades", file=name, fix='"scale": [0, 3]'
+            f"invalid scale {short(value)}", file=name, fix='"scale": [0, 3]'
         ) from None
 
 
@@ -303,7 +291,7 @@ def _dumped(value: Any) -> str:
 
 
 def _like(name: str) -> bool:
-    """Whether a key is a misspelling of ``relevant_docs``, and not merely a word near it."""
+    """Whether a key is probably a misspelling of ``relevant_docs``."""
     return "rel" in name.casefold() and "doc" in name.casefold()
 
 
@@ -312,18 +300,18 @@ def _names(item: Mapping[str, Any]) -> str:
 
 
 def _rows(source: Source, role: str) -> Rows:
-    held = parse(source.whole(), source.name)
+    golden = parse(source.whole(), source.name)
     if role == "queries":
-        return Rows([query_frame(held.queries, source.name)])
-    about = {} if held.scale is None else {"scale": f"{held.scale[0]!r} {held.scale[1]!r}"}
-    if without := without_relevant(held.queries):
+        return Rows([query_frame(golden.queries, source.name)])
+    about = {} if golden.scale is None else {"scale": f"{golden.scale[0]!r} {golden.scale[1]!r}"}
+    if without := without_relevant(golden.queries):
         about["without"] = json.dumps(without)
-    return Rows([judgment_frame(held.queries)], about=lambda: about)
+    return Rows([judgment_frame(golden.queries)], about=lambda: about)
 
 
 GOLDEN = Format(
     name="golden",
-    what="a golden set of karat's, or a plain list of queries with their relevant_docs",
+    what="a karat golden set, or a plain list of queries with relevant_docs",
     readers={
         "qrels": lambda source: _rows(source, "qrels"),
         "queries": lambda source: _rows(source, "queries"),

@@ -1,6 +1,6 @@
-"""The ledger of a held-out part, as JSON Lines: each evaluation on it is one line, added for good.
+"""The ledger of held-out parts, as JSON Lines: one permanent line per evaluation on them.
 
-It is ``held_out.jsonl`` in a workspace, and beside a golden set's file where there is no workspace.
+It is ``held_out.jsonl`` in a workspace, or next to a golden set's file outside of workspaces.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from karat.formats.tables.writing import beside
 
 VERSION = 1
 NAME = "held_out.jsonl"
-"""What the ledger of a workspace is called."""
+"""File name of a workspace's ledger."""
 
 _MARK = "karat_held_out"
 _RESTORED = "restore the file from version control or a backup"
@@ -31,12 +31,12 @@ class Use:
     """One evaluation on a held-out part.
 
     Attributes:
-        time: When, in UTC, as ``2026-03-01T02:00:00.000000Z``.
-        golden: The golden set: its file or folder as seen from the folder of the ledger.
-        queries: How many queries of the part were there.
-        runs: Name and content hash (SHA-256) of each run.
-        by: Who evaluated.
-        commit: Of which code; None if that is not known.
+        time: In UTC, as ``2026-03-01T02:00:00.000000Z``.
+        golden: The golden set's file or folder, relative to the ledger's folder.
+        queries: Number of queries in the part.
+        runs: Name and SHA-256 of each run.
+        by: The user.
+        commit: The commit of the code; None if unknown.
     """
 
     time: str
@@ -47,17 +47,17 @@ class Use:
     commit: str | None
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """The JSON object of its line."""
         runs = [{"name": name, "sha256": sha256} for name, sha256 in self.runs]
         head = {_MARK: VERSION, "time": self.time, "golden": self.golden, "queries": self.queries}
         return {**head, "runs": runs, "by": self.by, "commit": self.commit}
 
 
 def place(golden: str | Path) -> Path:
-    """Where the ledger of a golden set is.
+    """The path of a golden set's ledger.
 
     Args:
-        golden: Its file, or the BEIR folder (or a file of it) that it was exported to.
+        golden: Its file, or the BEIR folder (or a file in it) that it was exported to.
     """
     path = _whole(golden)
     try:
@@ -67,19 +67,19 @@ def place(golden: str | Path) -> Path:
 
 
 def called(golden: str | Path) -> str:
-    """What the ledger calls a golden set, given as in ``place``: it may hold uses of several."""
+    """The name of a golden set in the ledger, which may list several; argument as in ``place``."""
     return _whole(golden).relative_to(place(golden).parent).as_posix()
 
 
 def _whole(golden: str | Path) -> Path:
     path = Path(golden).resolve()
     if path.parent.name == "qrels" and any(path.parent.parent.glob("queries.jsonl*")):
-        path = path.parent.parent  # the folder is replaced as a whole when it is exported again
+        path = path.parent.parent  # an export replaces the whole folder
     return path
 
 
 def uses(path: Path) -> list[Use]:
-    """The uses in a ledger, the first first; none where there is no file.
+    """The uses in a ledger, oldest first; empty without a file.
 
     Raises:
         InputError: it cannot be read, or a line is damaged.
@@ -88,13 +88,12 @@ def uses(path: Path) -> list[Use]:
 
 
 def append(path: Path, use: Use) -> Sequence[Use]:
-    """Add a use at the end of a ledger, which is made if there is none.
+    """Append a use to a ledger, which is created if necessary.
 
-    Writers wait for each other, and the file is written beside its place, then renamed: a use is
-    there whole, or not at all, and none is ever lost.
+    Writers lock the file and replace it as a whole, so no use is lost or half-written.
 
     Returns:
-        The uses before it, of this golden set and of others.
+        The uses before it, of this golden set and others.
 
     Raises:
         InputError: the ledger is damaged, or cannot be written.
@@ -127,7 +126,7 @@ def _use(line: bytes, name: str, number: int) -> Use:
     try:
         if content.pop(_MARK) != VERSION:
             raise InputError(
-                "a newer karat wrote this use of a held-out part",
+                "this line was written by a newer karat",
                 file=name,
                 line=number,
                 fix="pip install --upgrade karat",

@@ -1,4 +1,4 @@
-"""Histories, as JSON Lines: one point to a line, added by whoever measures."""
+"""Histories, as JSON Lines: one point per line, appended by each evaluation."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from karat.tables.release.gate import EXIT_CODES
 from karat.tables.release.history import HASHES, VERSION, Answered, ByQuery, Kind, Point, Value
 
 _MARK = "karat_history"
-_RESTORED = "take the line out, or restore the file from version control"
+_RESTORED = "delete the line, or restore the file from version control"
 _ANSWERED = ("queries", "failed", "missing", "empty")
 _POINT = (
     "time",
@@ -39,26 +39,27 @@ _POINT = (
     "hashes",
 )
 _LATER = ("answered", "series", "by_query")
-"""What lines of an earlier karat lack."""
+"""Fields missing from lines of earlier versions."""
 _BY_QUERY = ("queries", "n", "values", "weights")
 _VALUE = ("measure", "value", "ci_low", "ci_high", "n")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z")
 
 
 def append(path: str | Path, *points: Point) -> None:
-    """Add points at the end of a history, which is made if there is none.
+    """Append points to a history, which is created if necessary.
 
-    Writers wait for each other (a lock of the file), and the whole file is written beside its
-    place, then renamed: no line is ever lost, or there by half. A name that ends in ``.gz``
-    compresses.
+    Writers lock the file and replace it as a whole, so no line is lost or half-written. A name in
+    ``.gz`` compresses it.
 
     Raises:
-        InputError: the file is something other than a history, its last line is cut short, it
-            cannot be written, or a point is none that could be read again.
+        InputError: the file is not a history, its last line is truncated, it cannot be written, or
+            a point is invalid.
     """
     path = Path(path)
     if path.exists() and not path.is_file():
-        raise InputError("a history is a file", file=str(path), fix="name a file, as trend.jsonl")
+        raise InputError(
+            "the history is not a file", file=str(path), fix="name a file, such as trend.jsonl"
+        )
     added = b"".join(_line(point) for point in points)
     with locked(path):
         before = _held(path)
@@ -73,17 +74,17 @@ def read(
     told: Callable[[str], None] | None = None,
     damaged: Callable[[InputError], None] | None = None,
 ) -> list[Point]:
-    """The points of a history, in the order of its lines.
+    """The points of a history, in line order.
 
     Args:
         path: The file.
-        told: Hears of a last line that is cut short, which is then left out: another program was
-            stopped while it wrote, and the lines before are whole. An error if None.
-        damaged: Hears of each line that is damaged, which is then left out. An error if None, or
-            if no line is whole.
+        told: Called with a note if the last line is truncated, because a program was stopped while
+            it wrote; the line is then skipped. An error if None.
+        damaged: Called with the error of each damaged line, which is then skipped. An error if
+            None, or if all lines are damaged.
 
     Raises:
-        InputError: it cannot be read, holds no point, a line is damaged, or a newer karat wrote it.
+        InputError: it cannot be read, has no points, a line is damaged, or is of a newer karat.
     """
     with Source(path) as source:
         data, name = source.whole(), source.name
@@ -91,7 +92,7 @@ def read(
         raise _no_history(name)
     lines = data.split(b"\n")
     if told is not None and lines[1:] and lines[-1].strip() and not _is_json(lines[-1]):
-        told(f"line {len(lines)} of {name}, its last, is cut short: left out")
+        told(f"{name}: the last line ({len(lines)}) is truncated and was skipped")
         lines.pop()
     points: list[Point] = []
     wrong: list[InputError] = []
@@ -106,8 +107,8 @@ def read(
     if damaged is not None and wrong:
         if not points:
             raise wrong[0]
-        for each in wrong:
-            damaged(each)
+        for error in wrong:
+            damaged(error)
     return points
 
 
@@ -120,7 +121,7 @@ def _is_json(line: bytes) -> bool:
 
 
 def _held(path: Path) -> bytes:
-    """What the history holds so far."""
+    """The content of the history so far."""
     if not path.exists() or not path.stat().st_size:
         return b""
     with Source(path) as source:
@@ -129,30 +130,30 @@ def _held(path: Path) -> bytes:
         raise _no_history(str(path))
     before, _, last = data.rpartition(b"\n")
     if last.strip() and not _is_json(last):
-        # Another line behind it would make damage in the middle of a crash at the end.
+        # Appending would turn a truncated last line into damage in the middle.
         line = before.count(b"\n") + 1 + bool(before)
-        what = "its last line is cut short, and nothing is added to it"
+        what = "the last line is truncated; nothing was appended"
         raise InputError(what, file=str(path), line=line, fix=_RESTORED)
     return data
 
 
 def _no_history(name: str) -> InputError:
     return InputError(
-        "this is no history of karat's",
+        "not a karat history",
         file=name,
-        fix="karat evaluate … --history FILE.jsonl begins one",
+        fix="karat evaluate … --history FILE.jsonl creates one",
     )
 
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """A block in which no other karat writes a file (on Windows: none of the same user).
+    """Lock a file against writes by other karat processes (on Windows: of the same user).
 
     Raises:
         InputError: the file cannot be written.
     """
     if sys.platform == "win32":
-        # A file that is open cannot be renamed onto there, so another one stands for it.
+        # An open file cannot be replaced there, so lock another file.
         import msvcrt
 
         key = sha256(str(path.resolve()).casefold().encode()).hexdigest()[:32]
@@ -181,7 +182,7 @@ def locked(path: Path) -> Iterator[None]:
             with lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 if not _same(path, lock.fileno()):
-                    continue  # while we waited, another took its place
+                    continue  # the file was replaced while we waited
                 yield
                 return
 
@@ -203,12 +204,12 @@ def _point(line: bytes, name: str, number: int) -> Point:
 
 def _read_point(content: Any, name: str) -> Point:
     if not isinstance(content, dict) or _MARK not in content:
-        raise InputError("the line is no point of a history", file=name)
+        raise InputError("the line is not a point of a history", file=name)
     version = content.pop(_MARK)
     if version != VERSION or not isinstance(version, int) or isinstance(version, bool):
         newer = isinstance(version, int) and version > VERSION
         raise InputError(
-            f"it is a point of version {short(version)}, and this karat reads {VERSION}",
+            f"unsupported point version {short(version)}; this karat reads version {VERSION}",
             file=name,
             fix="pip install --upgrade karat" if newer else None,
         )
@@ -225,7 +226,7 @@ def _read_point(content: Any, name: str) -> Point:
         *(_value(row, name, True) for row in head.get("slices", list, "a list of values")),
     ]
     if len({(row.measure, row.attribute, row.slice) for row in rows}) < len(rows):
-        raise InputError("a measure stands twice in it", file=name)
+        raise InputError("duplicate measure", file=name)
     hashes = Fields(head.get("hashes", dict, "hashes"), HASHES, name, _RESTORED, "hashes")
     return Point(
         time=_time(head),
@@ -247,11 +248,11 @@ def _answered(counts: Any, name: str) -> Answered | None:
     if counts is None:
         return None
     fields = Fields(counts, _ANSWERED, name, _RESTORED, "answered")
-    found = {key: fields.get(key, int, "a count") for key in _ANSWERED}
-    for key, count in found.items():
-        if not 0 <= count <= found["queries"]:
+    counted = {key: fields.get(key, int, "a count") for key in _ANSWERED}
+    for key, count in counted.items():
+        if not 0 <= count <= counted["queries"]:
             raise fields.wrong(key, "a count of the queries")
-    return Answered(**found)
+    return Answered(**counted)
 
 
 def _by_query(given: Any, name: str) -> ByQuery | None:
@@ -272,13 +273,13 @@ def _by_query(given: Any, name: str) -> ByQuery | None:
 
 def _time(head: Fields) -> str:
     time: str = head.get("time", str, "a time")
-    wanted = "a time in UTC, as 2026-03-01T02:00:00Z"
+    expected = "a time in UTC such as 2026-03-01T02:00:00Z"
     if not _TIME.fullmatch(time):
-        raise head.wrong("time", wanted)
+        raise head.wrong("time", expected)
     try:
         datetime.fromisoformat(time).astimezone(UTC)
     except (ValueError, OverflowError):
-        raise head.wrong("time", wanted) from None
+        raise head.wrong("time", expected) from None
     return time
 
 
@@ -307,14 +308,14 @@ def _text_or_none(fields: Fields, key: str) -> str | None:
 
 
 def _line(point: Point) -> bytes:
-    """A point as a line that can be read again."""
+    """A point as a line, checked by reading it back."""
     try:
         text = json.dumps(point.to_dict(), ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise InputError(f"a point cannot be kept: {error}", fix="a number is finite") from None
-    line = text.encode("utf-8", "replace")  # names of files can be no text at all
+        raise InputError(f"cannot store a point: {error}", fix="use finite numbers only") from None
+    line = text.encode("utf-8", "replace")  # file names may be invalid text
     try:
         _read_point(json.loads(line), "the history")
     except InputError as error:
-        raise InputError(f"a point cannot be kept: {error.what}") from None
+        raise InputError(f"cannot store a point: {error.what}") from None
     return line + b"\n"

@@ -6,19 +6,18 @@ from pathlib import Path
 
 from karat.errors import Advice, InputError
 from karat.formats import toml
-from karat.formats.advice import in_utf8
 from karat.formats.tables.detect import own_kind
-from karat.formats.tables.source import Source
+from karat.formats.tables.source import Source, in_utf8
 from karat.release.policy import Policy, policy_of
 
 _EXAMPLE = '[[rule]] on a line, then measure = "nDCG@10", then max_drop = "5%"'
 
 
 def write_policy(text: str, path: str | Path) -> None:
-    """Write a policy to a file that is not there yet.
+    """Write a policy to a new file.
 
     Raises:
-        InputError: it is there already, or cannot be written.
+        InputError: the file exists, or cannot be written.
     """
     place = Path(path)
     try:
@@ -26,35 +25,35 @@ def write_policy(text: str, path: str | Path) -> None:
             stream.write(text)
     except FileExistsError:
         raise InputError(
-            "there is a file of this name, and it is left as it is",
+            "the file already exists",
             file=str(path),
-            fix="name another, or delete it",
+            fix="choose another name, or delete it",
         ) from None
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", file=str(path)) from None
 
 
 def read_policy(path: str | Path, rel: float | None = None) -> Policy:
-    """A policy from a TOML file.
+    """Read a policy.
 
     Args:
-        path: The file.
-        rel: Lowest grade that counts as relevant, where a measure does not say.
+        path: The TOML file.
+        rel: Lowest relevant grade, for measures that do not state it.
 
     Raises:
-        InputError: it cannot be read, is no TOML, or is no policy (what, and the fix).
+        InputError: it cannot be read, is not TOML, or not a valid policy.
     """
     with Source(path) as source:
         data, name, kind = source.whole(), source.name, own_kind(source)
     if kind not in {None, "a policy"}:
-        what = f"this is {kind}, and a policy (TOML) is wanted here"
+        what = f"expected a policy (TOML), got {kind}"
         raise InputError(
-            what, file=name, fix=Advice("karat gate --policy gate.toml …", page="send a policy")
+            what, file=name, fix=Advice("karat gate --policy gate.toml …", page="upload a policy")
         )
     try:
-        written = toml.table(data)
+        content = toml.table(data)
     except UnicodeDecodeError:
-        raise InputError("it is not UTF-8", file=name, fix=in_utf8(name)) from None
+        raise InputError("the file is not UTF-8", file=name, fix=in_utf8(name)) from None
     except toml.NotToml as error:
-        raise InputError(f"it is no TOML: {error}", file=name, fix=_EXAMPLE) from None
-    return policy_of(written, name, rel)
+        raise InputError(f"not valid TOML: {error}", file=name, fix=_EXAMPLE) from None
+    return policy_of(content, name, rel)

@@ -1,8 +1,7 @@
-"""Values by query in a line of a history: whole numbers, packed.
+"""Values by query in a line of a history, packed.
 
-A value is kept as a whole number of ten-thousandths (32 bits, the least of all for none), the
-numbers of a measure one behind the other in the order of the queries' ids, the first bytes of all
-before the second bytes of all, compressed (zlib) and written as Base64.
+Values are 32-bit integers in ten-thousandths, the smallest integer for a missing value, in the
+order of query ids; all first bytes, then all second bytes and so on, compressed (zlib), as Base64.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ from karat.tables.release.history import ByQuery
 from karat.tables.results import QueryScores
 
 MOST = 10_000_000
-"""Queries that a line may hold."""
+"""Most queries in a line."""
 _STEPS = 10_000
 _NONE = np.iinfo(np.int32).min
 _LARGEST = np.iinfo(np.int32).max / _STEPS
 
 
 def packed(scores: QueryScores) -> ByQuery | None:
-    """The values of a run for its line; None if no measure has values that can be kept."""
+    """The values of a run for its line; None if no measure has values that can be stored."""
     order = np.array(
         sorted(range(len(scores.query_ids)), key=scores.query_ids.__getitem__), np.int64
     )
@@ -46,10 +45,10 @@ def packed(scores: QueryScores) -> ByQuery | None:
 
 
 def unpacked(text: str, n: int) -> NDArray[np.float64]:
-    """The numbers of a measure, or weights; NaN for none; shape (n,).
+    """The values of a measure, or weights; NaN if missing; shape (n,).
 
     Raises:
-        InputError: the text holds something else.
+        InputError: the text is damaged, or has another number of values.
     """
     try:
         stream = zlib.decompressobj()
@@ -57,21 +56,23 @@ def unpacked(text: str, n: int) -> NDArray[np.float64]:
     except (binascii.Error, ValueError, zlib.error):
         raise InputError("values by query are damaged") from None
     if len(data) != 4 * n or not stream.eof:
-        raise InputError(f"values by query are not those of {n:,} queries")
+        raise InputError(f"values by query are not for {n:,} queries")
     planes = np.frombuffer(data, np.uint8).reshape(4, n)
     whole = np.ascontiguousarray(planes.T).view("<i4")[:, 0]
-    found: NDArray[np.float64] = np.where(whole == _NONE, np.nan, whole / _STEPS)
-    return found
+    values: NDArray[np.float64] = np.where(whole == _NONE, np.nan, whole / _STEPS)
+    return values
 
 
 def _pack(values: NDArray[np.float64]) -> str:
-    lacking = np.isnan(values)
-    whole = np.where(lacking, _NONE, np.rint(np.where(lacking, 0, values) * _STEPS)).astype("<i4")
-    planes = np.ascontiguousarray(whole.view(np.uint8).reshape(-1, 4).T)
+    missing = np.isnan(values)
+    integers = np.where(missing, _NONE, np.rint(np.where(missing, 0, values) * _STEPS)).astype(
+        "<i4"
+    )
+    planes = np.ascontiguousarray(integers.view(np.uint8).reshape(-1, 4).T)
     return base64.b64encode(zlib.compress(planes.tobytes(), 9)).decode()
 
 
 def _scaled(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Weights whose greatest is 100,000: only their ratios count."""
+    """Weights scaled to a maximum of 100,000; only their ratios count."""
     scaled: NDArray[np.float64] = weights / weights.max() * 100_000
     return scaled

@@ -1,4 +1,4 @@
-"""``karat.toml``: where a workspace keeps things, and by which rules it judges."""
+"""``karat.toml``, the configuration of a workspace."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _Value = TypeVar("_Value")
 
 NAME = "karat.toml"
 STORE = "KARAT_STORE"
-"""The environment variable that stands above ``store``: it may hold a password."""
+"""The environment variable that overrides ``store``; it may include a password."""
 
 _KEYS: Mapping[str, tuple[str, ...]] = {
     "workspace": ("store", "runs"),
@@ -50,83 +50,80 @@ _HISTORIES = ("history.jsonl",)
 _ORIGIN = re.compile(r"https?://[\w.-]+(:\d{1,5})?")
 _SECRETS = ("password", "sslpassword")
 _TEMPLATE = """\
-# A karat workspace: what is right for one search, who said so, and what systems returned.
+# A karat workspace: golden set, judgments and runs.
 
 [workspace]
-store = {store}  # or postgresql://…; the variable {variable} stands above it
-runs = "runs"  # what systems returned, as Parquet: NAME-HASH.parquet
+store = {store}  # or postgresql://…; the variable {variable} overrides it
+runs = "runs"  # folder of stored runs, as Parquet: NAME-HASH.parquet
 
 [golden]
 name = {name}
 scale = "{low:g}-{high:g}"
-raters = {raters}  # who judge each pair, blind to each other
-repeats = 0.05  # share of pairs that a rater sees again without knowing
-golds = 0.05  # share of gold items, whose grade is known, among what a rater sees
+raters = {raters}  # raters per pair; they do not see each other's grades
+repeats = 0.05  # share of pairs shown to the same rater twice
+golds = 0.05  # share of gold items (pairs with a known grade) shown to raters
 order = "query"  # all documents of a query in a row; or "mixed"
-lease = "10 min"  # for how long a rater has a pair alone
+lease = "10 min"  # how long a pair is reserved for a rater
 
-[golden.grades]  # a word and a sign; the long text is guideline.md
+[golden.grades]  # short labels; the full text is guideline.md
 {grades}
 [agreement]
 weights = "quadratic"  # none | linear | quadratic
-at_least = 0.7  # what kappa should surely be above when an edition is frozen
-refuse = false  # true: no edition below it; false: a warning
+at_least = 0.7  # required lower bound of kappa when an edition is frozen
+refuse = false  # true: do not freeze below it; false: only warn
 
-[card]  # what raters see of a document in the browser: names of its attributes
+[card]  # attributes of a document that raters see in the browser
 title = "title"
 body = "text"
 url = "url"
-# image = "image_url"  # and [web] images says where pictures may come from
+# image = "image_url"  # requires [web] images
 # more = ["brand", "price"]
 
 [web]
-histories = ["history.jsonl"]  # what --history writes, for the pages of trends
-# images = ["https://cdn.example.org"]
+histories = ["history.jsonl"]  # files written by --history, for the trend pages
+# images = ["https://cdn.example.org"]  # hosts that images may be loaded from
 
 # [online]
-# events = "events"  # what users did, as karat online import keeps it
-# timezone = "Europe/Berlin"  # where a day begins; UTC if it is not said
+# events = "events"  # folder of the event log of karat online import
+# timezone = "Europe/Berlin"  # time zone of days; default: UTC
 
-# [defaults]  # of karat evaluate, compare and gate, in this folder and below; options win
+# [defaults]  # for karat evaluate, compare and gate in this folder and below; options override
 # measures = ["nDCG@10", "R@100"]
 # by = ["category"]
 # scale = [0, 3]
-# fully_judged = true  # documents without a judgment are not relevant
+# fully_judged = true  # treat unjudged documents as not relevant
 """
 _GUIDELINE = """\
 # Guideline
 
-Judge the document for what the person who typed the query wanted (the need, where it is given),
-not for the words they share. Judge it as if you saw it alone: not better because others are worse.
+Judge whether the document satisfies what the user of the query wanted (the information need, if
+given), not whether it contains the same words. Judge each document on its own, not relative to
+others.
 
 {grades}
 Cannot judge: the query is unclear, the document is empty or in a language you do not read, or it
-takes an expert.
+needs an expert.
 """
 
 
 def find_workspace(start: Path) -> Path:
-    """The ``karat.toml`` of a folder or of the nearest one above it.
-
-    Raises:
-        UsageError: there is none.
-    """
+    """The ``karat.toml`` in a folder or the nearest parent; raises UsageError if there is none."""
     here = start.resolve()
     for folder in (here, *here.parents):
         if (folder / NAME).is_file():
             return folder / NAME
-    raise UsageError(f"{start} is in no workspace: no {NAME} here or above", fix="karat init")
+    raise UsageError(f"{start} is not in a workspace: no {NAME} here or above", fix="karat init")
 
 
 def read_workspace(path: Path, environment: Mapping[str, str] | None = None) -> WorkspaceConfig:
-    """What a ``karat.toml`` says.
+    """Read a ``karat.toml``.
 
     Args:
         path: The file.
-        environment: Where ``KARAT_STORE`` is looked up; that of the process if None.
+        environment: Where ``KARAT_STORE`` is looked up; ``os.environ`` if None.
 
     Raises:
-        InputError: it cannot be read, or is wrong: which key, and what it may be.
+        InputError: it cannot be read, or a key or value is invalid.
     """
     written, name, _ = _read(path)
     variables = os.environ if environment is None else environment
@@ -134,19 +131,16 @@ def read_workspace(path: Path, environment: Mapping[str, str] | None = None) -> 
 
 
 def read_defaults(start: Path) -> Defaults | None:
-    """``[defaults]`` of the ``karat.toml`` of a folder, or of the nearest one above it.
-
-    Returns:
-        None if there is no such file, or it has no defaults.
+    """``[defaults]`` of the ``karat.toml`` in a folder or the nearest parent; None without.
 
     Raises:
-        InputError: the file cannot be read, or a default is not of the right kind.
+        InputError: the file cannot be read, or a default has the wrong type.
     """
     try:
         path = find_workspace(start)
     except UsageError:
         return None
-    if not path.stat().st_size:  # it says nothing, which only a workspace cannot do with
+    if not path.stat().st_size:  # an empty file has no defaults; only workspaces need more
         return None
     written, name, data = _read(path)
     if "defaults" not in written:
@@ -157,7 +151,7 @@ def read_defaults(start: Path) -> Defaults | None:
 
 
 def _read(path: Path) -> tuple[dict[str, Any], str, bytes]:
-    """What a TOML file holds, what messages call it, and its bytes."""
+    """The content of a TOML file, its name in messages, and its bytes."""
     with Source(path) as source:
         data, name = source.whole(), source.name
     try:
@@ -165,48 +159,48 @@ def _read(path: Path) -> tuple[dict[str, Any], str, bytes]:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise InputError(
-            "it is no TOML: the line is not UTF-8", file=name, line=line, fix="save it as UTF-8"
+            "not valid TOML: the line is not UTF-8", file=name, line=line, fix="save it as UTF-8"
         ) from None
     except toml.NotToml as error:
         raise _no_toml(str(error), data, name) from None
 
 
-def _no_toml(said: str, data: bytes, name: str) -> InputError:
-    """Which line is to be repaired; the line itself may hold a password."""
-    at = re.search(r"\(at line (\d+), column (\d+)\)", said)
+def _no_toml(message: str, data: bytes, name: str) -> InputError:
+    """The error with its line; it does not quote the line, which may include a password."""
+    at = re.search(r"\(at line (\d+), column (\d+)\)", message)
     ended = len(data.rstrip().splitlines())
-    line, where = (int(at[1]), f", column {at[2]}") if at else (ended, ", its end")
-    what = re.sub(r" \(at .*\)$", "", said)
+    line, where = (int(at[1]), f", column {at[2]}") if at else (ended, ", at its end")
+    what = re.sub(r" \(at .*\)$", "", message)
     return InputError(
-        f"it is no TOML: {what}",
+        f"not valid TOML: {what}",
         file=name,
         line=line,
-        fix=f"repair line {line}{where}: a key, =, and a value; text stands in quotes",
+        fix=f"correct line {line}{where}: a key, =, and a value; strings need quotes",
     )
 
 
 def write_workspace(
     root: Path, *, store: str, name: str, scale: str, raters: int
 ) -> WorkspaceConfig:
-    """Make ``karat.toml`` and a guideline to begin with; what is there stays.
+    """Create ``karat.toml`` and, if there is none, a guideline.
 
     Args:
-        root: The folder; made if absent.
+        root: The folder, created if necessary.
         store: URL of the database, without a password.
         name: Name of the golden set.
-        scale: As in ``0-3``.
-        raters: Raters for each pair.
+        scale: Such as ``0-3``.
+        raters: Raters per pair.
 
     Raises:
-        UsageError: there is a workspace, the scale is none, or the URL holds a password.
+        UsageError: there is a workspace, the scale is invalid, or the URL includes a password.
     """
     if (root / NAME).exists():
-        raise UsageError(f"{root / NAME} is there already", fix="edit it, or choose another folder")
+        raise UsageError(f"{root / NAME} already exists", fix="edit it, or choose another folder")
     _check_url(store)
     if without_password(store) != store:
         raise UsageError(
-            f"the URL of the store holds a password, and {NAME} is no place for one",
-            fix=f"put the URL into the environment, as {STORE}, and leave out --store",
+            f"the URL of the store includes a password, which does not belong in {NAME}",
+            fix=f"set the environment variable {STORE} to the URL, and omit --store",
         )
     low, high = read_scale(scale)
     signs = GRADES if (low, high) == (0.0, 3.0) else _grades(low, high)
@@ -220,34 +214,34 @@ def write_workspace(
         raters=raters,
         grades=lines,
     )
-    made = _Written(tomllib.loads(text), str(root / NAME)).workspace(root.resolve(), {})
+    config = _Written(tomllib.loads(text), str(root / NAME)).workspace(root.resolve(), {})
     root.mkdir(parents=True, exist_ok=True)
-    if not made.guideline.exists():
-        told = "".join(f"- **{grade:g}** {sign}\n" for grade, sign in signs.items())
-        with beside(made.guideline) as stream:
-            stream.write(_GUIDELINE.format(grades=told).encode())
+    if not config.guideline.exists():
+        items = "".join(f"- **{grade:g}** {sign}\n" for grade, sign in signs.items())
+        with beside(config.guideline) as stream:
+            stream.write(_GUIDELINE.format(grades=items).encode())
     with beside(root / NAME) as stream:
         stream.write(text.encode())
-    return made
+    return config
 
 
 def without_password(url: str) -> str:
-    """A database's URL without the passwords in it: before the host, or among its options.
+    """A database URL without the passwords before its host or in its options.
 
-    The path of SQLite is taken as it is written, whatever it looks like.
+    SQLite URLs are unchanged.
     """
     if url.startswith("sqlite:"):
         return url
-    # To the last @: what stands between two of them may be of a password.
+    # Up to the last @: a password may contain others.
     bare = re.sub(r"^([\w+]+://[^:/]*):.+@", r"\1@", url)
     head, mark, options = bare.partition("?")
-    names = ((each, unquote_plus(each.partition("=")[0])) for each in options.split("&"))
-    kept = [each for each, name in names if name.strip().casefold() not in _SECRETS]
-    return head + (mark if any(kept) else "") + "&".join(kept) if mark else bare
+    names = ((option, unquote_plus(option.partition("=")[0])) for option in options.split("&"))
+    public = [option for option, name in names if name.strip().casefold() not in _SECRETS]
+    return head + (mark if any(public) else "") + "&".join(public) if mark else bare
 
 
 def _quoted(text: str) -> str:
-    """A TOML string: JSON writes what TOML reads."""
+    """A TOML string, written as JSON."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
@@ -258,7 +252,7 @@ def _grades(low: float, high: float) -> dict[float, str]:
 
 
 class _Written:
-    """A ``karat.toml``, each value asked for with its kind."""
+    """Checked access to a ``karat.toml``."""
 
     def __init__(
         self, content: Mapping[str, Any], name: str, lines: Mapping[str, int | None] | None = None
@@ -267,28 +261,28 @@ class _Written:
         for section, keys in content.items():
             self._known("", section, tuple(_KEYS))
             if not isinstance(keys, dict):
-                raise self._wrong(f"{section} is no table", f"write [{section}]")
+                raise self._wrong(f"{section} is not a table", f"write [{section}]")
             for key in keys:
                 check = partial(self._known, f"[{section}] ", key, _KEYS[section])
                 self._at(key, check) if section == "defaults" else check()
         self.content = content
 
     def workspace(self, root: Path, environment: Mapping[str, str]) -> WorkspaceConfig:
-        """All of it, checked."""
+        """The configuration."""
         low, high = self._scale()
         grades = self._read_grades(low, high)
         weights = self._one_of("agreement", "weights", KAPPA_WEIGHTS, "quadratic")
         order = self._one_of("golden", "order", ORDERS, "query")
-        written = self._text("workspace", "store", "sqlite:///karat.db")
+        store_url = self._text("workspace", "store", "sqlite:///karat.db")
         notes = []
-        if without_password(written) != written:
+        if without_password(store_url) != store_url:
             notes.append(
-                f"{self.name} holds the store's password, for all who read it: put the URL into "
-                f"the environment, as {STORE}, and take the password out"
+                f"{self.name} contains the store's password: set the environment variable {STORE} "
+                "to the URL, and delete the password from the file"
             )
-        store = environment.get(STORE) or written
+        store = environment.get(STORE) or store_url
         try:
-            _check_url(written)
+            _check_url(store_url)
         except UsageError as error:
             raise self._wrong(f"[workspace] store: {error.what}", error.fix) from None
         _check_url(store)
@@ -316,7 +310,7 @@ class _Written:
         )
 
     def defaults(self) -> Defaults:
-        """Its ``[defaults]``; names of measures and the scale are checked where they are used."""
+        """Its ``[defaults]``; measures and the scale are checked where they are used."""
         return Defaults(
             source=self.name,
             measures=self._at("measures", lambda: self._texts("defaults", "measures", ())),
@@ -333,7 +327,7 @@ class _Written:
         return scale
 
     def _at(self, key: str, read: Callable[[], _Value]) -> _Value:
-        """A value of ``[defaults]``; a mistake in it names the line."""
+        """A value of ``[defaults]``; its errors get their line."""
         try:
             return read()
         except InputError as error:
@@ -347,7 +341,7 @@ class _Written:
         if key not in keys:
             near = nearest(key, keys, 1)
             fix = f"did you mean {near[0]}?" if near else f"one of {', '.join(keys)}"
-            raise self._wrong(f"{where}there is no key {key!r}", fix)
+            raise self._wrong(f"{where}unknown key {key!r}", fix)
 
     def _value(self, section: str, key: str, default: Any) -> Any:
         return self.content.get(section, {}).get(key, default)
@@ -355,14 +349,16 @@ class _Written:
     def _text(self, section: str, key: str, default: str) -> str:
         value = self._value(section, key, default)
         if not isinstance(value, str) or not value.strip():
-            raise self._wrong(f"[{section}] {key} is {value!r}, not a text", f'{key} = "{default}"')
+            raise self._wrong(
+                f"[{section}] {key} is {value!r}, not a string", f'{key} = "{default}"'
+            )
         return value
 
     def _texts(self, section: str, key: str, default: tuple[str, ...]) -> tuple[str, ...]:
         value = self._value(section, key, list(default))
         if not isinstance(value, list) or not all(isinstance(v, str) and v.strip() for v in value):
             raise self._wrong(
-                f"[{section}] {key} is {value!r}, not a list of texts", f'{key} = ["…"]'
+                f"[{section}] {key} is {value!r}, not a list of strings", f'{key} = ["…"]'
             )
         return tuple(value)
 
@@ -383,7 +379,7 @@ class _Written:
         for origin in origins:
             if not _ORIGIN.fullmatch(origin):
                 raise self._wrong(
-                    f"[web] images holds {origin!r}, which is no origin",
+                    f"[web] images contains {origin!r}, which is not an origin",
                     'images = ["https://cdn.example.org"]',
                 )
         return origins
@@ -419,7 +415,7 @@ class _Written:
         if value not in choices:
             near = nearest(value, choices, 1)
             fix = f"did you mean {near[0]}?" if near else f"one of {', '.join(choices)}"
-            raise self._wrong(f"[{section}] {key} is {value!r}", fix)
+            raise self._wrong(f"[{section}] {key}: unknown value {value!r}", fix)
         return value
 
     def _lease(self) -> int:
@@ -432,7 +428,7 @@ class _Written:
         name = self._text("online", "timezone", "UTC")
         if not is_zone(name):
             fix = 'timezone = "Europe/Berlin"'
-            raise self._wrong(f"[online] timezone is {name!r}, which is none", fix)
+            raise self._wrong(f"[online] timezone: unknown time zone {name!r}", fix)
         return name
 
     def _scale(self) -> tuple[float, float]:
@@ -447,46 +443,46 @@ class _Written:
             return dict(GRADES) if (low, high) == (0.0, 3.0) else _grades(low, high)
         fix = f'[golden.grades], then {low:g} = "Useless: …" and so on to {high:g}'
         if not isinstance(written, dict) or not written:
-            raise self._wrong("[golden] grades is no table", fix)
+            raise self._wrong("[golden] grades is not a table", fix)
         grades: dict[float, str] = {}
         for key, sign in written.items():
             if not re.fullmatch(r"\d+(\.\d+)?", key) or not low <= float(key) <= high:
                 raise self._wrong(
-                    f"[golden.grades] {key!r} is no grade from {low:g} to {high:g}",
-                    "put the scale back if you changed it: the scale of a golden set with "
-                    f"judgments is fixed; else {fix}",
+                    f"[golden.grades] {key!r} is not a grade from {low:g} to {high:g}",
+                    "restore the scale if you changed it: the scale of a golden set with judgments "
+                    f"is fixed; otherwise {fix}",
                 )
             if not isinstance(sign, str) or not sign.strip():
-                raise self._wrong(f"[golden.grades] {key} is {sign!r}, not a text", fix)
+                raise self._wrong(f"[golden.grades] {key} is {sign!r}, not a string", fix)
             grades[float(key)] = sign.strip()
         lacking = [end for end in (low, high) if end not in grades]
         if lacking:
-            raise self._wrong(f"[golden.grades] has no {lacking[0]:g}, an end of the scale", fix)
+            raise self._wrong(f"[golden.grades] lacks {lacking[0]:g}, an end of the scale", fix)
         return dict(sorted(grades.items()))
 
 
 def _check_url(url: str) -> None:
-    """Refuse what is read otherwise than it looks; what is refused may hold a password.
+    """Refuse ambiguous URLs, without quoting them: they may include a password.
 
     Raises:
         UsageError: SQLite with two slashes, or a server with a second @.
     """
     if re.match("sqlite://[^/]", url):
         raise UsageError(
-            "the URL of the store has two slashes, after which a host would stand",
-            fix="sqlite:///karat.db, with three, for karat.db in the workspace",
+            "the URL of the store has two slashes, which precede a host",
+            fix="use three for karat.db in the workspace: sqlite:///karat.db",
         )
     if not url.startswith("sqlite:") and url.count("@") > 1:
         raise UsageError(
-            "the URL of the store holds more than one @: it is not plain where its host begins",
-            fix="write %40 for @, except before the host",
+            "the URL of the store contains more than one @: its host is ambiguous",
+            fix="write @ as %40, except before the host",
         )
 
 
 def _absolute(url: str, root: Path) -> str:
-    """A SQLite URL, however many slashes it has, with its path made absolute; any other as it is.
+    """A SQLite URL with its path made absolute; other URLs unchanged.
 
-    A path that is none (``:memory:``) is left to the store, which refuses it.
+    ``:memory:`` is left to the store, which refuses it.
     """
     path = url.removeprefix("sqlite:").removeprefix("///")
     if not url.startswith("sqlite:") or path in {"", ":memory:"} or path.startswith("//"):

@@ -1,1 +1,1 @@
-"""Files of judgments, runs, queries and documents."""
+"""Files of judgments, runs, queries, documents and query logs."""

@@ -1,7 +1,7 @@
-"""The footer of a Parquet file: how much it says it holds, before any of it is read.
+"""The footer of a Parquet file, read before its data to check the claimed sizes.
 
-After the format's parquet.thrift (FileMetaData, RowGroup, ColumnChunk, ColumnMetaData) in Thrift's
-compact protocol; what is of no use here is passed over.
+After parquet.thrift (FileMetaData, RowGroup, ColumnChunk, ColumnMetaData) in Thrift's compact
+protocol; fields that are not needed are skipped.
 """
 
 from __future__ import annotations
@@ -17,20 +17,19 @@ _LARGEST = 1 << 28
 _DEEPEST = 16
 _BOOLS = (1, 2)
 _MOST_VALUES = 1 << 40
-_PAGE_HEAD = 1 << 16  # no header of a page is longer
+_PAGE_HEAD = 1 << 16  # bytes of the longest page header
 
 
 @dataclass(frozen=True)
 class Footer:
-    """What a Parquet file says of itself.
+    """The footer of a Parquet file.
 
     Attributes:
         rows: Rows.
-        values: Values of all columns, nulls among them.
-        uncompressed: Bytes of all pages when they are decompressed; strings that many rows share
-            count once.
+        values: Values of all columns, including nulls.
+        uncompressed: Bytes of all pages, decompressed; strings in a dictionary count once.
         columns: ColumnMetaData of each column of each row group, by field number.
-        metadata: Its key-value metadata.
+        metadata: Key-value metadata.
     """
 
     rows: int
@@ -41,11 +40,7 @@ class Footer:
 
 
 def read_footer(file: BinaryIO) -> Footer | None:
-    """The footer of an open file; None if it has none that can be read.
-
-    Args:
-        file: Can be sought in; where it stands afterwards is anywhere.
-    """
+    """The footer of an open, seekable file; None if it has no valid one."""
     end = file.seek(0, io.SEEK_END)
     if end < _TAIL + len(_MAGIC):
         return None
@@ -61,33 +56,29 @@ def read_footer(file: BinaryIO) -> Footer | None:
         return None
 
 
-def _footer(said: dict[int, Any]) -> Footer:
-    columns = [chunk[3] for group in said.get(4, []) for chunk in group.get(1, []) if 3 in chunk]
+def _footer(fields: dict[int, Any]) -> Footer:
+    columns = [chunk[3] for group in fields.get(4, []) for chunk in group.get(1, []) if 3 in chunk]
     return Footer(
-        rows=int(said[3]),
+        rows=int(fields[3]),
         values=sum(int(column[5]) for column in columns),
         uncompressed=sum(int(column[6]) for column in columns),
         columns=tuple(columns),
-        metadata={pair[1]: pair.get(2, b"") for pair in said.get(5, [])},
+        metadata={pair[1]: pair.get(2, b"") for pair in fields.get(5, [])},
     )
 
 
 def odd_page(file: BinaryIO, footer: Footer) -> str | None:
-    """What is wrong with the first page that cannot be as it says; None if nothing is.
+    """What is wrong with the first inconsistent page; None if all are consistent.
 
-    Polars believes a page that claims more values than there can be, asks for the memory, and ends
-    the whole process if there is not as much.
-
-    Args:
-        file: Can be sought in; where it stands afterwards is anywhere.
-        footer: Of the file.
+    Polars trusts a page that claims too many values, and aborts the process if it cannot allocate
+    the memory.
     """
     end = file.seek(0, io.SEEK_END)
     for column in footer.columns:
         try:
             wrong = _odd_page(file, column, end)
         except (IndexError, KeyError, TypeError, ValueError, AttributeError, OverflowError):
-            wrong = "a page that cannot be read"
+            wrong = "an unreadable page"
         if wrong:
             return wrong
     return None
@@ -108,18 +99,18 @@ def _odd_page(file: BinaryIO, column: Mapping[int, Any], end: int) -> str | None
         head = thrift.struct()
         size, unpacked = int(head[3]), int(head[2])
         data = head.get(5) or head.get(8)
-        held = int((data or head[7])[1])
+        count = int((data or head[7])[1])
         at += thrift.at + size
         if size < 0 or at > end or unpacked < 0:
             return f"a page of {size:,} bytes"
-        if not 0 <= held <= values or (data and held > left):
-            return f"a page of {held:,} values in a column of {values:,}"
-        left -= held if data else 0
+        if not 0 <= count <= values or (data and count > left):
+            return f"a page of {count:,} values in a column of {values:,}"
+        left -= count if data else 0
     return None
 
 
 class _Thrift:
-    """Reads Thrift's compact protocol into dicts (by field number), lists, numbers and bytes."""
+    """A reader of Thrift's compact protocol: dicts by field number, lists, numbers and bytes."""
 
     def __init__(self, data: bytes) -> None:
         self._data, self._at, self._depth = data, 0, 0
@@ -137,20 +128,20 @@ class _Thrift:
 
     @property
     def at(self) -> int:
-        """How many bytes were read."""
+        """The number of bytes read."""
         return self._at
 
     def struct(self) -> dict[int, Any]:
         """A struct: its fields by number."""
         self._deeper()
-        found: dict[int, Any] = {}
+        fields: dict[int, Any] = {}
         number = 0
         while head := self._take(1)[0]:
             kind, step = head & 0x0F, head >> 4
             number = number + step if step else self._number()
-            found[number] = kind == 1 if kind in _BOOLS else self._readers[kind]()
+            fields[number] = kind == 1 if kind in _BOOLS else self._readers[kind]()
         self._depth -= 1
-        return found
+        return fields
 
     def _deeper(self) -> None:
         self._depth += 1
@@ -163,14 +154,14 @@ class _Thrift:
         kind, size = head & 0x0F, head >> 4
         if size == 0x0F:
             size = self._varint()
-        if size > len(self._data):  # each takes a byte at least
+        if size > len(self._data):  # an element takes at least one byte
             raise ValueError("longer than its file")
         if kind in _BOOLS:
-            found = [each == 1 for each in self._take(size)]
+            elements = [byte == 1 for byte in self._take(size)]
         else:
-            found = [self._readers[kind]() for _ in range(size)]
+            elements = [self._readers[kind]() for _ in range(size)]
         self._depth -= 1
-        return found
+        return elements
 
     def _number(self) -> int:
         value = self._varint()
@@ -185,7 +176,7 @@ class _Thrift:
             if byte < 0x80:
                 return value
             if shift > 63:
-                raise ValueError("no number")
+                raise ValueError("not a number")
 
     def _take(self, size: int) -> bytes:
         piece = self._data[self._at : self._at + size]

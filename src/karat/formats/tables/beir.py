@@ -1,4 +1,4 @@
-"""BEIR: queries.jsonl, corpus.jsonl and qrels/SPLIT.tsv, with or without its header line."""
+"""BEIR: queries.jsonl, corpus.jsonl and qrels/SPLIT.tsv, with or without a header line."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 from karat.formats.tables import delimited, jsonl
-from karat.formats.tables.export_checks import refuse_subtopics, whole
-from karat.formats.tables.format import Format, Place, Rows
+from karat.formats.tables.format import Format, Place, Rows, refuse_subtopics, whole
 from karat.formats.tables.source import Source
 from karat.tables import Documents, Qrels, Queries
 from karat.tables.column_names import is_header
@@ -20,7 +19,7 @@ def _read_qrels(source: Source) -> Rows:
 
 
 def _names(source: Source) -> tuple[str, ...] | None:
-    """The names of the columns, unless the first line holds them."""
+    """The column names, unless the first line is a header."""
     first = source.head.lstrip(b"\r\n").partition(b"\n")[0].decode("utf-8", "replace").rstrip("\r")
     cells = [cell.strip('"') for cell in first.split("\t")]
     return None if is_header(cells, "qrels") else _NAMES

@@ -1,4 +1,4 @@
-"""Every format by the name ``--input-format`` knows it by: one file, one entry."""
+"""The formats by their names for ``--input-format``: one module, one entry."""
 
 from __future__ import annotations
 

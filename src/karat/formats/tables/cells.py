@@ -1,7 +1,7 @@
-"""Cells of named columns to the columns of a table, whichever format they came in.
+"""Cells of named columns to the columns of a table, for all formats.
 
-Two ways lead to the same frame. The fast one casts whole columns and gives up (None) at the
-first doubt; the careful one takes a row at a time and says what is wrong with it.
+There are two ways to the same frame: the fast one casts whole columns and gives up (None) when
+in doubt; the careful one reads row by row and reports what is wrong.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from karat.formats.tables.format import Rows
 
 STATES = ("ok", "empty", "failed")
 ANSWER = ("state", "latency_us", "error", "repeated")
-"""Columns of a run file that say how a query was answered."""
+"""Columns of a run file with the state of each query."""
 _COUNTS = ("latency_us", "repeated")
 NUMBERS = {
     "grade": pl.Float64,
@@ -28,11 +28,11 @@ NUMBERS = {
 
 
 def fast(frame: pl.DataFrame, chosen: Mapping[str, str]) -> pl.DataFrame | None:
-    """Whole columns of qrels or a run; None if any cell needs a closer look.
+    """Columns of qrels or a run, cast as a whole; None if any cell needs the careful way.
 
     Args:
-        frame: Columns as the file has them.
-        chosen: Column of the table to column of the file (``columns.choose``).
+        frame: The columns of the file.
+        chosen: Column of the table to column of the file (``column_names.choose``).
     """
     if any(column in chosen for column in ANSWER):
         return None
@@ -59,7 +59,7 @@ def fast(frame: pl.DataFrame, chosen: Mapping[str, str]) -> pl.DataFrame | None:
 
 
 def settled(frame: pl.DataFrame) -> pl.DataFrame:
-    """Without a score the rank is one: score = -rank; with one the rank is only checked."""
+    """Without scores, score = -rank; with scores, ranks are only checked."""
     if "rank" not in frame.columns:
         return frame
     if "score" not in frame.columns:
@@ -67,16 +67,16 @@ def settled(frame: pl.DataFrame) -> pl.DataFrame:
     if frame["rank"].dtype == pl.Int64:
         return frame
     rank = pl.col("rank")
-    whole = rank.is_finite() & (rank.abs() < 1e15)
-    return frame.with_columns(pl.when(whole).then(rank).cast(pl.Int64).alias("rank"))
+    is_rank = rank.is_finite() & (rank.abs() < 1e15)
+    return frame.with_columns(pl.when(is_rank).then(rank).cast(pl.Int64).alias("rank"))
 
 
 class Careful:
-    """Rows of qrels or a run, one at a time, for one source.
+    """Rows of qrels or a run, added one at a time.
 
     Args:
-        source: What messages call the file.
-        unit: What a place is called: "line" fills the line of errors, "row" goes into the text.
+        source: Name of the file in messages.
+        unit: "line" fills the line of errors; any other word goes into their text.
     """
 
     def __init__(self, source: str, unit: str = "line") -> None:
@@ -88,7 +88,7 @@ class Careful:
         """Add one row.
 
         Args:
-            row: Column of the table to cell; None and "" are empty.
+            row: Cells by column of the table; None and "" are empty.
             place: Line or row number.
 
         Raises:
@@ -101,7 +101,7 @@ class Careful:
             state = None
         elif state not in STATES:
             raise self.wrong(
-                f"the state {state!r} is none of {', '.join(STATES)}", place, query=query
+                f"unknown state {state!r}; expected {', '.join(STATES)}", place, query=query
             )
         answer = state in ("empty", "failed") and row.get("doc_id") in (None, "")
         for column, cell in row.items():
@@ -132,14 +132,14 @@ class Careful:
                 values.append(None)
 
     def frame(self) -> pl.DataFrame:
-        """What was added."""
+        """The rows added."""
         if not self._count:
             return pl.DataFrame()
         schema = {name: NUMBERS.get(name, pl.String) for name in self.columns}
         return settled(pl.DataFrame(self.columns, schema=schema))
 
     def identifier(self, cell: Any, column: str, place: int, query: str | None = None) -> str:
-        """An id as a string: integers become their decimal text."""
+        """An id as text; integers become decimal text."""
         if isinstance(cell, str) and cell:
             return cell
         if isinstance(cell, int) and not isinstance(cell, bool):
@@ -147,7 +147,7 @@ class Careful:
         if cell is None or cell == "":
             raise self.wrong(f"the {column} is empty", place, query=query)
         raise self.wrong(
-            f"the {column} {cell!r} is no text; ids are strings",
+            f"the {column} {cell!r} is not text; ids are strings",
             place,
             query=query,
             fix=f'write it as text: "{cell}"' if isinstance(cell, float) else None,
@@ -171,32 +171,32 @@ class Careful:
     def wrong(
         self, what: str, place: int, query: str | None = None, fix: str | None = None
     ) -> InputError:
-        """The error for a place."""
+        """An error at a line or row."""
         if self.unit == "line":
             return InputError(what, file=self.source, line=place, query=query, fix=fix)
         return InputError(f"{self.unit} {place}: {what}", file=self.source, query=query, fix=fix)
 
 
 def run_rows(frames: Iterable[pl.DataFrame], chosen: Iterable[str]) -> Rows:
-    """Rows of a run; those that tell how a query was answered are taken out."""
+    """Rows of a run, split into rankings and states of queries."""
     if not set(chosen) & {*ANSWER}:
         return Rows(frames)
-    whole = [frame for frame in frames if frame.height]
-    if not whole:
+    parts = [frame for frame in frames if frame.height]
+    if not parts:
         return Rows([])
-    frame = pl.concat(whole, how="diagonal_relaxed")
+    frame = pl.concat(parts, how="diagonal_relaxed")
     answer = [column for column in ANSWER if column in frame.columns]
-    rankings = pl.DataFrame()  # every query was answered with nothing, or failed
+    rankings = pl.DataFrame()  # no query returned documents
     if "doc_id" in frame.columns:
         rankings = frame.filter(pl.col("doc_id").is_not_null()).drop(answer)
     if "state" not in answer:
         frame = frame.with_columns(state=pl.lit(None, pl.String))
-    # The first word on a query counts; a row with a document that says nothing is ok.
+    # The first state of a query counts; a row with a document and no state is ok.
     columns = dict.fromkeys(("state", *answer))
     answers = (
         frame.group_by("query_id", maintain_order=True)
         .agg(
-            # But "failed" is not to be lost beside an "ok": the two together are an error.
+            # But keep "failed" or "empty" next to an "ok": together they are an error.
             pl.coalesce(
                 pl.col(column).filter(pl.col(column) != "ok").first(),
                 pl.col(column).drop_nulls().first(),

@@ -1,8 +1,8 @@
-"""CSV and TSV whose first line names the columns, quoted as RFC 4180 says.
+"""CSV and TSV with a header line, quoted as in RFC 4180.
 
-Records may span lines, so the file is cut where quotes are balanced; pieces are parsed by
-Polars, and read again with care when Polars is in doubt. Where a comma is the decimal sign,
-spreadsheets write CSV with semicolons: it is told by its header.
+Records may span lines, so the file is cut where quotes are balanced; pieces are parsed by Polars,
+and row by row if Polars is in doubt. Where a comma is the decimal sign, spreadsheets write CSV with
+semicolons, which is detected from the header.
 """
 
 from __future__ import annotations
@@ -17,31 +17,29 @@ from typing import IO
 import polars as pl
 
 from karat.errors import InputError
-from karat.formats.advice import in_utf8
 from karat.formats.tables.cells import NUMBERS, Careful, fast, run_rows
-from karat.formats.tables.export_checks import answered, refuse_unwritable
-from karat.formats.tables.format import Format, Place, Rows
+from karat.formats.tables.format import Format, Place, Rows, answered, refuse_unwritable
 from karat.formats.tables.line_ends import WITHIN, only_crlf, return_advice
 from karat.formats.tables.lines import FAULTS
 from karat.formats.tables.prefetch import ahead
-from karat.formats.tables.source import BOM, LONGEST_LINE, Chunk, Source
+from karat.formats.tables.source import BOM, LONGEST_LINE, Chunk, Source, in_utf8
 from karat.tables import Documents, Qrels, Queries, Run
 from karat.tables.column_names import SPELLINGS, choose, known
 
-# The longest cell. The csv module has one bound for the whole process, 131,072 by default: too
-# short for a document. Lines are bounded by the source.
+# The csv module has one limit for the whole process, 131,072 characters by default: too short for
+# a document. Lines are limited by the source.
 csv.field_size_limit(max(csv.field_size_limit(), 2 * LONGEST_LINE))
 _DECIMAL = r"^(\s*[+-]?\d+),(\d+(?:[eE][+-]?\d+)?\s*)$"
-_FLOATS = ("weight", "probability")  # of queries; what else a file may hold of them is text
-_HEADER = 1 << 16  # no header is longer
+_FLOATS = ("weight", "probability")  # of queries; other attributes are text
+_HEADER = 1 << 16  # bytes of the longest header
 
 
 def semicolons(header: str) -> bool:
-    """Whether a header has its names between semicolons.
+    """Whether a header is separated by semicolons rather than commas.
 
-    They part it into more columns that are known than commas do; or into as many, and more in all.
+    It is if that gives more known columns, or equally many known columns and more in all.
     """
-    line = header[:_HEADER].replace("\r", " ")  # on which the parser stumbles
+    line = header[:_HEADER].replace("\r", " ")  # the parser rejects carriage returns
     commas, semis = (next(csv.reader([line], delimiter=mark), []) for mark in ",;")
     if len(semis) < 2:
         return False
@@ -54,19 +52,19 @@ def _known(cells: Sequence[str]) -> int:
 
 
 def pointed(cell: str) -> str:
-    """A cell of a sheet with semicolons: ``1,5`` is the number 1.5; any other is as it was."""
+    """A cell with a decimal comma written with a point (``1,5`` as 1.5); others unchanged."""
     return re.sub(_DECIMAL, r"\1.\2", cell, flags=re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """Whose columns are which.
+    """The layout of a file.
 
     Attributes:
         names: Columns of the file.
         chosen: Column of the table to column of the file.
         separator: Between cells.
-        role: What is read.
+        role: qrels | run | queries | documents.
     """
 
     names: tuple[str, ...]
@@ -76,14 +74,7 @@ class Sheet:
 
 
 def read(source: Source, role: str, separator: str, names: Sequence[str] | None = None) -> Rows:
-    """A file of cells.
-
-    Args:
-        source: The file.
-        role: What it is wanted as.
-        separator: Between cells.
-        names: Names of the columns, if the first line does not hold them.
-    """
+    """Read a CSV or TSV file; ``names`` are the columns if it has no header."""
     pieces = _pieces(source)
     sheet, rest = _sheet(source, pieces, role, separator, names)
     read_piece = _table if role in ("qrels", "run") else _attributes
@@ -111,7 +102,7 @@ def places(
 
 
 def _pieces(source: Source) -> Iterator[Chunk]:
-    """Chunks that end where no quoted cell is open."""
+    """Chunks that do not end within a quoted cell."""
     waiting: list[bytes] = []
     line, quotes = 1, 0
     for chunk in source.chunks():
@@ -133,7 +124,7 @@ def _sheet(
     separator: str,
     names: Sequence[str] | None,
 ) -> tuple[Sheet, Chunk]:
-    """The columns, and the first piece without its header."""
+    """The layout, and the first piece without its header."""
     first = next(pieces)
     if names is not None:
         named = tuple(names)
@@ -193,38 +184,40 @@ def _attributes(piece: Chunk, sheet: Sheet, name: str) -> pl.DataFrame:
         if column in sheet.names and column not in sheet.chosen.values():
             frame = _floats(frame, column, piece, sheet, name)
     frame = frame.rename({chosen: column for column, chosen in sheet.chosen.items()})
-    kept = {key, "text", "title"}
+    never_null = {key, "text", "title"}
     return frame.with_columns(
         pl.when(pl.col(column) != "").then(pl.col(column)).alias(column)
         for column in frame.columns
-        if column not in kept
+        if column not in never_null
     )
 
 
 def _floats(
     frame: pl.DataFrame, column: str, piece: Chunk, sheet: Sheet, name: str
 ) -> pl.DataFrame:
-    """The frame with the numbers of a column written with a point.
+    """The frame with the numbers of a column written with a decimal point.
 
     Raises:
-        InputError: a weight is none; with its line.
+        InputError: a weight is not a number.
     """
     if sheet.separator == ";":
         frame = frame.with_columns(pl.col(column).str.replace(_DECIMAL, "${1}.${2}"))
-    given = frame[column]
-    bad = (given != "") & given.cast(pl.Float64, strict=False).is_null()
-    if column != "weight" or not bad.any():
-        return frame  # a probability has no meaning for whoever only evaluates
-    at = int(bad.arg_max() or 0)
+    values = frame[column]
+    invalid = (values != "") & values.cast(pl.Float64, strict=False).is_null()
+    if column != "weight" or not invalid.any():
+        return frame  # evaluation does not use probabilities
+    at = int(invalid.arg_max() or 0)
     line, cells = next(islice(_whole_records(piece, sheet, name), at, None))
-    plain = pointed(given[at])
-    apart = ", or separate the cells by semicolons" if sheet.separator == "," else ""
+    plain = pointed(values[at])
+    alternative = ", or separate the cells by semicolons" if sheet.separator == "," else ""
     raise InputError(
-        f"the {column} {given[at]!r} is not a number",
+        f"the {column} {values[at]!r} is not a number",
         file=name,
         line=line,
         query=cells[sheet.names.index(sheet.chosen["query_id"])],
-        fix="write a number, with a point" if plain == given[at] else f"write {plain}{apart}",
+        fix="write a number with a decimal point"
+        if plain == values[at]
+        else f"write {plain}{alternative}",
     )
 
 
@@ -251,8 +244,8 @@ def _polars(piece: Chunk, sheet: Sheet) -> pl.DataFrame | None:
         )
     except FAULTS:
         return None
-    # A cell that is not there and one that is empty are both null. Short and blank lines lack the
-    # last cell, so if that is always there the others are only empty.
+    # Missing and empty cells are both null. Short and blank lines lack the last cell; if no last
+    # cell is null, all other nulls are empty cells.
     if frame[:, -1].null_count():
         return None
     frame = frame.with_columns(pl.col(pl.String).fill_null(""))
@@ -270,7 +263,7 @@ def _whole_records(piece: Chunk, sheet: Sheet, name: str) -> Iterator[tuple[int,
                 f"{len(sheet.names)} columns ({', '.join(sheet.names[:8])})",
                 file=name,
                 line=line,
-                fix=f"a cell that holds the {kind} separator must stand in quotes",
+                fix=f"quote cells that contain the {kind} separator",
             )
         yield line, cells
 
@@ -310,28 +303,24 @@ def _records(piece: Chunk, separator: str, name: str) -> Iterator[tuple[int, lis
             yield start, cells
 
 
-_QUOTES = 'a cell that holds a quote stands in quotes, with the quote doubled: "say ""hi"""'
+_QUOTES = 'quote cells that contain a quote, and double the quote: "say ""hi"""'
 
 
-def _plainly(error: str, separator: str) -> str:
-    if "unexpected end of data" in error:
-        return "a quote is opened and never closed"
-    if "expected after" in error:
-        return f"there is text between a closing quote and the next {separator!r}"
-    if "new-line character" in error:
+def _plainly(message: str, separator: str) -> str:
+    if "unexpected end of data" in message:
+        return "a quote is never closed"
+    if "expected after" in message:
+        return f"text between a closing quote and the next {separator!r}"
+    if "new-line character" in message:
         return WITHIN
-    return f"not readable as cells: {error}"
+    return f"invalid CSV: {message}"
 
 
 def write(frame: pl.DataFrame, stream: IO[bytes], separator: str, source: str) -> None:
-    """Write a frame with its header.
-
-    Raises:
-        InputError: a cell holds a NUL byte, which no text file may.
-    """
+    """Write a frame with a header; raises InputError if a cell contains a NUL byte."""
     texts = [name for name, dtype in frame.schema.items() if dtype == pl.String]
     refuse_unwritable(frame, tuple(texts), r"\x00", "a text file", source)
-    # Carriage returns need quotes, which Polars does not see by itself.
+    # Polars does not quote cells with carriage returns by itself.
     odd = any(frame[name].str.contains("\r", literal=True).any() for name in texts)
     frame.write_csv(stream, separator=separator, quote_style="non_numeric" if odd else "necessary")
 
@@ -373,5 +362,5 @@ def _named(name: str, what: str, extension: str, separator: str) -> Format:
     )
 
 
-CSV = _named("csv", "comma-separated cells, the columns named in line 1", ".csv", ",")
-TSV = _named("tsv", "tab-separated cells, the columns named in line 1", ".tsv", "\t")
+CSV = _named("csv", "comma-separated values with a header line", ".csv", ",")
+TSV = _named("tsv", "tab-separated values with a header line", ".tsv", "\t")

@@ -1,6 +1,6 @@
-"""Which format a file is in, told by its first bytes and never by its name.
+"""Detects the format of a file from its first bytes, never from its name.
 
-Where the bytes fit two formats, that is an error that names both: a guess would change numbers.
+If they fit two formats, that is an error that names both: a guess could change numbers.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from karat.formats.tables.line_ends import refuse_return
 from karat.formats.tables.source import HEAD, NothingIn, Source
 from karat.tables.column_names import SPELLINGS, is_header, known, plain
 
-_SAMPLE = 200  # lines looked at
+_SAMPLE = 200  # lines
 _BLANKS = re.compile(r"[ \t\r\v\f]+")
 _BEIR_HEADER = ["query_id", "corpus_id", "score"]
 _NESTED = re.compile(rb'\s*\{\s*("(?:[^"\\]|\\.)*")\s*:\s*(\{|\[|null)')
@@ -33,15 +33,15 @@ _POLICY = re.compile(r"\[\[\s*(rule|known_failure)\s*\]\]|\[\s*health\s*\]|rule\
 
 
 class WrongRole(InputError):
-    """A file that is sound, but of another role than the one it is read as."""
+    """A valid file of another role than the one it is read as."""
 
 
 def detect(source: Source, role: str) -> str:
-    """The name of the format of a file.
+    """The name of the format of a file, from its head.
 
     Args:
-        source: The file; only its head is looked at.
-        role: What it is wanted as: qrels | run | queries | documents.
+        source: The file.
+        role: qrels | run | queries | documents.
 
     Raises:
         InputError: no format fits, two do, or the file is of another role.
@@ -55,11 +55,11 @@ def detect(source: Source, role: str) -> str:
         return _json(source, role)
     lines = _lines(source)
     if not lines:
-        raise NothingIn("there are only comments, no data", file=source.name)
+        raise NothingIn("only comments, no data", file=source.name)
     if (header := _with_header(source, lines, role)) is not None:
         return header
     for number, raw in enumerate(head.split(b"\n"), 1):
-        if b'"' not in raw:  # within quotes it may be part of a cell
+        if b'"' not in raw:  # within quotes, a carriage return may be part of a cell
             refuse_return(raw, source.name, number)
     if role in ("queries", "documents"):
         return _texts(source, lines, role)
@@ -67,7 +67,7 @@ def detect(source: Source, role: str) -> str:
 
 
 def own_kind(source: Source) -> str | None:
-    """What a file of karat's own is, with its article ("a saved baseline"); None for any other."""
+    """The kind of a file that karat writes, with its article ("a saved baseline"), or None."""
     head = source.head
     if marked := _MARK.match(head[:200]):
         return _KINDS[marked.group(1).decode()]
@@ -83,41 +83,42 @@ def own_kind(source: Source) -> str | None:
 
 
 def refuse_kind(source: Source, role: str) -> None:
-    """Refuse a file of karat's own where another is wanted.
+    """Refuse one of karat's own files; a golden set is accepted as judgments and queries.
 
     Raises:
-        WrongRole: it is one; a golden set is judgments and queries.
+        WrongRole: it is one.
     """
     kind = own_kind(source)
     if kind is None or (kind == _KINDS["golden_set"] and role in _JUDGED):
         return
     if kind == _KINDS["about"]:
         raise WrongRole(
-            f"this is {kind}, which karat reads with it", file=source.name, fix="name the run alone"
+            f"this is {kind}; karat reads it along with the run",
+            file=source.name,
+            fix="name only the run",
         )
-    wanted = "a run is" if role == "run" else f"{role} are"
+    expected = "a run" if role == "run" else role
     raise WrongRole(
-        f"this is {kind}, and {wanted} wanted here",
+        f"expected {expected}, got {kind}",
         file=source.name,
-        fix=_order(role) if role in ("qrels", "run") else f"name the file that holds the {role}",
+        fix=_order(role) if role in ("qrels", "run") else f"name the file with the {role}",
     )
 
 
 def refuse_binary(source: Source) -> None:
-    """Refuse what is no UTF-8 text with line ends.
+    """Refuse ZIP files, binary data, UTF-16 without a byte order mark, and CR line ends.
 
     Raises:
-        InputError: NUL bytes (binary data, or UTF-16 without its mark), or lines that end in a
-            lone carriage return.
+        InputError: it is one of these.
     """
     head = source.head
     if head.startswith(b"PK\x03\x04"):
         raise InputError(
-            "this is a ZIP file, and a file in it, or its folder, is wanted",
+            "expected a text file, got a ZIP file",
             file=source.name,
             fix=Advice(
-                f"unzip {source.name}, then name what was in it",
-                page="unpack it, and send what was in it",
+                f"unzip {source.name} and name a file in it, or its folder",
+                page="unpack it and upload a file in it",
             ),
         )
     if b"\x00" in head:
@@ -125,7 +126,7 @@ def refuse_binary(source: Source) -> None:
         even = head[:4096:2].count(0) + head[1:4096:2].count(0)
         utf16 = even > min(len(head), 4096) // 3 and head.isascii()
         raise InputError(
-            "this is UTF-16 without its mark, and karat reads UTF-8"
+            "expected UTF-8, got UTF-16 without a byte order mark"
             if utf16
             else "binary data, not text",
             file=source.name,
@@ -144,7 +145,7 @@ def refuse_binary(source: Source) -> None:
 
 
 def _lines(source: Source) -> list[str]:
-    """The first whole lines that are not blank and no comments."""
+    """The first complete lines that are neither blank nor comments."""
     raw = source.head.split(b"\n")
     if len(raw) > 1 and len(source.head) >= HEAD - 3:
         raw = raw[:-1]  # cut off by the end of the head
@@ -162,7 +163,7 @@ def _json(source: Source, role: str) -> str:
             "this is a JSON array",
             file=source.name,
             line=1,
-            fix="write one object to a line (JSONL), or {query: {document: number}}",
+            fix="write one object per line (JSONL), or {query: {document: number}}",
         )
     first, _, rest = text.partition(b"\n")
     try:
@@ -175,7 +176,7 @@ def _json(source: Source, role: str) -> str:
         if later or "relevant_docs" in row:
             return "golden"
     if isinstance(row, dict) and not (rest.strip() and row):
-        # A single line: nested if it holds queries with their documents, else a record.
+        # A single line: nested if it contains queries with their documents, else a record.
         nested = all(value is None or isinstance(value, dict | list) for value in row.values())
         kind = "json" if nested else "jsonl"
     elif isinstance(row, dict):
@@ -189,9 +190,9 @@ def _json(source: Source, role: str) -> str:
     if kind == "json":
         if role in ("queries", "documents"):
             raise WrongRole(
-                f"this looks like qrels or a run in nested JSON, and {role} are wanted",
+                f"expected {role}, got what looks like qrels or a run in nested JSON",
                 file=source.name,
-                fix=f"{role} are read from JSONL, one object to a line",
+                fix=f"write {role} as JSONL, one object per line",
             )
         return "json"
     if isinstance(row, dict):
@@ -202,12 +203,12 @@ def _json(source: Source, role: str) -> str:
 
 
 def _with_header(source: Source, lines: Sequence[str], role: str) -> str | None:
-    """The format, if the first line names columns."""
+    """The format, if the first line is a header."""
     first = lines[0]
     for separator, name in (("\t", "tsv"), (",", "csv"), (";", "csv")):
         cells = [cell.strip().strip('"') for cell in first.split(separator)]
         if len(cells) == 1:
-            # A list of ids under their name.
+            # A list of ids with a header.
             if separator != "," or role in ("qrels", "run") or known(cells[0], role) is None:
                 continue
         elif ("\t" in first and separator != "\t") or not any(
@@ -221,7 +222,7 @@ def _with_header(source: Source, lines: Sequence[str], role: str) -> str | None:
             values = [line.split("\t")[-1] for line in lines[1:]]
             if role == "run" and values and all(re.fullmatch(r"-?\d{1,2}", v) for v in values):
                 raise WrongRole(
-                    "this looks like BEIR qrels, and a run is wanted",
+                    "expected a run, got what looks like BEIR qrels",
                     file=source.name,
                     fix=_order(
                         role,
@@ -234,7 +235,7 @@ def _with_header(source: Source, lines: Sequence[str], role: str) -> str | None:
 
 
 def _refuse_other_role(source: Source, names: Sequence[str], role: str) -> None:
-    """Refuse named columns that are those of another role."""
+    """Refuse column names of another role."""
     if role not in ("qrels", "run"):
         return
     meant = {known(name, "qrels") for name in names} | {known(name, "run") for name in names}
@@ -243,13 +244,13 @@ def _refuse_other_role(source: Source, names: Sequence[str], role: str) -> None:
     folded = {plain(name) for name in names}
     if role == "run" and "grade" in meant and not folded & {"score", "sim", "similarity", "rank"}:
         raise WrongRole(
-            "this looks like qrels (it has grades and no scores), and a run is wanted",
+            "expected a run, got what looks like qrels (grades but no scores)",
             file=source.name,
             fix=_order(role),
         )
     if role == "qrels" and "rank" in folded and not _graded(names):
         raise WrongRole(
-            "this looks like a run (it has ranks and no grades), and qrels are wanted",
+            "expected qrels, got what looks like a run (ranks but no grades)",
             file=source.name,
             fix=_order(role),
         )
@@ -268,12 +269,12 @@ def _texts(source: Source, lines: Sequence[str], role: str) -> str:
     width = _width(lines)
     if width >= 4 and all(len(_fields(line)) >= 4 for line in lines) and _numeric(lines, 3):
         kind = "TREC qrels" if width == 4 else "a TREC run"
-        raise InputError(f"this looks like {kind}, and {role} are wanted", file=source.name)
+        raise InputError(f"expected {role}, got what looks like {kind}", file=source.name)
     raise _unknown(
         source,
         lines,
-        f"{role} are read from JSONL, from CSV and TSV whose first line names the columns, and "
-        "from MS MARCO lines: id, tab, text",
+        f"{role} are read from JSONL, CSV and TSV with a header line, and MS MARCO lines (id, tab, "
+        "text)",
     )
 
 
@@ -283,7 +284,7 @@ def _columns(source: Source, lines: Sequence[str], role: str) -> str:
     if width == 4:
         if role == "run":
             raise WrongRole(
-                "this looks like TREC qrels (4 fields), and a run is wanted (6 fields)",
+                "expected a run (6 fields), got what looks like TREC qrels (4 fields)",
                 file=source.name,
                 fix=_order(role),
             )
@@ -291,7 +292,7 @@ def _columns(source: Source, lines: Sequence[str], role: str) -> str:
     if width >= 6:
         if role == "qrels":
             raise WrongRole(
-                "this looks like a TREC run (6 fields), and qrels are wanted (4 fields)",
+                "expected qrels (4 fields), got what looks like a TREC run (6 fields)",
                 file=source.name,
                 fix=_order(role),
             )
@@ -303,15 +304,15 @@ def _columns(source: Source, lines: Sequence[str], role: str) -> str:
         return "tsv"
     if Counter(line.count(",") for line in lines).most_common(1)[0][0] >= 2:
         return "csv"
-    wanted = {
+    hint = {
         "qrels": "TREC qrels have 4 fields (query iteration document grade)",
         "run": "a TREC run has 6 fields (query Q0 document rank score tag)",
     }
-    raise _unknown(source, lines, f"{wanted[role]}; CSV and TSV name their columns in line 1")
+    raise _unknown(source, lines, f"{hint[role]}; CSV and TSV have a header line")
 
 
 def _three(source: Source, lines: Sequence[str], role: str) -> str:
-    """Three tab-separated fields without a header: what is the third?"""
+    """Three tab-separated fields without a header: a rank, a score or a grade?"""
     rows = [line.split("\t") for line in lines if line.count("\t") == 2]
     values = [row[2].strip() for row in rows]
     numbers = [v for v in values if re.fullmatch(r"[-+]?[\d.]+([eE][-+]?\d+)?", v)]
@@ -322,13 +323,13 @@ def _three(source: Source, lines: Sequence[str], role: str) -> str:
     if role == "qrels":
         if counts and max(int(value) for value in values) >= 10:
             raise WrongRole(
-                "this looks like an MS MARCO run (the third field counts 1, 2, 3 …), and qrels "
-                "are wanted",
+                "expected qrels, got what looks like an MS MARCO run (the third field counts "
+                "1, 2, 3 …)",
                 file=source.name,
                 fix=_order(
                     role,
                     "if they are grades, add --input-format beir",
-                    page="if they are grades, write query_id, doc_id, grade above them",
+                    page="if they are grades, add the header query_id, doc_id, grade",
                 ),
             )
         return "beir"
@@ -337,12 +338,12 @@ def _three(source: Source, lines: Sequence[str], role: str) -> str:
     if any(not re.fullmatch(r"[-+]?\d+", value) for value in numbers):
         return "tsv"
     raise InputError(
-        "three fields without a header: this may be an MS MARCO run (query, document, rank) or a "
-        "TSV run (query, document, score), and the third field does not tell which",
+        "three fields without a header: this could be an MS MARCO run (query, document, rank) or a "
+        "TSV run (query, document, score)",
         file=source.name,
         fix=Advice(
             "add --input-format msmarco or --input-format tsv",
-            page="write query_id, doc_id, rank above them, or query_id, doc_id, score",
+            page="add the header query_id, doc_id, rank or query_id, doc_id, score",
         ),
     )
 
@@ -362,7 +363,7 @@ def _fields(line: str) -> list[str]:
 
 
 def _width(lines: Sequence[str]) -> int:
-    """Fields of most lines; lines of six and more count as six."""
+    """The most frequent number of fields; six and more count as six."""
     return Counter(min(len(_fields(line)), 6) for line in lines).most_common(1)[0][0]
 
 
@@ -371,25 +372,18 @@ def _numeric(lines: Sequence[str], at: int) -> bool:
 
 
 def _order(role: str, typed: str | None = None, page: str | None = None) -> Advice:
-    """What helps where a run stands in the place of qrels, or qrels in that of a run.
-
-    Args:
-        role: What is wanted.
-        typed: What else may help at the command line.
-        page: What else may help on a page.
-    """
-    here = "send a run: judgments are imported into a golden set"
+    """The fix for qrels in place of a run or the reverse, with more for commands and pages."""
+    upload = "upload a run; import judgments into a golden set"
     if role == "qrels":
-        here = "send judgments: runs are brought on the page Runs"
-    said = [("the order is QRELS RUN", typed), (here, page)]
-    order, own = ("; ".join(filter(None, parts)) for parts in said)
-    return Advice(order, page=own)
+        upload = "upload judgments; runs are uploaded on the page Runs"
+    command = "; ".join(filter(None, ("the order is QRELS RUN", typed)))
+    return Advice(command, page="; ".join(filter(None, (upload, page))))
 
 
 def _unknown(source: Source, lines: Sequence[str], hint: str) -> InputError:
     shown = lines[0][:60] + ("…" if len(lines[0]) > 60 else "")
     return InputError(
-        f"the format cannot be told from the first line, {shown!r}",
+        f"cannot detect the format from the first line, {shown!r}",
         file=source.name,
         line=1,
         fix=Advice(f"{hint}; or add --input-format", page=hint),

@@ -1,4 +1,4 @@
-"""BEIR folders: corpus.jsonl, queries.jsonl and qrels/SPLIT.tsv."""
+"""Files in BEIR folders: corpus.jsonl, queries.jsonl and qrels/SPLIT.tsv."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import TypeVar
 
 from karat.errors import Advice, InputError
 
-_NAMED = 12  # splits that an error names
+_NAMED = 12  # splits listed in an error
 _PACKED = ("", ".gz", ".zst", ".bz2")
 _T = TypeVar("_T")
 _FILES = {"queries": "queries.jsonl", "documents": "corpus.jsonl"}
 
 
 def in_folder(folder: Path, role: str) -> Path:
-    """The file of a BEIR folder that holds a table.
+    """The file of a BEIR folder with the table of a role.
 
     Raises:
-        InputError: it holds none, or several splits of qrels of which none is ``test``.
+        InputError: there is none, or several splits of qrels, none called ``test``.
     """
     if role == "run":
         raise InputError(
-            "this is a folder, and a run is a file", file=str(folder), fix="name a file in it"
+            "expected a run file, got a folder", file=str(folder), fix="name a file in it"
         )
     if role == "qrels":
         return _split(folder)
@@ -30,17 +30,16 @@ def in_folder(folder: Path, role: str) -> Path:
         if (file := folder / (_FILES[role] + packed)).is_file():
             return file
     raise InputError(
-        f"this folder has no {_FILES[role]}, so it is no BEIR folder with {role}",
+        f"not a BEIR folder with {role}: it has no {_FILES[role]}",
         file=str(folder),
         fix=_instead(_FILES[role]),
     )
 
 
 def _instead(lacking: str) -> Advice:
-    """What helps where a folder lacks a file; a page has it from a ZIP file."""
     return Advice(
         "name a file instead",
-        page=f"put {lacking} into the ZIP file too, or send its files one by one",
+        page=f"add {lacking} to the ZIP file, or upload its files one by one",
     )
 
 
@@ -53,7 +52,7 @@ def _split(folder: Path) -> Path:
     }
     if not splits:
         raise InputError(
-            "this folder has no qrels/*.tsv, so it is no BEIR folder with judgments",
+            "not a BEIR folder with judgments: it has no qrels/*.tsv",
             file=str(folder),
             fix=_instead("qrels/test.tsv"),
         )
@@ -61,15 +60,15 @@ def _split(folder: Path) -> Path:
 
 
 def one_split(splits: Mapping[str, _T], file: str, fix: str) -> _T:
-    """The split of qrels that is meant: ``test``, or the only one.
+    """The split of qrels to read: ``test``, or the only one.
 
     Args:
         splits: At least one, by name.
-        file: What messages call the folder, or the ZIP file that it lies in.
-        fix: What helps at the command line where there are several.
+        file: Name of the folder or ZIP file in messages.
+        fix: The fix for the command line if there are several.
 
     Raises:
-        InputError: there are several, and none is ``test``.
+        InputError: there are several, none called ``test``.
     """
     if "test" in splits:
         return splits["test"]
@@ -77,7 +76,7 @@ def one_split(splits: Mapping[str, _T], file: str, fix: str) -> _T:
         return next(iter(splits.values()))
     names = ", ".join(sorted(splits)[:_NAMED]) + (", …" if len(splits) > _NAMED else "")
     raise InputError(
-        f"this folder has several splits ({names}) and none is called test",
+        f"this folder has several splits ({names}), none called test",
         file=file,
-        fix=Advice(fix, page="leave one of them in the ZIP file, or send it alone"),
+        fix=Advice(fix, page="leave only one of them in the ZIP file, or upload it alone"),
     )

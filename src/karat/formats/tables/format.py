@@ -1,4 +1,6 @@
-"""What a format is: one file of this folder, one entry in ``catalogue.FORMATS``."""
+"""What a format is (one module of this folder, one entry of ``catalogue.FORMATS``), and the checks
+that writers share.
+"""
 
 from __future__ import annotations
 
@@ -8,21 +10,22 @@ from typing import IO, Any
 
 import polars as pl
 
-from karat.errors import UsageError, nearest
+from karat.errors import InputError, UsageError, nearest
 from karat.formats.tables.source import Source
+from karat.tables import Qrels, Run
 
 ROLES = ("qrels", "run", "queries", "documents")
-"""What a file may be wanted as."""
+"""Roles that a file can be read as."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """What a reader hands over: rows in file order.
+    """The result of a reader: rows in file order.
 
     Attributes:
         batches: Frames with the columns of the table; may be read once.
-        answers: For a run, how queries were answered (``schema.ANSWERS``), where the format says.
-        about: What else the file says of the run; asked when all batches are read.
+        answers: For a run, the states of queries (``schema.ANSWERS``), if the format stores them.
+        about: Further facts in the file; call it after reading all batches.
     """
 
     batches: Iterable[pl.DataFrame]
@@ -32,11 +35,11 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a row stands in a text file.
+    """The place of a row in a text file.
 
     Attributes:
         line: From 1; the first line of a record that spans several.
-        ids: The ids on it: query and document, or the one there is.
+        ids: Its ids: query and document, or one of them.
     """
 
     line: int
@@ -53,14 +56,14 @@ class Format:
     """One format.
 
     Attributes:
-        name: What ``--input-format`` calls it.
-        what: What it is, for people.
-        extensions: File names that end so are written in this format.
+        name: Name for ``--input-format``.
+        what: Description.
+        extensions: File name extensions that select it for writing.
         readers: Role to reader.
-        writers: Role to writer of that table.
-        places: Lists rows with their lines, to say where a fault is; None for binary formats.
-        keeps: What its files keep of a run besides rankings: ``about``, and ``answers`` (states,
-            times, errors). A sidecar keeps the rest (``karat.formats.tables.sidecar``).
+        writers: Role to writer.
+        places: Lists rows with their lines, for errors; None for binary formats.
+        keeps: What its files store of a run besides rankings: ``about``, and ``answers`` (states,
+            times, errors). A sidecar stores the rest (``karat.formats.tables.sidecar``).
     """
 
     name: str
@@ -83,16 +86,122 @@ def format_of(
     """The format of that name, which must read (or write) the role.
 
     Raises:
-        UsageError: there is none, or it does not hold such tables.
+        UsageError: there is none, or it does not support the role.
     """
     can = [
         each.name for each in formats.values() if role in (each.writers if writes else each.readers)
     ]
     fix = f"formats of {role}: {', '.join(can)}"
     if name not in formats:
-        raise UsageError(
-            f"there is no format called {name!r}", nearest=nearest(name, formats, 1), fix=fix
-        )
+        raise UsageError(f"unknown format {name!r}", nearest=nearest(name, formats, 1), fix=fix)
     if name not in can:
-        raise UsageError(f"{name} files hold no {role}", fix=fix)
+        raise UsageError(f"the format {name} does not support {role}", fix=fix)
     return formats[name]
+
+
+def frame_writers(write: Callable[[pl.DataFrame, IO[bytes]], None]) -> dict[str, Writer]:
+    """The writers, by role, of a format that can store any frame."""
+    return {
+        "qrels": lambda qrels, stream: write(qrels.rows, stream),
+        "run": lambda run, stream: write(answered(run), stream),
+        "queries": lambda queries, stream: write(queries.frame, stream),
+        "documents": lambda documents, stream: write(documents.frame, stream),
+        "pairs": lambda pairs, stream: write(pairs.frame, stream),
+    }
+
+
+def answered(run: Run) -> pl.DataFrame:
+    """A run with the state of each query, if that adds anything to its rows.
+
+    Columns ``query_id``, ``doc_id``, ``score``, ``rank``; and ``state`` (and ``latency_us``,
+    ``error``, ``repeated``) if a query returned nothing, failed, was timed, or returned a document
+    twice. A query without documents has one row.
+    """
+    frame = run.frame()
+    details = details_of(run)
+    bare = run.answers.filter(pl.col("state") != "ok")
+    if not details and not bare.height:
+        return frame
+    answers = run.answers.select("query_id", "state", *details)
+    with_rows = frame.join(answers, on="query_id", how="left", maintain_order="left")
+    without = answers.join(frame, on="query_id", how="anti", maintain_order="left")
+    return pl.concat([with_rows, without], how="diagonal")
+
+
+def details_of(run: Run) -> list[str]:
+    """The columns of a run's answers, other than the state, that are not empty."""
+    return [
+        column
+        for column in ("latency_us", "error", "repeated")
+        if column in run.answers.columns and run.answers[column].null_count() < len(run.answers)
+    ]
+
+
+def refuse_failed(run: Run, what: str) -> None:
+    """Refuse a run with failed queries if the format cannot distinguish failed from missing.
+
+    Raises:
+        InputError: a query failed. (A query that returned nothing may be left out: missing and
+            empty both score 0.)
+    """
+    failed = run.answers.filter(pl.col("state") == "failed")
+    if failed.height:
+        raise InputError(
+            f"the query failed, and {what} cannot store that: it would be read as missing, score 0",
+            file=run.source,
+            query=failed["query_id"][0],
+            fix="write .jsonl, .csv, .parquet or .json",
+        )
+
+
+def refuse_subtopics(qrels: Qrels, what: str) -> None:
+    """Refuse judgments by subtopic if the format stores one grade per document.
+
+    Raises:
+        InputError: there are subtopics.
+    """
+    if qrels.subtopics is not None:
+        row = qrels.subtopics.row(0, named=True)
+        raise InputError(
+            f"document {row['doc_id']} is judged for subtopic {row['subtopic']}, and {what} "
+            "cannot store subtopics",
+            file=qrels.source,
+            query=row["query_id"],
+            fix="write .qrels, .jsonl, .csv or .parquet; or write karat.Qrels(qrels.frame), "
+            "without subtopics",
+        )
+
+
+def refuse_unwritable(
+    frame: pl.DataFrame, columns: tuple[str, ...], pattern: str, what: str, source: str
+) -> None:
+    """Refuse cells that a format would read back as something else.
+
+    Raises:
+        InputError: a cell matches the pattern.
+    """
+    for column in columns:
+        if column not in frame.columns:
+            continue
+        bad = frame[column].str.contains(pattern).fill_null(value=False)
+        if bad.any():
+            row = frame.row(int(bad.arg_max() or 0), named=True)
+            raise InputError(
+                f"the {column} {_short(row[column])} cannot be stored in {what}",
+                file=source,
+                query=row.get("query_id"),
+                doc_id=row.get("doc_id"),
+                fix="write .jsonl or .parquet, which store any text",
+            )
+
+
+def whole(frame: pl.DataFrame, column: str) -> pl.DataFrame:
+    """The column as integers, if all its values are whole."""
+    values = frame[column]
+    if (values.is_finite() & (values == values.round()) & (values.abs() < 1e15)).all():
+        return frame.with_columns(pl.col(column).cast(pl.Int64))
+    return frame
+
+
+def _short(text: str) -> str:
+    return repr(text[:60] + "…" if len(text) > 60 else text)

@@ -1,8 +1,8 @@
-"""JSONL: one object to a line, in karat's spelling, in BEIR's (``_id``) or in the usual ones.
+"""JSONL: one object per line, with karat's field names, BEIR's (``_id``) or other usual ones.
 
-An object of a query or a document may hold more; that becomes attributes, and a ``metadata``
-object is opened up. A key that stands twice in an object is an error: parsers keep one silently.
-A run may begin with ``{"about": {"engine": "prod", …}}``, which says what the run is.
+Further fields of queries and documents become attributes; a ``metadata`` object is flattened.
+Duplicate keys are an error: parsers silently keep one. A run may begin with a line
+``{"about": {"engine": "prod", …}}`` that describes it.
 """
 
 from __future__ import annotations
@@ -15,39 +15,36 @@ from typing import IO, Any
 import polars as pl
 
 from karat.errors import InputError
-from karat.formats.advice import in_utf8
 from karat.formats.tables.cells import ANSWER, Careful, fast, run_rows
-from karat.formats.tables.export_checks import answered, frame_writers
-from karat.formats.tables.format import Format, Place, Rows
+from karat.formats.tables.format import Format, Place, Rows, answered, frame_writers
 from karat.formats.tables.lines import FAULTS
 from karat.formats.tables.prefetch import ahead
-from karat.formats.tables.source import Chunk, Source
+from karat.formats.tables.source import Chunk, Source, in_utf8
 from karat.tables import Run
 from karat.tables.about import facts, flat
 from karat.tables.column_names import choose, known, plain
 
-_INFER = 1000  # lines Polars looks at; a later line that does not fit is read with care
-
+_INFER = 1000  # lines from which Polars infers the schema
 
 HALF = "a \\u escape is half of a surrogate pair, which is not a character"
 
 
 class Twice(ValueError):
-    """A key that stands twice in one object."""
+    """A duplicate key in an object."""
 
 
 def no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object, for ``json.loads(object_pairs_hook=…)``.
+    """An object without duplicate keys, for ``json.loads(object_pairs_hook=…)``.
 
     Raises:
-        Twice: a key stands twice.
+        Twice: a duplicate key.
     """
     out = dict(pairs)
     if len(out) < len(pairs):
         seen: set[str] = set()
         for key, _ in pairs:
             if key in seen:
-                raise Twice(f"the key {key!r} stands twice in one object")
+                raise Twice(f"duplicate key {key!r}")
             seen.add(key)
     return out
 
@@ -68,24 +65,21 @@ def read_table(source: Source, role: str) -> Rows:
     frames = ahead(lambda chunk: _table(chunk, role, chosen, source.name), every())
     if role == "qrels":
         return Rows(frames)
-    # Any line may say how its query was answered, or lack a rank, not only the first.
-    told = [frame for frame in frames if frame.height]
-    columns = {column for frame in told for column in frame.columns}
-    if any(set(frame.columns) != columns for frame in told):
-        told = [pl.concat(told, how="diagonal_relaxed")]
-    return replace(run_rows(told, columns), about=lambda: about)
+    # Any line may have a state or lack a rank, not only the first.
+    parts = [frame for frame in frames if frame.height]
+    columns = {column for frame in parts for column in frame.columns}
+    if any(set(frame.columns) != columns for frame in parts):
+        parts = [pl.concat(parts, how="diagonal_relaxed")]
+    return replace(run_rows(parts, columns), about=lambda: about)
 
 
 def says_about(row: Mapping[str, Any]) -> bool:
-    """Whether an object is the first line of a run that says what the run is: ``{"about": {…}}``.
-
-    Other readers see a row that has none of the columns.
-    """
+    """Whether an object is the line that describes a run: ``{"about": {…}}``."""
     return list(row) == ["about"] and isinstance(row["about"], dict)
 
 
 def _without_header(chunks: Iterator[Chunk], role: str, name: str) -> tuple[Chunk, dict[str, str]]:
-    """The first chunk that has rows, without the header of a run; and what that says."""
+    """The first chunk with rows, without the ``about`` line; and that line's content."""
     first = next(chunks)
     line, row = next(_objects(first, name), (first.first_line, {}))
     if role != "run" or not says_about(row):
@@ -108,8 +102,8 @@ def read_attributes(source: Source, role: str) -> Rows:
         for line, row in _objects(chunk, source.name):
             names = tuple(row)
             if names not in chosen:
-                found = choose(names, role, source.name, line)
-                chosen[names] = {name: column for column, name in found.items()}
+                mapping = choose(names, role, source.name, line)
+                chosen[names] = {name: column for column, name in mapping.items()}
             flat = _flat(row, chosen[names])
             flat[key] = careful.identifier(flat.get(key), key, line)
             for name, value in flat.items():
@@ -138,14 +132,14 @@ def _table(chunk: Chunk, role: str, chosen: Mapping[str, str], name: str) -> pl.
 
 
 def _chosen(row: Mapping[str, Any], role: str, name: str, line: int) -> dict[str, str]:
-    """The columns of one object; one that says how a query was answered needs no document."""
+    """The columns of one object; with the state ``empty`` or ``failed`` it needs no document."""
     names = list(row)
     state = next((n for n in names if plain(n) == "state"), None)
     if role == "run" and state and row[state] in ("empty", "failed"):
-        there = {known(n, role) for n in names}
-        lacking = [column for column in ("doc_id", "score") if column not in there]
-        bare = choose([*names, *lacking], role, name, line)
-        return {column: n for column, n in bare.items() if n in row}
+        known_columns = {known(n, role) for n in names}
+        lacking = [column for column in ("doc_id", "score") if column not in known_columns]
+        columns_of = choose([*names, *lacking], role, name, line)
+        return {column: n for column, n in columns_of.items() if n in row}
     return choose(names, role, name, line)
 
 
@@ -159,10 +153,10 @@ def _polars(data: bytes, chosen: Mapping[str, str]) -> pl.DataFrame | None:
     names = list(chosen.values())
     if not set(names) <= set(frame.columns):
         return None
-    # Polars keeps one of two equal keys: count them. Answers are told by other columns.
+    # Polars silently keeps one of two equal keys: count them.
     if any(data.count(json.dumps(name).encode()) != frame.height for name in names):
         return None
-    # It also turns numbers among texts into text: 7.0 would become an id.
+    # It also turns numbers among strings into text: 7.0 would become an id.
     for column, name in chosen.items():
         text = column.endswith("_id") or column == "subtopic"
         if text and frame[name].dtype == pl.String:
@@ -184,7 +178,7 @@ def _objects(chunk: Chunk, name: str) -> Iterator[tuple[int, dict[str, Any]]]:
         row = parsed(raw, name, line)
         if not isinstance(row, dict):
             raise InputError(
-                f"a JSON {_kind(row)} where an object is wanted",
+                f"expected a JSON object, got {_kind(row)}",
                 file=name,
                 line=line,
                 fix='each line is an object, such as {"query_id": "7", …}',
@@ -193,16 +187,16 @@ def _objects(chunk: Chunk, name: str) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def parsed(raw: bytes, name: str, line: int, hook: Any = no_twins) -> Any:
-    """JSON text to values.
+    """Parse JSON.
 
     Args:
         raw: The text.
-        name: What messages call the file.
+        name: Name of the file in messages.
         line: The line it starts on.
-        hook: What makes an object of its pairs.
+        hook: ``object_pairs_hook``.
 
     Raises:
-        InputError: not UTF-8, not JSON, or a key that stands twice.
+        InputError: not UTF-8, not JSON, or a duplicate key.
     """
     try:
         text = raw.decode("utf-8")
@@ -235,25 +229,21 @@ def parsed(raw: bytes, name: str, line: int, hook: Any = no_twins) -> Any:
 
 
 def refuse_half(row: Any, text: str) -> None:
-    """Refuse values that no UTF-8 text can hold.
-
-    Raises:
-        UnicodeEncodeError: an escape is half of a surrogate pair.
-    """
+    """Raise UnicodeEncodeError if an escape is half of a surrogate pair, not a character."""
     if "\\ud" in text.lower():
         json.dumps(row, ensure_ascii=False).encode("utf-8")
 
 
 def _hint(raw: bytes) -> str | None:
     if b"'" in raw and b'"' not in raw:
-        return "JSON quotes with \", not with '"
+        return "JSON strings are quoted with \", not with '"
     if raw.strip().startswith(b"{") and not raw.strip().endswith(b"}"):
         return "is the file complete? The line ends early"
     return None
 
 
 def _flat(row: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """The object with the names of the table, and its metadata beside them."""
+    """The object under the table's column names, with its metadata flattened."""
     out = {names.get(name, name): value for name, value in row.items() if name != "metadata"}
     metadata = row.get("metadata")
     if isinstance(metadata, dict):
@@ -265,7 +255,7 @@ def _flat(row: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _series(name: str, values: list[Any]) -> pl.Series:
-    """Attributes keep their type if they share one; otherwise they become text."""
+    """A column of attributes: of their common type, otherwise text."""
     kinds = {type(value) for value in values if value is not None}
     if kinds <= {int, float} and kinds != {int} and kinds:
         return pl.Series(name, values, dtype=pl.Float64, strict=False)
@@ -282,8 +272,8 @@ def _text(value: Any) -> str | None:
 
 
 def _kind(value: Any) -> str:
-    names = {list: "array", str: "text", bool: "true or false", type(None): "null"}
-    return names.get(type(value), "number")
+    names = {list: "an array", str: "a string", bool: "a boolean", type(None): "null"}
+    return names.get(type(value), "a number")
 
 
 def _places(source: Source, role: str) -> Iterator[Place]:
@@ -291,15 +281,15 @@ def _places(source: Source, role: str) -> Iterator[Place]:
         for line, row in _objects(chunk, source.name):
             if role == "run" and says_about(row):
                 continue
-            found = _chosen(row, role, source.name, line)
+            columns = _chosen(row, role, source.name, line)
             ids = tuple(
-                str(row[n]) for c, n in found.items() if c.endswith("_id") or c == "subtopic"
+                str(row[n]) for c, n in columns.items() if c.endswith("_id") or c == "subtopic"
             )
             yield Place(line, ids)
 
 
 def write_frame(frame: pl.DataFrame, stream: IO[bytes]) -> None:
-    """Rows as objects; empty cells are left out."""
+    """Rows as objects, without empty cells."""
     sparse = any(frame.null_count().row(0))
     infinite = any(
         frame[name].is_infinite().any() for name, d in frame.schema.items() if d.is_float()
@@ -308,8 +298,8 @@ def write_frame(frame: pl.DataFrame, stream: IO[bytes]) -> None:
         frame.write_ndjson(stream)
         return
     for row in frame.iter_rows(named=True):
-        kept = {name: value for name, value in row.items() if value is not None}
-        stream.write(line_of(kept))
+        filled = {name: value for name, value in row.items() if value is not None}
+        stream.write(line_of(filled))
 
 
 def _write_run(run: Run, stream: IO[bytes]) -> None:
@@ -320,13 +310,13 @@ def _write_run(run: Run, stream: IO[bytes]) -> None:
 
 
 def line_of(row: Mapping[str, Any]) -> bytes:
-    """One object as a line."""
+    """An object as a line of JSONL."""
     return (json.dumps(row, ensure_ascii=False, default=str) + "\n").encode()
 
 
 JSONL = Format(
     name="jsonl",
-    what="one JSON object to a line",
+    what="one JSON object per line",
     extensions=(".jsonl", ".ndjson"),
     readers={
         "qrels": lambda source: read_table(source, "qrels"),

@@ -1,8 +1,8 @@
-"""Lines of fields separated by white space or tabs, to frames: fast, and careful when it must be.
+"""Lines of fields separated by white space or tabs, to frames.
 
-The fast way hands a chunk to Polars' CSV parser. Whatever that parser would not read as the
-C tools do (runs of spaces, comments, odd numbers) or cannot read at all goes the careful way,
-line by line in Python, which either understands it or says which line is wrong.
+The fast way is Polars' CSV parser. Chunks that it cannot read, or would read differently from the C
+tools (runs of spaces, comments, odd numbers), are parsed line by line in Python, which reports the
+line that is wrong.
 """
 
 from __future__ import annotations
@@ -15,15 +15,14 @@ import numpy as np
 import polars as pl
 
 from karat.errors import Advice, InputError
-from karat.formats.advice import in_utf8
 from karat.formats.tables.format import Place
 from karat.formats.tables.line_ends import only_crlf, refuse_return
 from karat.formats.tables.prefetch import ahead
-from karat.formats.tables.source import BOM, Chunk, Source
+from karat.formats.tables.source import BOM, Chunk, Source, in_utf8
 
 _BLANKS = re.compile(rb"[ \t\r\v\f]+")
 FAULTS = (pl.exceptions.PolarsError, pl.exceptions.PanicException, ValueError)
-"""What Polars' parsers raise on text they do not read."""
+"""Errors of Polars' parsers on invalid text."""
 _SPACE = b" \t\r\v\f"
 JOINED = "another line begins within the line"
 _NUMBERS: dict[type[pl.DataType], Callable[[str], float | int]] = {
@@ -34,11 +33,11 @@ _NUMBERS: dict[type[pl.DataType], Callable[[str], float | int]] = {
 
 @dataclass(frozen=True, slots=True)
 class Further:
-    """Further fields of a line, which are ignored, and how another line among them is seen.
+    """Rules for further fields of a line, which are ignored unless another line begins in them.
 
     Attributes:
-        joined: Whether another line begins among the fields of a line that has too many.
-        like: Matches in lines with single blanks wherever ``joined`` might be true.
+        joined: Whether another line begins among the fields.
+        like: Matches, in lines with single spaces, wherever ``joined`` might be true.
     """
 
     joined: Callable[[Sequence[str]], bool]
@@ -50,14 +49,14 @@ class Layout:
     """How the fields of a line become columns.
 
     Attributes:
-        what: What a line is called in messages: "a TREC run line".
-        fields: Names of the fields, in order, as a person would write them.
+        what: Name of a line in messages: "a TREC run line".
+        fields: Display names of the fields, in order.
         keep: Field index to column name and type; number types are parsed.
-        optional: Columns that become null when they do not parse (a rank nobody trusts).
-        more: Further fields, if they are allowed.
-        tabs: Fields are separated by single tabs and may hold spaces.
+        optional: Columns whose invalid values become null (ranks).
+        more: Rules for further fields, if they are allowed.
+        tabs: Fields are separated by single tabs and may contain spaces.
         comments: Lines that begin with # are comments.
-        blank: Columns of text that may be empty.
+        blank: Text columns that may be empty.
     """
 
     what: str
@@ -71,16 +70,12 @@ class Layout:
 
 
 def frames(source: Source, layout: Layout) -> Iterator[pl.DataFrame]:
-    """The file as frames of whole lines, in order; chunks are parsed ahead in threads."""
+    """The file as frames, in order; chunks are parsed ahead in threads."""
     yield from ahead(lambda chunk: parse(chunk, layout, source.name), source.chunks())
 
 
 def parse(chunk: Chunk, layout: Layout, name: str) -> pl.DataFrame:
-    """One chunk as a frame.
-
-    Raises:
-        InputError: a line that does not fit the layout.
-    """
+    """One chunk as a frame; raises InputError for a line that does not fit the layout."""
     data = _plain(chunk.data, layout)
     if data is not None:
         for without in ((), layout.optional) if layout.optional else ((),):
@@ -91,15 +86,15 @@ def parse(chunk: Chunk, layout: Layout, name: str) -> pl.DataFrame:
 
 
 def _plain(data: bytes, layout: Layout) -> bytes | None:
-    """The data with single separators, or None if it must be read with care."""
+    """The data with single separators; None if it must be parsed line by line."""
     if b"\x00" in data or data.startswith(BOM) or not only_crlf(data):
         return None
     if layout.tabs:
         return data.replace(b"\r\n", b"\n") if b"\r" in data else data
     if b"\t" in data or b"\r" in data or b"\v" in data or b"\f" in data:
         data = _BLANKS.sub(b" ", data)
-    # Two blanks in a row are a doubled separator, or one at an end of a line, or a blank line.
-    # NumPy sees them six times faster than a search for each would.
+    # Two spaces in a row are a doubled separator, a separator at an end of a line, or a blank line.
+    # NumPy finds them six times faster than separate searches.
     blank = np.frombuffer(data, np.uint8) <= ord(" ")
     if (blank[1:] & blank[:-1]).any() or blank[0]:
         data = _BLANKS.sub(b" ", data).replace(b"\n ", b"\n").replace(b" \n", b"\n").lstrip()
@@ -108,11 +103,11 @@ def _plain(data: bytes, layout: Layout) -> bytes | None:
 
 
 def _fast(data: bytes, layout: Layout, without: frozenset[str]) -> pl.DataFrame | None:
-    kept = {at: column for at, column in layout.keep.items() if column[0] not in without}
+    kept_columns = {at: column for at, column in layout.keep.items() if column[0] not in without}
     schema: dict[str, type[pl.DataType]] = {}
     for at, field in enumerate(layout.fields):
-        schema[kept[at][0] if at in kept else f"_{at}_{field}"] = (
-            kept[at][1] if at in kept else pl.String
+        schema[kept_columns[at][0] if at in kept_columns else f"_{at}_{field}"] = (
+            kept_columns[at][1] if at in kept_columns else pl.String
         )
     try:
         frame = pl.read_csv(
@@ -121,28 +116,30 @@ def _fast(data: bytes, layout: Layout, without: frozenset[str]) -> pl.DataFrame 
             has_header=False,
             quote_char=None,
             schema=schema,
-            # The last field is read where others may follow, to see that no line lacks it.
-            columns=None if layout.more is None else sorted({*kept, len(layout.fields) - 1}),
+            # If further fields are allowed, read the last one to see that no line lacks it.
+            columns=None
+            if layout.more is None
+            else sorted({*kept_columns, len(layout.fields) - 1}),
             comment_prefix="#" if layout.comments and b"#" in data else None,
             extra_columns="raise" if layout.more is None else "ignore",
             missing_columns="raise",
         )
     except FAULTS:
         return None
-    # A short line comes back with nulls at its end: the careful way says which one it is.
+    # Short lines end in nulls: the careful way reports which line it is.
     if sum(sum(row) for row in frame.null_count().iter_rows()):
         return None
     if layout.more is not None and _joined(data, frame.height, layout):
         return None
-    # What was left out because it does not parse is null, so that all chunks have one shape.
-    lost = [
+    # Columns left out because they do not parse are null, so all chunks have the same columns.
+    nulls = [
         pl.lit(None, dtype).alias(name) for name, dtype in layout.keep.values() if name in without
     ]
-    return frame.with_columns(lost).select([name for name, _ in layout.keep.values()])
+    return frame.with_columns(nulls).select([name for name, _ in layout.keep.values()])
 
 
 def _joined(data: bytes, lines: int, layout: Layout) -> bool:
-    """Whether two lines may stand on one; none of the lines lacks a field."""
+    """Whether two lines may be joined into one; no line lacks a field."""
     assert layout.more is not None
     blanks = np.count_nonzero(np.frombuffer(data, np.uint8) == ord(" "))
     further = blanks > lines * (len(layout.fields) - 1)
@@ -156,12 +153,12 @@ def _careful(chunk: Chunk, layout: Layout, name: str) -> pl.DataFrame:
         fields = split(raw, layout, name, number)
         if fields is None:
             continue
-        wanted = len(layout.fields)
-        if len(fields) > wanted and layout.more is not None:
+        expected = len(layout.fields)
+        if len(fields) > expected and layout.more is not None:
             refuse_joined(fields, raw, layout, name, number)
-        elif len(fields) != wanted:
+        elif len(fields) != expected:
             raise InputError(
-                f"{_count(len(fields))} where {layout.what} has {wanted} "
+                f"{_count(len(fields))} where {layout.what} has {expected} "
                 f"({' '.join(layout.fields)}): {_shown(raw)}",
                 file=name,
                 line=number,
@@ -176,17 +173,13 @@ def _careful(chunk: Chunk, layout: Layout, name: str) -> pl.DataFrame:
 def refuse_joined(
     fields: Sequence[str], raw: bytes, layout: Layout, name: str, number: int
 ) -> None:
-    """Refuse a line among whose fields another line begins: its row would be lost.
-
-    Raises:
-        InputError: one does.
-    """
+    """Raise InputError if another line begins within a line: its row would be lost."""
     if layout.more is not None and layout.more.joined(fields):
         raise InputError(
             f"{JOINED}: {_shown(raw)}",
             file=name,
             line=number,
-            fix="start a new line there; was a line end lost when files were joined?",
+            fix="start a new line there; was a line end lost when files were concatenated?",
         )
 
 
@@ -213,7 +206,7 @@ def split(raw: bytes, layout: Layout, name: str, number: int) -> list[str] | Non
     if layout.tabs:
         text = text.rstrip("\r")
         return text.split("\t") if text.strip() else None
-    # Only ASCII blanks separate, as in the C tools: an id may hold a non-breaking space.
+    # Only ASCII white space separates, as in the C tools: ids may contain non-breaking spaces.
     return re.split(r"[ \t\r\v\f]+", stripped) if (stripped := text.strip(" \t\r\v\f")) else None
 
 
@@ -235,14 +228,12 @@ def _value(text: str, at: int, layout: Layout, name: str, number: int) -> object
             f"the {column} {text!r} is not a number",
             file=name,
             line=number,
-            fix=Advice(
-                "karat lint lists every such line", page="correct it, and look for more such"
-            ),
+            fix=Advice("karat lint lists all such lines", page="correct it, and check for others"),
         ) from None
 
 
 def places(source: Source, layout: Layout, ids: tuple[int, ...]) -> Iterator[Place]:
-    """Every line with the ids on it, slowly; lines that do not fit are left out."""
+    """Every line with its ids, slowly; lines that do not fit the layout are skipped."""
     for chunk in source.chunks():
         for number, raw in enumerate(chunk.data.split(b"\n"), chunk.first_line):
             fields = split(raw, layout, source.name, number)
@@ -263,10 +254,10 @@ def _separator_hint(raw: bytes, layout: Layout) -> str | None:
     if raw.count(b",") >= len(layout.fields) - 1:
         return Advice(
             "it looks comma-separated: try --input-format csv",
-            page="it looks comma-separated: name the columns in line 1",
+            page="it looks comma-separated: add a header line",
         )
     if raw.count(b";") >= len(layout.fields) - 1:
-        return "it looks separated by semicolons: name the columns in line 1, and it is read as CSV"
+        return "it looks separated by semicolons: add a header line to have it read as CSV"
     if layout.tabs and raw.count(b"\t") == 0 and len(raw.split()) >= len(layout.fields):
-        return "fields are separated by tabs here, not spaces"
+        return "separate the fields by tabs, not spaces"
     return None

@@ -1,4 +1,4 @@
-"""How large a log of queries may be, where others need the memory too; told by unpacking it."""
+"""Size limits for query logs, on servers that share their memory."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from karat.formats.tables.source import Source
 
 @dataclass(frozen=True)
 class Most:
-    """How large a log may be where others need the memory too.
+    """The largest log accepted.
 
     Attributes:
-        size: Bytes, unpacked.
+        size: Bytes, uncompressed.
         rows: Lines, or rows of Parquet.
     """
 
@@ -22,29 +22,21 @@ class Most:
     rows: int
 
     def refuse(self, size: int, rows: int, file: str) -> None:
-        """Refuse more than that.
-
-        Raises:
-            InputError: it is more.
-        """
+        """Raise InputError if a log is larger."""
         if size > self.size or rows > self.rows:
             raise InputError(
-                f"the log holds more than {self.size >> 20} MiB unpacked, or {self.rows:,} lines",
+                f"the log has more than {self.size >> 20} MiB uncompressed or {self.rows:,} lines",
                 file=file,
                 fix=Advice(
-                    "send each query once, with its count; karat golden choose on the server's "
-                    "machine takes any size",
-                    page="send each query once, with its count",
+                    "list each query once, with its count; karat golden choose on the server "
+                    "accepts any size",
+                    page="list each query once, with its count",
                 ),
             )
 
 
 def measure(path: str | Path, most: Most) -> None:
-    """Refuse a file that is too large, before any of it is kept or parsed.
-
-    Raises:
-        InputError: it is, or damaged.
-    """
+    """Raise InputError if a file is too large or damaged, by decompressing it once."""
     with Source(path) as source:
         size = rows = 0
         parquet = source.head.startswith(b"PAR1")

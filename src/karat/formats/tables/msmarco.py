@@ -1,7 +1,7 @@
-"""MS MARCO: tab-separated lines without a header.
+"""MS MARCO: tab-separated lines without a header or quotes.
 
 Collection ``pid text``, queries ``qid text``, qrels ``qid 0 pid grade`` (TREC's, with tabs), run
-``qid pid rank``. A run has ranks only: its scores are -rank. Nothing is quoted.
+``qid pid rank``. Runs have ranks only: the score is -rank.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from typing import IO
 import polars as pl
 
 from karat.formats.tables import trec
-from karat.formats.tables.export_checks import refuse_unwritable
-from karat.formats.tables.format import Format, Place, Rows
+from karat.formats.tables.format import Format, Place, Rows, refuse_unwritable
 from karat.formats.tables.lines import Layout, frames, places
 from karat.formats.tables.source import Source
 from karat.tables import Documents, Qrels, Queries, Run

@@ -1,9 +1,9 @@
-"""Nested JSON, ``{query: {document: number}}``, as ranx and pytrec_eval keep qrels and runs.
+"""Nested JSON, ``{query: {document: number}}``, as in ranx and pytrec_eval.
 
 ``{query: [document, …]}`` is read too: in a run the documents best first, in judgments the relevant
-ones, which get grade 1. In a run, ``{}`` is a query that was answered with nothing and ``null`` one
-that failed; in judgments, ``[]`` is a query without relevant documents. A duplicate query or
-document is an error: parsers keep one of the two silently.
+documents, with grade 1. In a run, ``{}`` is a query that returned nothing and ``null`` one that
+failed; in judgments, ``[]`` is a query without relevant documents. A duplicate query or document is
+an error: parsers silently keep one.
 """
 
 from __future__ import annotations
@@ -17,58 +17,57 @@ import polars as pl
 
 from karat.errors import InputError
 from karat.formats.tables.cells import Careful
-from karat.formats.tables.export_checks import refuse_subtopics
-from karat.formats.tables.format import Format, Rows
+from karat.formats.tables.format import Format, Rows, refuse_subtopics
 from karat.formats.tables.jsonl import parsed
 from karat.formats.tables.source import Source
 from karat.tables import Qrels, Run
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """An object with every pair it was written with."""
+    """An object with all its pairs, including duplicate keys."""
 
 
 def read(source: Source, role: str) -> Rows:
     """Qrels or a run."""
     data = source.whole()
-    parsed_whole = parsed(data, source.name, 1, _Pairs)
-    if not isinstance(parsed_whole, _Pairs):
+    table = parsed(data, source.name, 1, _Pairs)
+    if not isinstance(table, _Pairs):
         raise _shape(source, "", 1)
     number = "grade" if role == "qrels" else "score"
-    found = _Place(data)
+    finder = _Place(data)
     columns: dict[str, list[Any]] = {"query_id": [], "doc_id": [], number: []}
     states: dict[str, str] = {}
     without: list[str] = []
     seen: set[str] = set()
     careful = Careful(source.name)
-    for query, value in parsed_whole:
-        docs = value
+    for query, value in table:
+        documents = value
         if query in seen:
             raise InputError(
-                "the query stands twice",
+                "duplicate query",
                 file=source.name,
-                line=found.line(query, second=True),
+                line=finder.line(query, second=True),
                 query=query,
-                fix="keep its documents in one object",
+                fix="put its documents into one object",
             )
         seen.add(query)
         if not query:
-            raise InputError("a query_id is empty", file=source.name, line=found.line(query))
-        if docs is None and role == "run":
+            raise InputError("a query_id is empty", file=source.name, line=finder.line(query))
+        if documents is None and role == "run":
             states[query] = "failed"
             continue
-        if isinstance(docs, list) and not isinstance(docs, _Pairs):
-            if not docs:
+        if isinstance(documents, list) and not isinstance(documents, _Pairs):
+            if not documents:
                 without.append(query)
-            docs = _listed(docs, query, role, source, found)
-        if not isinstance(docs, _Pairs):
-            raise _shape(source, query, found.line(query))
-        if not docs:
+            documents = _listed(documents, query, role, source, finder)
+        if not isinstance(documents, _Pairs):
+            raise _shape(source, query, finder.line(query))
+        if not documents:
             states[query] = "empty"
-        _check(docs, query, number, careful, found)
-        columns["query_id"] += [query] * len(docs)
-        columns["doc_id"] += [doc for doc, _ in docs]
-        columns[number] += [float(value) for _, value in docs]
+        _check(documents, query, number, careful, finder)
+        columns["query_id"] += [query] * len(documents)
+        columns["doc_id"] += [doc for doc, _ in documents]
+        columns[number] += [float(value) for _, value in documents]
     schema = {"query_id": pl.String, "doc_id": pl.String, number: pl.Float64}
     answers = pl.DataFrame(
         {"query_id": list(states), "state": list(states.values())},
@@ -80,14 +79,14 @@ def read(source: Source, role: str) -> Rows:
     return Rows([frame], answers if states else None)
 
 
-def _listed(docs: list[Any], query: str, role: str, source: Source, found: _Place) -> _Pairs:
-    """Documents with the numbers that their list stands for: grade 1, or a score by their place."""
+def _listed(docs: list[Any], query: str, role: str, source: Source, finder: _Place) -> _Pairs:
+    """The documents of a list with numbers: grade 1, or the score -rank."""
     odd = next((doc for doc in docs if not isinstance(doc, str)), None)
     if odd is not None:
         raise InputError(
-            f"the list of documents holds {_shown(odd)}; expected ids, as text",
+            f"the list of documents contains {_shown(odd)}; expected ids, as strings",
             file=source.name,
-            line=found.line(query),
+            line=finder.line(query),
             query=query,
             fix='{"q1": ["a", "b"]}, or with numbers {"q1": {"a": 2, "b": 1}}',
         )
@@ -96,15 +95,15 @@ def _listed(docs: list[Any], query: str, role: str, source: Source, found: _Plac
     return _Pairs((doc, float(-rank)) for rank, doc in enumerate(docs, 1))
 
 
-def _check(docs: _Pairs, query: str, number: str, careful: Careful, found: _Place) -> None:
-    """Refuse documents that stand twice and values that are no numbers."""
+def _check(docs: _Pairs, query: str, number: str, careful: Careful, finder: _Place) -> None:
+    """Refuse duplicate documents and values that are not numbers."""
     if len(dict(docs)) < len(docs):
         names = [doc for doc, _ in docs]
         twice = next(doc for i, doc in enumerate(names) if doc in names[:i])
         raise InputError(
-            f"document {twice} stands twice",
+            f"duplicate document {twice}",
             file=careful.source,
-            line=found.line(query, twice, second=True),
+            line=finder.line(query, twice, second=True),
             query=query,
             doc_id=twice,
             fix="keep one of them",
@@ -112,7 +111,7 @@ def _check(docs: _Pairs, query: str, number: str, careful: Careful, found: _Plac
     for doc, value in docs:
         if doc and _is_number(value, infinite=number == "score"):
             continue
-        line = found.line(query, doc)
+        line = finder.line(query, doc)
         what = (
             "a doc_id is empty"
             if not doc
@@ -127,7 +126,7 @@ def _is_number(value: Any, *, infinite: bool) -> bool:
     try:
         return not math.isnan(value) and (infinite or math.isfinite(value))
     except OverflowError:
-        return False  # an integer that no float holds
+        return False  # an integer beyond the range of floats
 
 
 def _shown(value: Any) -> str:
@@ -139,7 +138,7 @@ def _shown(value: Any) -> str:
 
 def _shape(source: Source, query: str, line: int | None) -> InputError:
     return InputError(
-        "the query has no object of documents" if query else "the file holds no JSON object",
+        "the query has no object of documents" if query else "the file is not a JSON object",
         file=source.name,
         line=line,
         query=query or None,
@@ -148,13 +147,13 @@ def _shape(source: Source, query: str, line: int | None) -> InputError:
 
 
 class _Place:
-    """Finds the line of a key, once something is wrong."""
+    """Finds the line of a key, for errors."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
 
     def line(self, query: str, doc: str | None = None, *, second: bool = False) -> int | None:
-        """The line a query, or a document of it, stands on."""
+        """The line of a query, or of a document of it."""
         at = self._key(query, 0, second=second and doc is None)
         if at is not None and doc is not None:
             at = self._key(doc, at + 1, second=second)
@@ -162,15 +161,15 @@ class _Place:
 
     def _key(self, key: str, start: int, *, second: bool) -> int | None:
         spelt = {json.dumps(key), json.dumps(key, ensure_ascii=False)}
-        either = "|".join(re.escape(each) for each in sorted(spelt))
-        found = re.compile(rf"(?:{either})\s*:".encode()).finditer(self._data, start)
-        first = next(found, None)
-        match = next(found, first) if second else first
+        either = "|".join(re.escape(spelling) for spelling in sorted(spelt))
+        matches = re.compile(rf"(?:{either})\s*:".encode()).finditer(self._data, start)
+        first = next(matches, None)
+        match = next(matches, first) if second else first
         return match.start() if match else None
 
 
 def _write(table: dict[str, dict[str, float] | None], stream: IO[bytes]) -> None:
-    """One query to a line."""
+    """One query per line."""
     stream.write(b"{")
     between = "\n"
     for query, docs in table.items():
@@ -200,8 +199,8 @@ def _write_run(run: Run, stream: IO[bytes]) -> None:
 
 JSON = Format(
     name="json",
-    what="nested JSON, {query: {document: number}} or {query: [document, …]}, as ranx and "
-    "pytrec_eval use it",
+    what="nested JSON, {query: {document: number}} or {query: [document, …]}, as in ranx and "
+    "pytrec_eval",
     extensions=(".json",),
     readers={
         "qrels": lambda source: read(source, "qrels"),

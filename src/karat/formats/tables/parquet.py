@@ -1,4 +1,4 @@
-"""Parquet with named columns: only those that are needed are read, batch by batch."""
+"""Parquet: only the columns that are needed, batch by batch."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ import polars as pl
 from karat.errors import InputError
 from karat.formats.tables._parquet_footer import Footer, odd_page, read_footer
 from karat.formats.tables.cells import Careful, fast, run_rows
-from karat.formats.tables.export_checks import answered, frame_writers
-from karat.formats.tables.format import Format, Rows
+from karat.formats.tables.format import Format, Rows, answered, frame_writers
 from karat.formats.tables.source import BOMB_RATIO, Source
 from karat.tables import Qrels, Run
 from karat.tables.about import facts, flat
@@ -22,11 +21,11 @@ from karat.tables.column_names import choose
 
 _BOMB_FROM = 1 << 28
 _OWN = "karat_"
-"""How the keys begin that karat puts into the metadata."""
+"""Prefix of karat's keys in the metadata."""
 _ABOUT = f"{_OWN}about"
-_CELL = 8  # bytes that a value takes in memory, about
+_CELL = 8  # bytes of a value in memory, about
 BROKEN = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
-"""What Polars raises where a file cannot be read."""
+"""Errors of Polars on unreadable files."""
 
 
 def read_table(source: Source, role: str) -> Rows:
@@ -44,7 +43,7 @@ def read_table(source: Source, role: str) -> Rows:
 
 
 def _about(footer: Footer | None, source: Source) -> dict[str, str]:
-    """What the file's metadata says of the run."""
+    """The run's ``about`` in the file's metadata."""
     raw = None if footer is None else footer.metadata.get(_ABOUT.encode())
     if raw is None:
         return {}
@@ -80,49 +79,49 @@ def read_attributes(source: Source, role: str) -> Rows:
 
 
 def scan(source: Source) -> tuple[pl.LazyFrame, list[str]]:
-    """A plan of the whole file, and the names of its columns.
+    """A lazy frame of the file, and its column names.
 
     Raises:
-        InputError: it is damaged, or expands beyond what real data does.
+        InputError: it is damaged, or expands more than real data does.
     """
     return _scanned(source)[:2]
 
 
 def _scanned(source: Source) -> tuple[pl.LazyFrame, list[str], Footer | None]:
-    """The same, and its footer."""
-    whole_path = source.again if source.compressed is None else None
-    if whole_path is not None:
-        with whole_path.open("rb") as stream:
-            said = sound_footer(stream, source)
-        plan = pl.scan_parquet(whole_path, glob=False)
+    """A lazy frame, its column names, and the footer."""
+    path = source.again if source.compressed is None else None
+    if path is not None:
+        with path.open("rb") as stream:
+            footer = sound_footer(stream, source)
+        plan = pl.scan_parquet(path, glob=False)
     else:
-        held = io.BytesIO(source.whole())
-        said = sound_footer(held, source)
-        held.seek(0)
-        plan = pl.scan_parquet(held, glob=False)
-    if said is not None:
-        refuse_bomb(max(said.uncompressed, _CELL * max(said.values, said.rows)), source)
+        data = io.BytesIO(source.whole())
+        footer = sound_footer(data, source)
+        data.seek(0)
+        plan = pl.scan_parquet(data, glob=False)
+    if footer is not None:
+        refuse_bomb(max(footer.uncompressed, _CELL * max(footer.values, footer.rows)), source)
     try:
-        return plan, plan.collect_schema().names(), said
+        return plan, plan.collect_schema().names(), footer
     except BROKEN as error:
         raise damaged(error, source) from None
 
 
 def sound_footer(file: BinaryIO, source: Source) -> Footer | None:
-    """The footer of an open file, if it has one that can be read.
+    """The footer of an open file, if it has a readable one.
 
     Raises:
-        InputError: a page cannot be as it says.
+        InputError: a page is inconsistent.
     """
-    said = read_footer(file)
-    wrong = None if said is None else odd_page(file, said)
+    footer = read_footer(file)
+    wrong = None if footer is None else odd_page(file, footer)
     if wrong is not None:
         raise damaged(ValueError(wrong), source)
-    return said
+    return footer
 
 
 def _parts(plan: pl.LazyFrame, chosen: dict[str, str], source: Source) -> Iterator[pl.DataFrame]:
-    """Batches as Polars reads them: the next is read while one is settled."""
+    """Batches of the file; Polars reads the next one meanwhile."""
     start, total = 1, 0
     try:
         for part in plan.collect_batches(maintain_order=True):
@@ -141,7 +140,7 @@ def _parts(plan: pl.LazyFrame, chosen: dict[str, str], source: Source) -> Iterat
 
 
 def weight(frame: pl.DataFrame) -> int:
-    """Bytes of a frame, about, if no two cells share a string, as rows of a store do not."""
+    """Approximate bytes of a frame if every cell has its own copy of its string."""
     return sum(map(_weight, frame.get_columns()))
 
 
@@ -164,12 +163,12 @@ def _weight(column: pl.Series) -> int:
 
 
 def refuse_bomb(size: int, source: Source) -> None:
-    """Refuse what is many times as large as the file it came from, as no real data is."""
+    """Refuse data many times as large as its file, as real data never is."""
     if size > _BOMB_FROM and size > BOMB_RATIO * source.stored:
         raise InputError(
             f"the Parquet file expands more than {BOMB_RATIO} times, which real data does not",
             file=source.name,
-            fix="if it is sound, write it as JSON Lines",
+            fix="if you trust it, write it as JSON Lines",
         )
 
 
@@ -181,10 +180,10 @@ def _collected(plan: pl.LazyFrame, source: Source) -> pl.DataFrame:
 
 
 def damaged(error: BaseException, source: Source) -> InputError:
-    """That Parquet data cannot be read, and why."""
+    """The error for Parquet data that cannot be read."""
     reason = str(error).split("\n", maxsplit=1)[0].removeprefix("parquet: ")
     return InputError(
-        f"the Parquet data is damaged or ends early ({reason})",
+        f"the Parquet data is damaged or truncated ({reason})",
         file=source.name,
         fix="copy or write it again",
     )
@@ -193,20 +192,20 @@ def damaged(error: BaseException, source: Source) -> InputError:
 def _refuse_floats(dtype: pl.DataType, name: str, source: Source) -> None:
     if dtype.is_float():
         raise InputError(
-            f"column {name!r} holds numbers with a decimal point; ids are strings",
+            f"column {name!r} contains floating-point numbers; ids are strings",
             file=source.name,
             fix=f"write {name!r} as text, so that 007 stays 007",
         )
 
 
 def _of_judgments(source: Source) -> dict[str, str]:
-    """What a file of judgments says besides its rows: the scale, and queries without a row."""
-    whole_path = source.again if source.compressed is None else None
+    """The scale and the queries without a relevant document, from the metadata of judgments."""
+    path = source.again if source.compressed is None else None
     try:
-        held = pl.read_parquet_metadata(whole_path or io.BytesIO(source.whole()))
+        found = pl.read_parquet_metadata(path or io.BytesIO(source.whole()))
     except BROKEN:
         return {}
-    return {key: held[f"{_OWN}{key}"] for key in ("scale", "without") if f"{_OWN}{key}" in held}
+    return {key: found[f"{_OWN}{key}"] for key in ("scale", "without") if f"{_OWN}{key}" in found}
 
 
 def _judgments(qrels: Qrels, stream: IO[Any]) -> None:

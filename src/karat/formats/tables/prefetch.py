@@ -1,7 +1,7 @@
-"""Work done ahead of its use: a map in order, in two threads, a few items in advance.
+"""An ordered map in two threads, a few items ahead.
 
-Polars and NumPy let go of the interpreter while they work, so parsing, settling and the next
-read overlap. The few items bound the memory.
+Polars and NumPy release the GIL, so parsing, casting and the next read overlap. The small number of
+items limits memory.
 """
 
 from __future__ import annotations

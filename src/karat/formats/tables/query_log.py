@@ -1,7 +1,7 @@
-"""Query logs: what people searched for, with counts or one line for each search.
+"""Query logs: what users searched for, with counts or one row per search.
 
-CSV, TSV, JSONL, Parquet, plain text with one query to a line, and what ``uniq -c`` prints; plain or
-compressed. Told by content, as everywhere.
+CSV, TSV, JSONL, Parquet, plain text with one query per line, and the output of ``uniq -c``; plain
+or compressed. The format is detected by content.
 """
 
 from __future__ import annotations
@@ -18,18 +18,17 @@ from typing import Any
 import polars as pl
 
 from karat.errors import Advice, InputError, nearest
-from karat.formats.advice import in_utf8
 from karat.formats.own.fields import finite
 from karat.formats.tables.detect import refuse_binary
 from karat.formats.tables.jsonl import parsed
 from karat.formats.tables.line_ends import WITHIN, refuse_return, return_advice
 from karat.formats.tables.log_size import Most, measure
 from karat.formats.tables.parquet import BROKEN, damaged, refuse_bomb, sound_footer, weight
-from karat.formats.tables.source import Source
+from karat.formats.tables.source import Source, in_utf8
 from karat.tables.column_names import plain
 
 TEXT = ("text", "query", "query_text", "user_query", "q", "search_query", "search_term")
-"""What the column of queries may be called; case, ``-`` and spaces do not matter."""
+"""Names of the column of queries; case, ``-`` and spaces do not matter."""
 _TEXT_TOO = ("keyword", "keywords", "search", "searchterm", "term", "phrase", "search_phrase")
 COUNT = (
     "count",
@@ -41,7 +40,7 @@ COUNT = (
     "query_count",
     "volume",
 )
-"""What the column of counts may be called."""
+"""Names of the column of counts."""
 
 _UNIQ = re.compile(r"[ \d]{6}\d+ \S")
 _THOUSANDS = re.compile(r"\s*[1-9]\d{0,2}(\.\d{3})+\s*")
@@ -49,7 +48,7 @@ _NUMBER = re.compile(r"\s*\d[\d.]*\s*")
 _TABLE = re.compile(r"\.[ct]sv(\.\w+)?$", re.IGNORECASE)
 _SAMPLE = 100
 _ROWS = 3
-"""Rows of equally many cells that make a table of a file whose name does not."""
+"""Rows with equally many cells that make a file a table, whatever its name."""
 _MOST = 1 << 53
 
 
@@ -61,22 +60,22 @@ def read_query_log(
     notes: list[str] | None = None,
     most: Most | None = None,
 ) -> pl.DataFrame:
-    """Read a log of queries.
+    """Read a query log.
 
     Args:
         path: The file, or ``-`` for standard input.
         text: The column of queries, if it has no usual name.
         count: The column of counts, if it has no usual name.
-        notes: Where to put what a person should know of how it was read, in sentences.
-        most: How large a file may be; then it must be one that can be read twice.
+        notes: Collects notes on how it was read, as sentences.
+        most: The size limit; the file must then be readable twice.
 
     Returns:
-        One row for each row of the file, in its order: ``text``, ``count`` (1 where the file has
-        none), and its other columns. Equal queries are not merged: see ``karat.golden.traffic``.
+        One row for each row of the file, in its order: ``text``, ``count`` (1 if the file has no
+        counts), and its other columns. Equal queries are not merged: see ``karat.golden.traffic``.
 
     Raises:
-        InputError: a damaged file, no column of queries or two, a count that is not a whole
-            number, 0 or more; or it is larger than it may be.
+        InputError: a damaged or too large file, no column of queries or several, or a count that
+            is not a whole number ≥ 0.
     """
     if most is not None:
         measure(path, most)
@@ -88,11 +87,11 @@ def read_query_log(
             return _jsonl(source, text, count)
         if source.head.lstrip()[:1] == b"[":
             raise InputError(
-                "a JSON array, and a log has one object to a line",
+                "expected one JSON object per line, got a JSON array",
                 file=source.name,
                 fix=Advice(
                     f"jq -c '.[]' {source.name} > queries.jsonl",
-                    page="write each object on a line of its own",
+                    page="write each object on its own line",
                 ),
             )
         return _text(source, text, count, [] if notes is None else notes)
@@ -102,7 +101,7 @@ def _text(source: Source, text: str | None, count: str | None, notes: list[str])
     # The end of the head may cut a line.
     head = source.head.decode("utf-8", "replace").split("\n")[:_SAMPLE]
     whole = head[:-1] if len(head) > 1 else head
-    # The parser stumbles on carriage returns within a line, which are refused with its number.
+    # The csv module fails on carriage returns within a line; they are refused later, with the line.
     head = [line.rstrip("\r").replace("\r", " ") for line in whole if line.strip()]
     for separator in ("\t", ",", ";"):
         cells = next(csv.reader(head[:1], delimiter=separator))
@@ -121,10 +120,10 @@ def _text(source: Source, text: str | None, count: str | None, notes: list[str])
 
 
 def _refuse_table(source: Source, head: Sequence[str]) -> None:
-    """Refuse what is plainly a table, none of whose columns is known.
+    """Refuse a table without a known column.
 
-    It is one by its name, a quoted first line or tabs; or if all its rows have as many cells as
-    the first, and none begins with a space, as it does behind the commas that people type.
+    A file is a table by its name, a quoted first line or tabs; or if all rows have equally many
+    cells and none begins with a space, as it would after a comma in a sentence.
     """
     if plain(head[0]) in (*TEXT, *_TEXT_TOO):
         return
@@ -137,18 +136,18 @@ def _refuse_table(source: Source, head: Sequence[str]) -> None:
         )
         if len(names) > 1 and (told or alike or separator == "\t"):
             raise InputError(
-                f"no column of queries; there are {', '.join(map(repr, names[:12]))}",
+                f"no column of queries; the columns are {', '.join(map(repr, names[:12]))}",
                 file=source.name,
                 fix=_guess(names, rows[1:]),
             )
 
 
 def _guess(names: Sequence[str], rows: Sequence[Sequence[str]]) -> Advice:
-    """What helps with a table without a known column."""
-    lines = "; if a line is a query, the line query above them"
+    """The fix for a table without a known column."""
+    lines = "; if each line is a query, add the header line query"
     if any(_NUMBER.fullmatch(name) for name in names):
-        said = f"write a first line with the names of the columns, as in query,count{lines}"
-        return Advice(said, page=said)
+        header = f"add a header line, such as query,count{lines}"
+        return Advice(header, page=header)
     columns = {name: [row[at] for row in rows if at < len(row)] for at, name in enumerate(names)}
     numbers = [
         name
@@ -156,16 +155,17 @@ def _guess(names: Sequence[str], rows: Sequence[Sequence[str]]) -> Advice:
         if cells and all(_NUMBER.fullmatch(cell) for cell in cells)
     ]
     words = [name for name in names if name not in numbers] or list(names)
-    said, page = f"--text {shlex.quote(words[0])}", f"the column of queries is {words[0]}"
+    typed, page = f"--text {shlex.quote(words[0])}", f"column of queries {words[0]}"
     if len(numbers) == 1 and words[0] != numbers[0]:
-        said, page = f"{said} --count {shlex.quote(numbers[0])}", f"{page}, of counts {numbers[0]}"
+        typed = f"{typed} --count {shlex.quote(numbers[0])}"
+        page = f"{page}, column of counts {numbers[0]}"
     elif len(words) + len(numbers) > 2:
-        said, page = f"{said}, or another of them", f"{page}, or another of them"
-    return Advice(said + lines, page=f"say below that {page}{lines}")
+        typed, page = f"{typed}, or another column", f"{page}, or another column"
+    return Advice(typed + lines, page=f"enter below: {page}{lines}")
 
 
 def _unnamed(head: Sequence[str], separator: str) -> tuple[str, str] | None:
-    """Two columns without names, if one of them is counts and the other is not."""
+    """The names of two columns without a header, if exactly one of them contains counts."""
     rows = list(csv.reader(head, delimiter=separator))
     if any(len(row) != 2 for row in rows):
         return None
@@ -180,7 +180,7 @@ def _is_count(cell: str, separator: str) -> bool:
 
 
 def _lines(source: Source, head: Sequence[str], text: str | None) -> pl.DataFrame:
-    """One query to a line, below its name if there is one; or what ``uniq -c`` prints."""
+    """One query per line, with or without a header; or the output of ``uniq -c``."""
     header = head[0].strip() == text or plain(head[0]) in (*TEXT, *_TEXT_TOO)
     counted = all(_UNIQ.match(line) for line in head) and any(line[0] == " " for line in head)
     texts, counts = [], []
@@ -189,14 +189,14 @@ def _lines(source: Source, head: Sequence[str], text: str | None) -> pl.DataFram
         if header:
             header = not line.strip()
             continue
-        query, n = line.rstrip("\r\n"), 1
+        query, number_of = line.rstrip("\r\n"), 1
         if counted and query.strip():
             first, _, query = query.lstrip(" ").partition(" ")
-            n = int(first) if first.isdecimal() else 0
+            number_of = int(first) if first.isdecimal() else 0
         if query.startswith('"') and query.endswith('"') and len(query) > 1:
             query = next(csv.reader([query]), [query])[0]
         texts.append(query)
-        counts.append(n)
+        counts.append(number_of)
     return _framed({"text": texts}, counts, source.name)
 
 
@@ -221,9 +221,9 @@ def _cells(
             break
         except csv.Error as error:
             cut = "new-line character" in str(error)
-            quoted = 'a cell that holds a quote stands in quotes, the quote doubled: "a 3"" pipe"'
+            quoted = 'quote cells that contain a quote, and double the quote: "a 3"" pipe"'
             raise InputError(
-                WITHIN if cut else f"not readable as cells: {error}",
+                WITHIN if cut else f"invalid CSV: {error}",
                 file=source.name,
                 line=start,
                 fix=return_advice(source.name) if cut else quoted,
@@ -239,22 +239,22 @@ def _cells(
                     f"{len(cells)} cells where there are {len(names)} columns",
                     file=source.name,
                     line=start,
-                    fix="a cell that holds the separator must stand in quotes",
+                    fix="quote cells that contain the separator",
                 )
             columns = columns or [[] for _ in names]
             for column, cell in zip(columns, cells, strict=True):
                 column.append(cell)
-            said = None if chosen[1] is None else cells[list(names).index(chosen[1])]
-            if said is not None and separator == ";" and _THOUSANDS.fullmatch(said):
-                thousands.append(said.strip())
-                said = said.replace(".", "")
-            counts.append(1 if said is None else _whole(said, source.name, start))
+            number = None if chosen[1] is None else cells[list(names).index(chosen[1])]
+            if number is not None and separator == ";" and _THOUSANDS.fullmatch(number):
+                thousands.append(number.strip())
+                number = number.replace(".", "")
+            counts.append(1 if number is None else _whole(number, source.name, start))
     if separator == ";":
-        notes.append("The cells were taken to stand between semicolons.")
+        notes.append("Cells are separated by semicolons.")
     if thousands:
-        points, number = thousands[0], int(thousands[0].replace(".", ""))
+        points, value = thousands[0], int(thousands[0].replace(".", ""))
         counts_are = "1 count was" if len(thousands) == 1 else f"{len(thousands):,} counts were"
-        notes.append(f"{counts_are} read with points for thousands: {points} is {number:,}.")
+        notes.append(f"{counts_are} read with points for thousands: {points} is {value:,}.")
     there = dict(zip(names or (), columns, strict=False))
     others = {name: [cell or None for cell in there[name]] for name in there if name not in chosen}
     return _framed({"text": there.get(chosen[0], []), **others}, counts, source.name)
@@ -268,14 +268,12 @@ def _jsonl(source: Source, text: str | None, count: str | None) -> pl.DataFrame:
             continue
         row = parsed(line.rstrip("\n").encode(), source.name, number)
         if not isinstance(row, dict):
-            raise InputError(
-                "each line of a log in JSONL is an object", file=source.name, line=number
-            )
-        query, asked = _choose(list(row), text, count, source.name, number)
-        counts.append(1 if asked is None else _whole(row[asked], source.name, number))
+            raise InputError("expected a JSON object on each line", file=source.name, line=number)
+        query, count_column = _choose(list(row), text, count, source.name, number)
+        counts.append(1 if count_column is None else _whole(row[count_column], source.name, number))
         if row[query] is not None and not isinstance(row[query], str | int | float):
-            raise InputError(f"{query!r} is no text", file=source.name, line=number)
-        values = {name: value for name, value in row.items() if name not in (query, asked)}
+            raise InputError(f"{query!r} is not text", file=source.name, line=number)
+        values = {name: value for name, value in row.items() if name not in (query, count_column)}
         for name, value in {**values, "text": row[query]}.items():
             column = columns.setdefault(name, [])
             column += [None] * (len(counts) - 1 - len(column))
@@ -289,31 +287,31 @@ def _jsonl(source: Source, text: str | None, count: str | None) -> pl.DataFrame:
 def _parquet(
     source: Source, text: str | None, count: str | None, most: Most | None
 ) -> pl.DataFrame:
-    held = io.BytesIO(source.whole())
-    said = sound_footer(held, source)
-    held.seek(0)
-    if said is not None:
-        refuse_bomb(said.uncompressed, source)
+    data = io.BytesIO(source.whole())
+    footer = sound_footer(data, source)
+    data.seek(0)
+    if footer is not None:
+        refuse_bomb(footer.uncompressed, source)
         if most is not None:
-            most.refuse(said.uncompressed, said.rows, source.name)
+            most.refuse(footer.uncompressed, footer.rows, source.name)
     try:
-        frame = pl.read_parquet(held)
+        frame = pl.read_parquet(data)
     except BROKEN as error:
         raise damaged(error, source) from None
-    refuse_bomb(weight(frame), source)  # rows may share a text, and each will have its own
+    refuse_bomb(weight(frame), source)  # rows share strings in the file, but not in memory
     if most is not None:
         texts = frame.select(pl.col(pl.String).str.len_bytes().sum())
         most.refuse(sum(texts.row(0)), frame.height, source.name)
     query, asked = _choose(frame.columns, text, count, source.name)
     if frame[query].dtype.is_nested() or frame[query].dtype == pl.Binary:
-        raise InputError(f"column {query!r} is no text", file=source.name)
+        raise InputError(f"column {query!r} is not text", file=source.name)
     counts = [1] * frame.height
     if asked is not None:
         counts = [_whole(value, source.name, None) for value in frame[asked].to_list()]
     others = frame.drop(query, *([asked] if asked else []))
-    told = [name for name, dtype in others.schema.items() if not dtype.is_nested()]
-    others = others.select(told)
-    if {"text", "count"} & set(told):
+    flat = [name for name, dtype in others.schema.items() if not dtype.is_nested()]
+    others = others.select(flat)
+    if {"text", "count"} & set(flat):
         raise _clash(source.name)
     first = _framed({"text": frame[query].cast(pl.String).to_list()}, counts, source.name)
     return pl.concat([first, others], how="horizontal")
@@ -324,12 +322,12 @@ def _choose(
 ) -> tuple[str, str | None]:
     """The columns of queries and of counts."""
     if len(set(names)) < len(names):
-        raise InputError("two columns have one name", file=file, line=line, fix="rename one")
-    for asked in (text, count):
-        if asked is not None and asked not in names:
-            near = nearest(asked, names, 1)
+        raise InputError("duplicate column name", file=file, line=line, fix="rename one")
+    for count_column in (text, count):
+        if count_column is not None and count_column not in names:
+            near = nearest(count_column, names, 1)
             raise InputError(
-                f"no column {asked!r}; there are {', '.join(map(repr, names[:12]))}",
+                f"no column {count_column!r}; the columns are {', '.join(map(repr, names[:12]))}",
                 file=file,
                 line=line,
                 fix=f"did you mean {near[0]!r}?" if near else None,
@@ -338,52 +336,49 @@ def _choose(
     query = text or _one(free, TEXT, file, line) or _one(free, _TEXT_TOO, file, line)
     if query is None:
         raise InputError(
-            f"no column of queries; there are {', '.join(map(repr, names[:12]))}",
+            f"no column of queries; the columns are {', '.join(map(repr, names[:12]))}",
             file=file,
             line=line,
             fix=Advice(
-                f"--text COLUMN names it; or call it one of {', '.join(TEXT)}",
-                page="say below which column holds the queries",
+                f"name it with --text COLUMN, or rename it to one of {', '.join(TEXT)}",
+                page="enter the column of queries below",
             ),
         )
-    asked = count or _one([name for name in names if name != query], COUNT, file, line)
-    others = {plain(name) for name in names if name not in (query, asked)}
+    count_column = count or _one([name for name in names if name != query], COUNT, file, line)
+    others = {plain(name) for name in names if name not in (query, count_column)}
     if {"text", "count"} & others:
         raise _clash(file)
-    return query, asked
+    return query, count_column
 
 
 def _one(names: Sequence[str], spelt: Sequence[str], file: str, line: int | None) -> str | None:
-    there = [name for name in names if plain(name) in spelt]
-    if len(there) > 1:
+    present = [name for name in names if plain(name) in spelt]
+    if len(present) > 1:
         raise InputError(
-            f"columns {there[0]!r} and {there[1]!r} may both be meant",
+            f"ambiguous columns {present[0]!r} and {present[1]!r}",
             file=file,
             line=line,
-            fix="say which column is which, or keep one of them",
+            fix="name the column to use, or keep only one of them",
         )
-    return there[0] if there else None
+    return present[0] if present else None
 
 
 def _clash(file: str) -> InputError:
     return InputError(
-        "a further column is called 'text' or 'count', which are the queries and their counts",
+        "another column is called 'text' or 'count', which are reserved for queries and counts",
         file=file,
         fix="rename it",
     )
 
 
 def _whole(value: Any, file: str, line: int | None) -> int:
-    """A count."""
-    said = value.strip() if isinstance(value, str) else value
+    """A count, checked."""
     try:
-        number = finite(float(said) if isinstance(said, str) else said)
+        number = finite(float(value.strip()) if isinstance(value, str) else value)
     except ValueError:
         number = None
     if number is None or number < 0 or number != int(number) or number >= _MOST:
-        raise InputError(
-            f"the count {value!r} is not a whole number, 0 or more", file=file, line=line
-        )
+        raise InputError(f"the count {value!r} is not a whole number ≥ 0", file=file, line=line)
     return int(number)
 
 
@@ -412,16 +407,14 @@ def _split(data: bytes) -> list[bytes]:
 
 def _framed(columns: dict[str, list[Any]], counts: list[int], file: str) -> pl.DataFrame:
     if not counts:
-        raise InputError("the file holds no query", file=file)
-    made = {name: _series(name, values) for name, values in columns.items()}
-    made["text"] = pl.Series("text", columns["text"], dtype=pl.String)
-    asked = pl.Series("count", counts, dtype=pl.Int64)
-    others = [series for name, series in made.items() if name != "text"]
-    return pl.DataFrame([made["text"], asked, *others])
+        raise InputError("the file contains no query", file=file)
+    texts = pl.Series("text", columns["text"], dtype=pl.String)
+    others = [_series(name, values) for name, values in columns.items() if name != "text"]
+    return pl.DataFrame([texts, pl.Series("count", counts, dtype=pl.Int64), *others])
 
 
 def _series(name: str, values: list[Any]) -> pl.Series:
-    """Values keep their type if they share one; otherwise they become text."""
+    """A column of the values' common type, otherwise text."""
     kinds = {type(value) for value in values if value is not None}
     if kinds in ({int}, {float}, {bool}, {str}):
         try:

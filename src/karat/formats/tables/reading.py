@@ -1,4 +1,4 @@
-"""Reading: a path, a BEIR folder or standard input to a table."""
+"""Reads tables from files, BEIR folders and standard input."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from karat.formats.tables.source import NothingIn, Source, shown
 from karat.tables import Documents, Pairs, Qrels, Queries, Run
 
 _PACKED = (".gz", ".zst", ".bz2")
-_FURTHER = (".res", ".tsv", ".results")  # usual suffixes of runs besides those karat writes
+_FURTHER = (".res", ".tsv", ".results")  # usual suffixes of runs that karat does not write
 
 
 def read_qrels(path: str | Path, input_format: str | None = None) -> Qrels:
@@ -31,19 +31,18 @@ def read_qrels(path: str | Path, input_format: str | None = None) -> Qrels:
     Args:
         path: A file, a BEIR folder (its ``test`` split, or the only one), or ``-`` for standard
             input. Plain or gzip, zstd, bzip2.
-        input_format: A name of ``FORMATS``; told by content if None.
+        input_format: A name of ``FORMATS``; detected by content if None.
 
     Raises:
-        InputError: a file that cannot be read, with its line where there is one.
-        UsageError: an unknown format, or one that holds no qrels.
+        InputError: the file cannot be read; with the line, if there is one.
+        UsageError: an unknown format, or one without qrels.
     """
     with _Opened(path, "qrels", input_format) as opened:
         if str(path) == "-" and opened.format.name == "golden":
             raise InputError(
-                "a golden set holds queries as well as judgments, and standard input can be read "
-                "only once",
+                "a golden set has queries and judgments, and standard input can be read only once",
                 file=opened.source.name,
-                fix="give its file by name",
+                fix="give the file by name",
             )
         frame = opened.frame()
         opened.unmarked(frame["query_id"])
@@ -53,11 +52,11 @@ def read_qrels(path: str | Path, input_format: str | None = None) -> Qrels:
             without = [str(query) for query in json.loads(opened.about.get("without", "[]"))]
         except (TypeError, ValueError):
             raise InputError(
-                "what the file says of its scale cannot be read", file=opened.source.name
+                "the scale in the file's metadata is invalid", file=opened.source.name
             ) from None
-        made = Qrels(frame, source=opened.source.name, scale=scale, without=without)
-        made.file = None if opened.source.again is None else str(opened.source.again)
-        return made
+        qrels = Qrels(frame, source=opened.source.name, scale=scale, without=without)
+        qrels.file = None if opened.source.again is None else str(opened.source.again)
+        return qrels
 
 
 def read_run(
@@ -68,19 +67,18 @@ def read_run(
     *,
     may_be_empty: bool = False,
 ) -> Run:
-    """Read a run, with what its file, or the file beside it (``write_run``), says about it.
+    """Read a run, with the description in its file or its sidecar (see ``write_run``).
 
     Args:
         path: A file, or ``-`` for standard input. Plain or gzip, zstd, bzip2.
-        input_format: A name of ``FORMATS``; told by content if None.
-        name: What results call it; the file's stem if None, ``stdin`` for standard input.
-        watch: Told the file's name and the bytes read since the last call; not for Parquet.
-        may_be_empty: Whether a file that holds nothing is a run without a query (a gate has
-            something to say of it), and no error.
+        input_format: A name of ``FORMATS``; detected by content if None.
+        name: Name in results; the file's stem if None, ``stdin`` for standard input.
+        watch: Called with the file's name and the bytes read since the last call; not for Parquet.
+        may_be_empty: Return a run without queries for an empty file, instead of raising an error.
 
     Raises:
-        InputError: a file that cannot be read, with its line where there is one.
-        UsageError: an unknown format, or one that holds no runs.
+        InputError: the file cannot be read; with the line, if there is one.
+        UsageError: an unknown format, or one without runs.
     """
     try:
         return _run(path, input_format, name, watch)
@@ -122,15 +120,15 @@ def read_queries(path: str | Path, input_format: str | None = None) -> Queries:
 
     Args:
         path: A file, a BEIR folder (``queries.jsonl``), or ``-`` for standard input.
-        input_format: A name of ``FORMATS``; told by content if None.
+        input_format: A name of ``FORMATS``; detected by content if None.
 
     Raises:
-        InputError: a file that cannot be read, with its line where there is one.
-        UsageError: an unknown format, or one that holds no queries.
+        InputError: the file cannot be read; with the line, if there is one.
+        UsageError: an unknown format, or one without queries.
     """
     with _Opened(path, "queries", input_format) as opened:
         frame = opened.frame()
-        opened.unique(frame, "query_id", "the query stands twice")
+        opened.unique(frame, "query_id", "duplicate query id")
         return Queries(frame, source=opened.source.name)
 
 
@@ -139,36 +137,36 @@ def read_documents(path: str | Path, input_format: str | None = None) -> Documen
 
     Args:
         path: A file, a BEIR folder (``corpus.jsonl``), or ``-`` for standard input.
-        input_format: A name of ``FORMATS``; told by content if None.
+        input_format: A name of ``FORMATS``; detected by content if None.
 
     Raises:
-        InputError: a file that cannot be read, with its line where there is one.
-        UsageError: an unknown format, or one that holds no documents.
+        InputError: the file cannot be read; with the line, if there is one.
+        UsageError: an unknown format, or one without documents.
     """
     with _Opened(path, "documents", input_format) as opened:
         frame = opened.frame()
-        opened.unique(frame, "doc_id", "document {} stands twice")
+        opened.unique(frame, "doc_id", "duplicate document {}")
         return Documents(frame, source=opened.source.name)
 
 
 def read_pairs(path: str | Path, input_format: str | None = None) -> Pairs:
-    """Read pairs to be judged, as ``karat compare --judge-file`` writes them.
+    """Read pairs to be judged, as written by ``karat compare --judge-file``.
 
     Args:
         path: A file with the columns ``query_id`` and ``doc_id``; ``-`` for standard input.
-        input_format: A name of ``FORMATS``; told by content if None.
+        input_format: A name of ``FORMATS``; detected by content if None.
 
     Raises:
-        InputError: a file that cannot be read, with its line where there is one.
-        UsageError: an unknown format, or one that holds no attributes of documents.
+        InputError: the file cannot be read; with the line, if there is one.
+        UsageError: an unknown format, or one without attributes of documents.
     """
-    # As documents with attributes, of which the query is one.
+    # As documents, with the query as an attribute.
     with _Opened(path, "documents", input_format) as opened:
         return Pairs(opened.frame(), source=opened.source.name)
 
 
 def holds_queries(path: str | Path) -> bool:
-    """Whether what holds judgments holds their queries too: a BEIR folder, or a golden set."""
+    """Whether a source of judgments contains their queries too: a BEIR folder or a golden set."""
     if str(path) == "-":
         return False
     if os.path.isdir(path):  # noqa: PTH112 - False, not an error, for any odd name
@@ -178,7 +176,7 @@ def holds_queries(path: str | Path) -> bool:
 
 
 def stem(path: str | Path) -> str:
-    """The name of a run: ``runs/bm25.trec.gz`` is bm25, standard input is stdin."""
+    """The name of a run from its path: bm25 for ``runs/bm25.trec.gz``, stdin for ``-``."""
     if str(path) == "-":
         return "stdin"
     name = shown(Path(path).name)
@@ -191,7 +189,7 @@ def stem(path: str | Path) -> str:
 
 
 class _Opened:
-    """A file opened for a role, its format known; errors of tables get their line."""
+    """A file opened for a role, its format detected; adds lines to errors of tables."""
 
     def __init__(self, path: str | Path, role: str, input_format: str | None) -> None:
         self.role = role
@@ -224,14 +222,14 @@ class _Opened:
             return
         line = error.line
         if line is None:
-            said = (error.query, error.doc_id, getattr(error, "subtopic", None))
-            line = self._line(tuple(part for part in said if part is not None))
+            ids = (error.query, error.doc_id, getattr(error, "subtopic", None))
+            line = self._line(tuple(part for part in ids if part is not None))
         lint = None
         everywhere = self.source.again is not None and self.format.name != "golden"
         if error.fix is None and line is not None and everywhere:
             lint = Advice(
-                f"karat lint {self.source.name} names every such line",
-                page="correct it, and look for more such",
+                f"karat lint {self.source.name} lists all such lines",
+                page="correct it, and check for others",
             )
         if lint is not None or line != error.line:
             raise InputError(
@@ -244,7 +242,7 @@ class _Opened:
             ) from None
 
     def frame(self) -> pl.DataFrame:
-        """All rows at once."""
+        """All rows."""
         rows = self.reader(self.source)
         frames = [batch for batch in rows.batches if batch.height]
         self.about = rows.about()
@@ -263,10 +261,10 @@ class _Opened:
                 "judge what a run returns for its queries: karat golden import, pool and judge",
                 page="import it into a golden set, and judge what a run returns for its queries",
             )
-        return NothingIn(f"the file holds {what}", file=self.source.name, fix=fix)
+        return NothingIn(f"the file contains {what}", file=self.source.name, fix=fix)
 
     def unmarked(self, ids: pl.Series) -> None:
-        """Refuse an id that begins with a byte order mark: it would match nothing."""
+        """Refuse an id that begins with a byte order mark: it would never match."""
         marked = ids.str.starts_with("\ufeff")
         if marked.any():
             bad = ids[int(marked.arg_max() or 0)]
@@ -274,11 +272,11 @@ class _Opened:
                 f"the {ids.name} {bad!r} begins with a byte order mark",
                 file=self.source.name,
                 line=self._line((bad,)),
-                fix="were files with such marks put together? Remove the marks within",
+                fix="were files with byte order marks concatenated? Remove the marks",
             )
 
     def unique(self, frame: pl.DataFrame, column: str, what: str) -> None:
-        """Refuse an id that stands twice, naming its line."""
+        """Refuse a duplicate id, with its line."""
         if frame[column].dtype == pl.String:
             self.unmarked(frame[column])
         twice = ~frame[column].is_first_distinct()
@@ -290,7 +288,7 @@ class _Opened:
             )
 
     def _line(self, ids: tuple[str, ...]) -> int | None:
-        """The line the ids stand on together: the second if there are two."""
+        """The line with these ids; the second, if there are two."""
         if not ids or self.format.places is None or self.source.again is None:
             return None
         found: int | None = None

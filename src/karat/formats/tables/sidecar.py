@@ -1,9 +1,9 @@
-"""The file beside a run, ``bm25.trec.about.json``, that keeps what the run's format cannot.
+"""The sidecar of a run, ``bm25.trec.about.json``, with what the run's format cannot store.
 
-That is its ``about``, and for formats of documents alone how each query was answered. It has the
-size and the SHA-256 of the run it is of, so that a run written anew by another program is not read
-with the old description. A file written by hand may leave these out if it has no answers: an about
-is shown, but answers change what counts as missing or failed.
+That is its ``about``, and the states of queries if the format stores only documents. It records the
+size and SHA-256 of the run, so that a run rewritten by another program is not read with an outdated
+description. A file written by hand may omit these if it has no answers: ``about`` is only shown,
+but answers change which queries count as missing or failed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import polars as pl
 
 from karat.errors import InputError
 from karat.formats.tables.cells import Careful
-from karat.formats.tables.export_checks import details_of
+from karat.formats.tables.format import details_of
 from karat.formats.tables.jsonl import parsed
 from karat.formats.tables.source import Source, shown
 from karat.tables import Run
@@ -28,23 +28,23 @@ from karat.tables.about import facts, flat
 ENDING = ".about.json"
 MARK = "karat_about"
 _VERSION = 1
-_MARKED = 100  # bytes within which the mark is
+_MARKED = 100  # the mark is within the first 100 bytes
 
 
 def place_of(path: str | Path) -> Path:
-    """Where the sidecar of a run is: beside the file itself, whatever links lead there."""
+    """The path of a run's sidecar: next to the file itself, links resolved."""
     target = Path(path).resolve()
     return target.with_name(target.name + ENDING)
 
 
 def read(path: str | Path) -> tuple[dict[str, str], pl.DataFrame | None]:
-    """The about of a run's sidecar, and how queries were answered; nothing if there is none.
+    """The about and the answers in a run's sidecar; empty if there is none.
 
     Args:
         path: The run.
 
     Raises:
-        InputError: the sidecar is damaged, or of another content of the run.
+        InputError: the sidecar is damaged, or describes another content of the run.
     """
     try:
         place = place_of(path)
@@ -53,10 +53,10 @@ def read(path: str | Path) -> tuple[dict[str, str], pl.DataFrame | None]:
     except (OSError, ValueError, RuntimeError):
         return {}, None
     name = shown(f"{path}{ENDING}")
-    about, answers, own = load(place, name)
-    if own is not None and own != _content(Path(path)):
+    about, answers, run_content = load(place, name)
+    if run_content is not None and run_content != _content(Path(path)):
         raise InputError(
-            f"it describes an earlier {shown(Path(path).name)}, which has changed since",
+            f"{shown(Path(path).name)} has changed since this description of it was written",
             file=name,
             fix="delete it, or write the run with karat again",
         )
@@ -66,15 +66,12 @@ def read(path: str | Path) -> tuple[dict[str, str], pl.DataFrame | None]:
 def refuse_without_rows(
     answers: pl.DataFrame, with_rows: Collection[str], path: str | Path
 ) -> None:
-    """Refuse answers that say ``ok`` of a query of which the run has no row.
+    """Raise InputError if a query is ``ok`` in a sidecar and has no rows in the run.
 
     Args:
-        answers: Of the sidecar.
-        with_rows: Ids of the queries that have rows.
+        answers: From the sidecar.
+        with_rows: Ids of the queries with rows.
         path: The run.
-
-    Raises:
-        InputError: there is such a query.
     """
     ok = answers.filter(pl.col("state") == "ok")["query_id"]
     lacking = ok.filter(~ok.is_in(list(with_rows)))
@@ -83,36 +80,36 @@ def refuse_without_rows(
             f"the state is ok, but {shown(Path(path).name)} has no documents for the query",
             file=shown(f"{path}{ENDING}"),
             query=lacking[0],
-            fix='the state is "empty" or "failed" without documents; or write the run again',
+            fix='set the state to "empty" or "failed", or write the run again',
         )
 
 
 def load(place: Path, name: str) -> tuple[dict[str, str], pl.DataFrame | None, Any]:
-    """A sidecar by itself: its about, its answers, and which content of the run it is of.
+    """The content of a sidecar: about, answers, and the size and SHA-256 of the run.
 
     Args:
         place: The sidecar.
-        name: What messages call it.
+        name: Its name in messages.
 
     Raises:
-        InputError: it is damaged, or has answers without saying which content they are of.
+        InputError: it is damaged, or has answers without the SHA-256 of the run.
     """
     try:
         with Source(place) as source:
-            whole = parsed(source.whole(), name, 1)
+            content = parsed(source.whole(), name, 1)
     except InputError as error:  # not NothingIn: the run is not empty, which a gate would act on
         raise _damaged(name, error.what) from None
-    if not isinstance(whole, dict) or not isinstance(whole.get("about", {}), dict):
+    if not isinstance(content, dict) or not isinstance(content.get("about", {}), dict):
         raise _damaged(name, 'not an object with "about"')
-    about = flat(whole.get("about", {}), name)
-    answers, own = _answers(whole.get("answers"), name), whole.get("run")
-    if answers is not None and own is None:
+    about = flat(content.get("about", {}), name)
+    answers, run_content = _answers(content.get("answers"), name), content.get("run")
+    if answers is not None and run_content is None:
         raise InputError(
-            'it has "answers" without "run", the size and SHA-256 of the run they are of',
+            '"answers" without "run", the size and SHA-256 of the run',
             file=name,
-            fix='remove "answers", or keep states in a JSONL or Parquet run',
+            fix='remove "answers", or store states in a JSONL or Parquet run',
         )
-    return about, answers, own
+    return about, answers, run_content
 
 
 def _answers(rows: Any, name: str) -> pl.DataFrame | None:
@@ -123,26 +120,26 @@ def _answers(rows: Any, name: str) -> pl.DataFrame | None:
     careful = Careful(name, unit="answer")
     known = ("state", "latency_us", "error", "repeated")
     for number, row in enumerate(rows, 1):
-        own = {key: row[key] for key in known if key in row}
-        careful.add({"query_id": row.get("query_id"), "state": "ok", **own}, number)
+        fields = {key: row[key] for key in known if key in row}
+        careful.add({"query_id": row.get("query_id"), "state": "ok", **fields}, number)
     return careful.frame() if rows else None
 
 
 def _damaged(name: str, why: str) -> InputError:
     return InputError(
-        f"the description of a run is damaged: {why}",
+        f"the description of the run is damaged: {why}",
         file=name,
-        fix='delete it, and the run is read alone; or write {"about": {"engine": "…", …}}',
+        fix='delete it to read the run alone, or write {"about": {"engine": "…", …}}',
     )
 
 
 def writer(run: Run, path: Path, keeps: frozenset[str]) -> Callable[[Path], None] | None:
-    """What writes the sidecar of a run, given the finished file of the run; None if none is needed.
+    """A function that writes the sidecar, given the run's finished file; None if none is needed.
 
     Args:
         run: The run.
-        path: Where it goes.
-        keeps: What its format keeps itself: ``about``, ``answers``.
+        path: Its target path.
+        keeps: What its format stores itself: ``about``, ``answers``.
     """
     about = {} if "about" in keeps else facts(flat(run.about, run.source))
     answers = [] if "answers" in keeps else _told(run)
@@ -152,24 +149,24 @@ def writer(run: Run, path: Path, keeps: frozenset[str]) -> Callable[[Path], None
     def write(finished: Path) -> None:
         from karat.formats.tables.writing import beside
 
-        whole: dict[str, Any] = {MARK: _VERSION, "run": _content(finished), "about": about}
+        content: dict[str, Any] = {MARK: _VERSION, "run": _content(finished), "about": about}
         if answers:
-            whole["answers"] = answers
+            content["answers"] = answers
         with beside(place_of(path)) as stream:
-            _dump(whole, stream)
+            _dump(content, stream)
 
     return write
 
 
 def remove(path: Path) -> None:
-    """Remove the sidecar that karat wrote for an earlier run; one made by hand stays."""
+    """Remove a sidecar that karat wrote for an earlier run; one written by hand stays."""
     place = place_of(path)
     if place.is_file() and f'"{MARK}"'.encode() in place.read_bytes()[:_MARKED]:
         place.unlink()
 
 
 def _told(run: Run) -> list[dict[str, Any]]:
-    """How queries were answered, where that says more than the run's rows."""
+    """The answers of a run, if they add anything to its rows."""
     columns = details_of(run)
     if not columns and (run.answers["state"] == "ok").all():
         return []
@@ -177,12 +174,14 @@ def _told(run: Run) -> list[dict[str, Any]]:
     return [{key: value for key, value in row.items() if value is not None} for row in rows]
 
 
-def _dump(whole: dict[str, Any], stream: IO[bytes]) -> None:
-    """Keys one to a line, answers too, so that a difference of two files can be read."""
-    head = {key: value for key, value in whole.items() if key != "answers"}
+def _dump(content: dict[str, Any], stream: IO[bytes]) -> None:
+    """Keys and answers one per line, for readable diffs."""
+    head = {key: value for key, value in content.items() if key != "answers"}
     text = json.dumps(head, ensure_ascii=False, indent=2)
-    if "answers" in whole:
-        rows = ",\n".join(f"    {json.dumps(row, ensure_ascii=False)}" for row in whole["answers"])
+    if "answers" in content:
+        rows = ",\n".join(
+            f"    {json.dumps(row, ensure_ascii=False)}" for row in content["answers"]
+        )
         text = f'{text.removesuffix("}").rstrip()},\n  "answers": [\n{rows}\n  ]\n}}'
     stream.write(f"{text}\n".encode())
 

@@ -1,7 +1,7 @@
-"""Opening bytes: a path or standard input, plain or compressed, in chunks of whole lines.
+"""Files and standard input, plain or compressed, in chunks of whole lines.
 
-Files come from strangers: compression is told by content and not by name, lines and expansion
-are bounded, and a damaged file ends in one error that names it.
+Files are untrusted: compression is detected by content, not by name; line length and expansion are
+limited; a damaged file raises one error that names it.
 """
 
 from __future__ import annotations
@@ -31,28 +31,22 @@ CHUNK = 1 << 22
 HEAD = 1 << 16
 TAIL = 1 << 12
 LONGEST_LINE = 1 << 26
-"""64 MiB: no line of a qrels, run, query or document file is longer."""
-_STEP = 1 << 16  # unpacked at once: as much may be lost before what is damaged
-_ALIKE = 0.65  # names of files, one of which may be meant by the other
-_BOMB_FROM = 1 << 26  # what short lines become in memory is ten times that, and more
+"""64 MiB, the longest line of a qrels, run, query or document file."""
+_STEP = 1 << 16  # bytes decompressed at once: up to this much is lost before damaged data
+_ALIKE = 0.65  # similarity of file names for "did you mean"
+_BOMB_FROM = 1 << 26  # short lines take ten times as much memory
 BOMB_RATIO = 250
-"""How many times as large as it lies a file may become: real text compresses 4 to 40 times, gzip
-can do 1,030 times, zstd and Parquet more than 10,000."""
+"""The largest compression ratio accepted: real text compresses 4 to 40 times; gzip can reach 1,030
+times, zstd and Parquet more than 10,000."""
 
 BOM = b"\xef\xbb\xbf"
-"""UTF-8's byte order mark. Polars drops one at the start of any piece it is given."""
+"""UTF-8's byte order mark. Polars drops one at the start of any piece it reads."""
 _MAGIC = {"gzip": b"\x1f\x8b", "zstd": b"\x28\xb5\x2f\xfd", "bzip2": b"BZh"}
 _BROKEN = (EOFError, gzip.BadGzipFile, zlib.error, OSError, zstd.ZstdError)
 
 
 class NothingIn(InputError):
-    """A file that is there and holds nothing.
-
-    Args:
-        what: What is wrong.
-        file: The file.
-        fix: What to do about it; write it again if None.
-    """
+    """A file without content; the default fix is to write it again."""
 
     def __init__(self, what: str, *, file: str | None, fix: str | None = None) -> None:
         again = "write it again: the program that made it may have failed"
@@ -60,11 +54,11 @@ class NothingIn(InputError):
 
 
 class Chunk:
-    """Some whole lines of a file, read when they are asked for.
+    """Some whole lines of a file, read lazily.
 
     Args:
-        data: The bytes, ending with a newline unless the file does not; or how to get them.
-        first_line: Line number of the first line, from 1; or how to find it out.
+        data: The bytes, ending with a newline unless the file does not; or a function for them.
+        first_line: Number of the first line, from 1; or a function for it.
     """
 
     def __init__(
@@ -87,13 +81,20 @@ class Chunk:
         return self._first_line
 
 
+def in_utf8(file: str) -> Advice:
+    """The fix for a line that is not UTF-8."""
+    return Advice(
+        f"if it is Latin-1: iconv -f latin1 -t UTF-8 {file}", page="save the file as UTF-8"
+    )
+
+
 def shown(name: str) -> str:
-    """A file's name as text to print and to keep: a byte of it that is no UTF-8 becomes U+FFFD."""
+    """A file name as printable text: bytes that are not UTF-8 become U+FFFD."""
     return re.sub("[\ud800-\udfff]", "\ufffd", name)
 
 
 class Source:
-    """A file opened for reading, its first bytes looked at.
+    """A file opened for reading.
 
     Use it in a ``with`` statement, or close it.
 
@@ -101,14 +102,14 @@ class Source:
         path: The path, or ``-`` for standard input.
 
     Attributes:
-        name: What messages call it.
+        name: Name in messages.
         path: The path; None for standard input.
         again: The path if it can be opened a second time; None for standard input and pipes.
         head: The first bytes, decompressed, up to 64 KiB.
-        bom: Whether it began with a UTF-8 byte order mark (left out of the data).
+        bom: Whether it began with a UTF-8 byte order mark (not part of the data).
         compressed: gzip | zstd | bzip2 | None.
-        tail: The last bytes that ``chunks`` handed out.
-        watch: Told the size of each chunk as it is handed out; may be set.
+        tail: The last bytes that ``chunks`` returned.
+        watch: Called with the size of each chunk; may be set.
 
     Raises:
         InputError: no such file, a folder, an empty file, or damaged compression.
@@ -135,7 +136,7 @@ class Source:
         head = self._read_full(HEAD)
         if head.startswith((b"\xff\xfe", b"\xfe\xff")):
             raise InputError(
-                "the file is UTF-16, and karat reads UTF-8",
+                "expected UTF-8, got UTF-16",
                 file=self.name,
                 fix=Advice(f"iconv -f UTF-16 -t UTF-8 {self.name}", page="save the file as UTF-8"),
             )
@@ -146,7 +147,7 @@ class Source:
                 raise self._damaged()
             empty = self.compressed and not self.head and not self._read(1)
             raise NothingIn(
-                f"the {self.compressed} file holds nothing" if empty else "the file is empty",
+                f"the {self.compressed} file is empty" if empty else "the file is empty",
                 file=self.name,
             )
 
@@ -171,7 +172,7 @@ class Source:
 
         Raises:
             InputError: a line longer than 64 MiB, damaged compression, or a file that expands
-                beyond what real data does.
+                more than real data does.
         """
         if self._can_be_cut():
             yield from self._cut(size)
@@ -187,14 +188,14 @@ class Source:
             data = self._read(size)
 
     def _can_be_cut(self) -> bool:
-        """Whether the file lies on disk, plain, and is worth reading in parallel."""
+        """Whether the file is on disk, not compressed, and large enough to read in parallel."""
         plain = self.again is not None and self.compressed is None and hasattr(os, "pread")
         if plain:
             self._size = os.fstat(self._raw.fileno()).st_size
         return plain and self._size > 2 * CHUNK
 
     def _cut(self, size: int) -> Iterator[Chunk]:
-        """Chunks that whoever parses them reads, so that reading is in parallel too."""
+        """Lazy chunks: the threads that parse them read them too."""
         start, end = len(BOM) if self.bom else 0, self._size
         while start < end:
             stop = min(start + size, end)
@@ -211,11 +212,11 @@ class Source:
         except OSError as error:
             raise InputError(f"cannot be read: {error.strerror}", file=self.name) from None
         if len(data) < stop - start and stop <= self._size:
-            raise InputError("the file changed while it was read", file=self.name)
+            raise InputError("the file changed while it was being read", file=self.name)
         return data
 
     def _line_end(self, start: int) -> int:
-        """Where the line that holds this byte ends."""
+        """The end of the line with this byte."""
         place = start
         while piece := self._piece(place, place + HEAD):
             found = piece.find(b"\n")
@@ -227,14 +228,14 @@ class Source:
         return place
 
     def _line_at(self, start: int) -> int:
-        """The line number of a byte: only errors ask, so the file is counted again."""
+        """The line number of a byte; counts from the start, as only errors need it."""
         return 1 + sum(
             self._piece(place, min(place + CHUNK, start)).count(b"\n")
             for place in range(0, start, CHUNK)
         )
 
     def _rest_of_line(self, data: bytes, line: int) -> bytes:
-        """What is still to be read of the last line, refused if that line is too long."""
+        """The rest of the last line; raises InputError if the line is too long."""
         rest = self._read(LONGEST_LINE + 1, to_line_end=True)
         begun = len(data) - data.rfind(b"\n") - 1
         if begun + len(rest) > LONGEST_LINE:
@@ -243,17 +244,17 @@ class Source:
 
     @property
     def stored(self) -> int:
-        """Bytes of the file as it lies; of standard input and pipes, as far as it was read."""
+        """Size of the file on disk; for standard input and pipes, the bytes read so far."""
         if self.again is not None:
             return self.again.stat().st_size
         return self._consumed.count if self.compressed else self._produced
 
     def whole(self) -> bytes:
-        """The whole file, its lines unbounded; may be called once, instead of ``chunks``."""
+        """The whole file; may be called once, instead of ``chunks``."""
         return b"".join(self.pieces())
 
     def pieces(self) -> Iterator[bytes]:
-        """The whole file piece by piece, wherever lines end; may be called once, as ``whole``."""
+        """The whole file in pieces that ignore line ends; may be called once, as ``whole``."""
         yield self.head
         yield from iter(lambda: self._read(CHUNK), b"")
 
@@ -264,13 +265,13 @@ class Source:
             return self.path.open("rb")
         except FileNotFoundError:
             raise InputError(
-                "there is no such file", file=self.name, fix=_meant(self.path)
+                "there is no such file", file=self.name, fix=_similar_name(self.path)
             ) from None
         except IsADirectoryError:
             raise InputError(
-                "this is a folder, and a file is wanted",
+                "expected a file, got a folder",
                 file=self.name,
-                fix="name a file in it, or a BEIR folder where qrels are wanted",
+                fix="name a file in it; only qrels, queries and documents may be BEIR folders",
             ) from None
         except OSError as error:
             raise InputError(f"cannot be opened: {error.strerror}", file=self.name) from None
@@ -299,7 +300,7 @@ class Source:
         return None, raw
 
     def _read_full(self, size: int) -> bytes:
-        """Read until the size, the end or what is damaged: pipes may hand over less at a time."""
+        """Read up to a size, the end or damage; pipes may return less at a time."""
         parts = []
         while size > 0 and self._broken is None and (part := self._read(size)):
             parts.append(part)
@@ -307,7 +308,7 @@ class Source:
         return b"".join(parts)
 
     def _read(self, size: int, *, to_line_end: bool = False) -> bytes:
-        """Up to a size; of a broken stream first what came before the damage, then the error."""
+        """Read up to a size; a damaged stream returns the data before the damage, then raises."""
         if self._broken is not None:
             raise self._damaged()
         try:
@@ -328,12 +329,12 @@ class Source:
                     f"the {self.compressed} file expands more than {BOMB_RATIO} times, which "
                     "real data does not",
                     file=self.name,
-                    fix="if it is sound, decompress it first",
+                    fix="if you trust it, decompress it first",
                 )
         return data
 
     def _unpacked(self, size: int) -> bytes:
-        """``read`` of a decompressor would throw away what it unpacked before it failed."""
+        """Like ``read``, which would discard what it decompressed before an error."""
         parts: list[bytes] = []
         try:
             while size > 0 and (part := self._stream.read1(min(size, _STEP))):  # type: ignore[attr-defined]
@@ -348,14 +349,14 @@ class Source:
     def _damaged(self) -> InputError:
         kind = self.compressed or "file"
         return InputError(
-            f"the {kind} data is damaged or ends early ({self._broken})",
+            f"the {kind} data is damaged or truncated ({self._broken})",
             file=self.name,
             fix="copy or download it again",
         )
 
 
 class _Counted(io.RawIOBase):
-    """Raw bytes, counted, with those in front that were read to tell the compression."""
+    """Raw bytes with a count; ``first`` were already read to detect the compression."""
 
     def __init__(self, raw: io.BufferedReader, first: bytes) -> None:
         self._raw, self._first = raw, first
@@ -377,20 +378,20 @@ def _too_long(name: str, line: int) -> InputError:
         f"the line is longer than {LONGEST_LINE >> 20} MiB",
         file=name,
         line=line,
-        fix="is this a text file, one record to a line?",
+        fix="is this a text file with one record per line?",
     )
 
 
-def _meant(path: Path) -> str | None:
+def _similar_name(path: Path) -> str | None:
     try:
         siblings = [sibling.name for sibling in path.parent.iterdir()]
     except OSError:
         return f"the folder {path.parent} does not exist"
-    # By the names without their endings: files that share no more than .toml are not alike.
+    # Compare names without extensions: files that share only .toml are not similar.
     bare = _bare(path.name)
-    alike = [each for each in siblings if SequenceMatcher(None, bare, _bare(each)).ratio() > _ALIKE]
+    alike = [name for name in siblings if SequenceMatcher(None, bare, _bare(name)).ratio() > _ALIKE]
     best = (nearest(path.name, alike, 1) or alike)[:1]
-    return f"did you mean {path.parent / best[0]}?" if best else "see how it is spelt, and where"
+    return f"did you mean {path.parent / best[0]}?" if best else "check its spelling and folder"
 
 
 def _bare(name: str) -> str:

@@ -1,11 +1,11 @@
-"""TREC qrels and runs: what trec_eval reads.
+"""TREC qrels and runs, as trec_eval reads them.
 
 A qrels line is ``query iteration document grade``, where the iteration may name a subtopic, as in
-the TREC diversity tasks; a run line is ``query Q0 document rank score tag``. White space
-separates, blank lines and lines that begin with # are skipped (trec_eval 10; 9.0.8 knows no
-comments), further fields of a run line are ignored unless another line begins there; the rank is
-checked against the score and not trusted. What trec_eval would read as 0 (a score that is not a
-number) is an error.
+the TREC diversity tasks; a run line is ``query Q0 document rank score tag``. Fields are separated
+by white space; blank lines and lines that begin with # are skipped (trec_eval 10; 9.0.8 does not
+support comments); further fields of a run line are ignored unless another line begins there; ranks
+are checked against the scores and not used. A score that is not a number, which trec_eval reads as
+0, is an error.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from typing import IO
 import polars as pl
 
 from karat.errors import InputError
-from karat.formats.tables.export_checks import refuse_unwritable, whole
-from karat.formats.tables.format import Format, Place, Rows
+from karat.formats.tables.format import Format, Place, Rows, refuse_unwritable, whole
 from karat.formats.tables.lines import Further, Layout, frames, places
 from karat.formats.tables.source import Source
 from karat.tables import Qrels, Run
@@ -39,11 +38,11 @@ _SIX = 6  # fields of a run line
 def _joined(fields: Sequence[str]) -> bool:
     """Whether another run line begins within one that has more than six fields.
 
-    It is seen by its Q0; or by the second field of the line itself, whatever it is, where a
-    document, a rank and a score follow. A tag of several words is neither.
+    The sign is another Q0; or a repetition of the line's own second field, followed by a document,
+    a rank and a score. A tag of several words is neither.
     """
     q0 = [at for at, field in enumerate(fields) if at > 1 and field.casefold() == "q0"]
-    if q0 and not (q0 == [2] and fields[1].casefold() == "q0"):  # else a document of that name
+    if q0 and not (q0 == [2] and fields[1].casefold() == "q0"):  # else a document called q0
         return True
     again = (at for at, field in enumerate(fields) if at >= _SIX and field == fields[1])
     return any(
@@ -81,11 +80,7 @@ def read_qrels(source: Source) -> Rows:
 
 
 def _in_order(parts: Iterable[pl.DataFrame], name: str) -> Iterator[pl.DataFrame]:
-    """The judgments as they are, unless their columns are plainly in another order.
-
-    Raises:
-        InputError: as ``out_of_order`` tells.
-    """
+    """The judgments; raises InputError if ``out_of_order``."""
     few: list[pl.DataFrame] | None = []
     for part in parts:
         if few is not None:
@@ -95,7 +90,7 @@ def _in_order(parts: Iterable[pl.DataFrame], name: str) -> Iterator[pl.DataFrame
         yield part
     if few and out_of_order(rows := pl.concat(few)):
         raise InputError(
-            f"every judgment is of document {rows['doc_id'][0]!r}, and the second column varies: "
+            f"every judgment is for document {rows['doc_id'][0]!r}, and the second column varies: "
             "are the columns in another order?",
             file=name,
             fix="TREC qrels are query iteration document grade; for query document 0 grade: "
@@ -104,9 +99,9 @@ def _in_order(parts: Iterable[pl.DataFrame], name: str) -> Iterator[pl.DataFrame
 
 
 def out_of_order(rows: pl.DataFrame) -> bool:
-    """Whether all judgments of several queries are of one document, and their iterations differ.
+    """Whether all judgments of several queries are for one document, and their iterations differ.
 
-    So it looks if the document stands in the second column, as in CISI.REL (query document 0 0.0).
+    This happens if the document is in the second column, as in CISI.REL (query document 0 0.0).
     """
     return (
         rows["doc_id"].n_unique() == 1

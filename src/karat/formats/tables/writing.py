@@ -1,4 +1,4 @@
-"""Writing a table: beside its place, then renamed, so that no file is ever half-written."""
+"""Writes tables to temporary files that are then renamed, so no file is ever half-written."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from typing import IO, cast
 from karat.errors import InputError, UsageError
 from karat.formats.tables import sidecar as sidecars
 from karat.formats.tables.catalogue import FORMATS
-from karat.formats.tables.export_checks import refuse_failed, refuse_unwritable
-from karat.formats.tables.format import Format, format_of
+from karat.formats.tables.format import Format, format_of, refuse_failed, refuse_unwritable
 from karat.tables import Documents, Pairs, Qrels, Queries, Run
 
 if sys.version_info >= (3, 14):
@@ -34,7 +33,7 @@ _BY_DEFAULT = {
 }
 _DOCUMENTS_ALONE = {"trec": "a TREC run", "msmarco": "an MS MARCO run"}
 _PACKED: dict[str, Callable[[IO[bytes]], IO[bytes]]] = {
-    # No name and no time within, so that the same table gives the same bytes.
+    # Without name and time, so that the same table gives the same bytes.
     ".gz": lambda raw: cast(IO[bytes], gzip.GzipFile("", "wb", 6, raw, mtime=0)),
     ".zst": lambda raw: cast(IO[bytes], zstd.ZstdFile(raw, "wb")),
     ".bz2": lambda raw: cast(IO[bytes], bz2.BZ2File(raw, "wb")),
@@ -50,23 +49,23 @@ def write_qrels(qrels: Qrels, path: str | Path, output_format: str | None = None
         output_format: A name of ``FORMATS``; by the file's name if None (TREC on ``-``).
 
     Returns:
-        What the format has no place for, in sentences: a declared scale and queries without a
+        What the format cannot store, as sentences: a declared scale and queries without a
         relevant document, except in Parquet.
 
     Raises:
-        UsageError: no such format, or a file name that tells none.
-        InputError: the format cannot hold the table, or the file cannot be written.
+        UsageError: unknown format, or no format given by the file name.
+        InputError: the format cannot store the table, or the file cannot be written.
     """
     _write(qrels, "qrels", path, output_format)
     if (output_format or _named(path, "qrels")) == "parquet":
         return []
-    lost = []
+    notes = []
     if qrels.declared is not None:
         low, high = qrels.declared
-        lost.append(f"the scale {low:g}-{high:g}")
+        notes.append(f"the scale {low:g}-{high:g}")
     if qrels.without:
-        lost.append(f"queries without a relevant document: {len(qrels.without):,}")
-    return lost
+        notes.append(f"queries without a relevant document: {len(qrels.without):,}")
+    return notes
 
 
 def write_run(
@@ -78,40 +77,40 @@ def write_run(
 ) -> None:
     """Write a run, with its ``about``.
 
-    Parquet keeps ``about`` as metadata, JSONL as its first line. For other formats a second file,
-    ``bm25.trec.about.json``, keeps what the run's own cannot: ``about``; for TREC, MS MARCO and
-    nested JSON also how each query was answered (state, latency, error). ``read_run`` reads both.
-    There is no second file where it would say nothing.
+    Parquet stores ``about`` as metadata, JSONL as its first line. For other formats a sidecar,
+    ``bm25.trec.about.json``, stores what the run's file cannot: ``about``; for TREC, MS MARCO and
+    nested JSON also the state, latency and error of each query. ``read_run`` reads both. There is
+    no sidecar if it would be empty.
 
     Args:
         run: The run.
         path: The file; ``.gz``, ``.zst`` and ``.bz2`` compress it; ``-`` is standard output.
         output_format: A name of ``FORMATS``; by the file's name if None (TREC on ``-``).
-        sidecar: Whether a second file may be written. Without one, TREC and MS MARCO leave out
-            queries answered with nothing and refuse those that failed, and nested JSON keeps no
-            latency; nor is there one beside standard output.
+        sidecar: Whether a sidecar may be written. Without one, as on standard output, TREC and MS
+            MARCO omit queries that returned nothing and refuse queries that failed, and nested JSON
+            omits latencies.
 
     Raises:
-        UsageError: no such format, or a file name that tells none.
-        InputError: the format cannot hold the table, or the file cannot be written.
+        UsageError: unknown format, or no format given by the file name.
+        InputError: the format cannot store the table, or the file cannot be written.
     """
     _write(run, "run", path, output_format, sidecar=sidecar)
 
 
 def check_run(query_ids: Sequence[str], path: str | Path, output_format: str | None) -> None:
-    """Refuse what could not be written, before a run of these queries is made.
+    """Check that a run of these queries could be written, before it is created.
 
     Raises:
-        UsageError: no such format, or one that cannot keep failed queries on standard output.
-        InputError: a query id that the format cannot hold, or a place that cannot be written to.
+        UsageError: unknown format, or one that cannot store failed queries on standard output.
+        InputError: a query id that the format cannot store, or the file cannot be written.
     """
     entry = format_of(FORMATS, output_format or _named(path, "run"), "run", writes=True)
     entry.writers["run"](Run.from_dict({query: {"x": 1.0} for query in query_ids}), io.BytesIO())
     if str(path) == "-":
         if "answers" not in entry.keeps:
-            able = [each.name for each in FORMATS.values() if "answers" in each.keeps]
+            able = [entry_.name for entry_ in FORMATS.values() if "answers" in entry_.keeps]
             raise UsageError(
-                f"{entry.name} on standard output cannot say which queries failed",
+                f"{entry.name} on standard output cannot store which queries failed",
                 fix=f"write a file, or one of {', '.join(able)}",
             )
         return
@@ -136,8 +135,8 @@ def write_queries(queries: Queries, path: str | Path, output_format: str | None 
         output_format: A name of ``FORMATS``; by the file's name if None (JSONL on ``-``).
 
     Raises:
-        UsageError: no such format, or a file name that tells none.
-        InputError: the format cannot hold the table, or the file cannot be written.
+        UsageError: unknown format, or no format given by the file name.
+        InputError: the format cannot store the table, or the file cannot be written.
     """
     _write(queries, "queries", path, output_format)
 
@@ -153,14 +152,14 @@ def write_documents(
         output_format: A name of ``FORMATS``; by the file's name if None (JSONL on ``-``).
 
     Raises:
-        UsageError: no such format, or a file name that tells none.
-        InputError: the format cannot hold the table, or the file cannot be written.
+        UsageError: unknown format, or no format given by the file name.
+        InputError: the format cannot store the table, or the file cannot be written.
     """
     _write(documents, "documents", path, output_format)
 
 
 def write_pairs(pairs: Pairs, path: str | Path, output_format: str | None = None) -> None:
-    """Write documents to be judged, with what says why.
+    """Write pairs to be judged, with their reasons.
 
     Args:
         pairs: The pairs.
@@ -168,7 +167,7 @@ def write_pairs(pairs: Pairs, path: str | Path, output_format: str | None = None
         output_format: csv, tsv, jsonl or parquet; by the file's name if None (JSONL on ``-``).
 
     Raises:
-        UsageError: no such format, or a file name that tells none.
+        UsageError: unknown format, or no format given by the file name.
         InputError: the file cannot be written.
     """
     _write(pairs, "pairs", path, output_format)
@@ -183,7 +182,7 @@ def _write(
     sidecar: bool = False,
 ) -> None:
     entry = format_of(FORMATS, name or _named(path, role), role, writes=True)
-    # It would be lost at the start of a file, and is refused anywhere else.
+    # A byte order mark would be lost at the start of a file, and is refused elsewhere.
     key = "doc_id" if role == "documents" else "query_id"
     ids = table.answers if isinstance(table, Run) else table.frame
     refuse_unwritable(
@@ -197,12 +196,12 @@ def _write(
         entry.writers[role](table, sys.stdout.buffer)
         sys.stdout.buffer.flush()
         return
-    more = None
+    sidecar_writer = None
     if isinstance(table, Run) and not alone:
-        more = sidecars.writer(table, target, entry.keeps)
-    with beside(target, first=more) as stream:
+        sidecar_writer = sidecars.writer(table, target, entry.keeps)
+    with beside(target, first=sidecar_writer) as stream:
         entry.writers[role](table, stream)
-    if sidecar and more is None and not alone:
+    if sidecar and sidecar_writer is None and not alone:
         sidecars.remove(target)
 
 
@@ -210,13 +209,13 @@ def _write(
 def beside(
     path: Path, *, secret: bool = False, first: Callable[[Path], None] | None = None
 ) -> Iterator[IO[bytes]]:
-    """A file that takes its place at the end, or is removed on failure; compressed by its name.
+    """A temporary file, renamed to ``path`` at the end or removed on failure; compressed by name.
 
     Args:
-        path: The place; with ``secret`` nothing may be there.
-        secret: Whether nothing may be left behind, even by a kill: where the system can, the file
-            has no name before it is whole.
-        first: Called with the finished file before it takes its place.
+        path: The target; with ``secret`` it must not exist.
+        secret: Whether nothing may be left behind, even if the process is killed: if the system
+            supports it, the file has no name until it is complete.
+        first: Called with the finished file before it is renamed.
 
     Raises:
         InputError: it cannot be written.
@@ -232,18 +231,18 @@ def beside(
 
 
 def _named(path: str | Path, role: str) -> str:
-    """The format a file's name asks for."""
+    """The format given by a file name."""
     if str(path) == "-":
         return _BY_DEFAULT[role]
     name = Path(path)
     if name.suffix.lower() in _PACKED:
         name = name.with_suffix("")
     endings = _endings(role)
-    if (found := endings.get(name.suffix.lower())) is not None:
-        return found
+    if (format_name := endings.get(name.suffix.lower())) is not None:
+        return format_name
     raise UsageError(
-        f"the name {Path(path).name} does not tell in which format to write {role}",
-        fix=f"end it in {', '.join(endings)}, or name a format: "
+        f"cannot tell the format for {role} from the name {Path(path).name}",
+        fix=f"use the extension {', '.join(endings)}, or name a format: "
         f"{', '.join(e.name for e in FORMATS.values() if role in e.writers)}",
     )
 
@@ -254,18 +253,18 @@ def _endings(role: str) -> dict[str, str]:
 
 
 def _nameless(folder: Path) -> IO[bytes] | None:
-    """A file without a name in a folder, which is gone when it is closed; None if impossible."""
+    """A file without a name in a folder, deleted on close; None if not supported."""
     if not hasattr(os, "O_TMPFILE"):
         return None
     try:
         return os.fdopen(os.open(folder, os.O_TMPFILE | os.O_RDWR, 0o600), "w+b")
-    except OSError:  # a file system that has none; what else is wrong is said by who tries again
+    except OSError:  # not supported by the file system; other errors recur with a named file
         return None
 
 
 @contextmanager
 def _linked(path: Path, raw: IO[bytes]) -> Iterator[IO[bytes]]:
-    """A file without a name that gets one at the end; nothing is left of it on failure."""
+    """A file without a name that gets one at the end; nothing remains on failure."""
     target = path.resolve()
     try:
         with raw:
@@ -273,7 +272,7 @@ def _linked(path: Path, raw: IO[bytes]) -> Iterator[IO[bytes]]:
             raw.flush()
             os.fsync(raw.fileno())
             folder = os.open(target.parent, os.O_RDONLY)
-            try:  # only with a folder's number does Python follow the link to the file
+            try:  # Python follows the link to the file only with dst_dir_fd
                 os.link(f"/proc/self/fd/{raw.fileno()}", target.name, dst_dir_fd=folder)
             finally:
                 os.close(folder)
@@ -283,14 +282,14 @@ def _linked(path: Path, raw: IO[bytes]) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def _renamed(path: Path, first: Callable[[Path], None] | None) -> Iterator[IO[bytes]]:
-    """A file beside the path that takes its place at the end, or is removed on failure."""
+    """A file next to ``path``, renamed to it at the end or removed on failure."""
     if path.exists() and not path.is_file():
         if path.is_dir():
-            raise InputError("this is a folder, and a file is wanted", file=str(path))
+            raise InputError("expected a file, got a folder", file=str(path))
         with path.open("wb") as device:  # a pipe or a device cannot be renamed onto
             yield device
         return
-    target = path.resolve()  # through a link, to the file it stands for
+    target = path.resolve()  # follow links
     beside = target.with_name(f".{target.name[:80]}.{secrets.token_hex(4)}.part")
     try:
         raw = beside.open("xb")

@@ -1,12 +1,13 @@
-"""What logs call their columns, and which of karat's they are."""
+"""The names that logs use for karat's columns and kinds of event."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
-# One place knows what tells robots from people; logs of queries and of events ask it alike.
 from karat.golden.traffic import AGENTS, BOT_FLAGS, ROBOTS, YES
+from karat.tables.online.events import Kind
 
 __all__ = [
     "AGENTS", "ANYWHERE", "BOT_FLAGS", "COLUMNS", "IGNORED", "LATENCIES", "NO", "ROBOTS", "YES",
@@ -54,7 +55,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         ),
     }
 )  # fmt: skip
-"""Column to its names, the surest first; UBI's stand before others'."""
+"""Column to the names logs use for it, most specific first; UBI's names come first."""
 
 ANYWHERE: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -79,7 +80,7 @@ ANYWHERE: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "agent": AGENTS,
     }
 )  # fmt: skip
-"""The same of what stands beside, or in ``query_attributes`` or ``event_attributes``."""
+"""The same for columns at the top level, in ``query_attributes`` or in ``event_attributes``."""
 
 LATENCIES: Mapping[str, float] = MappingProxyType(
     {
@@ -90,7 +91,7 @@ LATENCIES: Mapping[str, float] = MappingProxyType(
         "response_time": 1e3,
     }
 )  # fmt: skip
-"""The same of latencies, each with its microseconds; one without a unit is taken for ms."""
+"""Latency columns and their unit in microseconds; a name without a unit means milliseconds."""
 GUESSED = ("latency", "duration", "response_time")
 
 IGNORED = frozenset(
@@ -102,4 +103,60 @@ IGNORED = frozenset(
         "email",
     }
 )  # fmt: skip
-"""Never an attribute: what stands for one row only, what karat fills in, and what is personal."""
+"""Never attributes: values unique to a row, columns that karat fills in, and personal data."""
+
+ACTIONS: Mapping[Kind, tuple[str, ...]] = MappingProxyType(
+    {
+        "search": ("search", "query", "search_request", "search_submit", "submit_search"),
+        "impression": (
+            "impression", "impressions", "item_impression", "product_impression",
+            "result_impression", "view_item_list", "seen", "in_viewport", "viewport",
+        ),
+        "click": (
+            "click", "click_through", "clickthrough", "clicked", "item_click", "product_click",
+            "result_click", "search_click", "hit_click", "document_click", "select_item",
+            "select_content", "open", "result_open",
+        ),
+        "hide": (
+            "hide", "page_hide", "pagehide", "visibilitychange", "visibility_change",
+            "visibility_hidden", "hidden", "unload", "beforeunload", "page_leave", "page_exit",
+            "page_close", "leave", "close",
+        ),
+        "heartbeat": (
+            "heartbeat", "heart_beat", "checkin", "check_in", "ping", "still_here", "watch",
+            "page_ping",
+        ),
+        "cart": (
+            "add_to_cart", "addtocart", "cart_add", "add_to_basket", "add_to_bag", "cart",
+            "basket", "product_added", "item_add_to_cart",
+        ),
+        "purchase": (
+            "purchase", "purchased", "product_purchase", "item_purchase", "buy", "bought",
+            "order", "order_completed", "transaction", "checkout_completed",
+        ),
+        "answer": (
+            "answer", "answer_view", "answer_visible", "answer_shown", "answer_impression",
+            "answer_box", "featured_snippet",
+        ),
+    }
+)  # fmt: skip
+"""Kind to the actions that mean it, compared in snake case.
+
+``view`` is not included: it is an impression in one log and a page view after a click in another.
+"""
+
+
+def snake(name: str) -> str:
+    """A name in snake case."""
+    spaced = re.sub(r"([a-z\d])([A-Z])", r"\1_\2", name.strip())
+    return re.sub(r"[\s\-:/]+", "_", spaced).casefold()
+
+
+KINDS_BY_ACTION: Mapping[str, str] = MappingProxyType(
+    {action: kind for kind, actions in ACTIONS.items() for action in actions}
+)
+
+
+def kind_of(action: str, own: Mapping[str, str]) -> str | None:
+    """The kind of an action, or None if unknown; ``own`` (from a mapping) takes precedence."""
+    return own.get(action) or KINDS_BY_ACTION.get(snake(action).replace(".", "_"))
