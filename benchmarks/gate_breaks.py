@@ -167,8 +167,8 @@ def summary(outcomes: list[Outcome]) -> str:
     return (
         f"Of {len(harmful)} ways of breaking it, {len(harmful) - by_code[0]} are stopped: "
         f"{by_code[1]} fail (1), {by_code[2]} are refused (2), {by_code[3] - unsure} are unhealthy "
-        f"and {unsure} cannot be decided (3); {by_code[0]} pass. Of {len(harmless)} harmless changes "
-        f"{sum(not each.code for each in harmless)} pass."
+        f"and {unsure} cannot be decided (3); {by_code[0]} pass. "
+        f"Of {len(harmless)} harmless changes {sum(not each.code for each in harmless)} pass."
     )
 
 

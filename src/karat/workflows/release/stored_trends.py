@@ -211,9 +211,9 @@ def _history(name: str, path: Path) -> History:
         return History(name, path, lacking=problem, fix=error.fix, damaged=[problem])
     except KaratError as error:
         return History(name, path, lacking=str(error), damaged=[str(error)])
-    fix = wrong[0].fix if wrong else None
+    first_fix = wrong[0].fix if wrong else None
     damaged = [_located(error) for error in wrong]
-    return History(name, path, series, points, notes, fix=fix, damaged=damaged, stamp=stamp)
+    return History(name, path, series, points, notes, fix=first_fix, damaged=damaged, stamp=stamp)
 
 
 def _located(error: InputError) -> str:
