@@ -30,7 +30,7 @@ from karat.web.offline import comparisons as pages
 from karat.web.offline import side_by_side
 from karat.workflows.golden.sampling import put_queries
 from karat.workflows.workspace.stored_comparisons import Asked, ask, compute
-from karat.workflows.workspace.stored_runs import keep_runs
+from karat.workflows.workspace.stored_runs import store_runs
 from karat.workflows.workspace.workspace import make_workspace, open_workspace
 
 CORPUS, JUDGED = 1_000_000, 20
@@ -67,7 +67,7 @@ def _made(root: Path, n: int, depth: int) -> int:
         good = random.integers(0, CORPUS, (n, JUDGED))
         _judged(opened, names, good, random)
         made = [_run(name, names, good, depth, random) for name in ("before", "after")]
-        keep_runs(opened, made, now=_clock())
+        store_runs(opened, made, now=_clock())
         with opened.store.read() as connection:
             kept = [row.id for row in runs.runs(connection, opened.golden.id)]
         number = ask(opened, Asked(kept, MEASURES, ["query_length"]), by="b", now=_clock())

@@ -250,17 +250,17 @@ class Rater(threading.Thread):
 def judged(team: Team, server: Server, pause: float, kills: int = 0, every: float = 1.0) -> Done:
     """Let everybody judge until nothing waits; kill the server so often meanwhile."""
     server.start()
-    everybody = [Rater(server.port, team, name, pause) for name in team.sessions]
-    for rater in everybody:
+    all_users = [Rater(server.port, team, name, pause) for name in team.sessions]
+    for rater in all_users:
         rater.start()
     for _ in range(kills):
         time.sleep(every)
         server.kill()
         server.start()
-    for rater in everybody:
+    for rater in all_users:
         rater.join()
     whole = Done()
-    for rater in everybody:
+    for rater in all_users:
         assert not (whole.kept.keys() & rater.done.kept.keys())
         whole.kept |= rater.done.kept
         whole.took += rater.done.took

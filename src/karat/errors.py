@@ -151,7 +151,7 @@ def on_page(text: str | KaratError) -> str:
     return text.page if isinstance(text, Advice) else text
 
 
-def no_room(error: BaseException | None) -> bool:
+def is_disk_full(error: BaseException | None) -> bool:
     """Whether the cause of an error is a full disk, a quota or a file size limit."""
     while error is not None:
         if isinstance(error, OSError) and error.errno in _FULL:

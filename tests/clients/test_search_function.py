@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from karat.clients import search_function
-from karat.clients.search_function import Manner, Reply, ask
+from karat.clients.search_function import CallSettings, Reply, ask
 
 TEXTS = [f"query {i}" for i in range(12)]
 
@@ -79,7 +79,7 @@ def test_every_query_is_asked_once_and_no_more_at_once_than_allowed(
         "partial": functools.partial(with_limit, limit=5),
         "object": Client(),
     }[kind]
-    replies = ask(search, TEXTS, Manner(concurrency, timeout))
+    replies = ask(search, TEXTS, CallSettings(concurrency, timeout))
     assert [found(reply) for reply in replies] == [[text] for text in TEXTS]
     assert {reply.error for reply in replies} == {None}
     assert all(10_000 <= (r.latency_us or 0) < 5_000_000 for r in replies)  # it sleeps 10 ms
@@ -91,12 +91,12 @@ def test_every_query_is_asked_once_and_no_more_at_once_than_allowed(
 
 def test_one_at_a_time_stays_in_the_thread_of_the_caller() -> None:
     """As a connection of sqlite3 asks for."""
-    replies = ask(lambda _: [threading.get_ident()], TEXTS[:3], Manner())
+    replies = ask(lambda _: [threading.get_ident()], TEXTS[:3], CallSettings())
     assert [found(reply) for reply in replies] == [[str(threading.get_ident())]] * 3
 
 
-@pytest.mark.parametrize("manner", [Manner(3), Manner(1, 5.0), Manner(3, 5.0)])
-def test_context_variables_reach_the_search(manner: Manner) -> None:
+@pytest.mark.parametrize("manner", [CallSettings(3), CallSettings(1, 5.0), CallSettings(3, 5.0)])
+def test_context_variables_reach_the_search(manner: CallSettings) -> None:
     tenant = contextvars.ContextVar("tenant", default="nobody")
     tenant.set("us")
 
@@ -121,7 +121,12 @@ def test_an_error_is_recorded_and_the_rest_goes_on() -> None:
         return search(text)
 
     for each in (search, search_async):
-        for manner in (Manner(1), Manner(3), Manner(1, 5.0), Manner(3, 5.0)):
+        for manner in (
+            CallSettings(1),
+            CallSettings(3),
+            CallSettings(1, 5.0),
+            CallSettings(3, 5.0),
+        ):
             replies = ask(each, TEXTS, manner)
             errors = [reply.error for reply in replies if reply.error]
             assert errors == ["ValueError: no index ?", "KeyError", "CancelledError"]
@@ -132,7 +137,7 @@ def test_a_generator_is_read_within_the_time() -> None:
         time.sleep(0.02)
         yield "a"
 
-    (reply,) = ask(search, ["x"], Manner())
+    (reply,) = ask(search, ["x"], CallSettings())
     assert found(reply) == ["a"]
     assert (reply.latency_us or 0) >= 20_000
 
@@ -158,11 +163,11 @@ class Flaky:
 @pytest.mark.parametrize("concurrency", [1, 3])
 def test_what_fails_is_tried_again_and_timed_when_it_succeeds(kind: str, concurrency: int) -> None:
     flaky = Flaky(1)
-    replies = ask(getattr(flaky, kind), TEXTS[:3], Manner(concurrency, retries=2))
+    replies = ask(getattr(flaky, kind), TEXTS[:3], CallSettings(concurrency, retries=2))
     assert [(found(r), r.error, r.tries) for r in replies] == [(["a"], None, 2)] * 3
     assert all((r.latency_us or 0) < 100_000 for r in replies)  # neither the failure nor the wait
     flaky = Flaky(9)
-    (reply,) = ask(getattr(flaky, kind), ["x"], Manner(concurrency, retries=1))
+    (reply,) = ask(getattr(flaky, kind), ["x"], CallSettings(concurrency, retries=1))
     assert (found(reply), reply.error, reply.tries) == (None, "ConnectionError: refused", 2)
     assert flaky.calls == Counter(x=2)
 
@@ -180,7 +185,7 @@ def test_what_comes_back_is_read_before_the_next_call() -> None:
 
     for each in (search, search_async):
         for timeout in (None, 5.0):
-            replies = ask(each, TEXTS, Manner(timeout=timeout))
+            replies = ask(each, TEXTS, CallSettings(timeout=timeout))
             assert [found(reply) for reply in replies] == [[text] for text in TEXTS]
 
 
@@ -196,16 +201,16 @@ class Lazy:
 
 def test_what_is_lazy_is_timed_tried_again_and_left_behind() -> None:
     flaky = Flaky(1)
-    (reply,) = ask(lambda text: Lazy(lambda: flaky.search(text)), ["x"], Manner(retries=2))
+    (reply,) = ask(lambda text: Lazy(lambda: flaky.search(text)), ["x"], CallSettings(retries=2))
     assert (found(reply), reply.tries) == (["a"], 2)
 
     def slow() -> list[str]:
         time.sleep(0.05)
         return ["a"]
 
-    (reply,) = ask(lambda _: Lazy(slow), ["x"], Manner())
+    (reply,) = ask(lambda _: Lazy(slow), ["x"], CallSettings())
     assert (reply.latency_us or 0) >= 50_000
-    (reply,) = ask(lambda _: Lazy(slow), ["x"], Manner(timeout=0.01))
+    (reply,) = ask(lambda _: Lazy(slow), ["x"], CallSettings(timeout=0.01))
     assert reply.error == "timeout after 0.01 s"
 
 
@@ -215,7 +220,7 @@ def test_a_wrong_shape_is_not_asked_for_again() -> None:
     def search(text: str) -> Any:
         calls[text] += 1
 
-    (reply,) = ask(search, ["x"], Manner(retries=2))
+    (reply,) = ask(search, ["x"], CallSettings(retries=2))
     assert (reply.error, reply.kind) == ("it returned None; expected a list", "None")
     assert (reply.came, reply.tries, calls) == ("None", 1, Counter(x=1))
 
@@ -238,7 +243,7 @@ def test_an_error_that_cannot_say_what_it_is_is_an_error_too() -> None:
         return Lazy(lambda: search(text))
 
     for each in (search, iterated):
-        replies = ask(each, TEXTS, Manner())
+        replies = ask(each, TEXTS, CallSettings())
         errors = [reply.error for reply in replies if reply.error]
         assert errors == ["MuteError", "ValueError: ?[31mred? x"]
 
@@ -254,7 +259,9 @@ def test_a_client_opened_in_one_benchmark_can_be_used_in_the_next() -> None:
         return ["a"]
 
     for _ in range(2):
-        assert [found(reply) for reply in ask(search, TEXTS, Manner(3))] == [["a"]] * len(TEXTS)
+        assert [found(reply) for reply in ask(search, TEXTS, CallSettings(3))] == [["a"]] * len(
+            TEXTS
+        )
 
 
 def test_a_client_of_another_loop_is_told_from_a_broken_one() -> None:
@@ -270,7 +277,7 @@ def test_a_client_of_another_loop_is_told_from_a_broken_one() -> None:
         await event.wait()
         return []
 
-    (reply,) = ask(search, ["x"], Manner())
+    (reply,) = ask(search, ["x"], CallSettings())
     assert "bound to a different event loop; open the client in the function" in str(reply.error)
 
 
@@ -279,19 +286,19 @@ def test_a_search_may_ask_in_its_turn() -> None:
         return [text]
 
     async def outer(text: str) -> list[str]:
-        return found(ask(inner, [text], Manner())[0]) or []
+        return found(ask(inner, [text], CallSettings())[0]) or []
 
-    assert found(ask(outer, ["x"], Manner())[0]) == ["x"]
+    assert found(ask(outer, ["x"], CallSettings())[0]) == ["x"]
 
 
 def test_the_shortest_time_is_a_microsecond() -> None:
-    assert all((reply.latency_us or 0) >= 1 for reply in ask(lambda _: [], TEXTS, Manner()))
+    assert all((reply.latency_us or 0) >= 1 for reply in ask(lambda _: [], TEXTS, CallSettings()))
     assert [search_function._whole(each) for each in (1, 999, 1_400, 1_600)] == [1, 1, 1, 2]
 
 
 def test_without_retries_nothing_is_tried_again() -> None:
     flaky = Flaky(1)
-    (reply,) = ask(flaky.search, ["x"], Manner())
+    (reply,) = ask(flaky.search, ["x"], CallSettings())
     assert (reply.error, reply.tries) == ("ConnectionError: refused", 1)
 
 
@@ -303,7 +310,7 @@ def test_a_timeout_of_the_search_itself_is_its_own() -> None:
         raise TimeoutError("the index")
 
     for each in (search, search_async):
-        (reply,) = ask(each, ["x"], Manner(timeout=5.0))
+        (reply,) = ask(each, ["x"], CallSettings(timeout=5.0))
         assert reply.error == "TimeoutError: the index"
 
 
@@ -312,7 +319,7 @@ def test_warming_up_is_not_counted(concurrency: int) -> None:
     gauge = Gauge()
     for search in (gauge.search, gauge.search_async):
         gauge.calls.clear()
-        replies = ask(search, TEXTS, Manner(concurrency), warmup=2)
+        replies = ask(search, TEXTS, CallSettings(concurrency), warmup=2)
         assert [found(reply) for reply in replies] == [[text] for text in TEXTS]
         assert gauge.calls == Counter(TEXTS) + Counter(TEXTS[:2])
 
@@ -321,7 +328,7 @@ def test_it_works_where_an_event_loop_runs_already() -> None:
     gauge = Gauge()
 
     async def cell() -> list[Any]:
-        replies = ask(gauge.search_async, TEXTS, Manner(4))
+        replies = ask(gauge.search_async, TEXTS, CallSettings(4))
         return [found(reply) for reply in replies]
 
     assert asyncio.run(cell()) == [[text] for text in TEXTS]
@@ -330,7 +337,7 @@ def test_it_works_where_an_event_loop_runs_already() -> None:
 def test_progress_is_told() -> None:
     for search in (Gauge().search, Gauge().search_async):
         seen: list[int] = []
-        ask(search, TEXTS, Manner(3), tick=seen.append)
+        ask(search, TEXTS, CallSettings(3), tick=seen.append)
         assert seen == sorted(seen)
         assert seen[-1] == len(TEXTS)
 

@@ -13,15 +13,17 @@ from dataclasses import replace
 
 import pytest
 
-from karat.clients.search_function import Manner, ask
+from karat.clients.search_function import CallSettings, ask
 
 TEXTS = [f"query {i}" for i in range(12)]
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, GeneratorExit])
-@pytest.mark.parametrize("manner", [Manner(1), Manner(3), Manner(1, 5.0), Manner(3, 5.0, 2)])
+@pytest.mark.parametrize(
+    "manner", [CallSettings(1), CallSettings(3), CallSettings(1, 5.0), CallSettings(3, 5.0, 2)]
+)
 def test_what_is_no_exception_ends_it_as_it_is(
-    error: type[BaseException], manner: Manner, capfd: pytest.CaptureFixture[str]
+    error: type[BaseException], manner: CallSettings, capfd: pytest.CaptureFixture[str]
 ) -> None:
     def search(text: str) -> list[str]:
         if text == "query 2":
@@ -54,7 +56,7 @@ def test_a_late_call_is_left_behind(concurrency: int) -> None:
 
     try:
         for each, left in ((search, 2), (search_async, 0)):
-            manner = Manner(concurrency, timeout=0.2)
+            manner = CallSettings(concurrency, timeout=0.2)
             began = time.monotonic()
             replies = ask(each, TEXTS, manner)
             assert time.monotonic() - began < 5
@@ -76,7 +78,7 @@ def test_a_search_that_will_not_be_cancelled_is_left_behind_too() -> None:
         return ["a"]
 
     began = time.monotonic()
-    replies = ask(search, TEXTS[:3], Manner(timeout=0.2))
+    replies = ask(search, TEXTS[:3], CallSettings(timeout=0.2))
     assert time.monotonic() - began < 2.7  # it goes on for 3 s; a second is given to it to end
     assert [reply.error for reply in replies] == ["timeout after 0.2 s", None, None]
 
@@ -86,7 +88,7 @@ def test_an_async_search_that_blocks_is_late_once_it_comes_back() -> None:
         time.sleep(0.25)  # noqa: ASYNC251 - the mistake this is about
         return ["a"]
 
-    (reply,) = ask(search, ["x"], Manner(timeout=0.2))
+    (reply,) = ask(search, ["x"], CallSettings(timeout=0.2))
     assert reply.error == "timeout after 0.2 s"
 
 
@@ -100,7 +102,7 @@ def test_no_more_is_asked_when_too_many_calls_never_come_back() -> None:
         return ["a"]
 
     try:
-        replies = ask(search, [f"q{i}" for i in range(99)], Manner(8, timeout=0.005))
+        replies = ask(search, [f"q{i}" for i in range(99)], CallSettings(8, timeout=0.005))
     finally:
         release.set()
     errors = Counter(reply.error for reply in replies)
@@ -137,7 +139,7 @@ def test_an_interrupt_stops_it(kind: str) -> None:
         ask(
             search_async if kind == "async" else search,
             texts,
-            Manner(1 if kind == "plain" else 2),
+            CallSettings(1 if kind == "plain" else 2),
             tick=tick,
         )
     after = sum(calls.values())

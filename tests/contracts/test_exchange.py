@@ -19,7 +19,7 @@ from karat.errors import InputError, KaratError
 from karat.formats.exchange import source_file
 from karat.formats.exchange.catalogue import EXCHANGES, Peer, read_exchange, write_exchange
 from karat.formats.exchange.detect import detect
-from karat.formats.exchange.source_file import open_foreign
+from karat.formats.exchange.source_file import open_source_file
 from karat.tables.golden.exchange import Exchange
 
 JUDGED = {
@@ -139,7 +139,7 @@ def test_a_sheet_says_the_same_with_semicolons(name: str, data: st.DataObject) -
         with path.open("w", encoding="utf-8", newline="") as stream:
             csv.writer(stream, delimiter=";", quoting=csv.QUOTE_ALL).writerows(rows)
         second = read_exchange(path, name)
-        assert detect(open_foreign(path)) == name
+        assert detect(open_source_file(path)) == name
     assert first.judgments is not None
     assert second.judgments is not None
     assert second.judgments.equals(first.judgments)

@@ -191,9 +191,9 @@ def test_who_kept_a_run_is_told_of_one_or_all(c: sa.Connection) -> None:
         ("eve", "other", "c"),
     ):
         audit.note(c, who, what, "a run", NOW, {"sha256": which})
-    assert comparisons.who_kept(c, "keep", "remove") == {"a": "ann", "b": "dan"}
-    assert comparisons.who_kept(c, "keep", "remove", "b") == {"b": "dan"}
-    assert comparisons.who_kept(c, "keep", "remove", "c") == {}
+    assert comparisons.stored_by(c, "keep", "remove") == {"a": "ann", "b": "dan"}
+    assert comparisons.stored_by(c, "keep", "remove", "b") == {"b": "dan"}
+    assert comparisons.stored_by(c, "keep", "remove", "c") == {}
 
 
 def test_the_judgments_of_a_query_are_those_that_count(c: sa.Connection) -> None:

@@ -68,7 +68,7 @@ def test_everybody_with_what_is_open_of_theirs(store: Store) -> None:
         sessions.add_token(c, "t1", ann.id, "ci", ["read"], NOW, None)
         sessions.add_token(c, "t2", ann.id, "old", ["read"], NOW, NOW + 10)
     with store.read() as c:
-        early, late = people.everybody(c, NOW + 6), people.everybody(c, NOW + 50)
+        early, late = people.all_users(c, NOW + 6), people.all_users(c, NOW + 50)
     told = {row.person: (row.seen_us, row.sessions, row.tokens) for row in early}
     assert told == {ann: (NOW + 5, 2, 2), ben: (None, 0, 0)}
     # The second session and token have ended by then.
@@ -198,7 +198,7 @@ def test_the_last_owner_stays(store: Store, how: str) -> None:
     with store.begin() as c, pytest.raises(UsageError, match="last owner"):
         lose(c, ben)
     with store.read() as c:
-        rows = {row.person.name: row for row in people.everybody(c, NOW)}
+        rows = {row.person.name: row for row in people.all_users(c, NOW)}
     assert rows["ben"].person.role == "owner"
     assert rows["ben"].disabled_us is None
 
@@ -223,7 +223,7 @@ def test_owners_who_shut_each_other_out_leave_one(url: str, store: Store) -> Non
         came = at_once(url, shut(ann), shut(ben))
         assert sorted(str(type(each).__name__) for each in came) == ["NoneType", "UsageError"]
         with store.read() as c:
-            assert [row.disabled_us for row in people.everybody(c, NOW)].count(None) == 1
+            assert [row.disabled_us for row in people.all_users(c, NOW)].count(None) == 1
 
 
 def test_an_invitation_makes_one_account_when_many_follow_it_at_once(
@@ -238,7 +238,7 @@ def test_an_invitation_makes_one_account_when_many_follow_it_at_once(
     assert sum(isinstance(each, Person) for each in came) == 1, came
     assert all("no longer valid" in str(each) for each in came if not isinstance(each, Person))
     with store.read() as c:
-        assert [row.person.name for row in people.everybody(c, NOW)] == ["ann"]
+        assert [row.person.name for row in people.all_users(c, NOW)] == ["ann"]
 
 
 def test_tries_at_once_are_counted_one_by_one(url: str, store: Store) -> None:

@@ -36,7 +36,7 @@ from karat.workflows.accounts import _passwords
 from karat.workflows.accounts.accounts import Accounts
 from karat.workflows.golden.import_ import import_exchange
 from karat.workflows.golden.pooling import enqueue
-from karat.workflows.workspace.stored_runs import keep_runs
+from karat.workflows.workspace.stored_runs import store_runs
 from karat.workflows.workspace.workspace import make_workspace, open_workspace
 
 NOW = 1_800_000_000_000_000
@@ -162,7 +162,7 @@ def make_shop(root: Path, environment: dict[str, str]) -> Path:
     )
     with open_workspace(root, now=NOW, environment=environment) as opened:
         import_exchange(opened, found, file="judged.csv", sha256="0" * 64, now=NOW)
-        keep_runs(opened, [_run("old", 1), _run("new", -1)], now=NOW)
+        store_runs(opened, [_run("old", 1), _run("new", -1)], now=NOW)
         last = pl.DataFrame({"query_id": QUERIES, "doc_id": ["d5"] * len(QUERIES)})
         enqueue(opened, Pairs(last, "pool"), now=NOW)
     return root

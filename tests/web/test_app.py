@@ -12,7 +12,7 @@ from tests.web.conftest import ClientOf
 
 from karat.errors import UsageError
 from karat.web.app import create_app
-from karat.web.framework.auth import MaybeSomebody, requires_of
+from karat.web.framework.auth import OptionalUser, requires_of
 from karat.web.framework.settings import Settings
 
 
@@ -43,7 +43,7 @@ def test_a_route_that_forgets_to_say_who_may_call_it_does_not_start(workspace: P
         return "open to everybody"
 
     @router.get("/said")
-    def said(_asking: MaybeSomebody) -> str:
+    def said(_asking: OptionalUser) -> str:
         return "open to everybody, and meant so"
 
     with pytest.raises(TypeError, match="/forgotten does not say who may call it"):

@@ -20,7 +20,7 @@ from karat.web.framework.settings import Settings
 from karat.workflows.golden.audited import put_before_adjudicator
 from karat.workflows.golden.editions import freeze
 from karat.workflows.workspace import stored_comparisons
-from karat.workflows.workspace.annotations import add_mark
+from karat.workflows.workspace.annotations import add_annotation
 
 IDS = {
     "name": "shop",
@@ -78,7 +78,7 @@ def owner(
         opened, now = site.opened("shop"), clock()
         freeze(opened, "2026/03", now=now)
         assert put_before_adjudicator(opened, None, person="olga", now=now) == 16
-        add_mark(opened, time="", kind="release", text="4", person="olga", now=now)
+        add_annotation(opened, time="", kind="release", text="4", person="olga", now=now)
         site.accounts.make_token(person, "a token", ["read"])
         site.accounts.invite("dora", "rater", "olga")
         number = stored_comparisons.ask(

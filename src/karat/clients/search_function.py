@@ -63,7 +63,7 @@ class Reply:
 
 
 @dataclass(frozen=True)
-class Manner:
+class CallSettings:
     """Settings of the calls.
 
     Attributes:
@@ -84,7 +84,7 @@ class Manner:
 def ask(
     search: Search,
     texts: Sequence[str],
-    manner: Manner,
+    manner: CallSettings,
     *,
     warmup: int = 0,
     tick: Callable[[int], None] = lambda _done: None,
@@ -123,7 +123,7 @@ _Done = SimpleQueue[tuple[int, Reply] | BaseException]
 
 
 def _asked(
-    search: Search, phases: list[_Phase], manner: Manner, tick: Callable[[], None]
+    search: Search, phases: list[_Phase], manner: CallSettings, tick: Callable[[], None]
 ) -> _Replies:
     call = type(search).__call__ if not inspect.isroutine(search) else search
     if inspect.iscoroutinefunction(search) or inspect.iscoroutinefunction(call):
@@ -132,7 +132,7 @@ def _asked(
 
 
 def _plainly(
-    search: Search, phases: list[_Phase], manner: Manner, tick: Callable[[], None]
+    search: Search, phases: list[_Phase], manner: CallSettings, tick: Callable[[], None]
 ) -> _Replies:
     try:
         for phase in phases:
@@ -168,7 +168,9 @@ class _Stuck(Exception):
 # --- one query, for plain and async alike ---
 
 
-async def _reply(call: _Call, sleep: Callable[[float], Awaitable[Any]], manner: Manner) -> Reply:
+async def _reply(
+    call: _Call, sleep: Callable[[float], Awaitable[Any]], manner: CallSettings
+) -> Reply:
     """One query, with retries; it waits only in ``call`` and ``sleep``."""
     tries = nanoseconds = 0
 
@@ -203,7 +205,7 @@ async def _reply(call: _Call, sleep: Callable[[float], Awaitable[Any]], manner: 
 async def _persistently(
     once: Callable[[], Awaitable[_Timed]],
     sleep: Callable[[float], Awaitable[Any]],
-    manner: Manner,
+    manner: CallSettings,
 ) -> _Timed:
     if not manner.retries:
         return await once()
@@ -240,7 +242,7 @@ def _whole(nanoseconds: int) -> int:
 # --- plain functions ---
 
 
-def _plain_reply(search: Search, text: str, manner: Manner) -> Reply:
+def _plain_reply(search: Search, text: str, manner: CallSettings) -> Reply:
     async def call() -> _Outcome:
         return _called_within(search, text, manner)
 
@@ -260,7 +262,7 @@ def _driven(work: Coroutine[Any, Any, _T]) -> _T:
     raise AssertionError("it waited")
 
 
-def _called_within(search: Search, text: str, manner: Manner) -> _Outcome:
+def _called_within(search: Search, text: str, manner: CallSettings) -> _Outcome:
     """One call, in its own thread if there is a timeout."""
     if manner.timeout is None:
         return _called(search, text)
@@ -287,7 +289,7 @@ def _called(search: Search, text: str) -> _Outcome:
 
 
 def _in_threads(
-    search: Search, phase: _Phase, manner: Manner, tick: Callable[[], None]
+    search: Search, phase: _Phase, manner: CallSettings, tick: Callable[[], None]
 ) -> _Replies:
     todo: SimpleQueue[tuple[int, str]] = SimpleQueue()
     done: _Done = SimpleQueue()
@@ -327,7 +329,7 @@ def _collected(done: _Done, count: int, tick: Callable[[], None]) -> _Replies:
 
 
 def _in_a_loop(
-    search: Search, phases: list[_Phase], manner: Manner, tick: Callable[[], None]
+    search: Search, phases: list[_Phase], manner: CallSettings, tick: Callable[[], None]
 ) -> _Replies:
     done: _Done = SimpleQueue()
     begun: set[int] = set()
@@ -395,7 +397,7 @@ def _stuck(timeout: float, *, asked: bool) -> Reply:
     return Reply(None, _whole(round(timeout * 1e9)), error, 1)
 
 
-async def _awaited_within(search: Search, text: str, manner: Manner) -> _Outcome:
+async def _awaited_within(search: Search, text: str, manner: CallSettings) -> _Outcome:
     threads: list[Future[Any]] = []
 
     async def called() -> _Outcome:

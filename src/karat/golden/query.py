@@ -92,7 +92,7 @@ class Where:
         )
 
 
-class Gathered:
+class ImportedExchange:
     """Queries put together one by one; no id and, unless an id says so, no text twice."""
 
     def __init__(self, queries: Iterable[GoldenQuery] = ()) -> None:

@@ -19,7 +19,12 @@ from numpy.typing import NDArray
 from karat.stats.averages import Floats
 from karat.stats.correlation import outcome
 from karat.stats.intervals import Interval, resample
-from karat.tables.online.offline_correlation import BothWorlds, Concord, Weighting, WorldSlice
+from karat.tables.online.offline_correlation import (
+    Concord,
+    JudgedAndSearched,
+    Weighting,
+    WorldSlice,
+)
 
 RESAMPLES = 1000
 LEAST = 4
@@ -167,7 +172,7 @@ def _between(drawn: Floats) -> Interval:
 
 
 def concords(
-    rows: Sequence[BothWorlds],
+    rows: Sequence[JudgedAndSearched],
     measures: Sequence[str],
     metrics: Sequence[tuple[str, str]],
     *,
@@ -182,7 +187,7 @@ def concords(
         seed: Of the resamples.
     """
     weightings: tuple[Weighting, ...] = ("queries", "searches")
-    parts: list[tuple[str | None, list[BothWorlds]]] = [(None, list(rows))]
+    parts: list[tuple[str | None, list[JudgedAndSearched]]] = [(None, list(rows))]
     parts += [
         (name, [row for row in rows if row.slice == name])
         for name in sorted({row.slice for row in rows if row.slice is not None})
@@ -216,7 +221,9 @@ def concords(
     return found
 
 
-def _both(rows: Sequence[BothWorlds], measure: str, metric: str) -> tuple[Floats, Floats, Floats]:
+def _both(
+    rows: Sequence[JudgedAndSearched], measure: str, metric: str
+) -> tuple[Floats, Floats, Floats]:
     """Values of the queries that have both, and their searches."""
     pairs = [
         (offline, online, float(row.searches))
@@ -255,7 +262,7 @@ def apart(offline: Floats, online: Floats, *, higher: tuple[bool, bool]) -> Floa
 
 
 def surely_off(
-    row: BothWorlds | WorldSlice, metric: str, whole: float, gap: float, *, higher: bool
+    row: JudgedAndSearched | WorldSlice, metric: str, whole: float, gap: float, *, higher: bool
 ) -> bool:
     """Whether a metric is surely on the side of all that its gap says.
 
@@ -275,7 +282,9 @@ def surely_off(
     return high < whole if bad == higher else low > whole
 
 
-def reasons(row: BothWorlds, whole: WorldSlice, kind: str, judged: float | None) -> list[str]:
+def reasons(
+    row: JudgedAndSearched, whole: WorldSlice, kind: str, judged: float | None
+) -> list[str]:
     """What may be behind a disagreement about a query, the plainest first; sentences.
 
     Args:
@@ -293,7 +302,7 @@ def reasons(row: BothWorlds, whole: WorldSlice, kind: str, judged: float | None)
     return found or [_UNEXPLAINED]
 
 
-def _served_badly(row: BothWorlds, whole: WorldSlice) -> list[str]:
+def _served_badly(row: JudgedAndSearched, whole: WorldSlice) -> list[str]:
     found = []
     for metric, said in (
         ("ZeroResults", "of its searches were served nothing"),

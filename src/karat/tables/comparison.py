@@ -171,7 +171,7 @@ class NextJudgment:
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class RankChange:
     """A document whose rank changes, or that only one of the two runs returns.
 
     Attributes:
@@ -388,7 +388,7 @@ class Comparison:
     orders: list[Order] = field(default_factory=list)
     disagreements: list[Disagreement] = field(default_factory=list)
     queries: list[QueryDifference] = field(default_factory=list)
-    moves: list[Move] = field(default_factory=list)
+    moves: list[RankChange] = field(default_factory=list)
     finds: list[Finds] = field(default_factory=list)
     only_found: list[OnlyFound] = field(default_factory=list)
     overlaps: list[Overlap] = field(default_factory=list)

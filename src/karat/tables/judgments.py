@@ -13,7 +13,7 @@ from karat.tables.schema import JUDGMENTS
 
 STATES = ("graded", "cannot_judge")
 SOURCES = ("human", "clicks", "llm", "import")
-NOBODY = "import"
+UNNAMED_RATER = "import"
 """The rater of imported grades without a rater; no user can have this name."""
 KINDS = ("rating", "repeat", "gold", "adjudication")
 

@@ -18,7 +18,7 @@ from karat.web.golden.golden_sets import address, place
 from karat.workflows.golden.status import STATUSES, Status
 from karat.workflows.release.stored_trends import histories_of, newest_gates
 from karat.workflows.workspace.comparison_changes import turning
-from karat.workflows.workspace.evaluate_stored import spoilt_runs
+from karat.workflows.workspace.evaluate_stored import damaged_runs
 
 ROUTER = APIRouter()
 _MOST = 3  # lines of one kind before the rest are only counted
@@ -131,7 +131,7 @@ def damaged_files(site: AppState, sets: Sequence[Status]) -> Iterable[Attention]
             Attention(
                 f"The file of the run “{row.name}” is {problem}", f"/runs/{row.id}", status.name
             )
-            for row, problem in spoilt_runs(site.opened(status.name))
+            for row, problem in damaged_runs(site.opened(status.name))
         ]
         yield from _first(lines, "files of runs are missing or damaged", "/runs")
 
@@ -185,9 +185,9 @@ WATCHES: list[Watch] = [
 
 
 @ROUTER.get("/")
-def home(request: Request, site: TheState, asking: ARater) -> Response:
+def home(request: Request, site: TheState, principal: ARater) -> Response:
     """The home page; raters go to the judging page."""
-    if asking.person.role == "rater":
+    if principal.person.role == "rater":
         return redirect(site, "/judge")
     names = [row.name for row in site.golden_sets() if addressable(row.name)]
     sets = [STATUSES.get(site.opened(name), now=site.clock()) for name in names]

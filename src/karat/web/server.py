@@ -225,7 +225,7 @@ def first_owner(accounts: Accounts) -> Invitation | None:
 def _owners(accounts: Accounts) -> list[Person]:
     return [
         row.person
-        for row in accounts.everybody()
+        for row in accounts.all_users()
         if row.person.role == "owner" and row.disabled_us is None
     ]
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 import pytest
 
 from karat.errors import InputError
-from karat.formats.exchange.import_ import Gathering, counted
+from karat.formats.exchange.import_ import ImportBuilder, counted
 from karat.formats.exchange.source_file import Node
 
 
 def test_ids_are_given_in_order_and_one_text_is_one_query() -> None:
-    gathered = Gathering("x", "f")
+    gathered = ImportBuilder("x", "f")
     ids = [gathered.query(text) for text in ("a", "b", "a")]
     assert ids == ["q1", "q2", "q1"]
 
 
 def test_the_first_word_counts_and_the_second_is_said() -> None:
-    gathered = Gathering("x", "f")
+    gathered = ImportBuilder("x", "f")
     gathered.query("a", need="one")
     gathered.query("a", need="two", notes="n")
     gathered.document("d", {"title": "one", "size": 1})
@@ -28,7 +28,7 @@ def test_the_first_word_counts_and_the_second_is_said() -> None:
 
 
 def test_columns_keep_a_type_they_share() -> None:
-    gathered = Gathering("x", "f")
+    gathered = ImportBuilder("x", "f")
     gathered.query("a")
     gathered.document(
         "d", {"year": 1, "price": 1, "mixed": 1, "big": 10**30, "title": 7, "far": 10**400}
@@ -43,7 +43,7 @@ def test_columns_keep_a_type_they_share() -> None:
 
 
 def test_one_grade_of_a_rater_and_not_two() -> None:
-    gathered = Gathering("x", "f")
+    gathered = ImportBuilder("x", "f")
     query = gathered.query("star wars")
     gathered.judge(query, "d", 1.0, "ann")
     gathered.judge(query, "d", 2.0, "bob")
@@ -53,7 +53,7 @@ def test_one_grade_of_a_rater_and_not_two() -> None:
 
 
 def test_falling_scores_are_kept_and_others_are_not() -> None:
-    gathered = Gathering("x", "f")
+    gathered = ImportBuilder("x", "f")
     for query, scores in (("1", (3.0, 2.0)), ("2", (1.0, 1.0)), ("3", (None, 1.0))):
         gathered.query(None, query)
         for doc, score in zip("ab", scores, strict=True):
@@ -71,7 +71,7 @@ def test_falling_scores_are_kept_and_others_are_not() -> None:
 
 def test_nothing_is_an_error() -> None:
     with pytest.raises(InputError, match="f: the file contains no queries and no judgments"):
-        Gathering("x", "f").exchange()
+        ImportBuilder("x", "f").exchange()
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_counts_read_as_words(count: int, what: str, want: str) -> None:
 
 
 def test_two_grades_of_one_rater_have_their_place_in_json() -> None:
-    gathered = Gathering("x", "f.json")
+    gathered = ImportBuilder("x", "f.json")
     query = gathered.query("a")
     list_ = list(Node([1, 2], ".ratings", "f.json").list())
     gathered.judge(query, "d", 1, " ann", node=list_[0])
@@ -96,4 +96,4 @@ def test_two_grades_of_one_rater_have_their_place_in_json() -> None:
 
 def test_a_file_without_content_says_what_to_do() -> None:
     with pytest.raises(InputError, match="fix: nothing follows its header"):
-        Gathering("x", "f").exchange()
+        ImportBuilder("x", "f").exchange()

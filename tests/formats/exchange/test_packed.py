@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from karat.errors import InputError, no_room
+from karat.errors import InputError, is_disk_full
 from karat.formats.exchange import packed as zips
 from karat.formats.exchange import source_file
 from karat.formats.exchange.packed import beir_in
@@ -144,4 +144,4 @@ def test_a_full_disk_is_no_damage_of_the_file(
         beir_in(path),
     ):
         pass
-    assert no_room(refused.value)
+    assert is_disk_full(refused.value)

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karat.errors import InputError
-from karat.formats.exchange.export import Holds, Leaving
-from karat.formats.exchange.source_file import Foreign, Node, number, open_foreign
+from karat.formats.exchange.export import Export, Holds
+from karat.formats.exchange.source_file import Node, SourceFile, number, open_source_file
 from karat.tables.golden.exchange import Exchange
 
 
@@ -61,11 +61,11 @@ CELL = st.text(" =+-@\t\r\n\"',;aü\u2028", max_size=6)
 
 @given(st.lists(st.lists(CELL, min_size=2, max_size=2), min_size=1, max_size=4))
 def test_cells_go_out_guarded_and_come_back(rows: list[list[str]]) -> None:
-    leaving = Leaving(Exchange("x"), "x", Holds(), "x")
+    leaving = Export(Exchange("x"), "x", Holds(), "x")
     data = leaving.sheet(("a", "b"), rows)
-    found = [list(row.values()) for _, row in Foreign("x", "x", data).sheet().rows()]
+    found = [list(row.values()) for _, row in SourceFile("x", "x", data).sheet().rows()]
     assert found == [row for row in rows if any(cell.strip() for cell in row)]
-    raw = Foreign("x", "x", data).sheet()
+    raw = SourceFile("x", "x", data).sheet()
     raw.restore = lambda cell: cell  # type: ignore[method-assign]
     for _, cells in raw.rows():
         assert not any(cell.startswith(("=", "+", "-", "@", "\t", "\r")) for cell in cells.values())
@@ -74,12 +74,12 @@ def test_cells_go_out_guarded_and_come_back(rows: list[list[str]]) -> None:
 def test_lines_are_counted_through_cells_of_several(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     path.write_bytes(b'a,b\r\n\r\n"1\r\n2",x\r\n3,y\r\n')
-    sheet = open_foreign(path).sheet()
+    sheet = open_source_file(path).sheet()
     assert list(sheet.rows()) == [(3, {"a": "1\r\n2", "b": "x"}), (5, {"a": "3", "b": "y"})]
 
 
 def test_a_file_is_named_without_its_endings(tmp_path: Path) -> None:
     path = tmp_path / "bm25.json"
     path.write_text("{}")
-    assert open_foreign(path).stem == "bm25"
-    assert open_foreign(path).ending == ".json"
+    assert open_source_file(path).stem == "bm25"
+    assert open_source_file(path).ending == ".json"

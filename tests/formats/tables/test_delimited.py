@@ -6,7 +6,7 @@ import pytest
 
 from karat import formats
 from karat.errors import InputError
-from karat.formats.tables.delimited import semicolons
+from karat.formats.tables.delimited import is_semicolon_header
 
 
 def test_quoted_as_rfc_4180_says(tmp_path: Path) -> None:
@@ -117,4 +117,4 @@ def test_a_weight_that_is_none_is_named_with_its_line(tmp_path: Path, text: str,
     ],
 )
 def test_a_header_tells_semicolons(header: str, are: bool) -> None:
-    assert semicolons(header) == are
+    assert is_semicolon_header(header) == are

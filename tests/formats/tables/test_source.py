@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from karat.errors import InputError, on_page
-from karat.formats.tables.source import NothingIn, Source, in_utf8, zstd
+from karat.formats.tables.source import EmptyFile, Source, in_utf8, zstd
 
 
 def test_chunks_are_whole_lines_and_know_their_number(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_the_file_that_may_be_meant(typed: str, meant: str | None, tmp_path: Pat
 
 def test_an_empty_file_says_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "x").write_text(" \n")
-    with pytest.raises(NothingIn, match="the file is empty") as caught:
+    with pytest.raises(EmptyFile, match="the file is empty") as caught:
         Source(tmp_path / "x")
     assert "write it again" in (caught.value.fix or "")
 

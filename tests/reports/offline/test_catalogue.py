@@ -12,9 +12,9 @@ from karat.measures import Entry, entries
 from karat.measures.tasks import TASKS, Task
 from karat.reports.offline.catalogue import (
     as_json,
-    as_typed,
     example_text,
     markdown,
+    query_spellings,
     show_entries,
     show_entry,
     show_task,
@@ -54,9 +54,9 @@ def test_advice_ends_with_what_to_type(task: Task) -> None:
 
 
 def test_how_a_measure_is_typed() -> None:
-    assert as_typed(ENTRIES["AP"]) == "AP(rel=)[@k]"
-    assert as_typed(ENTRIES["P"]) == "P(rel=)@k"
-    assert as_typed(ENTRIES["NumRet"]) == "NumRet"
+    assert query_spellings(ENTRIES["AP"]) == "AP(rel=)[@k]"
+    assert query_spellings(ENTRIES["P"]) == "P(rel=)@k"
+    assert query_spellings(ENTRIES["NumRet"]) == "NumRet"
 
 
 def test_the_worked_example_in_a_sentence() -> None:

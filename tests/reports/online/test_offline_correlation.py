@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from karat.reports.online.offline_correlation import OF_FEW, remarks, to_markdown
-from karat.tables.online.offline_correlation import Against, BothWorlds, Concord, Figure, WorldSlice
+from karat.tables.online.offline_correlation import (
+    Concord,
+    Figure,
+    JudgedAndSearched,
+    OfflineCorrelation,
+    WorldSlice,
+)
 
 
 def concord(n: int, spearman: float | None = 0.5, part: str | None = None) -> Concord:
@@ -16,12 +22,12 @@ def concord(n: int, spearman: float | None = 0.5, part: str | None = None) -> Co
     )  # fmt: skip
 
 
-def both(*rows: Concord) -> Against:
+def both(*rows: Concord) -> OfflineCorrelation:
     whole = WorldSlice(
         slice=None, queries=12, searches=300, offline={"nDCG@10": 0.5}, weighted={"nDCG@10": 0.5},
         online={"CTR": Figure(0.25, None, None, 300)}, p50_ms=None, p95_ms=None,
     )  # fmt: skip
-    return Against(
+    return OfflineCorrelation(
         run="old", measures=("nDCG@10",), metrics=("CTR",), by="class", queries=[], slices=[whole],
         concord=rows, discord=[], discord_slices=[], judged_only=0, searched_only=0,
         searched_only_searches=0, min_searches=10, enough=12, rules="", period=None, notes=[],
@@ -42,8 +48,8 @@ def test_markdown_says_so_too() -> None:
     assert OF_FEW in to_markdown(replace(found, queries=[_row()]))
 
 
-def _row() -> BothWorlds:
-    return BothWorlds(
+def _row() -> JudgedAndSearched:
+    return JudgedAndSearched(
         query_id="q1", text="rope", slice="a", searches=30, users=9, offline={"nDCG@10": 0.5},
         online={"CTR": Figure(0.25, None, None, 30)}, p50_ms=None, p95_ms=None, position=None,
     )  # fmt: skip

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karat.reports.writers.junit import error_junit, to_junit
-from karat.tables.comparison import Move
-from karat.tables.release.gate import EXIT_CODES, Check, Gate, GateVerdict, KnownFailure, Lost
+from karat.tables.comparison import RankChange
+from karat.tables.release.gate import EXIT_CODES, Check, Gate, GateVerdict, KnownFailure, Regression
 
 VERDICTS = list(EXIT_CODES)
 # Elements and attributes of junit-10.xsd, the schema of Jenkins' xunit plugin 3.1:
@@ -34,11 +34,11 @@ SCHEMA: dict[str, tuple[set[str], set[str], set[str]]] = {
     "error": (set(), {"type", "message"}, set()),
     "system-out": (set(), set(), set()),
 }
-MOVE = Move("new", "RR", "q1", "x", 1.0, 1, 4, -0.75)
+MOVE = RankChange("new", "RR", "q1", "x", 1.0, 1, 4, -0.75)
 
 
 def gate_of(*checks: Check, verdict: GateVerdict = "fail", name: str = "new") -> Gate:
-    lost = [Lost("RR", name, name, 1.0, 0.25)]
+    lost = [Regression("RR", name, name, 1.0, 0.25)]
     known = [KnownFailure(name, "RR", 1.0, passes=True)]
     hashes = {"qrels": "ab", "baseline": None}
     return Gate(verdict, "old", name, "gate.toml", list(checks), lost, known, hashes, [name])
@@ -90,8 +90,8 @@ def test_a_failure_has_the_reason_the_numbers_and_who_lost() -> None:
 def test_a_slice_names_the_queries_that_lost_in_it() -> None:
     found = replace(check("fail"), attribute="class", slice="name")
     lost = [
-        Lost("RR", "q1", None, 1.0, 0.25, "class", "name", [MOVE]),
-        Lost("RR", "q2", None, 1.0, 0.5, "class", "task", []),
+        Regression("RR", "q1", None, 1.0, 0.25, "class", "name", [MOVE]),
+        Regression("RR", "q2", None, 1.0, 0.5, "class", "task", []),
     ]
     failure = suite_of(replace(gate_of(found), lost=lost)).find("testcase/failure")
     assert failure is not None

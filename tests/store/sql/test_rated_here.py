@@ -8,7 +8,7 @@ import polars as pl
 
 from karat.store.sql import golden_sets, imports, judgments, queries
 from karat.store.sql.opening import open_store
-from karat.store.sql.rated_here import given_here
+from karat.store.sql.rated_here import given_in_karat
 
 
 def test_what_a_file_brought_was_not_given_here(tmp_path: Path) -> None:
@@ -25,7 +25,7 @@ def test_what_a_file_brought_was_not_given_here(tmp_path: Path) -> None:
             judgments.record(c, one, frame, import_id)
     with store.read() as c:
         there = judgments.current(c, one).frame
-        own = there.join(given_here(c, one).to_frame(), on="judgment")
+        own = there.join(given_in_karat(c, one).to_frame(), on="judgment")
         assert own["doc_id"].to_list() == ["d1"]
-        assert given_here(c, one + 1).is_empty()
+        assert given_in_karat(c, one + 1).is_empty()
     store.dispose()

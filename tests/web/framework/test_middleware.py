@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 from tests.web.conftest import Browser, ClientOf, Clock
 
 from karat.web.app import PAGES, create_app
-from karat.web.framework.auth import AnEngineer, MaybeSomebody
+from karat.web.framework.auth import AnEngineer, OptionalUser
 from karat.web.framework.middleware import FORM
 from karat.web.framework.settings import Settings
 
@@ -21,7 +21,7 @@ PROBES = APIRouter()
 
 
 @PROBES.get("/fails")
-def fails(_asking: MaybeSomebody) -> str:
+def fails(_asking: OptionalUser) -> str:
     """A bug."""
     raise ZeroDivisionError("a secret of ours")
 
@@ -36,7 +36,7 @@ async def takes(request: Request, _asking: AnEngineer) -> dict[str, int]:
 
 
 @PROBES.post("/open-form")
-def open_form(_asking: MaybeSomebody, text: Annotated[str, Form()]) -> dict[str, int]:
+def open_form(_asking: OptionalUser, text: Annotated[str, Form()]) -> dict[str, int]:
     """A form that anybody may send."""
     return {"bytes": len(text)}
 

@@ -164,16 +164,16 @@ def test_a_form_that_is_none_is_refused(rita: Any, wrong: dict[str, str]) -> Non
 
 def test_later_comes_later(rita: Any, opened: Workspace, clock: Any) -> None:
     page = rita.get(WHERE).text
-    put_off, fields = query_on(page), hidden(page) | {"do": "later"}
+    snooze, fields = query_on(page), hidden(page) | {"do": "later"}
     page = rita.post(WHERE, data=fields, headers=PART).text
     assert rita.post(WHERE, data=fields, headers=PART).status_code == 200  # sent twice
     for _ in range(3):
-        assert query_on(page) != put_off
+        assert query_on(page) != snooze
         page = rita.post(WHERE, data=hidden(page) | {"grade": "1"}, headers=PART).text
     assert "You judged 3 pairs" in page
     assert "1 that you put off returns" in page
     clock.pass_by(3601)
-    assert query_on(rita.get(WHERE).text) == put_off
+    assert query_on(rita.get(WHERE).text) == snooze
 
 
 def test_a_lost_lease_is_said_and_the_next_card_shows(

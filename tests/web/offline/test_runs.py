@@ -29,7 +29,7 @@ from karat.web.offline import stored_comparisons as stored_views
 from karat.workflows.judging.in_place import rate
 from karat.workflows.workspace import stored_evaluations
 from karat.workflows.workspace.stored_evaluations import Rules, kept
-from karat.workflows.workspace.stored_runs import keep_runs
+from karat.workflows.workspace.stored_runs import store_runs
 from karat.workflows.workspace.workspace import Workspace
 
 WAITING = (stored_views, runs)
@@ -399,7 +399,7 @@ def test_runs_that_are_broken_do_not_keep_others_from_being_computed(
     egon = client_of("engineer")
     opened = egon.site.opened("shop")
     broken = [Run.from_dict({"q1": {f"d{n}": 1.0}}, f"broken {n}") for n in range(9)]
-    keep_runs(opened, broken, now=NOW + 1)
+    store_runs(opened, broken, now=NOW + 1)
     plain, clocks = stored_evaluations.compute, []
 
     def compute(opened: Workspace, row: RunRow, rules: Rules) -> None:

@@ -16,7 +16,7 @@ from karat.formats import read_documents, read_qrels, read_queries
 from karat.store.sql import queries
 from karat.tables import Pairs, Run
 from karat.workflows.golden.agreement import agreement_in, disagreements_in
-from karat.workflows.golden.import_ import take_in
+from karat.workflows.golden.import_ import import_from
 from karat.workflows.golden.pooling import enqueue, pool
 from karat.workflows.golden.queries import pairs_in
 from karat.workflows.judging.bulk import rate_pairs
@@ -71,8 +71,8 @@ def test_the_agreement_of_simulated_raters_is_found_again(
     )
     lines = [json.dumps({"_id": q, "text": t}) for q, t in asked.select("query_id", "text").rows()]
     (tmp_path / "queries.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    assert take_in(shop, tmp_path / "queries.jsonl", now=tick()).queries == QUERIES
-    assert take_in(shop, cranfield / "corpus.jsonl", now=tick()).documents == 1400
+    assert import_from(shop, tmp_path / "queries.jsonl", now=tick()).queries == QUERIES
+    assert import_from(shop, cranfield / "corpus.jsonl", now=tick()).documents == 1400
 
     texts = dict(asked.select("query_id", "text").iter_rows())
     by_words, by_meaning = bm25.rank(held, texts, 10), _semantic.rank(held, texts, 10)
@@ -144,7 +144,7 @@ q2,wall,d1,1,ben,
 def rated(shop: Workspace, tick: Tick, tmp_path: Path) -> Workspace:
     """Two raters, three pairs; of one they think differently."""
     (tmp_path / "said.csv").write_text(CSV, encoding="utf-8")
-    assert take_in(shop, tmp_path / "said.csv", now=tick()).judgments == 6
+    assert import_from(shop, tmp_path / "said.csv", now=tick()).judgments == 6
     return shop
 
 
@@ -197,7 +197,7 @@ def contradicted(shop: Workspace, tick: Tick, tmp_path: Path) -> Workspace:
     ):
         head = "query_id,doc_id,grade,rater" if name == "said" else "query_id,doc_id,grade"
         (tmp_path / f"{name}.csv").write_text(f"{head}\n{text}", encoding="utf-8")
-        take_in(shop, tmp_path / f"{name}.csv", now=tick())
+        import_from(shop, tmp_path / f"{name}.csv", now=tick())
     return shop
 
 

@@ -16,12 +16,12 @@ from karat.tables import Pairs
 from karat.tables.golden.exchange import Exchange
 from karat.workflows.golden.audited import (
     file_name,
-    freeze_noted,
+    freeze_audited,
+    import_upload,
     put_before_adjudicator,
-    take_upload,
 )
 from karat.workflows.golden.editions import list_editions
-from karat.workflows.golden.import_ import import_exchange, take_in
+from karat.workflows.golden.import_ import import_exchange, import_from
 from karat.workflows.golden.pooling import enqueue
 from karat.workflows.judging.queue import Judging
 from karat.workflows.workspace.workspace import Workspace
@@ -64,9 +64,9 @@ def test_only_disagreements_go_before_an_adjudicator(judged: Workspace, tick: Ti
 
 def test_editions_are_noted_when_they_are_made(judged: Workspace, tick: Tick) -> None:
     with pytest.raises(UsageError):
-        freeze_noted(judged, "now", person="eve", now=tick())
+        freeze_audited(judged, "now", person="eve", now=tick())
     assert noted(judged) == []
-    assert freeze_noted(judged, " first ", person="eve", now=tick()).name == "first"
+    assert freeze_audited(judged, " first ", person="eve", now=tick()).name == "first"
     assert noted(judged) == [("eve", "freeze edition")]
 
 
@@ -79,9 +79,9 @@ def test_an_edition_that_cannot_be_noted_is_not_made(
     with monkeypatch.context() as late:
         late.setattr(audit, "note", refused)
         with pytest.raises(KaratError, match="did not answer"):
-            freeze_noted(judged, "first", person="eve", now=tick())
+            freeze_audited(judged, "first", person="eve", now=tick())
     assert list_editions(judged) == []
-    assert freeze_noted(judged, "first", person="eve", now=tick()).name == "first"
+    assert freeze_audited(judged, "first", person="eve", now=tick()).name == "first"
 
 
 def test_an_upload_goes_by_the_name_its_sender_knows(
@@ -90,12 +90,12 @@ def test_an_upload_goes_by_the_name_its_sender_knows(
     path = tmp_path / "upload.csv"
     path.write_text("query_id,doc_id,grade\nq1,c,9\n", encoding="utf-8")
     with pytest.raises(InputError) as raised:
-        take_upload(judged, path, "their file.csv", person="eve", now=tick())
+        import_upload(judged, path, "their file.csv", person="eve", now=tick())
     assert raised.value.file == "their file.csv"
     assert str(tmp_path) not in str(raised.value)
     assert noted(judged) == []
     path.write_text("query_id,doc_id,grade\nq1,c,2\n", encoding="utf-8")
-    done = take_upload(judged, path, "their file.csv", person="eve", now=tick(), rater="zoe")
+    done = import_upload(judged, path, "their file.csv", person="eve", now=tick(), rater="zoe")
     assert done.judgments == 1
     assert noted(judged) == [("eve", "import file")]
 
@@ -144,25 +144,25 @@ def test_nobody_corrects_by_a_file_what_another_judged_here(
         return frame.filter(pl.col("rater") == rater).sort("doc_id")["grade"].to_list()
 
     with pytest.raises(InputError, match="correct 2 judgments that 'rita' gave here") as raised:
-        take_upload(judged, path, "forged.csv", person="eve", now=tick())
+        import_upload(judged, path, "forged.csv", person="eve", now=tick())
     assert (raised.value.file, raised.value.query) == ("forged.csv", "q1")
     assert (grades("rita"), grades("ann")) == ([1.0, 1.0], [0.0, 0.0]), "all of it or nothing"
     assert noted(judged) == []
     # What she said herself says nothing new; her own file corrects it.
     path.write_text("query_id,doc_id,grade,rater\nq1,c,1,rita\n", encoding="utf-8")
-    assert take_upload(judged, path, "same.csv", person="eve", now=tick()).corrected == 0
+    assert import_upload(judged, path, "same.csv", person="eve", now=tick()).corrected == 0
     path.write_text("query_id,doc_id,grade,rater\nq1,c,2,rita\n", encoding="utf-8")
-    assert take_upload(judged, path, "own.csv", person="rita", now=tick()).corrected == 1
+    assert import_upload(judged, path, "own.csv", person="rita", now=tick()).corrected == 1
     assert grades("rita") == [2.0, 1.0]
     # The correction fills her slot, and is hers as much as what it corrects.
     path.write_text("query_id,doc_id,grade,rater\nq1,c,0,rita\n", encoding="utf-8")
     with pytest.raises(InputError, match="correct a judgment that 'rita' gave here"):
-        take_upload(judged, path, "forged.csv", person="eve", now=tick())
+        import_upload(judged, path, "forged.csv", person="eve", now=tick())
     # What a file brought, a file may correct; and whoever holds the store may correct all.
     path.write_text("query_id,doc_id,grade,rater\nq1,a,2,ann\nq1,b,1,ben\n", encoding="utf-8")
-    assert take_upload(judged, path, "more.csv", person="eve", now=tick()).corrected == 2
+    assert import_upload(judged, path, "more.csv", person="eve", now=tick()).corrected == 2
     path.write_text("query_id,doc_id,grade,rater\nq1,c,0,rita\n", encoding="utf-8")
-    assert take_in(judged, path, now=tick()).corrected == 1
+    assert import_from(judged, path, now=tick()).corrected == 1
     with judged.store.read() as c:
         about = audit.frame(c)["about"].to_list()
     assert "raters ann 1, ben 1" in about[0]

@@ -23,7 +23,7 @@ from karat.workflows.golden.editions import (
     weighed,
 )
 from karat.workflows.golden.export import export_golden_set
-from karat.workflows.golden.import_ import take_in
+from karat.workflows.golden.import_ import import_from
 from karat.workflows.judging.queue import Judging
 from karat.workflows.workspace.workspace import Workspace, open_workspace
 
@@ -35,7 +35,7 @@ SAID = "q1,door,d1,0,ann\nq1,door,d1,3,ben\nq1,door,d2,2,ann\nq1,door,d2,2,ben\n
 def said(opened: Workspace, folder: Path, rows: str, now: int) -> None:
     """Import judgments."""
     (folder / "said.csv").write_text(HEAD + rows, encoding="utf-8")
-    take_in(opened, folder / "said.csv", now=now)
+    import_from(opened, folder / "said.csv", now=now)
 
 
 def test_an_edition_stays_as_it_was_frozen(shop: Workspace, tick: Tick, tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ def test_imported_grades_that_raters_contradict_are_counted(
     assert (plain.contradicted, "contradicted" in list_editions(shop)[0].about) == (0, False)
     nobody = "query_id,doc_id,grade\nq1,d2,0\nq1,d3,3\n"
     (tmp_path / "nobody.csv").write_text(nobody, encoding="utf-8")
-    take_in(shop, tmp_path / "nobody.csv", now=tick())
+    import_from(shop, tmp_path / "nobody.csv", now=tick())
     # Of d2 both raters said 2, which counts; of d3 nobody else said anything.
     found = freeze(shop, "two", now=tick())
     assert (found.grades, found.contradicted) == (3, 1)
@@ -211,7 +211,7 @@ def test_coverage_follows_ids_and_says_what_is_lacking(
     (tmp_path / "a.csv").write_text(rows, encoding="utf-8")
     (tmp_path / "b.csv").write_text("query_id,text\n1,Door\n", encoding="utf-8")
     for name in ("a.csv", "b.csv"):
-        take_in(shop, tmp_path / name, now=tick())
+        import_from(shop, tmp_path / name, now=tick())
     freeze(shop, "one", now=tick())
     run = Run.from_dict({"1": {"a": 2.0, "b": 1.0}, "8": {"a": 1.0}}, "up")
     for name, where in ((None, "the golden set"), ("one", "edition one")):

@@ -18,9 +18,9 @@ from karat.tables import Run
 from karat.workflows.golden.editions import content_of
 from karat.workflows.golden.export import export_golden_set, named_format
 from karat.workflows.golden.golden_set import GoldenSet
-from karat.workflows.golden.import_ import take_in
+from karat.workflows.golden.import_ import import_from
 from karat.workflows.offline.evaluate import evaluate
-from karat.workflows.workspace.stored_runs import keep_runs, stored_run_rows
+from karat.workflows.workspace.stored_runs import store_runs, stored_run_rows
 from karat.workflows.workspace.workspace import Workspace, make_workspace, open_workspace
 
 Tick = Callable[[], int]
@@ -33,7 +33,7 @@ def filled(shop: Workspace, folder: Path, tick: Tick) -> None:
     (folder / "grades.csv").write_text(HEAD + rows, encoding="utf-8")
     (folder / "texts.csv").write_text("doc_id,text\nd1,A door\nd2,A wall\n", encoding="utf-8")
     for name in ("grades.csv", "texts.csv"):
-        take_in(shop, folder / name, now=tick())
+        import_from(shop, folder / name, now=tick())
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def said(shop: Workspace, tick: Tick, tmp_path: Path) -> Workspace:
     """Three queries, judged by ann; ben could not judge d1 of the second."""
     rows = "q1,door,d1,2,ann,\nq1,door,d2,0,ann,\nq2,wall,d1,,ben,language\nq3,roof,d1,1,ann,\n"
     (tmp_path / "said.csv").write_text(HEAD + rows, encoding="utf-8")
-    take_in(shop, tmp_path / "said.csv", now=tick())
+    import_from(shop, tmp_path / "said.csv", now=tick())
     return shop
 
 
@@ -51,7 +51,7 @@ def test_what_goes_out_comes_back_in(
 ) -> None:
     rows = "q1,door,d1,2,ann,\nq1,door,d1,3,ben,nice\nq2,wall,d1,,ann,language\n"
     (tmp_path / "said.csv").write_text(HEAD + rows, encoding="utf-8")
-    take_in(shop, tmp_path / "said.csv", now=tick())
+    import_from(shop, tmp_path / "said.csv", now=tick())
     told = export_golden_set(shop, tmp_path / "out.csv", "csv", each_rater=each_rater)
     scale = "the scale 0-3: the largest grade is 2; evaluate with --scale 0-3"
     made_one = [
@@ -63,7 +63,7 @@ def test_what_goes_out_comes_back_in(
     assert told.lost == ([] if each_rater else made_one)
     make_workspace(tmp_path / "other", now=tick())
     with open_workspace(tmp_path / "other", now=tick()) as other:
-        take_in(other, tmp_path / "out.csv", now=tick())
+        import_from(other, tmp_path / "out.csv", now=tick())
         # By the rule: two votes, no majority, so the lower of the two.
         mine, theirs = (content_of(each).grades.rows(named=True) for each in (shop, other))
         assert [row["grade"] for row in mine] == [row["grade"] for row in theirs] == [2]
@@ -92,14 +92,14 @@ def test_every_format_comes_back_into_a_fresh_set(
     """Told by its content or named: the same queries, and grades if the format has them."""
     filled(shop, tmp_path, tick)
     run = Run.from_dict({"q1": {"d1": 2, "d2": 1}, "q2": {"d2": 1}}, "lexical")
-    keep_runs(shop, [run], now=tick())
+    store_runs(shop, [run], now=tick())
     holds = EXCHANGES[name].holds
     export_golden_set(shop, tmp_path / "out", name, runs=["lexical"] if holds.runs else ())
     (tmp_path / "other").mkdir()
     new_sqlite(tmp_path / "other" / "karat.db")
     make_workspace(tmp_path / "other", now=tick())
     with open_workspace(tmp_path / "other", now=tick()) as other:
-        take_in(other, tmp_path / "out", now=tick(), format=name if by_name else None)
+        import_from(other, tmp_path / "out", now=tick(), format=name if by_name else None)
         mine, theirs = (by_text(each, texts=holds.text) for each in (shop, other))
         assert theirs[0] == mine[0]
         assert theirs[1] == (mine[1] if holds.judgments else set())
@@ -120,7 +120,7 @@ def test_what_is_no_raters_is_said_to_be_left_out(
 ) -> None:
     rows = "q1,door,d1,2,ann,\nq1,door,d1,1,,\nq1,door,d2,3,,\n"
     (tmp_path / "said.csv").write_text(HEAD + rows, encoding="utf-8")
-    take_in(shop, tmp_path / "said.csv", now=tick())
+    import_from(shop, tmp_path / "said.csv", now=tick())
     clicked = {"query_id": ["q1"], "doc_id": ["d3"], "grade": [1.0], "rater": ["log"]}
     with shop.store.begin() as c:
         facts = pl.DataFrame(clicked).with_columns(
@@ -142,7 +142,7 @@ def test_all_that_goes_out_is_of_one_moment(
     shop: Workspace, tick: Tick, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     filled(shop, tmp_path, tick)
-    keep_runs(shop, [Run.from_dict({"q1": {"d2": 2.5}}, "lexical")], now=tick())
+    store_runs(shop, [Run.from_dict({"q1": {"d2": 2.5}}, "lexical")], now=tick())
     reads = []
     read = Store.read
     monkeypatch.setattr(Store, "read", lambda store: (reads.append(store), read(store))[1])
@@ -154,7 +154,7 @@ def test_kept_runs_go_out(shop: Workspace, tick: Tick, tmp_path: Path) -> None:
     filled(shop, tmp_path, tick)
     first = Run.from_dict({"q1": {"d2": 2.5, "d1": 1}, "q2": {}}, "lexical")
     other = Run.from_dict({"q1": {"d1": 9}}, "dense")
-    keep_runs(shop, [first, other], now=tick())
+    store_runs(shop, [first, other], now=tick())
     with pytest.raises(UsageError, match=r"none is named\n.*lexical, dense"):
         export_golden_set(shop, tmp_path / "x.json", "quepid-snapshot")
     with pytest.raises(UsageError, match="trec holds no runs"):
@@ -169,7 +169,7 @@ def test_kept_runs_go_out(shop: Workspace, tick: Tick, tmp_path: Path) -> None:
         assert "that 1 query got no answer, of run 'lexical'" in told.lost
         make_workspace(tmp_path / f"of {name}", now=tick())
         with open_workspace(tmp_path / f"of {name}", now=tick()) as theirs:
-            take_in(theirs, tmp_path / name, now=tick())
+            import_from(theirs, tmp_path / name, now=tick())
             back = {run.name: run.to_dict() for run in stored_run_rows(theirs)}
         # Places, and no scores.
         ranked = {run: [list(docs) for docs in each.values()] for run, each in back.items()}
@@ -191,7 +191,7 @@ def test_a_run_goes_out_with_its_about_and_its_failed_queries(
     filled(shop, tmp_path, tick)
     run = Run.from_dict({"q1": {"d2": 2.5}, "q2": None}, "prod")
     run.about = {"engine": "prod", "index": "docs-7"}
-    keep_runs(shop, [run], now=tick())
+    store_runs(shop, [run], now=tick())
     told = export_golden_set(shop, tmp_path / f"out.{ending}", "run", runs=["prod"])
     again = read_run(tmp_path / f"out.{ending}")
     assert {key: again.about.get(key) for key in run.about} == run.about
@@ -205,7 +205,7 @@ def test_what_standard_output_cannot_hold_is_said(
     filled(shop, tmp_path, tick)
     run = Run.from_dict({"q1": {"d2": 2.5}, "q2": {}}, "prod")
     run.about = {"engine": "prod", "index": "docs-7"}
-    keep_runs(shop, [run], now=tick())
+    store_runs(shop, [run], now=tick())
     told = export_golden_set(shop, "-", "run", runs=["prod"])
     assert capfdbinary.readouterr().out == b"q1 Q0 d2 1 2.5 prod\n"
     assert told.lost == [
@@ -243,7 +243,7 @@ def test_what_is_there_is_replaced_only_by_force(said: Workspace, tmp_path: Path
 
 
 def test_a_run_too_is_replaced_only_by_force(said: Workspace, tick: Tick, tmp_path: Path) -> None:
-    keep_runs(said, [Run.from_dict({"q1": {"d1": 1.0}}, "one")], now=tick())
+    store_runs(said, [Run.from_dict({"q1": {"d1": 1.0}}, "one")], now=tick())
     (tmp_path / "one.trec").write_text("mine", encoding="utf-8")
     with pytest.raises(InputError, match="--force"):
         export_golden_set(said, tmp_path / "one.trec", "run", runs=["one"])
@@ -308,7 +308,7 @@ def test_a_golden_set_goes_through_a_workspace(shop: Workspace, tick: Tick, tmp_
     golden.add("nothing is relevant", {})
     golden.add_from_log("wall", ["d3"], ["d3", "d4"])
     golden.save(tmp_path / "golden.json")
-    taken = take_in(shop, tmp_path / "golden.json", now=tick())
+    taken = import_from(shop, tmp_path / "golden.json", now=tick())
     assert (taken.queries, taken.judgments) == (4, 4)
     assert taken.exchange.format == "golden"
     assert "1 query not judged yet" in taken.exchange.kept
@@ -340,9 +340,9 @@ def test_a_golden_set_goes_through_a_workspace(shop: Workspace, tick: Tick, tmp_
 def test_a_run_goes_out_under_the_ids_of_the_golden_set(
     said: Workspace, tick: Tick, tmp_path: Path
 ) -> None:
-    keep_runs(said, [Run.from_dict({"1": {"d1": 1.0}, "9": {}}, "one")], now=tick())
+    store_runs(said, [Run.from_dict({"1": {"d1": 1.0}, "9": {}}, "one")], now=tick())
     (tmp_path / "q.csv").write_text("query_id,text\n1,Door\n", encoding="utf-8")
-    take_in(said, tmp_path / "q.csv", now=tick())
+    import_from(said, tmp_path / "q.csv", now=tick())
     told = export_golden_set(said, tmp_path / "one.jsonl", "run", runs=["one"])
     assert read_run(tmp_path / "one.jsonl").to_dict() == {"q1": {"d1": 1.0}, "9": {}}
     (known_as,) = told.assumed

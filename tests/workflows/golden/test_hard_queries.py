@@ -13,7 +13,7 @@ from karat.errors import InputError, UsageError
 from karat.store.sql import queries
 from karat.tables import Run
 from karat.workflows.golden.hard_queries import hard_queries
-from karat.workflows.golden.import_ import take_in
+from karat.workflows.golden.import_ import import_from
 from karat.workflows.golden.sampling import choose_queries
 from karat.workflows.workspace.workspace import Workspace
 
@@ -47,7 +47,7 @@ def judged(shop: Workspace, tick: Tick, tmp_path: Path) -> Workspace:
     more = "query_id,text\nq5,text 5\nq6,text 6\n"
     (tmp_path / "more.csv").write_text(more, encoding="utf-8")
     for name in ("said.csv", "more.csv"):
-        take_in(shop, tmp_path / name, now=tick())
+        import_from(shop, tmp_path / name, now=tick())
     return shop
 
 

@@ -13,7 +13,7 @@ from karat.store.sql import audit, judgments
 from karat.tables import Pairs
 from karat.workflows.golden.agreement import agreement_in
 from karat.workflows.golden.editions import content_of
-from karat.workflows.golden.import_ import TakenIn, take_in
+from karat.workflows.golden.import_ import ImportResult, import_from
 from karat.workflows.golden.judgment_sources import SourceUnknown, correct_source, sources_of
 from karat.workflows.golden.pooling import enqueue
 from karat.workflows.judging.queue import Judging
@@ -24,16 +24,18 @@ HEAD = "query_id,query,doc_id,grade,rater\n"
 
 
 @pytest.fixture
-def imports(shop: Workspace, tick: Tick, tmp_path: Path) -> Callable[..., TakenIn]:
-    """Imports ten pairs that raters graded, with arguments of ``take_in``."""
+def imports(shop: Workspace, tick: Tick, tmp_path: Path) -> Callable[..., ImportResult]:
+    """Imports ten pairs that raters graded, with arguments of ``import_from``."""
 
-    def run(*raters: str, source: tuple[str, ...] = (), grade: int = 1, **more: str) -> TakenIn:
+    def run(
+        *raters: str, source: tuple[str, ...] = (), grade: int = 1, **more: str
+    ) -> ImportResult:
         rows = [
             f"q{n},query {n},d,{(n + grade) % 2},{name}\n" for n in range(10) for name in raters
         ]
         (tmp_path / "file.csv").write_text(HEAD + "".join(rows), encoding="utf-8")
         sources = sources_of(source)
-        return take_in(shop, tmp_path / "file.csv", now=tick(), sources=sources, **more)
+        return import_from(shop, tmp_path / "file.csv", now=tick(), sources=sources, **more)
 
     return run
 
@@ -51,7 +53,7 @@ def raters_of(opened: Workspace) -> list[str]:
 
 
 def test_a_rater_who_is_plainly_a_model_is_asked_about(
-    shop: Workspace, imports: Callable[..., TakenIn]
+    shop: Workspace, imports: Callable[..., ImportResult]
 ) -> None:
     with pytest.raises(SourceUnknown, match="'gpt-5' reads like a model") as error:
         imports("ann", "gpt-5")
@@ -84,13 +86,13 @@ def test_sources(
     more: dict[str, str],
     found: dict[str, list[str]],
     shop: Workspace,
-    imports: Callable[..., TakenIn],
+    imports: Callable[..., ImportResult],
 ) -> None:
     imports(*raters, source=source, **more)
     assert sources(shop) == found
 
 
-def test_what_cannot_be_meant(imports: Callable[..., TakenIn]) -> None:
+def test_what_cannot_be_meant(imports: Callable[..., ImportResult]) -> None:
     with pytest.raises(UsageError, match="unknown source 'lm'; did you mean llm"):
         sources_of(["lm"])
     with pytest.raises(UsageError, match="two sources for 'a=b': llm and human"):
@@ -102,7 +104,7 @@ def test_what_cannot_be_meant(imports: Callable[..., TakenIn]) -> None:
 
 
 def test_a_correction_reaches_agreement_and_editions_and_deletes_nothing(
-    shop: Workspace, imports: Callable[..., TakenIn], tick: Tick
+    shop: Workspace, imports: Callable[..., ImportResult], tick: Tick
 ) -> None:
     imports("ann")
     imports("modelA", "ben", grade=0)
@@ -137,7 +139,7 @@ def test_a_correction_reaches_agreement_and_editions_and_deletes_nothing(
 
 
 def test_what_came_under_both_sources_counts_once(
-    shop: Workspace, imports: Callable[..., TakenIn], tick: Tick
+    shop: Workspace, imports: Callable[..., ImportResult], tick: Tick
 ) -> None:
     imports("modelA")
     done = imports("modelA", source=("llm",))
@@ -150,7 +152,7 @@ def test_what_came_under_both_sources_counts_once(
 
 
 def test_what_a_person_gave_here_stays(
-    shop: Workspace, imports: Callable[..., TakenIn], tick: Tick
+    shop: Workspace, imports: Callable[..., ImportResult], tick: Tick
 ) -> None:
     imports("ann")
     pairs = Pairs(pl.DataFrame({"query_id": ["q0"], "doc_id": ["d"]}))

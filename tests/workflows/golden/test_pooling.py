@@ -12,7 +12,7 @@ import pytest
 from karat.errors import InputError, UsageError
 from karat.store.sql import pairs, runs
 from karat.tables import Run
-from karat.workflows.golden.import_ import take_in
+from karat.workflows.golden.import_ import import_from
 from karat.workflows.golden.pooling import METHODS, Method, enqueue, pool
 from karat.workflows.judging.queue import Judging
 from karat.workflows.workspace.stored_runs import stored_run_rows
@@ -28,7 +28,7 @@ def asked(shop: Workspace, tick: Tick, tmp_path: Path) -> Workspace:
     """Three queries, of which the runs know two."""
     rows = "".join(f'{{"_id": "q{n}", "text": "query {n}"}}\n' for n in (1, 2, 3))
     (tmp_path / "queries.jsonl").write_text(rows, encoding="utf-8")
-    take_in(shop, tmp_path / "queries.jsonl", now=tick())
+    import_from(shop, tmp_path / "queries.jsonl", now=tick())
     return shop
 
 
@@ -123,7 +123,7 @@ def test_queries_of_a_run_are_known_by_the_ids_of_a_file(
     asked: Workspace, tick: Tick, tmp_path: Path
 ) -> None:
     (tmp_path / "file.csv").write_text("query_id,text\n1,Query 1\n2,query 2\n", encoding="utf-8")
-    take_in(asked, tmp_path / "file.csv", now=tick())
+    import_from(asked, tmp_path / "file.csv", now=tick())
     run = Run.from_dict({"1": {"a": 2.0}, "q2": {"b": 1.0}, "7": {"c": 1.0}, "2": {}}, "up")
     made = pool(asked, [run], now=tick(), k=1)
     assert queued(asked) == {("q1", "a"), ("q2", "b")}

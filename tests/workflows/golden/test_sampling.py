@@ -10,7 +10,7 @@ import pytest
 
 from karat.errors import InputError, UsageError
 from karat.store.sql import queries
-from karat.workflows.golden.import_ import take_in
+from karat.workflows.golden.import_ import import_from
 from karat.workflows.golden.sampling import choose_queries, draw_queries, plan_queries, read_bands
 from karat.workflows.workspace.workspace import Workspace
 
@@ -45,7 +45,7 @@ def test_drawn_again_a_query_that_is_still_asked_stays(
     first = {f"query {n}": 100 - n for n in range(60)}
     choose_queries(shop, log(tmp_path / "log.csv", first), 20, now=tick())
     (tmp_path / "own.jsonl").write_text('{"_id": "own", "text": "by hand"}\n', encoding="utf-8")
-    take_in(shop, tmp_path / "own.jsonl", now=tick())
+    import_from(shop, tmp_path / "own.jsonl", now=tick())
     before = set(asked(shop)["text"])
     again = choose_queries(shop, tmp_path / "log.csv", 20, now=tick())
     assert (again.added, again.kept, again.gone.height) == (0, 20, 0)
@@ -83,7 +83,7 @@ def test_what_people_said_of_a_query_stays_and_its_text_is_one_query(
     """Imported as "Red  Hat" with a need: the log's "red hat" is that query, drawn or not."""
     own = '{"_id": "mine", "text": "Red  Hat", "need": "a hat", "team": "x"}\n'
     (tmp_path / "own.jsonl").write_text(own, encoding="utf-8")
-    take_in(shop, tmp_path / "own.jsonl", now=tick())
+    import_from(shop, tmp_path / "own.jsonl", now=tick())
     counts = {"red hat": 50, "sock": 30, "glove": 20}
     choose_queries(shop, log(tmp_path / "log.csv", counts), 3, now=tick())
     found = asked(shop)
@@ -103,7 +103,7 @@ def test_a_sample_that_mostly_falls_out_is_kept_unless_that_is_wanted(
     )
     said = "query,doc_id,grade\nquery 0,d,1\nquery 5,d,1\n"
     (tmp_path / "said.csv").write_text(said, encoding="utf-8")
-    take_in(shop, tmp_path / "said.csv", now=tick(), rater="ann")
+    import_from(shop, tmp_path / "said.csv", now=tick(), rater="ann")
     other = log(tmp_path / "other.csv", {f"query {n}": 9 for n in range(4, 12)})
     before = asked(shop)
     with pytest.raises(

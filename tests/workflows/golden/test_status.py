@@ -18,12 +18,12 @@ from karat.tables.workspace import WorkspaceConfig
 from karat.workflows.golden import status as golden_status
 from karat.workflows.golden.agreement import Moment, disagreements_in
 from karat.workflows.golden.editions import freeze, stale_judgments
-from karat.workflows.golden.import_ import take_in
+from karat.workflows.golden.import_ import import_from
 from karat.workflows.golden.pooling import pool
 from karat.workflows.golden.sampling import choose_queries, draw_queries, plan_queries
 from karat.workflows.golden.status import Status, Statuses, status
 from karat.workflows.judging.queue import Judging
-from karat.workflows.workspace.stored_runs import keep_runs
+from karat.workflows.workspace.stored_runs import store_runs
 from karat.workflows.workspace.workspace import Workspace
 
 Tick = Callable[[], int]
@@ -40,9 +40,9 @@ def test_judged_queries_that_no_log_counted_are_told_until_they_have_weights(
 ) -> None:
     rows = "".join(f'{{"_id": "q{n}", "text": "own {n}"}}\n' for n in range(3))
     (tmp_path / "own.jsonl").write_text(rows, encoding="utf-8")
-    take_in(shop, tmp_path / "own.jsonl", now=tick())
+    import_from(shop, tmp_path / "own.jsonl", now=tick())
     (tmp_path / "own.qrels").write_text("q0 0 d 1\nq1 0 d 1\n", encoding="utf-8")
-    take_in(shop, tmp_path / "own.qrels", now=tick())
+    import_from(shop, tmp_path / "own.qrels", now=tick())
     (tmp_path / "log.csv").write_text("query,count\na,7\nb,3\n", encoding="utf-8")
     drawn = draw_queries(shop, tmp_path / "log.csv", 2)
     lost = plan_queries(shop, drawn).lost
@@ -59,7 +59,7 @@ def test_judged_queries_that_no_log_counted_are_told_until_they_have_weights(
     assert plan_queries(shop, drawn).lost is None
     rows = '{"_id": "q0", "weight": 1}\n{"_id": "q1", "weight": 0}\n'
     (tmp_path / "weights.jsonl").write_text(rows, encoding="utf-8")
-    take_in(shop, tmp_path / "weights.jsonl", now=tick(), format="queries")
+    import_from(shop, tmp_path / "weights.jsonl", now=tick(), format="queries")
     assert status(shop, now=tick()).uncounted == 0
     again = plan_queries(shop, drawn).lost
     assert again is not None  # a sample would take the weight of q0 again
@@ -74,7 +74,7 @@ def test_every_step_leads_to_the_next(
     assert commands(found) == ["karat golden choose LOG"]
     assert (found.agreement, found.edition, found.waiting) == (None, None, 0)
     (tmp_path / "queries.jsonl").write_text('{"_id": "q1", "text": "door"}\n', encoding="utf-8")
-    take_in(shop, tmp_path / "queries.jsonl", now=tick())
+    import_from(shop, tmp_path / "queries.jsonl", now=tick())
     assert commands(status(shop, now=tick())) == ["karat golden pool RUN…"]
     pool(shop, [Run.from_dict({"q1": {"a": 2, "b": 1}}, "lexical")], now=tick())
     found = status(shop, now=tick())
@@ -118,7 +118,7 @@ def test_what_is_stale_comes_with_its_query(shop: Workspace, tick: Tick, tmp_pat
     corpus = tmp_path / "corpus.jsonl"
     corpus.write_text('{"_id": "a", "title": "A", "text": "one"}\n', encoding="utf-8")
     for path in (tmp_path / "queries.jsonl", corpus):
-        take_in(shop, path, now=tick())
+        import_from(shop, path, now=tick())
     pool(shop, [Run.from_dict({"q1": {"a": 2}}, "lexical")], now=tick())
     ann = Judging(shop, "ann", tick)
     card = ann.card()
@@ -126,7 +126,7 @@ def test_what_is_stale_comes_with_its_query(shop: Workspace, tick: Tick, tmp_pat
     ann.submit(card, 3)
     assert stale_judgments(shop).judgments.height == 0
     corpus.write_text('{"_id": "a", "title": "A", "text": "two"}\n', encoding="utf-8")
-    take_in(shop, corpus, now=tick())
+    import_from(shop, corpus, now=tick())
     (row,) = stale_judgments(shop).judgments.iter_rows(named=True)
     assert (row["text"], row["doc_id"], row["change"]) == ("door", "a", "changed")
     told = {command: what for what, command in status(shop, now=tick()).todo}
@@ -141,7 +141,7 @@ def test_all_of_it_is_of_one_moment(
     (tmp_path / "said.csv").write_text(f"query_id,doc_id,grade,rater\n{rows}", encoding="utf-8")
     (tmp_path / "nobody.csv").write_text("query_id,doc_id,grade\nq1,d1,0\n", encoding="utf-8")
     for name in ("said", "nobody"):
-        take_in(shop, tmp_path / f"{name}.csv", now=tick())
+        import_from(shop, tmp_path / f"{name}.csv", now=tick())
     freeze(shop, "one", now=tick())
     reads = []
     read = Store.read
@@ -174,7 +174,7 @@ def test_a_state_is_computed_once_and_a_new_one_at_once(
         f"q{n},shoes {n},d1,{n % 3},{rater}\n" for n in range(6) for rater in ("ann", "ben")
     )
     (tmp_path / "said.csv").write_text(said, encoding="utf-8")
-    take_in(shop, tmp_path / "said.csv", now=tick())
+    import_from(shop, tmp_path / "said.csv", now=tick())
     at_hand, other = Statuses(), Statuses()  # of two processes
     first = at_hand.get(shop, now=tick())
     assert len(counted) == 1
@@ -183,7 +183,7 @@ def test_a_state_is_computed_once_and_a_new_one_at_once(
     assert len(counted) == 2
     more = "query_id,query,doc_id,grade,rater\nq1,shoes 1,d1,3,cleo\n"
     (tmp_path / "more.csv").write_text(more, encoding="utf-8")
-    take_in(shop, tmp_path / "more.csv", now=tick())
+    import_from(shop, tmp_path / "more.csv", now=tick())
     for each in (at_hand, other, at_hand, other):
         assert repr(each.get(shop, now=tick())) == repr(status(shop, now=tick()))
     assert counted == [1] * (2 + 2 + 4)  # once in each, and in each ``status``
@@ -195,12 +195,12 @@ def test_an_edition_ages_and_runs_come_without_anything_computed(
 ) -> None:
     said = "query_id,query,doc_id,grade,rater\nq1,shoes,d1,1,ann\nq1,shoes,d1,1,ben\n"
     (tmp_path / "said.csv").write_text(said, encoding="utf-8")
-    take_in(shop, tmp_path / "said.csv", now=tick())
+    import_from(shop, tmp_path / "said.csv", now=tick())
     freeze(shop, "one", now=tick())
     at_hand, now = Statuses(), tick()
     assert at_hand.get(shop, now=now).edition_days == 0
     assert at_hand.get(shop, now=now + 3 * DAY).edition_days == 3
-    keep_runs(shop, [Run.from_dict({"q1": {"d1": 1.0}}, "late")], now=now)
+    store_runs(shop, [Run.from_dict({"q1": {"d1": 1.0}}, "late")], now=now)
     assert at_hand.get(shop, now=now).runs == ["late"]
     assert len(counted) == 1
     policy = replace(shop, workspace=replace(shop.workspace, weights="linear"))

@@ -10,7 +10,7 @@ import pytest
 
 from karat.errors import UsageError
 from karat.store.sql import documents, judgments, ratings
-from karat.workflows.golden.import_ import take_in
+from karat.workflows.golden.import_ import import_from
 from karat.workflows.golden.pooling import pool
 from karat.workflows.judging.bulk import pairs_of, rate_pairs
 from karat.workflows.judging.in_place import Seen
@@ -26,8 +26,8 @@ def queued(shop: Workspace, tick: Tick, tmp_path: Path) -> Workspace:
     (tmp_path / "queries.jsonl").write_text('{"_id": "q1", "text": "door"}\n', encoding="utf-8")
     (tmp_path / "corpus.jsonl").write_text('{"_id": "d1", "text": "A\\ndoor"}\n', encoding="utf-8")
     (tmp_path / "a.trec").write_text("q1 Q0 d1 1 2 a\nq1 Q0 d2 2 1 a\n", encoding="utf-8")
-    take_in(shop, tmp_path / "queries.jsonl", now=tick())
-    take_in(shop, tmp_path / "corpus.jsonl", now=tick())
+    import_from(shop, tmp_path / "queries.jsonl", now=tick())
+    import_from(shop, tmp_path / "corpus.jsonl", now=tick())
     pool(shop, [tmp_path / "a.trec"], now=tick())
     return shop
 

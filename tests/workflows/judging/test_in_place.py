@@ -10,7 +10,14 @@ import pytest
 from karat.store.sql import documents, judgments, queries
 from karat.store.sql.queue import PairRefused
 from karat.workflows.judging.bulk import rate_pairs
-from karat.workflows.judging.in_place import Seen, ToGrade, own_of, rate, take_back, to_grade
+from karat.workflows.judging.in_place import (
+    GradableDocument,
+    Seen,
+    own_of,
+    rate,
+    take_back,
+    to_grade,
+)
 from karat.workflows.judging.queue import Judging
 from karat.workflows.workspace.workspace import Workspace
 
@@ -40,7 +47,10 @@ def facts(opened: Workspace) -> pl.DataFrame:
 
 def test_what_was_seen_is_what_is_kept(known: Workspace, tick: Tick) -> None:
     shown = to_grade(known, ["d1", "d2"])
-    assert (shown["d1"].text, shown["d2"]) == ("A door", ToGrade(None, None, Seen(None, "1")))
+    assert (shown["d1"].text, shown["d2"]) == (
+        "A door",
+        GradableDocument(None, None, Seen(None, "1")),
+    )
     seen = {doc_id: one.seen for doc_id, one in shown.items()}
     for doc_id, what in seen.items():
         rate(known, "ann", "q1", doc_id, 2, now=tick(), seen=what)

@@ -13,7 +13,7 @@ from karat.errors import UsageError
 from karat.store.sql import golden_sets, judgments, pairs
 from karat.workflows.golden.agreement import disagreements_in
 from karat.workflows.golden.editions import stale_judgments
-from karat.workflows.golden.import_ import take_in
+from karat.workflows.golden.import_ import import_from
 from karat.workflows.golden.pooling import pool
 from karat.workflows.judging.queue import Card, Judging
 from karat.workflows.workspace.workspace import Workspace, open_workspace
@@ -33,8 +33,8 @@ def queued(shop: Workspace, tick: Tick, tmp_path: Path) -> Workspace:
     """Two documents of one query in the queue."""
     (tmp_path / "queries.jsonl").write_text('{"_id": "q1", "text": "door"}\n', encoding="utf-8")
     (tmp_path / "a.trec").write_text("q1 Q0 d1 1 2 a\nq1 Q0 d2 2 1 a\n", encoding="utf-8")
-    take_in(shop, tmp_path / "queries.jsonl", now=tick())
-    take_in(shop, documents(tmp_path / "corpus.jsonl", "A door"), now=tick())
+    import_from(shop, tmp_path / "queries.jsonl", now=tick())
+    import_from(shop, documents(tmp_path / "corpus.jsonl", "A door"), now=tick())
     pool(shop, [tmp_path / "a.trec"], now=tick())
     return shop
 
@@ -59,7 +59,7 @@ def test_documents_that_changed_make_their_judgments_stale(
     for _ in range(2):
         ann.submit(next_card(ann), 2)
     assert stale_judgments(queued).judgments.height == 0
-    take_in(queued, documents(tmp_path / "corpus.jsonl", "A new door"), now=tick())
+    import_from(queued, documents(tmp_path / "corpus.jsonl", "A new door"), now=tick())
     (row,) = stale_judgments(queued).judgments.rows(named=True)
     assert (row["query_id"], row["doc_id"], row["rater"]) == ("q1", "d1", "ann")
     # Who is shown the new text judges that.
@@ -74,7 +74,7 @@ def test_what_was_shown_counts_and_not_what_came_in_meanwhile(
 ) -> None:
     ann = Judging(queued, "ann", tick)
     card = next_card(ann)
-    take_in(queued, documents(tmp_path / "corpus.jsonl", "Another door"), now=tick())
+    import_from(queued, documents(tmp_path / "corpus.jsonl", "Another door"), now=tick())
     ann.submit(card, 2)
     ann.submit(next_card(ann), 2)
     stale = stale_judgments(queued).judgments["doc_id"].to_list()

@@ -19,9 +19,9 @@ pytest.importorskip("vl_convert")
 
 from karat.errors import InputError, MissingExtra, UsageError
 from karat.tables import Documents, Qrels, Queries, Run
-from karat.tables.release.gate import Check, Gate, KnownFailure, Lost
+from karat.tables.release.gate import Check, Gate, KnownFailure, Regression
 from karat.workflows.offline.compare import compare
-from karat.workflows.offline.counted_queries import compare_as_held
+from karat.workflows.offline.counted_queries import compare_gated
 from karat.workflows.offline.evaluate import evaluate
 from karat.workflows.offline.report import titled, write_plot, write_report
 from karat.workflows.release.gate import gate
@@ -137,11 +137,11 @@ def test_a_gate_says_its_verdict_and_why(tmp_path: Path) -> None:
         NEW.name,
         "gate.toml",
         [Check("P@2 drops by at most 5%", "fail", "it drops by 9%", "P@2", drop=0.1)],
-        [Lost("P@2", EVIL, None, 1.0, 0.0)],
+        [Regression("P@2", EVIL, None, 1.0, 0.0)],
         [KnownFailure("q1", "P@2", None, passes=False)],
         {"qrels": "of-the-qrels"},
     )
-    found = compare_as_held(held, QRELS, [OLD, NEW], ["P@2"])
+    found = compare_gated(held, QRELS, [OLD, NEW], ["P@2"])
     write_report(tmp_path / "r.html", held, runs=[OLD, NEW], comparison=found, **ABOUT)
     text = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert "fails the policy" in text
@@ -172,7 +172,7 @@ def test_a_page_of_a_gate_is_over_the_queries_of_the_gate(weighted: bool, tmp_pa
     found = gate(policy, grades, old, new, queries=queries)
     [check] = [each for each in found.checks if each.measure]
     assert (found.verdict, check.n) == ("pass", 24)
-    beside = compare_as_held(found, grades, [old, new], ["RR"], queries=queries)
+    beside = compare_gated(found, grades, [old, new], ["RR"], queries=queries)
     [row] = beside.differences
     assert row.n == 24
     values = (check.baseline_value, check.candidate_value, check.ci_low, check.ci_high)

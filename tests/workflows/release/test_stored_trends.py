@@ -26,13 +26,13 @@ from karat.workflows.release.stored_trends import (
     find_history,
     histories_of,
     kept_from,
-    know_editions,
+    load_edition_hashes,
     points_of,
     slice_of,
 )
 from karat.workflows.release.trend import trend
 from karat.workflows.workspace.fingerprints import fingerprint
-from karat.workflows.workspace.stored_runs import keep_runs
+from karat.workflows.workspace.stored_runs import store_runs
 from karat.workflows.workspace.workspace import Workspace, make_workspace, open_workspace
 
 NOW = 1_800_000_000_000_000
@@ -191,7 +191,7 @@ def test_points_lead_to_kept_runs_and_editions(
 ) -> None:
     frame = pl.DataFrame({"query_id": ["q"], "doc_id": ["d"], "score": [1.0]})
     run = Run.from_frame(frame, "bm25")
-    keep_runs(opened, [run], now=NOW)
+    store_runs(opened, [run], now=NOW)
     facts = pl.DataFrame({"query_id": ["q"], "doc_id": ["d"], "grade": [2.0]}).with_columns(
         judgment=pl.lit(1), state=pl.lit("graded"), reason=pl.lit(None, pl.String),
         rater=pl.lit("ann"), source=pl.lit("human"), kind=pl.lit("rating"), time_us=pl.lit(NOW),
@@ -206,7 +206,7 @@ def test_points_lead_to_kept_runs_and_editions(
     points = [replace(point(1), hashes=hashes), point(2), replace(point(3), hashes={})]
     assert not editions_are_known(opened)
     assert [each.edition for each in kept_from(opened, points)] == [None, None, None]
-    know_editions(opened)
+    load_edition_hashes(opened)
     assert editions_are_known(opened)
     known, unknown, bare = kept_from(opened, points)
     assert (known.run, known.edition) == (1, "first")

@@ -12,9 +12,9 @@ from karat.store.sql import audit
 from karat.workflows.workspace.annotations import (
     LONGEST,
     TWICE_US,
-    add_mark,
-    marks_of,
-    remove_mark,
+    add_annotation,
+    annotations_of,
+    delete_annotation,
     time_of,
 )
 from karat.workflows.workspace.workspace import Workspace, make_workspace, open_workspace
@@ -31,7 +31,7 @@ def opened(tmp_path: Path) -> Iterator[Workspace]:
 
 
 def mark(opened: Workspace, text: str = "tokenizer", time: str = "", person: str = "ann") -> int:
-    return add_mark(opened, time=time, kind="release", text=text, person=person, now=NOW)
+    return add_annotation(opened, time=time, kind="release", text=text, person=person, now=NOW)
 
 
 def noted(opened: Workspace) -> list[tuple[str, str, str]]:
@@ -63,18 +63,18 @@ def test_what_is_no_time_is_refused(said: str) -> None:
 
 def test_a_mark_is_there_with_who_made_it(opened: Workspace) -> None:
     made = mark(opened, "  new\n tokenizer ", "2026-03-01")
-    assert marks_of(opened).row(0) == (made, DAY, "release", "new tokenizer", "ann", NOW)
+    assert annotations_of(opened).row(0) == (made, DAY, "release", "new tokenizer", "ann", NOW)
     mark(opened)
-    assert marks_of(opened)["time_us"].to_list() == [DAY, NOW], "without a time it is now"
+    assert annotations_of(opened)["time_us"].to_list() == [DAY, NOW], "without a time it is now"
     assert noted(opened)[0] == ("ann", "add mark", "new tokenizer")
 
 
 def test_what_is_sent_twice_is_marked_and_noted_once(opened: Workspace) -> None:
     assert mark(opened) == mark(opened)
     now = NOW + TWICE_US - 1
-    twice = add_mark(opened, time="", kind="release", text="tokenizer", person="ann", now=now)
+    twice = add_annotation(opened, time="", kind="release", text="tokenizer", person="ann", now=now)
     assert len(noted(opened)) == 1, "of now, though the second click was later"
-    later = add_mark(
+    later = add_annotation(
         opened, time="", kind="release", text="tokenizer", person="ann", now=NOW + TWICE_US
     )
     assert later != twice
@@ -84,26 +84,26 @@ def test_what_is_sent_twice_is_marked_and_noted_once(opened: Workspace) -> None:
 
 def test_what_cannot_be_marked_is_refused_and_not_noted(opened: Workspace) -> None:
     with pytest.raises(UsageError, match="unknown kind of annotation 'relaese'") as error:
-        add_mark(opened, time="", kind="relaese", text="x", person="ann", now=NOW)
+        add_annotation(opened, time="", kind="relaese", text="x", person="ann", now=NOW)
     assert error.value.nearest == ("release",)
     for text, said in ((" \n", "has no text"), ("x" * (LONGEST + 1), "501")):
         with pytest.raises(UsageError, match=said):
             mark(opened, text)
     with pytest.raises(UsageError, match="invalid time"):
         mark(opened, time="then")
-    assert not marks_of(opened).height
+    assert not annotations_of(opened).height
     assert noted(opened) == []
 
 
 def test_only_who_made_it_takes_it_away_or_an_owner(opened: Workspace) -> None:
     first, second = mark(opened), mark(opened, "docs")
     with pytest.raises(UsageError, match="the annotation belongs to ann"):
-        remove_mark(opened, first, person="ben", now=NOW)
-    remove_mark(opened, first, person="ann", now=NOW)
+        delete_annotation(opened, first, person="ben", now=NOW)
+    delete_annotation(opened, first, person="ann", now=NOW)
     with pytest.raises(UsageError, match="already deleted"):
-        remove_mark(opened, first, person="ann", now=NOW)
-    remove_mark(opened, second, person="ben", now=NOW, of_anybody=True)
-    assert not marks_of(opened).height
+        delete_annotation(opened, first, person="ann", now=NOW)
+    delete_annotation(opened, second, person="ben", now=NOW, of_anybody=True)
+    assert not annotations_of(opened).height
     assert noted(opened)[2:] == [
         ("ann", "remove mark", "tokenizer"),
         ("ben", "remove mark", "docs"),
@@ -121,5 +121,5 @@ def test_a_mark_that_cannot_be_noted_is_not_kept(
     with pytest.raises(OSError, match="no"):
         mark(opened, "another")
     with pytest.raises(OSError, match="no"):
-        remove_mark(opened, made, person="ann", now=NOW)
-    assert marks_of(opened)["id"].to_list() == [made]
+        delete_annotation(opened, made, person="ann", now=NOW)
+    assert annotations_of(opened)["id"].to_list() == [made]

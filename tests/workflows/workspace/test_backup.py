@@ -20,7 +20,7 @@ from karat.formats.own import bundle
 from karat.store.sql import copying, opening
 from karat.tables.run import Run
 from karat.workflows.workspace.backup import back_up, restore
-from karat.workflows.workspace.stored_runs import keep_runs, stored_run_rows
+from karat.workflows.workspace.stored_runs import store_runs, stored_run_rows
 from karat.workflows.workspace.workspace import Workspace, open_workspace
 
 NOW = 1_800_000_000_000_000
@@ -30,7 +30,7 @@ NOW = 1_800_000_000_000_000
 def lived_in(shop: Workspace) -> Workspace:
     """A workspace with a run and a history."""
     frame = pl.DataFrame({"query_id": ["q"], "doc_id": ["d"], "score": [1.0]})
-    keep_runs(shop, [Run.from_frame(frame, name="old")], now=NOW)
+    store_runs(shop, [Run.from_frame(frame, name="old")], now=NOW)
     (shop.workspace.root / "history.jsonl").write_text("{}\n")
     (shop.workspace.runs / ".half.parquet.part").write_text("half")
     (shop.workspace.root / "gate.toml").write_text("[[rule]]\n")

@@ -18,7 +18,7 @@ from karat.workflows.judging.in_place import own_of, rate, take_back
 from karat.workflows.workspace.artifacts import read_artifact, write_artifact
 from karat.workflows.workspace.comparison_changes import Older, Since
 from karat.workflows.workspace.stored_comparisons import Asked, ask, compute, folder_of
-from karat.workflows.workspace.stored_runs import keep_runs
+from karat.workflows.workspace.stored_runs import store_runs
 from karat.workflows.workspace.workspace import Workspace
 
 Tick = Callable[[], int]
@@ -37,7 +37,7 @@ def judged(shop: Workspace, tick: Tick) -> Workspace:
     import_exchange(shop, found, file="f", sha256="0" * 64, now=tick())
     for name, score in (("old", 1.0), ("new", 3.0)):
         rows = {query: {"a": score, "b": 2.0} for query in ("q1", "q2")}
-        keep_runs(shop, [Run.from_dict(rows, name)], now=tick())
+        store_runs(shop, [Run.from_dict(rows, name)], now=tick())
     return shop
 
 

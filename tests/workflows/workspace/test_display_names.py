@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from karat.errors import Advice, InputError, UsageError, on_page
-from karat.workflows.workspace.display_names import told_as
+from karat.workflows.workspace.display_names import display_name
 
 HERE = Path("/w/x/up.csv")
 
 
 def told(error: Exception, path: Path = HERE, called: str = "mine.csv") -> Exception:
     """The error as it is told of a file, that lies in /w/x."""
-    with pytest.raises(type(error)) as caught, told_as(path, called, Path("/w")):
+    with pytest.raises(type(error)) as caught, display_name(path, called, Path("/w")):
         raise error
     return caught.value
 

@@ -14,13 +14,13 @@ from karat.tables import Run
 from karat.tables.golden.exchange import Exchange
 from karat.workflows.golden.import_ import import_exchange
 from karat.workflows.workspace.evaluate_stored import (
-    coverage_kept,
-    evaluate_kept,
+    coverage_stored,
+    evaluate_stored,
     find_runs,
-    gate_kept,
-    pool_kept,
+    gate_stored,
+    pool_stored,
 )
-from karat.workflows.workspace.stored_runs import keep_runs
+from karat.workflows.workspace.stored_runs import store_runs
 from karat.workflows.workspace.workspace import Workspace, make_workspace, open_workspace
 
 
@@ -37,7 +37,7 @@ def opened(tmp_path: Path) -> Iterator[Workspace]:
         import_exchange(found, held, file="f", sha256="0", now=1)
         for now, (name, score) in enumerate((("main", 1.0), ("7", 2.0), ("main", 3.0)), start=2):
             run = Run.from_dict({"q1": {"a": score, "b": 0.5}, "q2": {"b": score}})
-            keep_runs(found, [run.named(name)], now=now)
+            store_runs(found, [run.named(name)], now=now)
         yield found
 
 
@@ -59,27 +59,27 @@ def test_a_name_is_the_newest_run_of_it_and_digits_are_a_name_before_they_are_a_
 
 def test_numbers_of_kept_runs(opened: Workspace) -> None:
     # a is first and right for q1: RR 1; nothing is relevant for q2, which RR leaves out.
-    [row] = evaluate_kept(opened, ["main"], ["RR@10"]).results
+    [row] = evaluate_stored(opened, ["main"], ["RR@10"]).results
     assert (row.value, row.n) == (1.0, 1)
-    covered = coverage_kept(opened, ["main"], k=1)
+    covered = coverage_stored(opened, ["main"], k=1)
     # At rank 1 stand a, which is judged, and b of q2, which is not: a half.
     assert covered.runs.row(0, named=True)["judged"] == 0.5
     policy = policy_of({"rule": [{"measure": "RR@10", "min": 0.5}]})
-    assert gate_kept(opened, policy, None, "main").candidate == "main"
-    for call in (evaluate_kept, coverage_kept):
+    assert gate_stored(opened, policy, None, "main").candidate == "main"
+    for call in (evaluate_stored, coverage_stored):
         with pytest.raises(UsageError, match="expected at least one run"):
-            call(opened, [], *([[]] if call is evaluate_kept else []))
+            call(opened, [], *([[]] if call is evaluate_stored else []))
 
 
 def test_who_pools_is_noted(opened: Workspace) -> None:
     from karat.store.sql import audit
 
-    made = pool_kept(opened, ["main"], person="egon", now=9, method="rr", k=2)
+    made = pool_stored(opened, ["main"], person="egon", now=9, method="rr", k=2)
     assert made.added == 2  # b of q1 and of q2
     with opened.store.read() as connection:
         [row] = audit.frame(connection).select("person", "about").rows()
     assert row == ("egon", "runs main, method rr, depth 2, new 2")
     with pytest.raises(UsageError, match="has no run 'x'"):
-        pool_kept(opened, ["x"], person="egon", now=9)
+        pool_stored(opened, ["x"], person="egon", now=9)
     with pytest.raises(UsageError, match="unknown pooling method 'depht'; did you mean depth"):
-        pool_kept(opened, ["main"], person="egon", now=9, method="depht")
+        pool_stored(opened, ["main"], person="egon", now=9, method="depht")

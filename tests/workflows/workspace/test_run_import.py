@@ -80,7 +80,7 @@ def test_content_that_is_kept_gets_another_name_and_stays_whose_it_was(
     assert held(asked) == [row]
     assert noted(asked) == [("ann", "keep run", "main"), ("ben", "name run", "nightly")]
     with asked.store.read() as c:
-        assert comparisons.who_kept(c, KEPT, REMOVED) == {row.sha256: "ann"}
+        assert comparisons.stored_by(c, KEPT, REMOVED) == {row.sha256: "ann"}
 
 
 def test_a_name_means_what_was_last_given_under_it(
@@ -144,7 +144,7 @@ def test_a_run_is_hashed_once_and_before_anybody_waits(
     path = tmp_path / "found.trec"
     path.write_text(ONE)
     import_run(asked, path, "x", name="main", person="ann", now=tick())
-    keeping.keep_runs(asked, [path], now=tick())
+    keeping.store_runs(asked, [path], now=tick())
     assert hashed == ["main", "found"]
 
 
@@ -215,7 +215,7 @@ def test_a_run_goes_when_no_comparison_needs_it(
     path.write_text(ONE)
     assert import_run(asked, path, "x", name="run a", person="cleo", now=tick()).new
     with asked.store.read() as c:
-        assert comparisons.who_kept(c, KEPT, REMOVED)[one.sha256] == "cleo"
+        assert comparisons.stored_by(c, KEPT, REMOVED)[one.sha256] == "cleo"
 
 
 def test_what_has_the_number_of_what_is_gone_stays(
@@ -337,7 +337,7 @@ def test_a_name_that_cannot_be_read_or_is_a_path_is_refused(
         import_run(asked, path, "found.trec", name=name, person="egon", now=tick())
     run = Run.from_dict({"q1": {"a": 2.0}}, name)
     with pytest.raises(UsageError, match="the name of a run"):
-        keeping.keep_runs(asked, [Run.from_dict({"q1": {"b": 2.0}}, "good"), run], now=tick())
+        keeping.store_runs(asked, [Run.from_dict({"q1": {"b": 2.0}}, "good"), run], now=tick())
     assert held(asked) == []
     assert noted(asked) == []
     assert not list(asked.workspace.runs.glob("*.parquet"))
@@ -349,9 +349,9 @@ def test_a_name_that_was_stored_before_the_rule_stays_good(
     run = Run.from_dict({"q1": {"a": 2.0}}, "../old")
     with monkeypatch.context() as before:
         before.setattr(keeping, "check_name", lambda *_, **__: None)
-        keeping.keep_runs(asked, [run], now=tick())
+        keeping.store_runs(asked, [run], now=tick())
     assert stored_run_rows(asked, ["../old"])[0].name == "../old"
-    assert keeping.keep_runs(asked, [run], now=tick()).names == ["../old"]
+    assert keeping.store_runs(asked, [run], now=tick()).names == ["../old"]
     other = Run.from_dict({"q1": {"b": 2.0}}, "../old")
-    assert keeping.keep_runs(asked, [other], now=tick()).names == ["../old"]
+    assert keeping.store_runs(asked, [other], now=tick()).names == ["../old"]
     assert len(held(asked)) == 2

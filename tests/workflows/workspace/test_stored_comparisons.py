@@ -19,7 +19,7 @@ from karat.formats.tables.writing import write_queries
 from karat.store.sql import audit, comparisons, pairs, runs
 from karat.store.sql.comparisons import ComparisonRow
 from karat.workflows.golden.editions import freeze
-from karat.workflows.golden.import_ import take_in
+from karat.workflows.golden.import_ import import_from
 from karat.workflows.judging.in_place import rate
 from karat.workflows.workspace import stored_comparisons
 from karat.workflows.workspace.run_import import remove_run
@@ -35,7 +35,7 @@ from karat.workflows.workspace.stored_comparisons import (
     to_compute,
 )
 from karat.workflows.workspace.stored_inputs import judged
-from karat.workflows.workspace.stored_runs import keep_runs
+from karat.workflows.workspace.stored_runs import store_runs
 from karat.workflows.workspace.workspace import Workspace, make_workspace, open_workspace
 
 NOW = 1_800_000_000_000_000
@@ -54,9 +54,9 @@ def opened(demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
     monkeypatch.delenv("KARAT_STORE", raising=False)
     make_workspace(tmp_path / "help", now=NOW, name="help")
     with open_workspace(tmp_path / "help", now=NOW) as found:
-        take_in(found, demo / "queries.jsonl", now=NOW, format="queries")
-        take_in(found, demo / "qrels/test.tsv", now=NOW)
-        keep_runs(found, [demo / "runs/bm25.trec", demo / "runs/hybrid.trec"], now=NOW)
+        import_from(found, demo / "queries.jsonl", now=NOW, format="queries")
+        import_from(found, demo / "qrels/test.tsv", now=NOW)
+        store_runs(found, [demo / "runs/bm25.trec", demo / "runs/hybrid.trec"], now=NOW)
         yield found
 
 
@@ -159,7 +159,7 @@ def test_a_grade_given_in_place_shows_at_once_and_makes_the_comparison_older(
     with opened.store.read() as connection:
         given = comparisons.judged_since(connection, opened.golden.id, row.judgment_id or 0)
     assert len(given) == 1
-    stored_comparisons.ask_again(opened, row, by="ann", now=tick())
+    stored_comparisons.request_again(opened, row, by="ann", now=tick())
     assert compute(opened, row.id, tick)
     newer = kept(opened, row_of(opened, row.id))
     assert newer is not None

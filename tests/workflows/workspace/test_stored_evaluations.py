@@ -30,7 +30,7 @@ from karat.workflows.workspace.stored_evaluations import (
     side,
 )
 from karat.workflows.workspace.stored_inputs import judged
-from karat.workflows.workspace.stored_runs import keep_runs
+from karat.workflows.workspace.stored_runs import store_runs
 from karat.workflows.workspace.workspace import Workspace
 
 NOW = 1_800_000_000_000_000
@@ -62,7 +62,7 @@ def row(shop: Workspace) -> RunRow:
         },
         "mine",
     )
-    keep_runs(shop, [run], now=NOW)
+    store_runs(shop, [run], now=NOW)
     with shop.store.read() as connection:
         return runs.runs(connection, shop.golden.id)[0]
 
@@ -75,7 +75,7 @@ def test_the_numbers_are_those_of_evaluate(shop: Workspace, row: RunRow) -> None
     assert found is not None
     given = judged(shop)
     run = Run.from_dict({}, "mine")
-    run = stored_evaluations.read_kept(shop, row)
+    run = stored_evaluations.read_stored(shop, row)
     plain = evaluate(given.qrels, run, queries=given.queries, by=["lang"], per_query=True)
     assert found.results.results == plain.results
     assert found.results.slices == plain.slices
@@ -203,8 +203,8 @@ def test_a_run_of_another_workspace_is_not_followed(
 ) -> None:
     elsewhere = tmp_path / "elsewhere.parquet"
     shutil.copy(shop.workspace.root / row.path, elsewhere)
-    found = stored_evaluations.read_kept(shop, replace(row, path=str(elsewhere)))
+    found = stored_evaluations.read_stored(shop, replace(row, path=str(elsewhere)))
     assert found.name == "mine"  # by its own name, in the folder of the runs
     (shop.workspace.root / row.path).unlink()
     with pytest.raises(InputError):
-        stored_evaluations.read_kept(shop, replace(row, path=str(elsewhere)))
+        stored_evaluations.read_stored(shop, replace(row, path=str(elsewhere)))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from karat.tables.golden.exchange import Exchange
-    from karat.workflows.golden.import_ import TakenIn
+    from karat.workflows.golden.import_ import ImportResult
 
 _FORMATS = (
     "trec, beir, csv, golden, golden-list, quepid-csv, quepid-book, rre, rank-eval, "
@@ -54,7 +54,7 @@ _json = click.option(
     "repeat for more.  [default: human where a rater is named, else import]",
 )
 @_json
-def take_in(
+def import_from(
     files: tuple[str, ...],
     start: Path,
     name: str | None,
@@ -68,7 +68,7 @@ def take_in(
     grades of people (human) count in agreement and editions; a rater who is plainly a model
     (gpt-5, llm-judge) needs --source.
     """
-    from karat.workflows.golden.import_ import take_in as taken
+    from karat.workflows.golden.import_ import import_from as taken
     from karat.workflows.golden.import_files import check_there
     from karat.workflows.golden.judgment_sources import sources_of
 
@@ -89,7 +89,7 @@ def take_in(
             _print(done)  # what came in before a file that did not, too
 
 
-def _asking(import_: Callable[..., TakenIn], told: dict[str, str]) -> TakenIn:
+def _asking(import_: Callable[..., ImportResult], told: dict[str, str]) -> ImportResult:
     """Import; in a terminal ask what raters are whose names are those of models."""
     from karat.workflows.golden.judgment_sources import SourceUnknown
 
@@ -128,7 +128,7 @@ def correct(rater: str, source: str, start: Path) -> None:
     )
 
 
-def _row(file: str, held: TakenIn) -> dict[str, Any]:
+def _row(file: str, held: ImportResult) -> dict[str, Any]:
     """What became of a file."""
     counts = ("queries", "documents", "judgments", "corrected", "changed", "runs")
     return {

@@ -27,7 +27,7 @@ from karat.formats.events.vocabulary import snake
 from karat.formats.tables.detect import refuse_binary
 from karat.formats.tables.line_ends import only_crlf
 from karat.formats.tables.parquet import BROKEN, damaged, sound_footer
-from karat.formats.tables.source import NothingIn, Source
+from karat.formats.tables.source import EmptyFile, Source
 
 SAID = {
     "naive": "times without a time zone: {}; assumed {zone}",
@@ -65,7 +65,7 @@ def read_events(
     """
     try:
         source = Source(path)
-    except NothingIn:
+    except EmptyFile:
         return
     with source:
         source.watch = watch
@@ -113,7 +113,7 @@ def columns_of(path: str | Path) -> list[str] | None:
     """
     try:
         source = Source(path)
-    except NothingIn:
+    except EmptyFile:
         return []
     with source:
         form = _form(source)

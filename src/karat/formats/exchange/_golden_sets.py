@@ -10,9 +10,9 @@ from typing import Any
 import polars as pl
 
 from karat.errors import InputError
-from karat.formats.exchange.export import Leaving
-from karat.formats.exchange.import_ import JUDGED, Gathered, counted, held
-from karat.formats.exchange.source_file import Foreign
+from karat.formats.exchange.export import Export
+from karat.formats.exchange.import_ import JUDGED, ImportedExchange, counted, held
+from karat.formats.exchange.source_file import SourceFile
 from karat.formats.own import golden
 from karat.golden.query import (
     PERSON,
@@ -29,12 +29,12 @@ CLICKS = "clicks"
 _RESERVED = {"query", "relevant_docs", "sources"}
 
 
-def reading(name: str) -> Callable[[Foreign], Exchange]:
+def reading(name: str) -> Callable[[SourceFile], Exchange]:
     """A reader of either format; ``name`` is the format of the result."""
     return lambda foreign: _read(foreign, name)
 
 
-def _read(foreign: Foreign, name: str) -> Exchange:
+def _read(foreign: SourceFile, name: str) -> Exchange:
     golden_set = golden.parse(foreign.data, foreign.name)
     if not golden_set.queries:
         raise InputError("the golden set has no queries", file=foreign.name)
@@ -44,7 +44,7 @@ def _read(foreign: Foreign, name: str) -> Exchange:
     judged = frame.with_columns(
         rater=pl.Series(raters, dtype=pl.String), reason=pl.lit(None, pl.String)
     )
-    result = Gathered(
+    result = ImportedExchange(
         name,
         queries=query_frame(golden_set.queries, foreign.name),
         judgments=judged.select(*JUDGED) if judged.height else None,
@@ -68,19 +68,19 @@ def _has_ids(data: bytes) -> bool:
     return any(f'"{key}"'.encode() in data for key in golden.IDS)
 
 
-def write(leaving: Leaving) -> bytes:
+def write(leaving: Export) -> bytes:
     """A golden set of karat's: with the scale, attributes, and queries not judged yet."""
     for name in sorted(_RESERVED & {name for row in leaving.queries.values() for name in row}):
         leaving.lost.append(f"the attribute {name!r} of queries: the name is reserved")
     return golden.to_bytes(golden.GoldenFile(_queries(leaving), None, leaving.exchange.scale))
 
 
-def write_list(leaving: Leaving) -> bytes:
+def write_list(leaving: Export) -> bytes:
     """A JSON array of ``{"query", "relevant_docs", "category", "difficulty"}``."""
     return golden.simple(_queries(leaving))
 
 
-def _queries(leaving: Leaving) -> list[GoldenQuery]:
+def _queries(leaving: Export) -> list[GoldenQuery]:
     out = []
     for query, row in leaving.queries.items():
         grades = {r.doc_id: Judgment(r.grade) for r in leaving.of(query) if r.grade is not None}

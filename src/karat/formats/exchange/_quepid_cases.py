@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import Any
 
 from karat.errors import InputError
-from karat.formats.exchange.export import Leaving, dumped, whole
-from karat.formats.exchange.import_ import UNRATED, Gathering
+from karat.formats.exchange.export import Export, dumped, whole
+from karat.formats.exchange.import_ import UNRATED, ImportBuilder
 from karat.formats.exchange.quepid import by_document, graded, once
 from karat.formats.exchange.quepid_books import about, written
 from karat.formats.exchange.quepid_snapshots import position
-from karat.formats.exchange.source_file import Foreign
+from karat.formats.exchange.source_file import SourceFile
 from karat.tables.golden.exchange import Exchange
 
 _QUERY = ("query_text", "ratings", "information_need", "notes", "options")
@@ -26,9 +26,9 @@ _LOST = {
 }
 
 
-def read(foreign: Foreign) -> Exchange:
+def read(foreign: SourceFile) -> Exchange:
     """A case as JSON."""
-    gathered = Gathering("quepid-case", foreign.name)
+    gathered = ImportBuilder("quepid-case", foreign.name)
     root = foreign.json()
     for key, what in _LOST.items():
         if root.has(key):
@@ -55,7 +55,7 @@ def read(foreign: Foreign) -> Exchange:
     return gathered.exchange()
 
 
-def write(leaving: Leaving) -> bytes:
+def write(leaving: Export) -> bytes:
     """A case as JSON; scorer and search engine are placeholders."""
     queries = []
     for query, text in leaving.texts.items():
@@ -75,9 +75,9 @@ def write(leaving: Leaving) -> bytes:
     return dumped({**case, "queries": queries, "try": tried})
 
 
-def read_csv(foreign: Foreign) -> Exchange:
+def read_csv(foreign: SourceFile) -> Exchange:
     """The general, detailed or information need export of a case; read only."""
-    gathered = Gathering("quepid-case-csv", foreign.name)
+    gathered = ImportBuilder("quepid-case-csv", foreign.name)
     sheet = foreign.sheet()
     names = {name.casefold().replace("_", " "): name for name in sheet.names}
     text_of = names.get("query text") or names.get("query")

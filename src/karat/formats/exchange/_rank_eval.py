@@ -7,9 +7,9 @@ import math
 from typing import Any
 
 from karat.errors import InputError
-from karat.formats.exchange.export import Leaving, dumped, unpacked, whole
-from karat.formats.exchange.import_ import Gathering
-from karat.formats.exchange.source_file import Foreign, Node
+from karat.formats.exchange.export import Export, dumped, unpacked, whole
+from karat.formats.exchange.import_ import ImportBuilder
+from karat.formats.exchange.source_file import Node, SourceFile
 from karat.tables.golden.exchange import Exchange
 
 _ASKED = ("request", "template_id", "params", "summary_fields")
@@ -22,7 +22,7 @@ _TEMPLATE = {
 class _Indices:
     """The index of each document; karat identifies documents by their id alone."""
 
-    def __init__(self, gathered: Gathering) -> None:
+    def __init__(self, gathered: ImportBuilder) -> None:
         self.gathered = gathered
         self.of: dict[str, str] = {}
 
@@ -43,9 +43,9 @@ class _Indices:
         return doc
 
 
-def read_request(foreign: Foreign) -> Exchange:
+def read_request(foreign: SourceFile) -> Exchange:
     """A request: ``{"requests": [{"id", "request", "ratings"}], "metric": …}``."""
-    gathered = Gathering("rank-eval", foreign.name)
+    gathered = ImportBuilder("rank-eval", foreign.name)
     root, indices = foreign.json(), _Indices(gathered)
     gathered.leave(root, ("requests",), "the file")
     for item in root.need("requests").list():
@@ -77,7 +77,7 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def write_request(leaving: Leaving) -> bytes:
+def write_request(leaving: Export) -> bytes:
     """A request; the metric is nDCG@10."""
     requests, templated, unnamed = [], False, False
     for query, text in leaving.texts.items():
@@ -106,9 +106,9 @@ def write_request(leaving: Leaving) -> bytes:
     return dumped(out)
 
 
-def read_response(foreign: Foreign) -> Exchange:
+def read_response(foreign: SourceFile) -> Exchange:
     """A response: hits with their ratings, that is a run and judgments."""
-    gathered = Gathering("rank-eval-response", foreign.name)
+    gathered = ImportBuilder("rank-eval-response", foreign.name)
     root, indices = foreign.json(), _Indices(gathered)
     root = root.get("rank_eval") or root  # before version 6.3
     gathered.run(foreign.stem)

@@ -11,9 +11,9 @@ import re
 from typing import Any
 
 from karat.errors import InputError
-from karat.formats.exchange.export import Leaving, dumped, whole
-from karat.formats.exchange.import_ import Gathering
-from karat.formats.exchange.source_file import Foreign, Node
+from karat.formats.exchange.export import Export, dumped, whole
+from karat.formats.exchange.import_ import ImportBuilder
+from karat.formats.exchange.source_file import Node, SourceFile
 from karat.formats.tables.jsonl import parsed
 from karat.tables.golden.exchange import Exchange
 
@@ -23,9 +23,9 @@ _OURS = {"query_id", "text", "weight", "no_answer"}
 _RATERS = {"LLM_JUDGMENT": ("llm", "modelId"), "UBI_JUDGMENT": ("clicks", "clickModel")}
 
 
-def read_judgments(foreign: Foreign) -> Exchange:
+def read_judgments(foreign: SourceFile) -> Exchange:
     """A judgment list as sent or stored, alone or as the only hit of a search."""
-    gathered = Gathering("opensearch-judgments", foreign.name)
+    gathered = ImportBuilder("opensearch-judgments", foreign.name)
     root = _stored(foreign.json(), "judgment list")
     gathered.leave(root, ("judgmentRatings", "type", "id", "status", "timestamp"), "the list")
     rater = _rater(gathered, root)
@@ -58,7 +58,7 @@ def _stored(root: Node, what: str) -> Node:
     return root.get("_source") or root
 
 
-def _rater(gathered: Gathering, root: Node) -> str | None:
+def _rater(gathered: ImportBuilder, root: Node) -> str | None:
     """The rater, if it is not a person."""
     kind = root.get("type")
     if kind is None or kind.value == "IMPORT_JUDGMENT":
@@ -73,7 +73,7 @@ def _rater(gathered: Gathering, root: Node) -> str | None:
     return rater
 
 
-def write_judgments(leaving: Leaving) -> bytes:
+def write_judgments(leaving: Export) -> bytes:
     """A body for ``PUT /_plugins/_search_relevance/judgments``."""
     ratings = [
         {
@@ -90,9 +90,9 @@ def write_judgments(leaving: Leaving) -> bytes:
     return dumped({**head, "judgmentRatings": ratings})
 
 
-def read_queries(foreign: Foreign) -> Exchange:
+def read_queries(foreign: SourceFile) -> Exchange:
     """A query set: as sent or stored, NDJSON, ``query: "…"`` lines, or plain lines."""
-    gathered = Gathering("opensearch-queries", foreign.name)
+    gathered = ImportBuilder("opensearch-queries", foreign.name)
     data = foreign.data.lstrip()
     if not data.startswith((b"{", b"[")):
         _lines(gathered, foreign)
@@ -111,7 +111,7 @@ def read_queries(foreign: Foreign) -> Exchange:
     return gathered.exchange()
 
 
-def _ndjson(foreign: Foreign) -> list[Node]:
+def _ndjson(foreign: SourceFile) -> list[Node]:
     """One object per line, or one object over several lines."""
     try:
         root = foreign.json()
@@ -126,7 +126,7 @@ def _ndjson(foreign: Foreign) -> list[Node]:
     ]
 
 
-def _entry(gathered: Gathering, item: Node) -> None:
+def _entry(gathered: ImportBuilder, item: Node) -> None:
     if isinstance(item.value, str):
         gathered.met(gathered.query(item.text()))
         return
@@ -143,7 +143,7 @@ def _entry(gathered: Gathering, item: Node) -> None:
     gathered.more(query, others)
 
 
-def _lines(gathered: Gathering, foreign: Foreign) -> None:
+def _lines(gathered: ImportBuilder, foreign: SourceFile) -> None:
     for line, text in foreign.lines():
         match = _LINE.fullmatch(text)
         if match is None:
@@ -159,7 +159,7 @@ def _string(quoted: str | None, name: str, line: int) -> str | None:
     return None if quoted is None else str(parsed(quoted.encode(), name, line))
 
 
-def write_queries(leaving: Leaving) -> bytes:
+def write_queries(leaving: Export) -> bytes:
     """A query set: NDJSON for .ndjson and .jsonl, lines for .txt, otherwise a request body."""
     entries: list[dict[str, Any]] = []
     for query, text in leaving.texts.items():
@@ -178,7 +178,7 @@ def write_queries(leaving: Leaving) -> bytes:
     return dumped({**head, "querySetQueries": entries})
 
 
-def _text_lines(leaving: Leaving, entries: list[dict[str, Any]]) -> bytes:
+def _text_lines(leaving: Export, entries: list[dict[str, Any]]) -> bytes:
     answers = any("referenceAnswer" in entry for entry in entries)
     others = {key for entry in entries for key in entry} - {"queryText", "referenceAnswer"}
     leaving.lost += [f"{key!r} of queries" for key in sorted(others)]

@@ -23,9 +23,9 @@ from karat.formats.exchange import (
 )
 from karat.formats.exchange import plain as tables
 from karat.formats.exchange.detect import detect
-from karat.formats.exchange.export import Holds, Leaving
+from karat.formats.exchange.export import Export, Holds
 from karat.formats.exchange.import_ import held
-from karat.formats.exchange.source_file import Foreign, open_foreign
+from karat.formats.exchange.source_file import SourceFile, open_source_file
 from karat.formats.tables.writing import beside
 from karat.tables.golden.exchange import Exchange
 
@@ -47,9 +47,9 @@ class Peer:
     name: str
     what: str
     reads: tuple[str, ...]
-    read: Callable[[Foreign], Exchange]
+    read: Callable[[SourceFile], Exchange]
     writes: tuple[str, ...] = ()
-    write: Callable[[Leaving], bytes | dict[str, bytes]] | None = None
+    write: Callable[[Export], bytes | dict[str, bytes]] | None = None
     holds: Holds = field(default_factory=Holds)
 
 
@@ -58,7 +58,7 @@ _ABOUT = ("need", "notes", "options")
 _BEIR = ("queries.jsonl", "corpus.jsonl", "qrels", "qrels/test.tsv")  # what plain.write_beir makes
 
 
-def _folder(content: Foreign) -> Exchange:
+def _folder(content: SourceFile) -> Exchange:
     raise InputError(
         "expected a BEIR folder, got a file",
         file=content.name,
@@ -283,7 +283,7 @@ def read_exchange(path: str | Path, format: str | None = None) -> Exchange:  # n
             raise InputError("expected a file, got a folder", file=str(path))
         exchange = tables.read_beir(Path(path))
     else:
-        content = open_foreign(path)
+        content = open_source_file(path)
         try:
             exchange = EXCHANGES[format or detect(content)].read(content)
         except RecursionError:
@@ -309,7 +309,7 @@ def _with_fix(error: InputError, fix: str | None) -> InputError:
     )
 
 
-def _other(content: Foreign, name: str) -> str | None:
+def _other(content: SourceFile, name: str) -> str | None:
     """The fix for a file that cannot be read in a format: the format that it is in."""
     try:
         detected = detect(content)
@@ -354,7 +354,7 @@ def write_exchange(
     if peer.write is None:
         can = ", ".join(each.name for each in EXCHANGES.values() if each.write)
         raise UsageError(f"{format} can only be read", fix=f"formats that can be written: {can}")
-    leaving = Leaving(exchange, format, peer.holds, str(path))
+    leaving = Export(exchange, format, peer.holds, str(path))
     try:
         content = peer.write(leaving)
     except ValueError as error:  # NaN or infinity in a column of a document

@@ -7,7 +7,7 @@ import re
 
 from karat.errors import Advice, InputError
 from karat.formats.exchange import plain as tables
-from karat.formats.exchange.source_file import Foreign, Node
+from karat.formats.exchange.source_file import Node, SourceFile
 
 # Top-level key to format; the first key that is present counts.
 _KEYS = (
@@ -31,7 +31,7 @@ _FIX = Advice(
 )
 
 
-def detect(content: Foreign) -> str:
+def detect(content: SourceFile) -> str:
     """The name of the format of a file.
 
     Raises:
@@ -52,7 +52,7 @@ def detect(content: Foreign) -> str:
     raise InputError("unknown format", file=content.name, fix=_FIX)
 
 
-def _json(content: Foreign) -> str:
+def _json(content: SourceFile) -> str:
     line = content.data.lstrip().partition(b"\n")[0]
     if line.startswith(b"{") and line.rstrip().endswith(b"}") and b'"queryText"' in line:
         return "opensearch-queries"
@@ -112,7 +112,7 @@ def _by_keys(root: Node) -> str | None:
     return "rre" if "placeholders" in first else "quepid-json" if "query" in first else None
 
 
-def _sheet(content: Foreign) -> str | None:
+def _sheet(content: SourceFile) -> str | None:
     """The format of a CSV file, by its column names."""
     sheet = content.sheet()
     names = sheet.names

@@ -63,7 +63,7 @@ class Holds:
     runs: bool = False
 
 
-class Leaving:
+class Export:
     """An exchange prepared for the format it is written in.
 
     Args:

@@ -36,7 +36,7 @@ _TEXTS = {column.name for column in (*QUERIES, *DOCUMENTS) if isinstance(column.
 
 
 @dataclass(frozen=True)
-class Gathered(Exchange):
+class ImportedExchange(Exchange):
     """The content of a file, with places.
 
     Attributes:
@@ -48,7 +48,7 @@ class Gathered(Exchange):
     made_ids: bool = False
 
 
-class Gathering:
+class ImportBuilder:
     """The content of one file while it is read; ``exchange`` returns the result.
 
     Queries without ids get q1, q2, … in the order they first appear; equal texts are one query.
@@ -223,7 +223,7 @@ class Gathering:
                 "spreadsheets from running it: the space was removed"
             )
 
-    def exchange(self) -> Gathered:
+    def exchange(self) -> ImportedExchange:
         """The result.
 
         Raises:
@@ -253,7 +253,7 @@ class Gathering:
             self.assumed.append(f"{more} repeated with the same grade: counted once")
         rows = [(*key[:2], grade, key[2], why) for key, (grade, why) in self._judged.items()]
         judgments = pl.DataFrame(rows, schema=JUDGED, orient="row") if rows else None
-        result = Gathered(
+        result = ImportedExchange(
             self.format,
             queries=_frame("query_id", self._queries),
             documents=_frame("doc_id", self._documents),

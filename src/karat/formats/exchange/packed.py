@@ -25,7 +25,7 @@ _BOMB_FROM = 1 << 26  # as formats.source
 def beir_in(path: Path) -> Iterator[Path | None]:
     """The BEIR folder in a ZIP file, unpacked temporarily; None if there is none.
 
-    Judgments alone are not a folder: ``open_foreign`` reads a single file in a ZIP file. Errors
+    Judgments alone are not a folder: ``open_source_file`` reads a single file in a ZIP file. Errors
     about files in the folder name the ZIP file and the file.
 
     Raises:

@@ -10,10 +10,10 @@ from pathlib import Path
 import polars as pl
 
 from karat.errors import Advice, InputError
-from karat.formats.exchange.export import ANY_TEXT, Leaving, whole
-from karat.formats.exchange.import_ import JUDGED, Gathering
+from karat.formats.exchange.export import ANY_TEXT, Export, whole
+from karat.formats.exchange.import_ import JUDGED, ImportBuilder
 from karat.formats.exchange.quepid import graded
-from karat.formats.exchange.source_file import Foreign
+from karat.formats.exchange.source_file import SourceFile
 from karat.formats.tables.beir import BEIR
 from karat.formats.tables.lines import parse
 from karat.formats.tables.reading import read_documents, read_qrels, read_queries
@@ -47,9 +47,9 @@ def columns(names: list[str]) -> dict[str, str]:
     return columns_by_meaning
 
 
-def read_csv(foreign: Foreign) -> Exchange:
+def read_csv(foreign: SourceFile) -> Exchange:
     """One row per judgment: query (id or text), document, grade, optionally rater and reason."""
-    gathered = Gathering("csv", foreign.name)
+    gathered = ImportBuilder("csv", foreign.name)
     sheet = foreign.sheet()
     column_of = columns(sheet.names)
     for what, either in (("query", ("query_id", "text")), ("doc_id",) * 2, ("grade",) * 2):
@@ -112,7 +112,7 @@ def read_csv(foreign: Foreign) -> Exchange:
     return gathered.exchange()
 
 
-def write_csv(leaving: Leaving) -> bytes:
+def write_csv(leaving: Export) -> bytes:
     """``query_id,query,doc_id,grade,rater,reason``; TSV for .tsv."""
     rows: list[tuple[str | float | None, ...]] = []
     for query, row in leaving.queries.items():
@@ -127,7 +127,7 @@ def write_csv(leaving: Leaving) -> bytes:
     return leaving.sheet(header, rows, "\t" if tabs else ",")
 
 
-def read_trec(foreign: Foreign) -> Exchange:
+def read_trec(foreign: SourceFile) -> Exchange:
     """TREC qrels: ``query iteration document grade``."""
     frame = parse(Chunk(foreign.data, 1), QRELS, foreign.name)
     if not frame.height:
@@ -138,7 +138,7 @@ def read_trec(foreign: Foreign) -> Exchange:
         raise error.at_line(_line(foreign, error)) from None
 
 
-def _line(foreign: Foreign, error: InputError) -> int | None:
+def _line(foreign: SourceFile, error: InputError) -> int | None:
     """The last line with the query and document of an error: the duplicate, if there are two."""
     if error.line is not None or error.doc_id is None:
         return error.line
@@ -159,7 +159,7 @@ def _judged(name: str, qrels: Qrels) -> Exchange:
     return exchange
 
 
-def _qrels(leaving: Leaving) -> Qrels:
+def _qrels(leaving: Export) -> Qrels:
     # Judgments without a grade have been left out before.
     rows = {query: {r.doc_id: r.grade for r in leaving.of(query)} for query in leaving.queries}
     data = [(q, doc, grade) for q, docs in rows.items() for doc, grade in docs.items()]
@@ -167,7 +167,7 @@ def _qrels(leaving: Leaving) -> Qrels:
     return Qrels(pl.DataFrame(data, schema=schema, orient="row"), source=leaving.file)
 
 
-def write_trec(leaving: Leaving) -> bytes:
+def write_trec(leaving: Export) -> bytes:
     """TREC qrels."""
     out = io.BytesIO()
     with _by_format():
@@ -203,7 +203,7 @@ def read_beir(folder: Path) -> Exchange:
     )
 
 
-def write_beir(leaving: Leaving) -> dict[str, bytes]:
+def write_beir(leaving: Export) -> dict[str, bytes]:
     """The files of a BEIR folder, by path within it."""
     rows = [{"query_id": q, **row, "text": leaving.texts[q]} for q, row in leaving.queries.items()]
     queries = pl.DataFrame(rows, infer_schema_length=None)
@@ -225,9 +225,9 @@ def write_beir(leaving: Leaving) -> dict[str, bytes]:
     return out
 
 
-def read_rankquest(foreign: Foreign) -> Exchange:
+def read_rankquest(foreign: SourceFile) -> Exchange:
     """Rankquest's test cases: ``[{"id", "searchContext", "ratings"}]``."""
-    gathered = Gathering("rankquest", foreign.name)
+    gathered = ImportBuilder("rankquest", foreign.name)
     for case in foreign.json().list():
         context = dict(case.need("searchContext").items())
         text_node = next((context[key] for key in ("q", "query", "text") if key in context), None)

@@ -11,18 +11,18 @@ from typing import Any
 
 from karat.errors import InputError
 from karat.formats.exchange import rre
-from karat.formats.exchange.export import Leaving, dumped, whole
-from karat.formats.exchange.import_ import UNRATED, Gathering
-from karat.formats.exchange.source_file import Foreign, Node, number
-from karat.formats.tables.delimited import pointed
+from karat.formats.exchange.export import Export, dumped, whole
+from karat.formats.exchange.import_ import UNRATED, ImportBuilder
+from karat.formats.exchange.source_file import Node, SourceFile, number
+from karat.formats.tables.delimited import decimal_point
 from karat.tables.golden.exchange import Exchange
 
 _LTR = re.compile(r"(\S+)\s+qid:(\S+)\s.*?#\s*(\S+)\s+(\S.*)")
 
 
-def read_csv(foreign: Foreign) -> Exchange:
+def read_csv(foreign: SourceFile) -> Exchange:
     """``query,docid,rating``; queries without ratings have empty cells."""
-    gathered = Gathering("quepid-csv", foreign.name)
+    gathered = ImportBuilder("quepid-csv", foreign.name)
     sheet = foreign.sheet()
     names = [name.casefold().replace("_", "") for name in sheet.names]
     if sorted(names) != ["docid", "query", "rating"]:
@@ -59,20 +59,20 @@ def graded(cell: str, file: str, line: int, query: str, separator: str | None = 
     if value is None:
         shown = cell if len(cell) <= 60 else f"{cell[:60]}…"
         alternative = ", or separate the cells by semicolons" if separator == "," else ""
-        comma = number(pointed(cell)) is not None
+        comma = number(decimal_point(cell)) is not None
         raise InputError(
             f"the rating {shown!r} is not a number",
             file=file,
             line=line,
             query=query,
-            fix=f"write {pointed(cell)}{alternative}"
+            fix=f"write {decimal_point(cell)}{alternative}"
             if comma
             else "write grades as numbers, such as 2",
         )
     return value
 
 
-def write_csv(leaving: Leaving) -> bytes:
+def write_csv(leaving: Export) -> bytes:
     """``query,docid,rating``; without a final newline, as in Quepid's files."""
     rows: list[tuple[str | float | None, ...]] = []
     for query, text in leaving.texts.items():
@@ -83,9 +83,9 @@ def write_csv(leaving: Leaving) -> bytes:
     return leaving.sheet(("query", "docid", "rating"), rows).removesuffix(b"\n")
 
 
-def read_json(foreign: Foreign) -> Exchange:
+def read_json(foreign: SourceFile) -> Exchange:
     """``{"queries": [{"query": TEXT, "ratings": {DOC: RATING}}]}``."""
-    gathered = Gathering("quepid-json", foreign.name)
+    gathered = ImportBuilder("quepid-json", foreign.name)
     root = foreign.json()
     gathered.leave(root, ("queries",), "the file")
     for item in root.need("queries").list():
@@ -96,14 +96,14 @@ def read_json(foreign: Foreign) -> Exchange:
     return gathered.exchange()
 
 
-def once(gathered: Gathering, text: str, **others: Any) -> str:
+def once(gathered: ImportBuilder, text: str, **others: Any) -> str:
     """Add a query that should have one entry."""
     query = gathered.query(text, **others)
     gathered.met(query)
     return query
 
 
-def by_document(gathered: Gathering, query: str, ratings: Node) -> None:
+def by_document(gathered: ImportBuilder, query: str, ratings: Node) -> None:
     """Add the ratings of ``{DOC: RATING}``."""
     for doc, rating in ratings.items():
         if not doc.strip():
@@ -114,7 +114,7 @@ def by_document(gathered: Gathering, query: str, ratings: Node) -> None:
             gathered.judge(query, doc, rating.number(), node=rating)
 
 
-def write_json(leaving: Leaving) -> bytes:
+def write_json(leaving: Export) -> bytes:
     """``{"queries": [{"query": TEXT, "ratings": {DOC: RATING}}]}``."""
     queries = [
         {
@@ -126,12 +126,12 @@ def write_json(leaving: Leaving) -> bytes:
     return dumped({"queries": queries})
 
 
-def read_api(foreign: Foreign) -> Exchange:
+def read_api(foreign: SourceFile) -> Exchange:
     """A body of ``POST /api/import/ratings``: ``file_format`` hash, rre or ltr."""
     root = foreign.json()
     kind = root.get("file_format")
     known = ("case_id", "ratings", "file_format", "clear_queries", "rre_json", "ltr_text")
-    gathered = Gathering("quepid-api", foreign.name)
+    gathered = ImportBuilder("quepid-api", foreign.name)
     if root.has("case_id"):
         gathered.lose("the number of the case")
     gathered.leave(root, known, "the file")
@@ -139,11 +139,11 @@ def read_api(foreign: Foreign) -> Exchange:
         raise kind.wrong("hash, rre or ltr")
     if root.has("ltr_text") and kind is not None and kind.value == "ltr":
         text = root.need("ltr_text")
-        _lines(gathered, Foreign(foreign.name, foreign.stem, text.text().encode()))
+        _lines(gathered, SourceFile(foreign.name, foreign.stem, text.text().encode()))
     elif kind is not None and kind.value == "rre":
         node = root.need("rre_json")
         inner = node.text().encode() if isinstance(node.value, str) else dumped(node.value)
-        rre.gather(gathered, Foreign(foreign.name, foreign.stem, inner).json())
+        rre.gather(gathered, SourceFile(foreign.name, foreign.stem, inner).json())
     else:
         for item in root.need("ratings").list():
             query = gathered.query(item.need("query_text").text())
@@ -156,7 +156,7 @@ def read_api(foreign: Foreign) -> Exchange:
     return gathered.exchange()
 
 
-def write_api(leaving: Leaving) -> bytes:
+def write_api(leaving: Export) -> bytes:
     """A body for ``POST /api/import/ratings``, as ``hash``; the case is a placeholder."""
     ratings: list[dict[str, Any]] = [
         {"query_text": leaving.texts[r.query_id], "doc_id": r.doc_id, "rating": whole(r.grade)}
@@ -175,14 +175,14 @@ def write_api(leaving: Leaving) -> bytes:
     return dumped({**head, "ratings": ratings})
 
 
-def read_ltr(foreign: Foreign) -> Exchange:
+def read_ltr(foreign: SourceFile) -> Exchange:
     """Lines such as ``3 qid:1 # 1370 star trek``."""
-    gathered = Gathering("quepid-ltr", foreign.name)
+    gathered = ImportBuilder("quepid-ltr", foreign.name)
     _lines(gathered, foreign)
     return gathered.exchange()
 
 
-def _lines(gathered: Gathering, foreign: Foreign) -> None:
+def _lines(gathered: ImportBuilder, foreign: SourceFile) -> None:
     texts: dict[str, str] = {}
     for line, text in foreign.lines():
         match = _LTR.fullmatch(text)
@@ -204,7 +204,7 @@ def _lines(gathered: Gathering, foreign: Foreign) -> None:
             gathered.lose("features of a line")
 
 
-def write_ltr(leaving: Leaving) -> bytes:
+def write_ltr(leaving: Export) -> bytes:
     """Lines such as ``3 qid:1 # 1370 star trek``, numbered in order."""
     numbers = {query: place for place, query in enumerate(leaving.texts, 1)}
     if any(str(place) != query for query, place in numbers.items()):

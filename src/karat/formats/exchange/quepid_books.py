@@ -12,10 +12,10 @@ import zipfile
 from typing import Any
 
 from karat.errors import InputError
-from karat.formats.exchange.export import Leaving, Rated, dumped, unpacked, whole
-from karat.formats.exchange.import_ import UNRATED, Gathering
+from karat.formats.exchange.export import Export, Rated, dumped, unpacked, whole
+from karat.formats.exchange.import_ import UNRATED, ImportBuilder
 from karat.formats.exchange.quepid import graded
-from karat.formats.exchange.source_file import Foreign, Node
+from karat.formats.exchange.source_file import Node, SourceFile
 from karat.formats.tables.jsonl import parsed
 from karat.tables.golden.exchange import Exchange
 
@@ -23,9 +23,9 @@ ANONYMOUS = "Anonymous"
 _PAIR = ("query_text", "doc_id", "judgements", "information_need", "notes", "options")
 
 
-def read_csv(foreign: Foreign) -> Exchange:
+def read_csv(foreign: SourceFile) -> Exchange:
     """``query,docid,<judge>…``: one column per judge, ``Anonymous`` without a name."""
-    gathered = Gathering("quepid-book-csv", foreign.name)
+    gathered = ImportBuilder("quepid-book-csv", foreign.name)
     sheet = foreign.sheet()
     if [name.casefold() for name in sheet.names] == ["query", "docid"]:
         raise InputError(
@@ -66,7 +66,7 @@ def read_csv(foreign: Foreign) -> Exchange:
     return gathered.exchange()
 
 
-def write_csv(leaving: Leaving) -> bytes:
+def write_csv(leaving: Export) -> bytes:
     """``query,docid,<judge>…``."""
     _refuse_repeated(leaving)
     named = {rated.rater: rated.rater or ANONYMOUS for rated in leaving.judgments}
@@ -84,9 +84,9 @@ def write_csv(leaving: Leaving) -> bytes:
     return leaving.sheet(("query", "docid", *named.values()), rows)
 
 
-def read(foreign: Foreign) -> Exchange:
+def read(foreign: SourceFile) -> Exchange:
     """A book as JSON: its pairs and their judgments."""
-    gathered = Gathering("quepid-book", foreign.name)
+    gathered = ImportBuilder("quepid-book", foreign.name)
     root = foreign.json()
     gathered.leave(root, ("query_doc_pairs",), "the book")
     for pair in root.need("query_doc_pairs").list():
@@ -118,7 +118,7 @@ def about(node: Node) -> dict[str, str]:
     return out
 
 
-def _fields(gathered: Gathering, node: Node) -> dict[str, Any]:
+def _fields(gathered: ImportBuilder, node: Node) -> dict[str, Any]:
     """The fields of a document, from JSON in a string."""
     value = node.value
     if isinstance(value, str):
@@ -132,7 +132,7 @@ def _fields(gathered: Gathering, node: Node) -> dict[str, Any]:
     return value
 
 
-def _judge(gathered: Gathering, query: str, doc: str, node: Node) -> None:
+def _judge(gathered: ImportBuilder, query: str, doc: str, node: Node) -> None:
     known = ("rating", "unrateable", "judge_later", "user_email", "explanation")
     gathered.leave(node, known, "a judgment")
     email, reason_node = node.get("user_email"), node.get("explanation")
@@ -154,7 +154,7 @@ def _judge(gathered: Gathering, query: str, doc: str, node: Node) -> None:
     gathered.judge(query, doc, grade, rater, reason, node=rating or node)
 
 
-def write(leaving: Leaving) -> bytes:
+def write(leaving: Export) -> bytes:
     """A book as JSON."""
     pairs = []
     _refuse_repeated(leaving)
@@ -213,14 +213,14 @@ def packed(data: bytes, name: str) -> bytes:
     return out.getvalue()
 
 
-def _pairs(leaving: Leaving) -> dict[tuple[str, str], list[Rated]]:
+def _pairs(leaving: Export) -> dict[tuple[str, str], list[Rated]]:
     out: dict[tuple[str, str], list[Rated]] = {}
     for rated in leaving.judgments:
         out.setdefault((rated.query_id, rated.doc_id), []).append(rated)
     return out
 
 
-def _refuse_repeated(leaving: Leaving) -> None:
+def _refuse_repeated(leaving: Export) -> None:
     """Refuse several judgments of a pair by one rater: a book stores one."""
     seen = set()
     for rated in leaving.judgments:

@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 from karat.errors import InputError
-from karat.formats.exchange.export import Leaving, dumped
-from karat.formats.exchange.import_ import Gathering
+from karat.formats.exchange.export import Export, dumped
+from karat.formats.exchange.import_ import ImportBuilder
 from karat.formats.exchange.quepid import by_document
 from karat.formats.exchange.quepid_books import as_fields
-from karat.formats.exchange.source_file import Foreign, Node, number
+from karat.formats.exchange.source_file import Node, SourceFile, number
 from karat.tables.golden.exchange import Exchange
 
 HEADER = ("Snapshot Name", "Snapshot Time", "Case ID", "Query Text", "Doc ID", "Doc Position")
@@ -32,9 +32,9 @@ _NAMES = {
 }
 
 
-def read_csv(foreign: Foreign) -> Exchange:
+def read_csv(foreign: SourceFile) -> Exchange:
     """A CSV file of snapshots, of a static endpoint, or of Quepid's command line."""
-    gathered = Gathering("quepid-snapshot-csv", foreign.name)
+    gathered = ImportBuilder("quepid-snapshot-csv", foreign.name)
     sheet = foreign.sheet()
     meant = {name: _NAMES.get(name.casefold().replace("_", " ")) for name in sheet.names}
     column = {what: name for name, what in meant.items() if what is not None}
@@ -71,7 +71,7 @@ def read_csv(foreign: Foreign) -> Exchange:
     return gathered.exchange()
 
 
-def position(foreign: Foreign, line: int, cell: str) -> float:
+def position(foreign: SourceFile, line: int, cell: str) -> float:
     """The position in a cell; raises InputError if it is not a number."""
     place = number(cell)
     if place is None:
@@ -81,7 +81,7 @@ def position(foreign: Foreign, line: int, cell: str) -> float:
     return place
 
 
-def write_csv(leaving: Leaving) -> bytes:
+def write_csv(leaving: Export) -> bytes:
     """A CSV file of snapshots."""
     names = dict.fromkeys(name for row in leaving.documents.values() for name in row)
     rows = []
@@ -95,7 +95,7 @@ def write_csv(leaving: Leaving) -> bytes:
     return leaving.sheet((*HEADER, *names), rows)
 
 
-def _check_runs(leaving: Leaving) -> None:
+def _check_runs(leaving: Export) -> None:
     if not leaving.runs:
         raise InputError(
             f"no runs to write, and {leaving.format} stores nothing else", file=leaving.file
@@ -104,9 +104,9 @@ def _check_runs(leaving: Leaving) -> None:
     leaving.assumed.append("time and case are empty: Quepid asks for the case on import")
 
 
-def read(foreign: Foreign) -> Exchange:
+def read(foreign: SourceFile) -> Exchange:
     """Snapshots as JSON: one as exported, or several as imported."""
-    gathered = Gathering("quepid-snapshot", foreign.name)
+    gathered = ImportBuilder("quepid-snapshot", foreign.name)
     root = foreign.json()
     if root.has("snapshots"):
         gathered.leave(root, ("snapshots",), "the file")
@@ -117,7 +117,7 @@ def read(foreign: Foreign) -> Exchange:
     return gathered.exchange()
 
 
-def _imported(gathered: Gathering, node: Node, stem: str) -> None:
+def _imported(gathered: ImportBuilder, node: Node, stem: str) -> None:
     name = node.get("name")
     run = name.text() if name else stem
     gathered.leave(node, ("name", "queries"), "a snapshot")
@@ -137,7 +137,7 @@ def _imported(gathered: Gathering, node: Node, stem: str) -> None:
         _ranked(gathered, run, query_id, docs)
 
 
-def _exported(gathered: Gathering, root: Node, stem: str) -> None:
+def _exported(gathered: ImportBuilder, root: Node, stem: str) -> None:
     name = root.get("name")
     run = name.text() if name else stem
     gathered.leave(root, ("name", "docs", "queries"), "the snapshot")
@@ -160,7 +160,7 @@ def _exported(gathered: Gathering, root: Node, stem: str) -> None:
         _ranked(gathered, run, query_id, list(docs.list()))
 
 
-def _ranked(gathered: Gathering, run: str, query_id: str, docs: list[Node]) -> None:
+def _ranked(gathered: ImportBuilder, run: str, query_id: str, docs: list[Node]) -> None:
     if not docs:
         gathered.lose("queries answered with nothing")
     for doc in docs:
@@ -171,7 +171,7 @@ def _ranked(gathered: Gathering, run: str, query_id: str, docs: list[Node]) -> N
             gathered.document(doc_id, {key: value.value for key, value in fields.items()})
 
 
-def write(leaving: Leaving) -> bytes:
+def write(leaving: Export) -> bytes:
     """A body for ``POST /api/cases/ID/snapshots/imports``."""
     _check_runs(leaving)
     snapshots: list[dict[str, Any]] = []

@@ -11,9 +11,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from karat.formats.exchange.export import Leaving, dumped, unpacked, whole
-from karat.formats.exchange.import_ import Gathering
-from karat.formats.exchange.source_file import Foreign, Node, number
+from karat.formats.exchange.export import Export, dumped, unpacked, whole
+from karat.formats.exchange.import_ import ImportBuilder
+from karat.formats.exchange.source_file import Node, SourceFile, number
 from karat.tables.golden.exchange import Exchange
 
 GAIN = 2.0
@@ -21,14 +21,14 @@ GAIN = 2.0
 _TEXT = "$query"
 
 
-def read(foreign: Foreign) -> Exchange:
+def read(foreign: SourceFile) -> Exchange:
     """A ratings file."""
-    gathered = Gathering("rre", foreign.name)
+    gathered = ImportBuilder("rre", foreign.name)
     gather(gathered, foreign.json())
     return gathered.exchange()
 
 
-def gather(gathered: Gathering, root: Node) -> None:
+def gather(gathered: ImportBuilder, root: Node) -> None:
     """Add the content of a ratings file."""
     below = ("topics", "query_groups", "queries")
     if not any(root.has(key) for key in below):
@@ -41,7 +41,7 @@ def gather(gathered: Gathering, root: Node) -> None:
     _groups(gathered, root, None)
 
 
-def _groups(gathered: Gathering, node: Node, topic: str | None) -> None:
+def _groups(gathered: ImportBuilder, node: Node, topic: str | None) -> None:
     for group in node.each("query_groups"):
         known = ("name", "description", "template", "queries", "relevant_documents")
         gathered.leave(group, (*known[:1], *known[2:]), "a group")
@@ -50,7 +50,7 @@ def _groups(gathered: Gathering, node: Node, topic: str | None) -> None:
     _queries(gathered, node, topic, None)
 
 
-def _queries(gathered: Gathering, node: Node, topic: str | None, group: str | None) -> None:
+def _queries(gathered: ImportBuilder, node: Node, topic: str | None, group: str | None) -> None:
     shared = node.get("relevant_documents")
     template = node.get("template") if group is not None else None
     for item in node.each("queries"):
@@ -80,7 +80,7 @@ def _queries(gathered: Gathering, node: Node, topic: str | None, group: str | No
             _documents(gathered, query, documents)
 
 
-def _documents(gathered: Gathering, query: str, node: Node) -> None:
+def _documents(gathered: ImportBuilder, query: str, node: Node) -> None:
     if isinstance(node.value, list):
         for member in node.list():
             if isinstance(member.value, str):
@@ -110,14 +110,14 @@ def _documents(gathered: Gathering, query: str, node: Node) -> None:
                 gathered.judge(query, key, gain_node.number(), node=gain_node)
 
 
-def _without_gain(gathered: Gathering, query: str, doc: str, node: Node) -> None:
+def _without_gain(gathered: ImportBuilder, query: str, doc: str, node: Node) -> None:
     note = f"documents without a gain have grade {GAIN:g}, as in RRE's nDCG"
     if note not in gathered.assumed:
         gathered.assumed.append(note)
     gathered.judge(query, doc, GAIN, node=node)
 
 
-def write(leaving: Leaving) -> bytes:
+def write(leaving: Export) -> bytes:
     """A ratings file; with topics and groups if the queries have these columns."""
     out: dict[str, Any] = {"id_field": "id", "index": "index", "corpora_file": "corpus.json"}
     leaving.assumed.append(
@@ -145,7 +145,7 @@ def write(leaving: Leaving) -> bytes:
     return dumped({**out, "topics": topics})
 
 
-def _query(leaving: Leaving, query: str) -> dict[str, Any]:
+def _query(leaving: Export, query: str) -> dict[str, Any]:
     row = leaving.queries[query]
     more = unpacked(row.get("placeholders"))
     by_gain: dict[str, list[str]] = {}

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from karat.errors import Advice, InputError, no_room
+from karat.errors import Advice, InputError, is_disk_full
 from karat.formats.own.fields import short
-from karat.formats.tables.delimited import pointed, semicolons
+from karat.formats.tables.delimited import decimal_point, is_semicolon_header
 from karat.formats.tables.detect import refuse_binary
 from karat.formats.tables.jsonl import parsed
 from karat.formats.tables.reading import stem
-from karat.formats.tables.source import BOM, NothingIn, Source, in_utf8
+from karat.formats.tables.source import BOM, EmptyFile, Source, in_utf8
 
 MOST = 1 << 30
 """1 GiB, the largest file of another tool, decompressed."""
@@ -34,7 +34,7 @@ FORMULA = re.compile(r" *[=+\-@\t\r]")
 
 
 @dataclass(frozen=True, slots=True)
-class Foreign:
+class SourceFile:
     """The bytes of a file.
 
     Attributes:
@@ -82,15 +82,15 @@ class Sheet:
         cells: Number of cells in the latest row.
     """
 
-    def __init__(self, foreign: Foreign) -> None:
+    def __init__(self, foreign: SourceFile) -> None:
         first = foreign.data[:_FIRST].lstrip(b"\r\n").partition(b"\n")[0]
-        semi = semicolons(first.decode("utf-8", "replace"))
+        semi = is_semicolon_header(first.decode("utf-8", "replace"))
         self.separator = "\t" if b"\t" in first else ";" if semi else ","
         self._records = _records(foreign.data, self.separator, foreign.name)
         self.file, self.restored, self.decimal, self.cells = foreign.name, 0, 0, 0
         found = next(self._records, None)
         if found is None:
-            raise NothingIn("the file is empty", file=foreign.name)
+            raise EmptyFile("the file is empty", file=foreign.name)
         cells = [self.restore(cell).strip() for cell in found[1]]
         self.line = found[0]
         self.twice = sorted({cell for cell in cells if cells.count(cell) > 1})
@@ -119,7 +119,7 @@ class Sheet:
 
     def number(self, cell: str) -> str:
         """A cell with a number; in files with semicolons, ``1,5`` is 1.5."""
-        plain = pointed(cell) if self.separator == ";" else cell
+        plain = decimal_point(cell) if self.separator == ";" else cell
         self.decimal += plain != cell
         return plain
 
@@ -239,7 +239,7 @@ def number(value: Any) -> float | None:
     return parsed_number if math.isfinite(parsed_number) else None
 
 
-def open_foreign(path: str | Path) -> Foreign:
+def open_source_file(path: str | Path) -> SourceFile:
     """The content of a file, plain, gzip, zstd, bzip2, or in a ZIP file with one file.
 
     Raises:
@@ -255,7 +255,7 @@ def open_foreign(path: str | Path) -> Foreign:
     if len(data) > MOST:
         raise InputError(f"the file contains more than {MOST >> 30} GiB", file=name)
     ending = "" if str(path) == "-" else Path(path).suffix.lower()
-    return Foreign(name, stem(str(path).removesuffix(".zip")), data.removeprefix(BOM), ending)
+    return SourceFile(name, stem(str(path).removesuffix(".zip")), data.removeprefix(BOM), ending)
 
 
 def unzipped(data: bytes, name: str) -> bytes:
@@ -270,7 +270,7 @@ def unzipped(data: bytes, name: str) -> bytes:
         with folder.open(entry) as stream:
             out = stream.read(MOST + 1)
     if not out.strip():
-        raise NothingIn(f"{entry.filename} in the ZIP file is empty", file=name)
+        raise EmptyFile(f"{entry.filename} in the ZIP file is empty", file=name)
     return out
 
 
@@ -280,7 +280,7 @@ def unzipping(name: str) -> Iterator[None]:
     try:
         yield
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError) as error:
-        if no_room(error):
+        if is_disk_full(error):
             raise InputError(
                 "not enough disk space to unpack it", file=name, fix="free disk space"
             ) from error

@@ -8,7 +8,7 @@ from typing import Any
 
 from karat.errors import InputError
 from karat.formats.own.fields import Fields, Kind, finite, to_bytes
-from karat.formats.tables.source import NothingIn, Source
+from karat.formats.tables.source import EmptyFile, Source
 from karat.formats.tables.writing import beside
 from karat.tables.checksum import checksum
 from karat.tables.release.baseline import VERSION, SavedBaseline
@@ -39,7 +39,7 @@ def holds_baseline(path: str | Path) -> bool:
     try:
         with Source(path) as source:
             return _KIND.marks(source.head)
-    except NothingIn:
+    except EmptyFile:
         return False
 
 

@@ -32,8 +32,8 @@ from karat.formats.tables.jsonl import parsed
 from karat.formats.tables.source import Source
 from karat.golden.query import (
     PERSON,
-    Gathered,
     GoldenQuery,
+    ImportedExchange,
     Where,
     golden_query,
     identifier,
@@ -201,7 +201,7 @@ def _lines(data: bytes, name: str) -> Iterator[tuple[Where, Any]]:
 def _gather(
     items: Iterable[tuple[Where, Any]], scale: tuple[float, float] | None
 ) -> list[GoldenQuery]:
-    gathered = Gathered()
+    gathered = ImportedExchange()
     for where, item in items:
         query, named = _of_item(item, gathered.fresh(), where, scale)
         gathered.refuse(query.query_id, query.text, named=named, where=where)

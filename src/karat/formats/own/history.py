@@ -107,8 +107,8 @@ def read(
     if damaged is not None and wrong:
         if not points:
             raise wrong[0]
-        for error in wrong:
-            damaged(error)
+        for damage in wrong:
+            damaged(damage)
     return points
 
 

@@ -34,7 +34,7 @@ _FLOATS = ("weight", "probability")  # of queries; other attributes are text
 _HEADER = 1 << 16  # bytes of the longest header
 
 
-def semicolons(header: str) -> bool:
+def is_semicolon_header(header: str) -> bool:
     """Whether a header is separated by semicolons rather than commas.
 
     It is if that gives more known columns, or equally many known columns and more in all.
@@ -51,7 +51,7 @@ def _known(cells: Sequence[str]) -> int:
     return sum(any(known(cell, role) for role in SPELLINGS) for cell in cells)
 
 
-def pointed(cell: str) -> str:
+def decimal_point(cell: str) -> str:
     """A cell with a decimal comma written with a point (``1,5`` as 1.5); others unchanged."""
     return re.sub(_DECIMAL, r"\1.\2", cell, flags=re.ASCII)
 
@@ -141,7 +141,7 @@ def _sheet(
         end = first.data.find(b"\n", end) + 1 or len(first.data)
         if end == len(first.data) or first.data.count(b'"', skipped, end) % 2 == 0:
             break
-    if separator == "," and semicolons(first.data[skipped:end].decode("utf-8", "replace")):
+    if separator == "," and is_semicolon_header(first.data[skipped:end].decode("utf-8", "replace")):
         separator = ";"
     header = list(_records(Chunk(first.data[skipped:end], line), separator, source.name))
     named = tuple(name.strip() for name in header[0][1]) if header else ()
@@ -163,7 +163,7 @@ def _table(piece: Chunk, sheet: Sheet, name: str) -> pl.DataFrame:
     at = {column: sheet.names.index(chosen) for column, chosen in sheet.chosen.items()}
     decimal = NUMBERS.keys() if sheet.separator == ";" else ()
     for line, cells in _whole_records(piece, sheet, name):
-        row = {c: pointed(cells[i]) if c in decimal else cells[i] for c, i in at.items()}
+        row = {c: decimal_point(cells[i]) if c in decimal else cells[i] for c, i in at.items()}
         careful.add(row, line)
     return careful.frame()
 
@@ -208,7 +208,7 @@ def _floats(
         return frame  # evaluation does not use probabilities
     at = int(invalid.arg_max() or 0)
     line, cells = next(islice(_whole_records(piece, sheet, name), at, None))
-    plain = pointed(values[at])
+    plain = decimal_point(values[at])
     alternative = ", or separate the cells by semicolons" if sheet.separator == "," else ""
     raise InputError(
         f"the {column} {values[at]!r} is not a number",

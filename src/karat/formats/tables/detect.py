@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from karat.errors import Advice, InputError
 from karat.formats.tables.line_ends import refuse_return
-from karat.formats.tables.source import HEAD, NothingIn, Source
+from karat.formats.tables.source import HEAD, EmptyFile, Source
 from karat.tables.column_names import SPELLINGS, is_header, known, plain
 
 _SAMPLE = 200  # lines
@@ -55,7 +55,7 @@ def detect(source: Source, role: str) -> str:
         return _json(source, role)
     lines = _lines(source)
     if not lines:
-        raise NothingIn("only comments, no data", file=source.name)
+        raise EmptyFile("only comments, no data", file=source.name)
     if (header := _with_header(source, lines, role)) is not None:
         return header
     for number, raw in enumerate(head.split(b"\n"), 1):

@@ -29,7 +29,7 @@ _INFER = 1000  # lines from which Polars infers the schema
 HALF = "a \\u escape is half of a surrogate pair, which is not a character"
 
 
-class Twice(ValueError):
+class DuplicateKey(ValueError):
     """A duplicate key in an object."""
 
 
@@ -37,14 +37,14 @@ def no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object without duplicate keys, for ``json.loads(object_pairs_hook=…)``.
 
     Raises:
-        Twice: a duplicate key.
+        DuplicateKey: a duplicate key.
     """
     out = dict(pairs)
     if len(out) < len(pairs):
         seen: set[str] = set()
         for key, _ in pairs:
             if key in seen:
-                raise Twice(f"duplicate key {key!r}")
+                raise DuplicateKey(f"duplicate key {key!r}")
             seen.add(key)
     return out
 
@@ -220,7 +220,7 @@ def parsed(raw: bytes, name: str, line: int, hook: Any = no_twins) -> Any:
             line=line + error.lineno - 1,
             fix=_hint(raw),
         ) from None
-    except Twice as error:
+    except DuplicateKey as error:
         raise InputError(str(error), file=name, line=line, fix="keep one of them") from None
     except RecursionError:
         raise InputError("objects are nested too deeply", file=name, line=line) from None

@@ -18,7 +18,7 @@ from karat.formats.tables.detect import detect, refuse_binary, refuse_kind
 from karat.formats.tables.folder import in_folder
 from karat.formats.tables.format import Reader, format_of
 from karat.formats.tables.prefetch import ahead
-from karat.formats.tables.source import NothingIn, Source, shown
+from karat.formats.tables.source import EmptyFile, Source, shown
 from karat.tables import Documents, Pairs, Qrels, Queries, Run
 
 _PACKED = (".gz", ".zst", ".bz2")
@@ -82,7 +82,7 @@ def read_run(
     """
     try:
         return _run(path, input_format, name, watch)
-    except NothingIn as error:
+    except EmptyFile as error:
         if not may_be_empty:
             raise
         return Run(stem(path) if name is None else name, [], source=error.file)
@@ -253,7 +253,7 @@ class _Opened:
         alike = all(frame.columns == frames[0].columns for frame in frames)
         return pl.concat(frames, how="vertical_relaxed" if alike else "diagonal_relaxed")
 
-    def nothing(self) -> NothingIn:
+    def nothing(self) -> EmptyFile:
         what = {"run": "no ranking", "qrels": "no judgment"}.get(self.role, "no row")
         fix = None
         if self.format.name == "golden" and self.role == "qrels":
@@ -261,7 +261,7 @@ class _Opened:
                 "judge what a run returns for its queries: karat golden import, pool and judge",
                 page="import it into a golden set, and judge what a run returns for its queries",
             )
-        return NothingIn(f"the file contains {what}", file=self.source.name, fix=fix)
+        return EmptyFile(f"the file contains {what}", file=self.source.name, fix=fix)
 
     def unmarked(self, ids: pl.Series) -> None:
         """Refuse an id that begins with a byte order mark: it would never match."""

@@ -45,7 +45,7 @@ _MAGIC = {"gzip": b"\x1f\x8b", "zstd": b"\x28\xb5\x2f\xfd", "bzip2": b"BZh"}
 _BROKEN = (EOFError, gzip.BadGzipFile, zlib.error, OSError, zstd.ZstdError)
 
 
-class NothingIn(InputError):
+class EmptyFile(InputError):
     """A file without content; the default fix is to write it again."""
 
     def __init__(self, what: str, *, file: str | None, fix: str | None = None) -> None:
@@ -146,7 +146,7 @@ class Source:
             if self._broken is not None:
                 raise self._damaged()
             empty = self.compressed and not self.head and not self._read(1)
-            raise NothingIn(
+            raise EmptyFile(
                 f"the {self.compressed} file is empty" if empty else "the file is empty",
                 file=self.name,
             )

@@ -90,7 +90,7 @@ def hashing() -> int:
     return int(pl.Series(["karat: kind before action"]).hash(seed=0)[0])
 
 
-def in_form(frame: pl.DataFrame) -> pl.DataFrame:
+def conformed(frame: pl.DataFrame) -> pl.DataFrame:
     """The columns of ``EVENTS`` in their order and types, null if absent, then attributes."""
     attributes = sorted(name for name in frame.columns if name.startswith(ATTRIBUTE))
     columns = [
@@ -116,7 +116,7 @@ def ranges(rows_of_bucket: Sequence[int], low: int = 0, high: int = BUCKETS) -> 
 
 
 def write_file(path: Path, frame: pl.DataFrame) -> str:
-    """Write a file of events (from ``in_form``) atomically; returns its SHA-256.
+    """Write a file of events (from ``conformed``) atomically; returns its SHA-256.
 
     An existing file, which no manifest can list, is replaced.
 
@@ -137,18 +137,18 @@ def write_file(path: Path, frame: pl.DataFrame) -> str:
     except (OSError, pl.exceptions.PolarsError) as error:
         with suppress(OSError):
             part.unlink(missing_ok=True)
-        raise unwritten(path, error) from error
+        raise write_error(path, error) from error
     return digest
 
 
-def unwritten(path: Path, error: Exception) -> InputError:
+def write_error(path: Path, error: Exception) -> InputError:
     """The error for a file that cannot be written; Polars raises its own errors for full disks."""
     reason = (error.strerror if isinstance(error, OSError) else None) or str(error).split("\n")[0]
     fix = "free some space there and import again: nothing was imported"
     return InputError(f"cannot be written: {reason}", file=str(path), fix=fix)
 
 
-def looked_at(path: Path, size: int | None) -> None:
+def check_complete(path: Path, size: int | None) -> None:
     """A quick check that a file of the store is complete; ``size`` in bytes, None if unknown.
 
     Raises:

@@ -56,7 +56,7 @@ def read_event_log(folder: Path) -> EventLog:
         for file in manifest.files
     ]
     for file in manifest.files:
-        event_files.looked_at(folder / file.name, file.bytes)
+        event_files.check_complete(folder / file.name, file.bytes)
     content = json.dumps([manifest.timezone, [asdict(file) for file in manifest.files]])
     return EventLog(
         folder=folder,
@@ -169,7 +169,7 @@ def store_file(
 
     Args:
         folder: The store.
-        frame: Events of these buckets, from ``in_form``.
+        frame: Events of these buckets, from ``conformed``.
         buckets: A range of buckets.
         number: Number of the import.
         mark: Suffix that makes the name unique within an import.
@@ -201,10 +201,10 @@ def commit(folder: Path, manifest: Manifest) -> None:
             os.fsync(stream.fileno())
         part.replace(path)
     except OSError as error:
-        raise event_files.unwritten(path, error) from error
+        raise event_files.write_error(path, error) from error
 
 
-def there_already(folder: Path, manifest: Manifest, frame: pl.DataFrame) -> pl.Series:
+def already_stored(folder: Path, manifest: Manifest, frame: pl.DataFrame) -> pl.Series:
     """Whether the store has each event of a frame (with ``tie``) already.
 
     Raises:
@@ -262,7 +262,7 @@ def merged(folder: Path, manifest: Manifest, number: int) -> Manifest:
             for path in paths:
                 with event_files.reading(path):
                     parts.append(event_files.scan(path, buckets).collect())
-            frame = event_files.in_form(pl.concat(parts, how="diagonal"))
+            frame = event_files.conformed(pl.concat(parts, how="diagonal"))
             files.append(store_file(folder, frame, buckets, number, f"-m{rounds}"))
         others = [file for file in manifest.files if file not in crowd]
         manifest = replace(manifest, files=[*others, *files])

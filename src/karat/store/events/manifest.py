@@ -115,7 +115,7 @@ class Summary:
 
 
 def summary(frame: pl.DataFrame) -> Summary:
-    """The summary of a frame of events, from ``in_form``."""
+    """The summary of a frame of events, from ``conformed``."""
     people = frame.filter(~pl.col("bot"))
     filled = frozenset(name for name in people.columns if people[name].null_count() < people.height)
     return Summary(

@@ -263,7 +263,7 @@ def find_run(c: sa.Connection, run_id: int) -> tuple[int, RunRow] | None:
     return int(row["golden_set_id"]), row_of(row)
 
 
-def who_kept(
+def stored_by(
     c: sa.Connection, kept: str, removed: str, sha256: str | None = None
 ) -> dict[str, str]:
     """The user who stored each run, by its SHA-256, according to the audit log.

@@ -113,7 +113,7 @@ class Older:
         except sa.exc.DBAPIError as error:
             raise KaratError(f"a row of {name} cannot be inserted: {error.orig}") from error
 
-    def brought_up(self) -> None:
+    def upgraded(self) -> None:
         """Migrate to the newest version."""
         with self._engine.begin() as c:
             migrate(c, VERSIONS[-1])

@@ -91,7 +91,7 @@ def password_of(c: sa.Connection, name: str) -> tuple[Person, str] | None:
     return None if row is None else (Person(row.id, row.name, row.role), row.password)
 
 
-def everybody(c: sa.Connection, now: int) -> list[PersonRow]:
+def all_users(c: sa.Connection, now: int) -> list[PersonRow]:
     """All users, by name."""
     theirs = (web_session.c.person_id == person.c.id) & (web_session.c.ends_us > now)
     seen = sa.select(sa.func.max(web_session.c.seen_us)).where(theirs).scalar_subquery()
@@ -115,7 +115,7 @@ def everybody(c: sa.Connection, now: int) -> list[PersonRow]:
     ]
 
 
-def shut_out(c: sa.Connection, person_id: int) -> bool:
+def is_disabled(c: sa.Connection, person_id: int) -> bool:
     """Whether an account is disabled."""
     disabled_us = c.execute(sa.select(person.c.disabled_us).where(person.c.id == person_id))
     return disabled_us.scalar_one() is not None

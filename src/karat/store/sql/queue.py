@@ -24,10 +24,10 @@ from karat.store.sql.slots import (
     held,
     hold_rater,
     holding,
-    let_go,
     put_off,
     query_of_pair,
     read_claim,
+    release_slots,
     take,
     unfilled,
 )
@@ -226,7 +226,7 @@ def later(
         UsageError: the rater does not have the pair.
     """
     hold_rater(c, set_id, rater)
-    pair_id = let_go(c, set_id, slot_id, rater)
+    pair_id = release_slots(c, set_id, slot_id, rater)
     kind = c.execute(sa.select(slot.c.kind).where(slot.c.id == slot_id)).scalar_one_or_none()
     if kind == "adjudication" and _put_off_now(c, set_id, rater, now) >= MOST_PUT_OFF:
         raise TooManyPutOff(

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from karat.store.sql.schema import judgment, slot
 
 
-def given_here(c: sa.Connection, set_id: int) -> pl.Series:
+def given_in_karat(c: sa.Connection, set_id: int) -> pl.Series:
     """Ids of the judgments of a golden set that fill a slot, or were not imported.
 
     The Series ``judgment`` includes judgments that do not count any more.

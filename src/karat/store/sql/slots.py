@@ -370,7 +370,7 @@ def _reading() -> sa.Select[*tuple[Any, ...]]:
     )
 
 
-def let_go(c: sa.Connection, set_id: int, slot_id: int, rater: str) -> int:
+def release_slots(c: sa.Connection, set_id: int, slot_id: int, rater: str) -> int:
     """Release a slot leased to the rater; returns its pair."""
     row = c.execute(
         sa.select(slot.c.pair_id, slot.c.kind)

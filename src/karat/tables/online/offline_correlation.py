@@ -28,7 +28,7 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
-class BothWorlds:
+class JudgedAndSearched:
     """One query that was both judged and searched for.
 
     Attributes:
@@ -151,7 +151,7 @@ class Discord:
 
 
 @dataclass(frozen=True)
-class Against:
+class OfflineCorrelation:
     """Offline measures of a run and online metrics, side by side.
 
     Attributes:
@@ -179,7 +179,7 @@ class Against:
     measures: tuple[str, ...]
     metrics: tuple[str, ...]
     by: str | None
-    queries: Sequence[BothWorlds]
+    queries: Sequence[JudgedAndSearched]
     slices: Sequence[WorldSlice]
     concord: Sequence[Concord]
     discord: Sequence[Discord]

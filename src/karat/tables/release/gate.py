@@ -9,7 +9,7 @@ import polars as pl
 
 from karat.tables.about import AboutChange
 from karat.tables.asked import Meant, of_measure, of_slice
-from karat.tables.comparison import Move
+from karat.tables.comparison import RankChange
 from karat.tables.results import QueryScores, Result
 
 GateVerdict = Literal["pass", "fail", "cannot_tell", "unhealthy", "stale", "error"]
@@ -94,7 +94,7 @@ class KnownFailure:
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class Regression:
     """A regression: a query that got worse by the measure of a rule that did not pass.
 
     Attributes:
@@ -115,7 +115,7 @@ class Lost:
     candidate_value: float
     attribute: str | None = None
     slice: str | None = None
-    moves: list[Move] | None = None
+    moves: list[RankChange] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ class Gate:
     candidate: str
     policy: str
     checks: list[Check]
-    lost: list[Lost] = field(default_factory=list)
+    lost: list[Regression] = field(default_factory=list)
     known_failures: list[KnownFailure] = field(default_factory=list)
     hashes: dict[str, str | None] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)

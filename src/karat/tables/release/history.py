@@ -139,7 +139,7 @@ class Point:
     by_query: ByQuery | None = None
 
     @property
-    def followed_as(self) -> str:
+    def series_name(self) -> str:
         """The name of its series."""
         return self.run if self.series is None else self.series
 

@@ -18,8 +18,8 @@ from karat.web.framework.form_values import Id
 from karat.web.framework.idempotency import (
     Once,
     forget,
-    lead_saying,
     lead_to,
+    redirect_with_message,
     said_here,
     secret_of,
     show_once,
@@ -90,15 +90,15 @@ class AccountPage(Page):
 
 
 @ROUTER.get("/account")
-def account(request: Request, site: TheState, asking: SessionUser) -> Response:
+def account(request: Request, site: TheState, principal: SessionUser) -> Response:
     """Your own account."""
-    message = said_here(request, site, asking, "/account")
+    message = said_here(request, site, principal, "/account")
     response = show_once(
         request,
         site,
-        asking,
+        principal,
         "/account",
-        lambda secret: _page(site, asking, secret=secret, done=message or None),
+        lambda secret: _page(site, principal, secret=secret, done=message or None),
     )
     if message:
         forget(response, site, "/account")
@@ -109,7 +109,7 @@ def account(request: Request, site: TheState, asking: SessionUser) -> Response:
 def change_password(
     request: Request,
     site: TheState,
-    asking: SessionUser,
+    principal: SessionUser,
     old: Annotated[str, Form()],
     password: Annotated[str, Form()],
     again: Annotated[str, Form()],
@@ -118,23 +118,23 @@ def change_password(
     if not site.settings.accounts:
         raise NotFound("this server has no accounts: it is for the user who started it")
     try:
-        _need_password(site, asking)
+        _need_password(site, principal)
         if password != again:
             raise UsageError("the two new passwords differ")
-        site.accounts.change_password(asking.person, old, password, asking.session)
+        site.accounts.change_password(principal.person, old, password, principal.session)
     except SignInRefused as refused:
-        return _refused(request, site, asking, refused)
+        return _refused(request, site, principal, refused)
     except UsageError as error:
-        return show(request, _page(site, asking, wrong=error.what), 400)
+        return show(request, _page(site, principal, wrong=error.what), 400)
     message = "Your password has been changed. All other browsers are signed out."
-    return lead_saying(request, site, asking, "/account", message)
+    return redirect_with_message(request, site, principal, "/account", message)
 
 
 @ROUTER.post("/account/tokens")
 def make_token(
     request: Request,
     site: TheState,
-    asking: SessionUser,
+    principal: SessionUser,
     name: Annotated[str, Form()],
     scopes: Annotated[list[str] | None, Form()] = None,
     days: Annotated[str, Form()] = "90",
@@ -147,22 +147,22 @@ def make_token(
         token_scopes = cast("list[Scope]", scopes or [])
         limit = _days(days)
         if site.settings.accounts:
-            _need_password(site, asking)
-            site.accounts.confirm(asking.person, password)
-        drawn = secret_of(asking, once, "token", name, *sorted(token_scopes), days)
-        token = site.accounts.make_token(asking.person, name, token_scopes, limit, drawn)
+            _need_password(site, principal)
+            site.accounts.confirm(principal.person, password)
+        drawn = secret_of(principal, once, "token", name, *sorted(token_scopes), days)
+        token = site.accounts.make_token(principal.person, name, token_scopes, limit, drawn)
     except SignInRefused as refused:
-        return _refused(request, site, asking, refused, **typed)
+        return _refused(request, site, principal, refused, **typed)
     except UsageError as error:
-        return show(request, _page(site, asking, wrong=error.what, **typed), 400)
-    return lead_to(request, site, asking, "/account", token.text)
+        return show(request, _page(site, principal, wrong=error.what, **typed), 400)
+    return lead_to(request, site, principal, "/account", token.text)
 
 
 @ROUTER.post("/account/tokens/{token_id}/revoke")
-def revoke(site: TheState, asking: SessionUser, token_id: Id) -> Response:
+def revoke(site: TheState, principal: SessionUser, token_id: Id) -> Response:
     """Revoke one of your own tokens."""
     try:
-        site.accounts.revoke(asking.person, token_id)
+        site.accounts.revoke(principal.person, token_id)
     except UsageError as error:
         raise NotFound(error.what) from None
     return redirect(site, "/account")
@@ -187,36 +187,36 @@ def _days(text: str) -> int | None:
         raise UsageError(f"{text!r} is not a number of days") from None
 
 
-def _need_password(site: AppState, asking: Principal) -> None:
+def _need_password(site: AppState, principal: Principal) -> None:
     """Raise UsageError for a user without a password, who has only used one-time links so far."""
-    if not site.accounts.has_password(asking.person):
+    if not site.accounts.has_password(principal.person):
         raise UsageError(
             "you have no password yet: choose one first, with a link for a new password"
         )
 
 
 def _refused(
-    request: Request, site: AppState, asking: Principal, refused: SignInRefused, **typed: Any
+    request: Request, site: AppState, principal: Principal, refused: SignInRefused, **typed: Any
 ) -> Response:
-    return show_refused(request, _page(site, asking, wrong=refused.what, **typed), refused)
+    return show_refused(request, _page(site, principal, wrong=refused.what, **typed), refused)
 
 
 def _page(
     site: AppState,
-    asking: Principal,
+    principal: Principal,
     *,
     secret: str | None = None,
     wrong: str | None = None,
     done: str | None = None,
     **typed: Any,
 ) -> AccountPage:
-    rows = site.accounts.sessions(asking.person, asking.session)
+    rows = site.accounts.sessions(principal.person, principal.session)
     return AccountPage(
         title="Account",
-        password=site.settings.accounts and site.accounts.has_password(asking.person),
+        password=site.settings.accounts and site.accounts.has_password(principal.person),
         sessions=[(row, browser(row.agent)) for row in rows],
-        tokens=site.accounts.tokens(asking.person),
-        scopes=[(scope, MEANT[scope]) for scope in SCOPES_OF[asking.person.role]],
+        tokens=site.accounts.tokens(principal.person),
+        scopes=[(scope, MEANT[scope]) for scope in SCOPES_OF[principal.person.role]],
         secret=secret,
         wrong=wrong,
         done=done,

@@ -116,12 +116,12 @@ class PersonPage(Page):
 
 
 @ROUTER.get("/people")
-def people(request: Request, site: TheState, asking: AnOwner) -> Response:
+def people(request: Request, site: TheState, principal: AnOwner) -> Response:
     """Users, pending invitations, and a form to invite."""
     return show_once(
         request,
         site,
-        asking,
+        principal,
         "/people",
         lambda secret: _page(request, site, link=_link(request, site, secret)),
     )
@@ -131,14 +131,14 @@ def people(request: Request, site: TheState, asking: AnOwner) -> Response:
 def invite(
     request: Request,
     site: TheState,
-    asking: AnOwner,
+    principal: AnOwner,
     name: Annotated[str, Form()],
     role: Annotated[str, Form()] = "rater",
     replace: Annotated[bool, Form()] = False,
     once: Once = "",
 ) -> Response:
     """Create an invitation and show its link once; replace a pending one only if asked to."""
-    drawn, by = secret_of(asking, once, "invite", name, role), asking.person.name
+    drawn, by = secret_of(principal, once, "invite", name, role), principal.person.name
     try:
         secret = site.accounts.invite(name, cast(Role, role), by, drawn, replace=replace)
     except AlreadyInvited as error:
@@ -146,25 +146,25 @@ def invite(
         return show(request, page, 409)
     except UsageError as error:
         return show(request, _page(request, site, name=name, role=role, wrong=error.what), 400)
-    if asking.session is not None:
-        return lead_to(request, site, asking, "/people", secret.text)
+    if principal.session is not None:
+        return lead_to(request, site, principal, "/people", secret.text)
     return show(request, _page(request, site, link=_link(request, site, secret.text)))
 
 
 @ROUTER.post("/people/invitations/{invitation_id}/withdraw")
-def withdraw(site: TheState, asking: AnOwner, invitation_id: Id) -> Response:
+def withdraw(site: TheState, principal: AnOwner, invitation_id: Id) -> Response:
     """Revoke an invitation."""
-    site.accounts.withdraw(invitation_id, asking.person.name)
+    site.accounts.withdraw(invitation_id, principal.person.name)
     return redirect(site, "/people")
 
 
 @ROUTER.get("/people/{person_id}")
-def person(request: Request, site: TheState, asking: AnOwner, person_id: Id) -> Response:
+def person(request: Request, site: TheState, principal: AnOwner, person_id: Id) -> Response:
     """One user, and what an owner can change."""
     return show_once(
         request,
         site,
-        asking,
+        principal,
         f"/people/{person_id}",
         lambda secret: _person(site, person_id, _link(request, site, secret)),
     )
@@ -172,40 +172,40 @@ def person(request: Request, site: TheState, asking: AnOwner, person_id: Id) -> 
 
 @ROUTER.post("/people/{person_id}/role")
 def set_role(
-    site: TheState, asking: AnOwner, person_id: Id, role: Annotated[str, Form()]
+    site: TheState, principal: AnOwner, person_id: Id, role: Annotated[str, Form()]
 ) -> Response:
     """Change the role of a user, who has to sign in again."""
-    row = _row(site.accounts.everybody(), person_id)
-    site.accounts.set_role(row.person.name, cast(Role, role), asking.person.name)
+    row = _row(site.accounts.all_users(), person_id)
+    site.accounts.set_role(row.person.name, cast(Role, role), principal.person.name)
     return redirect(site, f"/people/{person_id}")
 
 
 @ROUTER.post("/people/{person_id}/shut-out")
-def shut_out(site: TheState, asking: AnOwner, person_id: Id) -> Response:
+def shut_out(site: TheState, principal: AnOwner, person_id: Id) -> Response:
     """Disable an account at once."""
-    row = _row(site.accounts.everybody(), person_id)
-    site.accounts.disable(row.person.name, asking.person.name)
+    row = _row(site.accounts.all_users(), person_id)
+    site.accounts.disable(row.person.name, principal.person.name)
     return redirect(site, f"/people/{person_id}")
 
 
 @ROUTER.post("/people/{person_id}/let-in")
-def let_in(site: TheState, asking: AnOwner, person_id: Id) -> Response:
+def let_in(site: TheState, principal: AnOwner, person_id: Id) -> Response:
     """Enable an account again."""
-    row = _row(site.accounts.everybody(), person_id)
-    site.accounts.enable(row.person.name, asking.person.name)
+    row = _row(site.accounts.all_users(), person_id)
+    site.accounts.enable(row.person.name, principal.person.name)
     return redirect(site, f"/people/{person_id}")
 
 
 @ROUTER.post("/people/{person_id}/new-password")
 def new_password(
-    request: Request, site: TheState, asking: AnOwner, person_id: Id, once: Once = ""
+    request: Request, site: TheState, principal: AnOwner, person_id: Id, once: Once = ""
 ) -> Response:
     """Create a link for a new password, and show it once."""
-    row = _row(site.accounts.everybody(), person_id)
-    drawn = secret_of(asking, once, "password", person_id)
-    secret = site.accounts.renew(row.person.name, asking.person.name, drawn)
-    if asking.session is not None:
-        return lead_to(request, site, asking, f"/people/{person_id}", secret.text)
+    row = _row(site.accounts.all_users(), person_id)
+    drawn = secret_of(principal, once, "password", person_id)
+    secret = site.accounts.renew(row.person.name, principal.person.name, drawn)
+    if principal.session is not None:
+        return lead_to(request, site, principal, f"/people/{person_id}", secret.text)
     return show(request, _person(site, person_id, _link(request, site, secret.text)))
 
 
@@ -229,7 +229,7 @@ def _page(
             "tokens": row.tokens,
             "since": row.created_us,
         }
-        for row in site.accounts.everybody()
+        for row in site.accounts.all_users()
     ]
     schema = {column.name: _TYPES[column.kind] for column in _COLUMNS}
     frame = pl.DataFrame(rows, schema={"id": pl.Int64(), **schema})
@@ -249,10 +249,10 @@ _TYPES: dict[str, pl.DataType] = {"text": pl.String(), "time": pl.Int64(), "coun
 
 
 def _person(site: AppState, person_id: int, link: Link | None = None) -> PersonPage:
-    everybody = site.accounts.everybody()
-    row = _row(everybody, person_id)
+    all_users = site.accounts.all_users()
+    row = _row(all_users, person_id)
     owners = [
-        row.person.id for row in everybody if row.person.role == "owner" and row.disabled_us is None
+        row.person.id for row in all_users if row.person.role == "owner" and row.disabled_us is None
     ]
     return PersonPage(
         title=row.person.name,
@@ -271,8 +271,8 @@ def _person(site: AppState, person_id: int, link: Link | None = None) -> PersonP
     )
 
 
-def _row(everybody: Sequence[PersonRow], person_id: int) -> PersonRow:
-    row = next((row for row in everybody if row.person.id == person_id), None)
+def _row(all_users: Sequence[PersonRow], person_id: int) -> PersonRow:
+    row = next((row for row in all_users if row.person.id == person_id), None)
     if row is None:
         raise NotFound("there is no such user")
     return row

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Form, Request, Response
 from karat.errors import UsageError
 from karat.store.sql.people import Invitation
 from karat.tables.accounts.people import Person
-from karat.web.framework.auth import MaybeSomebody, Refused, SessionUser, is_cross_site
+from karat.web.framework.auth import OptionalUser, Refused, SessionUser, is_cross_site
 from karat.web.framework.errors import NotFound
 from karat.web.framework.pages import Page, redirect, show
 from karat.web.framework.state import AppState, TheState
@@ -57,11 +57,11 @@ class InvitedPage(Page):
 def sign_in_page(
     request: Request,
     site: TheState,
-    asking: MaybeSomebody,
+    principal: OptionalUser,
     next: str = "/",  # noqa: A002 - as in the address
 ) -> Response:
     """The sign-in form."""
-    if asking is not None:
+    if principal is not None:
         return redirect(site, _safe(next))
     page = SignInPage(
         title="Sign in", name="", wrong=None, next=_safe(next), accounts=site.settings.accounts
@@ -73,7 +73,7 @@ def sign_in_page(
 def sign_in(
     request: Request,
     site: TheState,
-    _asking: MaybeSomebody,
+    _asking: OptionalUser,
     name: Annotated[str, Form()],
     password: Annotated[str, Form()],
     next: Annotated[str, Form()] = "/",  # noqa: A002
@@ -94,7 +94,7 @@ def sign_in(
 
 
 @ROUTER.get("/link/{token}")
-def link(request: Request, site: TheState, _asking: MaybeSomebody, token: str) -> Response:
+def link(request: Request, site: TheState, _asking: OptionalUser, token: str) -> Response:
     """Follow the one-time link that ``karat serve`` printed."""
     person = None if site.settings.accounts else site.accounts.follow(token)
     if person is None:
@@ -106,7 +106,7 @@ def link(request: Request, site: TheState, _asking: MaybeSomebody, token: str) -
 
 
 @ROUTER.get("/invited/{token}")
-def invited_page(request: Request, site: TheState, _asking: MaybeSomebody, token: str) -> Response:
+def invited_page(request: Request, site: TheState, _asking: OptionalUser, token: str) -> Response:
     """The form to choose a password."""
     page = InvitedPage(
         title="Welcome to karat", token=token, invitation=_invitation(site, token), wrong=None
@@ -118,7 +118,7 @@ def invited_page(request: Request, site: TheState, _asking: MaybeSomebody, token
 def invited(
     request: Request,
     site: TheState,
-    _asking: MaybeSomebody,
+    _asking: OptionalUser,
     token: str,
     password: Annotated[str, Form()],
     again: Annotated[str, Form()],
@@ -142,15 +142,15 @@ def invited(
 @ROUTER.post("/sign-out")
 def sign_out(
     site: TheState,
-    asking: SessionUser,
+    principal: SessionUser,
     everywhere: Annotated[bool, Form()] = False,
     tokens: Annotated[bool, Form()] = False,
 ) -> Response:
     """End this session, or all sessions of the user, and optionally revoke the API tokens."""
     if everywhere:
-        site.accounts.end_all(asking.person, tokens=tokens)
-    elif asking.session is not None:
-        site.accounts.end_session(asking.session)
+        site.accounts.end_all(principal.person, tokens=tokens)
+    elif principal.session is not None:
+        site.accounts.end_session(principal.session)
     response = redirect(site, "/sign-in")
     response.delete_cookie(site.cookie, path=site.settings.base or "/")
     return response

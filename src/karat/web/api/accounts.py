@@ -20,14 +20,14 @@ _TOKEN = ("id", "name", "scopes", "created_us", "used_us", "ends_us")
     response_description="`name`, `role`, `scopes` (that your tokens may have), `signed_in_by` "
     "(`session` or `token`), `golden` (the golden set of the workspace).",
 )
-def me(site: TheState, asking: AReader) -> Response:
+def me(site: TheState, principal: AReader) -> Response:
     """The current user."""
     return json_response(
         {
-            "name": asking.person.name,
-            "role": asking.person.role,
-            "scopes": SCOPES_OF[asking.person.role],
-            "signed_in_by": "token" if asking.session is None else "session",
+            "name": principal.person.name,
+            "role": principal.person.role,
+            "scopes": SCOPES_OF[principal.person.role],
+            "signed_in_by": "token" if principal.session is None else "session",
             "golden": site.workspace.golden.name,
         }
     )
@@ -37,17 +37,17 @@ def me(site: TheState, asking: AReader) -> Response:
     "/tokens",
     response_description="List of `id`, `name`, `scopes`, `created_us`, `used_us`, `ends_us`.",
 )
-def tokens(site: TheState, asking: SessionUser, page: Paged) -> Response:
+def tokens(site: TheState, principal: SessionUser, page: Paged) -> Response:
     """List your own tokens, without their secrets."""
-    rows = site.accounts.tokens(asking.person)
+    rows = site.accounts.tokens(principal.person)
     return page.items([{name: getattr(row, name) for name in _TOKEN} for row in rows])
 
 
 @ROUTER.delete("/tokens/{token_id}", response_description="`revoked`: its number.")
-def revoke(site: TheState, asking: SessionUser, token_id: Number) -> Response:
+def revoke(site: TheState, principal: SessionUser, token_id: Number) -> Response:
     """Revoke one of your own tokens."""
     try:
-        site.accounts.revoke(asking.person, token_id)
+        site.accounts.revoke(principal.person, token_id)
     except UsageError as error:
         raise NotFound(error.what) from None
     return json_response({"revoked": token_id})

@@ -20,7 +20,7 @@ from starlette.requests import ClientDisconnect
 from karat.errors import UsageError
 from karat.web.framework.middleware import FORM
 from karat.workflows.golden.audited import file_name
-from karat.workflows.workspace.display_names import told_as
+from karat.workflows.workspace.display_names import display_name
 
 _CHUNK = 1 << 20
 
@@ -98,7 +98,7 @@ class Upload:
     @contextmanager
     def named(self) -> Iterator[None]:
         """Let errors use the sender's name for the file."""
-        with told_as(self.path, self.called):
+        with display_name(self.path, self.called):
             yield
 
 

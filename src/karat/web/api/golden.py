@@ -25,7 +25,7 @@ from karat.web.framework.state import TheState
 from karat.web.golden.exchange import Wanted, exported
 from karat.web.golden.golden_sets import opened
 from karat.workflows.golden.agreement import agreement_in, disagreements_in
-from karat.workflows.golden.audited import freeze_noted, put_before_adjudicator, take_upload
+from karat.workflows.golden.audited import freeze_audited, import_upload, put_before_adjudicator
 from karat.workflows.golden.editions import (
     NOW,
     compare_editions,
@@ -39,10 +39,10 @@ from karat.workflows.golden.queries import judgments_in, pair_in, pairs_in, quer
 from karat.workflows.golden.sampling import ON_SERVER, choose_queries, read_bands, read_quota
 from karat.workflows.golden.status import STATUSES
 from karat.workflows.workspace.evaluate_stored import (
-    coverage_kept,
+    coverage_stored,
     enqueue_upload,
     find_runs,
-    pool_kept,
+    pool_stored,
 )
 
 SETS = APIRouter(prefix="/api", tags=["golden sets"])
@@ -107,7 +107,7 @@ async def coverage(
     """How much of the top k of runs is judged, and which documents are not."""
     return json_response(
         await in_turn(
-            request, lambda: coverage_kept(opened(site, golden), run, edition=edition, k=k)
+            request, lambda: coverage_stored(opened(site, golden), run, edition=edition, k=k)
         )
     )
 
@@ -246,7 +246,7 @@ def disagreements(
 )
 def queue_disagreements(
     site: TheState,
-    asking: AnEngineer,
+    principal: AnEngineer,
     golden: str,
     body: Annotated[AdjudicationRequest, Depends(Body(AdjudicationRequest))],
 ) -> Response:
@@ -254,7 +254,7 @@ def queue_disagreements(
     count = put_before_adjudicator(
         opened(site, golden),
         body.pairs,
-        person=asking.person.name,
+        person=principal.person.name,
         now=site.clock(),
         between=body.between,
     )
@@ -290,14 +290,14 @@ def editions(site: TheState, _asking: AReader, page: Paged, golden: str) -> Resp
 )
 def freeze(
     site: TheState,
-    asking: AnEngineer,
+    principal: AnEngineer,
     golden: str,
     body: Annotated[EditionRequest, Depends(Body(EditionRequest))],
 ) -> Response:
     """Freeze the golden set as an edition, which never changes."""
     workspace = opened(site, golden)
     return json_response(
-        freeze_noted(workspace, body.name, person=asking.person.name, now=site.clock()), 201
+        freeze_audited(workspace, body.name, person=principal.person.name, now=site.clock()), 201
     )
 
 
@@ -363,15 +363,15 @@ class PoolRequest(RequestBody):
 async def pool(
     request: Request,
     site: TheState,
-    asking: AnEngineer,
+    principal: AnEngineer,
     golden: str,
     body: Annotated[PoolRequest, Depends(Body(PoolRequest))],
 ) -> Response:
     """Put the unjudged results of stored runs into the queue."""
     settings: dict[str, Any] = body.model_dump(exclude={"runs"})
-    settings |= {"person": asking.person.name, "now": site.clock()}
+    settings |= {"person": principal.person.name, "now": site.clock()}
     return json_response(
-        await in_turn(request, lambda: pool_kept(opened(site, golden), body.runs, **settings))
+        await in_turn(request, lambda: pool_stored(opened(site, golden), body.runs, **settings))
     )
 
 
@@ -379,12 +379,12 @@ async def pool(
     "/golden/{golden}/queue",
     response_description="As `karat golden queue --format json`.",
 )
-def queue(site: TheState, asking: AnEngineer, golden: str, file: Uploaded) -> Response:
+def queue(site: TheState, principal: AnEngineer, golden: str, file: Uploaded) -> Response:
     """Put the pairs of a file into the queue, in its order; `karat compare` writes such files."""
     workspace = opened(site, golden)
     with file.named():
         result = enqueue_upload(
-            workspace, file.path, file.called, person=asking.person.name, now=site.clock()
+            workspace, file.path, file.called, person=principal.person.name, now=site.clock()
         )
     return json_response(result)
 
@@ -396,7 +396,7 @@ def queue(site: TheState, asking: AnEngineer, golden: str, file: Uploaded) -> Re
 async def choose(
     request: Request,
     site: TheState,
-    asking: AnEngineer,
+    principal: AnEngineer,
     golden: str,
     file: Uploaded,
     size: Annotated[int, Query(ge=1, lt=2**31, description="Number of queries to sample.")] = 100,
@@ -431,7 +431,7 @@ async def choose(
                 size,
                 now=site.clock(),
                 replace=replace,
-                person=asking.person.name,
+                person=principal.person.name,
                 bands=read_bands(band or ()),
                 quotas=[read_quota(text) for text in quota or ()],
                 hard=hard or (),
@@ -454,10 +454,10 @@ _COUNTS = ("queries", "documents", "judgments", "corrected", "changed", "runs")
     "/golden/{golden}/import",
     response_description="The object of one file of `karat golden import --json`.",
 )
-async def take_in(
+async def import_from(
     request: Request,
     site: TheState,
-    asking: AnEngineer,
+    principal: AnEngineer,
     golden: str,
     file: Uploaded,
     format: Annotated[  # noqa: A002 - as the command line has it
@@ -477,10 +477,10 @@ async def take_in(
 ) -> Response:
     """Import a file, in full or not at all."""
     workspace, sources = opened(site, golden), sources_of(source or ())
-    who, now = asking.person.name, site.clock()
+    who, now = principal.person.name, site.clock()
 
     def work() -> Response:
-        done = take_upload(
+        done = import_upload(
             workspace,
             file.path,
             file.called,

@@ -12,7 +12,7 @@ from karat.web.api.responses import Paged, json_response
 from karat.web.framework.auth import ARater, Principal
 from karat.web.framework.state import AppState, TheState
 from karat.web.golden.golden_sets import opened
-from karat.web.judging.cards import Door, dealt, grades_of
+from karat.web.judging.cards import EntryPoint, grades_of, lease_card
 from karat.workflows.judging.queue import Card, Judging
 
 ROUTER = APIRouter(prefix="/api", tags=["judging"])
@@ -21,7 +21,7 @@ CARD = (
     "`text`, `url`, `image`, `more` (attributes a rater may see), `votes` (in adjudication: "
     "`grade`, `reason`), `grades` (of the scale), `guideline` (its text), `leased_until_us`"
 )
-_DOOR = Door(
+_DOOR = EntryPoint(
     no_answer="send a grade, or the reason in cannot",
     no_ticket="send the ticket back unchanged, for the same golden set and the same adjudicate",
 )
@@ -80,12 +80,12 @@ class Undo(Desk):
     "/judge",
     response_description="List of `golden`, `rater`, `done`, `left`, `later`, `disagreements`.",
 )
-def waiting(site: TheState, asking: ARater, page: Paged) -> Response:
+def waiting(site: TheState, principal: ARater, page: Paged) -> Response:
     """List the queues of the caller."""
     rows = []
     for row in site.golden_sets():
         workspace = site.opened(row.name)
-        rater = asking.person.name
+        rater = principal.person.name
         progress = Judging(workspace, rater, site.clock).far()
         disagreements = Judging(workspace, rater, site.clock, adjudicate=True).far()
         rows.append(
@@ -108,12 +108,12 @@ def waiting(site: TheState, asking: ARater, page: Paged) -> Response:
 )
 def progress(
     site: TheState,
-    asking: ARater,
+    principal: ARater,
     golden: str,
     adjudicate: Annotated[bool, Query(description="Progress with disagreements.")] = False,
 ) -> Response:
     """Progress of the caller."""
-    judging = _judging(site, asking, golden, adjudicate=adjudicate)
+    judging = _judging(site, principal, golden, adjudicate=adjudicate)
     status = vars(judging.far()) | {"newest": judging.newest(), "text": judging.progress()}
     return json_response(status)
 
@@ -124,12 +124,12 @@ def progress(
 def claim(
     request: Request,
     site: TheState,
-    asking: ARater,
+    principal: ARater,
     golden: str,
     body: Annotated[Desk, Depends(Body(Desk, required=False))],
 ) -> Response:
     """The next card; the same one until it is judged or postponed, or its lease expires."""
-    judging = _judging(site, asking, golden, adjudicate=body.adjudicate)
+    judging = _judging(site, principal, golden, adjudicate=body.adjudicate)
     return json_response({"card": _card(request, judging, judging.card())})
 
 
@@ -139,23 +139,23 @@ def claim(
 )
 def submit(
     site: TheState,
-    asking: ARater,
+    principal: ARater,
     golden: str,
     body: Annotated[Judgment, Depends(Body(Judgment))],
 ) -> Response:
     """Record a judgment; 409 if the lease expired and another rater has the pair."""
-    judging = _judging(site, asking, golden, adjudicate=body.adjudicate)
+    judging = _judging(site, principal, golden, adjudicate=body.adjudicate)
     number = _DOOR.record(judging, body)
     return json_response({"judgment": number})
 
 
 @ROUTER.post("/judge/{golden}/later", response_description="`later`: true.")
 def later(
-    site: TheState, asking: ARater, golden: str, body: Annotated[Later, Depends(Body(Later))]
+    site: TheState, principal: ARater, golden: str, body: Annotated[Later, Depends(Body(Later))]
 ) -> Response:
     """Postpone a card for an hour."""
-    judging = _judging(site, asking, golden, adjudicate=body.adjudicate)
-    judging.put_off(_DOOR.ticket(judging, body.ticket).slot)
+    judging = _judging(site, principal, golden, adjudicate=body.adjudicate)
+    judging.snooze(_DOOR.ticket(judging, body.ticket).slot)
     return json_response({"later": True})
 
 
@@ -167,12 +167,12 @@ def later(
 def undo(
     request: Request,
     site: TheState,
-    asking: ARater,
+    principal: ARater,
     golden: str,
     body: Annotated[Undo, Depends(Body(Undo, required=False))],
 ) -> Response:
     """Undo the newest judgment."""
-    judging = _judging(site, asking, golden, adjudicate=body.adjudicate)
+    judging = _judging(site, principal, golden, adjudicate=body.adjudicate)
     undone = judging.take_back(body.newest)
     if undone is None:
         return json_response({"undone": False, "grade": None, "reason": None, "card": None})
@@ -182,8 +182,8 @@ def undo(
     )
 
 
-def _judging(site: AppState, asking: Principal, golden: str, *, adjudicate: bool) -> Judging:
-    return Judging(opened(site, golden), asking.person.name, site.clock, adjudicate=adjudicate)
+def _judging(site: AppState, principal: Principal, golden: str, *, adjudicate: bool) -> Judging:
+    return Judging(opened(site, golden), principal.person.name, site.clock, adjudicate=adjudicate)
 
 
 def _card(request: Request, judging: Judging, card: Card | None) -> dict[str, Any] | None:
@@ -191,7 +191,7 @@ def _card(request: Request, judging: Judging, card: Card | None) -> dict[str, An
     if card is None:
         return None
     claim, golden = card.claim, judging.opened.golden
-    shown = dealt(card, judging, f"{request.url.scheme}://{request.url.netloc}")
+    shown = lease_card(card, judging, f"{request.url.scheme}://{request.url.netloc}")
     return {
         "ticket": shown.ticket,
         "query_id": claim.query_id,

@@ -35,16 +35,16 @@ from karat.web.framework.errors import NotFound
 from karat.web.framework.jobs import Busy, in_turn
 from karat.web.framework.state import AppState, TheState
 from karat.web.golden.golden_sets import opened
-from karat.web.offline.stored_comparisons import ask, ask_again, compute, find, look
+from karat.web.offline.stored_comparisons import ask, compute, find, look, request_again
 from karat.workflows.golden.audited import file_name
 from karat.workflows.golden.editions import NOW
 from karat.workflows.offline.catalogue import find_entry
 from karat.workflows.workspace import run_import, stored_comparisons
 from karat.workflows.workspace.comparison_changes import Since
 from karat.workflows.workspace.comparison_summary import verdict_of
-from karat.workflows.workspace.evaluate_stored import evaluate_kept, explain_kept, find_runs
-from karat.workflows.workspace.stored_comparisons import Asked, KeptComparison
-from karat.workflows.workspace.stored_runs import read_kept
+from karat.workflows.workspace.evaluate_stored import evaluate_stored, explain_stored, find_runs
+from karat.workflows.workspace.stored_comparisons import Asked, StoredComparison
+from karat.workflows.workspace.stored_runs import read_stored
 from karat.workflows.workspace.workspace import Workspace
 
 RUNS = APIRouter(prefix="/api", tags=["runs"])
@@ -93,7 +93,7 @@ def list_runs(site: TheState, _asking: AReader, page: Paged, golden: Golden = ""
 async def bring_run(
     request: Request,
     site: TheState,
-    asking: AnEngineer,
+    principal: AnEngineer,
     file: Uploaded,
     run: Annotated[
         str, Query(max_length=200, description="Name of the run; by default the one in the file.")
@@ -101,7 +101,7 @@ async def bring_run(
     golden: Golden = "",
 ) -> Response:
     """Store a run; the same content is stored once, and gets this name as well."""
-    workspace, person, now = of_golden(site, golden), asking.person.name, site.clock()
+    workspace, person, now = of_golden(site, golden), principal.person.name, site.clock()
 
     def work() -> Response:
         imported = run_import.import_run(
@@ -136,7 +136,7 @@ async def run_file(
     workspace, row = _run(site, run, golden)
 
     def work() -> Response:
-        [ranking] = read_kept(workspace, [row])
+        [ranking] = read_stored(workspace, [row])
         folder = tempfile.mkdtemp(prefix="karat-")
         try:
             path = Path(folder) / f"{file_name(row.name)}{_ENDINGS[format]}"
@@ -171,7 +171,7 @@ async def explain(
     """Explain one value: what each document contributes."""
     workspace, row = _run(site, run, golden)
     explanation = await in_turn(
-        request, lambda: explain_kept(workspace, row.id, query_id, measure, edition)
+        request, lambda: explain_stored(workspace, row.id, query_id, measure, edition)
     )
     return dict_response(explanation.to_dict())
 
@@ -186,7 +186,7 @@ def one_run(site: TheState, _asking: AReader, run: RunName, golden: Golden = "")
 @RUNS.delete("/runs/{run:path}", response_description="`removed`, the number of the run.")
 def remove_run(
     site: TheState,
-    asking: AnEngineer,
+    principal: AnEngineer,
     run: RunName,
     sha256: Annotated[
         str,
@@ -201,7 +201,7 @@ def remove_run(
     workspace, row = _run(site, run, golden)
     if sha256 not in {"", row.sha256}:
         raise NotFound(f"the run {run} has been replaced by another", fix=_LISTED)
-    run_import.remove_run(workspace, row, person=asking.person.name, now=site.clock())
+    run_import.remove_run(workspace, row, person=principal.person.name, now=site.clock())
     return json_response({"removed": row.id})
 
 
@@ -240,7 +240,7 @@ def _stored_runs(workspace: Workspace) -> tuple[list[RunRow], dict[str, str]]:
     """The runs of a golden set, and who stored each, by SHA-256."""
     with workspace.store.read() as connection:
         rows = runs.runs(connection, workspace.golden.id)
-        return rows, comparisons.who_kept(connection, run_import.KEPT, run_import.REMOVED)
+        return rows, comparisons.stored_by(connection, run_import.KEPT, run_import.REMOVED)
 
 
 def _one_run_json(row: RunRow, workspace: Workspace) -> dict[str, Any]:
@@ -317,7 +317,7 @@ async def evaluate(
     workspace = of_golden(site, body.golden)
     settings = body.model_dump(exclude={"runs", "measures", "golden"})
     results = await in_turn(
-        request, lambda: evaluate_kept(workspace, body.runs, body.measures, **settings)
+        request, lambda: evaluate_stored(workspace, body.runs, body.measures, **settings)
     )
     return dict_response(results.to_dict())
 
@@ -382,7 +382,7 @@ def list_comparisons(
 )
 def make(
     site: TheState,
-    asking: AnEngineer,
+    principal: AnEngineer,
     body: Annotated[CompareRequest, Depends(Body(CompareRequest))],
 ) -> Response:
     """Create a comparison, computed in the background; the response waits a little for it."""
@@ -396,7 +396,7 @@ def make(
         body.edition,
         body.name,
     )
-    comparison_id = ask(site, workspace, comparison, by=asking.person.name)
+    comparison_id = ask(site, workspace, comparison, by=principal.person.name)
     return _comparison(site, comparison_id, 201)
 
 
@@ -458,9 +458,9 @@ def comparison_queries(
 
 
 @COMPARISONS.post("/comparisons/{comparison_id}/again", response_description=COMPARISON)
-def again(site: TheState, asking: AnEngineer, comparison_id: Number) -> Response:
+def again(site: TheState, principal: AnEngineer, comparison_id: Number) -> Response:
     """Recompute a comparison with the current judgments."""
-    ask_again(site, comparison_id, by=asking.person.name)
+    request_again(site, comparison_id, by=principal.person.name)
     return _comparison(site, comparison_id)
 
 
@@ -469,7 +469,7 @@ def again(site: TheState, asking: AnEngineer, comparison_id: Number) -> Response
 )
 def remove_comparison(
     site: TheState,
-    asking: AnEngineer,
+    principal: AnEngineer,
     comparison_id: Number,
     created_us: Annotated[
         int | None,
@@ -483,7 +483,7 @@ def remove_comparison(
             f"the comparison {comparison_id} has been replaced by another",
             fix="GET /api/comparisons lists them",
         )
-    run_import.remove_comparison(workspace, row, person=asking.person.name, now=site.clock())
+    run_import.remove_comparison(workspace, row, person=principal.person.name, now=site.clock())
     return json_response({"removed": row.id})
 
 
@@ -492,17 +492,17 @@ def remove_comparison(
     response_description="`added` (new pairs in the queue), `raised` (pairs moved up in the "
     "queue), `golds`.",
 )
-def queue_next(site: TheState, asking: AnEngineer, comparison_id: Number) -> Response:
+def queue_next(site: TheState, principal: AnEngineer, comparison_id: Number) -> Response:
     """Put the pairs whose grades could flip the sign at the front of the queue."""
     comparison = _done(site, comparison_id)
     workspace, row = find(site, comparison_id)
     queued = stored_comparisons.queue_next(
-        workspace, row, comparison, by=asking.person.name, now=site.clock()
+        workspace, row, comparison, by=principal.person.name, now=site.clock()
     )
     return json_response(queued)
 
 
-def _done(site: AppState, comparison_id: int) -> KeptComparison:
+def _done(site: AppState, comparison_id: int) -> StoredComparison:
     _, row, comparison = look(site, comparison_id)
     if comparison is None:
         if row.state == "failed":

@@ -22,8 +22,8 @@ from karat.web.framework.state import TheState
 from karat.workflows.golden.editions import NOW
 from karat.workflows.release.stored_trends import History, find_history, histories_of
 from karat.workflows.release.trend import trend as trended
-from karat.workflows.workspace.display_names import told_as
-from karat.workflows.workspace.evaluate_stored import gate_kept
+from karat.workflows.workspace.display_names import display_name
+from karat.workflows.workspace.evaluate_stored import gate_stored
 
 ROUTER = APIRouter(prefix="/api", tags=["numbers"])
 
@@ -72,11 +72,11 @@ async def gate(
         with tempfile.TemporaryDirectory(prefix="karat-") as folder:
             path = Path(folder) / "policy.toml"
             path.write_text(body.policy, encoding="utf-8", newline="")
-            with told_as(path, "policy"):
+            with display_name(path, "policy"):
                 policy = read_policy(path, body.rel)
         settings = body.model_dump(exclude={"policy", "candidate", "baseline", "golden"})
         policy = replace(policy, source="policy")
-        result = gate_kept(workspace, policy, body.baseline, body.candidate, **settings)
+        result = gate_stored(workspace, policy, body.baseline, body.candidate, **settings)
         return dict_response(result.to_dict())
 
     return await in_turn(request, work)
@@ -134,7 +134,7 @@ async def trend(
             )
         if not file.path.is_file():
             raise NotFound(f"{file.name}: {file.lacking}", fix=file.fix)
-        with told_as(file.path, file.name):
+        with display_name(file.path, file.name):
             result = trended(
                 file.path, measure or None, slice=slice, run=run, series=series, last=last
             )

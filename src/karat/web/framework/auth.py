@@ -73,27 +73,27 @@ class Requires:
             UsageError: a form has text that cannot be stored.
         """
         if not self.looks:
-            request.state.asking = None
+            request.state.principal = None
             return None
         site: AppState = request.app.state.site
         token = _token(request)
         if token is not None and self.role is not None:
-            asking: Principal | None = await run_in_threadpool(self._by_token, site, token)
+            principal: Principal | None = await run_in_threadpool(self._by_token, site, token)
         else:
-            asking = await run_in_threadpool(by_session, site, request)
-        request.state.asking = asking
+            principal = await run_in_threadpool(by_session, site, request)
+        request.state.principal = principal
         if self.role is not None:
-            if asking is None:
+            if principal is None:
                 raise Refused(401, "you are not signed in")
-            if not _reaches(asking.person.role, self.role):
-                has = f"{asking.person.name} has the role {asking.person.role}"
+            if not _reaches(principal.person.role, self.role):
+                has = f"{principal.person.name} has the role {principal.person.role}"
                 raise Refused(403, f"this requires the role {self.role}; {has}")
         # Last, because it may read the body, which only an authorized caller may send.
-        if asking is not None and asking.session is not None and request.method not in _SAFE:
-            await _check_origin(request, asking.session)
+        if principal is not None and principal.session is not None and request.method not in _SAFE:
+            await _check_origin(request, principal.session)
         if request.method not in _SAFE:
             await _check_texts(request)
-        return asking
+        return principal
 
     def _by_token(self, site: AppState, token: str) -> Principal:
         owner = site.accounts.by_token(token)
@@ -149,8 +149,8 @@ def may_upload(site: AppState, request: Request) -> bool:
     if token is not None:
         owner = site.accounts.by_token(token)
         return owner is not None and _reaches(owner[0].role, "engineer") and "write" in owner[1]
-    asking = by_session(site, request)
-    return asking is not None and _reaches(asking.person.role, "engineer")
+    principal = by_session(site, request)
+    return principal is not None and _reaches(principal.person.role, "engineer")
 
 
 def is_cross_site(request: Request) -> bool:
@@ -230,7 +230,7 @@ def requires_of(route: object) -> Requires:
 
 
 Anonymous = Annotated[None, Depends(ANYTHING)]
-MaybeSomebody = Annotated[Principal | None, Depends(EVERYBODY)]
+OptionalUser = Annotated[Principal | None, Depends(EVERYBODY)]
 ARater = Annotated[Principal, Depends(RATER)]
 AReader = Annotated[Principal, Depends(READER)]
 AnEngineer = Annotated[Principal, Depends(ENGINEER)]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from karat.reports.html.figures import Figure
-from karat.workflows.workspace.stored_views import Drawn, slice_key, with_leads
+from karat.workflows.workspace.stored_views import Drawn, link_marks, slice_key
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ def charts(drawn: Drawn, address: Callable[[Mapping[str, str]], str]) -> Charts:
 
     def linked(figure: Figure) -> Figure:
         wide, narrow = (
-            with_leads(svg, drawn.leads, lambda target: html.escape(address(target)))
+            link_marks(svg, drawn.leads, lambda target: html.escape(address(target)))
             for svg in (figure.wide, figure.narrow)
         )
         return replace(figure, wide=wide, narrow=narrow)

@@ -16,7 +16,7 @@ from fastapi.routing import iter_route_contexts
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
-from karat.errors import InputError, KaratError, MissingExtra, UsageError, no_room, on_page
+from karat.errors import InputError, KaratError, MissingExtra, UsageError, is_disk_full, on_page
 from karat.store.sql.judgments import LeaseLost
 from karat.web.framework.auth import Principal, Refused, by_session
 from karat.web.framework.jobs import BUSY
@@ -41,7 +41,7 @@ class Said:
     Attributes:
         code: ``usage`` | ``input`` | ``conflict`` | ``not_found`` | ``not_signed_in`` |
             ``not_allowed`` | ``too_many`` | ``timeout`` | ``busy`` | ``too_large`` |
-            ``missing_extra`` | ``no_room`` | ``error``.
+            ``missing_extra`` | ``is_disk_full`` | ``error``.
         message: What is wrong.
         where: File, line, query, document or field, as far as known.
         nearest: The nearest valid choices.
@@ -85,7 +85,7 @@ def describe(error: Exception, *, trusted: bool = True) -> tuple[int, Said]:
     if isinstance(error, Refused):
         code = "not_signed_in" if error.status == 401 else "not_allowed"
         return error.status, Said(code, str(error))
-    if no_room(error):
+    if is_disk_full(error):
         LOG.error("no space left: %s", error, exc_info=error)
         what = "the server has no space left for this"
         return 507, Said("no_room", what, fix="free disk space on the server, then send it again")
@@ -135,11 +135,13 @@ def refused(error: KaratError) -> tuple[int, Said]:
 def error_response(request: Request, error: Exception) -> Response:
     """The response to a failed request: JSON for the API and scripts, else a page."""
     if not hasattr(request.state, "asking"):  # no route matched; the menu still needs the user
-        request.state.asking = None
+        request.state.principal = None
         with suppress(KaratError):  # the store may be what failed
-            request.state.asking = by_session(request.app.state.site, request)
-    asking: Principal | None = request.state.asking
-    status, body = describe(error, trusted=asking is not None and asking.person.role != "rater")
+            request.state.principal = by_session(request.app.state.site, request)
+    principal: Principal | None = request.state.principal
+    status, body = describe(
+        error, trusted=principal is not None and principal.person.role != "rater"
+    )
     headers: dict[str, str] = {}
     if isinstance(error, HTTPException) and error.headers:
         headers.update({name.lower(): value for name, value in error.headers.items()})

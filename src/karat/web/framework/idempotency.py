@@ -5,7 +5,7 @@ input it determines the new secret: a second click creates the same one, which t
 has. The response redirects to a page, so that a reload sends nothing; until that page is shown, a
 cookie carries the secret, sealed for this session and page. It never appears in an address.
 
-One-time messages after a form (``lead_saying``) use the same mechanism.
+One-time messages after a form (``redirect_with_message``) use the same mechanism.
 """
 
 from __future__ import annotations
@@ -32,37 +32,37 @@ Once = Annotated[str, Form(max_length=200)]
 """A parameter of a route: the form's ``once`` value; empty without one."""
 
 
-def secret_of(asking: Principal, sent: str, *about: object) -> str | None:
+def secret_of(principal: Principal, sent: str, *about: object) -> str | None:
     """The secret that a form creates: 43 characters, like ``secrets.token_urlsafe(32)``.
 
     Args:
-        asking: Who sends the form.
+        principal: Who sends the form.
         sent: Its ``once`` value.
         about: Purpose and input: different input gives a different secret.
 
     Returns:
         None without a session or a ``once`` value: the caller then draws a random one.
     """
-    if asking.session is None or not sent:
+    if principal.session is None or not sent:
         return None
     message = json.dumps(["once", sent, *map(str, about)])
-    digest = hmac.digest(asking.session.encode(), message.encode(), hashlib.sha256)
+    digest = hmac.digest(principal.session.encode(), message.encode(), hashlib.sha256)
     return base64.urlsafe_b64encode(digest).decode().rstrip("=")
 
 
 def lead_to(
-    request: Request, site: AppState, asking: Principal, where: str, secret: str
+    request: Request, site: AppState, principal: Principal, where: str, secret: str
 ) -> Response:
     """Redirect to the page ``where`` (without the base), which shows a secret by ``show_once``."""
     response = redirect(site, where)
-    _set_cookie(response, request, site, asking, where, secret, "once")
+    _set_cookie(response, request, site, principal, where, secret, "once")
     return response
 
 
 def show_once(
     request: Request,
     site: AppState,
-    asking: Principal,
+    principal: Principal,
     where: str,
     page: Callable[[str | None], Page],
 ) -> Response:
@@ -71,64 +71,64 @@ def show_once(
     Args:
         request: The request; with ``format=`` the secret stays for the HTML page.
         site: State of the app.
-        asking: The user.
+        principal: The user.
         where: Path of the page, without the base.
         page: Builds the page, with a secret or None.
     """
     sealed = request.cookies.get(_cookie(site))
-    if sealed is None or asking.session is None or "format" in request.query_params:
+    if sealed is None or principal.session is None or "format" in request.query_params:
         return show(request, page(None))
-    secret = unseal(sealed, asking.session, [where])
+    secret = unseal(sealed, principal.session, [where])
     response = show(request, page(secret))
     if secret is not None:
         response.delete_cookie(_cookie(site), path=f"{site.settings.base}{where}")
     return response
 
 
-def lead_saying(
-    request: Request, site: AppState, asking: Principal, where: str, said: str, tail: str = ""
+def redirect_with_message(
+    request: Request, site: AppState, principal: Principal, where: str, said: str, tail: str = ""
 ) -> Response:
     """Redirect to a page that shows a message once.
 
     Args:
         request: The request.
         site: State of the app.
-        asking: The user; without a session, as with an API token, there is no message.
-        where: Path of the page, without the base; it uses ``show_said``.
+        principal: The user; without a session, as with an API token, there is no message.
+        where: Path of the page, without the base; it uses ``show_with_message``.
         said: The message, or empty.
         tail: The rest of the address, from ``?`` or ``#`` on.
     """
     response = redirect(site, f"{where}{tail}")
-    if said and asking.session is not None:
-        _set_cookie(response, request, site, asking, where, said, "said")
+    if said and principal.session is not None:
+        _set_cookie(response, request, site, principal, where, said, "said")
     return response
 
 
 _P = TypeVar("_P", bound=Page)
 
 
-def show_said(
+def show_with_message(
     request: Request,
     site: AppState,
-    asking: Principal,
+    principal: Principal,
     where: str,
     page: Callable[[str], _P],
     waits: Callable[[_P], bool] = lambda _: False,
     status: Callable[[], int] = lambda: 200,
 ) -> Response:
-    """Show a page with the message from ``lead_saying``, if any, and forget the message.
+    """Show a page with the message from ``redirect_with_message``, if any, and forget the message.
 
     Args:
         request: The request; with ``format=`` the message stays for the HTML page.
         site: State of the app.
-        asking: The user.
+        principal: The user.
         where: Path of the page, without the base.
         page: Builds the page, with a message or an empty text.
         waits: Whether the page will reload itself because its numbers are being computed: the
             message stays until then.
         status: Status of the response, asked for after the page is built.
     """
-    message = said_here(request, site, asking, where)
+    message = said_here(request, site, principal, where)
     shown = page(message)
     response = show(request, shown, status())
     if message and not waits(shown):
@@ -136,16 +136,16 @@ def show_said(
     return response
 
 
-def said_here(request: Request, site: AppState, asking: Principal, where: str) -> str:
-    """The message from ``lead_saying``; empty without one, or if a program reads the page."""
+def said_here(request: Request, site: AppState, principal: Principal, where: str) -> str:
+    """The message of ``redirect_with_message``; empty without one, and for programs."""
     sealed = request.cookies.get(_cookie(site, "said"))
-    if sealed is None or asking.session is None or "format" in request.query_params:
+    if sealed is None or principal.session is None or "format" in request.query_params:
         return ""
-    return unseal(sealed, asking.session, ["said", where]) or ""
+    return unseal(sealed, principal.session, ["said", where]) or ""
 
 
 def forget(response: Response, site: AppState, where: str) -> None:
-    """Delete the message of ``lead_saying`` in the browser."""
+    """Delete the message of ``redirect_with_message`` in the browser."""
     response.delete_cookie(_cookie(site, "said"), path=f"{site.settings.base}{where}")
 
 
@@ -153,7 +153,7 @@ def _set_cookie(
     response: Response,
     request: Request,
     site: AppState,
-    asking: Principal,
+    principal: Principal,
     where: str,
     text: str,
     kind: Kind,
@@ -162,7 +162,7 @@ def _set_cookie(
     about = [where] if kind == "once" else [kind, where]
     response.set_cookie(
         _cookie(site, kind),
-        seal(text, asking.session or "", about),
+        seal(text, principal.session or "", about),
         max_age=_LASTS_S,
         path=f"{site.settings.base}{where}",
         secure=site.settings.secure or request.url.scheme == "https",

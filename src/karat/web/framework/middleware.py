@@ -170,7 +170,7 @@ def _limited(
 
 
 def _log(scope: Scope, status: int, seconds: float) -> None:
-    asking = scope.get("state", {}).get("asking")
+    principal = scope.get("state", {}).get("asking")
     # One-time links are secrets; a line end would forge a log entry.
     path = _SECRET.sub(r"/\1/…", scope["path"])
     path = "".join(c if c.isprintable() else "?" for c in path)
@@ -184,7 +184,7 @@ def _log(scope: Scope, status: int, seconds: float) -> None:
             "path": path,
             "status": status,
             "ms": round(1000 * seconds, 1),
-            "person": None if asking is None else asking.person.name,
+            "person": None if principal is None else principal.person.name,
             "address": (scope.get("client") or ("",))[0],
         },
     )

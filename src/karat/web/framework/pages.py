@@ -58,14 +58,14 @@ class Shell:
 
     Attributes:
         base: Prefix of every address.
-        asking: The user; None if not signed in.
+        principal: The user; None if not signed in.
         accounts: Whether users sign in with accounts.
         now: Microseconds UTC.
         address: Path and query of this page, without the base.
     """
 
     base: str
-    asking: Principal | None
+    principal: Principal | None
     accounts: bool
     now: int
     address: str
@@ -103,7 +103,7 @@ def show(request: Request, page: Page, status: int = 200) -> Response:
     query = f"?{request.url.query}" if request.url.query else ""
     shell = Shell(
         base=site.settings.base,
-        asking=getattr(request.state, "asking", None),
+        principal=getattr(request.state, "asking", None),
         accounts=site.settings.accounts,
         now=site.clock(),
         address=request.url.path.removeprefix(site.settings.base) + query,

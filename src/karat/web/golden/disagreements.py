@@ -68,7 +68,7 @@ def disagreements(
 def ask_adjudicator(
     request: Request,
     site: TheState,
-    asking: AnEngineer,
+    principal: AnEngineer,
     name: str,
     pair: Annotated[list[str] | None, Form()] = None,
     every: Annotated[bool, Form()] = False,
@@ -80,7 +80,7 @@ def ask_adjudicator(
     try:
         selected = None if every else [_pair(text) for text in pair or []]
         count = put_before_adjudicator(
-            workspace, selected, person=asking.person.name, now=site.clock(), between=between
+            workspace, selected, person=principal.person.name, now=site.clock(), between=between
         )
     except KaratError as error:
         status, wrong = refused(error)

@@ -19,7 +19,7 @@ from karat.web.framework.pages import show
 from karat.web.framework.state import TheState
 from karat.web.golden.golden_sets import GoldenPage, address, crumbs, opened
 from karat.web.golden.queries import pair_address
-from karat.workflows.golden.audited import freeze_noted
+from karat.workflows.golden.audited import freeze_audited
 from karat.workflows.golden.editions import (
     LONGEST,
     NOW,
@@ -116,14 +116,14 @@ def editions(request: Request, site: TheState, _asking: AReader, name: str) -> R
 def freeze(
     request: Request,
     site: TheState,
-    asking: AnEngineer,
+    principal: AnEngineer,
     name: str,
     edition: Annotated[str, Form()] = "",
 ) -> Response:
     """Freeze an edition of the current golden set, and show it."""
     workspace = opened(site, name)
     try:
-        frozen = freeze_noted(workspace, edition, person=asking.person.name, now=site.clock())
+        frozen = freeze_audited(workspace, edition, person=principal.person.name, now=site.clock())
     except KaratError as error:
         status, wrong = refused(error)
         return show(request, _page(workspace, Ask(), name=edition, wrong=wrong), status)

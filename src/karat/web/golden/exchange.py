@@ -27,10 +27,10 @@ from karat.web.framework.pages import show
 from karat.web.framework.state import TheState
 from karat.web.framework.uploads import uploaded
 from karat.web.golden.golden_sets import GoldenPage, crumbs, opened
-from karat.workflows.golden.audited import file_name, take_upload
+from karat.workflows.golden.audited import file_name, import_upload
 from karat.workflows.golden.editions import list_editions
 from karat.workflows.golden.export import export_golden_set
-from karat.workflows.golden.import_ import TakenIn
+from karat.workflows.golden.import_ import ImportResult
 from karat.workflows.golden.judgment_sources import sources_of
 from karat.workflows.golden.queries import imports_in
 from karat.workflows.workspace.stored_runs import stored_run_names
@@ -106,7 +106,7 @@ class ExchangePage(GoldenPage):
     runs: Sequence[str]
     wanted: Wanted
     file: str | None = None
-    taken: TakenIn | None = None
+    taken: ImportResult | None = None
     leaving: Exchange | None = None
     download: str | None = None
     wrong_in: Said | None = None
@@ -166,7 +166,7 @@ def download(
 def upload(
     request: Request,
     site: TheState,
-    asking: AnEngineer,
+    principal: AnEngineer,
     name: str,
     file: Annotated[UploadFile | None, File()] = None,
     name_of_format: Annotated[str, Form()] = "",
@@ -177,11 +177,11 @@ def upload(
     workspace, filename = opened(site, name), None
     try:
         with uploaded(file) as (path, filename):
-            imported = take_upload(
+            imported = import_upload(
                 workspace,
                 path,
                 filename,
-                person=asking.person.name,
+                person=principal.person.name,
                 now=site.clock(),
                 format=name_of_format.strip(),
                 rater=rater.strip(),
@@ -225,7 +225,7 @@ def _page(
     *,
     wanted: Wanted | None = None,
     file: str | None = None,
-    taken: TakenIn | None = None,
+    taken: ImportResult | None = None,
     leaving: Exchange | None = None,
     download: str | None = None,
     wrong_in: Said | None = None,

@@ -27,7 +27,7 @@ from karat.workflows.golden.queries import (
     pairs_in,
     queries_in,
 )
-from karat.workflows.workspace.evaluate_stored import pool_kept
+from karat.workflows.workspace.evaluate_stored import pool_stored
 from karat.workflows.workspace.stored_runs import stored_run_names
 from karat.workflows.workspace.workspace import Workspace
 
@@ -137,7 +137,7 @@ def pairs(
 def pool(
     request: Request,
     site: TheState,
-    asking: AnEngineer,
+    principal: AnEngineer,
     name: str,
     runs: Annotated[list[str] | None, Form()] = None,
     k: Annotated[str, Form()] = "10",
@@ -154,10 +154,10 @@ def pool(
         if not _NUMBER.fullmatch(k.strip()):
             raise UsageError(f"the depth {k[:20]!r} is not a number of documents", fix="10")
         limit = int(budget) if budget.strip() else None
-        pooled = pool_kept(
+        pooled = pool_stored(
             workspace,
             runs,
-            person=asking.person.name,
+            person=principal.person.name,
             now=site.clock(),
             method=method,
             k=int(k),

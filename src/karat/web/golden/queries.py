@@ -35,7 +35,7 @@ from karat.workflows.golden.sampling import (
     read_bands,
     read_quota,
 )
-from karat.workflows.workspace.display_names import told_as
+from karat.workflows.workspace.display_names import display_name
 from karat.workflows.workspace.workspace import Workspace
 
 ROUTER = APIRouter()
@@ -150,7 +150,7 @@ def queries(request: Request, site: TheState, _asking: AReader, name: str) -> Re
 async def plan(
     request: Request,
     site: TheState,
-    asking: AnEngineer,
+    principal: AnEngineer,
     name: str,
     log: Annotated[UploadFile | None, File()] = None,
     size: Annotated[str, Form()] = "100",
@@ -163,20 +163,20 @@ async def plan(
 ) -> Response:
     """Sample queries from a log, and show the effect of adding them; nothing is stored."""
     typed = Typed(size, bands, quotas, hard, text.strip(), count.strip(), bool(mask))
-    return await in_turn(request, lambda: _planned(request, site, asking, name, log, typed))
+    return await in_turn(request, lambda: _planned(request, site, principal, name, log, typed))
 
 
 def _planned(
     request: Request,
     site: TheState,
-    asking: Principal,
+    principal: Principal,
     name: str,
     log: UploadFile | None,
     typed: Typed,
 ) -> Response:
     workspace = opened(site, name)
     try:
-        with uploaded(log, "log") as (path, filename), told_as(path, filename):
+        with uploaded(log, "log") as (path, filename), display_name(path, filename):
             drawn = draw_queries(
                 workspace,
                 path,
@@ -189,7 +189,7 @@ def _planned(
                 count=typed.count or None,
                 most=ON_SERVER,
             )
-        sealed = _seal(drawn.sample.queries, workspace, asking, site.settings.max_upload // 2)
+        sealed = _seal(drawn.sample.queries, workspace, principal, site.settings.max_upload // 2)
     except KaratError as error:
         status, wrong = refused(error)
         return show(request, _page(workspace, Ask(), typed=typed, wrong=wrong), status)
@@ -211,7 +211,7 @@ def _planned(
 def choose(
     request: Request,
     site: TheState,
-    asking: AnEngineer,
+    principal: AnEngineer,
     name: str,
     sample: Annotated[list[str] | None, Form()] = None,
     replace: Annotated[str, Form()] = "",
@@ -221,10 +221,10 @@ def choose(
     try:
         placed = put_sample(
             workspace,
-            _unseal("".join(sample or ()), workspace, asking),
+            _unseal("".join(sample or ()), workspace, principal),
             now=site.clock(),
             replace=bool(replace),
-            person=asking.person.name,
+            person=principal.person.name,
         )
     except KaratError as error:
         status, wrong = refused(error)
@@ -355,7 +355,7 @@ def _size(text: str) -> int:
     return int(text)
 
 
-def _seal(sample: pl.DataFrame, workspace: Workspace, asking: Principal, most: int) -> list[str]:
+def _seal(sample: pl.DataFrame, workspace: Workspace, principal: Principal, most: int) -> list[str]:
     """A sample as signed form fields, so that the server stores nothing until it is added."""
     buffer = io.BytesIO()
     sample.write_ipc(buffer, compression="zstd")
@@ -364,17 +364,17 @@ def _seal(sample: pl.DataFrame, workspace: Workspace, asking: Principal, most: i
             "the sample with its attributes is too large for a page",
             fix="draw fewer queries, or drop unneeded columns from the log",
         )
-    sealed = seal(base64.b64encode(buffer.getvalue()).decode(), *_about(workspace, asking))
+    sealed = seal(base64.b64encode(buffer.getvalue()).decode(), *_about(workspace, principal))
     return [sealed[at : at + _FIELD] for at in range(0, len(sealed), _FIELD)]
 
 
-def _unseal(text: str, workspace: Workspace, asking: Principal) -> pl.DataFrame:
-    plain = unseal(text, *_about(workspace, asking))
+def _unseal(text: str, workspace: Workspace, principal: Principal) -> pl.DataFrame:
+    plain = unseal(text, *_about(workspace, principal))
     if plain is None:
         raise UsageError("the sample is not one that was shown to you", fix="upload the log again")
     return pl.read_ipc(io.BytesIO(base64.b64decode(plain)))
 
 
-def _about(workspace: Workspace, asking: Principal) -> tuple[str, tuple[object, ...]]:
+def _about(workspace: Workspace, principal: Principal) -> tuple[str, tuple[object, ...]]:
     """The key that signs a sample, and what the signature is bound to."""
-    return workspace.golden.salt, ("sample", workspace.golden.id, asking.person.name)
+    return workspace.golden.salt, ("sample", workspace.golden.id, principal.person.name)

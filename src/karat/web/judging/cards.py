@@ -94,7 +94,7 @@ class Shown:
     ticket: str
 
 
-def dealt(card: Card, judging: Judging, origin: str) -> Shown:
+def lease_card(card: Card, judging: Judging, origin: str) -> Shown:
     """A card as just leased to its rater, with a new ticket; ``origin`` as in ``shown``."""
     ticket = Ticket.of(card, judging.clock()).seal(*_good_for(judging))
     return shown(card, judging.opened.workspace, origin, ticket)
@@ -196,7 +196,7 @@ class Ticket:
 
 
 @dataclass(frozen=True)
-class Door:
+class EntryPoint:
     """An entry point of answers (page or API), with its advice for mistakes.
 
     Attributes:

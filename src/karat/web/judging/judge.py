@@ -22,16 +22,16 @@ from karat.web.framework.pages import Page, show
 from karat.web.framework.state import AppState, TheState
 from karat.web.judging.cards import (
     Block,
-    Door,
+    EntryPoint,
     Grade,
     Shown,
     Ticket,
-    dealt,
     grades_of,
     guideline_blocks,
+    lease_card,
     reasons,
 )
-from karat.workflows.judging.queue import Card, Judging, TakenBack
+from karat.workflows.judging.queue import Card, Judging, Undone
 from karat.workflows.workspace.workspace import Workspace
 
 ROUTER = APIRouter()
@@ -47,7 +47,7 @@ NOTES = {
     "undone": "Undone. Here is the pair again.",
 }
 """Notes above a card; an address names one by its key."""
-_ENTRY = Door(
+_ENTRY = EntryPoint(
     no_answer="give a grade, or say why you cannot", no_ticket="reload the page and answer again"
 )
 _NOT_DONE = frozenset({"lost", "overtaken", "many"})
@@ -167,9 +167,9 @@ def _answer(
 
 
 @ROUTER.get("/judge")
-def choose(request: Request, site: TheState, asking: ARater) -> Response:
+def choose(request: Request, site: TheState, principal: ARater) -> Response:
     """List the golden sets to judge; redirect if there is only one."""
-    waiting = [_waiting(site.opened(row.name), asking, site) for row in site.golden_sets()]
+    waiting = [_waiting(site.opened(row.name), principal, site) for row in site.golden_sets()]
     if len(waiting) == 1 and "format" not in request.query_params:
         only = waiting[0]
         if not (only.disagreements and only.left):
@@ -178,44 +178,44 @@ def choose(request: Request, site: TheState, asking: ARater) -> Response:
 
 
 @ROUTER.get("/judge/{name}")
-def card(request: Request, site: TheState, asking: ARater, name: str) -> Response:
+def card(request: Request, site: TheState, principal: ARater, name: str) -> Response:
     """Show the next pair to rate; it stays the same until answered."""
-    judging = Judging(opened_of(site, name), asking.person.name, site.clock)
-    return _shown(request, site, judging, asking)
+    judging = Judging(opened_of(site, name), principal.person.name, site.clock)
+    return _shown(request, site, judging, principal)
 
 
 @ROUTER.post("/judge/{name}")
 def answer(
     request: Request,
     site: TheState,
-    asking: ARater,
+    principal: ARater,
     name: str,
     form: Annotated[Answer, Depends(_answer)],
 ) -> Response:
     """Record a rating, put a pair off, or undo; then show the next pair."""
-    judging = Judging(opened_of(site, name), asking.person.name, site.clock)
+    judging = Judging(opened_of(site, name), principal.person.name, site.clock)
     return _done(request, site, judging, form)
 
 
 @ROUTER.get("/judge/{name}/adjudicate")
-def disagreement(request: Request, site: TheState, asking: ARater, name: str) -> Response:
+def disagreement(request: Request, site: TheState, principal: ARater, name: str) -> Response:
     """Show the next disagreement to settle, with the anonymous votes."""
     workspace = opened_of(site, name)
-    judging = Judging(workspace, asking.person.name, site.clock, adjudicate=True)
-    return _shown(request, site, judging, asking)
+    judging = Judging(workspace, principal.person.name, site.clock, adjudicate=True)
+    return _shown(request, site, judging, principal)
 
 
 @ROUTER.post("/judge/{name}/adjudicate")
 def settle(
     request: Request,
     site: TheState,
-    asking: ARater,
+    principal: ARater,
     name: str,
     form: Annotated[Answer, Depends(_answer)],
 ) -> Response:
     """Record how a disagreement is settled; as ``answer``."""
     workspace = opened_of(site, name)
-    judging = Judging(workspace, asking.person.name, site.clock, adjudicate=True)
+    judging = Judging(workspace, principal.person.name, site.clock, adjudicate=True)
     return _done(request, site, judging, form)
 
 
@@ -231,7 +231,7 @@ def opened_of(site: AppState, name: str) -> Workspace:
         raise NotFound(error.what, nearest=error.nearest, fix=error.fix) from None
 
 
-def _shown(request: Request, site: AppState, judging: Judging, asking: Principal) -> Response:
+def _shown(request: Request, site: AppState, judging: Judging, principal: Principal) -> Response:
     """Show the next card, which leases it: so only if the user opened the page.
 
     Embedded as an image or a frame, a card would be leased unseen, or the votes of a disagreement
@@ -241,7 +241,7 @@ def _shown(request: Request, site: AppState, judging: Judging, asking: Principal
     if destination != "document" and not (destination == "empty" and "x-part" in request.headers):
         raise Refused(403, "a card can only be opened as a page")
     if request.headers.get("sec-fetch-site") == "cross-site":
-        waiting = [_waiting(judging.opened, asking, site)]
+        waiting = [_waiting(judging.opened, principal, site)]
         return show(request, ChoosePage(title="Judge", waiting=waiting))
     note = NOTES.get(request.query_params.get("note", ""))
     was = request.query_params.get("was")
@@ -281,7 +281,7 @@ def _done(request: Request, site: AppState, judging: Judging, form: Answer) -> R
 def _put_off(judging: Judging, ticket: Ticket) -> str | None:
     """Put a pair off; return the note, None if the lease is gone or it was put off before."""
     try:
-        judging.put_off(ticket.slot)
+        judging.snooze(ticket.slot)
     except TooManyPutOff:
         return "many"
     except UsageError:
@@ -296,7 +296,7 @@ def _page(
     card: Card | None,
     kind: type[JudgePage],
     note: str | None,
-    undone: TakenBack | None = None,
+    undone: Undone | None = None,
 ) -> JudgePage:
     workspace, progress = judging.opened, judging.far()
     golden, adjudicate = workspace.golden, judging.kind == "adjudication"
@@ -312,7 +312,7 @@ def _page(
         title=f"{'Settle' if adjudicate else 'Judge'} {golden.name}",
         golden=golden.name,
         adjudicate=adjudicate,
-        card=None if card is None else dealt(card, judging, origin),
+        card=None if card is None else lease_card(card, judging, origin),
         grades=grades_of(golden),
         reasons=reasons(),
         guideline=guideline_blocks(
@@ -332,8 +332,8 @@ def _page(
     )
 
 
-def _waiting(workspace: Workspace, asking: Principal, site: AppState) -> Waiting:
-    rater = asking.person.name
+def _waiting(workspace: Workspace, principal: Principal, site: AppState) -> Waiting:
+    rater = principal.person.name
     progress = Judging(workspace, rater, site.clock).far()
     adjudication = Judging(workspace, rater, site.clock, adjudicate=True).far()
     return Waiting(

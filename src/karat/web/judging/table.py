@@ -70,23 +70,23 @@ class JudgeTablePage(Page):
 
 
 @ROUTER.get("/judge/{name}/table")
-def table(request: Request, site: TheState, asking: AnEngineer, name: str) -> Response:
+def table(request: Request, site: TheState, principal: AnEngineer, name: str) -> Response:
     """Show the pairs of the queue."""
-    return show(request, _page(request, opened_of(site, name), asking.person.name, []))
+    return show(request, _page(request, opened_of(site, name), principal.person.name, []))
 
 
 @ROUTER.post("/judge/{name}/table")
 def grade_chosen(
     request: Request,
     site: TheState,
-    asking: AnEngineer,
+    principal: AnEngineer,
     name: str,
     grade: Annotated[float, Form()],
     pair: Annotated[list[str] | None, Form()] = None,
     reason: Annotated[str, Form()] = "",
 ) -> Response:
     """Grade the selected pairs; report each refusal."""
-    workspace, rater = opened_of(site, name), asking.person.name
+    workspace, rater = opened_of(site, name), principal.person.name
     selected = dict(_pair(text) for text in pair or ())  # all are checked before one is graded
     if not selected:
         raise UsageError("no row is selected", fix="tick rows, then choose a grade")

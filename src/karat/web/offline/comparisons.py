@@ -24,18 +24,18 @@ from karat.tables.results import Result
 from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.chart_links import Charts, charts
 from karat.web.framework.form_values import Id, packed, unpacked
-from karat.web.framework.idempotency import lead_saying, show_said
+from karat.web.framework.idempotency import redirect_with_message, show_with_message
 from karat.web.framework.lists import Ask, Column, Listed, listed
 from karat.web.framework.pages import Page, show
 from karat.web.framework.state import AppState, TheState
 from karat.web.offline.counted import counts_in, in_slice, narrowed, uncounted
-from karat.web.offline.stored_comparisons import ask_again, axes, confirm, find, look
+from karat.web.offline.stored_comparisons import axes, confirm, find, look, request_again
 from karat.workflows.workspace import stored_comparisons
 from karat.workflows.workspace.artifacts import ArtifactCorrupted
 from karat.workflows.workspace.comparison_changes import Since
 from karat.workflows.workspace.comparison_summary import verdict_of
 from karat.workflows.workspace.run_import import remove_comparison
-from karat.workflows.workspace.stored_comparisons import KeptComparison
+from karat.workflows.workspace.stored_comparisons import StoredComparison
 from karat.workflows.workspace.workspace import Workspace
 
 ROUTER = APIRouter()
@@ -178,17 +178,17 @@ def list_comparisons(request: Request, site: TheState, _asking: AReader) -> Resp
 def one_comparison(
     request: Request,
     site: TheState,
-    asking: AReader,
+    principal: AReader,
     comparison_id: Id,
     measure: str = "",
     candidate: str = "",
     part: Annotated[str, Query(alias="slice")] = "",
 ) -> Response:
     """Show the results and queries of a comparison."""
-    return show_said(
+    return show_with_message(
         request,
         site,
-        asking,
+        principal,
         f"/comparisons/{comparison_id}",
         lambda notice: _comparison_page(
             request, site, comparison_id, measure, candidate, part, notice
@@ -296,7 +296,7 @@ def _comparison_page(
 
 def list_of_queries(
     row: ComparisonRow,
-    result: KeptComparison,
+    result: StoredComparison,
     rows: pl.DataFrame,
     measure: str,
     candidate: str,
@@ -337,16 +337,16 @@ def list_of_queries(
 
 
 @ROUTER.post("/comparisons/{comparison_id}/again")
-def make_again(site: TheState, asking: AnEngineer, comparison_id: Id) -> Response:
+def make_again(site: TheState, principal: AnEngineer, comparison_id: Id) -> Response:
     """Recompute a comparison with the current judgments; its page shows the progress."""
-    ask_again(site, comparison_id, by=asking.person.name)
+    request_again(site, comparison_id, by=principal.person.name)
     return RedirectResponse(f"{site.settings.base}/comparisons/{comparison_id}", 303)
 
 
 @ROUTER.post("/comparisons/{comparison_id}/remove")
 def remove(
     site: TheState,
-    asking: AnEngineer,
+    principal: AnEngineer,
     comparison_id: Id,
     sure: Annotated[str, Form()] = "",
     seen: Annotated[str, Form()] = "",
@@ -354,20 +354,24 @@ def remove(
     """Remove a comparison; the form must confirm it."""
     workspace, row = find(site, comparison_id)
     confirm(sure, seen, row.created_us)
-    remove_comparison(workspace, row, person=asking.person.name, now=site.clock())
+    remove_comparison(workspace, row, person=principal.person.name, now=site.clock())
     return RedirectResponse(f"{site.settings.base}/comparisons", 303)
 
 
 @ROUTER.post("/comparisons/{comparison_id}/queue")
-def queue_next(request: Request, site: TheState, asking: AnEngineer, comparison_id: Id) -> Response:
+def queue_next(
+    request: Request, site: TheState, principal: AnEngineer, comparison_id: Id
+) -> Response:
     """Queue the unjudged pairs whose grades could flip the sign of the difference."""
     workspace, row, result = look(site, comparison_id)
     if result is None:
         raise UsageError("the comparison is not computed yet", fix="wait and try again")
-    by, now = asking.person.name, site.clock()
+    by, now = principal.person.name, site.clock()
     put = stored_comparisons.queue_next(workspace, row, result, by=by, now=now)
     notice = packed(str(put.added), str(put.raised))
-    return lead_saying(request, site, asking, f"/comparisons/{row.id}", notice, "#next")
+    return redirect_with_message(
+        request, site, principal, f"/comparisons/{row.id}", notice, "#next"
+    )
 
 
 def _verdict(
@@ -377,7 +381,7 @@ def _verdict(
     return verdict_of(workspace, row, runs_of_it)
 
 
-def _lead(result: KeptComparison, candidates: Sequence[str]) -> list[str]:
+def _lead(result: StoredComparison, candidates: Sequence[str]) -> list[str]:
     """The conclusions, in sentences."""
     rows, comparison = result.results.results, result.comparison
     first_measure = [row for row in rows if row.measure == rows[0].measure]

@@ -118,7 +118,7 @@ def _new_page(
 def make(
     request: Request,
     site: TheState,
-    asking: AnEngineer,
+    principal: AnEngineer,
     baseline: Annotated[Number, Form()],
     candidate: Annotated[list[Number], Form(max_length=_MOST_RUNS)] = [],  # noqa: B006 - FastAPI copies it
     measure: Annotated[list[str], Form()] = [],  # noqa: B006
@@ -145,7 +145,7 @@ def make(
             edition,
             name,
         )
-        comparison_id = ask(site, workspace, inputs, by=asking.person.name)
+        comparison_id = ask(site, workspace, inputs, by=principal.person.name)
     except KaratError as error:
         status, wrong = refused(error)
         typed = Typed(

@@ -25,7 +25,7 @@ from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.chart_links import Charts, charts
 from karat.web.framework.errors import NotFound, Said, refused
 from karat.web.framework.form_values import Id
-from karat.web.framework.idempotency import lead_saying, show_said
+from karat.web.framework.idempotency import redirect_with_message, show_with_message
 from karat.web.framework.jobs import COMPUTING, Busy
 from karat.web.framework.lists import Ask, Column, Listed, listed
 from karat.web.framework.pages import Page, show
@@ -44,7 +44,7 @@ from karat.workflows.workspace.run_import import (
     remove_run,
     within,
 )
-from karat.workflows.workspace.stored_evaluations import KeptEvaluation, Rules
+from karat.workflows.workspace.stored_evaluations import Rules, StoredEvaluation
 from karat.workflows.workspace.workspace import Workspace
 
 ROUTER = APIRouter()
@@ -181,7 +181,7 @@ def _runs_page(request: Request, site: AppState, **more: Any) -> RunsPage:
     workspace = site.opened(site.workspace.golden.name)
     with workspace.store.read() as connection:
         rows = runs.runs(connection, workspace.golden.id)[::-1]
-        who = comparisons.who_kept(connection, KEPT, REMOVED)
+        who = comparisons.stored_by(connection, KEPT, REMOVED)
         judged_us = judgments.last_judged(connection, workspace.golden.id)
     runs_list = list_of_runs(workspace, rows, who, Ask.of(request))
     return RunsPage(
@@ -200,14 +200,14 @@ def _runs_page(request: Request, site: AppState, **more: Any) -> RunsPage:
 def add_run(
     request: Request,
     site: TheState,
-    asking: AnEngineer,
+    principal: AnEngineer,
     file: Annotated[UploadFile | None, File()] = None,
     name: Annotated[str, Form(max_length=200)] = "",
     path: Annotated[str, Form(max_length=1000)] = "",
 ) -> Response:
     """Add a run: an upload, or a file in the folder ``incoming`` of the workspace."""
     workspace = site.opened(site.workspace.golden.name)
-    options: dict[str, Any] = {"name": name, "person": asking.person.name, "now": site.clock()}
+    options: dict[str, Any] = {"name": name, "person": principal.person.name, "now": site.clock()}
     try:
         if file is not None and file.filename:
             with uploaded(file) as (upload, _):
@@ -223,13 +223,15 @@ def add_run(
         status, wrong = refused(error)
         typed = {"name": name, "path": path}
         return show(request, _runs_page(request, site, wrong=wrong, typed=typed), status)
-    return lead_saying(request, site, asking, f"/runs/{imported.row.id}", imported.said or "")
+    return redirect_with_message(
+        request, site, principal, f"/runs/{imported.row.id}", imported.said or ""
+    )
 
 
 @ROUTER.post("/runs/{run_id}/remove")
 def remove(
     site: TheState,
-    asking: AnEngineer,
+    principal: AnEngineer,
     run_id: Id,
     sure: Annotated[str, Form()] = "",
     seen: Annotated[str, Form()] = "",
@@ -237,7 +239,7 @@ def remove(
     """Remove a run that no comparison uses; the form must confirm it."""
     workspace, row = _run(site, run_id)
     confirm(sure, seen, row.sha256)
-    remove_run(workspace, row, person=asking.person.name, now=site.clock())
+    remove_run(workspace, row, person=principal.person.name, now=site.clock())
     return RedirectResponse(f"{site.settings.base}/runs", 303)
 
 
@@ -245,7 +247,7 @@ def remove(
 def one_run(
     request: Request,
     site: TheState,
-    asking: AReader,
+    principal: AReader,
     run_id: Id,
     edition: str = NOW,
     by: Annotated[list[str] | None, Query()] = None,
@@ -253,10 +255,10 @@ def one_run(
     part: Annotated[str, Query(alias="slice")] = "",
 ) -> Response:
     """Show one run: its measures, its slices, and its queries, lowest value first."""
-    return show_said(
+    return show_with_message(
         request,
         site,
-        asking,
+        principal,
         f"/runs/{run_id}",
         lambda notice: _run_page(request, site, run_id, edition, by, measure, part, notice),
         lambda page: not page.computed and page.error is None,
@@ -276,7 +278,7 @@ def _run_page(
     workspace, row = _run(site, run_id)
     rules = _rules(by, edition)
     with workspace.store.read() as connection:
-        added_by = comparisons.who_kept(connection, KEPT, REMOVED, row.sha256).get(row.sha256)
+        added_by = comparisons.stored_by(connection, KEPT, REMOVED, row.sha256).get(row.sha256)
         id_by_name = runs.by_name(runs.runs(connection, workspace.golden.id))
     common: dict[str, Any] = {
         "title": row.name,
@@ -367,7 +369,7 @@ def one_query(
 def _query_page(
     workspace: Workspace,
     row: RunRow,
-    result: KeptEvaluation,
+    result: StoredEvaluation,
     query_id: str,
     measure: str,
     ranks: int,
@@ -411,7 +413,7 @@ def _rules(by: Sequence[str] | None, edition: str) -> Rules:
     return Rules(edition=edition, by=list(dict.fromkeys(each for each in by or () if each.strip())))
 
 
-def _evaluated(workspace: Workspace, row: RunRow, rules: Rules) -> KeptEvaluation | None:
+def _evaluated(workspace: Workspace, row: RunRow, rules: Rules) -> StoredEvaluation | None:
     """The numbers of a run, recomputed if outdated; None if that takes longer than a short wait."""
     result = stored_evaluations.kept(workspace, row, rules)
     inputs_digest = stored_evaluations.clock(workspace, rules)
@@ -448,7 +450,7 @@ def list_of_runs(
 
 def list_of_queries(
     row: RunRow,
-    result: KeptEvaluation,
+    result: StoredEvaluation,
     rows: pl.DataFrame,
     measure: str,
     measures: Sequence[str],

@@ -25,9 +25,9 @@ from karat.web.judging.cards import Grade, grades_of, safe_link
 from karat.web.offline.stored_comparisons import DEEPEST, RANKS, axes, find, shown
 from karat.workflows.golden.editions import NOW
 from karat.workflows.judging.in_place import (
-    OwnHere,
+    GradableDocument,
+    OwnRating,
     Seen,
-    ToGrade,
     own_of,
     rate,
     take_back,
@@ -35,7 +35,7 @@ from karat.workflows.judging.in_place import (
 )
 from karat.workflows.workspace import stored_comparisons
 from karat.workflows.workspace.comparison_changes import Since
-from karat.workflows.workspace.stored_comparisons import KeptComparison
+from karat.workflows.workspace.stored_comparisons import StoredComparison
 from karat.workflows.workspace.workspace import Workspace
 
 ROUTER = APIRouter()
@@ -82,9 +82,9 @@ class SidePage(Page):
     changed: int
     now: Mapping[str, Sequence[float | None]]
     grades: Sequence[Grade]
-    to_judge: Mapping[str, ToGrade] = field(repr=False)
+    to_judge: Mapping[str, GradableDocument] = field(repr=False)
     tokens: Mapping[str, str] = field(repr=False)
-    yours: Mapping[str, OwnHere]
+    yours: Mapping[str, OwnRating]
     before: str | None
     after: str | None
 
@@ -93,7 +93,7 @@ class SidePage(Page):
 def one_query(
     request: Request,
     site: TheState,
-    asking: AReader,
+    principal: AReader,
     comparison_id: Id,
     query_id: str,
     measure: str = "",
@@ -101,8 +101,8 @@ def one_query(
 ) -> Response:
     """Show the rankings of one query side by side."""
 
-    def make_page(workspace: Workspace, row: ComparisonRow, result: KeptComparison) -> SidePage:
-        return _page(workspace, row, result, query_id, measure, ranks, asking.person.name)
+    def make_page(workspace: Workspace, row: ComparisonRow, result: StoredComparison) -> SidePage:
+        return _page(workspace, row, result, query_id, measure, ranks, principal.person.name)
 
     row, page = shown(site, comparison_id, make_page)
     if page is None:
@@ -113,7 +113,7 @@ def one_query(
 def _page(
     workspace: Workspace,
     row: ComparisonRow,
-    result: KeptComparison,
+    result: StoredComparison,
     query_id: str,
     measure: str,
     ranks: int,
@@ -191,7 +191,7 @@ def _seen(text: str) -> tuple[str, Seen]:
 @ROUTER.post("/comparisons/{comparison_id}/queries/{query_id:path}")
 def judge(
     site: TheState,
-    asking: AnEngineer,
+    principal: AnEngineer,
     comparison_id: Id,
     query_id: str,
     doc_id: Annotated[str, Form(max_length=2_000)],
@@ -211,7 +211,7 @@ def judge(
     workspace, row = find(site, comparison_id)
     if not returned:
         raise NotFound("no run of the comparison returned this document for this query")
-    rater, now = asking.person.name, site.clock()
+    rater, now = principal.person.name, site.clock()
     if undo is not None:
         take_back(workspace, rater, query_id, doc_id, undo, now=now)
     elif grade is None:

@@ -16,7 +16,7 @@ from karat.web.framework.jobs import COMPUTING, Busy, Place
 from karat.web.framework.state import AppState
 from karat.workflows.workspace import stored_comparisons
 from karat.workflows.workspace.artifacts import ArtifactCorrupted
-from karat.workflows.workspace.stored_comparisons import Asked, KeptComparison
+from karat.workflows.workspace.stored_comparisons import Asked, StoredComparison
 from karat.workflows.workspace.workspace import Workspace
 
 RANKS, DEEPEST = 20, 100
@@ -45,7 +45,7 @@ def find(site: AppState, comparison_id: int) -> tuple[Workspace, ComparisonRow]:
 
 def look(
     site: AppState, comparison_id: int
-) -> tuple[Workspace, ComparisonRow, KeptComparison | None]:
+) -> tuple[Workspace, ComparisonRow, StoredComparison | None]:
     """A comparison with its numbers; missing numbers are computed, with a short wait.
 
     Raises:
@@ -73,7 +73,7 @@ def ask(site: AppState, workspace: Workspace, inputs: Asked, *, by: str) -> int:
     return comparison_id
 
 
-def ask_again(site: AppState, comparison_id: int, *, by: str) -> None:
+def request_again(site: AppState, comparison_id: int, *, by: str) -> None:
     """Recompute a comparison.
 
     Raises:
@@ -82,7 +82,7 @@ def ask_again(site: AppState, comparison_id: int, *, by: str) -> None:
     """
     workspace, row = find(site, comparison_id)
     with COMPUTING.place() as place:
-        stored_comparisons.ask_again(workspace, row, by=by, now=site.clock())
+        stored_comparisons.request_again(workspace, row, by=by, now=site.clock())
         compute(site, workspace, row.id, WAIT_S, place)
 
 
@@ -133,7 +133,7 @@ def confirm(sure: str, seen: str, there: object) -> None:
 def shown(
     site: AppState,
     comparison_id: int,
-    use: Callable[[Workspace, ComparisonRow, KeptComparison], _T],
+    use: Callable[[Workspace, ComparisonRow, StoredComparison], _T],
 ) -> tuple[ComparisonRow, _T | None]:
     """Apply ``use`` to a comparison's numbers; recompute them once if their files are damaged.
 

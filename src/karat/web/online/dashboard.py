@@ -33,12 +33,12 @@ from karat.web.online.charts import Annotation, Axis, Chart
 from karat.web.online.figures import Cell, Headline
 from karat.web.online.log import (
     ANY_DAYS,
+    DayRange,
     Days,
     Lenient,
     NoLog,
     Question,
     TheDays,
-    Wanted,
     find_or_compute,
     log_of,
 )
@@ -46,8 +46,8 @@ from karat.web.online.slices import NOTHING, Dimension, dimension, dimensions, m
 from karat.web.online.watch_results import Glance, glance
 from karat.workflows.online import stored_results
 from karat.workflows.online.evaluate import evaluate
-from karat.workflows.workspace.annotations import marks_of
-from karat.workflows.workspace.stored_views import with_leads
+from karat.workflows.workspace.annotations import annotations_of
+from karat.workflows.workspace.stored_views import link_marks
 
 ROUTER = APIRouter()
 MOST_SLICES = 24
@@ -299,7 +299,7 @@ def _asked(
     lenient: Lenient,
     site: AppState,
     log: EventLog,
-    days: Wanted,
+    days: DayRange,
     names: Sequence[str],
     by: str,
     only: str | None,
@@ -335,7 +335,7 @@ def _shown(
     for row in results.results:
         by_metric.setdefault(row.metric, []).append(row)
     annotations, uprights = online_charts.annotations_within(
-        marks_of(site.workspace).iter_rows(named=True), axis, log
+        annotations_of(site.workspace).iter_rows(named=True), axis, log
     )
     headlines, charts, unknown, undrawn = [], [], [], ""
     for metric in asked.metrics:
@@ -419,7 +419,7 @@ def _led(chart: Chart, links: Mapping[str, str], base: str) -> Chart:
     where = {point_id: {"where": address} for point_id, address in links.items()}
 
     def with_links(svg: str) -> str:
-        return with_leads(svg, where, lambda link: html.escape(f"{base}{link['where']}"))
+        return link_marks(svg, where, lambda link: html.escape(f"{base}{link['where']}"))
 
     return Chart(
         chart.metric, chart.title, chart.where, with_links(chart.wide), with_links(chart.narrow),

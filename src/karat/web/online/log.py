@@ -90,7 +90,7 @@ class Days:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class DayRange:
     """A period in an address; empty for the default."""
 
     first: str
@@ -130,13 +130,13 @@ def _wanted(
     last: Annotated[
         str, Query(alias="to", max_length=40, description="The last day, inclusive.")
     ] = "",
-) -> Wanted:
-    return Wanted(first.strip(), last.strip())
+) -> DayRange:
+    return DayRange(first.strip(), last.strip())
 
 
-ANY_DAYS = Wanted("", "")
+ANY_DAYS = DayRange("", "")
 """The default period."""
-TheDays = Annotated[Wanted, Depends(_wanted)]
+TheDays = Annotated[DayRange, Depends(_wanted)]
 """A route parameter: the period."""
 
 

@@ -27,11 +27,11 @@ from karat.store.sql import runs as stored
 from karat.store.sql.runs import RunRow
 from karat.tables.online.events import EventLog
 from karat.tables.online.offline_correlation import (
-    Against,
-    BothWorlds,
     Concord,
     Discord,
     Figure,
+    JudgedAndSearched,
+    OfflineCorrelation,
     WorldSlice,
 )
 from karat.web.framework.auth import AReader
@@ -56,8 +56,8 @@ from karat.workflows.golden.editions import NOW
 from karat.workflows.golden.queries import classes_in
 from karat.workflows.online.offline_correlation import METRICS, against
 from karat.workflows.workspace.evaluate_stored import find_runs
-from karat.workflows.workspace.stored_inputs import clock_of, judged, read_kept
-from karat.workflows.workspace.stored_views import with_leads
+from karat.workflows.workspace.stored_inputs import clock_of, judged, read_stored
+from karat.workflows.workspace.stored_views import link_marks
 
 ROUTER = APIRouter()
 LEAST = 10
@@ -182,7 +182,7 @@ def made(site: AppState, log: EventLog, asked: Sides) -> dict[str, Any]:
             log,
             engine,
             judgments.qrels,
-            read_kept(site.workspace, asked.run),
+            read_stored(site.workspace, asked.run),
             measures=[asked.measure],
             metrics=[asked.metric.name, *other_metrics],
             queries=judgments.queries,
@@ -194,14 +194,14 @@ def made(site: AppState, log: EventLog, asked: Sides) -> dict[str, Any]:
     return result.to_dict()
 
 
-def against_of(answer: Mapping[str, Any]) -> Against:
+def against_of(answer: Mapping[str, Any]) -> OfflineCorrelation:
     """The comparison, from its JSON."""
 
     def online(row: Mapping[str, Any]) -> dict[str, Any]:
         return {**row, "online": {name: Figure(**each) for name, each in row["online"].items()}}
 
     lists: dict[str, Any] = {
-        "queries": [BothWorlds(**online(row)) for row in answer["queries"]],
+        "queries": [JudgedAndSearched(**online(row)) for row in answer["queries"]],
         "slices": [WorldSlice(**online(row)) for row in answer["slices"]],
         "concord": [Concord(**row) for row in answer["concord"]],
         "discord": [Discord(**row) for row in answer["discord"]],
@@ -210,7 +210,7 @@ def against_of(answer: Mapping[str, Any]) -> Against:
         "metrics": tuple(answer["metrics"]),
         "period": None if answer["period"] is None else tuple(answer["period"]),
     }
-    return Against(**{**answer, **lists})
+    return OfflineCorrelation(**{**answer, **lists})
 
 
 def _choices(site: AppState, asked: Sides, names: Sequence[str]) -> dict[str, Any]:
@@ -241,7 +241,9 @@ def _fits(metric: Metric) -> bool:
     )
 
 
-def _shown(request: Request, site: AppState, asked: Sides, correlation: Against) -> dict[str, Any]:
+def _shown(
+    request: Request, site: AppState, asked: Sides, correlation: OfflineCorrelation
+) -> dict[str, Any]:
     """The page's fields from the computed comparison."""
     keys = dict(
         zip(
@@ -278,7 +280,7 @@ def _shown(request: Request, site: AppState, asked: Sides, correlation: Against)
     }
 
 
-def _lead(asked: Sides, correlation: Against) -> list[str]:
+def _lead(asked: Sides, correlation: OfflineCorrelation) -> list[str]:
     """The correlation of measure and metric, in sentences."""
     row = next(
         (
@@ -310,7 +312,7 @@ def _lead(asked: Sides, correlation: Against) -> list[str]:
     return [sentence, *remarks]
 
 
-def _counts(correlation: Against) -> list[str]:
+def _counts(correlation: OfflineCorrelation) -> list[str]:
     least, many = correlation.min_searches, correlation.searched_only_searches
     both = f"{correlation.enough:,} of {len(correlation.queries):,} judged queries with searches"
     return [
@@ -390,7 +392,7 @@ class Sides:
 
 
 def scatter_of(
-    base: str, asked: Sides, correlation: Against, keys: Mapping[str, str]
+    base: str, asked: Sides, correlation: OfflineCorrelation, keys: Mapping[str, str]
 ) -> Scatter | None:
     """A chart of the queries with enough searches; coloured where judges and users disagree."""
     kinds = {row.query_id: row.kind for row in correlation.discord}
@@ -430,7 +432,7 @@ def scatter_of(
     )  # fmt: skip
 
     def with_links(svg: str) -> str:
-        return with_leads(svg, links, lambda link: html.escape(f"{base}{link['where']}"))
+        return link_marks(svg, links, lambda link: html.escape(f"{base}{link['where']}"))
 
     return Scatter(with_links(wide), with_links(narrow), len(eligible) - len(shown))
 
@@ -458,7 +460,7 @@ def slice_row(asked: Sides, row: WorldSlice) -> SliceRow:
 
 
 def list_of_queries(
-    request: Request, asked: Sides, correlation: Against, keys: Mapping[str, str]
+    request: Request, asked: Sides, correlation: OfflineCorrelation, keys: Mapping[str, str]
 ) -> Listed:
     """A row per query, most searched first."""
     kinds = {row.query_id: row.kind for row in correlation.discord}

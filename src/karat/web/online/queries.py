@@ -19,19 +19,19 @@ from karat.store.sql import queries as stored
 from karat.tables.online.events import EventLog
 from karat.tables.online.worst_queries import LostGroup, LostQuery, WorstQueries
 from karat.web.framework.auth import AnEngineer, AReader
-from karat.web.framework.idempotency import lead_saying, show_said
+from karat.web.framework.idempotency import redirect_with_message, show_with_message
 from karat.web.framework.lists import Ask, Column, Listed, listed
 from karat.web.framework.state import AppState, TheState
 from karat.web.online.dashboard import LogPage, log_summary, tabs
 from karat.web.online.figures import NOT_SAID
 from karat.web.online.log import (
     ANY_DAYS,
+    DayRange,
     Days,
     Lenient,
     NoLog,
     Question,
     TheDays,
-    Wanted,
     error_text,
     find_or_compute,
     log_of,
@@ -103,16 +103,16 @@ class WorstPage(LogPage):
 def worst(
     request: Request,
     site: TheState,
-    asking: AReader,
+    principal: AReader,
     days: TheDays,
     by: Annotated[str, Query(max_length=200)] = "",
 ) -> Response:
     """List the queries that lose most searches."""
     lenient = Lenient(request)
-    return show_said(
+    return show_with_message(
         request,
         site,
-        asking,
+        principal,
         "/online/queries",
         lambda added: _page(request, lenient, site, days, by, added),
         lambda page: page.log is not None and not page.computed and page.wrong is None,
@@ -121,7 +121,7 @@ def worst(
 
 
 def _page(
-    request: Request, lenient: Lenient, site: AppState, days: Wanted, by: str, added: str
+    request: Request, lenient: Lenient, site: AppState, days: DayRange, by: str, added: str
 ) -> WorstPage:
     log = log_of(site)
     common: dict[str, Any] = {"title": "Worst queries", "crumbs": [("Online", "/online")]}
@@ -167,7 +167,7 @@ def _page(
 def add_to_golden(
     request: Request,
     site: TheState,
-    asking: AnEngineer,
+    principal: AnEngineer,
     query: Annotated[list[str] | None, Form(max_length=5_000)] = None,
     first: Annotated[str, Form(alias="from", max_length=40)] = "",
     last: Annotated[str, Form(alias="to", max_length=40)] = "",
@@ -182,7 +182,7 @@ def add_to_golden(
     if not selected:
         raise UsageError("no query is selected", fix="tick the boxes next to the queries")
     log = the_log(site)
-    period, sliced = Wanted(first, last).within(log), dimension(site, log, by)
+    period, sliced = DayRange(first, last).within(log), dimension(site, log, by)
     params = [*period.said.items(), *([("by", by)] if by else [])]
     list_params = [
         *params,
@@ -206,7 +206,7 @@ def add_to_golden(
     present = len(keys & before.keys())
     notice = _added(len(keys) - present, present)
     tail = f"?{urlencode(list_params)}#queries"
-    return lead_saying(request, site, asking, "/online/queries", notice, tail)
+    return redirect_with_message(request, site, principal, "/online/queries", notice, tail)
 
 
 def question_of(days: Days, by: Dimension) -> Question:

@@ -21,7 +21,7 @@ from karat.web.framework.pages import show
 from karat.web.framework.state import TheState
 from karat.web.online import figures
 from karat.web.online.dashboard import LogPage, log_summary, tabs
-from karat.web.online.log import Lenient, NoLog, Wanted, error_text, find_or_compute, log_of
+from karat.web.online.log import DayRange, Lenient, NoLog, error_text, find_or_compute, log_of
 from karat.web.online.slices import NOTHING, Dimension, dimensions
 from karat.web.online.watch_results import Watching, watched_of, watching_of
 from karat.workflows.online.watch import last_whole_day
@@ -142,7 +142,7 @@ def watched(
     text = day.strip()
     lenient, last_day = Lenient(request), last_whole_day(log)
     at_day = (
-        lenient.take(lambda: Wanted(text, text).within(log).last, last_day) if text else last_day
+        lenient.take(lambda: DayRange(text, text).within(log).last, last_day) if text else last_day
     )
     asked, notes = lenient.take(
         lambda: watching_of(site, log, at_day, by), watching_of(site, log, at_day, "")

@@ -34,11 +34,16 @@ from karat.workflows.release.stored_trends import (
     find_history,
     histories_of,
     kept_from,
-    know_editions,
+    load_edition_hashes,
     points_of,
     slice_of,
 )
-from karat.workflows.workspace.annotations import add_mark, marks_of, remove_mark, time_of
+from karat.workflows.workspace.annotations import (
+    add_annotation,
+    annotations_of,
+    delete_annotation,
+    time_of,
+)
 from karat.workflows.workspace.workspace import Workspace
 
 
@@ -192,12 +197,12 @@ class TrendPage(Page):
 
 
 @ROUTER.get("/trends")
-def list_trends(request: Request, site: TheState, asking: AReader) -> Response:
+def list_trends(request: Request, site: TheState, principal: AReader) -> Response:
     """List the series of all histories, worst problem first."""
-    return show(request, _trends_page(request, site, asking))
+    return show(request, _trends_page(request, site, principal))
 
 
-def _trends_page(request: Request, site: AppState, asking: Principal, **more: Any) -> TrendsPage:
+def _trends_page(request: Request, site: AppState, principal: Principal, **more: Any) -> TrendsPage:
     histories = histories_of(site.workspace)
     summary, alarms = _summary([series for each in histories for series in each.series])
     return TrendsPage(
@@ -206,8 +211,8 @@ def _trends_page(request: Request, site: AppState, asking: Principal, **more: An
         alarms=alarms,
         files=[_file(each) for each in histories],
         series=list_of_series(histories, Ask.of(request)),
-        marks=marks_of(site.workspace).to_dicts(),
-        every=_may_remove_all(asking),
+        marks=annotations_of(site.workspace).to_dicts(),
+        every=_may_remove_all(principal),
         notes={each.name: notes for each in histories if (notes := _notes(each, explained=False))},
         **more,
     )
@@ -217,33 +222,37 @@ def _trends_page(request: Request, site: AppState, asking: Principal, **more: An
 def annotate(
     request: Request,
     site: TheState,
-    asking: AnEngineer,
+    principal: AnEngineer,
     kind: Annotated[str, Form(max_length=50)],
     text: Annotated[str, Form(max_length=5_000)],
     time: Annotated[str, Form(max_length=50)] = "",
     back: Annotated[str, Form(max_length=2_000)] = "/trends",
 ) -> Response:
     """Add an annotation."""
-    by, now = asking.person.name, site.clock()
+    by, now = principal.person.name, site.clock()
     try:
-        add_mark(site.workspace, time=time, kind=kind, text=text, person=by, now=now)
+        add_annotation(site.workspace, time=time, kind=kind, text=text, person=by, now=now)
     except UsageError as error:
         status, wrong = refused(error)
         typed = {"time": time, "kind": kind, "text": text, "back": back}
-        return show(request, _trends_page(request, site, asking, wrong=wrong, typed=typed), status)
+        return show(
+            request, _trends_page(request, site, principal, wrong=wrong, typed=typed), status
+        )
     return _back(site, back)
 
 
 @ROUTER.post("/trends/marks/{mark_id}/remove")
 def remove_annotation(
     site: TheState,
-    asking: AnEngineer,
+    principal: AnEngineer,
     mark_id: int,
     back: Annotated[str, Form(max_length=2_000)] = "/trends",
 ) -> Response:
     """Remove an annotation: one's own, or as an owner any."""
-    by, now = asking.person.name, site.clock()
-    remove_mark(site.workspace, mark_id, person=by, now=now, of_anybody=_may_remove_all(asking))
+    by, now = principal.person.name, site.clock()
+    delete_annotation(
+        site.workspace, mark_id, person=by, now=now, of_anybody=_may_remove_all(principal)
+    )
     return _back(site, back)
 
 
@@ -251,7 +260,7 @@ def remove_annotation(
 def one_trend(
     request: Request,
     site: TheState,
-    asking: AReader,
+    principal: AReader,
     place: str,
     run: str = "",
     measure: str = "",
@@ -263,7 +272,7 @@ def one_trend(
     history, series = _found(workspace, place, run, measure, part)
     newest = series.marks[-1]
     address = address_of(history.name, series.run, series.measure, slice_of(series))
-    annotations = marks_of(workspace)
+    annotations = annotations_of(workspace)
     shown = series.marks[-last:]
     drawable = annotations.filter(pl.col("time_us") >= time_of(shown[0].time))
     numbers = {each: str(at) for at, each in enumerate(drawable["id"].to_list(), 1)}
@@ -304,7 +313,7 @@ def one_trend(
         lengths=_lengths(address, last, len(series.marks)),
         n_runs=len({each.run for each in history.series}),
         address=address,
-        every=_may_remove_all(asking),
+        every=_may_remove_all(principal),
     )
     return show(request, page)
 
@@ -391,8 +400,8 @@ def _back(site: AppState, back: str) -> Response:
     return RedirectResponse(f"{site.settings.base}{where}#marks", 303)
 
 
-def _may_remove_all(asking: Principal) -> bool:
-    return asking.person.role == "owner"
+def _may_remove_all(principal: Principal) -> bool:
+    return principal.person.role == "owner"
 
 
 def list_of_series(histories: Sequence[History], ask: Ask) -> Listed:
@@ -428,7 +437,7 @@ def list_of_points(site: AppState, history: History, series: Series, ask: Ask) -
     if not editions_are_known(workspace):
         key = "editions of histories", workspace.store.url, workspace.golden.id
         with suppress(Busy):  # the page then has a note
-            COMPUTING.run(key, lambda: know_editions(workspace), _WAIT_S)
+            COMPUTING.run(key, lambda: load_edition_hashes(workspace), _WAIT_S)
     origins = kept_from(workspace, [point for point, _ in points_of(history, series)])[::-1]
     series_key = series.run, series.measure, series.attribute, series.slice
     rows = _rows((str(history.path), history.stamp, *series_key), _Points(series.marks))

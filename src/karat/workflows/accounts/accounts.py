@@ -71,10 +71,10 @@ class Accounts(Tokens):
 
     # Accounts.
 
-    def everybody(self) -> list[PersonRow]:
+    def all_users(self) -> list[PersonRow]:
         """All users, sorted by name."""
         with self.store.read() as c:
-            return people.everybody(c, self.clock())
+            return people.all_users(c, self.clock())
 
     def by_name(self, name: str) -> Person:
         """A user.
@@ -85,7 +85,7 @@ class Accounts(Tokens):
         with self.store.read() as c:
             person = people.find(c, name)
         if person is None:
-            names = [row.person.name for row in self.everybody()]
+            names = [row.person.name for row in self.all_users()]
             raise UsageError(f"unknown user {name!r}", nearest=nearest(name, names, 1))
         return person
 
@@ -102,7 +102,7 @@ class Accounts(Tokens):
             if owner is None:
                 self.note(c, SERVER, "make account", name, {"role": "owner"})
                 return people.add(c, name, "owner", None, self.clock())
-            if owner.role != "owner" or people.shut_out(c, owner.id):
+            if owner.role != "owner" or people.is_disabled(c, owner.id):
                 raise UsageError(
                     f"the account {name!r} is not an owner's, or is disabled",
                     fix="use another name; or karat people role NAME owner, and let-in NAME",
@@ -151,7 +151,7 @@ class Accounts(Tokens):
         """
         person = self.by_name(name)
         with self.store.begin() as c:
-            if people.shut_out(c, person.id):
+            if people.is_disabled(c, person.id):
                 raise UsageError(f"{name} is disabled", fix="enable the account first")
             return self._invite(c, person.name, person.role, by, "give a new password to", secret)
 

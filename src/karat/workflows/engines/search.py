@@ -17,7 +17,7 @@ from typing import Any
 import polars as pl
 
 from karat import formats
-from karat.clients.search_function import Manner, Reply, ask
+from karat.clients.search_function import CallSettings, Reply, ask
 from karat.errors import InputError, KaratError, UsageError
 from karat.formats.tables import sidecar
 from karat.formats.tables.writing import check_run
@@ -174,7 +174,7 @@ def _nothing(engine: str, replies: Sequence[Reply], reasons: Sequence[Reason]) -
 # --- shared with benchmark ---
 
 
-def about_asking(manner: Manner, warmup: int) -> dict[str, str]:
+def about_asking(manner: CallSettings, warmup: int) -> dict[str, str]:
     """When and how the search was called, for the ``about`` of the run."""
     return {
         "asked_at": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -198,7 +198,7 @@ def reasons_of(query_ids: Sequence[str], replies: Sequence[Reply]) -> list[Reaso
     ]
 
 
-def manner_of(concurrency: Any, timeout: Any, retries: Any, warmup: Any) -> Manner:
+def manner_of(concurrency: Any, timeout: Any, retries: Any, warmup: Any) -> CallSettings:
     """Validated settings of the calls."""
     for name, value, least in (
         ("concurrency", concurrency, 1),
@@ -218,7 +218,7 @@ def manner_of(concurrency: Any, timeout: Any, retries: Any, warmup: Any) -> Mann
                 f"timeout must be above 0 and at most {threading.TIMEOUT_MAX:.0f}, got {timeout:g}",
                 fix="timeout=5, in seconds",
             )
-    return Manner(int(concurrency), timeout, int(retries))
+    return CallSettings(int(concurrency), timeout, int(retries))
 
 
 def is_whole(value: Any, least: int) -> bool:
@@ -284,7 +284,7 @@ def refuse_shapeless(query_ids: Sequence[str], replies: Sequence[Reply], name: s
         )
 
 
-def notes_of(replies: Sequence[Reply], manner: Manner) -> Iterator[str]:
+def notes_of(replies: Sequence[Reply], manner: CallSettings) -> Iterator[str]:
     """Notes on retries, timeouts and concurrency."""
     retried = sum(reply.tries > 1 and reply.error is None for reply in replies)
     if retried:

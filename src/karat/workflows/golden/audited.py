@@ -14,8 +14,8 @@ from karat.errors import UsageError
 from karat.store.sql import audit, queue
 from karat.workflows.golden.agreement import IMPORT, RATERS, disagreements_at, moment
 from karat.workflows.golden.editions import Frozen, freeze
-from karat.workflows.golden.import_ import TakenIn, take_in
-from karat.workflows.workspace.display_names import told_as
+from karat.workflows.golden.import_ import ImportResult, import_from
+from karat.workflows.workspace.display_names import display_name
 from karat.workflows.workspace.workspace import Workspace
 
 _LONGEST = 120  # bytes of a file name
@@ -66,12 +66,12 @@ def put_before_adjudicator(
     return count
 
 
-def freeze_noted(opened: Workspace, name: str, *, person: str, now: int) -> Frozen:
+def freeze_audited(opened: Workspace, name: str, *, person: str, now: int) -> Frozen:
     """``editions.freeze``, recorded in the audit log."""
     return freeze(opened, name.strip(), now=now, person=person)
 
 
-def take_upload(
+def import_upload(
     opened: Workspace,
     path: Path,
     called: str,
@@ -81,8 +81,8 @@ def take_upload(
     format: str | None = None,  # noqa: A002 - as the command line has it
     rater: str | None = None,
     sources: Mapping[str, str] | None = None,
-) -> TakenIn:
-    """Import an uploaded file, as ``import_.take_in``, recorded in the audit log.
+) -> ImportResult:
+    """Import an uploaded file, as ``import_.import_from``, recorded in the audit log.
 
     Of judgments made here it may correct the uploader's own only.
 
@@ -92,16 +92,16 @@ def take_upload(
         called: Its name on the uploader's machine.
         person: The uploader.
         now: Microseconds UTC.
-        format: As in ``take_in``.
-        rater: As in ``take_in``.
-        sources: As in ``take_in``.
+        format: As in ``import_from``.
+        rater: As in ``import_from``.
+        sources: As in ``import_from``.
 
     Raises:
-        InputError: as ``take_in``, about ``called``; or it would correct another user's judgments.
-        UsageError: as ``take_in``.
+        InputError: as ``import_from``, about ``called``; or another user's judgments would change.
+        UsageError: as ``import_from``.
     """
-    with told_as(path, called):
-        imported = take_in(
+    with display_name(path, called):
+        imported = import_from(
             opened,
             path,
             now=now,

@@ -23,7 +23,7 @@ from karat.tables import Run
 from karat.tables.names import check_name
 from karat.workflows.golden.agreement import IMPORT, Moment, agreement_at, disagreements_at, moment
 from karat.workflows.workspace.known_queries import following, lacking
-from karat.workflows.workspace.stored_runs import keep_runs
+from karat.workflows.workspace.stored_runs import store_runs
 from karat.workflows.workspace.workspace import Workspace
 
 NOW = "now"
@@ -246,7 +246,7 @@ def coverage(
     content = content_of(opened, name)
     with opened.store.read() as connection:
         aliases = imports.aliases(connection, opened.golden.id)
-    stored = keep_runs(opened, read, now=now)
+    stored = store_runs(opened, read, now=now)
     where = "the golden set" if content.name == NOW else f"edition {content.name}"
     known, systems, notes = set(content.queries["query_id"]), [], list(stored.notes)
     for run in stored.runs:

@@ -21,7 +21,7 @@ from karat.tables.golden.exchange import Exchange
 from karat.tables.scale import Scale
 from karat.workflows.golden.editions import NOW, standing_in, weighed
 from karat.workflows.workspace.known_queries import following
-from karat.workflows.workspace.stored_runs import find_kept, read_kept, stored_run_names
+from karat.workflows.workspace.stored_runs import find_stored, read_stored, stored_run_names
 from karat.workflows.workspace.workspace import Workspace
 
 _SOURCES = {"import": "imported", "llm": "a model's", "clicks": "of clicks"}
@@ -119,11 +119,11 @@ def export_golden_set(
         content = standing_in(connection, opened, edition or NOW)
         document_rows = documents.frame(connection, opened.golden.id).drop("sha256")
         current = judgments.current(connection, opened.golden.id).of(content.queries["query_id"])
-        rows = find_kept(connection, opened, runs) if runs else []
+        rows = find_stored(connection, opened, runs) if runs else []
         query_ids = set(queries.frame(connection, opened.golden.id)["query_id"])
         aliases = imports.aliases(connection, opened.golden.id)
     ranked, notes = [], []
-    for run in read_kept(opened, rows):
+    for run in read_stored(opened, rows):
         system, run_notes = following(run, query_ids, aliases)
         ranked.append(system)
         notes += run_notes

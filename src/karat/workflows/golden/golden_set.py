@@ -22,8 +22,8 @@ from karat.formats.tables.query_log import read_query_log
 from karat.golden.clicks import LoggedQuery, clicks_of
 from karat.golden.query import (
     PERSON,
-    Gathered,
     GoldenQuery,
+    ImportedExchange,
     Where,
     golden_query,
     graded,
@@ -113,7 +113,7 @@ class GoldenSet:
     def __init__(
         self, name: str = "golden set", scale: str | Sequence[float] | None = None
     ) -> None:
-        self._gathered = Gathered()
+        self._gathered = ImportedExchange()
         self._file: Path | None = None
         self.name = name
         self.scale = scale
@@ -315,7 +315,7 @@ class GoldenSet:
         for query_id, key in zip(before.queries, folded(q.text for q in self), strict=True):
             ids_of.setdefault(key, []).append(query_id)
         logged: list[Logged] = []
-        self._gathered = Gathered(before.queries.values())
+        self._gathered = ImportedExchange(before.queries.values())
         try:
             for each in clicks.queries:
                 ids = ids_of.get(each.key, [])
@@ -647,7 +647,7 @@ class GoldenSet:
         file: Path | None = None,
     ) -> GoldenSet:
         golden_set = cls(name, scale)
-        golden_set._gathered, golden_set._file = Gathered(queries), file
+        golden_set._gathered, golden_set._file = ImportedExchange(queries), file
         return golden_set
 
     def _refuse_one_text(self) -> None:

@@ -10,23 +10,23 @@ from pathlib import Path
 import polars as pl
 
 from karat.errors import Advice, InputError, UsageError
-from karat.formats.exchange.import_ import Gathered
+from karat.formats.exchange.import_ import ImportedExchange
 from karat.store.sql import documents, golden_sets, imports, judgment_sources, judgments, queries
 from karat.store.sql.judgments import Recorded
-from karat.store.sql.rated_here import given_here
+from karat.store.sql.rated_here import given_in_karat
 from karat.store.sql.slots import hold_raters
 from karat.tables import Run
 from karat.tables.golden.exchange import Exchange
-from karat.tables.judgments import NOBODY
+from karat.tables.judgments import UNNAMED_RATER
 from karat.workflows.golden.import_files import check_judgments, read_file
 from karat.workflows.golden.judgment_sources import other_sources, sourced
 from karat.workflows.golden.sampling import put_queries
 from karat.workflows.workspace.known_queries import (
     changes,
+    id_notes,
     over,
     same_queries,
     shared_texts,
-    told_ids,
 )
 from karat.workflows.workspace.stored_runs import keep_in
 from karat.workflows.workspace.workspace import Workspace
@@ -38,7 +38,7 @@ _SHOWN = 3  # pairs of similar rater names in a warning
 
 
 @dataclass(frozen=True)
-class TakenIn:
+class ImportResult:
     """The outcome of an import.
 
     Attributes:
@@ -62,7 +62,7 @@ class TakenIn:
     raters: Mapping[str, int] = field(default_factory=dict)
 
 
-def take_in(
+def import_from(
     opened: Workspace,
     path: str | Path,
     *,
@@ -72,7 +72,7 @@ def take_in(
     sources: Mapping[str, str] | None = None,
     called: str | None = None,
     may_correct: Collection[str] | None = None,
-) -> TakenIn:
+) -> ImportResult:
     """Import a file of karat's formats or of another tool: all of it, or nothing.
 
     A query with the text of an existing one is that query, whatever id the file gives it; the id
@@ -119,7 +119,7 @@ def import_exchange(
     rater: str | None = None,
     sources: Mapping[str, str] | None = None,
     may_correct: Collection[str] | None = None,
-) -> TakenIn:
+) -> ImportResult:
     """Import the content of a file: all of it, or nothing. The import is recorded in the store.
 
     Args:
@@ -143,7 +143,7 @@ def import_exchange(
     """
     golden, rater = opened.golden, _named(rater)
     check_judgments(data, golden.scale, file)
-    made = isinstance(data, Gathered) and data.made_ids
+    made = isinstance(data, ImportedExchange) and data.made_ids
     with opened.store.begin() as connection:
         golden_sets.hold(connection, golden.id)  # lock before reading its queries
         before = queries.frame(connection, golden.id, dropped=True)
@@ -152,7 +152,7 @@ def import_exchange(
         query_rows, aliases = _asked(data), imports.aliases(connection, golden.id)
         ids = same_queries(existing, query_rows, aliases)
         data.assumed.extend(shared_texts(query_rows, ids))
-        data.assumed.extend(told_ids(existing, query_rows, ids, aliases, made=made))
+        data.assumed.extend(id_notes(existing, query_rows, ids, aliases, made=made))
         query_rows, judged = (_renamed(frame, ids) for frame in (query_rows, data.judgments))
         put = put_queries(connection, golden.id, over(existing, query_rows, "query_id"), now)
         if put.changed:
@@ -181,7 +181,7 @@ def import_exchange(
             hold_raters(connection, golden.id, facts["rater"].unique())
             old = judgments.current(connection, golden.id).frame
             if may_correct is not None:
-                here = given_here(connection, golden.id)
+                here = given_in_karat(connection, golden.id)
                 _refuse_forged(old.join(here.to_frame(), on="judgment"), facts, may_correct, file)
             data.assumed[:0] = _contradicted(old, facts)
             data.assumed.extend(_alike(old, facts))
@@ -204,7 +204,7 @@ def import_exchange(
         if facts is not None:
             recorded = judgments.record(connection, golden.id, facts, import_id)
     raters = {} if facts is None else _counted(facts)
-    return TakenIn(
+    return ImportResult(
         data, put.added, added, recorded.added, recorded.corrected, changed, rankings.names, raters
     )
 
@@ -216,7 +216,7 @@ def _named(rater: str | None) -> str | None:
     if not rater.strip():
         fix = Advice("--rater NAME, or leave it out", page="enter a name, or leave the field empty")
         raise UsageError("the name of the rater is empty", fix=fix)
-    if rater.strip().casefold() == NOBODY:
+    if rater.strip().casefold() == UNNAMED_RATER:
         raise UsageError(
             f"the name {rater.strip()!r} is reserved for judgments without a rater",
             fix=Advice(

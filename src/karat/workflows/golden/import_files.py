@@ -13,15 +13,15 @@ from karat.errors import Advice, InputError
 from karat.formats import read_documents, read_queries
 from karat.formats.exchange.catalogue import EXCHANGES, read_exchange
 from karat.formats.exchange.detect import detect
-from karat.formats.exchange.import_ import Gathered, held
+from karat.formats.exchange.import_ import ImportedExchange, held
 from karat.formats.exchange.packed import beir_in
-from karat.formats.exchange.source_file import open_foreign
+from karat.formats.exchange.source_file import open_source_file
 from karat.formats.tables.catalogue import FORMATS
-from karat.formats.tables.delimited import semicolons
+from karat.formats.tables.delimited import is_semicolon_header
 from karat.formats.tables.folder import in_folder
 from karat.formats.tables.source import Source
 from karat.tables.golden.exchange import Exchange
-from karat.tables.judgments import NOBODY
+from karat.tables.judgments import UNNAMED_RATER
 from karat.tables.scale import Scale
 from karat.workflows.lint import roles
 
@@ -61,7 +61,7 @@ def read_file(path: str | Path, name: str | None = None) -> Exchange:
             return _texts(by_role)
     elif name is None and where.is_file():
         try:
-            name = detect(open_foreign(path))
+            name = detect(open_source_file(path))
         except InputError:
             with Source(path) as source:
                 if b"\x00" in source.head and not source.head.startswith(b"PAR1"):
@@ -106,7 +106,7 @@ def _semicolons(path: str | Path) -> bool:
     with Source(path) as source:
         first = source.head.lstrip().partition(b"\n")[0]
     other = first.startswith((b"{", b"[", b"PAR1")) or b"\t" in first or b"\x00" in first
-    return not other and semicolons(first.decode("utf-8", "replace"))
+    return not other and is_semicolon_header(first.decode("utf-8", "replace"))
 
 
 def check_judgments(content: Exchange, scale: Scale, file: str) -> None:
@@ -138,7 +138,7 @@ def check_judgments(content: Exchange, scale: Scale, file: str) -> None:
             ),
         )
     named = pl.col("rater").str.strip_chars().str.to_lowercase()
-    reserved = content.judgments.filter(named == NOBODY)
+    reserved = content.judgments.filter(named == UNNAMED_RATER)
     if reserved.height:
         row = reserved.row(0, named=True)
         raise _refused(
@@ -160,7 +160,7 @@ def _refused(
     if peer is not None and not peer.holds.ids and content.queries is not None:
         query = content.queries.row(by_predicate=pl.col("query_id") == query, named=True)["text"]
     key = (row["query_id"], row["doc_id"], row["rater"])
-    place = content.places.get(key) if isinstance(content, Gathered) else None
+    place = content.places.get(key) if isinstance(content, ImportedExchange) else None
     return InputError(
         f"{place}: {problem}" if place else problem,
         file=file,

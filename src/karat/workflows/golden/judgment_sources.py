@@ -10,9 +10,9 @@ from karat.errors import Advice, InputError, UsageError, nearest
 from karat.golden.machines import names_a_model
 from karat.store.sql import audit, golden_sets, judgments
 from karat.store.sql import judgment_sources as corrections
-from karat.store.sql.rated_here import given_here
+from karat.store.sql.rated_here import given_in_karat
 from karat.store.sql.slots import hold_raters
-from karat.tables.judgments import NOBODY, SOURCES
+from karat.tables.judgments import SOURCES, UNNAMED_RATER
 from karat.workflows.workspace.workspace import Workspace
 
 _SHOWN = 3  # names of raters in a message
@@ -97,14 +97,14 @@ def sourced(
     unnamed = rater is None and judged["rater"].null_count() > 0
     if unnamed and other == "human":
         raise UsageError("grades of people need a name", fix="--rater NAME")
-    placeholder = other if other in ("llm", "clicks") else NOBODY
+    placeholder = other if other in ("llm", "clicks") else UNNAMED_RATER
     raters = judged["rater"].fill_null(rater or placeholder)
     chosen: dict[str, str] = {}
     unknown = []
     for name in raters.unique().sort():
         if name in sources or other is not None:
             chosen[name] = sources.get(name, other or "")
-        elif name == NOBODY:
+        elif name == UNNAMED_RATER:
             chosen[name] = "import"
         elif known_sources.get(name) and "human" not in known_sources[name]:
             chosen[name] = min(known_sources[name])
@@ -165,7 +165,9 @@ def correct_source(opened: Workspace, rater: str, source: str, *, person: str, n
         wrong = own.filter(pl.col("source") != source)
         if not wrong.height:
             raise UsageError(f"every judgment of {rater!r} has the source {source} already")
-        here = wrong.filter(pl.col("judgment").is_in(given_here(connection, golden.id).implode()))
+        here = wrong.filter(
+            pl.col("judgment").is_in(given_in_karat(connection, golden.id).implode())
+        )
         if here.height:
             raise UsageError(
                 f"{rater!r} gave {here.height:,} of these judgments in karat itself",

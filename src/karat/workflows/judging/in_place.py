@@ -29,7 +29,7 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class ToGrade:
+class GradableDocument:
     """A document as shown to a rater who may grade it in place.
 
     Attributes:
@@ -44,7 +44,7 @@ class ToGrade:
 
 
 @dataclass(frozen=True)
-class OwnHere:
+class OwnRating:
     """A rater's own rating of a document that is shown.
 
     Attributes:
@@ -58,7 +58,7 @@ class OwnHere:
     newest: bool
 
 
-def to_grade(opened: Workspace, doc_ids: Collection[str]) -> Mapping[str, ToGrade]:
+def to_grade(opened: Workspace, doc_ids: Collection[str]) -> Mapping[str, GradableDocument]:
     """Documents as shown now to raters, by document id; for a few hundred at most."""
     with opened.store.read() as connection:
         rows = browsing.wholes(connection, opened.golden.id, doc_ids)
@@ -66,17 +66,17 @@ def to_grade(opened: Workspace, doc_ids: Collection[str]) -> Mapping[str, ToGrad
     shown = {}
     for doc in doc_ids:
         text, url, sha256 = by_doc.get(doc, (None, None, None))
-        shown[doc] = ToGrade(text, url, Seen(sha256, opened.golden.guideline))
+        shown[doc] = GradableDocument(text, url, Seen(sha256, opened.golden.guideline))
     return shown
 
 
-def own_of(opened: Workspace, rater: str, query_id: str) -> Mapping[str, OwnHere]:
+def own_of(opened: Workspace, rater: str, query_id: str) -> Mapping[str, OwnRating]:
     """A rater's own ratings of a query, by document id."""
     with opened.store.read() as connection:
         own = ratings.own(connection, opened.golden.id, rater, query_id)
         newest = queue.newest(connection, opened.golden.id, rater)
     return {
-        doc: OwnHere(rating.judgment, rating.grade, rating.judgment == newest)
+        doc: OwnRating(rating.judgment, rating.grade, rating.judgment == newest)
         for doc, rating in own.items()
     }
 
@@ -247,5 +247,5 @@ def take_back(
             return False
         slot_id = undone.claim.slot_id
         note_votes(connection, set_id, slot_id, rater, query_id, doc_id)
-        slots.let_go(connection, set_id, slot_id, rater)
+        slots.release_slots(connection, set_id, slot_id, rater)
     return True

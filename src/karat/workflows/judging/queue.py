@@ -12,7 +12,7 @@ from karat.errors import UsageError
 from karat.golden.queue import progress_line
 from karat.store.sql import judgments, queue, slots
 from karat.store.sql.queue import Claim, Progress
-from karat.tables.judgments import NOBODY
+from karat.tables.judgments import UNNAMED_RATER
 from karat.workflows.workspace.workspace import Workspace
 
 LATER_US = 3_600_000_000
@@ -48,7 +48,7 @@ class Card:
 
 
 @dataclass(frozen=True)
-class TakenBack:
+class Undone:
     """A judgment that was undone.
 
     Attributes:
@@ -80,7 +80,7 @@ class Judging:
     ) -> None:
         if not rater.strip():
             raise UsageError("the rater has no name", fix="--rater NAME")
-        if rater.strip().casefold() == NOBODY:
+        if rater.strip().casefold() == UNNAMED_RATER:
             raise UsageError(
                 f"{rater.strip()!r} is reserved for imported grades without a rater",
                 fix="--rater NAME, another name",
@@ -189,9 +189,9 @@ class Judging:
 
     def later(self, card: Card) -> None:
         """Put a pair off for an hour."""
-        self.put_off(card.claim.slot_id)
+        self.snooze(card.claim.slot_id)
 
-    def put_off(self, slot_id: int) -> None:
+    def snooze(self, slot_id: int) -> None:
         """As ``later``, by the id of the slot."""
         with self.opened.store.begin() as connection:
             now = self.clock()
@@ -211,7 +211,7 @@ class Judging:
         with self.opened.store.read() as connection:
             return queue.newest(connection, self.opened.golden.id, self.rater, self.kind)
 
-    def take_back(self, only: int | None = None) -> TakenBack | None:
+    def take_back(self, only: int | None = None) -> Undone | None:
         """As ``undo``, with the grade and reason.
 
         Args:
@@ -234,7 +234,7 @@ class Judging:
             )
         if undone is None:
             return None
-        return TakenBack(self._shown(undone.claim), undone.grade, undone.reason)
+        return Undone(self._shown(undone.claim), undone.grade, undone.reason)
 
     def progress(self) -> str:
         """The rater's progress, in words."""

@@ -11,7 +11,7 @@ import polars as pl
 
 from karat.errors import InputError
 from karat.formats.tables.cells import NUMBERS
-from karat.formats.tables.delimited import pointed, semicolons
+from karat.formats.tables.delimited import decimal_point, is_semicolon_header
 from karat.formats.tables.jsonl import HALF, parsed, refuse_half, says_about
 from karat.formats.tables.parquet import BROKEN, damaged, scan
 from karat.formats.tables.source import LONGEST_LINE, Chunk, Source
@@ -65,7 +65,9 @@ def pieces(source: Source, role: str, name: str, ends: LineEnds) -> Iterator[Pie
     elif name in _SEPARATOR or (name == "beir" and role == "qrels"):
         first = source.head.partition(b"\n")[0].decode("utf-8", "replace")
         bare = name == "beir" and not is_header(first.strip("\r").split("\t"), role)
-        separator = ";" if name == "csv" and semicolons(first) else _SEPARATOR.get(name, "\t")
+        separator = (
+            ";" if name == "csv" and is_semicolon_header(first) else _SEPARATOR.get(name, "\t")
+        )
         records = _table(sized, role, separator, _BEIR if bare else ())
     elif name == "msmarco":
         records = _id_tab_text(sized, role)
@@ -265,7 +267,9 @@ def _table(sized: _Sized, role: str, separator: str, names: Sequence[str] = ()) 
                 sized.tally.add(code, [here], example=text, says=says)
                 continue
             values = {column: cells[at] for column, at in chosen.items()}
-            values |= {column: pointed(values[column]) for column in decimal if column in values}
+            values |= {
+                column: decimal_point(values[column]) for column in decimal if column in values
+            }
             yield here, values, text
     except csv.Error as error:
         raise InputError(

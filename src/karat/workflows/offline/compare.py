@@ -36,9 +36,9 @@ from karat.tables.answer_changes import AnswerChange
 from karat.tables.comparison import (
     Comparison,
     Difference,
-    Move,
     NextJudgment,
     QueryDifference,
+    RankChange,
     Settings,
 )
 from karat.tables.notes import in_order
@@ -381,7 +381,7 @@ def _queries(
     ]
 
 
-def _moves(contrast: Contrast, pair: Pair, *, full: bool) -> list[Move]:
+def _moves(contrast: Contrast, pair: Pair, *, full: bool) -> list[RankChange]:
     """Rank changes of the counted queries that gain and lose most; of every query if ``full``."""
     difference, overall = contrast.difference, contrast.baseline.overall
     order = [index for index in _by_size(difference, overall) if difference[index]]

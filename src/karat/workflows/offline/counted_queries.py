@@ -54,7 +54,7 @@ def without(
     )
 
 
-def compare_as_held(
+def compare_gated(
     gate: Gate,
     qrels: Any,
     runs: Sequence[Run],

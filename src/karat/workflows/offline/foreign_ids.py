@@ -18,7 +18,7 @@ _QUERIES = 300  # queries checked at most, evenly spread
 
 
 @dataclass(frozen=True, slots=True)
-class Foreign:
+class SourceFile:
     """Evidence that the document ids of a run are not those of the judgments.
 
     Attributes:
@@ -50,7 +50,7 @@ class Foreign:
         return f"{none}: {self.cause or question}"
 
 
-def foreign_ids(scores: Scores, qrels: Qrels, *, closely: bool = False) -> Foreign | None:
+def foreign_ids(scores: Scores, qrels: Qrels, *, closely: bool = False) -> SourceFile | None:
     """Whether the document ids of a run differ from those of the judgments, and how.
 
     Args:
@@ -74,7 +74,7 @@ def foreign_ids(scores: Scores, qrels: Qrels, *, closely: bool = False) -> Forei
     chosen = chosen[np.linspace(0, len(chosen) - 1, min(len(chosen), _QUERIES)).astype(np.int64)]
     query_ids = [evidence.query_ids[index] for index in chosen]
     spelling = _spelling(scores, qrels, query_ids)
-    return None if judged and spelling is None else Foreign(judged, spelling)
+    return None if judged and spelling is None else SourceFile(judged, spelling)
 
 
 def _spelling(scores: Scores, qrels: Qrels, query_ids: list[str]) -> Spelling | None:

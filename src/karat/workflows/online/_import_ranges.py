@@ -10,8 +10,8 @@ import polars as pl
 
 from karat.formats.events.json import LINE
 from karat.store.events import files
-from karat.store.events.files import unwritten
-from karat.store.events.log import there_already
+from karat.store.events.files import write_error
+from karat.store.events.log import already_stored
 from karat.store.events.manifest import Manifest
 from karat.tables.online.events import BUCKETS
 
@@ -83,13 +83,13 @@ def processed(
     if duplicates.any():
         _drop_duplicates(frame, duplicates, observed)
         frame = frame.filter(~duplicates)
-    known = there_already(folder, manifest, frame)
+    known = already_stored(folder, manifest, frame)
     if known.any():
         observed.drop(STORED, frame.filter(known))
         frame = frame.filter(~known)
     frame = frame.with_columns(pl.lit(number, pl.Int32).alias("import"))
     frame = files.with_query_key(files.with_local(frame, manifest.timezone))
-    return files.in_form(frame)
+    return files.conformed(frame)
 
 
 def without_repeats(frame: pl.DataFrame, observed: Observed) -> pl.DataFrame:
@@ -208,5 +208,5 @@ class Staged:
             self._folder.mkdir(exist_ok=True)
             frame.write_parquet(path, compression="lz4", row_group_size=_GROUP)
         except (OSError, pl.exceptions.PolarsError) as error:
-            raise unwritten(path, error) from error
+            raise write_error(path, error) from error
         return path

@@ -26,7 +26,12 @@ from karat.tables import Queries
 from karat.tables.days import day_text
 from karat.tables.notes import Concern, Note
 from karat.tables.online.events import EventLog
-from karat.tables.online.offline_correlation import Against, BothWorlds, Discord, WorldSlice
+from karat.tables.online.offline_correlation import (
+    Discord,
+    JudgedAndSearched,
+    OfflineCorrelation,
+    WorldSlice,
+)
 from karat.workflows.offline import inputs
 from karat.workflows.offline.evaluate import evaluate as evaluated
 from karat.workflows.online.evidence import gather
@@ -57,7 +62,7 @@ def against(
     seed: int = 0,
     rules: Rules | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> Against:
+) -> OfflineCorrelation:
     """Offline and online values of each judged query that was searched for.
 
     See ``karat.online.offline_correlation``.
@@ -149,7 +154,7 @@ def against(
     discord = _discord(frequent, slices, names[0], first, offline, judged_at)
     period = health.period(log, first_day, last_day)
     unjudged = online.others()
-    return Against(
+    return OfflineCorrelation(
         run=next(iter(results.runs)),
         measures=tuple(names),
         metrics=tuple(metric.name for metric in selected),
@@ -238,7 +243,7 @@ def _attribute(by: str | None, about: Queries | None) -> str | None:
 
 
 def _discord(
-    rows: Sequence[BothWorlds],
+    rows: Sequence[JudgedAndSearched],
     slices: Sequence[WorldSlice],
     measure: str,
     metric: Metric,
@@ -312,7 +317,7 @@ def _discord_slices(slices: Sequence[WorldSlice], measure: str, metric: Metric) 
     return discords
 
 
-def _has(row: BothWorlds, measure: str, metric: str) -> bool:
+def _has(row: JudgedAndSearched, measure: str, metric: str) -> bool:
     return row.offline[measure] is not None and row.online[metric].value is not None
 
 

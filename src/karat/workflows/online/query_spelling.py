@@ -19,7 +19,7 @@ from karat.workflows.online.reducers import Reformulations, Scope, facts_of
 
 
 @dataclass(frozen=True, slots=True)
-class Typed:
+class QuerySpellings:
     """Texts of queries.
 
     Attributes:
@@ -39,7 +39,7 @@ class Typed:
         return self.following.get(key, [])
 
 
-def as_typed(
+def query_spellings(
     log: EventLog,
     engine: Engine,
     keys: Iterable[str],
@@ -51,7 +51,7 @@ def as_typed(
     end_hour: int = 24,
     only: Only | None = None,
     classes: pl.DataFrame | None = None,
-) -> Typed:
+) -> QuerySpellings:
     """Spellings and reformulations of some queries; reads the log once more.
 
     Args:
@@ -68,7 +68,7 @@ def as_typed(
     """
     key_frame = pl.DataFrame({"query_key": sorted(set(keys))}, {"query_key": pl.String})
     if key_frame.is_empty():
-        return Typed({}, {})
+        return QuerySpellings({}, {})
     tests = tests_of(log, only or {}, classes)
     attributes = (column for column, _ in tests.values() if column.startswith(ATTRIBUTE))
     scope = Scope(log, rules, first_day, last_day, tuple(attributes), True, first_hour, end_hour)
@@ -96,4 +96,4 @@ def as_typed(
         key=pl.Series(folded(reformulated["text"]), dtype=pl.String)
     )
     texts = {key: first[0][0] for key, first in most_frequent(as_text).items()}
-    return Typed(texts, most_frequent(reformulated))
+    return QuerySpellings(texts, most_frequent(reformulated))

@@ -34,7 +34,7 @@ from karat.tables.online.watch import Change, Verdict, Watched
 from karat.workflows.online.evaluate import classes_of, cut_of
 from karat.workflows.online.evidence import gather
 from karat.workflows.online.filters import Only, only_note
-from karat.workflows.online.query_spelling import as_typed
+from karat.workflows.online.query_spelling import query_spellings
 from karat.workflows.online.watch_windows import (
     earlier_in,
     ends_us,
@@ -452,7 +452,7 @@ def _explained(
     with_queries = [_with_queries(change, frames, by_cut) for change in changes]
     keys = {row.query for change in with_queries for row in change.queries if row.query}
     window = mine.window
-    spelling = as_typed(
+    spelling = query_spellings(
         reader.log,
         reader.engine,
         keys,

@@ -30,11 +30,11 @@ from karat.tables.golden.exchange import Exchange
 from karat.tables.notes import Concern, Note
 from karat.tables.online.events import EventLog
 from karat.tables.online.worst_queries import FAILURES, ORDERS, LostQuery, Order, WorstQueries
-from karat.workflows.golden.import_ import TakenIn, import_exchange
+from karat.workflows.golden.import_ import ImportResult, import_exchange
 from karat.workflows.online.evaluate import classes_of, cut_of
 from karat.workflows.online.evidence import gather
 from karat.workflows.online.filters import Only, only_note
-from karat.workflows.online.query_spelling import as_typed
+from karat.workflows.online.query_spelling import query_spellings
 from karat.workflows.workspace.workspace import Workspace
 
 _ENDINGS = (".csv", ".tsv", ".jsonl")
@@ -108,7 +108,7 @@ def worst_queries(
     column = pure.SORTED_BY[order]
     shown = ranked.filter(pl.col("searches") >= min_searches, pl.col(column) > 0)
     shown = shown if limit is None else shown.head(limit)
-    typed = as_typed(
+    typed = query_spellings(
         log,
         engine,
         shown["query"],
@@ -225,7 +225,7 @@ def _text(rows: Sequence[dict[str, Any]], ending: str) -> str:
     return out.getvalue()
 
 
-def to_golden(opened: Workspace, worst: WorstQueries, *, now: int) -> TakenIn:
+def to_golden(opened: Workspace, worst: WorstQueries, *, now: int) -> ImportResult:
     """Add the queries to the golden set of a workspace, with how often each was searched for.
 
     A query that differs from an existing one only in case or white space is left unchanged. New
@@ -272,7 +272,7 @@ def to_golden(opened: Workspace, worst: WorstQueries, *, now: int) -> TakenIn:
         "worst queries", queries=frame, kept=[f"{frame.height:,} queries"], assumed=notes
     )
     if frame.is_empty():
-        return TakenIn(exchange, 0, 0, 0, 0, 0, [])
+        return ImportResult(exchange, 0, 0, 0, 0, 0, [])
     text = _text(rows, ".jsonl")
     return import_exchange(
         opened,

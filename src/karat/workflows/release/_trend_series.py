@@ -64,7 +64,7 @@ def query_values(line: Sequence[tuple[Point, Value]]) -> list[QueryValues | None
     return result
 
 
-def marks_of(
+def annotations_of(
     line: Sequence[tuple[Point, Value]], values: Sequence[QueryValues | None]
 ) -> tuple[Mark, ...]:
     """The points of one series with their values by query."""

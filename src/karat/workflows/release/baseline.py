@@ -156,7 +156,7 @@ def times_of(run: Run) -> dict[str, float]:
     }
 
 
-def saved_in(baseline: Any) -> SavedBaseline | None:
+def saved_baseline_from(baseline: Any) -> SavedBaseline | None:
     """A saved baseline, or one read from a path; None for anything else, such as a run.
 
     Raises:

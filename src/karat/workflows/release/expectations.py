@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from karat.clients.search_function import Manner, ask
+from karat.clients.search_function import CallSettings, ask
 from karat.errors import UsageError
 from karat.formats import read_run
 from karat.release.expectations import Answer, best_first
@@ -16,7 +16,7 @@ from karat.tables.release.gate import Gate
 from karat.workflows.golden.golden_set import GoldenSet
 from karat.workflows.offline import inputs
 from karat.workflows.offline.benchmark import benchmark
-from karat.workflows.release.baseline import saved_in
+from karat.workflows.release.baseline import saved_baseline_from
 from karat.workflows.release.gate import gate, policy_from
 
 
@@ -82,7 +82,7 @@ def answer(search: Callable[[str], Any], query: str) -> Answer:
         raise UsageError(f"the search is {search!r}, not a function", fix="(search, query)")
     if not isinstance(query, str):
         raise UsageError(f"the query is {query!r}, not text", fix='(search, "join two lists")')
-    [reply] = ask(search, [query], Manner())
+    [reply] = ask(search, [query], CallSettings())
     if reply.ranking is None:
         returned = f"; what came back: {reply.came}" if reply.came else ""
         raise NoAnswer(f"{reply.error}{returned}")
@@ -90,7 +90,7 @@ def answer(search: Callable[[str], Any], query: str) -> Answer:
 
 
 def _baseline(baseline: Any) -> SavedBaseline | Run | None:
-    if baseline is None or (saved := saved_in(baseline)) is not None:
+    if baseline is None or (saved := saved_baseline_from(baseline)) is not None:
         return None if baseline is None else saved
     if isinstance(baseline, str | Path):
         baseline = read_run(baseline, may_be_empty=True)

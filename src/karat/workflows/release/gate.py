@@ -45,10 +45,10 @@ from karat.stats.verdicts import LEVEL, Contrast, Testing
 from karat.stats.weighing import Weighing
 from karat.tables import Documents, Queries, Run
 from karat.tables.about import not_recorded, sentence, what_changed
-from karat.tables.comparison import Move
+from karat.tables.comparison import RankChange
 from karat.tables.notes import Concern, Note, in_order, prefixed
 from karat.tables.release.baseline import SavedBaseline
-from karat.tables.release.gate import WORST_FIRST, Check, Gate, KnownFailure, Lost
+from karat.tables.release.gate import WORST_FIRST, Check, Gate, KnownFailure, Regression
 from karat.tables.results import QueryScores, Result
 from karat.workflows.offline import inputs as readers
 from karat.workflows.offline.evaluation_plan import EvaluationPlan, check_types, settle
@@ -68,7 +68,7 @@ from karat.workflows.release.baseline import (
     renewal,
     restored,
     save_baseline,
-    saved_in,
+    saved_baseline_from,
 )
 from karat.workflows.workspace.fingerprints import fingerprint
 
@@ -125,7 +125,7 @@ def gate(
             "the policy asks for min_judged, and fully_judged declares all documents judged",
             fix="leave out one of the two",
         )
-    saved = saved_in(baseline)
+    saved = saved_baseline_from(baseline)
     if baseline is None and wanted.needs_baseline:
         raise UsageError("the policy compares with a baseline, and none is given", fix="name one")
     attributed = readers.documents_for(wanted.attributes, documents, qrels)
@@ -600,7 +600,7 @@ def _regressions(
     checks: Sequence[tuple[Check, Mask]],
     *,
     documents: bool,
-) -> Iterator[Lost]:
+) -> Iterator[Regression]:
     """The queries that lost most where a check did not pass, measure by measure.
 
     Args:
@@ -629,14 +629,14 @@ def _regressions(
             for index in order[within[order] < -TIED].tolist():
                 failed.setdefault(index, check)
         ordered = sorted(failed, key=lambda index: (gain[index], index))
-        changes: dict[str, list[Move]] = {}
+        changes: dict[str, list[RankChange]] = {}
         if documents and ordered:
             pair = Pair(before.run, now.run, asked.qrels, *evidence, depth)
             for move in moves(measure, pair, ordered):
                 changes.setdefault(move.query_id, []).append(move)
         for index in ordered:
             old, new = (float(values[index]) for values in contrast.both)
-            yield Lost(
+            yield Regression(
                 measure=str(measure),
                 query_id=ids[index],
                 text=texts.get(ids[index]),

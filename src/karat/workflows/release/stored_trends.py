@@ -117,7 +117,7 @@ def newest_gates(history: History) -> dict[str, Point]:
     if not gates:
         return {}
     first = (date.fromisoformat(gates[-1].time[:10]) - _CURRENT).isoformat()
-    return {point.followed_as: point for point in gates if point.time[:10] >= first}
+    return {point.series_name: point for point in gates if point.time[:10] >= first}
 
 
 def points_of(history: History, series: Series) -> list[tuple[Point, Mark]]:
@@ -126,7 +126,7 @@ def points_of(history: History, series: Series) -> list[tuple[Point, Mark]]:
     line = [
         point
         for point in history.points
-        if point.followed_as == series.run
+        if point.series_name == series.run
         and any((each.measure, each.attribute, each.slice) == key for each in point.values)
     ]
     return list(zip(line, series.marks, strict=True))
@@ -147,7 +147,7 @@ def chart_of(
 def kept_from(opened: Workspace, points: Sequence[Point]) -> list[From]:
     """What each point was computed from: runs by their content, editions by their grades.
 
-    Only editions that ``know_editions`` has read in this process are known.
+    Only editions that ``load_edition_hashes`` has read in this process are known.
     """
     with opened.store.read() as connection:
         stored = {row.sha256: row.id for row in runs.runs(connection, opened.golden.id)}
@@ -167,11 +167,11 @@ def kept_from(opened: Workspace, points: Sequence[Point]) -> list[From]:
 
 
 def editions_are_known(opened: Workspace) -> bool:
-    """Whether ``know_editions`` has read all editions."""
+    """Whether ``load_edition_hashes`` has read all editions."""
     return all(_key_of(opened, row) in _GRADES for row in list_editions(opened))
 
 
-def know_editions(opened: Workspace) -> None:
+def load_edition_hashes(opened: Workspace) -> None:
     """Compute the fingerprint of every edition's grades; large ones take seconds, once."""
     for row in list_editions(opened):
         key = _key_of(opened, row)

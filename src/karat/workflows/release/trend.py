@@ -28,7 +28,7 @@ from karat.tables.release.gate import Gate
 from karat.tables.release.history import BREAKING, Point, Value, point_of, point_of_gate
 from karat.tables.release.trend import Series, Trend
 from karat.tables.results import Results
-from karat.workflows.release._trend_series import Key, marks_of, query_values, series_of
+from karat.workflows.release._trend_series import Key, annotations_of, query_values, series_of
 from karat.workflows.workspace.fingerprints import fingerprint
 
 
@@ -67,8 +67,8 @@ def trend(
         source, points = "history", list(history)
     points.sort(key=lambda point: point.time.removesuffix("Z"))
     if run is not None:
-        names = list(dict.fromkeys(name for p in points for name in (p.run, p.followed_as)))
-        points = [point for point in points if run in {point.run, point.followed_as}]
+        names = list(dict.fromkeys(name for p in points for name in (p.run, p.series_name)))
+        points = [point for point in points if run in {point.run, point.series_name}]
         if not points:
             raise UsageError(
                 f"the history has no run {run!r}", nearest=nearest(run, names) or names
@@ -79,11 +79,11 @@ def trend(
     lines: dict[Key, list[tuple[Point, Value]]] = {key: [] for key in keys}
     for point in points:
         for value in point.values:
-            line = lines.get((point.followed_as, value.measure, value.attribute, value.slice))
+            line = lines.get((point.series_name, value.measure, value.attribute, value.slice))
             if line is not None:
                 line.append((point, value))
     values = {key: query_values(line) for key, line in lines.items()}
-    marks = {key: marks_of(line, values[key]) for key, line in lines.items()}
+    marks = {key: annotations_of(line, values[key]) for key, line in lines.items()}
     moving = sum(any(mark.change is not None for mark in found) for found in marks.values())
     found_series = [
         series_of(key, line_marks, values[key], max(moving, 1), _without(lines[key][-1][0], points))
@@ -103,14 +103,14 @@ def trend(
 
 def _of_series(points: list[Point], name: str) -> list[Point]:
     """The points of one series, by its name or a pattern of run names."""
-    chosen = [point for point in points if point.followed_as == name]
+    chosen = [point for point in points if point.series_name == name]
     if chosen:
         return chosen
     chosen = [
-        replace(point, series=name) for point in points if fnmatchcase(point.followed_as, name)
+        replace(point, series=name) for point in points if fnmatchcase(point.series_name, name)
     ]
     if not chosen:
-        names = list(dict.fromkeys(point.followed_as for point in points))
+        names = list(dict.fromkeys(point.series_name for point in points))
         raise UsageError(
             f"the history has no series {name!r}",
             nearest=nearest(name, names) or names[:5],
@@ -298,7 +298,7 @@ def event(content: Trend | Gate, *, time: str, commit: str | None = None) -> dic
 def _keys(points: Sequence[Point]) -> list[Key]:
     return list(
         dict.fromkeys(
-            (point.followed_as, value.measure, value.attribute, value.slice)
+            (point.series_name, value.measure, value.attribute, value.slice)
             for point in points
             for value in point.values
         )
@@ -335,14 +335,14 @@ def _chosen(keys: list[Key], measures: Sequence[str] | None, sliced: str | None)
 
 def _without(last: Point, points: Sequence[Point]) -> int:
     """Number of newer points of the same run and kind than a series' last point."""
-    own = last.followed_as, last.kind
-    alike = [p for p in reversed(points) if (p.followed_as, p.kind) == own]
+    own = last.series_name, last.kind
+    alike = [p for p in reversed(points) if (p.series_name, p.kind) == own]
     return next(newer for newer, point in enumerate(alike) if point is last)
 
 
 def _vanished(points: Sequence[Point]) -> list[str]:
     """Notes on runs that were not measured on the newest day."""
-    newest = {point.followed_as: point for point in points}
+    newest = {point.series_name: point for point in points}
     day = points[-1].time[:10]
     return [
         f"{run} was last measured on {place(point.time, point.commit)}; others, until {day}"

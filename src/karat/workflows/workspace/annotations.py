@@ -20,13 +20,15 @@ LONGEST = 500
 _SHOWN = 80  # characters shown in the audit
 
 
-def marks_of(opened: Workspace) -> pl.DataFrame:
+def annotations_of(opened: Workspace) -> pl.DataFrame:
     """All annotations of the workspace, oldest first; columns as in ``marks.SCHEMA``."""
     with opened.store.read() as connection:
         return marks.frame(connection)
 
 
-def add_mark(opened: Workspace, *, time: str, kind: str, text: str, person: str, now: int) -> int:
+def add_annotation(
+    opened: Workspace, *, time: str, kind: str, text: str, person: str, now: int
+) -> int:
     """Add an annotation; audited. Returns its id.
 
     Args:
@@ -73,7 +75,7 @@ def add_mark(opened: Workspace, *, time: str, kind: str, text: str, person: str,
     return mark_id
 
 
-def remove_mark(
+def delete_annotation(
     opened: Workspace, mark_id: int, *, person: str, now: int, of_anybody: bool = False
 ) -> None:
     """Delete an annotation; audited.

@@ -23,7 +23,7 @@ import polars as pl
 
 from karat.errors import InputError, KaratError
 from karat.formats.tables.writing import beside
-from karat.workflows.workspace.display_names import told_as
+from karat.workflows.workspace.display_names import display_name
 
 HEAD = "kept.json"
 GRACE_S = 600.0
@@ -40,13 +40,13 @@ class ArtifactFiles:
         head: The object in ``kept.json``.
         tables: Parquet files by name, with verified checksums.
         stamp: Changes when the folder is written again.
-        spoilt: Set when a table could not be read later.
+        damaged: Set when a table could not be read later.
     """
 
     head: Mapping[str, Any]
     tables: Mapping[str, Path]
     stamp: str
-    spoilt: threading.Event = field(default_factory=threading.Event, repr=False, compare=False)
+    damaged: threading.Event = field(default_factory=threading.Event, repr=False, compare=False)
 
     @contextmanager
     def reading(self) -> Iterator[None]:
@@ -58,7 +58,7 @@ class ArtifactFiles:
         try:
             yield
         except (OSError, pl.exceptions.PolarsError):
-            self.spoilt.set()
+            self.damaged.set()
             raise ArtifactCorrupted(
                 "the stored numbers are missing or damaged\n"
                 "  fix: reload, and they are computed again"
@@ -115,7 +115,7 @@ class ArtifactCache(Generic[_K]):
 
 def _whole(files: ArtifactFiles, folder: Path) -> bool:
     """Whether a cached artifact is still current and complete, by cheap checks."""
-    if files.spoilt.is_set() or files.stamp != stamp_of(folder):
+    if files.damaged.is_set() or files.stamp != stamp_of(folder):
         return False
     return all(path.is_file() for path in files.tables.values())
 
@@ -133,7 +133,7 @@ def write_artifact(
     Raises:
         InputError: the folder cannot be written.
     """
-    with told_as(folder, f"{folder.parent.name}/{folder.name}"):
+    with display_name(folder, f"{folder.parent.name}/{folder.name}"):
         _keep(folder, head, tables)
 
 

@@ -179,7 +179,7 @@ def _fill(store: Store, path: Path, version: str) -> None:
                     else:
                         older.put(name, rows)
                 if older is not None:
-                    older.brought_up()
+                    older.upgraded()
                     for name in copying.TABLES:
                         copying.put(connection, name, older.rows(name))
                 copying.go_on_numbering(connection)

@@ -13,7 +13,7 @@ _ENDS = r"(?![\w-]|\.\w)"  # end of a name: /w/x does not match /w/xy, but "see 
 
 
 @contextmanager
-def told_as(path: Path, called: str, *folders: Path) -> Iterator[None]:
+def display_name(path: Path, called: str, *folders: Path) -> Iterator[None]:
     """Replace the path of a file in errors by the name that the user knows.
 
     Args:

@@ -23,7 +23,7 @@ from karat.workflows.offline.explain import explain
 from karat.workflows.release.gate import gate
 from karat.workflows.workspace.known_queries import following, lacking
 from karat.workflows.workspace.stored_inputs import Judged, judged
-from karat.workflows.workspace.stored_runs import file_of, read_kept
+from karat.workflows.workspace.stored_runs import file_of, read_stored
 from karat.workflows.workspace.workspace import Workspace
 
 _PARQUET = b"PAR1"  # how a file of this format begins, and how it ends
@@ -57,7 +57,7 @@ def find_runs(opened: Workspace, wanted: Sequence[int | str]) -> list[RunRow]:
     return found
 
 
-def spoilt_runs(opened: Workspace) -> list[tuple[RunRow, str]]:
+def damaged_runs(opened: Workspace) -> list[tuple[RunRow, str]]:
     """Stored runs whose file is ``gone`` or ``damaged``, newest first.
 
     Only the first and last bytes of a file are checked.
@@ -80,7 +80,7 @@ def _ails(path: Path) -> str | None:
         return "damaged"
 
 
-def evaluate_kept(
+def evaluate_stored(
     opened: Workspace, wanted: Sequence[int | str], measures: Sequence[str], **settings: Any
 ) -> Results:
     """Evaluate stored runs with the current golden set or an edition of it.
@@ -101,20 +101,20 @@ def evaluate_kept(
     judgments = _judged(opened, settings.pop("edition", NOW), settings)
     shared: dict[str, Any] = {"queries": judgments.queries, "documents": judgments.documents}
     return evaluate(
-        judgments.qrels, read_kept(opened, rows), list(measures) or None, **shared, **settings
+        judgments.qrels, read_stored(opened, rows), list(measures) or None, **shared, **settings
     )
 
 
-def explain_kept(
+def explain_stored(
     opened: Workspace, wanted: int | str, query_id: str, measure: str, edition: str = NOW
 ) -> Explanation:
     """Explain one value of a stored run, as ``explain`` does."""
     judgments = judged(opened, edition)
-    [run] = read_kept(opened, find_runs(opened, [wanted]))
+    [run] = read_stored(opened, find_runs(opened, [wanted]))
     return explain(judgments.qrels, run, query_id, measure, queries=judgments.queries)
 
 
-def gate_kept(
+def gate_stored(
     opened: Workspace,
     policy: Policy,
     baseline: int | str | None,
@@ -130,7 +130,7 @@ def gate_kept(
         InputError: nothing is judged yet, or a run cannot be read.
     """
     wanted = [candidate] if baseline is None else [candidate, baseline]
-    now, *before = read_kept(opened, [find_runs(opened, [name])[0] for name in wanted])
+    now, *before = read_stored(opened, [find_runs(opened, [name])[0] for name in wanted])
     judgments = _judged(opened, edition, settings | {"by": policy.attributes})
     return gate(
         policy,
@@ -143,7 +143,7 @@ def gate_kept(
     )
 
 
-def coverage_kept(
+def coverage_stored(
     opened: Workspace, wanted: Sequence[int | str], *, edition: str = NOW, k: int = 10
 ) -> Covered:
     """Share of the top k of stored runs that is judged, as in ``editions.coverage``.
@@ -159,7 +159,7 @@ def coverage_kept(
         aliases = imports.aliases(connection, opened.golden.id)
     set_name = "the golden set" if content.name == NOW else f"edition {content.name}"
     query_ids, systems, notes = set(content.queries["query_id"]), [], []
-    for run in read_kept(opened, rows):
+    for run in read_stored(opened, rows):
         system, run_notes = following(run, query_ids, aliases)
         systems.append(system)
         notes += [*run_notes, *lacking(system, query_ids, set_name)]
@@ -167,7 +167,7 @@ def coverage_kept(
     return Covered(covered.k, covered.runs, covered.queries, covered.unjudged, notes)
 
 
-def pool_kept(
+def pool_stored(
     opened: Workspace,
     wanted: Sequence[int | str],
     *,
@@ -185,7 +185,7 @@ def pool_kept(
     if pooling_method is None:
         raise UsageError(f"unknown pooling method {method!r}", nearest=nearest(method, METHODS, 1))
     rows = find_runs(opened, wanted)
-    pooled = pool(opened, read_kept(opened, rows), now=now, method=pooling_method, **settings)
+    pooled = pool(opened, read_stored(opened, rows), now=now, method=pooling_method, **settings)
     names = ", ".join(row.name for row in rows)
     about = {"runs": names, "method": method, "depth": settings.get("k", 10), "new": pooled.added}
     _note(opened, person, "choose pairs", now, about)

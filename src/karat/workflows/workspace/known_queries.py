@@ -111,7 +111,7 @@ def lacking(run: Run, known: Collection[str], where: str = "the golden set") -> 
 _TEXT, _EARLIER = "by their text under other ids", "under other ids since an earlier import"
 
 
-def told_ids(
+def id_notes(
     there: pl.DataFrame,
     asked: pl.DataFrame,
     ids: Mapping[str, str],

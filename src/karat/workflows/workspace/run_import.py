@@ -18,7 +18,7 @@ from karat.store.sql import audit, comparisons, golden_sets, imports, queries, r
 from karat.store.sql.comparisons import ComparisonRow
 from karat.store.sql.runs import RunRow
 from karat.tables import Run
-from karat.workflows.workspace.display_names import told_as
+from karat.workflows.workspace.display_names import display_name
 from karat.workflows.workspace.known_queries import followed
 from karat.workflows.workspace.stored_comparisons import folder_of
 from karat.workflows.workspace.stored_runs import file_of, hash_of, keep_hashed
@@ -64,7 +64,7 @@ def import_run(
         InputError: it is not a run, or shares no query with the golden set.
         UsageError: an invalid name (``check_name``).
     """
-    with told_as(path, called, opened.workspace.root):
+    with display_name(path, called, opened.workspace.root):
         run = read_run(path)
         run = run.named(shown(name.strip()[:200] or run.name))
         run.source = called

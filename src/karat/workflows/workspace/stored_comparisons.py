@@ -45,7 +45,7 @@ from karat.workflows.workspace.stored_inputs import (
     heads,
     judged,
     memberships,
-    read_kept,
+    read_stored,
     unanswered,
 )
 from karat.workflows.workspace.stored_views import Beside, Drawn, beside, content_of, drawn
@@ -63,7 +63,7 @@ _ROWS: dict[str, Any] = {
     "standings": Standing,
     "orders": Order,
     "disagreements": tables.Disagreement,
-    "moves": tables.Move,
+    "moves": tables.RankChange,
     "finds": tables.Finds,
     "overlaps": tables.Overlap,
     "review": tables.Review,
@@ -113,7 +113,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class KeptComparison:
+class StoredComparison:
     """A computed comparison.
 
     Attributes:
@@ -248,7 +248,7 @@ def _chosen(rows: Sequence[RunRow], wanted: Sequence[int]) -> list[RunRow]:
     return chosen
 
 
-def ask_again(opened: Workspace, row: ComparisonRow, *, by: str, now: int) -> bool:
+def request_again(opened: Workspace, row: ComparisonRow, *, by: str, now: int) -> bool:
     """Request that a comparison is computed again, with the current grades; audited.
 
     Returns:
@@ -316,7 +316,7 @@ def compute(opened: Workspace, comparison_id: int, clock: Callable[[], int]) -> 
         return comparisons.finish(connection, comparison_id, attempt, computed.newest, clock())
 
 
-def kept(opened: Workspace, row: ComparisonRow) -> KeptComparison | None:
+def kept(opened: Workspace, row: ComparisonRow) -> StoredComparison | None:
     """The computed comparison; None if it is not computed yet, failed, or its files are damaged.
 
     While it is computed again, this is the previous result.
@@ -327,7 +327,7 @@ def kept(opened: Workspace, row: ComparisonRow) -> KeptComparison | None:
     return stored if stored is not None and is_of(opened, row, stored.files.head) else None
 
 
-def to_compute(opened: Workspace, row: ComparisonRow, found: KeptComparison | None) -> bool:
+def to_compute(opened: Workspace, row: ComparisonRow, found: StoredComparison | None) -> bool:
     """Whether a comparison is to be computed; one whose files are missing is requested again."""
     if row.state == "done" and found is None:
         with opened.store.begin() as connection:
@@ -338,7 +338,7 @@ def to_compute(opened: Workspace, row: ComparisonRow, found: KeptComparison | No
 
 def side(
     opened: Workspace,
-    found: KeptComparison,
+    found: StoredComparison,
     row: ComparisonRow,
     query_id: str,
     measure: str,
@@ -386,7 +386,7 @@ def side(
         )
 
 
-def returned(found: KeptComparison, query_id: str, doc_id: str) -> bool:
+def returned(found: StoredComparison, query_id: str, doc_id: str) -> bool:
     """Whether any run of a comparison returned a document for a query."""
     with found.files.reading():
         heads = pl.scan_parquet(found.files.tables["heads"])
@@ -394,7 +394,7 @@ def returned(found: KeptComparison, query_id: str, doc_id: str) -> bool:
 
 
 def queue_next(
-    opened: Workspace, row: ComparisonRow, found: KeptComparison, *, by: str, now: int
+    opened: Workspace, row: ComparisonRow, found: StoredComparison, *, by: str, now: int
 ) -> pairs.Queued:
     """Queue the pairs whose grades could flip the sign, with top priority; audited.
 
@@ -438,7 +438,7 @@ def is_of(
     return head.get("of") == _digest(opened, row, wanted or runs_of(opened, row))
 
 
-def _read(folder: Path) -> KeptComparison | None:
+def _read(folder: Path) -> StoredComparison | None:
     files = read_artifact(folder)
     if files is None:
         return None
@@ -454,7 +454,7 @@ def _read(folder: Path) -> KeptComparison | None:
     )
     low, high = head["scale"]
     rel = comparison.settings.rel
-    return KeptComparison(
+    return StoredComparison(
         comparison,
         results,
         Drawn.from_dict(head["drawn"]),
@@ -507,7 +507,7 @@ def _computed(opened: Workspace, row: ComparisonRow, wanted: Sequence[RunRow]) -
     settings = row.settings
     by = list(settings["by"])
     judgments = judged(opened, settings["edition"], with_documents=of_documents(by))
-    stored = [read_kept(opened, each) for each in wanted]
+    stored = [read_stored(opened, each) for each in wanted]
     if len(stored) != len(row.runs):
         raise UsageError("a run of the comparison was deleted")
     shared: dict[str, Any] = {"queries": judgments.queries, "documents": judgments.documents}

@@ -34,7 +34,13 @@ from karat.workflows.workspace.artifacts import (
     stamp_of,
     write_artifact,
 )
-from karat.workflows.workspace.stored_inputs import clock_of, heads, judged, memberships, read_kept
+from karat.workflows.workspace.stored_inputs import (
+    clock_of,
+    heads,
+    judged,
+    memberships,
+    read_stored,
+)
 from karat.workflows.workspace.stored_views import Beside, Drawn, beside, content_of, drawn
 from karat.workflows.workspace.workspace import Workspace
 
@@ -71,7 +77,7 @@ class Rules:
 
 
 @dataclass(frozen=True)
-class KeptEvaluation:
+class StoredEvaluation:
     """A computed evaluation.
 
     Attributes:
@@ -109,7 +115,7 @@ def folder_of(opened: Workspace, row: RunRow, rules: Rules) -> Path:
     return opened.workspace.root / FOLDER / name
 
 
-def kept(opened: Workspace, row: RunRow, rules: Rules) -> KeptEvaluation | None:
+def kept(opened: Workspace, row: RunRow, rules: Rules) -> StoredEvaluation | None:
     """The computed evaluation; None if it is not computed yet, or its files are damaged."""
     return AT_HAND.get(folder_of(opened, row, rules))
 
@@ -141,7 +147,7 @@ def _in_short(folder: str, _stamp: str) -> Kept | None:
     return Kept({each["measure"]: each["value"] for each in head["results"]}, head["clock"])
 
 
-def is_older(opened: Workspace, found: KeptEvaluation) -> bool:
+def is_older(opened: Workspace, found: StoredEvaluation) -> bool:
     """Whether judgments, queries or documents that matter to an evaluation changed since."""
     return clock(opened, found.rules) != found.clock
 
@@ -160,7 +166,7 @@ def compute(opened: Workspace, row: RunRow, rules: Rules) -> None:
     """
     by = list(dict.fromkeys(rules.by))
     judgments = judged(opened, rules.edition, with_documents=of_documents(by))
-    run = read_kept(opened, row)
+    run = read_stored(opened, row)
     names = list(rules.measures) or None
     shared: dict[str, Any] = {"queries": judgments.queries, "documents": judgments.documents}
     results = evaluate(judgments.qrels, run, names, by=by, per_query=True, **shared)
@@ -226,7 +232,7 @@ def _clear(folder: Path) -> None:
 
 
 def side(
-    opened: Workspace, found: KeptEvaluation, query_id: str, measure: str, ranks: int = 100
+    opened: Workspace, found: StoredEvaluation, query_id: str, measure: str, ranks: int = 100
 ) -> Beside | None:
     """One query with its ranking, as ``stored_views.beside``; None for an unknown one."""
     run = found.content.runs[0]
@@ -302,7 +308,7 @@ def known(opened: Workspace, rules: Rules) -> Rules:
     return replace(rules, by=by)
 
 
-def _read(folder: Path) -> KeptEvaluation | None:
+def _read(folder: Path) -> StoredEvaluation | None:
     files = read_artifact(folder)
     if files is None:
         return None
@@ -314,7 +320,7 @@ def _read(folder: Path) -> KeptEvaluation | None:
         latency=[Latency(**each) for each in head["latency"]],
     )
     low, high = head["scale"]
-    return KeptEvaluation(
+    return StoredEvaluation(
         results,
         Drawn.from_dict(head["drawn"]),
         pl.read_parquet(files.tables["values"]),

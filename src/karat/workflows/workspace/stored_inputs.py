@@ -93,13 +93,13 @@ def qrels_of(content: Standing, opened: Workspace) -> Qrels:
     return Qrels(grades, source).on_scale(opened.golden.scale)
 
 
-def read_kept(opened: Workspace, row: RunRow) -> Run:
+def read_stored(opened: Workspace, row: RunRow) -> Run:
     """A stored run, read only from a file within this workspace.
 
     Raises:
         InputError: its file is missing or damaged.
     """
-    return stored_runs.read_kept(opened, [row])[0]
+    return stored_runs.read_stored(opened, [row])[0]
 
 
 def heads(runs: Sequence[Run]) -> pl.DataFrame:

@@ -20,7 +20,7 @@ from karat.tables import Run
 from karat.tables.about import facts
 from karat.tables.names import check_name
 from karat.tables.workspace import WorkspaceConfig
-from karat.workflows.workspace.display_names import told_as
+from karat.workflows.workspace.display_names import display_name
 from karat.workflows.workspace.fingerprints import fingerprint
 from karat.workflows.workspace.workspace import Workspace
 
@@ -44,7 +44,7 @@ class Kept:
     notes: list[str]
 
 
-def keep_runs(opened: Workspace, given: Iterable[str | Path | Run], *, now: int) -> Kept:
+def store_runs(opened: Workspace, given: Iterable[str | Path | Run], *, now: int) -> Kept:
     """Read and store runs, as ``keep_in`` in its own transaction.
 
     Args:
@@ -173,11 +173,11 @@ def stored_run_rows(opened: Workspace, names: Sequence[str] = ()) -> list[Run]:
         InputError: its file is missing or damaged.
     """
     with opened.store.read() as connection:
-        rows = find_kept(connection, opened, names)
-    return read_kept(opened, rows)
+        rows = find_stored(connection, opened, names)
+    return read_stored(opened, rows)
 
 
-def find_kept(
+def find_stored(
     connection: sa.Connection, opened: Workspace, names: Sequence[str] = ()
 ) -> list[RunRow]:
     """Rows of stored runs by name, the newest of each name; all runs if no names are given.
@@ -198,7 +198,7 @@ def find_kept(
     return [newest[name] for name in dict.fromkeys(names) or _first_names(newest)]
 
 
-def read_kept(opened: Workspace, rows: Iterable[RunRow]) -> list[Run]:
+def read_stored(opened: Workspace, rows: Iterable[RunRow]) -> list[Run]:
     """The runs of rows.
 
     Raises:
@@ -232,7 +232,7 @@ def _read(workspace: WorkspaceConfig, row: RunRow) -> Run:
     path = _place(workspace, row.name, row.sha256, row.path)
     inside = path.is_relative_to(workspace.root)
     called = path.relative_to(workspace.root).as_posix() if inside else path.name
-    with told_as(path, called):
+    with display_name(path, called):
         run = read_run(path).named(row.name)
     run.source = called
     return run

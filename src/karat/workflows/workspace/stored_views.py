@@ -276,7 +276,7 @@ def _unjudged(
     )
 
 
-def with_leads(
+def link_marks(
     svg: str, leads: Mapping[str, Mapping[str, str]], address: Callable[[Mapping[str, str]], str]
 ) -> str:
     """A chart with links.
