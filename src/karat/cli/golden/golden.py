@@ -1,4 +1,4 @@
-"""karat golden: choose, pool, agree, freeze and exchange."""
+"""karat golden."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 @click.group(epilog=options.examples("karat golden status", "karat golden choose searches.csv"))
 def golden() -> None:
-    """Build and keep a golden set: queries, judgments, how far raters agree, editions.
+    """Build and maintain a golden set: queries, judgments, agreement, editions.
 
     \b
-    karat init                    a workspace
-    karat golden choose LOG       queries from a log, drawn so that their weights are known
-    karat search --python M:F …   ask your search these queries: a run
-    karat golden pool RUN…        what is to be judged
-    karat judge --terminal        judge it
-    karat golden agreement        how far raters agree, and how sure that is
-    karat golden freeze NAME      an edition that nothing changes
-    karat golden export FILE      to evaluate with, or for another tool
+    karat init                    create a workspace
+    karat golden choose LOG       draw queries from a log, with known weights
+    karat search --python M:F …   run the queries against your search
+    karat golden pool RUN…        queue the documents to judge
+    karat judge --terminal        judge them
+    karat golden agreement        how far raters agree, with intervals
+    karat golden freeze NAME      create an immutable edition
+    karat golden export FILE      export, to evaluate or for another tool
     """  # noqa: D301 - click wants a real backspace before what it must not wrap
 
 
@@ -37,7 +37,7 @@ def golden() -> None:
 @folder
 @options.output("table", "json")
 def status(start: Path, output: str) -> None:
-    """Say where the golden set stands, and what to do next."""
+    """Show the state of the golden set, and what to do next."""
     with opened(start) as found:
         from karat.workflows.golden.status import status as of
 
@@ -52,7 +52,7 @@ def _show(stands: Status, out: Console) -> None:
     out.print(
         f"{counted(stands.made_of.queries, 'query', 'queries')}, {stands.judged:,} with a grade; "
         f"{counted(stands.grades, 'pair', 'pairs')} graded, "
-        f"{counted(stands.waiting, 'judgment', 'judgments')} to give",
+        f"{counted(stands.waiting, 'judgment', 'judgments')} waiting",
         highlight=False,
     )
     if stands.agreement is not None:
@@ -61,7 +61,7 @@ def _show(stands: Status, out: Console) -> None:
         grades = counted(stands.contradictions, "imported grade", "imported grades")
         out.print(f"{grades} contradicted by raters: karat golden disagreements", highlight=False)
     if stands.edition is not None:
-        age = f"{stands.edition_days} days old" if stands.edition_days else "of today"
+        age = f"{stands.edition_days} days old" if stands.edition_days else "created today"
         out.print(f"edition {stands.edition}, {age}", highlight=False)
     if stands.runs:
         out.print(f"runs {', '.join(stands.runs)}", highlight=False)
