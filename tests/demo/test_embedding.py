@@ -62,7 +62,7 @@ def test_nothing_but_zeros_ranks_nothing_and_is_refused(zero: str) -> None:
         given = "queries" if len(texts) == 1 else "documents"
         return np.zeros((len(texts), 2)) if given == zero else by_title(texts)
 
-    with pytest.raises(UsageError, match=f"nothing but 0 for all {zero}"):
+    with pytest.raises(UsageError, match=f"only zeros for all {zero}"):
         ranked(function)
 
 
@@ -144,7 +144,7 @@ class NotAnArray:
 @pytest.mark.parametrize(
     ("returned", "said"),
     [
-        (None, r"returned None; 6 vectors, shape \(6, 2\), were expected"),
+        (None, r"returned None; expected 6 vectors, shape \(6, 2\)"),
         (3.5, "returned a float;"),
         ({"a": 1}, "returned a dict;"),
         ((number for number in ()), "returned a generator;"),
@@ -161,7 +161,7 @@ class NotAnArray:
         (np.ones((6, 2), dtype=object), "returned a ndarray of dtype object, and not of numbers;"),
         (NotAnArray(), "a NotAnArray that is no array .TypeError: can't convert cuda:0"),
         ([[1.0, 2.0]] * 5 + [[float("nan"), 0.0]], r"returned nan in the vector of '0 6\\n…'"),
-        ([[float("-inf"), 2.0]] * 6, r"returned -inf in the vector of '7 7\\n…'; finite numbers"),
+        ([[float("-inf"), 2.0]] * 6, r"returned -inf in the vector of '7 7\\n…'; expected finite numbers"),
     ],
 )
 def test_what_is_no_vectors_is_told(returned: Any, said: str) -> None:
@@ -284,8 +284,8 @@ def test_a_function_of_the_current_folder_is_found(module: str) -> None:
         (":model.encod", ":model has no 'encod'; did you mean encode?"),
         (":size", ":size is of type int, not a function"),
         (":nothing", ":nothing is None, not a function"),
-        ("", "names no embedding function\n  fix: name it as MODULE:FUNCTION"),
-        (":", "names no embedding function"),
+        ("", "is not of the form MODULE:FUNCTION\n  fix: my_model:embed"),
+        (":", "is not of the form MODULE:FUNCTION"),
     ],
 )
 def test_a_function_that_is_not_there(module: str, path: str, said: str) -> None:
@@ -311,7 +311,7 @@ def test_a_module_that_cannot_be_imported(module: str, source: str | None, said:
         file.unlink()
     else:
         file.write_text(source)
-    with pytest.raises(UsageError, match="cannot be imported: ") as caught:
+    with pytest.raises(UsageError, match="cannot import the module ") as caught:
         embedding.load(f"{module}:embed")
     assert said in str(caught.value)
     assert "fix: name it as Python does" in str(caught.value)

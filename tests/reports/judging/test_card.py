@@ -37,8 +37,8 @@ def test_it_holds_the_query_and_the_document() -> None:
 def test_an_id_stands_in_for_a_title_and_no_text_is_said_so() -> None:
     bare = shown(title=None, text=None, url=None, need=None)
     assert "d1" in bare
-    assert "no text is known" in bare
-    assert "no text is known" in shown(text=" \n ", url=None)
+    assert "has no text" in bare
+    assert "has no text" in shown(text=" \n ", url=None)
 
 
 def test_a_long_text_is_cut_unless_it_is_asked_for() -> None:
