@@ -80,4 +80,4 @@ def test_that_no_browser_opened_is_said(typed: Typed, monkeypatch: pytest.Monkey
     monkeypatch.setattr("webbrowser.open", lambda _url: False)
     monkeypatch.setattr("karat.cli.offline.evaluate.write_page", lambda *_: None)
     done = typed("evaluate q r -m RR@10 --report page.html --open")
-    assert done.err == "karat: no browser opened page.html\n"
+    assert done.err == "karat: could not open page.html in a browser\n"

@@ -148,20 +148,23 @@ class NotAnArray:
         (3.5, "returned a float;"),
         ({"a": 1}, "returned a dict;"),
         ((number for number in ()), "returned a generator;"),
-        ([1.0] * 6, r"returned the shape \(6,\); 6 vectors"),
-        ([[1.0, 2.0]] * 5, r"returned the shape \(5, 2\); 6 vectors, shape \(6, 2\), were"),
+        ([1.0] * 6, r"returned the shape \(6,\); expected 6 vectors"),
+        ([[1.0, 2.0]] * 5, r"returned the shape \(5, 2\); expected 6 vectors, shape \(6, 2\)"),
         ([[1.0, 2.0, 3.0]] * 6, r"returned the shape \(6, 3\); .* shape \(6, 2\)"),
         (np.ones((6, 2, 1)), r"returned the shape \(6, 2, 1\);"),
         (np.ones((6, 0)), r"returned the shape \(6, 0\);"),
         ([], r"returned the shape \(0,\);"),
         ([[1.0, 2.0]] * 5 + [[1.0]], r"returned vectors of different widths \(1, 2\);"),
-        ([["1", "2"]] * 6, "returned a list that holds a str_?;"),
-        ([[1.0, None]] * 6, "returned a list that holds a NoneType;"),
+        ([["1", "2"]] * 6, "returned a list that contains a str_?;"),
+        ([[1.0, None]] * 6, "returned a list that contains a NoneType;"),
         ([[1j, 2j]] * 6, "returned a list"),
-        (np.ones((6, 2), dtype=object), "returned a ndarray of dtype object, and not of numbers;"),
-        (NotAnArray(), "a NotAnArray that is no array .TypeError: can't convert cuda:0"),
+        (np.ones((6, 2), dtype=object), "returned a ndarray of dtype object, not of numbers;"),
+        (NotAnArray(), "a NotAnArray that is not an array .TypeError: can't convert cuda:0"),
         ([[1.0, 2.0]] * 5 + [[float("nan"), 0.0]], r"returned nan in the vector of '0 6\\n…'"),
-        ([[float("-inf"), 2.0]] * 6, r"returned -inf in the vector of '7 7\\n…'; expected finite numbers"),
+        (
+            [[float("-inf"), 2.0]] * 6,
+            r"returned -inf in the vector of '7 7\\n…'; expected finite numbers",
+        ),
     ],
 )
 def test_what_is_no_vectors_is_told(returned: Any, said: str) -> None:
@@ -314,7 +317,7 @@ def test_a_module_that_cannot_be_imported(module: str, source: str | None, said:
     with pytest.raises(UsageError, match="cannot import the module ") as caught:
         embedding.load(f"{module}:embed")
     assert said in str(caught.value)
-    assert "fix: name it as Python does" in str(caught.value)
+    assert "fix: name it as in Python" in str(caught.value)
 
 
 def test_what_cannot_be_called_is_refused_before_any_work() -> None:

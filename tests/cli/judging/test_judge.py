@@ -52,7 +52,7 @@ def test_keys_do_what_they_say(typed: Typed, shop: Path) -> None:
         ("zoe", 2, "talks of doors"),
         ("zoe", 1, "bent"),
     ]
-    assert "there is no key 'x'" in done.out
+    assert "unknown key 'x'" in done.out
     assert done.out.splitlines()[-1] == "zoe: 3 of 4 judged, 1 put off"
     assert "stored with the next grade" in done.out
 

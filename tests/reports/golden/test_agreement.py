@@ -42,7 +42,7 @@ def test_two_raters() -> None:
     found = agreed("ann", "ben")
     text = shown(found, "length")
     assert " ".join(text.split()).startswith(found.sentence)
-    assert "\nann (down) and ben (across)\n" in text
+    assert "\nann (rows) and ben (columns)\n" in text
     for heading in ("by length", "each rater against the others", "rater", "self κ"):
         assert heading in text
     counts = [line.split()[1:] for line in text.splitlines() if line.split()[:1] == ["3"]]

@@ -63,7 +63,7 @@ def test_line_ends_of_windows_and_tabs_are_no_marks_of_damage() -> None:
 
 def test_an_adjudicator_sees_grades_and_reasons() -> None:
     found = shown(votes=[(0.0, "all windows"), (3.0, None), (None, "language")])
-    assert "said: 0: all windows\nsaid: 3\nsaid: could not judge: language\n" in found
+    assert "rater: 0: all windows\nrater: 3\nrater: could not judge: language\n" in found
 
 
 def test_a_guideline_is_broken_where_the_terminal_ends() -> None:

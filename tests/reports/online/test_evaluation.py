@@ -442,7 +442,7 @@ def test_the_catalogue_has_every_metric() -> None:
     page = catalogue.markdown(all_metrics())
     for metric in all_metrics():
         assert f"### {metric.name}: {metric.title}\n" in page
-        assert all(f"- Beware: {trap}" in page for trap in metric.traps)
+        assert all(f"- Caution: {trap}" in page for trap in metric.traps)
         assert len(set(metric.traps)) == len(metric.traps), metric.name  # none is said twice
         assert catalogue.as_json(metric)["needs"] == [n.split("|") for n in metric.needs]
 
@@ -451,6 +451,6 @@ def test_one_metric_is_explained() -> None:
     out = io.StringIO()
     catalogue.show_entry(find("SAT"), console(out, 80))
     text = out.getvalue()
-    assert text.startswith("SAT: satisfied-click rate\nIt says how often")
-    assert "bounds of what the log does not say" in " ".join(text.split())
+    assert text.startswith("SAT: satisfied-click rate\nHow often")
+    assert "bounds of what the log does not determine" in " ".join(text.split())
     assert "click; impression or returned or hits" in text

@@ -105,8 +105,8 @@ def test_a_gate_says_what_became_of_known_failures() -> None:
         "1 query is known to fail, and left out of every rule."
     )
     assert still_failing(replace(gate, known_failures=known)) == (
-        "2 queries are known to fail, and left out of every rule; 1 passes now and can be taken "
-        "off the list."
+        "2 queries are known to fail, and left out of every rule; 1 passes now and can be "
+        "removed from the list."
     )
 
 

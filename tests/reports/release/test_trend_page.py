@@ -152,7 +152,7 @@ def test_a_fall_stands_above_all_series() -> None:
     line = points(4)[2:]
     line[1] = replace(line[1], values=(Value("nDCG@10", 0.0, None, None, 30),))
     page = to_html(trend(line))
-    assert "1 of 1 series is worse than before" in page
+    assert "1 of 1 series is significantly worse than before" in page
     assert "<strong>WORSE since 2026-03-04 (0000004): −0.7920 in one step" in page
 
 
