@@ -131,7 +131,7 @@ def test_what_passes_says_so_without_a_baseline() -> None:
     assert text.startswith(
         "pass: new passes all 2 checks (1 by a rule, 1 of health)\nnew, by gate.toml"
     )
-    assert "detects:" not in text
+    assert "MDE:" not in text
     # Columns without a value are left out.
     assert text.splitlines()[3].split() == ["rule", "to"]
 

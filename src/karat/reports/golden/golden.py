@@ -120,7 +120,7 @@ def show_plan(found: Plan, out: Console) -> None:
     out.print(
         _table(
             f"what a golden set detects (power {100 * found.power:.0f} %, sd {found.sd:g})",
-            ["queries", "detects", "judgments", "hours", *(["price"] if priced else [])],
+            ["queries", "MDE", "judgments", "hours", *(["price"] if priced else [])],
             (
                 [
                     f"{size.queries:,}",

@@ -18,8 +18,8 @@ from karat.tables.release.gate import Check, Gate, GateVerdict, KnownFailure, Lo
 _SHOWN = 5  # queries that lost most, per measure
 _REASONS = 8
 _TEXT = 48  # columns of a query and its text
-_HEADS = ("rule", "from", "to", "drop", "95 %", "detects", "")
-_DETECTS = "detects: the smallest drop that these queries detect with a power of 80 %"
+_HEADS = ("rule", "from", "to", "drop", "95 %", "MDE", "")
+_MDE = "MDE: the smallest drop that these queries detect with a power of 80 %"
 
 
 def to_json(gate: Gate) -> str:
@@ -42,7 +42,7 @@ def show_gate(gate: Gate, out: Console, *, all_notes: bool = False) -> None:
     if numbered:
         out.print(_checks(title(gate), numbered, out))
         if any(check.smallest_detected is not None for check in numbered):
-            out.print(plain(f"  {_DETECTS}", "dim"))
+            out.print(plain(f"  {_MDE}", "dim"))
     broken = [check for check in gate.checks if check.verdict != "pass"][1:]
     reasons = [f"{word(check.verdict)}: {sentence(check)}" for check in broken[:_REASONS]]
     if len(broken) > _REASONS:
@@ -187,15 +187,13 @@ def _checks(heading: str, checks: Sequence[Check], out: Console) -> Table:
             "to": number(check, check.candidate_value),
             "drop": plain(number(check, check.drop), "bold"),
             "95 %": span(check),
-            "detects": number(check, check.smallest_detected),
+            "MDE": number(check, check.smallest_detected),
             "": plain(word(check.verdict), "" if passes(check) else "bold"),
         }
         rows.append(row)
     empty = {head for head in _HEADS[1:-1] if not any(str(row[head]) for row in rows)}
     rows = [{head: cell for head, cell in row.items() if head not in empty} for row in rows]
-    return fitted(
-        heading, rows, ("from", "to", "detects", "95 %"), out, names=2 if attributes else 1
-    )
+    return fitted(heading, rows, ("from", "to", "MDE", "95 %"), out, names=2 if attributes else 1)
 
 
 def _lost(heading: str, rows: Sequence[Lost]) -> Table:
