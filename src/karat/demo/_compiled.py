@@ -12,9 +12,9 @@ import sys
 from collections.abc import Collection, Iterator
 from types import FunctionType, ModuleType
 
-from karat.demo.sources import Entry
+from karat.demo._library import Entry
 
-# (module to import, public name); "" is no prefix. The first module with an object
+# (module to import, public name); "" means no prefix. The first module with an object
 # keeps it: `open` is not shown again as `io.open`.
 MODULES = (
     ("builtins", ""),

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from karat.demo import _compiled
-from karat.demo._library import Library
-from karat.demo.sources import Entry
+from karat.demo._library import Entry, Library
 
 if TYPE_CHECKING:
     import polars as pl
