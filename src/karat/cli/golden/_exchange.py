@@ -76,37 +76,37 @@ def take_in(
     from karat.workflows.golden.judgment_sources import sources_of
 
     check_there(files)
-    told = sources_of(sources)
-    done = []
+    source_of = sources_of(sources)
+    rows = []
     try:
         with opened(start) as found:
             for file in files:
                 import_ = partial(taken, found, file, now=clock(), format=name, rater=rater)
-                held = _asking(import_, told)
-                done.append(_row(file, held))
+                imported = _asking(import_, source_of)
+                rows.append(_row(file, imported))
                 if not as_json:
-                    _show(done[-1])
-                    _say(held.exchange)
+                    _show(rows[-1])
+                    _say(imported.exchange)
     finally:
-        if as_json and done:
-            _print(done)  # also the files imported before one that failed
+        if as_json and rows:
+            _print(rows)  # also the files imported before one that failed
 
 
-def _asking(import_: Callable[..., TakenIn], told: dict[str, str]) -> TakenIn:
+def _asking(import_: Callable[..., TakenIn], source_of: dict[str, str]) -> TakenIn:
     """Import; in a terminal, ask for the source of raters named like models."""
     from karat.workflows.golden.judgment_sources import SourceUnknown
 
     try:
-        return import_(sources=told)
+        return import_(sources=source_of)
     except SourceUnknown as error:
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise
         for rater in error.raters:
             question = f"{printable(rater)} reads like a model. Whose grades are these"
-            told[rater] = click.prompt(
+            source_of[rater] = click.prompt(
                 question, type=click.Choice(["llm", "human"]), default="llm", err=True
             )
-    return import_(sources=told)
+    return import_(sources=source_of)
 
 
 @click.command("source", epilog=options.examples("karat golden source ubi clicks"))
@@ -131,21 +131,21 @@ def correct(rater: str, source: str, start: Path) -> None:
     )
 
 
-def _row(file: str, held: TakenIn) -> dict[str, Any]:
+def _row(file: str, imported: TakenIn) -> dict[str, Any]:
     """The result of importing a file, as JSON has it."""
     counts = ("queries", "documents", "judgments", "corrected", "changed", "runs")
     return {
         "file": file,
-        "format": held.exchange.format,
-        **{name: getattr(held, name) for name in counts},
-        **_sentences(held.exchange),
+        "format": imported.exchange.format,
+        **{name: getattr(imported, name) for name in counts},
+        **_sentences(imported.exchange),
     }
 
 
 def _show(row: dict[str, Any]) -> None:
     from karat.reports.phrases.numbers import counted
 
-    told = [
+    counts = [
         counted(row[several], f"new {what}", f"new {several}")
         for what, several in (
             ("query", "queries"),
@@ -155,12 +155,12 @@ def _show(row: dict[str, Any]) -> None:
         if row[several]
     ]
     if row["corrected"]:
-        told.append(counted(row["corrected"], "corrected judgment", "corrected judgments"))
+        counts.append(counted(row["corrected"], "corrected judgment", "corrected judgments"))
     if row["changed"]:
-        told.append(f"{row['changed']:,} changed")
+        counts.append(f"{row['changed']:,} changed")
     if row["runs"]:
-        told.append(f"runs {', '.join(row['runs'])}")
-    print(f"{row['file']} ({row['format']}): {', '.join(told) or 'nothing new'}")
+        counts.append(f"runs {', '.join(row['runs'])}")
+    print(f"{row['file']} ({row['format']}): {', '.join(counts) or 'nothing new'}")
     sys.stdout.flush()  # before its notes on standard error
 
 
@@ -216,19 +216,19 @@ def export_golden_set(
 
     name = name or named_format(path, runs)
     with opened(start) as found:
-        told = given(
+        exchange = given(
             found, path, name, edition=edition, each_rater=each_rater, runs=runs, force=force
         )
     if as_json:
-        _print({"file": path, "format": told.format, **_sentences(told)})
+        _print({"file": path, "format": exchange.format, **_sentences(exchange)})
     else:
-        _say(told)
+        _say(exchange)
 
 
-def _print(found: Any) -> None:
+def _print(result: Any) -> None:
     from karat.reports.golden.golden import to_json
 
-    print(to_json(found))
+    print(to_json(result))
 
 
 def _sentences(exchange: Exchange) -> dict[str, list[str]]:

@@ -94,9 +94,9 @@ def _show(made: Pooled, out: Console) -> None:
     from karat.reports.golden import golden as reports
     from karat.reports.writers.terminal import show_notes
 
-    told = dict(vars(made))
-    notes = told.pop("notes")
-    reports.show_pooled(out, **told)
+    fields = dict(vars(made))
+    notes = fields.pop("notes")
+    reports.show_pooled(out, **fields)
     show_notes(notes, out)
 
 

@@ -61,8 +61,8 @@ def split(
             from karat.workflows.golden.sampling import split_queries
 
             made = split_queries(found, of_dev, now=clock())
-    said = {**asdict(made), "golden": golden}
-    tell(said, output, _show)
+    result = {**asdict(made), "golden": golden}
+    tell(result, output, _show)
 
 
 def _show(made: dict[str, Any], out: Console) -> None:

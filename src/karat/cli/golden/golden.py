@@ -44,31 +44,31 @@ def status(start: Path, output: str) -> None:
         tell(of(found, now=clock()), output, _show)
 
 
-def _show(stands: Status, out: Console) -> None:
+def _show(state: Status, out: Console) -> None:
     from karat.reports.golden import golden as reports
     from karat.reports.phrases.numbers import counted
 
-    out.print(f"{stands.name} in {stands.store}", soft_wrap=True, highlight=False)
+    out.print(f"{state.name} in {state.store}", soft_wrap=True, highlight=False)
     out.print(
-        f"{counted(stands.made_of.queries, 'query', 'queries')}, {stands.judged:,} with a grade; "
-        f"{counted(stands.grades, 'pair', 'pairs')} graded, "
-        f"{counted(stands.waiting, 'judgment', 'judgments')} waiting",
+        f"{counted(state.made_of.queries, 'query', 'queries')}, {state.judged:,} with a grade; "
+        f"{counted(state.grades, 'pair', 'pairs')} graded, "
+        f"{counted(state.waiting, 'judgment', 'judgments')} waiting",
         highlight=False,
     )
-    if stands.agreement is not None:
-        out.print(stands.agreement.sentence, highlight=False)
-    if stands.contradictions:
-        grades = counted(stands.contradictions, "imported grade", "imported grades")
+    if state.agreement is not None:
+        out.print(state.agreement.sentence, highlight=False)
+    if state.contradictions:
+        grades = counted(state.contradictions, "imported grade", "imported grades")
         out.print(f"{grades} contradicted by raters: karat golden disagreements", highlight=False)
-    if stands.edition is not None:
-        age = f"{stands.edition_days} days old" if stands.edition_days else "created today"
-        out.print(f"edition {stands.edition}, {age}", highlight=False)
-    if stands.runs:
-        out.print(f"runs {', '.join(stands.runs)}", highlight=False)
-    if stands.made_of.queries:
+    if state.edition is not None:
+        age = f"{state.edition_days} days old" if state.edition_days else "created today"
+        out.print(f"edition {state.edition}, {age}", highlight=False)
+    if state.runs:
+        out.print(f"runs {', '.join(state.runs)}", highlight=False)
+    if state.made_of.queries:
         out.print()
-        reports.show_made_of(stands.made_of, out)
-    reports.show_todo(stands.todo, out)
+        reports.show_made_of(state.made_of, out)
+    reports.show_todo(state.todo, out)
 
 
 for command in (

@@ -177,20 +177,20 @@ def compare(
     judgments = formats.read_qrels(qrels, qrels_format)
     if not settings["queries"] and formats.holds_queries(qrels):
         settings["queries"] = qrels
-    held = None
+    part_of = None
     if part is not None:
         from karat.workflows.offline.parts import within
 
-        held = within(part, judgments, runs, settings["queries"])
-        judgments, runs, settings["queries"] = held.qrels, held.runs, held.queries
+        part_of = within(part, judgments, runs, settings["queries"])
+        judgments, runs, settings["queries"] = part_of.qrels, part_of.runs, part_of.queries
     settings["measures"] = measures or None
     keys = ("measures", "by", "scale") if certificate is not None else None
     options.fill_defaults(settings, qrels, judgments, keys)
     settings["documents"] = options.documents_in(qrels, settings)
     code = commit_of(None, os.environ)
     found = compared(judgments, runs[0], runs[1:], full=full, **settings, commit=code)
-    if held is not None:
-        found.notes[:0] = held.used(commit=code)
+    if part_of is not None:
+        found.notes[:0] = part_of.used(commit=code)
     if judge_file is not None:
         formats.write_pairs(found.to_judge(), judge_file)
     if output == "json":

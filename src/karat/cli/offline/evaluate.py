@@ -149,12 +149,12 @@ def evaluate(
     judgments = formats.read_qrels(qrels, qrels_format)
     if not settings["queries"] and formats.holds_queries(qrels):
         settings["queries"] = qrels
-    held = None
+    part_of = None
     if part is not None:
         from karat.workflows.offline.parts import within
 
-        held = within(part, judgments, read, settings["queries"])
-        judgments, read, settings["queries"] = held.qrels, held.runs, held.queries
+        part_of = within(part, judgments, read, settings["queries"])
+        judgments, read, settings["queries"] = part_of.qrels, part_of.runs, part_of.queries
     # trec_eval's output does not depend on where it is run.
     settings["measures"] = names if measures else None
     keys = () if output == "trec" or settings["compat"] else None
@@ -171,8 +171,8 @@ def evaluate(
         settings["queries"] = inputs.queries(settings["queries"])
     code = commit_of(commit, os.environ)
     results = evaluated(judgments, read, **settings, commit=code)
-    if held is not None:
-        results.notes[:0] = held.used(commit=code)
+    if part_of is not None:
+        results.notes[:0] = part_of.used(commit=code)
     if history is not None:
         from karat.cli.release import trend
         from karat.workflows.release.trend import keep, rules_text

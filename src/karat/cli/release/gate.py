@@ -87,13 +87,13 @@ def gate(
         return _start(**{key: given[key] for key in _STARTING})
     if given["qrels"] is None or not given["runs"]:
         raise click.UsageError("a gate needs QRELS and a run.")
-    said: dict[str, Any] = {"output": output, "notify": notify, "commit": commit}
+    reporting: dict[str, Any] = {"output": output, "notify": notify, "commit": commit}
     try:
-        return _gate(save_baseline=save_baseline, **said, **given)
+        return _gate(save_baseline=save_baseline, **reporting, **given)
     except Exception as error:
         if save_baseline is not None:
             raise
-        return _failed(error, **said)
+        return _failed(error, **reporting)
 
 
 def _start(
@@ -168,8 +168,8 @@ def _gate(
     _refuse_files(runs, saving=save_baseline is not None)
     if measures and (save_baseline is None or policy is not None):
         raise UsageError("-m has no effect here: the policy names the measures", fix="leave -m out")
-    held = None if policy is None else read_policy(policy, settings["rel"])
-    settings["documents"] = _documents(qrels, settings, held.attributes if held else [])
+    spec = None if policy is None else read_policy(policy, settings["rel"])
+    settings["documents"] = _documents(qrels, settings, spec.attributes if spec else [])
     with _in_order(len(runs), saving=save_baseline is not None):
         with watching() as watch:
             read = [
@@ -189,21 +189,21 @@ def _gate(
 
         part_of = within(part, judgments, read, settings["queries"])
         judgments, read, settings["queries"] = part_of.qrels, part_of.runs, part_of.queries
-    demands = held is not None and (held.fully_judged or held.health.min_judged is not None)
+    demands = spec is not None and (spec.fully_judged or spec.health.min_judged is not None)
     keys = ("scale",) if demands else ("scale", "fully_judged")
     options.fill_defaults(settings, qrels, judgments, keys)
     if save_baseline is not None:
         del settings["fully_judged"]  # it changes no value
-        wanted = [str(measure) for measure in held.measures] if held else list(measures) or None
+        wanted = [str(measure) for measure in spec.measures] if spec else list(measures) or None
         saved = baselines.save_baseline(save_baseline, judgments, read[0], wanted, **settings)
         what = f"{', '.join(saved.measures)} of {saved.run}"
         uses = [] if part_of is None else part_of.used()
-        for said in (f"{save_baseline} holds {what}", *uses, *saved.notes):
-            print(f"karat: {said}", file=sys.stderr)
+        for note in (f"{save_baseline} holds {what}", *uses, *saved.notes):
+            print(f"karat: {note}", file=sys.stderr)
         return 0
     code = commit_of(commit, os.environ)
     before = [None] * (len(read) == 1)
-    found = hold(held, judgments, *before, *read, **settings, commit=code)
+    found = hold(spec, judgments, *before, *read, **settings, commit=code)
     if part_of is not None:
         found.notes[:0] = part_of.used(commit=code)
     _print(found, output, all_notes=all_notes)
@@ -217,7 +217,7 @@ def _gate(
         named = series or name_in(candidate.about)
         further.append(lambda: _keep(history, found, commit, corpus, rules, named))
     if report is not None:
-        further.append(lambda: _report(report, found, held, read, judgments, qrels, settings))
+        further.append(lambda: _report(report, found, spec, read, judgments, qrels, settings))
     if report is not None and open_page:
         further.append(lambda: show_page(report))
     if notify is not None:
@@ -287,12 +287,12 @@ def _report(
     settings = {**settings, "fully_judged": found.fully_judged}
     rules = {name: settings[name] for name in names}
     runs = [run for run in read if isinstance(run, Run)]
-    beside = None
+    side_by_side = None
     if policy is not None and len(runs) == 2:
         measures, by = list(map(str, policy.measures)), policy.attributes
         asked = {"queries": settings["queries"], "documents": settings["documents"]}
-        beside = compare_as_held(found, judgments, runs, measures, by=by, **asked, **rules)
-    write_page(path, found, runs, judgments, qrels, settings, beside)
+        side_by_side = compare_as_held(found, judgments, runs, measures, by=by, **asked, **rules)
+    write_page(path, found, runs, judgments, qrels, settings, side_by_side)
 
 
 def _keep(

@@ -94,14 +94,14 @@ def demo(
             style="bold",
         )
         show_judge_next(replace(deep, judge_next=deep.judge_next[:NEXT]), screen)
-    kept = _keep(made, deep, screen)
-    held = gate(made.policy, made.directory, words, others[-1])
-    screen.print(f"\nCan {held.candidate} replace {held.baseline}? (gate.toml)", style="bold")
-    screen.print(f"{word(held.verdict)}: {why(held)}")
+    has_workspace = _keep(made, deep, screen)
+    result = gate(made.policy, made.directory, words, others[-1])
+    screen.print(f"\nCan {result.candidate} replace {result.baseline}? (gate.toml)", style="bold")
+    screen.print(f"{word(result.verdict)}: {why(result)}")
     try:
         write_report(
             made.report,
-            held,
+            result,
             runs=[read_run(run) for run in (words, others[-1])],
             qrels=made.directory,
             queries=queries,
@@ -130,7 +130,7 @@ def demo(
     ):
         screen.print(f"  {command}", soft_wrap=True)
     wanted = sys.stdin.isatty() and sys.stdout.isatty() if served is None else served
-    if not wanted or not kept:
+    if not wanted or not has_workspace:
         return 0
     try:
         need_web()

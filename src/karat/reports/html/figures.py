@@ -155,15 +155,15 @@ def of_queries(comparison: Comparison, href: Callable[[str], str | None]) -> Ite
         shown.sort(key=lambda row: -row.share)
         left = len(moved) - len(shown)
         up, down = (sum(row.share * way > 0 for row in moved) for way in (1, -1))
-        said = f"{counted(up, 'query adds', 'queries add')} to the difference and {down:,} "
-        said += f"{'takes' if down == 1 else 'take'} from it"
-        said += f"; {left:,} smaller ones are not shown." if left else "."
+        description = f"{counted(up, 'query adds', 'queries add')} to the difference and {down:,} "
+        description += f"{'takes' if down == 1 else 'take'} from it"
+        description += f"; {left:,} smaller ones are not shown." if left else "."
         drawn = [Bar(row.share, href(row.query_id), _of_query(row)) for row in shown]
         axis = "adds to the mean"
         title = f"What each query adds to the difference in {measure}, {candidate}"
         yield Figure(
             title,
-            said,
+            description,
             to_svg(bars(drawn, axis), title),
             to_svg(bars(drawn, axis, narrow=True), title),
         )
@@ -229,24 +229,24 @@ def _within(
 ) -> tuple[Sequence[tuple[str, float | None]], int]:
     """The listed queries of a slice; of a comparison those that differ."""
     at = content.views.index(View(measure, subject))
-    held: list[tuple[str, float | None]] = []
+    listed: list[tuple[str, float | None]] = []
     for query in content.queries:
         if value not in query.slices.get((subject, attribute), ()):
             continue
         change = query.changes[at]
         if subject is None:
-            held.append((query.query_id, query.values[measure][0]))
+            listed.append((query.query_id, query.values[measure][0]))
         elif change is not None and change.difference:
-            held.append((query.query_id, change.difference))
-    return held[:_LISTED], max(0, len(held) - _LISTED)
+            listed.append((query.query_id, change.difference))
+    return listed[:_LISTED], max(0, len(listed) - _LISTED)
 
 
 def _of_difference(row: Difference, label: str, href: str | None = None) -> Dot:
     ink = {"better": "up", "worse": "down"}.get(row.verdict, "ink")
-    said = f"{label}: {report.headline(row).removeprefix(row.measure).lstrip(': ')}"
-    said = f"{said.rstrip('.')}: {row.verdict}."
+    tip = f"{label}: {report.headline(row).removeprefix(row.measure).lstrip(': ')}"
+    tip = f"{tip.rstrip('.')}: {row.verdict}."
     told = row.verdict in _TOLD
-    return Dot(label, row.difference, row.ci_low, row.ci_high, told, ink, row.shrunk, href, said)
+    return Dot(label, row.difference, row.ci_low, row.ci_high, told, ink, row.shrunk, href, tip)
 
 
 def _of_result(row: Result, label: str, href: str | None = None, *, several: bool) -> Dot:
@@ -279,18 +279,20 @@ def _by_scale(title: str, dots: Sequence[Dot]) -> list[tuple[str, list[Dot]]]:
 
 def _drawn(title: str, dots: Sequence[Dot], axis: str, *, zero: bool) -> Figure:
     known = [dot for dot in dots if dot.value is not None]
-    said = "" if known else "None of them has a value."
+    description = "" if known else "None of them has a value."
     if zero and known:
         sure = [dot.label for dot in known if dot.told and dot.ink != "ink"]
         sure_text = ", ".join(sure) or "none"
-        said = f"Significantly different from 0: {sure_text}."
+        description = f"Significantly different from 0: {sure_text}."
     elif known:
         best = max(known, key=lambda dot: dot.value or 0.0)
         worst = min(known, key=lambda dot: dot.value or 0.0)
-        said = f"Highest: {best.label}, {best.value:.3f}; lowest: {worst.label}, {worst.value:.3f}."
+        description = (
+            f"Highest: {best.label}, {best.value:.3f}; lowest: {worst.label}, {worst.value:.3f}."
+        )
     return Figure(
         title,
-        said,
+        description,
         to_svg(intervals(dots, axis, zero=zero), title),
         to_svg(intervals(dots, axis, zero=zero, narrow=True), title),
     )
