@@ -130,10 +130,13 @@ def test_other_judgments_make_it_stale(karat: Karat, files: Path, capsys: Captur
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("qrels", "old.trec", "new.trec"), "no --policy"),
+        (("qrels", "old.trec", "new.trec"), "no policy to check the candidate against"),
         (("--policy", "gate.toml", "qrels", "old.trec"), "there is no baseline"),
-        (("--policy", "gate.toml", "qrels", *["old.trec"] * 3), "3 runs"),
-        (("--policy", "gate.toml", "-m", "RR", "qrels", *["old.trec"] * 2), "not -m"),
+        (("--policy", "gate.toml", "qrels", *["old.trec"] * 3), "got 3"),
+        (
+            ("--policy", "gate.toml", "-m", "RR", "qrels", *["old.trec"] * 2),
+            "-m has no effect here",
+        ),
         (("--save-baseline", "b.json", "qrels", *["old.trec"] * 2), "expects one run, got 2"),
         (("--policy", "no.toml", "qrels", *["old.trec"] * 2), "no.toml"),
         (("--policy", "qrels", "qrels", *["old.trec"] * 2), "no TOML"),

@@ -166,10 +166,7 @@ def compare(
     if judge_file is not None and not settings["judge_next"]:
         raise UsageError("--judge-file needs pairs to write", fix="--judge-next 20, for example")
     if judge_file == "-" and output == "json":
-        raise UsageError(
-            "--judge-file - and --format json would both write to standard output",
-            fix="--judge-file next.jsonl",
-        )
+        raise UsageError("--judge-file - would mix with the JSON", fix="--judge-file next.jsonl")
     with watching() as watch:
         runs = [
             formats.read_run(path, input_format, watch=watch) for path in (baseline, *candidates)
