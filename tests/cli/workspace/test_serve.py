@@ -98,8 +98,8 @@ def test_a_name_that_leads_to_nobody_is_said(typed: Any, runs: list[Serving]) ->
     [
         ("serve", "is in no workspace"),
         ("serve --workers 0", "not in the range"),
-        ("serve --max-upload much", "no size of a file"),
-        ("serve --max-upload 0", "no size of a file"),
+        ("serve --max-upload much", "invalid file size"),
+        ("serve --max-upload 0", "invalid file size"),
         ("serve --log xml", "did you mean"),
         ("serve --port 70000", "not in the range"),
     ],
