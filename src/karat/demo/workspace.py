@@ -21,7 +21,7 @@ from karat.workflows.golden.editions import content_of, freeze, list_editions
 from karat.workflows.golden.import_ import import_exchange
 from karat.workflows.golden.pooling import enqueue
 from karat.workflows.workspace.stored_comparisons import Asked, ask, compute
-from karat.workflows.workspace.stored_runs import keep_runs
+from karat.workflows.workspace.stored_runs import store_runs
 from karat.workflows.workspace.workspace import Workspace, make_workspace, open_workspace
 
 EDITION = "first"
@@ -105,7 +105,7 @@ def keep(demo: Demo, to_judge: Pairs, *, now: int) -> Kept:
         digest = sha256(demo.judgments.read_bytes()).hexdigest()
         import_exchange(opened, found, file=demo.judgments.name, sha256=digest, now=now)
         _settle(opened, demo, graded["grader"].unique().to_list(), now)
-        kept = keep_runs(opened, demo.runs, now=now)
+        kept = store_runs(opened, demo.runs, now=now)
         frozen = {row.name: row for row in list_editions(opened)}
         grades = (
             frozen[EDITION].grades if EDITION in frozen else freeze(opened, EDITION, now=now).grades

@@ -10,8 +10,8 @@ import pytest
 from karat.release.expectations import Answer, Broken
 from karat.reports.release.assertion import of_expectation, of_failure, of_gate, of_known, of_order
 from karat.tables import Run
-from karat.tables.comparison import Move
-from karat.tables.release.gate import Check, Gate, KnownFailure, Lost
+from karat.tables.comparison import RankChange
+from karat.tables.release.gate import Check, Gate, KnownFailure, Regression
 from karat.workflows.release import gate as gates
 
 DROP = Check(
@@ -45,7 +45,7 @@ def test_it_says_the_verdict_the_rule_the_slice_and_the_reason() -> None:
 
 
 def test_what_is_long_is_cut_and_counted() -> None:
-    lost = [Lost("AP", f"q{n}", None, 1.0, 0.0) for n in range(7)]
+    lost = [Regression("AP", f"q{n}", None, 1.0, 0.0) for n in range(7)]
     told = of_gate(gate(checks=[DROP] * 12, lost=lost)).splitlines()
     assert "  and 2 more checks" in told
     assert "  and 2 more" in told
@@ -55,11 +55,13 @@ def test_what_is_long_is_cut_and_counted() -> None:
 
 def test_moves_stand_below_the_query_and_measure_they_belong_to() -> None:
     moves = {
-        ("AP", "q2"): [Move("new", "AP", "q2", "x", 1.0, 3, None, None)],
-        ("RR", "q1"): [Move("new", "RR", "q1", "y", 0.5, None, 1200, None)],
+        ("AP", "q2"): [RankChange("new", "AP", "q2", "x", 1.0, 3, None, None)],
+        ("RR", "q1"): [RankChange("new", "RR", "q1", "y", 0.5, None, 1200, None)],
     }
     lost = [
-        Lost(m, q, "text", 1.0, 0.5, "class" * (m == "AP") or None, "name", moves.get((m, q), []))
+        Regression(
+            m, q, "text", 1.0, 0.5, "class" * (m == "AP") or None, "name", moves.get((m, q), [])
+        )
         for m in ("AP", "RR")
         for q in ("q1", "q2")
     ]

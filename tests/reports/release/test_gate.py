@@ -14,8 +14,8 @@ from karat.reports.writers.github import to_github
 from karat.reports.writers.junit import to_junit
 from karat.reports.writers.markdown import gate_comment
 from karat.reports.writers.terminal import console
-from karat.tables.comparison import Move
-from karat.tables.release.gate import Check, Gate, KnownFailure, Lost
+from karat.tables.comparison import RankChange
+from karat.tables.release.gate import Check, Gate, KnownFailure, Regression
 
 RULE = "nDCG@10 drops by at most 5%"
 HEALTH = Check("every query is answered", "pass", "all were answered", n=40)
@@ -52,7 +52,7 @@ GATE = Gate(
     candidate="new",
     policy="gate.toml",
     checks=[BROKEN, DROPPED, FLOOR, HEALTH],
-    lost=[Lost("nDCG@10", f"q{n}", f"what was typed, {n}", 1.0, n / 10) for n in range(7)],
+    lost=[Regression("nDCG@10", f"q{n}", f"what was typed, {n}", 1.0, n / 10) for n in range(7)],
     known_failures=[
         KnownFailure("q7", "RR", 1.0, passes=True),
         KnownFailure("q8", "RR", 0.1, passes=False),
@@ -152,7 +152,7 @@ def test_a_slice_called_like_a_column_stays_a_slice() -> None:
 
 
 def test_an_id_from_a_stranger_cannot_paint_the_screen() -> None:
-    evil = replace(GATE, candidate="\x1b[31m", lost=[Lost("RR", "\x1b[2J", "\x9b", 1.0, 0.0)])
+    evil = replace(GATE, candidate="\x1b[31m", lost=[Regression("RR", "\x1b[2J", "\x9b", 1.0, 0.0)])
     assert not {"\x1b", "\x9b"} & set(shown(evil))
 
 
@@ -167,10 +167,12 @@ def test_json_holds_every_row_and_the_exit_code() -> None:
 
 def test_a_query_that_lost_has_its_slice_and_the_documents_that_moved() -> None:
     moves = [
-        Move("new", "RR", "q1", "good", 1.0, 1, None, -0.5),
-        Move("new", "RR", "q1", "a-document-with-a-long-name-of-its-own", 0.0, None, 1200, None),
+        RankChange("new", "RR", "q1", "good", 1.0, 1, None, -0.5),
+        RankChange(
+            "new", "RR", "q1", "a-document-with-a-long-name-of-its-own", 0.0, None, 1200, None
+        ),
     ]
-    row = Lost("RR", "q1", "typed", 1.0, 0.5, "class", "name", moves)
+    row = Regression("RR", "q1", "typed", 1.0, 0.5, "class", "name", moves)
     lines = shown(replace(GATE, lost=[row])).splitlines()
     [at] = [place for place, line in enumerate(lines) if "q1 typed" in line]
     assert "class name · good 1 → –, a-document-with-a-" in lines[at + 1]

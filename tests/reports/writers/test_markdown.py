@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from karat.reports.writers.markdown import LIMIT, comparison_comment, error_comment, gate_comment
-from karat.tables.release.gate import Check, Gate, KnownFailure, Lost
+from karat.tables.release.gate import Check, Gate, KnownFailure, Regression
 from karat.workflows.offline.compare import compare
 
 EVIL = (
@@ -46,7 +46,7 @@ def gate_of(*checks: Check, name: str = "q1", lost: int = 7) -> Gate:
         candidate=name,
         policy="gate.toml",
         checks=list(checks),
-        lost=[Lost("nDCG@10", name, name, 1.0, 0.0)] * lost,
+        lost=[Regression("nDCG@10", name, name, 1.0, 0.0)] * lost,
         known_failures=[KnownFailure(name, "RR", 1.0, passes=True)],
         notes=[f"{name} is not in the run"],
     )

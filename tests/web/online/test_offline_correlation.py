@@ -13,7 +13,7 @@ from tests.web.online_log import put_users
 
 from karat.store.sql import queries
 from karat.workflows.online import stored_results
-from karat.workflows.workspace.evaluate_stored import evaluate_kept
+from karat.workflows.workspace.evaluate_stored import evaluate_stored
 
 pytest.importorskip("vl_convert")
 
@@ -36,7 +36,7 @@ def test_each_query_stands_in_both_worlds(engineer: Browser) -> None:
     assert (found["run"], found["measure"], found["metric"]) == ("old", "nDCG@10", "SAT")
     rows = {row["query_id"]: row for row in found["queries"]}
     # As the page of the run has it: no number is computed in two places.
-    results = evaluate_kept(engineer.site.workspace, ["old"], ["nDCG@10"], per_query=True)
+    results = evaluate_stored(engineer.site.workspace, ["old"], ["nDCG@10"], per_query=True)
     assert {key: row["offline"] for key, row in rows.items()} == {
         row.query_id: row.value for row in results.per_query
     }

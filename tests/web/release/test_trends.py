@@ -25,8 +25,8 @@ from karat.web.app import create_app
 from karat.web.framework.settings import Settings
 from karat.web.release import _trend_lists
 from karat.workflows.golden.editions import freeze, standing_in
-from karat.workflows.release.stored_trends import know_editions
-from karat.workflows.workspace.annotations import add_mark, marks_of
+from karat.workflows.release.stored_trends import load_edition_hashes
+from karat.workflows.workspace.annotations import add_annotation, annotations_of
 from karat.workflows.workspace.fingerprints import fingerprint
 from karat.workflows.workspace.stored_inputs import qrels_of
 from karat.workflows.workspace.workspace import Workspace, open_workspace
@@ -184,7 +184,7 @@ def test_a_point_leads_to_what_it_was_computed_from(
 
     def slowly(opened: Workspace) -> None:
         sleep(0.4)  # as the first time in a process, when modules are loaded too
-        know_editions(opened)
+        load_edition_hashes(opened)
 
     monkeypatch.setattr(_trend_lists, "know_editions", slowly)
     rows = engineer.get(address() + "&format=json").json()["points"]
@@ -206,7 +206,7 @@ def test_a_page_that_could_not_wait_for_a_column_says_so(
 
     def slowly(opened: Workspace) -> None:
         known.wait(20)
-        know_editions(opened)
+        load_edition_hashes(opened)
 
     monkeypatch.setattr(_trend_lists, "know_editions", slowly)
     monkeypatch.setattr(_trend_lists, "_WAIT_S", 0.01)
@@ -323,11 +323,11 @@ def test_a_mark_before_all_that_is_shown_is_listed_only(engineer: Browser, works
 def test_anothers_mark_is_an_owners_to_take_away(client_of: ClientOf, workspace: Path) -> None:
     engineer, owner = client_of("engineer"), client_of("owner")
     opened = engineer.site.workspace
-    made = add_mark(opened, time="", kind="other", text="x", person="olga", now=NOW)
+    made = add_annotation(opened, time="", kind="other", text="x", person="olga", now=NOW)
     assert "/remove" not in engineer.get("/trends").text
     assert engineer.fill(f"/trends/marks/{made}/remove").status_code == 400
-    assert marks_of(opened).height == 1
-    own = add_mark(opened, time="", kind="other", text="y", person="egon", now=NOW)
+    assert annotations_of(opened).height == 1
+    own = add_annotation(opened, time="", kind="other", text="y", person="egon", now=NOW)
     assert owner.fill(f"/trends/marks/{own}/remove").status_code == 303
     audit = texts(owner.get("/audit").text)
     assert "remove mark" in audit
@@ -340,7 +340,7 @@ def test_raters_and_forged_forms_are_refused(client_of: ClientOf) -> None:
         assert rater.get(where).status_code == 403
     assert rater.fill("/trends/marks", kind="other", text="x").status_code == 403
     assert engineer.post("/trends/marks", data={"kind": "other", "text": "x"}).status_code == 403
-    assert not marks_of(engineer.site.workspace).height
+    assert not annotations_of(engineer.site.workspace).height
 
 
 @pytest.mark.parametrize("back", ["https://evil.example", "//evil.example", "/trendsx", "/audit"])

@@ -42,7 +42,7 @@ def people() -> None:
 def list_people(start: Path, output: str) -> None:
     """List all accounts."""
     with _accounts(start) as accounts:
-        tell(accounts.everybody(), output, _show)
+        tell(accounts.all_users(), output, _show)
 
 
 @people.command(epilog=options.examples("karat people invite anna --role rater"))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from karat.tables.golden.exchange import Exchange
-    from karat.workflows.golden.import_ import TakenIn
+    from karat.workflows.golden.import_ import ImportResult
 
 _FORMATS = (
     "trec, beir, csv, golden, golden-list, quepid-csv, quepid-book, rre, rank-eval, "
@@ -57,7 +57,7 @@ _json = click.option(
     "for more.  [default: human if a rater is named, else import]",
 )
 @_json
-def take_in(
+def import_from(
     files: tuple[str, ...],
     start: Path,
     name: str | None,
@@ -71,7 +71,7 @@ def take_in(
     human grades count in agreement and editions; a rater named like a model (gpt-5, llm-judge)
     needs --source.
     """
-    from karat.workflows.golden.import_ import take_in as taken
+    from karat.workflows.golden.import_ import import_from as taken
     from karat.workflows.golden.import_files import check_there
     from karat.workflows.golden.judgment_sources import sources_of
 
@@ -92,7 +92,7 @@ def take_in(
             _print(rows)  # also the files imported before one that failed
 
 
-def _asking(import_: Callable[..., TakenIn], source_of: dict[str, str]) -> TakenIn:
+def _asking(import_: Callable[..., ImportResult], source_of: dict[str, str]) -> ImportResult:
     """Import; in a terminal, ask for the source of raters named like models."""
     from karat.workflows.golden.judgment_sources import SourceUnknown
 
@@ -131,7 +131,7 @@ def correct(rater: str, source: str, start: Path) -> None:
     )
 
 
-def _row(file: str, imported: TakenIn) -> dict[str, Any]:
+def _row(file: str, imported: ImportResult) -> dict[str, Any]:
     """The result of importing a file, as JSON has it."""
     counts = ("queries", "documents", "judgments", "corrected", "changed", "runs")
     return {

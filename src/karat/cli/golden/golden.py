@@ -84,7 +84,7 @@ for command in (
     _editions.diff,
     _editions.coverage,
     _editions.stale,
-    _exchange.take_in,
+    _exchange.import_from,
     _exchange.correct,
     _exchange.export_golden_set,
 ):

@@ -281,7 +281,7 @@ def _report(
 ) -> None:
     """Write the report; with rankings side by side if the baseline is a run."""
     from karat.tables import Run
-    from karat.workflows.offline.counted_queries import compare_as_held
+    from karat.workflows.offline.counted_queries import compare_gated
 
     names = ("rel", "complete", "depth", "collapse", "scale", "fully_judged")
     settings = {**settings, "fully_judged": found.fully_judged}
@@ -291,7 +291,7 @@ def _report(
     if policy is not None and len(runs) == 2:
         measures, by = list(map(str, policy.measures)), policy.attributes
         asked = {"queries": settings["queries"], "documents": settings["documents"]}
-        side_by_side = compare_as_held(found, judgments, runs, measures, by=by, **asked, **rules)
+        side_by_side = compare_gated(found, judgments, runs, measures, by=by, **asked, **rules)
     write_page(path, found, runs, judgments, qrels, settings, side_by_side)
 
 

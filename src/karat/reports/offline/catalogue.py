@@ -45,7 +45,7 @@ def show_entry(entry: Entry, out: Console) -> None:
     grid.add_column()
     top = "∞" if entry.high is None else f"{entry.high:g}"
     rows = [
-        ("type", as_typed(entry)),
+        ("type", query_spellings(entry)),
         ("also", ", ".join(entry.aliases)),
         ("formula", entry.formula),
         ("range", f"{entry.low:g} to {top}, better: {entry.direction}"),
@@ -103,7 +103,7 @@ def as_json(entry: Entry) -> dict[str, Any]:
         "symbol": entry.symbol,
         "title": entry.title,
         "says": entry.says,
-        "typed": as_typed(entry),
+        "typed": query_spellings(entry),
         "aliases": list(entry.aliases),
         "formula": entry.formula,
         "low": entry.low,
@@ -123,7 +123,7 @@ def as_json(entry: Entry) -> dict[str, Any]:
     }
 
 
-def as_typed(entry: Entry) -> str:
+def query_spellings(entry: Entry) -> str:
     """The syntax of a measure with its parameters: ``nDCG(gain=, discount=, base=)@k``."""
     names = [p.name if p.default is REQUIRED else f"{p.name}=" for p in entry.parameters]
     inside = f"({', '.join(names)})" if names else ""
@@ -146,7 +146,7 @@ def _page(entry: Entry) -> str:
     lines = [
         f"## {entry.symbol}: {entry.title}\n",
         f"{entry.says[:1].upper()}{entry.says[1:]}.\n",
-        f"- Type: `{as_typed(entry)}`"
+        f"- Type: `{query_spellings(entry)}`"
         + (f", also {', '.join(f'`{alias}`' for alias in entry.aliases)}" if entry.aliases else ""),
         f"- Formula: {entry.formula}",
         f"- Range: {entry.low:g} to {top}; better: {entry.direction}",

@@ -18,9 +18,9 @@ from karat.tables.comparison import (
     Comparison,
     Difference,
     Disagreement,
-    Move,
     Overlap,
     QueryDifference,
+    RankChange,
     Review,
 )
 from karat.tables.release.certificate import Certificate, Verification
@@ -129,7 +129,7 @@ def _show_candidate(comparison: Comparison, candidate: str, out: Console, *, ful
     ]
     several = len({row.candidate for row in comparison.differences})
     if moved and (full or several <= _FOLLOWED):
-        followed: dict[str, list[Move]] = {}
+        followed: dict[str, list[RankChange]] = {}
         for move in comparison.moves:
             if (move.candidate, move.measure) == (candidate, first):
                 followed.setdefault(move.query_id, []).append(move)
@@ -340,7 +340,7 @@ def _other_measures(rows: Sequence[Difference]) -> str:
 
 
 def _queries(
-    rows: Sequence[QueryDifference], followed: dict[str, list[Move]], most: int, width: int
+    rows: Sequence[QueryDifference], followed: dict[str, list[RankChange]], most: int, width: int
 ) -> Table:
     gains = [row for row in rows if row.difference > 0]
     losses = [row for row in rows if row.difference < 0]
@@ -364,7 +364,7 @@ def _queries(
     return table
 
 
-def _move(row: Move, width: int) -> Text:
+def _move(row: RankChange, width: int) -> Text:
     ranks = f"{_rank(row.baseline_rank)} → {_rank(row.candidate_rank)}"
     line = plain(f"{ranks:<8} {row.grade:>3g}  {row.doc_id}")
     line.truncate(max(width, LABEL), overflow="ellipsis")

@@ -15,10 +15,10 @@ from karat.reports.writers.plain import csv_table, markdown_cell, markdown_table
 from karat.reports.writers.terminal import show_footnotes, show_notes
 from karat.tables.notes import Concern, Note
 from karat.tables.online.offline_correlation import (
-    Against,
-    BothWorlds,
     Concord,
     Discord,
+    JudgedAndSearched,
+    OfflineCorrelation,
     WorldSlice,
 )
 
@@ -30,7 +30,7 @@ _ALL = "all"
 _LOWER = " ↓"
 
 
-def show(found: Against, out: Console, *, all_notes: bool = False) -> None:
+def show(found: OfflineCorrelation, out: Console, *, all_notes: bool = False) -> None:
     """Print slices, correlations, disagreements and queries."""
     out.print(plain(headline(found)))
     out.print(
@@ -55,7 +55,7 @@ def show(found: Against, out: Console, *, all_notes: bool = False) -> None:
     show_footnotes(remarks(found, len(shown)), out, every=all_notes)
 
 
-def headline(found: Against) -> str:
+def headline(found: OfflineCorrelation) -> str:
     """How many queries were matched, in a sentence."""
     return (
         f"{found.run}: {counted(len(found.queries), 'query', 'queries')} judged and searched "
@@ -63,7 +63,7 @@ def headline(found: Against) -> str:
     )
 
 
-def remarks(found: Against, shown: int | None = None) -> list[str]:
+def remarks(found: OfflineCorrelation, shown: int | None = None) -> list[str]:
     """Sentences on queries on one side only, and on how to read the numbers."""
     notes: list[str] = []
     if found.judged_only:
@@ -95,17 +95,17 @@ def any_of_few(rows: Sequence[Concord]) -> bool:
     return any(row.spearman is not None and row.n < FEW for row in rows)
 
 
-def to_json(found: Against) -> str:
+def to_json(found: OfflineCorrelation) -> str:
     """The documented JSON object."""
     return json.dumps(found.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def to_csv(found: Against) -> str:
+def to_csv(found: OfflineCorrelation) -> str:
     """A row per query."""
     return csv_table([_flat(row, found) for row in found.queries])
 
 
-def to_markdown(found: Against) -> str:
+def to_markdown(found: OfflineCorrelation) -> str:
     """The report as Markdown, with all queries."""
     parts = [f"{markdown_cell(headline(found))}\n"]
     for rows, texts in (
@@ -124,11 +124,11 @@ def _sentence(row: Discord) -> str:
     return "; ".join((row.sentence, *row.reasons))
 
 
-def _slices(found: Against) -> list[Cells]:
+def _slices(found: OfflineCorrelation) -> list[Cells]:
     return [_slice(part, found) for part in found.slices]
 
 
-def _slice(part: WorldSlice, found: Against) -> Cells:
+def _slice(part: WorldSlice, found: OfflineCorrelation) -> Cells:
     return {
         found.by or "": plain(_ALL if part.slice is None else part.slice),
         "queries": f"{part.queries:,}",
@@ -140,7 +140,7 @@ def _slice(part: WorldSlice, found: Against) -> Cells:
     }
 
 
-def _concords(found: Against) -> list[Cells]:
+def _concords(found: OfflineCorrelation) -> list[Cells]:
     return [_concord(row, found.by) for row in found.concord]
 
 
@@ -158,11 +158,11 @@ def _concord(row: Concord, by: str | None) -> Cells:
     }
 
 
-def _queries(found: Against, rows: Any) -> list[Cells]:
+def _queries(found: OfflineCorrelation, rows: Any) -> list[Cells]:
     return [_query(row, found) for row in rows]
 
 
-def _query(row: BothWorlds, found: Against) -> Cells:
+def _query(row: JudgedAndSearched, found: OfflineCorrelation) -> Cells:
     return {
         "query": plain(row.text),
         "searches": f"{row.searches:,}",
@@ -174,7 +174,7 @@ def _query(row: BothWorlds, found: Against) -> Cells:
     }
 
 
-def _flat(row: BothWorlds, found: Against) -> dict[str, Any]:
+def _flat(row: JudgedAndSearched, found: OfflineCorrelation) -> dict[str, Any]:
     flat: dict[str, Any] = {"query_id": row.query_id, "text": row.text}
     if found.by:
         flat[found.by] = row.slice

@@ -10,7 +10,7 @@ from karat.release.expectations import Broken
 from karat.reports.phrases.numbers import counted, signed
 from karat.reports.release.gate import known_failures, moved, passes, place, title, word
 from karat.reports.writers.cells import CONTROLS
-from karat.tables.release.gate import Check, Gate, Lost
+from karat.tables.release.gate import Check, Gate, Regression
 
 _QUERIES = 5  # that lost most, per measure
 _CHECKS = 10
@@ -94,7 +94,7 @@ def _check(check: Check) -> Iterator[str]:
         yield f"    the smallest drop that these queries detect is {check.smallest_detected:.4f}"
 
 
-def _losers(measure: str, lost: Sequence[Lost]) -> Iterator[str]:
+def _losers(measure: str, lost: Sequence[Regression]) -> Iterator[str]:
     more = len(lost) - _QUERIES
     known = any(row.moves for row in lost)
     yield f"queries that lost most, by {measure}" + (" (rank, grade, document):" if known else ":")

@@ -12,8 +12,8 @@ from rich.table import Table
 from karat.reports.phrases.numbers import counted, signed
 from karat.reports.writers.cells import Cells, base, fitted, plain
 from karat.reports.writers.terminal import show_footnotes, show_notes
-from karat.tables.comparison import Move
-from karat.tables.release.gate import Check, Gate, GateVerdict, KnownFailure, Lost
+from karat.tables.comparison import RankChange
+from karat.tables.release.gate import Check, Gate, GateVerdict, KnownFailure, Regression
 
 _SHOWN = 5  # queries that lost most, per measure
 _REASONS = 8
@@ -105,12 +105,12 @@ def rank(value: int | None) -> str:
     return "–" if value is None else f"{value:,}"
 
 
-def moved(move: Move) -> str:
+def moved(move: RankChange) -> str:
     """The rank change of a document."""
     return f"{rank(move.baseline_rank)} → {rank(move.candidate_rank)}"
 
 
-def beside(row: Lost) -> str:
+def beside(row: Regression) -> str:
     """The slice and the rank changes of a query that lost, in a line."""
     where = [] if row.attribute is None else [f"{row.attribute} {row.slice}"]
     documents = ", ".join(f"{move.doc_id} {moved(move)}" for move in row.moves or ())
@@ -165,7 +165,7 @@ def known_failures(rows: Sequence[KnownFailure]) -> Iterator[str]:
         yield f"still fails: {shown}{more}" if len(still) == 1 else f"still fail: {shown}{more}"
 
 
-def asked(row: Lost, longest: int) -> str:
+def asked(row: Regression, longest: int) -> str:
     """A query's id and text, cut if too long."""
     text = row.query_id if row.text is None else f"{row.query_id} {row.text}"
     return textwrap.shorten(text, longest, placeholder="…")
@@ -196,7 +196,7 @@ def _checks(heading: str, checks: Sequence[Check], out: Console) -> Table:
     return fitted(heading, rows, ("from", "to", "MDE", "95 %"), out, names=2 if attributes else 1)
 
 
-def _lost(heading: str, rows: Sequence[Lost]) -> Table:
+def _lost(heading: str, rows: Sequence[Regression]) -> Table:
     table = base(heading)
     table.add_column("query", overflow="fold")
     for name in ("from", "to", "change"):

@@ -24,7 +24,7 @@ from karat.reports.writers.cells import CONTROLS
 from karat.reports.writers.plain import entities, unmentioned
 from karat.reports.writers.sheets import answer_changes, what_changed
 from karat.tables.comparison import Comparison, Difference, QueryDifference
-from karat.tables.release.gate import Check, Gate, Lost
+from karat.tables.release.gate import Check, Gate, Regression
 
 LIMIT = 65_536
 """Most characters of a comment on GitHub; karat counts UTF-8 bytes."""
@@ -111,7 +111,7 @@ def _check(check: Check) -> list[str]:
     ]
 
 
-def _lost(rows: Sequence[Lost]) -> str:
+def _lost(rows: Sequence[Regression]) -> str:
     """A table of queries that lost, with slices and documents if known."""
     heads, kinds = ["query", "baseline", "candidate", "change"], "lddd"
     cells = [_query(r.query_id, r.text, r.baseline_value, r.candidate_value) for r in rows]
