@@ -153,7 +153,7 @@ def test_a_saved_baseline_names_the_queries_alone(shop: pytest.Pytester) -> None
         [
             'E         1.000 → 0.631  q4 "join words"',
             'E         1.000 → 0.693  q2 "sort a list"',
-            "E         (no documents: the baseline is saved values;*",
+            "E         (no documents: the baseline has saved values only;*",
         ]
     )
     assert outcome(shop, "karat_gate(shop.search, baseline='saved.json')").ret == 0
@@ -217,7 +217,7 @@ def test_a_known_failure_that_passes_is_told(shop: pytest.Pytester) -> None:
     (shop.path / "gate.toml").write_text(POLICY + known, encoding="utf-8")
     result = outcome(shop, "karat_gate(shop.search)")
     result.assert_outcomes(passed=1, warnings=1)
-    told = "q2 passes now (nDCG@3 1.000): take it off the list in gate.toml"
+    told = "q2 passes now (nDCG@3 1.000): remove it from the list in gate.toml"
     assert told in said(result)
     # "join words" drops by 0.369 of 4 queries, and q2 has 0.693: it fails still, and is not told.
     result = outcome(shop, "karat_gate(shop.hasty)")
@@ -226,7 +226,7 @@ def test_a_known_failure_that_passes_is_told(shop: pytest.Pytester) -> None:
     result = outcome(shop, "karat_gate(lambda text: shop.FOUND[text] if 'sort' in text else [])")
     result.assert_outcomes(failed=1)
     assert f"note: {told}" in said(result)
-    order = "another order than their scores in 4 queries; karat goes by score"
+    order = "out of the order of their scores in 4 queries; karat ranks by score"
     assert order in said(outcome(shop, "karat_gate(shop.upside_down)"))
 
 

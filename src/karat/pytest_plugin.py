@@ -1,9 +1,9 @@
 """karat's plugin for pytest: the fixtures ``karat_gate`` and ``karat_expect``.
 
-pytest loads this file at every start, in every project of an environment that holds karat. So it
-imports nothing but pytest: the rest of karat is loaded when a test asks for it.
+pytest loads this module at every start, in every project that has karat installed. So it imports
+only pytest; the rest of karat is loaded when a test uses a fixture.
 
-PYTEST_DONT_REWRITE: it asserts nothing.
+PYTEST_DONT_REWRITE: it has no assertions.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from karat.tables.release.gate import Gate
 
 _FILES = {
-    "karat_golden": "golden set that karat_gate asks, unless a test names one",
-    "karat_policy": "policy (TOML) that karat_gate holds a search against, likewise",
-    "karat_baseline": "run or saved baseline that karat_gate compares with, likewise",
+    "karat_golden": "default golden set of karat_gate",
+    "karat_policy": "default policy (TOML) of karat_gate",
+    "karat_baseline": "default baseline of karat_gate: a run or a saved baseline",
 }
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Name the settings of the ini file; their paths are relative to it."""
+    """Register the ini settings; their paths are relative to the ini file."""
     for name, about in _FILES.items():
         parser.addini(name, f"karat: the {about}", default=None)
 
@@ -40,12 +40,12 @@ def karat_gate(pytestconfig: pytest.Config) -> KaratGate:
 
 @pytest.fixture(scope="session")
 def karat_expect() -> Callable[[Callable[[str], Any], str], KaratExpect]:
-    """Say which document must stand where: ``karat_expect(search, "query").top(3, "a", …)``."""
+    """Expect documents at certain ranks: ``karat_expect(search, "query").top(3, "a", …)``."""
     return KaratExpect
 
 
 class KaratGate:
-    """Holds a search against a policy, over all queries of a golden set."""
+    """Checks a search against a policy, over all queries of a golden set."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
@@ -64,31 +64,31 @@ class KaratGate:
         warmup: int = 0,
         **rules: Any,
     ) -> Gate:
-        """Ask the search every query, and fail the test unless the policy lets it pass.
+        """Run every query against the search, and fail the test unless the policy passes.
 
         Args:
             search: Takes the text of a query and returns documents, best first, as
-                ``karat.benchmark`` takes it; may be async. Or a run, made before.
+                ``karat.benchmark`` takes it; may be async. Or an existing run.
             golden: The golden set, as ``karat.benchmark`` takes it; ``karat_golden`` of the ini
                 file if None.
             policy: The policy, as ``karat.gate`` takes it; ``karat_policy`` if None.
             baseline: A run, or a saved baseline; ``karat_baseline`` if None. A policy without
-                drops needs none.
-            cannot_tell: What becomes of the test if the evidence does not suffice: ``fail``,
-                ``skip``, or ``pass`` with a warning. Other verdicts but ``pass`` always fail.
-            concurrency: Calls at once.
-            timeout: Seconds for each call.
-            retries: Further tries after an error or a timeout.
-            warmup: So many queries are asked before, and not counted.
+                rules about drops needs none.
+            cannot_tell: Outcome of the test if the evidence is insufficient: ``fail``, ``skip``,
+                or ``pass`` with a warning. All other verdicts except ``pass`` fail.
+            concurrency: Number of concurrent calls.
+            timeout: Seconds for each call; None for no limit.
+            retries: Retries after an error or a timeout.
+            warmup: Number of queries asked beforehand, not counted.
             **rules: ``rel``, ``complete``, ``depth``, ``documents``, ``collapse``, ``scale``, as
                 ``karat.gate`` takes them.
 
         Returns:
-            What the policy says, if it lets the search pass.
+            The result of the gate, if the search passes.
 
         Raises:
-            AssertionError: it does not.
-            KaratError: golden set, policy or baseline cannot be used.
+            AssertionError: The search does not pass.
+            KaratError: The golden set, policy or baseline cannot be used.
         """
         __tracebackhide__ = True
         from karat.errors import KaratError, UsageError
@@ -119,12 +119,12 @@ class KaratGate:
                 pytest.skip(message)
             warnings.warn(pytest.PytestWarning(message), stacklevel=2)
         else:
-            for said in filter(None, (of_known(found), of_order(found))):
-                warnings.warn(pytest.PytestWarning(said), stacklevel=2)
+            for warning in filter(None, (of_known(found), of_order(found))):
+                warnings.warn(pytest.PytestWarning(warning), stacklevel=2)
         return found
 
     def _file(self, name: str, given: Any, *, needed: bool = False) -> Any:
-        """What a test gave, or else the file that the ini file names."""
+        """The test's own value, or else the file named in the ini file."""
         if given is not None:
             return given
         named = self._config.getini(name)
@@ -137,7 +137,7 @@ class KaratGate:
             raise UsageError(f"no {what}", fix=f"{what}=… in the test, or {name} in pytest.ini")
         home = self._config.inipath
         path = (self._config.rootpath if home is None else home.parent) / named
-        here = Path.cwd()  # messages name it as briefly as can be
+        here = Path.cwd()  # short in messages
         return path.relative_to(here) if path.is_relative_to(here) else path
 
     def __repr__(self) -> str:
@@ -145,7 +145,7 @@ class KaratGate:
 
 
 class KaratExpect:
-    """Expectations of one query; each must be kept, or the test fails there and then.
+    """Expectations of one query; the first that is not met fails the test.
 
     Args:
         search: Takes the text of a query and returns documents, best first, as
@@ -156,7 +156,7 @@ class KaratExpect:
         answer: What the search returned: ``answer.doc_ids``, best first.
 
     Raises:
-        AssertionError: the search raised an error, or returned what is no ranking.
+        AssertionError: The search raised an error, or did not return a ranking.
     """
 
     answer: Answer
@@ -178,7 +178,7 @@ class KaratExpect:
         """Expect a document in the top k.
 
         Raises:
-            AssertionError: it is not there.
+            AssertionError: It is not among them.
         """
         __tracebackhide__ = True
         return self._expect("top", k, doc_id, because=because)
@@ -187,7 +187,7 @@ class KaratExpect:
         """Expect a document not to be returned, or not in the top ``within``.
 
         Raises:
-            AssertionError: it is there; or the search returned nothing at all, which says nothing.
+            AssertionError: It is returned; or nothing is, which proves nothing.
         """
         __tracebackhide__ = True
         return self._expect("absent", doc_id, within=within, because=because)
@@ -196,7 +196,7 @@ class KaratExpect:
         """Expect a document before another, which need not be returned.
 
         Raises:
-            AssertionError: it is behind the other, or not returned.
+            AssertionError: It comes after the other, or is not returned.
         """
         __tracebackhide__ = True
         return self._expect("before", doc_id, other, because=because)
@@ -205,19 +205,19 @@ class KaratExpect:
         """Expect that no document is returned: the query has no right answer.
 
         Raises:
-            AssertionError: some are.
+            AssertionError: A document is returned.
         """
         __tracebackhide__ = True
         return self._expect("nothing", because=because)
 
-    def _expect(self, what: str, *about: Any, **said: Any) -> KaratExpect:
+    def _expect(self, name: str, *args: Any, **kwargs: Any) -> KaratExpect:
         __tracebackhide__ = True
         from karat.errors import KaratError
         from karat.release import expectations
         from karat.reports.release.assertion import of_expectation
 
         try:
-            broken: Broken | None = getattr(expectations, what)(self.answer, *about, **said)
+            broken: Broken | None = getattr(expectations, name)(self.answer, *args, **kwargs)
         except KaratError as error:
             raise error.with_traceback(None) from None
         if broken is not None:

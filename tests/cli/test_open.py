@@ -73,11 +73,11 @@ def test_a_page_is_opened(
 )
 def test_without_a_page_there_is_nothing_to_open(typed: Typed, line: str, fix: str) -> None:
     err = typed(line, code=2).err
-    assert err == f"karat: --open needs a page to open\n  fix: {fix}\n"
+    assert err == f"karat: --open needs a report to open\n  fix: {fix}\n"
 
 
 def test_that_no_browser_opened_is_said(typed: Typed, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("webbrowser.open", lambda _url: False)
     monkeypatch.setattr("karat.cli.offline.evaluate.write_page", lambda *_: None)
     done = typed("evaluate q r -m RR@10 --report page.html --open")
-    assert done.err == "karat: no browser opened page.html\n"
+    assert done.err == "karat: could not open page.html in a browser\n"

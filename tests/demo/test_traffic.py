@@ -12,7 +12,7 @@ import pytest
 from tests.event_stores import keep_events
 
 from karat.demo.build import Demo
-from karat.demo.traffic import CUT, DAYS, LOG, keep_traffic, last_day, told
+from karat.demo.traffic import CUT, DAYS, LOG, keep_traffic, last_day, paragraphs
 from karat.engines.frames.opening import open_engine
 from karat.tables.online.events import EventLog
 from karat.workflows.online.evaluate import evaluate
@@ -67,7 +67,7 @@ def test_the_broken_synonym_shows_and_is_told(log: EventLog) -> None:
     assert before["value"].mean() < 0.1
     elsewhere = rows.filter(pl.col("day") == "2026-11-20", pl.col(CUT) != "misspelt")
     assert elsewhere["value"].max() < 0.15
-    words = list(told(log, now=NOW))
+    words = list(paragraphs(log, now=NOW))
     assert "people who do not exist" in words[0]
     assert "bm25 and hybrid as arms" in words[0]
     assert f"On 2026-11-20, ZeroResults of {CUT}=misspelt is {100 * share:.1f} %" in words[-1]
@@ -83,6 +83,6 @@ def test_events_of_somebody_else_stay(mine: Demo, tmp_path: Path) -> None:
     kept = keep_events(tmp_path / "events", rows)
     found = keep_traffic(replace(mine, directory=tmp_path), now=NOW)
     assert found.version == kept.version
-    assert list(told(found, now=NOW)) == [
-        f"{tmp_path / 'events'} holds events of yours, which the demo leaves alone."
+    assert list(paragraphs(found, now=NOW)) == [
+        f"{tmp_path / 'events'} has events of your own, which the demo does not change."
     ]

@@ -65,7 +65,7 @@ def test_says_whether_the_unjudged_could_turn_it() -> None:
     other_way = {query: {"good": 0.5, "other": 1.0} for query in QUERIES}
     text = said(a=other_way, b=judged)
     assert "could be anything from" not in text
-    assert "By nDCG@10 and R@100, no grade of a document that nobody judged turns a sign." in text
+    assert "By nDCG@10 and R@100, no grades of unjudged documents reverse a sign." in text
 
 
 def test_counts_what_this_python_lacks() -> None:

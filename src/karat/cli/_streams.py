@@ -1,7 +1,7 @@
 """Standard output and standard error that never interrupt a command.
 
-A verdict does not depend on who reads it: a command whose output is no longer read (``| head -1``)
-or cannot be written (a full disk) still runs to its end, with its history, report and notification.
+A verdict does not depend on its reader: a command whose output is no longer read (``| head -1``)
+or cannot be written (a full disk) still finishes, with its history, report and notification.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from typing import IO, Any, cast
 
 
 class Stream(io.BufferedIOBase):
-    """Bytes to a standard stream; after the first error, to nowhere.
+    """Bytes to a standard stream; discarded after the first error.
 
     Attributes:
-        lost: The error that made it impossible to write; None if there was none, or if the reader
-            has only gone.
+        lost: The error that stopped writing; None without one, or if the reader just closed the
+            pipe.
     """
 
     def __init__(self, text: Any) -> None:
-        """Write to the raw stream below ``text``, which is kept so that it stays open."""
+        """Write to the raw stream below ``text``; a reference keeps that open."""
         self._text = text
         self._raw = _raw(text)
         self._open = True
         self.lost: OSError | None = None
 
     def write(self, data: Any, /) -> int:
-        """Write all of ``data``; never fails."""
+        """Write all of ``data``; never raises."""
         left = memoryview(data).cast("B")
         size = left.nbytes
         while self._open and left:
@@ -47,23 +47,20 @@ class Stream(io.BufferedIOBase):
         return size
 
     def writable(self) -> bool:
-        """Yes."""
         return True
 
     def fileno(self) -> int:
-        """The number of the stream below."""
         return int(self._raw.fileno())
 
     def isatty(self) -> bool:
-        """Whether it is a terminal."""
         return bool(self._raw.isatty())
 
 
 def guard() -> Stream | None:
-    """Make ``sys.stdout`` and ``sys.stderr`` UTF-8 that never fails.
+    """Make ``sys.stdout`` and ``sys.stderr`` UTF-8 streams that never raise.
 
     Returns:
-        Standard output; None if it is not one of the operating system, as in tests.
+        Standard output; None if it is not a stream of the operating system, as in tests.
     """
     if sys.stdout is None or sys.stderr is None:
         _fill_closed()
@@ -90,22 +87,22 @@ def _guarded(text: Any) -> tuple[Any, Stream | None]:
 
 def _raw(text: Any) -> Any:
     buffer = getattr(text, "buffer", None)
-    return getattr(buffer, "raw", buffer)  # unbuffered Python (-u) has nothing between
+    return getattr(buffer, "raw", buffer)  # unbuffered Python (-u) has no raw stream
 
 
 def _fill_closed() -> None:
-    """Give closed standard streams (``>&-``) to nowhere: else the next file gets their number."""
+    """Open closed standard streams (``>&-``) on the null device: else the next file reuses them."""
     number = 0
     while number < 3:
         number = os.open(os.devnull, os.O_RDWR)
     os.close(number)
-    # A stream that Python found closed is None, and print would write to the other one instead.
+    # A stream that was closed at the start is None, and print would write to the other one instead.
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
 
 
 def _gone(error: OSError) -> bool:
-    """Whether the reader has gone, which Windows calls an invalid argument."""
+    """Whether the reader closed the pipe, which Windows reports as an invalid argument."""
     windows = sys.platform == "win32" and error.errno == errno.EINVAL
     return isinstance(error, ConnectionError) or windows

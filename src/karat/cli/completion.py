@@ -1,4 +1,4 @@
-"""karat completion, and what the Tab key offers for files, measures and metrics."""
+"""karat completion: shell completion of files, measures and metrics."""
 
 from __future__ import annotations
 
@@ -18,21 +18,16 @@ _INSTALL = {
 }
 
 
-class _Offered(click.types.StringParamType):
-    """Text that is read elsewhere, of which the shell can complete some values.
+class _Completed(click.types.StringParamType):
+    """Text whose values the shell can complete."""
 
-    Args:
-        offer: What to offer for the beginning of a word.
-    """
-
-    def __init__(self, offer: Callable[[str], list[CompletionItem]]) -> None:
-        self.offer = offer
+    def __init__(self, complete: Callable[[str], list[CompletionItem]]) -> None:
+        self.complete = complete
 
     def shell_complete(
         self, _ctx: click.Context, _param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        """What the shell shows."""
-        return self.offer(incomplete)
+        return self.complete(incomplete)
 
 
 def _files(incomplete: str) -> list[CompletionItem]:
@@ -57,24 +52,21 @@ def _beginning(incomplete: str, names: list[str]) -> list[CompletionItem]:
     return [CompletionItem(n) for n in dict.fromkeys(names) if n.casefold().startswith(start)]
 
 
-def completed(command: click.Command) -> None:
-    """Give the parameters of a command, and of those below it, what the Tab key offers.
-
-    What a parameter takes is known by its metavar, so that each command says it once.
-    """
+def add_completion(command: click.Command) -> None:
+    """Add completion to the parameters of a command and its subcommands, by their metavars."""
     for param in command.params:
         names = set(re.findall(r"[A-Z_]+", param.metavar or ""))
         if param.type is not click.STRING:
             continue
         if names & _FILES:
-            param.type = _Offered(_files)
+            param.type = _Completed(_files)
         elif "MEASURE" in names:
-            param.type = _Offered(_measures)
+            param.type = _Completed(_measures)
         elif "METRIC" in names:
-            param.type = _Offered(_metrics)
+            param.type = _Completed(_metrics)
     if isinstance(command, click.Group):
         for below in command.commands.values():
-            completed(below)
+            add_completion(below)
 
 
 @click.command(
@@ -86,13 +78,13 @@ def completed(command: click.Command) -> None:
 )
 @click.argument("shell", type=click.Choice(tuple(_INSTALL)))
 def completion(shell: str) -> None:
-    """Print the script that completes commands, options and file names in a shell.
+    """Print a shell script that completes commands, options and file names.
 
-    The last line of the script says where to put it.
+    The last line of the script says how to install it.
     """
-    found = get_completion_class(shell)
-    assert found is not None
+    script_class = get_completion_class(shell)
+    assert script_class is not None
     root = click.get_current_context().find_root()
     name = root.info_name or "karat"
-    script = found(root.command, {}, name, f"_{name.upper()}_COMPLETE").source()
+    script = script_class(root.command, {}, name, f"_{name.upper()}_COMPLETE").source()
     click.echo(f"{script.rstrip()}\n\n# To install it: {_INSTALL[shell]}")

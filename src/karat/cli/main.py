@@ -1,7 +1,7 @@
-"""The command line: every command, and what becomes of errors.
+"""The command line: all commands, and the exit codes of errors.
 
-Exit codes: 0 fine · 1 fail · 2 usage or bad input · 3 cannot tell · 4 error. Commands import
-inside themselves, so that ``karat --help`` answers at once.
+Exit codes: 0 success · 1 fail · 2 usage or bad input · 3 cannot tell · 4 error. Commands import
+lazily, to keep ``karat --help`` fast.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ class _Commands(click.Group):
             raise _BrokenPipeError from error
 
 
-def _version(ctx: click.Context, _option: click.Parameter, wanted: bool) -> None:
-    if not wanted:
+def _version(ctx: click.Context, _option: click.Parameter, requested: bool) -> None:
+    if not requested:
         return
     from importlib import metadata
 
     try:
         version = metadata.version("karat")
     except metadata.PackageNotFoundError:
-        version = "(run from its source, not installed)"
+        version = "(run from source, not installed)"
     click.echo(f"karat {version}")
     ctx.exit()
 
@@ -62,10 +62,10 @@ def _version(ctx: click.Context, _option: click.Parameter, wanted: bool) -> None
     expose_value=False,
     is_eager=True,
     callback=_version,
-    help="Print the version and stop.",
+    help="Print the version and exit.",
 )
 def karat() -> None:
-    """Tells a team whether its search got better, how sure it can be, and where it fails.
+    """Measure whether your search got better, how certain that is, and where it fails.
 
     \b
     New here?    karat demo
@@ -95,7 +95,7 @@ for command in (
     trend.trend,
 ):
     karat.add_command(command)
-completion.completed(karat)
+completion.add_completion(karat)
 
 
 def main() -> None:
@@ -124,7 +124,7 @@ def _run() -> int:
     except Exception as error:  # noqa: BLE001 - Python's own exit code 1 would read as "fail"
         return mistakes.say(error)
     except BaseException as error:
-        # That of a library in Rust, which is no Exception and would exit with 1, "fail", too.
+        # From a library in Rust: not an Exception, so it would exit with 1, "fail", too.
         if type(error).__name__ != "PanicException":
             raise
         return mistakes.say(error)

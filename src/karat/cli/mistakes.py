@@ -1,4 +1,4 @@
-"""What became of a command that could not end as it should: a sentence, and an exit code."""
+"""Errors of commands: the message on standard error, and the exit code."""
 
 from __future__ import annotations
 
@@ -21,17 +21,15 @@ PACKAGES = {
     "duckdb": ("duckdb", "pyarrow"),
     "spark": ("pyspark", "pyarrow"),
 }
-"""Modules that an extra of pyproject.toml installs, with those of the extras it includes; an extra
-that is included comes before those that include it.
-"""
+"""Modules that each extra of pyproject.toml installs; included extras come first."""
 EXTRAS = {package: extra for extra, packages in reversed(PACKAGES.items()) for package in packages}
-"""Optional packages, as they are imported, and the smallest extra that has each."""
+"""Importable name of each optional package → the smallest extra that installs it."""
 
 
 def say(error: BaseException) -> int:
-    """Say on standard error what is wrong, and what to do; the exit code that goes with it."""
-    error = _lacking(error)
-    text, code = told(error)
+    """Print an error and its fix on standard error; return its exit code."""
+    error = _with_extra(error)
+    text, code = message_and_code(error)
     if is_bug(error):
         import traceback
 
@@ -40,14 +38,14 @@ def say(error: BaseException) -> int:
     return code
 
 
-def told(error: BaseException) -> tuple[str, int]:
-    """What is wrong, without "karat: ", and the exit code."""
-    error = _lacking(error)
+def message_and_code(error: BaseException) -> tuple[str, int]:
+    """The message, without "karat: ", and the exit code."""
+    error = _with_extra(error)
     if isinstance(error, KaratError):
         return str(error), error.exit_code
     if isinstance(error, click.ClickException):
-        return str(_typed(error)), 2
-    if isinstance(error, OSError):  # a full disk, a folder nobody may write to
+        return str(_usage_error(error)), 2
+    if isinstance(error, OSError):  # a full disk, a read-only folder
         where = f"{error.filename}: " if error.filename else ""
         return f"{where}{error.strerror or error}", _BUG
     if isinstance(error, MemoryError):
@@ -56,37 +54,37 @@ def told(error: BaseException) -> tuple[str, int]:
 
 
 def is_bug(error: BaseException) -> bool:
-    """Whether nobody but karat is to blame."""
+    """Whether the error is a bug in karat, not a mistake of the user or the environment."""
     return not isinstance(error, KaratError | click.ClickException | OSError | MemoryError)
 
 
-def _lacking(error: BaseException) -> BaseException:
-    """The error; a package that is not installed is named with its extra."""
+def _with_extra(error: BaseException) -> BaseException:
+    """The error; for a package that is not installed, one that names its extra."""
     package = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
     return MissingExtra(package, EXTRAS[package], "this") if package in EXTRAS else error
 
 
 def printable(text: str) -> str:
-    """Ids and file names come from strangers: nothing in them may command the terminal."""
+    """Text with control characters escaped: ids and file names are untrusted."""
     return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
 
 
-def _typed(error: click.ClickException) -> UsageError:
-    """A mistake that click found, in karat's form."""
-    what = error.format_message().rstrip(".")
+def _usage_error(error: click.ClickException) -> UsageError:
+    """An error of click, in karat's form."""
+    message = error.format_message().rstrip(".")
     near: list[str] = []
     context = getattr(error, "ctx", None)
     if isinstance(error, click.NoSuchOption):
-        what = f"no such option: {error.option_name}"
+        message = f"no such option: {error.option_name}"
         near = list(error.possibilities or ())[:1]
-    elif (chosen := re.search(r"'([^']*)' is not one of (.*)", what)) is not None:
+    elif (chosen := re.search(r"'([^']*)' is not one of (.*)", message)) is not None:
         near = nearest(chosen[1], re.findall(r"'([^']*)'", chosen[2]), 1)
-    elif (named := re.match(r"No such command '([^']*)'", what)) is not None:
-        what = named[0]
+    elif (named := re.match(r"No such command '([^']*)'", message)) is not None:
+        message = named[0]
         commands = getattr(getattr(context, "command", None), "commands", {})
         near = nearest(named[1], commands, 1)
     path = "karat" if context is None else context.command_path
-    # QRELS and other names keep their letters.
-    if not what[1:2].isupper():
-        what = what[:1].lower() + what[1:]
-    return UsageError(what, nearest=near, fix=f"{path} --help")
+    # QRELS and other metavars stay in capitals.
+    if not message[1:2].isupper():
+        message = message[:1].lower() + message[1:]
+    return UsageError(message, nearest=near, fix=f"{path} --help")

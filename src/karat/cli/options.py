@@ -1,4 +1,4 @@
-"""Options that several commands share, and where their output goes."""
+"""Options that several commands share, and their output stream."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FORMATS = ("table", "json", "csv", "md", "latex", "trec")
 
 
 def examples(*lines: str) -> str:
-    """The end of a command's help: commands as somebody types them, one to three."""
+    """The epilog of a command's help: one to three example invocations."""
     return "\b\n" + "\n".join(["Examples:", *(f"  {line}" for line in lines)])
 
 
@@ -40,7 +40,7 @@ rel = click.option(
 scale = click.option(
     "--scale",
     metavar="LOW-HIGH",
-    help="Lowest and highest grade a judgment can give.  [default: 0 to the largest in QRELS]",
+    help="Lowest and highest possible grade.  [default: 0 to the largest in QRELS]",
 )
 by = click.option(
     "--by",
@@ -61,7 +61,7 @@ part = click.option(
     "Each use of held_out is counted.",
 )
 complete = click.option(
-    "-c", "--complete", is_flag=True, help="Every query of QRELS counts (trec_eval -c)."
+    "-c", "--complete", is_flag=True, help="Count every query of QRELS (trec_eval -c)."
 )
 depth = click.option(
     "-M", "--depth", type=int, metavar="N", help="Cut rankings at N (trec_eval -M)."
@@ -72,12 +72,12 @@ judged_only = click.option(
 fully_judged = click.option(
     "--fully-judged/--no-fully-judged",
     default=None,
-    help="Declare that documents without a judgment are not relevant: no bounds, no judged shares.",
+    help="Treat documents without a judgment as not relevant: no bounds, no judged shares.",
 )
 collapse = click.option(
     "--collapse",
     metavar="COLUMN",
-    help="Fold chunks into the document this column of the documents names (parent_id).",
+    help="Collapse chunks into the document that this column of the documents names (parent_id).",
 )
 documents = click.option(
     "--documents", metavar="FILE", help="The documents, for --collapse and --by."
@@ -88,46 +88,48 @@ measures_from = click.option(
     expose_value=False,
     callback=lambda _context, _option, modules: _load(modules),
     metavar="MODULE",
-    help="A Python module that registers measures of your own.",
+    help="A Python module that registers your own measures.",
 )
 input_format = click.option(
     "--input-format",
     metavar="FORMAT",
-    help="Format of the runs, where their content does not tell: trec, msmarco, csv, tsv, jsonl, "
+    help="Format of the runs, if not clear from their content: trec, msmarco, csv, tsv, jsonl, "
     "parquet, json.",
 )
 qrels_format = click.option(
-    "--qrels-format", metavar="FORMAT", help="The same for the judgments (also beir)."
+    "--qrels-format", metavar="FORMAT", help="Format of the judgments, likewise (also beir)."
 )
 
 
 all_notes = click.option(
-    "--notes", "all_notes", is_flag=True, help="All notes, and not only the three that matter most."
+    "--notes", "all_notes", is_flag=True, help="Show all notes, not only the three most important."
 )
 
 
 open_page = click.option(
-    "--open", "open_page", is_flag=True, help="Open the page that is written in the browser."
+    "--open", "open_page", is_flag=True, help="Open the written page in the browser."
 )
 
 
 def history(command: Command) -> Command:
-    """Options of what adds its result to a history."""
+    """Add the options of commands that append their result to a history."""
     for option in (
         click.option(
             "--series",
             metavar="NAME",
-            help="With --history: the series it belongs to, whatever the run is called.  "
+            help="With --history: name of the series, independent of the run's name.  "
             "[default: the name recorded in the run, if any; else the run's name]",
         ),
-        click.option("--corpus", metavar="VERSION", help="With --history: which corpus or index."),
+        click.option(
+            "--corpus", metavar="VERSION", help="With --history: version of the corpus or index."
+        ),
         click.option(
             "--commit",
             metavar="LABEL",
-            help="With --history: which code.  [default: the commit that CI names]",
+            help="With --history: label of the code version.  [default: the commit of CI]",
         ),
         click.option(
-            "--history", metavar="FILE", help="Add the result to this history, for karat trend."
+            "--history", metavar="FILE", help="Append the result to this history, for karat trend."
         ),
     ):
         command = option(command)
@@ -135,7 +137,7 @@ def history(command: Command) -> Command:
 
 
 def output(*formats: str) -> Callable[[Command], Command]:
-    """How to print: the first format is the default."""
+    """The option ``--format``; the first format is the default."""
     return click.option(
         "-f",
         "--format",
@@ -143,7 +145,7 @@ def output(*formats: str) -> Callable[[Command], Command]:
         type=click.Choice(formats),
         default=formats[0],
         show_default=True,
-        help="How to print it.",
+        help="Output format.",
     )
 
 
@@ -157,12 +159,12 @@ def _load(modules: tuple[str, ...]) -> None:
 
 
 def folder(path: str) -> str | None:
-    """The path if it is a folder: a BEIR folder holds queries and documents too."""
+    """The path if it is a folder, as a BEIR folder has queries and documents too."""
     return path if os.path.isdir(path) else None  # noqa: PTH112 - False for any odd name
 
 
 def documents_in(qrels: str, settings: Mapping[str, Any]) -> str | None:
-    """The documents given, or those of a BEIR folder of judgments where they are needed."""
+    """The file of documents given, or the BEIR folder of the judgments if one is needed."""
     from karat.diagnosis.document_slices import of_documents
 
     given: str | None = settings["documents"]
@@ -171,21 +173,21 @@ def documents_in(qrels: str, settings: Mapping[str, Any]) -> str | None:
 
 
 def out() -> Console:
-    """The console on standard output; a pipe is as wide as COLUMNS says, or as a page."""
+    """The console on standard output; a pipe is COLUMNS wide, by default 80."""
     from karat.reports.writers.terminal import console
 
     if sys.stdout.isatty():
         return console(sys.stdout)
-    said = os.environ.get("COLUMNS", "")
-    width = int(said) if re.fullmatch(r"[1-9]\d{0,4}", said, re.ASCII) else _PAGE
+    columns = os.environ.get("COLUMNS", "")
+    width = int(columns) if re.fullmatch(r"[1-9]\d{0,4}", columns, re.ASCII) else _PAGE
     return console(cast(IO[str], _Piped(sys.stdout)), max(_NARROWEST, width))
 
 
 class _Piped(io.TextIOBase):
-    """Standard output into a file or a pipe: lines end where their text does, and command nothing.
+    """Standard output to a file or pipe, without trailing blanks and workflow commands.
 
-    A build server reads what is printed, and GitHub's takes a line that begins with ``::``, or
-    holds ``##[``, for a command; ids and texts come from strangers.
+    GitHub Actions runs an output line that begins with ``::`` or contains ``##[`` as a command;
+    ids and texts are untrusted.
     """
 
     def __init__(self, stream: IO[str]) -> None:
@@ -193,13 +195,13 @@ class _Piped(io.TextIOBase):
         self._stream, self._rest = stream, ""
 
     def write(self, text: str) -> int:
-        """Write the lines that are whole."""
+        """Write the complete lines."""
         *lines, self._rest = (self._rest + text).split("\n")
         self._stream.write("".join(f"{_harmless(line)}\n" for line in lines))
         return len(text)
 
     def flush(self) -> None:
-        """Write what there is of the last line."""
+        """Write the rest of the last line."""
         if self._rest:
             self._stream.write(_harmless(self._rest))
             self._rest = ""
@@ -207,20 +209,20 @@ class _Piped(io.TextIOBase):
 
 
 def _harmless(line: str) -> str:
-    """A line without blanks at its end, in which a character of no width breaks commands."""
-    return _COMMAND.sub(lambda found: f"{found[0][:-1]}\u200b{found[0][-1]}", line.rstrip(" "))
+    """A line without trailing blanks; a zero-width space breaks up workflow commands."""
+    return _COMMAND.sub(lambda match: f"{match[0][:-1]}\u200b{match[0][-1]}", line.rstrip(" "))
 
 
 def fill_defaults(
-    given: dict[str, Any], qrels: str, judgments: Qrels, keys: Collection[str] | None = None
+    settings: dict[str, Any], qrels: str, judgments: Qrels, keys: Collection[str] | None = None
 ) -> None:
-    """Put the defaults of ``karat.toml`` where options were not given, and report them.
+    """Fill options that were not given with the defaults of ``karat.toml``, and report them.
 
     Args:
-        given: Options by name; changed in place.
-        qrels: Where the judgments were read.
+        settings: Options by name; changed in place.
+        qrels: Path of the judgments.
         judgments: The judgments.
-        keys: Which of them; all if None. Empty for none: no file is looked for.
+        keys: The options to fill; all if None. If empty, no file is looked for.
     """
     from pathlib import Path
 
@@ -229,15 +231,15 @@ def fill_defaults(
     from karat.workflows.offline.defaults import fill_defaults as fill
 
     keys = DEFAULTS if keys is None else keys
-    said = fill(Path(), given, qrels, judgments, keys) if keys else ""
-    if said:
-        print(f"karat: {printable(said)}", file=sys.stderr)
-    if "fully_judged" in given:
-        given["fully_judged"] = bool(given["fully_judged"])
+    note = fill(Path(), settings, qrels, judgments, keys) if keys else ""
+    if note:
+        print(f"karat: {printable(note)}", file=sys.stderr)
+    if "fully_judged" in settings:
+        settings["fully_judged"] = bool(settings["fully_judged"])
 
 
-def typed_besides(context: click.Context, known: Collection[str]) -> list[str]:
-    """The options and arguments that were typed, but for those of some names."""
+def options_except(context: click.Context, known: Collection[str]) -> list[str]:
+    """The options and arguments on the command line, except for the known ones."""
     return [
         option.opts[-1]
         for option in context.command.params

@@ -1,4 +1,4 @@
-"""What commands write beside what they print: a page, and a picture."""
+"""Reports that commands write to a file and open in a browser."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ _RULES = ("rel", "complete", "depth", "judged_only", "fully_judged", "collapse",
 
 def write_page(
     path: str,
-    found: Results | Comparison | Gate,
+    result: Results | Comparison | Gate,
     runs: Sequence[Run],
     judgments: Qrels,
     qrels: str,
     settings: Mapping[str, Any],
     comparison: Comparison | None = None,
 ) -> None:
-    """Write what was found as a page, under the rules it was found by.
+    """Write a result as an HTML report, computed under the same rules.
 
     Args:
         path: The file.
-        found: What the command found.
+        result: The result to show.
         runs: The runs, the baseline first.
         judgments: The judgments.
-        qrels: Where these were read; a BEIR folder has titles of documents.
+        qrels: Path of the judgments; a BEIR folder has titles of documents.
         settings: The options of the command.
-        comparison: Of a gate's two runs.
+        comparison: The comparison of a gate's two runs.
     """
     from karat.workflows.offline.report import titled, write_report
 
     write_report(
         path,
-        found,
+        result,
         runs=runs,
         qrels=judgments,
         queries=settings["queries"],
@@ -53,18 +53,14 @@ def write_page(
 
 
 def need_report(path: str | None, *, opened: bool, by: str = "--report report.html") -> None:
-    """Refuse ``--open`` where no page is written.
-
-    Raises:
-        UsageError: there is no page to open.
-    """
+    """Raise a ``UsageError`` for ``--open`` without a report."""
     if opened and path in {None, "-"}:
-        raise UsageError("--open needs a page to open", fix=f"{by} --open")
+        raise UsageError("--open needs a report to open", fix=f"{by} --open")
 
 
 def show_page(path: str) -> None:
-    """Open a page in the browser; where there is none, its path is printed."""
+    """Open a page in the browser, or print its path if that fails."""
     import webbrowser
 
     if not webbrowser.open(Path(path).resolve().as_uri()):
-        print(f"karat: no browser opened {printable(path)}", file=sys.stderr)
+        print(f"karat: could not open {printable(path)} in a browser", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""A progress bar for whatever takes longer than a second."""
+"""Progress bars for work that takes longer than a second."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-_PATIENCE = 1.0  # seconds before anything moves on the screen
+_PATIENCE = 1.0  # seconds before a bar is shown
 
 
 @contextmanager
 def watching() -> Iterator[Callable[[str, int], None]]:
-    """A progress bar on standard error, if that is a terminal and it takes longer."""
+    """A progress bar for bytes read, on standard error if that is a terminal."""
     if not sys.stderr.isatty():
         yield lambda _file, _size: None
         return
@@ -51,8 +51,8 @@ def watching() -> Iterator[Callable[[str, int], None]]:
 
 
 @contextmanager
-def working(what: str) -> Iterator[Callable[[int, int], None] | None]:
-    """The same for work that says how much of how much is done; None where there is no terminal."""
+def working(label: str) -> Iterator[Callable[[int, int], None] | None]:
+    """A progress bar for work that reports its done and total steps; None without a terminal."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -62,8 +62,8 @@ def working(what: str) -> Iterator[Callable[[int, int], None] | None]:
 
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn())
     progress = Progress(*columns, console=console(sys.stderr), transient=True)
-    task = progress.add_task(what, total=None)  # until it is known of how much
-    # Some engines say nothing before they are done: only a clock can say that it takes longer.
+    task = progress.add_task(label, total=None)  # until the total is known
+    # Some engines report nothing until they are done: only a timer can start the bar.
     patience = threading.Timer(_PATIENCE, progress.start)
     patience.daemon = True
     patience.start()
@@ -76,7 +76,7 @@ def working(what: str) -> Iterator[Callable[[int, int], None] | None]:
 
 
 def _size(file: str) -> int | None:
-    """Bytes of a file, unless it is compressed or no file."""
+    """Bytes of a file; None if it is compressed, or not a file."""
     path = Path(file)
     packed = path.suffix in (".gz", ".zst", ".bz2", ".parquet")
     return path.stat().st_size if path.is_file() and not packed else None

@@ -1,7 +1,7 @@
-"""What has no Python source: built-in and C modules, imported from a fixed list and asked.
+"""Documentation of built-in and C modules, imported from a fixed list.
 
-Only modules that do nothing at import are on the list. Each is shown under the name people
-import it by: `_io` as `io`, `posix` as `os`, the built-ins without a prefix (`str.split`).
+Only modules without side effects at import are listed. Each is shown under its public
+name: `_io` as `io`, `posix` as `os`, the built-ins without a prefix (`str.split`).
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import sys
 from collections.abc import Collection, Iterator
 from types import FunctionType, ModuleType
 
-from karat.demo.sources import Entry
+from karat.demo._library import Entry
 
-# (module to import, name to show it under); "" shows names bare. The first to show an object
-# keeps it: `open` stays `open` and is not shown again as `io.open`.
+# (module to import, public name); "" means no prefix. The first module with an object
+# keeps it: `open` is not shown again as `io.open`.
 MODULES = (
     ("builtins", ""),
     ("_io", "io"),
@@ -71,7 +71,7 @@ MODULES = (
         ]
     ),
 )
-# Public names of single things that hide behind a private one.
+# Public names of objects in private modules.
 SINGLE = (
     ("_io", "_IOBase", "io.IOBase"),
     ("_io", "_RawIOBase", "io.RawIOBase"),
@@ -87,9 +87,9 @@ SINGLE = (
 
 
 def entries(exports: dict[str, Collection[str]]) -> Iterator[Entry]:
-    """Everything documented in the modules above that this Python has.
+    """All documented objects of the modules above that this Python has.
 
-    `exports` holds, for modules that also have source, the names in their `__all__`.
+    `exports`: for modules that also have source, the names in their `__all__`.
     """
     seen: set[int] = set()
     for name, attribute, shown in SINGLE:
@@ -106,7 +106,7 @@ def entries(exports: dict[str, Collection[str]]) -> Iterator[Entry]:
 
 
 def imported(name: str) -> ModuleType | None:
-    """The module, or None where this Python has none of that name."""
+    """The module; None if this Python does not have it."""
     try:
         return importlib.import_module(name)
     except ImportError:  # another platform, or a Python built without it
@@ -116,18 +116,18 @@ def imported(name: str) -> ModuleType | None:
 def of_module(
     module: ModuleType, shown: str, exported: Collection[str], seen: set[int]
 ) -> Iterator[Entry]:
-    """A module and its public names; `seen` holds the ids of objects shown before."""
-    # "C implementation of the zoneinfo module" says nothing to who looks for zoneinfo.
+    """A module and its public names; `seen` has the ids of objects shown before."""
+    # "C implementation of the zoneinfo module" does not describe zoneinfo.
     if text(module) and not text(module).startswith("C implementation"):
         name = shown or module.__name__
         yield Entry(name, "module", name, "", text(module))
-    for name, found in sorted(vars(module).items()):
+    for name, value in sorted(vars(module).items()):
         if name.startswith("_") or (exported and name not in exported):
             continue
-        # Typer and others put hooks of their own into sys, which keeps the first ones.
-        thing = vars(sys).get(f"__{name}__", found) if module is sys else found
+        # Typer and others replace hooks in sys, which keeps the originals.
+        thing = vars(sys).get(f"__{name}__", value) if module is sys else value
         foreign = isinstance(thing, FunctionType) and thing.__module__ != module.__name__
-        # exit, help and the like are added by `site`, and not by every Python.
+        # exit, help and the like are added by `site`, not by every Python.
         if foreign or id(thing) in seen or type(thing).__module__ == "_sitebuiltins":
             continue
         own_name = getattr(thing, "__name__", name)
@@ -145,9 +145,9 @@ def of_thing(thing: object, doc_id: str, module: str) -> Iterator[Entry]:
         yield Entry(doc_id, kind, module, signature(thing), text(thing))
     if not isinstance(thing, type):
         return
-    for name, found in sorted(vars(thing).items()):
-        # These two have the docstring of staticmethod itself, the function has its own.
-        member = found.__func__ if isinstance(found, classmethod | staticmethod) else found
+    for name, value in sorted(vars(thing).items()):
+        # These two have their own docstring, not that of the function.
+        member = value.__func__ if isinstance(value, classmethod | staticmethod) else value
         shown = inspect.isroutine(member) or inspect.isdatadescriptor(member)
         if shown and not name.startswith("_") and text(member):
             yield Entry(f"{doc_id}.{name}", "method", module, signature(member), text(member))
@@ -160,11 +160,11 @@ def text(thing: object) -> str:
 
 
 def signature(thing: object) -> str:
-    """What the C function says it takes, without the object it is called on; "" if nothing."""
-    found = getattr(thing, "__text_signature__", None)
-    if not isinstance(found, str):
+    """The signature of a C function, without the object it is called on; "" if unknown."""
+    signature_text = getattr(thing, "__text_signature__", None)
+    if not isinstance(signature_text, str):
         return ""
-    inside = " ".join(found.split())[1:-1]
+    inside = " ".join(signature_text.split())[1:-1]
     for first in ("$module", "$self", "$type", "self", "type"):
         if inside == first or inside.startswith((f"{first},", f"{first} ")):
             inside = inside[len(first) :].lstrip(", ").removeprefix("/").lstrip(", ")

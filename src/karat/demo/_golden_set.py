@@ -1,6 +1,6 @@
 """The golden set that comes with karat: queries and their graded documents.
 
-`golden/README.md` beside this file says how the documents were found and graded.
+`golden/README.md` describes how the documents were found and graded.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ class Query(NamedTuple):
     """One query.
 
     kind: exact_name, misspelt, ambiguous, task or no_answer (`class` in the file).
-    frequency: head, torso or tail: how often people would ask it, by guess.
-    no_answer: True where no document can be right.
+    frequency: head, torso or tail: a guess at how often it is asked.
+    no_answer: True if no document can be right.
     """
 
     query_id: str

@@ -1,8 +1,8 @@
 """The second search system: latent semantic analysis (TF-IDF, then a truncated SVD).
 
-Documents and queries become vectors of 128 numbers; near vectors share company of words, not
-only words. Each word also counts by its groups of three letters, which joins `read` with
-`reading` and forgives a slip of the finger.
+Documents and queries become vectors of 128 numbers; near vectors share related words, not only
+the same ones. Each word also counts by its groups of three letters, which relates `read` to
+`reading` and tolerates typing errors.
 Source: Deerwester et al., Indexing by Latent Semantic Analysis, JASIS 41(6), 1990.
 """
 
@@ -20,30 +20,30 @@ from scipy.sparse.linalg import svds
 
 DEPTH = 100
 DIMENSIONS = 128
-LETTER_GROUP_WEIGHT = 0.3  # of one group of three letters, beside 1 for the whole word
+LETTER_GROUP_WEIGHT = 0.3  # of a group of three letters; the whole word has 1
 TITLE_WEIGHT = 2
 
 Vectors = NDArray[np.float64]
 
 
 def words(text: str) -> list[str]:
-    """Lower-case words; identifiers fall into their parts (`readText`, `read_text`)."""
-    parted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", text)
-    return re.findall(r"[^\W_]+", parted.lower())
+    """Lower-case words; identifiers are split (`readText`, `read_text`)."""
+    split = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", text)
+    return re.findall(r"[^\W_]+", split.lower())
 
 
 def features(word: str) -> list[tuple[str, float]]:
-    """The word itself, and its letter groups, marked by a leading # so that none is a word."""
+    """The word and its letter groups, which begin with # so that none is a word."""
     edged = f"<{word}>"
     groups = [f"#{edged[i : i + 3]}" for i in range(len(edged) - 2)] if len(word) > 3 else []
     return [(word, 1.0), *((group, LETTER_GROUP_WEIGHT) for group in groups)]
 
 
 class Space:
-    """The vectors of all documents, and the way a query gets into the same space."""
+    """The vectors of all documents, and the projection of queries into the same space."""
 
     def __init__(self, documents: pl.DataFrame, dimensions: int = DIMENSIONS) -> None:
-        """documents: columns doc_id, title, text."""
+        """Index documents (doc_id, title, text)."""
         self.doc_ids: list[str] = documents["doc_id"].to_list()
         counted = [
             Counter(words(f"{title} " * TITLE_WEIGHT + text))
@@ -54,17 +54,17 @@ class Space:
         self.columns = {feature: column for column, feature in enumerate(known)}
         self.rarity = np.ones(len(known))
         raw = self.weights(counted)
-        held_by = np.asarray((raw > 0).sum(axis=0)).ravel()
-        self.rarity = np.log((1 + len(counted)) / (1 + held_by)) + 1
+        document_count = np.asarray((raw > 0).sum(axis=0)).ravel()
+        self.rarity = np.log((1 + len(counted)) / (1 + document_count)) + 1
         weighted = normalised(raw @ sparse.diags_array(self.rarity))
         size = min(dimensions, min(weighted.shape) - 1)
-        # ARPACK starts from v0, at random without it.
+        # ARPACK starts from v0, by default at random.
         start = np.ones(min(weighted.shape))
         _, _, self.axes = svds(weighted, k=size, v0=start)
         self.vectors = unit(weighted @ self.axes.T)
 
     def weights(self, counted: Iterable[Counter[str]]) -> sparse.csr_array:
-        """1 + log(count) per feature, times its rarity: shape (texts, features)."""
+        """log(1 + weighted count) per feature: shape (texts, features)."""
         rows: list[int] = []
         columns: list[int] = []
         values: list[float] = []
@@ -82,7 +82,7 @@ class Space:
         return sparse.csr_array((np.log1p(values), (rows, columns)), shape=shape)
 
     def place(self, text: str) -> Vectors:
-        """The unit vector of a text, shape (dimensions,); all 0 if no word of it is known."""
+        """The unit vector of a text, shape (dimensions,); all 0 if it has no known word."""
         weighted = self.weights([Counter(words(text))]) @ sparse.diags_array(self.rarity)
         vector: Vectors = unit(weighted @ self.axes.T)[0]
         return vector
@@ -91,9 +91,9 @@ class Space:
         """At most `depth` (doc_id, cosine above 0), best first, ties by doc_id descending."""
         # Rounded, because the last digits differ from one linear algebra library to the next.
         cosines = np.round(self.vectors @ self.place(text), 6)
-        found = [(self.doc_ids[i], float(cosines[i])) for i in np.flatnonzero(cosines > 0)]
-        found.sort(key=lambda pair: (pair[1], pair[0].encode()), reverse=True)
-        return found[:depth]
+        ranking = [(self.doc_ids[i], float(cosines[i])) for i in np.flatnonzero(cosines > 0)]
+        ranking.sort(key=lambda pair: (pair[1], pair[0].encode()), reverse=True)
+        return ranking[:depth]
 
 
 def rank(
@@ -110,7 +110,7 @@ def rank(
 
 
 def unit(vectors: Vectors) -> Vectors:
-    """Each row at length 1; rows of 0 stay so."""
+    """Each row scaled to length 1; rows of 0 stay 0."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.asarray(vectors / np.where(lengths == 0, 1, lengths))
 

@@ -1,17 +1,17 @@
-"""`karat demo`: lay out the worked example as a folder that every other command can read.
+"""`karat demo`: build the worked example as a folder that all commands can read.
 
 DIR/corpus.jsonl       the documents      (BEIR: _id, title, text; and kind, module)
 DIR/queries.jsonl      the golden queries (BEIR: _id, text; and need, class, frequency, origin,
                        no_answer)
 DIR/qrels/test.tsv     the grades         (BEIR)
-DIR/judgments.tsv      the same and those of the second grader, each with who gave it
-DIR/golden-set.md      who graded, and how
-DIR/gate.toml          what hybrid must hold to take bm25's place
-DIR/report.html        both, side by side
-DIR/runs/bm25.trec     what each system found, 100 deep (TREC)
-DIR/runs/semantic.trec (or, called after it, the run of a user's own embedding function)
+DIR/judgments.tsv      these and the grades of the second grader, with their graders
+DIR/golden-set.md      how the documents were graded
+DIR/gate.toml          the policy for hybrid to replace bm25
+DIR/report.html        hybrid against bm25
+DIR/runs/bm25.trec     the run of each system, 100 deep (TREC)
+DIR/runs/semantic.trec (or the run of a user's own embedding function, under its name)
 DIR/runs/hybrid.trec
-DIR/demo.json          marks the folder as ours, so that it may be overwritten
+DIR/demo.json          marks the folder as a demo, which may be overwritten
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MADE_BY = "karat demo"
 
 @dataclass(frozen=True)
 class Demo:
-    """Where the demo lies and what it holds."""
+    """The files of the demo, and its counts."""
 
     directory: Path
     corpus: Path
@@ -41,13 +41,13 @@ class Demo:
     qrels: Path
     judgments: Path
     policy: Path
-    report: Path  # written by the command, once it has compared
+    report: Path  # written later, by the command
     runs: tuple[Path, ...]  # bm25, semantic (or the user's own), hybrid
     document_count: int
     query_count: int
     judgment_count: int
     judged_count: int  # different documents with a grade
-    absent_count: int  # of these, how many this Python does not have; their grades are kept
+    absent_count: int  # of these, missing in this Python; their grades are kept
 
 
 def build(
@@ -56,13 +56,13 @@ def build(
     *,
     embed: embedding.Function | None = None,
 ) -> Demo:
-    """Collect the documents, run all systems over the golden queries, write the folder.
+    """Collect the documents, run all systems on the golden queries, write the folder.
 
     Args:
-        directory: Made if absent; a previous demo in it is overwritten.
+        directory: Created if absent; a previous demo in it is overwritten.
         progress: Called with one line of text before each step.
-        embed: Takes a list of texts and returns one vector for each; its ranking by cosine takes
-            the semantic system's place, and its run is called after it (`karat.demo.embedding`).
+        embed: Takes a list of texts and returns one vector for each; its ranking by cosine
+            replaces the semantic system, and its run is named after it (`karat.demo.embedding`).
 
     Raises:
         UsageError: The directory is a file, or holds files that are not a previous demo; `embed`
@@ -72,19 +72,19 @@ def build(
     check_is_free(directory)
     own = None if embed is None else embedding.of(embed)
     progress(f"Reading the documentation of Python {platform.python_version()}")
-    found = _documents.collect()
-    asked = _golden_set.queries()
+    documents = _documents.collect()
+    queries = _golden_set.queries()
     judgments = _golden_set.judgments()
-    texts = {query.query_id: query.text for query in asked}
-    progress(f"BM25 ranks {found.height:,} documents for {len(asked)} queries")
-    by_words = bm25.rank(found, texts)
+    texts = {query.query_id: query.text for query in queries}
+    progress(f"BM25 ranks {documents.height:,} documents for {len(queries)} queries")
+    by_words = bm25.rank(documents, texts)
     if own is None:
         name = "semantic"
-        progress(f"Semantic search ranks {found.height:,} documents for {len(asked)} queries")
-        by_meaning = _semantic.rank(found, texts)
+        progress(f"Semantic search ranks {documents.height:,} documents for {len(queries)} queries")
+        by_meaning = _semantic.rank(documents, texts)
     else:
         name = own.name
-        by_meaning = embedding.rank(found, texts, own, progress)
+        by_meaning = embedding.rank(documents, texts, own, progress)
     progress(f"Hybrid search fuses bm25 and {name}")
     rankings = {
         "bm25": by_words,
@@ -94,7 +94,7 @@ def build(
 
     progress(f"Writing {directory}")
     remove_other_runs(directory, rankings)
-    # The mark first: what a killed build leaves behind may be overwritten too.
+    # The mark first, so that an interrupted build can be overwritten too.
     mark = {"made_by": MADE_BY, "python": platform.python_version(), "runs": list(rankings)}
     write(directory / MARK, [json.dumps(mark)])
     judged = {judgment.doc_id for judgment in judgments}
@@ -107,17 +107,17 @@ def build(
         policy=directory / "gate.toml",
         report=directory / "report.html",
         runs=tuple(run_path(directory, name) for name in rankings),
-        document_count=found.height,
-        query_count=len(asked),
+        document_count=documents.height,
+        query_count=len(queries),
         judgment_count=len(judgments),
         judged_count=len(judged),
-        absent_count=len(judged - set(found["doc_id"])),
+        absent_count=len(judged - set(documents["doc_id"])),
     )
     write(
         demo.corpus,
         (
             as_json({"_id": doc_id, "title": title, "text": text, "kind": kind, "module": module})
-            for doc_id, title, text, kind, module in found.iter_rows()
+            for doc_id, title, text, kind, module in documents.iter_rows()
         ),
     )
     write(
@@ -127,14 +127,14 @@ def build(
                 {"_id": q.query_id, "text": q.text, "need": q.need, "class": q.kind}
                 | {"frequency": q.frequency, "origin": q.origin, "no_answer": q.no_answer}
             )
-            for q in asked
+            for q in queries
         ),
     )
     header = "query-id\tcorpus-id\tscore"
     write(demo.qrels, [header, *("\t".join(map(str, judgment[:3])) for judgment in judgments)])
     columns = "query_id\tdoc_id\tgrade\tgrader"
-    every = [*judgments, *_golden_set.second_judgments()]
-    write(demo.judgments, [columns, *("\t".join(map(str, judgment)) for judgment in every)])
+    all_judgments = [*judgments, *_golden_set.second_judgments()]
+    write(demo.judgments, [columns, *("\t".join(map(str, judgment)) for judgment in all_judgments)])
     write(directory / "golden-set.md", _golden_set.lines("README.md"))
     write(demo.policy, _golden_set.lines("gate.toml"))
     for path, ranking in zip(demo.runs, rankings.values(), strict=True):
@@ -143,7 +143,7 @@ def build(
 
 
 def check_is_free(directory: Path) -> None:
-    """A new or empty directory, or a previous demo: nobody else's files."""
+    """Raise a ``UsageError`` unless the directory is absent, empty or a previous demo."""
     fix = "name a new directory, as in: karat demo karat-demo"
     if directory.exists() and not directory.is_dir():
         raise UsageError(f"{directory} is a file, not a directory", fix=fix)
@@ -154,7 +154,7 @@ def check_is_free(directory: Path) -> None:
 
 
 def read_mark(directory: Path) -> dict[str, Any] | None:
-    """What a previous demo wrote about itself; None where there is none."""
+    """The mark of a previous demo; None if there is none."""
     try:
         mark = json.loads((directory / MARK).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -163,32 +163,32 @@ def read_mark(directory: Path) -> dict[str, Any] | None:
 
 
 def remove_other_runs(directory: Path, kept: Collection[str]) -> None:
-    """Remove the runs of a previous demo whose system this one does not have.
+    """Remove runs of a previous demo whose system this one does not have.
 
-    Else `karat evaluate DIR DIR/runs/*.trec` would show an old run beside the new ones.
+    Else `karat evaluate DIR DIR/runs/*.trec` would include old runs.
     """
     mark = read_mark(directory)
     listed = mark.get("runs", ["semantic"]) if mark else []  # older demos list none
     for name in listed if isinstance(listed, list) else []:
-        # A name as `karat.demo.embedding` makes them: nothing that leads out of the folder.
+        # Only names of the form that `karat.demo.embedding` creates, which stay in the folder.
         if name not in kept and isinstance(name, str) and embedding.file_name(name) == name:
             run_path(directory, name).unlink(missing_ok=True)
 
 
 def run_path(directory: Path, name: str) -> Path:
-    """Where the run of a system lies."""
+    """Path of the run of a system."""
     return directory / "runs" / f"{name}.trec"
 
 
 def trec_lines(ranking: Mapping[str, Sequence[tuple[str, float]]], tag: str) -> Iterable[str]:
-    """`query_id Q0 doc_id rank score tag`, one line for each document found."""
-    for query_id, found in ranking.items():
-        for rank, (doc_id, score) in enumerate(found, start=1):
+    """`query_id Q0 doc_id rank score tag`, one line per document."""
+    for query_id, scored in ranking.items():
+        for rank, (doc_id, score) in enumerate(scored, start=1):
             yield f"{query_id} Q0 {doc_id} {rank} {as_number(score)} {tag}"
 
 
 def as_number(score: float) -> str:
-    """Six decimals, or all digits where those lose something (a sum of reciprocal ranks)."""
+    """Six decimals, or all digits if that would round (a sum of reciprocal ranks)."""
     short = f"{score:.6f}"
     return short if float(short) == score else repr(score)
 
@@ -199,7 +199,7 @@ def as_json(row: Mapping[str, object]) -> str:
 
 
 def write(path: Path, lines: Iterable[str]) -> None:
-    """Write beside, then rename: a reader sees the old file or the new one, never half of one."""
+    """Write a file atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:

@@ -1,14 +1,14 @@
-"""A user's own embedding function, in the place of the demo's semantic system.
+"""A user's own embedding function, in place of the demo's semantic system.
 
 The function takes a list of texts and returns one vector for each. With the package
-sentence-transformers (an example; karat neither needs it nor has run this), `my_model.py` is:
+sentence-transformers (an example, not tested with karat), `my_model.py` is:
 
     from sentence_transformers import SentenceTransformer
     model = SentenceTransformer("all-MiniLM-L6-v2")
     def minilm(texts: list[str]):
         return model.encode(texts)
 
-and `karat demo --embed my_model:minilm` ranks by it, beside BM25 and the fusion of both.
+and `karat demo --embed my_model:minilm` ranks by it, next to BM25 and the fusion of both.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ DEPTH = 100
 BATCH = 256
 BATCHES_A_LINE = 4  # of progress
 LONGEST_NAME = 60
-# The demo's other systems, and names that Windows has for devices.
+# The demo's other systems, and device names of Windows.
 TAKEN = {"bm25", "hybrid", "aux", "con", "nul", "prn"}
-WANTED = "give back one vector for each text: a list of lists, or a NumPy array of shape (n, d)"
+WANTED = "return one vector for each text: a list of lists, or a NumPy array of shape (n, d)"
 
 Function = Callable[[list[str]], Any]
 Vectors = NDArray[np.float64]
@@ -42,14 +42,13 @@ Vectors = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Embedding:
-    """An embedding function, what messages call it, and the name of its run."""
+    """An embedding function, with its name in messages and the name of its run."""
 
     function: Function
     called: str  # my_model:minilm
     name: str  # minilm: letters, digits and ._- only
 
     def __call__(self, texts: list[str]) -> Any:
-        """What the function returns for the texts, unchecked."""
         return self.function(texts)
 
 
@@ -58,43 +57,43 @@ def load(reference: str) -> Embedding:
 
     Args:
         reference: The module is on the Python path or in the current folder; the function may be
-            a method of something in it (`my_model:model.encode`).
+            a method of an object in it (`my_model:model.encode`).
 
     Raises:
-        UsageError: it is not of this form, cannot be imported, is not there, or cannot be called.
+        UsageError: The reference is malformed, cannot be imported, or is not callable.
     """
     module_name, _, path = reference.partition(":")
     if not (module_name and path):
         raise UsageError(
-            f"{reference!r} names no embedding function",
-            fix="name it as MODULE:FUNCTION, as in my_model:embed for embed in ./my_model.py",
+            f"{reference!r} is not of the form MODULE:FUNCTION",
+            fix="my_model:embed, for embed in ./my_model.py",
         )
     if "" not in sys.path:
         sys.path.insert(0, "")
     try:
-        found: Any = importlib.import_module(module_name)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a stranger's code raises
+        target: Any = importlib.import_module(module_name)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - user code may raise anything
         raise UsageError(
-            f"the module {module_name!r} of --embed {reference} cannot be imported: {told(error)}",
-            fix="name it as Python does, without .py: my_model:embed for embed in ./my_model.py",
+            f"cannot import the module {module_name!r} of --embed {reference}: {one_line(error)}",
+            fix="name it as in Python, without .py: my_model:embed for embed in ./my_model.py",
         ) from None
     holder = module_name
     for part in path.split("."):
         try:
-            found = getattr(found, part)
+            target = getattr(target, part)
         except AttributeError:
             raise UsageError(
-                f"{holder} has no {part!r}", nearest=nearest(part, callables(found), 1)
+                f"{holder} has no {part!r}", nearest=nearest(part, callables(target), 1)
             ) from None
         holder += ("." if ":" in holder else ":") + part
-    return of(found, called=reference, name=part)
+    return of(target, called=reference, name=part)
 
 
 def of(function: Function, *, called: str | None = None, name: str | None = None) -> Embedding:
-    """A function as an `Embedding`, called after itself unless something else is given.
+    """A function as an `Embedding`, by default under its own name.
 
     Raises:
-        UsageError: it cannot be called.
+        UsageError: It is not callable.
     """
     if isinstance(function, Embedding):
         return function
@@ -107,14 +106,14 @@ def of(function: Function, *, called: str | None = None, name: str | None = None
     inner: Any = function
     while isinstance(inner, functools.partial):
         inner = inner.func
-    if not hasattr(inner, "__qualname__"):  # an object that can be called: named by its class
+    if not hasattr(inner, "__qualname__"):  # a callable object: named by its class
         inner = type(inner)
     called = called or f"{inner.__module__}:{inner.__qualname__}"
     return Embedding(function, called, file_name(name or inner.__name__))
 
 
 def callables(thing: Any) -> list[str]:
-    """What can be called in a module or an object: its public names."""
+    """Public names of the callables in a module or an object."""
     return [
         name
         for name in dir(thing)
@@ -123,7 +122,7 @@ def callables(thing: Any) -> list[str]:
 
 
 def file_name(name: str) -> str:
-    """A name for the run and its file: letters, digits and `._-`, and none that is taken."""
+    """A name for the run and its file: letters, digits and `._-`, not one of ``TAKEN``."""
     safe = re.sub(r"[^A-Za-z0-9._-]+", "_", name)[:LONGEST_NAME].strip("._-") or "embedding"
     return f"{safe}-embedding" if safe.casefold() in TAKEN else safe
 
@@ -138,33 +137,34 @@ def rank(
     """Rank the documents (doc_id, title, text) for each query text, by the cosine of their vectors.
 
     Args:
-        documents: The function gets the title, a line end, and the text of each.
-        queries: query_id → text, which the function gets as it is.
+        documents: The function gets the title, a newline, and the text of each.
+        queries: query_id → text, passed unchanged.
         embed: Called with lists of at most 256 texts, queries first; returns one vector for each,
-            all of the same width, of finite numbers. Vectors need not have length 1.
+            of the same width and finite numbers. Vectors need not have length 1.
         progress: Called with one line of text now and then.
-        depth: How many documents to find for each query.
+        depth: Number of documents per query.
 
     Returns:
         query_id → the best `depth` (doc_id, cosine), cosine from -1 to 1 rounded to 6 digits, best
         first: cosine descending, then doc_id descending by bytes. A document whose vector is all 0
-        has the cosine 0. A query whose vector is all 0 is near nothing and has an empty list.
+        has the cosine 0; a query whose vector is all 0 has an empty list.
 
     Raises:
-        UsageError: the function raised something, or returned anything else than such vectors, or
-            nothing but 0 for all queries or all documents.
+        UsageError: The function raised an error, returned something else, or returned only zeros
+            for all queries or all documents.
     """
     embedding = of(embed)
-    asked = vectors_of(embedding, list(queries.values()), "queries", progress)
+    query_vectors = vectors_of(embedding, list(queries.values()), "queries", progress)
     texts = documents.select(pl.concat_str("title", "text", separator="\n")).to_series()
-    found = vectors_of(embedding, texts.to_list(), "documents", progress, width=asked.shape[1])
+    width = query_vectors.shape[1]
+    vectors = vectors_of(embedding, texts.to_list(), "documents", progress, width=width)
     doc_ids = documents["doc_id"].to_list()
     by_id = documents["doc_id"].rank("ordinal").to_numpy()
     ranked: dict[str, list[tuple[str, float]]] = {}
-    for query_id, vector in zip(queries, asked, strict=True):
+    for query_id, vector in zip(queries, query_vectors, strict=True):
         # Rounded, because the last digits differ from one linear algebra library to the next;
         # and -0.0 is 0.
-        cosines = np.round(np.clip(found @ vector, -1, 1), 6) + 0.0
+        cosines = np.round(np.clip(vectors @ vector, -1, 1), 6) + 0.0
         best = np.lexsort((by_id, cosines))[::-1][: depth if vector.any() else 0]
         ranked[query_id] = [(doc_ids[i], float(cosines[i])) for i in best]
     return ranked
@@ -173,11 +173,11 @@ def rank(
 def vectors_of(
     embedding: Embedding,
     texts: list[str],
-    what: str,
+    kind: str,
     progress: Callable[[str], None],
     width: int | None = None,
 ) -> Vectors:
-    """The vectors of all texts at length 1, those of 0 left so: shape (texts, width).
+    """The vectors of all texts scaled to length 1, zeros unchanged: shape (texts, width).
 
     Raises:
         UsageError: see `rank`.
@@ -187,88 +187,87 @@ def vectors_of(
         batch = texts[start : start + BATCH]
         if start % (BATCH * BATCHES_A_LINE) == 0:
             to = min(start + BATCH * BATCHES_A_LINE, len(texts))
-            progress(f"{embedding.called} embeds {what} {start + 1:,} to {to:,} of {len(texts):,}")
+            progress(f"{embedding.called} embeds {kind} {start + 1:,} to {to:,} of {len(texts):,}")
         try:
-            given = embedding(list(batch))
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a stranger's code raises
-            raise UsageError(f"{embedding.called} raised {told(error)}") from None
-        vectors = checked(given, batch, embedding.called, width)
+            returned = embedding(list(batch))
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - user code may raise anything
+            raise UsageError(f"{embedding.called} raised {one_line(error)}") from None
+        vectors = checked(returned, batch, embedding.called, width)
         width = vectors.shape[1]
         parts.append(unit(vectors))
     if parts and not any(part.any() for part in parts):
         raise UsageError(
-            f"{embedding.called} returned vectors of nothing but 0 for all {what}, which are near "
-            "nothing",
-            fix="give vectors that differ by what the text means",
+            f"{embedding.called} returned only zeros for all {kind}",
+            fix="return vectors that depend on the text",
         )
     return np.concatenate(parts) if parts else np.empty((0, width or 0))
 
 
-def checked(given: Any, texts: Sequence[str], called: str, width: int | None) -> Vectors:
-    """What an embedding function gave back, as vectors: shape (texts, width).
+def checked(returned: Any, texts: Sequence[str], called: str, width: int | None) -> Vectors:
+    """The return value of an embedding function as vectors: shape (texts, width).
 
     Raises:
-        UsageError: it is nothing of this kind; says what came and what was wanted.
+        UsageError: It is something else.
     """
     count = len(texts)
-    if inspect.isawaitable(given):
-        if inspect.iscoroutine(given):
-            given.close()
+    if inspect.isawaitable(returned):
+        if inspect.iscoroutine(returned):
+            returned.close()
         raise UsageError(
-            f"{called} is async, and a plain function is wanted",
-            fix="call it in one: def embed(texts): return asyncio.run(embed_async(texts))",
+            f"{called} is async, expected a plain function",
+            fix="wrap it: def embed(texts): return asyncio.run(embed_async(texts))",
         )
-    wanted = f"{count} vectors, shape ({count}, {'d' if width is None else width}), were expected"
+    expected = f"expected {count} vectors, shape ({count}, {'d' if width is None else width})"
     try:
-        array = np.asarray(given)
-    except Exception as error:  # noqa: BLE001 - NumPy asks an object of somebody else's
-        lengths = sorted(set(widths(given)))
+        array = np.asarray(returned)
+    except Exception as error:  # noqa: BLE001 - NumPy calls methods of a foreign object
+        lengths = sorted(set(widths(returned)))
         if len(lengths) > 1:
-            came = f"vectors of different widths ({', '.join(map(str, lengths[:4]))})"
+            got = f"vectors of different widths ({', '.join(map(str, lengths[:4]))})"
         else:
-            came = f"a {type(given).__name__} that is no array ({told(error)})"
-        raise UsageError(f"{called} returned {came}; {wanted}", fix=WANTED) from None
+            got = f"a {type(returned).__name__} that is not an array ({one_line(error)})"
+        raise UsageError(f"{called} returned {got}; {expected}", fix=WANTED) from None
     if array.ndim == 0 or array.dtype.kind not in "fiub":
-        came = "None" if given is None else f"a {type(given).__name__}"
+        got = "None" if returned is None else f"a {type(returned).__name__}"
         odd = [value for value in array.flat if not isinstance(value, int | float | np.number)]
         if array.ndim and odd:
-            came += f" that holds a {type(odd[0]).__name__}"
+            got += f" that contains a {type(odd[0]).__name__}"
         elif array.ndim:
-            came += f" of dtype {array.dtype}, and not of numbers"
-        raise UsageError(f"{called} returned {came}; {wanted}", fix=WANTED)
+            got += f" of dtype {array.dtype}, not of numbers"
+        raise UsageError(f"{called} returned {got}; {expected}", fix=WANTED)
     right = array.ndim == 2 and len(array) == count and array.shape[1] > 0
     if not right or width not in (None, array.shape[1]):
-        raise UsageError(f"{called} returned the shape {array.shape}; {wanted}", fix=WANTED)
+        raise UsageError(f"{called} returned the shape {array.shape}; {expected}", fix=WANTED)
     vectors = array.astype(np.float64)
     wrong = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
     if len(wrong):
         value = vectors[wrong[0]][~np.isfinite(vectors[wrong[0]])][0]
         raise UsageError(
-            f"{called} returned {value} in the vector of {texts[wrong[0]][:40]!r}; finite numbers "
-            "were expected"
+            f"{called} returned {value} in the vector of {texts[wrong[0]][:40]!r}; expected "
+            "finite numbers"
         )
     return vectors
 
 
-def widths(given: Any) -> Iterator[int]:
-    """The lengths of the vectors in a list of them; nothing where it is something else."""
-    if isinstance(given, list | tuple):
-        yield from (len(vector) for vector in given if hasattr(vector, "__len__"))
+def widths(returned: Any) -> Iterator[int]:
+    """The lengths of the vectors in a list or tuple."""
+    if isinstance(returned, list | tuple):
+        yield from (len(vector) for vector in returned if hasattr(vector, "__len__"))
 
 
 def unit(vectors: Vectors) -> Vectors:
-    """Each row at length 1; rows of 0 stay so."""
-    # By its largest number first, for the squares of large and small ones are inf and 0.
+    """Each row scaled to length 1; rows of 0 stay 0."""
+    # By the largest number first: squares of very large and small numbers overflow or vanish.
     largest = np.abs(vectors).max(axis=1, keepdims=True)
     scaled = vectors / np.where(largest == 0, 1, largest)
     lengths = np.linalg.norm(scaled, axis=1, keepdims=True)
     return np.asarray(scaled / np.where(lengths == 0, 1, lengths))
 
 
-def told(error: BaseException) -> str:
-    """The type and the message of an exception, in one line."""
+def one_line(error: BaseException) -> str:
+    """The type and the message of an exception, on one line."""
     try:
         message = " ".join(str(error).split())
-    except Exception:  # noqa: BLE001 - it may not even be able to say what it is
+    except Exception:  # noqa: BLE001 - its __str__ may raise too
         message = ""
     return f"{type(error).__name__}: {message}" if message else type(error).__name__

@@ -1,7 +1,7 @@
-"""The third search system: what the other two found, fused by reciprocal rank.
+"""The third search system: the results of the other two, fused by reciprocal rank.
 
-A document that both systems rank well comes before one that only one of them knows. How a
-BM25 score compares with a cosine need not be known, for only ranks count.
+A document that both systems rank well comes before one that only one of them returns. Only ranks
+count, so scores need not be comparable.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Ranking = Mapping[str, Sequence[tuple[str, float]]]
 
 
 def rank(rankings: Iterable[Ranking], depth: int = DEPTH) -> dict[str, list[tuple[str, float]]]:
-    """Fuse rankings as the systems of the demo return them: query_id → (doc_id, score), best first.
+    """Fuse rankings of the demo's systems: query_id → (doc_id, score), best first.
 
     Returns:
         query_id → at most `depth` (doc_id, score), best first, out of the best `depth` of each
@@ -25,8 +25,8 @@ def rank(rankings: Iterable[Ranking], depth: int = DEPTH) -> dict[str, list[tupl
         ranking has a document has an empty list.
     """
     runs = [
-        Run.from_dict({query_id: dict(found) for query_id, found in ranking.items()})
+        Run.from_dict({query_id: dict(scores) for query_id, scores in ranking.items()})
         for ranking in rankings
     ]
     fused = reciprocal_rank(runs, depth=depth).to_dict()
-    return {query_id: list(found.items()) for query_id, found in fused.items()}
+    return {query_id: list(scores.items()) for query_id, scores in fused.items()}

@@ -1,7 +1,7 @@
-"""The steps by which the demo's search came about, each held against the gate: a history.
+"""The steps in which the demo's search was built, each checked by the gate: a history.
 
-Each point is a ranking that was made and measured, at the time it has: nothing is invented, and
-so the first demo leaves its points seconds apart. A later demo in the same folder adds one.
+Each point is a real ranking, with the time at which it was measured: the points of the first demo
+are seconds apart. A later demo in the same folder adds one.
 """
 
 from __future__ import annotations
@@ -23,42 +23,43 @@ from karat.workflows.release.trend import keep_gate
 
 HISTORY = "history.jsonl"
 RUN = "search"
-"""Name of the system that is built step by step."""
+"""Name of the system built step by step."""
 FEW = 10
-"""Documents of each system that an early step fused."""
+"""Documents of each system that an early step fuses."""
 
 
 def keep_steps(demo: Demo, clock: Callable[[], int]) -> Path:
-    """Add the steps to the demo's history: all of them to a new one, else the newest.
+    """Add all steps to a new history of the demo, or the newest step to an existing one.
 
     Args:
-        demo: Where it lies.
-        clock: Gives microseconds UTC, now.
+        demo: The demo.
+        clock: Returns the current time in microseconds UTC.
     """
     path = demo.directory / HISTORY
     words = read_run(demo.runs[0])
     known, corpus = path.exists(), f"Python {platform.python_version()}"
     for label, run in list(steps(demo))[-1:] if known else steps(demo):
-        held = gate(demo.policy, demo.directory, words, run)
+        result = gate(demo.policy, demo.directory, words, run)
         when = datetime.fromtimestamp(clock() / 1e6, UTC).isoformat(timespec="microseconds")
         time = when.replace("+00:00", "Z")
-        keep_gate(path, held, time=time, commit=label, corpus=corpus)
+        keep_gate(path, result, time=time, commit=label, corpus=corpus)
     return path
 
 
 def steps(demo: Demo) -> Iterator[tuple[str, Run]]:
-    """What the search did at each step, and what it returned then."""
+    """The label and the run of each step."""
     texts = dict(read_queries(demo.queries).frame.select("query_id", "text").iter_rows())
     nothing: dict[str, dict[str, float]] = {query_id: {} for query_id in texts}
 
     def named(found: Ranking) -> Run:
-        # Of a run that was written, the queries that nothing was found for are lost.
-        return Run.from_dict(nothing | {each: dict(at) for each, at in found.items()}, name=RUN)
+        # A run read from a file lacks the queries without results.
+        rankings = {query_id: dict(ranking) for query_id, ranking in found.items()}
+        return Run.from_dict(nothing | rankings, name=RUN)
 
     frame = read_documents(demo.corpus).frame.select("doc_id", "title", "text")
     yield "1 titles", named(bm25.rank(frame.with_columns(text=pl.lit("")), texts))
     first, second, fused = (
-        {each: list(found.items()) for each, found in read_run(path).to_dict().items()}
+        {query_id: list(scores.items()) for query_id, scores in read_run(path).to_dict().items()}
         for path in demo.runs
     )
     yield "2 titles and texts", named(first)

@@ -1,8 +1,8 @@
-"""What people might do with the demo's search: simulated traffic, and a synonym that breaks.
+"""Simulated traffic of the demo's search, with a synonym list that breaks.
 
-Five weeks of people who do not exist, half of them with the first system and half with the last.
-On the last day the list of misspellings is lost, and queries of the class `misspelt` find nothing
-by the words that were typed. Each event says that it is simulated.
+Five weeks of simulated users, half with the first system and half with the last. On the last day
+the list of misspellings is lost, and queries of the class `misspelt` find nothing as typed. Each
+event is marked as simulated.
 """
 
 from __future__ import annotations
@@ -29,29 +29,27 @@ from karat.workflows.online.watch import watch
 
 LOG = "traffic.ndjson.gz"
 EVENTS = "events"
-"""Where a workspace keeps its events."""
+"""Folder of events in a workspace."""
 DAYS, USERS, SESSIONS, SEED = 35, 1_000, 300.0, 8
 BROKEN = ("class", "misspelt")
-"""The attribute of the queries that break, and its value; the log calls it ``CUT``."""
+"""Attribute and value of the queries that break; the attribute is ``CUT`` in the log."""
 CUT = "query_class"
 METRICS = ("CTR", "ZeroResults", "SAT")
 WATCHED = ("CTR", "ZeroResults")
 _ASKED = {"head": 8.0, "torso": 5.0, "tail": 3.0}
-_MORE = (
-    1.6  # misspelt queries are asked more often, so that each day has the 30 people a watch needs
-)
+_MORE = 1.6  # misspelt queries are more frequent, so that each day has the 30 users a watch needs
 
 
 def keep_traffic(demo: Demo, *, now: int) -> EventLog:
-    """Simulate traffic, write its log, and import it; events that are there already stay.
+    """Simulate traffic, write its log and import it, unless the demo has events already.
 
     Args:
-        demo: Where it lies.
+        demo: The demo.
         now: Microseconds UTC; the traffic ends on the last working day before.
     """
     folder = demo.directory / EVENTS
-    held = read_manifest(folder)
-    if held is None or not held.files:
+    manifest = read_manifest(folder)
+    if manifest is None or not manifest.files:
         path = demo.directory / LOG
         simulate_traffic(demo, path, last_day(now))
         import_events(folder, [path], now=now, simulated=True)
@@ -59,13 +57,13 @@ def keep_traffic(demo: Demo, *, now: int) -> EventLog:
 
 
 def last_day(now: int) -> date:
-    """The last working day that is over: at weekends few search, and a change is hard to tell."""
+    """The last complete working day: weekends have too few searches to detect a change."""
     last = datetime.fromtimestamp(now / 1e6, UTC).date() - timedelta(days=1)
     return last - timedelta(days=max(0, last.weekday() - 4))
 
 
 def simulate_traffic(demo: Demo, path: Path, last: date) -> None:
-    """Write the log of people who search with the demo's first and last system."""
+    """Write a log of users who search with the demo's first and last system."""
     queries = read_queries(demo.queries)
     name, value = BROKEN
     misspelt = {query for query, its in queries.attribute(name).items() if its == value}
@@ -91,39 +89,39 @@ def simulate_traffic(demo: Demo, path: Path, last: date) -> None:
     )
 
 
-def told(log: EventLog, *, now: int) -> Iterator[str]:
-    """What the traffic comes to, a paragraph each: numbers, and what a watch of them finds.
+def paragraphs(log: EventLog, *, now: int) -> Iterator[str]:
+    """Summarise the traffic in the demo's event store, and the result of a watch.
 
     Args:
-        log: What the demo's event store holds.
+        log: The log.
         now: Microseconds UTC.
     """
     if not {CUT, "simulated"} <= set(log.attributes):
-        yield f"{log.folder} holds events of yours, which the demo leaves alone."
+        yield f"{log.folder} has events of your own, which the demo does not change."
         return
     with open_engine() as engine:
-        found = {row.metric: row for row in evaluate(log, engine, METRICS).results}
-        seen = watch(log, engine, now=now, metrics=WATCHED, by=[CUT])
-    searches = counted(found["ZeroResults"].n, "search", "searches")
+        results = {row.metric: row for row in evaluate(log, engine, METRICS).results}
+        watched = watch(log, engine, now=now, metrics=WATCHED, by=[CUT])
+    searches = counted(results["ZeroResults"].n, "search", "searches")
     yield (
-        f"{searches} by people who do not exist, for the golden queries, with "
-        f"{' and '.join(log.arms)} as arms: no finding about anybody, and good to try things on."
+        f"{searches} by simulated users, for the golden queries, with {' and '.join(log.arms)} as "
+        "arms: data to try things on, not evidence."
     )
     yield (
-        f"{_said(found['CTR'], 'of searches with results have a click')}; "
-        f"{_said(found['ZeroResults'], 'find nothing at all')}; "
-        f"{_said(found['SAT'], 'end in something that was read')}, as far as last clicks tell."
+        f"{_sentence(results['CTR'], 'of searches with results have a click')}; "
+        f"{_sentence(results['ZeroResults'], 'find nothing')}; "
+        f"{_sentence(results['SAT'], 'have a satisfied click')}, as far as last clicks show."
     )
-    worse = seen.found("worse")
+    worse = watched.found("worse")
     if worse:
-        yield f"On {seen.window}, {change_text(worse[0])}."
+        yield f"On {watched.window}, {change_text(worse[0])}."
     else:
-        yield f"A watch of {seen.window} says: {seen.verdict.replace('_', ' ')}."
+        yield f"The watch of {watched.window}: {watched.verdict.replace('_', ' ')}."
 
 
-def _said(row: OnlineResult, what: str) -> str:
-    """A value in words; of one with bounds both of them."""
+def _sentence(row: OnlineResult, phrase: str) -> str:
+    """A value, or its bounds, with a phrase."""
     entry = find(row.metric)
     if row.least is not None and row.most is not None:
-        return f"{figure(entry, row.least)} to {figure(entry, row.most)} {what}"
-    return f"{figure(entry, row.value)} {what}"
+        return f"{figure(entry, row.least)} to {figure(entry, row.most)} {phrase}"
+    return f"{figure(entry, row.value)} {phrase}"

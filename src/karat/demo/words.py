@@ -1,6 +1,6 @@
-"""What the worked example shows, in words: is hybrid better than bm25, where, and how sure is that.
+"""Conclusions of the worked example: is hybrid better than bm25, where, and how certain is that?
 
-Every sentence is made from the numbers of this very run; nothing is known beforehand.
+Every sentence is generated from the numbers of this run.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from karat.tables import Results
 from karat.tables.comparison import Comparison, Difference
 
 MEASURES = ("nDCG@10", "R@100")
-"""What the systems are compared by: the top of the page, and what there is to rerank."""
+"""Measures of the comparison: the top of the page, and what there is to rerank."""
 
 
 def conclusions(results: Results, found: Comparison, made: Demo) -> Iterator[str]:
-    """What the results show, a paragraph each.
+    """The conclusions, a paragraph each.
 
     Args:
-        results: Of ``evaluate``.
-        found: Of ``compare``, by ``MEASURES`` and sliced by class; the first run is the baseline.
-        made: What the demo built.
+        results: The results of ``evaluate``.
+        found: The comparison, by ``MEASURES`` and sliced by class; the first run is the baseline.
+        made: The demo.
     """
     *others, newest = dict.fromkeys(row.candidate for row in found.differences)
     yield " ".join(_verdicts(found, newest, further=True))
@@ -55,7 +55,7 @@ def _verdicts(found: Comparison, candidate: str, *, further: bool) -> Iterator[s
 
 
 def _power(row: Difference) -> Iterator[str]:
-    """What so many queries can see, and cannot."""
+    """Which differences these queries can detect."""
     if row.smallest_detected is None or row.difference is None:
         return
     more = ""
@@ -67,14 +67,15 @@ def _power(row: Difference) -> Iterator[str]:
 def _where(found: Comparison, candidate: str) -> Iterator[str]:
     for measure in MEASURES:
         rows = [r for r in found.slices if (r.candidate, r.measure) == (candidate, measure)]
-        told = [row for row in rows if row.verdict in ("better", "worse")]
+        significant = [row for row in rows if row.verdict in ("better", "worse")]
         open_ones = [str(row.slice) for row in rows if row.verdict == "cannot tell"]
-        if told:
+        if significant:
             rest = f"; too few queries to tell at {_and(open_ones)}" if open_ones else ""
-            yield f"Where, by {measure}: {candidate} is {_and([_at(row) for row in told])}{rest}."
-    apart = [row for row in found.disagreements if row.candidate == candidate and row.slice]
-    if apart:
-        row = apart[0]
+            verdicts = _and([_at(row) for row in significant])
+            yield f"Where, by {measure}: {candidate} is {verdicts}{rest}."
+    disagreements = [r for r in found.disagreements if r.candidate == candidate and r.slice]
+    if disagreements:
+        row = disagreements[0]
         chance = "" if row.p_corrected <= LEVEL else ", which may be chance"
         yield (
             f"Look first at {row.slice}: {row.better} {signed(row.better_difference)}, but "
@@ -91,7 +92,7 @@ def _unjudged(found: Comparison) -> Iterator[str]:
     known = {row.measure for row in found.differences if row.sign_could_flip is not None}
     steady = [m for m in MEASURES if m in known - {row.measure for row in turning}]
     if steady:
-        yield f"By {_and(steady)}, no grade of a document that nobody judged turns a sign."
+        yield f"By {_and(steady)}, no grades of unjudged documents reverse a sign."
     for row in turning[-1:]:
         yield (
             f"By {row.measure} it could: {row.candidate}'s {signed(row.difference)} could be "
@@ -103,12 +104,12 @@ def _unanswered(results: Results, made: Demo) -> Iterator[str]:
     for row in results.results:
         if row.measure == MEASURES[0] and row.missing + row.empty:
             queries = counted(row.missing + row.empty, "query", "queries")
-            yield f"{row.run} found nothing at all for {queries}: scored 0."
+            yield f"{row.run} found nothing for {queries}, which score 0."
     if results.no_answer:
         shares = ", ".join(f"{row.run} {row.silent} of {row.n}" for row in results.no_answer)
         yield (
             f"{results.no_answer[0].n} more queries have no right answer, and a good system would "
-            f"say nothing. Answered with nothing: {shares}."
+            f"return nothing for them. Answered with nothing: {shares}."
         )
     if made.absent_count:
         yield (

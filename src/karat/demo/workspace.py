@@ -27,20 +27,20 @@ from karat.workflows.workspace.workspace import Workspace, make_workspace, open_
 EDITION = "first"
 """Name of the demo's edition."""
 SETTLES = "karat demo"
-"""Who is said to have settled what the demo's graders see differently."""
-_ALONE: dict[str, str] = {}  # the demo stays out of a team's store, whatever KARAT_STORE says
+"""The adjudicator of pairs on which the demo's graders disagree."""
+_ALONE: dict[str, str] = {}  # ignores KARAT_STORE: the demo does not write to a team's store
 
 
 @dataclass(frozen=True)
 class Kept:
-    """What the workspace holds.
+    """The contents of the workspace.
 
     Attributes:
-        agreement: How far the graders agree.
+        agreement: Agreement of the graders.
         edition: Name of its edition.
-        grades: Grades in it.
-        waiting: Judgments that the queue waits for.
-        notes: Runs that are kept under another name, in sentences.
+        grades: Number of grades in it.
+        waiting: Number of judgments waiting in the queue.
+        notes: Sentences on runs stored under another name.
     """
 
     agreement: Agreement
@@ -51,26 +51,26 @@ class Kept:
 
 
 def keep_comparison(demo: Demo, clock: Callable[[], int]) -> str | None:
-    """Compare the runs in the demo's workspace, for its page; once for the same runs.
+    """Store a comparison of the runs in the demo's workspace, unless there is one already.
 
     Args:
-        demo: Where it lies; ``keep`` made its workspace.
-        clock: Gives microseconds UTC, now.
+        demo: The demo, with a workspace created by ``keep``.
+        clock: Returns the current time in microseconds UTC.
 
     Returns:
-        What the comparison is called; None if it could not be computed, which its page explains.
+        The name of the comparison; None if it could not be computed.
     """
     with open_workspace(demo.directory, now=clock(), environment=_ALONE) as opened:
         with opened.store.read() as connection:
             known = {row.name: row.id for row in runs.runs(connection, opened.golden.id)}
-            there = comparisons.comparisons(connection, opened.golden.id)
+            stored = comparisons.comparisons(connection, opened.golden.id)
         chosen = list(dict.fromkeys(known[path.stem] for path in demo.runs if path.stem in known))
         if len(chosen) < 2:
             return None
-        found = next((row for row in there if list(row.runs) == chosen), None)
+        found = next((row for row in stored if list(row.runs) == chosen), None)
         if found is None:
-            asked = Asked(chosen, MEASURES, ("class",))
-            number = ask(opened, asked, by="karat demo", now=clock())
+            request = Asked(chosen, MEASURES, ("class",))
+            number = ask(opened, request, by="karat demo", now=clock())
             compute(opened, number, clock)
             with opened.store.read() as connection:
                 found = comparisons.find(connection, number)
@@ -78,18 +78,18 @@ def keep_comparison(demo: Demo, clock: Callable[[], int]) -> str | None:
 
 
 def keep(demo: Demo, to_judge: Pairs, *, now: int) -> Kept:
-    """Make the demo's folder a workspace; in one that is there already judgments stay.
+    """Create a workspace in the demo's folder, or update an existing one, keeping its judgments.
 
     Args:
-        demo: Where it lies.
+        demo: The demo.
         to_judge: Pairs for the queue.
         now: Microseconds UTC.
     """
     if not (demo.directory / NAME).exists():
         make_workspace(demo.directory, now=now, name="python-help", environment=_ALONE)
     with open_workspace(demo.directory, now=now, environment=_ALONE) as opened:
-        said = pl.read_csv(demo.judgments, separator="\t", infer_schema=False)
-        facts = said.select(
+        graded = pl.read_csv(demo.judgments, separator="\t", infer_schema=False)
+        facts = graded.select(
             "query_id",
             "doc_id",
             pl.col("grade").cast(pl.Float64),
@@ -104,7 +104,7 @@ def keep(demo: Demo, to_judge: Pairs, *, now: int) -> Kept:
         )
         digest = sha256(demo.judgments.read_bytes()).hexdigest()
         import_exchange(opened, found, file=demo.judgments.name, sha256=digest, now=now)
-        _settle(opened, demo, said["grader"].unique().to_list(), now)
+        _settle(opened, demo, graded["grader"].unique().to_list(), now)
         kept = store_runs(opened, demo.runs, now=now)
         frozen = {row.name: row for row in list_editions(opened)}
         grades = (
@@ -115,9 +115,9 @@ def keep(demo: Demo, to_judge: Pairs, *, now: int) -> Kept:
 
 
 def _settle(opened: Workspace, demo: Demo, graders: Sequence[str], now: int) -> None:
-    """Settle pairs as the demo's qrels have them, where the rule would give another grade.
+    """Adjudicate pairs for which the aggregation method gives another grade than the demo's qrels.
 
-    So the pages say the numbers that the terminal does. What anybody else judged or settled stays.
+    So pages show the same numbers as the terminal. Judgments by others are not changed.
     """
     counted = content_of(opened).grades.rename({"grade": "by_rule"})
     ours = pl.col("raters").list.set_difference(pl.lit(graders)).list.len() == 0

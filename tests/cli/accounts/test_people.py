@@ -66,7 +66,7 @@ def test_roles_and_shutting_out(root: Path) -> None:
     rows = json.loads(typed("list", "-f", "json").stdout)
     told = {r["person"]["name"]: (r["person"]["role"], r["disabled_us"] is None) for r in rows}
     assert told == {"anna": ("owner", True), "ben": ("rater", False)}
-    assert "shut out" in typed("list").stdout
+    assert "disabled" in typed("list").stdout
     with pytest.raises(UsageError, match="last owner"):
         typed("shut-out", "anna")
     with pytest.raises(UsageError, match="ben is disabled"):

@@ -64,7 +64,7 @@ def test_from_a_log_to_an_edition(typed: Typed, ids: dict[str, str], tmp_path: P
     assert "3 disagreements to settle" in typed("golden status -w shop").out
     seen = typed("judge --terminal --adjudicate --rater eve -w shop", given="e as sold\n1\n1\n1\n")
     assert "no disagreements to settle" in seen.out.splitlines()[-1]
-    assert seen.out.count("said: 0") == seen.out.count("said: 3") == 3
+    assert seen.out.count("rater: 0") == seen.out.count("rater: 3") == 3
     assert "zoe" not in seen.out
     assert "ben" not in seen.out
 

@@ -113,4 +113,4 @@ def test_hard_queries_come_from_a_run_in_one_step(typed: Typed, run: str, tmp_pa
     assert [row["query_id"] for row in made["hard"]["frame"]] == ["q1", "q11", "q3"]
     assert made["hard"]["frame"][2]["reason"] == "nDCG@10 0.0000"
     wrong = typed("golden choose log.csv --hard-most 3 -w shop", code=2).err
-    assert "--hard-most is about --hard-from" in wrong
+    assert "--hard-most needs --hard-from" in wrong

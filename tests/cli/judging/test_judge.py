@@ -52,9 +52,9 @@ def test_keys_do_what_they_say(typed: Typed, shop: Path) -> None:
         ("zoe", 2, "talks of doors"),
         ("zoe", 1, "bent"),
     ]
-    assert "there is no key 'x'" in done.out
+    assert "unknown key 'x'" in done.out
     assert done.out.splitlines()[-1] == "zoe: 3 of 4 judged, 1 put off"
-    assert "it goes with the grade" in done.out
+    assert "stored with the next grade" in done.out
 
 
 def test_without_a_terminal_both_ways_are_named(typed: Typed, shop: Path) -> None:
@@ -91,7 +91,7 @@ def test_why_it_cannot_be_judged_is_asked_for(typed: Typed, shop: Path) -> None:
 def test_the_last_judgment_can_be_taken_back(typed: Typed, shop: Path) -> None:
     done = typed("judge --terminal --rater zoe -w shop", given="0\n" * 4 + "z\n3\nw\nq\n")
     assert [grade for _, grade, _ in said(shop)] == [0, 0, 0, 3]
-    assert "nothing waits: z undoes your last judgment, q stops" in done.out
+    assert "the queue is empty: z undoes your last judgment, q stops" in done.out
     assert done.out.splitlines()[-1] == "zoe: all 4 judged: nothing waits for you"
     empty = typed("judge --terminal --rater new -w shop", given="z\nq\n")
     assert "nothing to undo" in empty.out
@@ -185,7 +185,7 @@ def test_a_rater_has_a_name_of_their_own(name: str, typed: Typed, shop: Path) ->
 
 def test_keys_that_nothing_waits_for_are_told_of_once(typed: Typed, shop: Path) -> None:
     done = typed("judge --terminal --rater zoe -w shop", given="3\n" * 20)
-    assert done.out.count("nothing waits: z or q") == 1
+    assert done.out.count("the queue is empty: z or q") == 1
     assert len(said(shop)) == 4
 
 

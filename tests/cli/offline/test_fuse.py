@@ -81,10 +81,10 @@ def test_depth_k_and_normalise(karat: Karat) -> None:
         (["--method", "max"], "'max' is not one of 'rrf', 'sum'"),
         (["--depth", "0"], "a depth of 0"),
         (["-o", "fused.xyz"], "cannot tell the format"),
-        (["-m", "AP"], "--measure is about tuning"),
-        (["--seed", "0"], "--seed is about tuning"),
-        (["--tune", "qrels.txt", "--k", "1"], "only the weights of a sum are tuned"),
-        (["--tune", "qrels.txt", "--weights", "1,1"], "--tune chooses the weights"),
+        (["-m", "AP"], "--measure needs --tune"),
+        (["--seed", "0"], "--seed needs --tune"),
+        (["--tune", "qrels.txt", "--k", "1"], "--tune needs --method sum"),
+        (["--tune", "qrels.txt", "--weights", "1,1"], "--tune and --weights exclude each other"),
         (["--tune", "qrels.txt", "--folds", "2"], "2 folds take 2 queries"),
         (["lost.run"], "lost.run"),
     ],
@@ -115,7 +115,7 @@ def test_tuning(karat: Karat) -> None:
     code, out, err = karat(*arguments)
     assert (code, out) == (0, "")
     lines = err.splitlines()
-    assert lines[0] == "karat: RR 1.0000 over 5 queries, each with weights chosen on others"
+    assert lines[0] == "karat: RR 1.0000 over 5 queries, each with weights tuned on others"
     assert lines[1] == "karat: fold 1, 1 query: good 0.6, bad 0.4"
-    assert lines[-1] == "karat: from now on, chosen on all queries: good 0.6, bad 0.4"
+    assert lines[-1] == "karat: final weights, tuned on all queries: good 0.6, bad 0.4"
     assert read_run("out.run").to_dict()["q0"] == pytest.approx({"a": 0.6, "x": 0.4})

@@ -45,7 +45,7 @@ def test_import_says_what_was_kept_dropped_and_assumed(typed: Typed) -> None:
     assert "positions begin at 1: none is 0" in said
     assert max(map(len, said.splitlines())) <= 80
     again = typed("online import log.ndjson --events store").out
-    assert again == "Nothing new: 1 file is in the event store already\n"
+    assert again == "Nothing new: 1 file is already in the event store\n"
 
 
 @pytest.mark.usefixtures("log")
@@ -68,8 +68,8 @@ def test_robots_are_in_the_total_and_in_no_kind(typed: Typed, tmp_path: Path) ->
     typed("online import log.ndjson --events store")
     lines = [line.strip() for line in typed("online status --events store").out.splitlines()]
     assert lines[0].startswith("2 events, ")
-    assert lines[1].endswith("; 1 event of a robot, counted nowhere")
-    at = next(place for place, line in enumerate(lines) if line.startswith("kinds, without robots"))
+    assert lines[1].endswith("; 1 event of a bot, excluded from all metrics")
+    at = next(place for place, line in enumerate(lines) if line.startswith("kinds, without bots"))
     assert lines[at + 2].split() == ["search", "1"]
 
 
@@ -125,7 +125,7 @@ def test_settings_that_are_wrong(line: str, what: str, typed: Typed, tmp_path: P
 @pytest.mark.usefixtures("log")
 def test_a_check_and_a_file_without_events(typed: Typed, tmp_path: Path) -> None:
     said = typed("online import log.ndjson --events store --check").out
-    assert "3 events of 5 rows in 1 file: would be kept, nothing is" in said
+    assert "3 events of 5 rows in 1 file: check only, nothing is imported" in said
     assert not (tmp_path / "store").exists()
     (tmp_path / "shop.csv").write_text("when,who,what\n20.11.2026,v,opened\n")
     wrong = typed("online import shop.csv --events store", code=2).err

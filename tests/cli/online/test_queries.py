@@ -125,7 +125,7 @@ def test_against(typed, store, tmp_path: Path) -> None:
     (tmp_path / "run.trec").write_text("".join(f"q{i} Q0 d 1 1.0 bm25\n" for i in range(5)))
     done = typed("online against beir run.trec --min-searches 5")
     assert "4 queries judged and searched for" in done.out
-    assert "1 judged query nobody searched for: in no number" in done.out
+    assert "1 judged query not searched for: not included" in done.out
     found = json.loads(typed("online against beir run.trec -f json -m RR").out)
     assert (found["by"], found["measures"], found["judged_only"]) == ("class", ["RR"], 1)
     rows = list(csv.DictReader(io.StringIO(typed("online against beir run.trec -f csv").out)))

@@ -43,9 +43,9 @@ def test_it_writes_a_log_and_says_that_nobody_did_it(typed: Any, files: Path) ->
         "class=word@2026-11-19 --worsen class=task@2026-11-18 --latency 50,80 --errors .01 "
         "--heartbeats --carts .2 --answers .5 --impressions seen"
     )
-    assert "2026-11-07 to 2026-11-20. Nobody did any of this." in done.out
+    assert "2026-11-07 to 2026-11-20. All events are simulated." in done.out
     assert "near, far" in done.out
-    assert "Drawn at each place of a page (position)" in done.out
+    assert "Ground truth by rank (position)" in done.out
     rows = [json.loads(line) for line in (files / "log.ndjson").read_text().splitlines()]
     for row in rows:
         inside = row.get("query_attributes") or row["event_attributes"]

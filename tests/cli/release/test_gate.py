@@ -130,11 +130,14 @@ def test_other_judgments_make_it_stale(karat: Karat, files: Path, capsys: Captur
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("qrels", "old.trec", "new.trec"), "no --policy"),
-        (("--policy", "gate.toml", "qrels", "old.trec"), "the policy compares with a baseline"),
-        (("--policy", "gate.toml", "qrels", *["old.trec"] * 3), "3 runs"),
-        (("--policy", "gate.toml", "-m", "RR", "qrels", *["old.trec"] * 2), "not -m"),
-        (("--save-baseline", "b.json", "qrels", *["old.trec"] * 2), "saves one run, not 2"),
+        (("qrels", "old.trec", "new.trec"), "no policy to check the candidate against"),
+        (("--policy", "gate.toml", "qrels", "old.trec"), "there is no baseline"),
+        (("--policy", "gate.toml", "qrels", *["old.trec"] * 3), "got 3"),
+        (
+            ("--policy", "gate.toml", "-m", "RR", "qrels", *["old.trec"] * 2),
+            "-m has no effect here",
+        ),
+        (("--save-baseline", "b.json", "qrels", *["old.trec"] * 2), "expects one run, got 2"),
         (("--policy", "no.toml", "qrels", *["old.trec"] * 2), "no.toml"),
         (("--policy", "qrels", "qrels", *["old.trec"] * 2), "not valid TOML"),
     ],
@@ -229,7 +232,7 @@ def test_what_cannot_be_held_is_told_in_every_format(
     [error] = ET.fromstring(said["junit"].encode()).iter("error")
     assert says in error.attrib["message"]
     assert said["github"].startswith(f"::error title=karat%3A error::{says}")
-    assert said["md"].startswith("**error**: the gate could not be held: bad.trec")
+    assert said["md"].startswith("**error**: the gate could not be evaluated: bad.trec")
     assert [event["event"] for event in posted] == ["gate.error"] * 5
     assert posted[0]["content"] == found
 
@@ -356,7 +359,7 @@ def test_a_policy_to_start_with_is_written_and_holds(
     (files / "gate.toml").unlink()
     assert karat("--init") == 0
     told = capsys.readouterr().out
-    assert told.startswith("karat: gate.toml is a policy to start with")
+    assert told.startswith("karat: wrote gate.toml, a policy to start with")
     assert "next: karat gate --policy gate.toml QRELS BASELINE CANDIDATE\n" in told
     policy = read_policy(files / "gate.toml")
     assert policy.health == Health(
@@ -407,9 +410,9 @@ def test_a_policy_is_never_overwritten(karat: Karat, files: Path, capsys: Captur
     assert karat("--init", "--policy", "no/such/folder.toml") == 2
     assert karat("--init", "--policy", "x.toml", "qrels", "old.trec", "new.trec") == 2
     assert karat("--init", "--policy", "x.toml", "--notify", "http://localhost") == 2
-    assert "--init has no use for --notify" in capsys.readouterr().err
+    assert "--init does not take --notify" in capsys.readouterr().err
     assert karat("--init", "--policy", "x.toml", "-f", "json") == 2
-    assert "--init has no use for --format" in capsys.readouterr().err  # its long form
+    assert "--init does not take --format" in capsys.readouterr().err  # its long form
     assert karat("--init", "--policy", "x.toml", "old.trec", "qrels") == 2
     assert not (files / "x.toml").exists()
     assert karat() == 2

@@ -96,7 +96,7 @@ def test_a_measure_that_is_gone_is_no_green_build(karat: Karat) -> None:
     other = replace(last, time="2026-04-01T02:00:00Z", values=(Value("AP", 0.5, 0.4, 0.6, 30),))
     history.append("rising.jsonl", other)
     assert karat("rising.jsonl", "--fail-on-drift")[0] == 3
-    said = "karat: nobody can tell nDCG@10: the newest point of bm25 lack"
+    said = "karat: cannot tell nDCG@10: the newest point of bm25 lack"
     assert karat("rising.jsonl", "-f", "json")[2].startswith(said)
     assert karat("rising.jsonl", "-m", "AP", "--fail-on-drift")[0] == 3, "one point only"
     history.append("rising.jsonl", replace(other, time="2026-04-02T02:00:00Z"))
@@ -139,7 +139,7 @@ def test_notify(karat: Karat, monkeypatch: pytest.MonkeyPatch) -> None:
     answer = webhook.Delivery(False, 503, 4, "example.org: status 503")
     code, _, err = karat("falling.jsonl", "--notify", "https://example.org/x", "--fail-on-drift")
     assert code == 1, "that nobody was told changes no verdict"
-    assert err == "karat: not notified, tried 4 times: example.org: status 503\n"
+    assert err == "karat: notification failed after 4 attempts: example.org: status 503\n"
     assert karat("rising.jsonl", "--notify", "ftp://example.org")[0] == 2, "though nothing is sent"
 
 

@@ -12,7 +12,7 @@ def test_there_and_back(typed: Any, tmp_path: Path) -> None:
     assert "1 golden set, 0 queries, 0 judgments, 0 editions, 0 runs, 0 accounts, and 2 files" in (
         said.replace("\n", " ")
     )
-    assert "Hashes of passwords" in said
+    assert "hashes of passwords" in said
     assert "there already" in typed("backup kept.zip -w shop", code=2).err
     assert "1 golden set" in typed("restore kept.zip new").out
     assert "golden in sqlite" in typed("golden status -w new").out

@@ -73,7 +73,7 @@ def test_it_ends_without_a_terminal_and_serves_where_it_is_asked_to(
     monkeypatch.setenv("KARAT_RATER", "anna")
     code, out, err = typed(monkeypatch, capsys)
     assert (code, told) == (0, []), err
-    assert "history.jsonl holds how the search came about" in out
+    assert "history.jsonl has the history of search, step by step" in out
     assert "serve -w karat-demo" in out
     code, out, err = typed(monkeypatch, capsys, "--serve", "--no-browser", "--port", "0")
     assert code == 0, err
@@ -123,7 +123,7 @@ def test_a_users_own_function_is_one_argument(
         ("own_embedding_at_the_prompt.py:lengths", "without .py"),
         ("own_embedding_at_the_prompt:length", "did you mean lengths?"),
         ("own_embedding_at_the_prompt", "name it as MODULE:FUNCTION"),
-        ("", "names no embedding function"),
+        ("", "is not of the form MODULE:FUNCTION"),
         ("own_embedding_at_the_prompt:too_few", ":too_few returned the shape ("),
     ],
 )

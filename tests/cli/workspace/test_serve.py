@@ -70,9 +70,9 @@ def test_for_others_it_asks_for_accounts_and_prints_the_first_owners_link_once(
     assert where.settings.secure
     again = typed(line)
     assert "/invited/" not in again.out
-    how = again.out.split("this prints another:\n  ")[1].splitlines()[0]
+    how = again.out.split("print a new one:\n  ")[1].splitlines()[0]
     assert "/invited/" in typed(how.removeprefix("karat ")).out
-    assert "passwords go unencrypted" in again.err
+    assert "passwords are sent unencrypted" in again.err
     assert opens == []
 
 
@@ -88,7 +88,7 @@ def test_behind_a_proxy_on_this_machine_there_are_accounts_too(
 
 def test_a_name_that_leads_to_nobody_is_said(typed: Any, runs: list[Serving]) -> None:
     typed("init")
-    said = "only this machine reaches 127.0.0.1: say --host 0.0.0.0"
+    said = "127.0.0.1 is reachable from this machine only: use --host 0.0.0.0"
     assert said in typed("serve --port 0 --name 192.168.1.7").err
     assert said not in typed("serve --port 0 --name karat.example.org --proxy 127.0.0.1").err
 
@@ -98,8 +98,8 @@ def test_a_name_that_leads_to_nobody_is_said(typed: Any, runs: list[Serving]) ->
     [
         ("serve", "is not in a workspace"),
         ("serve --workers 0", "not in the range"),
-        ("serve --max-upload much", "no size of a file"),
-        ("serve --max-upload 0", "no size of a file"),
+        ("serve --max-upload much", "invalid file size"),
+        ("serve --max-upload 0", "invalid file size"),
         ("serve --log xml", "did you mean"),
         ("serve --port 70000", "not in the range"),
     ],

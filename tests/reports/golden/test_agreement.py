@@ -42,8 +42,8 @@ def test_two_raters() -> None:
     found = agreed("ann", "ben")
     text = shown(found, "length")
     assert " ".join(text.split()).startswith(found.sentence)
-    assert "\nann (down) and ben (across)\n" in text
-    for heading in ("by length", "each against the others", "rater", "self κ"):
+    assert "\nann (rows) and ben (columns)\n" in text
+    for heading in ("by length", "each rater against the others", "rater", "self κ"):
         assert heading in text
     counts = [line.split()[1:] for line in text.splitlines() if line.split()[:1] == ["3"]]
     of_three = found.confusion.counts[3]
@@ -54,7 +54,7 @@ def test_names_as_long_as_an_address() -> None:
     text = shown(agreed("alexandra.longname@department.example.com", "ben", "cy"))
     assert "alexandra" in text
     assert "mean κ of 3 raters" in text
-    assert "two by two" in text
+    assert "by pair of raters" in text
 
 
 def test_nothing_was_judged_twice() -> None:

@@ -40,7 +40,7 @@ def graded(*grades: float) -> pl.DataFrame:
 def test_a_heading_is_not_broken_where_its_table_ends() -> None:
     found = plan(0.05, sd=0.2, depth=15, raters=2, seconds=15, per_hour=30.0)
     text = shown(lambda out: reports.show_plan(found, out))
-    assert "what a golden set sees (power 80 %, sd 0.2)\n" in text
+    assert "what a golden set detects (power 80 %, sd 0.2)\n" in text
     assert "price" in text
 
 
@@ -77,7 +77,7 @@ def test_columns_that_became_no_attribute_are_named() -> None:
     sample = choose(with_bands(log.frame), 2, salt="s")
     made_of = composition(sample.queries)
     text = " ".join(shown(lambda out: reports.show_chosen(log, sample, made_of, out)).split())
-    assert "left out, as they tell of one search and not of a query: user_agent, date" in text
+    assert "columns left out, as they describe searches, not queries: user_agent, date" in text
 
 
 def test_stale_judgments_are_told_by_text_and_what_is_not_shown_is_counted() -> None:
@@ -138,7 +138,7 @@ def test_long_lists_are_cut_and_strangers_command_nothing() -> None:
     assert "and 2 more (--format json)" in text
     assert "karat judge --terminal --adjudicate" in " ".join(text.split())
     none = shown(lambda out: reports.show_disagreements(frame.clear(), 0, out))
-    assert none == "no disagreement waits to be settled\n"
+    assert none == "no disagreements to adjudicate\n"
 
 
 def test_everything_is_json() -> None:
@@ -169,7 +169,7 @@ def test_what_raters_contradict_stands_apart() -> None:
     assert ["wall", "d2", "2", "3", "0"] in cells
     assert "--queue-imported" in second
     alone = shown(lambda out: reports.show_disagreements(frame.tail(1), 0, out))
-    assert alone.startswith("no disagreement waits to be settled\n")
+    assert alone.startswith("no disagreements to adjudicate\n")
 
 
 def test_what_a_log_held_is_counted_in_units_that_are_said() -> None:
@@ -187,7 +187,7 @@ def test_what_a_log_held_is_counted_in_units_that_are_said() -> None:
     text = shown(lambda out: reports.show_chosen(cleaned, sample, made_of, out))
     flat = " ".join(text.split())
     assert (
-        "of the log: 1 empty search, 1 search of bots, 1 spelling put together with another, "
+        "of the log: 1 empty search, 1 search of bots, 1 spelling merged with another, "
         "1 query with email (--mask replaces it)"
     ) in flat
     # foo was searched twice with the app and once on the web; bar and the third query on the web.

@@ -37,8 +37,8 @@ def test_it_holds_the_query_and_the_document() -> None:
 def test_an_id_stands_in_for_a_title_and_no_text_is_said_so() -> None:
     bare = shown(title=None, text=None, url=None, need=None)
     assert "d1" in bare
-    assert "no text is known" in bare
-    assert "no text is known" in shown(text=" \n ", url=None)
+    assert "has no text" in bare
+    assert "has no text" in shown(text=" \n ", url=None)
 
 
 def test_a_long_text_is_cut_unless_it_is_asked_for() -> None:
@@ -63,7 +63,7 @@ def test_line_ends_of_windows_and_tabs_are_no_marks_of_damage() -> None:
 
 def test_an_adjudicator_sees_grades_and_reasons() -> None:
     found = shown(votes=[(0.0, "all windows"), (3.0, None), (None, "language")])
-    assert "said: 0: all windows\nsaid: 3\nsaid: could not judge: language\n" in found
+    assert "rater: 0: all windows\nrater: 3\nrater: could not judge: language\n" in found
 
 
 def test_a_guideline_is_broken_where_the_terminal_ends() -> None:

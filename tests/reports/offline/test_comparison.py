@@ -66,11 +66,11 @@ def test_runs_in_order_then_verdicts_then_where_to_look() -> None:
             "look here first",
             "all queries: R@3 +0.500 but RR −0.500",
             "by class",
-            "what moves it most",
-            "what each finds in its top 3",
+            "queries that change it most",
+            "relevant documents in the top 3",
             "candidate: shown though judged not relevant",
-            "candidate-2: relevant and not shown",
-            "judge next",
+            "candidate-2: relevant but not shown",
+            "judging priorities",
         )
     ]
     assert places == sorted(places)

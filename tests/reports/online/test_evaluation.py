@@ -76,7 +76,7 @@ def test_the_table_at_80_columns() -> None:
     assert (
         shown(results(ROWS))
         == """\
-before any number
+quality of the log
 · 2 days are no whole week: weekdays and weekends differ
 
 users, 2026-11-01 to 2026-11-02, 9,876 events
@@ -102,7 +102,7 @@ by day
  2026-11-01  1,200  40.0 35.0–45.0              –
  2026-11-02     90               –  12.0 9.0–30.0
 
-· by rules that are not the usual ones: idle=20min
+· with overridden rules: idle=20min
 · GoodAbandonment: –: the log leaves it open: only bounds are known
 · Conversion: –: the log holds no purchases
 · Dwell: 95 %: no upper end: many draws of the users do not reach it
@@ -113,7 +113,7 @@ by day
     )
     # The rules, and the two values that are missing, matter most.
     assert shown(results(ROWS), all_notes=False)[-4:] == [
-        "· by rules that are not the usual ones: idle=20min",
+        "· with overridden rules: idle=20min",
         "· GoodAbandonment: –: the log leaves it open: only bounds are known",
         "· Conversion: –: the log holds no purchases",
         "5 more notes: --notes",
@@ -141,7 +141,7 @@ def test_where_clicks_fall_is_a_table_of_its_own() -> None:
         for place, count in ((1, 60), (2, 25), (11, 10), (20, 5))
     ]
     lines = shown(results([row("CTR", 0.5), *rows]))
-    at = lines.index("where clicks fall")
+    at = lines.index("clicks by position")
     assert [line.split() for line in lines[at + 4 : at + 7]] == [
         ["1", "60", "60.0", "%"],
         ["2", "25", "25.0", "%"],
@@ -349,7 +349,7 @@ def test_where_clicks_fall_is_sliced_too() -> None:
 
     rows = [at("a", 1, 15), at("a", 12, 5), at("", 3, 20)]
     lines = shown(results(rows, by=("arm",)))
-    found = [line.split() for line in lines[lines.index("where clicks fall, by arm") + 2 :]]
+    found = [line.split() for line in lines[lines.index("clicks by position, by arm") + 2 :]]
     assert found[0] == ["arm", "clicks", "1", "%", "3", "%", "11+", "%"]
     assert found[2] == ["a", "20", "75.0", "0.0", "25.0"]
     assert found[3] == ["(not", "logged)", "20", "0.0", "100.0", "0.0"]
@@ -358,7 +358,7 @@ def test_where_clicks_fall_is_sliced_too() -> None:
 def test_alone_where_clicks_fall_has_the_heading() -> None:
     rows = [row("ClickPosition", 1.0, slice={"position": "1"}, n=9, total=9.0)]
     lines = shown(results(rows, by=()))
-    assert "where clicks fall: users, 2026-11-01 to 2026-11-02, 9,876 events" in lines
+    assert "clicks by position: users, 2026-11-01 to 2026-11-02, 9,876 events" in lines
     assert not any(line.split()[:1] == ["metric"] for line in lines)  # no empty table
 
 
@@ -442,7 +442,7 @@ def test_the_catalogue_has_every_metric() -> None:
     page = catalogue.markdown(all_metrics())
     for metric in all_metrics():
         assert f"### {metric.name}: {metric.title}\n" in page
-        assert all(f"- Beware: {trap}" in page for trap in metric.traps)
+        assert all(f"- Caution: {trap}" in page for trap in metric.traps)
         assert len(set(metric.traps)) == len(metric.traps), metric.name  # none is said twice
         assert catalogue.as_json(metric)["needs"] == [n.split("|") for n in metric.needs]
 
@@ -451,6 +451,6 @@ def test_one_metric_is_explained() -> None:
     out = io.StringIO()
     catalogue.show_entry(find("SAT"), console(out, 80))
     text = out.getvalue()
-    assert text.startswith("SAT: satisfied-click rate\nIt says how often")
-    assert "bounds of what the log does not say" in " ".join(text.split())
+    assert text.startswith("SAT: satisfied-click rate\nHow often")
+    assert "bounds of what the log does not determine" in " ".join(text.split())
     assert "click; impression or returned or hits" in text

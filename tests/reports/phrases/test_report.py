@@ -36,19 +36,19 @@ def test_a_sentence_says_what_may_be_said_by_which_measure() -> None:
     assert verdicts(made) == ["new is better than old by RR; is the same as old by R@2."]
     rows = [replace(made.differences[0], verdict="cannot tell"), made.differences[1]]
     again = replace(made, differences=rows)
-    assert verdicts(again) == ["new is the same as old by R@2; by RR nobody can tell."]
+    assert verdicts(again) == ["new is the same as old by R@2; cannot tell by RR."]
 
 
 def test_where_nobody_can_tell_the_sentence_still_reads() -> None:
     row = replace(found().differences[0], verdict="cannot tell")
     only = replace(found(), differences=[row])
-    assert verdicts(only) == ["new: by RR nobody can tell."]
+    assert verdicts(only) == ["new: cannot tell by RR."]
 
 
 def test_what_the_unjudged_could_turn_is_said_with_the_verdict() -> None:
     made = found()
     row = replace(made.differences[0], unjudged_low=-0.5, unjudged_high=0.5)
-    assert "documents nobody judged might turn RR" in verdicts(replace(made, differences=[row]))[0]
+    assert "unjudged documents could reverse RR" in verdicts(replace(made, differences=[row]))[0]
 
 
 def test_the_first_number_comes_with_its_interval_and_count() -> None:
@@ -105,8 +105,8 @@ def test_a_gate_says_what_became_of_known_failures() -> None:
         "1 query is known to fail, and left out of every rule."
     )
     assert still_failing(replace(gate, known_failures=known)) == (
-        "2 queries are known to fail, and left out of every rule; 1 passes now and can be taken "
-        "off the list."
+        "2 queries are known to fail, and left out of every rule; 1 passes now and can be "
+        "removed from the list."
     )
 
 

@@ -50,7 +50,7 @@ def test_what_is_long_is_cut_and_counted() -> None:
     assert "  and 2 more checks" in told
     assert "  and 2 more" in told
     assert sum("1.000 → 0.000" in line for line in told) == 5
-    assert any("the baseline is saved values" in line for line in told)
+    assert any("the baseline has saved values only" in line for line in told)
 
 
 def test_moves_stand_below_the_query_and_measure_they_belong_to() -> None:
@@ -76,9 +76,9 @@ def test_known_failures_that_pass_are_told() -> None:
     failures = [KnownFailure(f"q{n}", "AP", 1.0, n > 1) for n in (1, 2, 3)]
     assert of_known(gate(known_failures=failures[:1])) == ""
     one = of_known(gate(known_failures=failures[:2]))
-    assert one == "q2 passes now (AP 1.000): take it off the list in gate.toml"
+    assert one == "q2 passes now (AP 1.000): remove it from the list in gate.toml"
     both = of_known(gate(known_failures=failures))
-    assert "; q3 passes now (AP 1.000): take it off the list in gate.toml" in both
+    assert "; q3 passes now (AP 1.000): remove it from the list in gate.toml" in both
 
 
 def test_only_what_is_named_is_shown_below_the_first_documents() -> None:
@@ -109,7 +109,7 @@ def test_another_order_than_the_scores_is_told_of_the_candidate(count: str) -> N
     note = f"ranks contradict scores in {count}: ordered by score, ranks ignored"
     gate = Gate("pass", "old", "new", "gate.toml", [], notes=[f"new: {note}"])
     assert of_order(gate).startswith(
-        f"new returned documents in another order than their scores in {count}; karat goes by score"
+        f"new returned documents out of the order of their scores in {count}; karat ranks by score"
     )
     assert of_order(replace(gate, notes=[f"old: {note}", "new: x"])) == ""
 

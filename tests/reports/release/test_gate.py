@@ -93,12 +93,12 @@ def test_checks_then_reasons_then_who_lost_then_known_failures_then_notes() -> N
         "0.041 to 0.070",
         "R@100 is at",
         "· cannot tell: nDCG@10",
-        "· held: every query is answered",
+        "· passed: every query is answered",
         "lost most by nDCG@10",
         "q0 what was typed, 0",
         "−1.000",
         "and 2 more",
-        "q7 passes now (RR 1.000): take it off the list",
+        "q7 passes now (RR 1.000): remove it from the list",
         "still fails: q8",
         "old: 1 query",
     )
@@ -129,9 +129,9 @@ def test_nothing_is_wider_than_the_screen_and_no_verdict_is_cut(width: int) -> N
 def test_what_passes_says_so_without_a_baseline() -> None:
     text = shown(PASSED)
     assert text.startswith(
-        "pass: new holds all 2 checks (1 by a rule, 1 of health)\nnew, by gate.toml"
+        "pass: new passes all 2 checks (1 by a rule, 1 of health)\nnew, by gate.toml"
     )
-    assert "sees:" not in text
+    assert "MDE:" not in text
     # Columns without a value are left out.
     assert text.splitlines()[3].split() == ["rule", "to"]
 

@@ -97,7 +97,7 @@ def test_a_point_that_says_nothing_is_hollow_and_told_in_words() -> None:
     assert "−" not in by_day[6], "no change is told"
     assert "−0.0160" in by_day[8], "from the last that counts: four steps of .004"
     assert "2026-03-05 (0000000): 12 of 30 queries got no answer (left out)" in lines
-    assert "2026-03-06 (0000000): the gate said unhealthy (left out)" in lines
+    assert "2026-03-06 (0000000): gate: unhealthy (left out)" in lines
 
 
 def test_the_newest_point_comes_first_in_what_is_said() -> None:

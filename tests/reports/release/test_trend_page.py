@@ -83,13 +83,13 @@ def test_a_point_that_says_nothing_is_off_the_line_and_told_in_words() -> None:
     page = to_html(trend(line))
     for said in (
         "2026-03-05 (0000005): 12 of 30 queries got no answer (left out)",
-        "2026-03-06 (0000006): the gate said error (left out)",
+        "2026-03-06 (0000006): gate: error (left out)",
         "2026-03-07 (0000007): no value (left out)",
         "pass: 12 of 30 queries got no answer",
         "6 points from 2026-03-03 to 2026-03-08: lowest 0.7720 on 2026-03-08 (0000008), highest",
         "3 left out",
         "Hollow: left out",
-        "Dotted upright: no value",
+        "Dotted vertical line: no value",
     ):
         assert said in page
 
@@ -152,7 +152,7 @@ def test_a_fall_stands_above_all_series() -> None:
     line = points(4)[2:]
     line[1] = replace(line[1], values=(Value("nDCG@10", 0.0, None, None, 30),))
     page = to_html(trend(line))
-    assert "1 of 1 series is worse than before" in page
+    assert "1 of 1 series is significantly worse than before" in page
     assert "<strong>WORSE since 2026-03-04 (0000004): −0.7920 in one step" in page
 
 
@@ -193,7 +193,7 @@ def test_remarks_are_drawn_with_their_labels_and_told() -> None:
         trend_page.Remark("2026-02-01T00:00:00Z", "8", "long before"),
     ]
     found = trend_page.section(series, series.marks, remarks)
-    assert "mark 7 on 2026-03-02: <b>out</b>" in found["described"]
+    assert "annotation 7 on 2026-03-02: <b>out</b>" in found["described"]
     assert "long before" not in found["described"]
     for drawn in found["charts"].values():
         assert ">7</text>" in drawn

@@ -43,7 +43,7 @@ def test_levels(verdict: GateVerdict) -> None:
     level = {"pass": "notice", "cannot_tell": "warning"}.get(verdict, "error")
     assert found[0].startswith(f"::{level} ")
     assert len(found) == 2  # and the known failure that passes
-    assert found[1].endswith("::q1 passes now (RR 1.000): take it off the list")
+    assert found[1].endswith("::q1 passes now (RR 1.000): remove it from the list")
 
 
 def test_nothing_checked_is_an_error() -> None:

@@ -116,7 +116,9 @@ def test_a_name_that_is_no_utf_8() -> None:
 
 def test_an_error_in_place_of_a_gate() -> None:
     text = error_comment("<b>.trec: no such file\n  fix: see #12")
-    assert text.startswith("**error**: the gate could not be held: &#60;b&#62;.trec: no such file")
+    assert text.startswith(
+        "**error**: the gate could not be evaluated: &#60;b&#62;.trec: no such file"
+    )
     assert rendered(text).count("<p>") == 1
     assert text.count("\n") == 1
 

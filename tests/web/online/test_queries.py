@@ -80,7 +80,7 @@ def test_how_it_is_ordered_and_drawn_is_said_as_the_command_says_it(
     shutil.rmtree(workspace / "events")
     strange(workspace, "snow shovel")  # one query alone says nothing of how queries differ
     page = engineer.get("/online/queries").text
-    assert "Queries differ no more than luck makes them" in page
+    assert "Queries differ no more than by chance" in page
 
 
 def test_failed_searches_stand_in_the_table_and_lost_ones_are_not_rounded(

@@ -147,7 +147,7 @@ def test_a_day_that_is_only_better_says_so(engineer: Browser, workspace: Path) -
     fewer = {"zeros": {"CMS": 2, "Pump": 2, "Pipe wrench": 1, "Valve": 1}}
     days = dict.fromkeys(range(FRIDAY - 34, SUNDAY + 1), worst) | {FRIDAY: fewer}
     put(workspace, weeks(days))
-    said = "nothing is worse, and something is better"
+    said = "nothing is worse, something is better"
     found = engineer.get("/online/watch?day=2026-11-20&format=json").json()
     assert (found["verdict"], found["said"]) == ("fine", said)
     seen = glance(engineer, "&to=2026-11-20")

@@ -145,7 +145,7 @@ def test_one_series_has_its_chart_its_points_and_its_breaks(
     page = engineer.get(address()).text
     assert page.count('role="img"') == 2, "one for a wide screen, one for a telephone"
     assert "DRIFT: −0.1100 since 2026-03-03" in texts(page)
-    assert "Dashed upright: not comparable" in page
+    assert "Dashed vertical line: not comparable" in page
     rows = engineer.get(address() + "&format=json").json()["points"]
     assert len(rows) == 14
     assert [row["time"] for row in rows][:2] == ["2026-03-14 02:00", "2026-03-13 02:00"]
@@ -166,7 +166,7 @@ def test_no_value_is_not_0(engineer: Browser, workspace: Path) -> None:
     assert rows[2]["verdict"] == "pass: no value"
     assert rows[1]["verdict"] == "pass: 12 of 30 queries got no answer"
     page = engineer.get(address("P@5")).text
-    assert "Dotted upright: no value" in page
+    assert "Dotted vertical line: no value" in page
     assert len(engineer.get(address("P@5") + "&format=json&value=none").json()["points"]) == 1
 
 
@@ -303,8 +303,8 @@ def test_an_engineer_adds_a_mark_and_takes_it_away(engineer: Browser, workspace:
     assert (done.status_code, done.headers["location"]) == (303, f"{address()}#marks")
     page = engineer.get(address()).text
     assert "Release 4" in page
-    assert "Numbered upright: a mark" in page
-    assert "mark 1 on 2026-03-05: Release 4" in html.unescape(page)
+    assert "Numbered vertical line: an annotation" in page
+    assert "annotation 1 on 2026-03-05: Release 4" in html.unescape(page)
     assert "2026-03-05 10:00" in texts(engineer.get("/trends").text)
     made = engineer.get("/trends?format=json").json()["marks"][0]["id"]
     assert fill(f"/trends/marks/{made}/remove", back="/trends").status_code == 303
@@ -317,7 +317,7 @@ def test_a_mark_before_all_that_is_shown_is_listed_only(engineer: Browser, works
     engineer.fill("/trends/marks", kind="corpus", text="Imported", time="2025-01-01")
     page = engineer.get(address()).text
     assert "Imported" in page
-    assert "Numbered upright" not in page
+    assert "Numbered vertical line" not in page
 
 
 def test_anothers_mark_is_an_owners_to_take_away(client_of: ClientOf, workspace: Path) -> None:

@@ -43,7 +43,7 @@ def test_a_series_is_found_looked_at_and_marked(
         page.get_by_role("button", name="Add the annotation").click()
         page.wait_for_selector("#marks li")
         assert "<b>Release</b> 4" in page.locator("#marks").inner_text()
-        assert "Numbered upright: a mark" in page.locator("figcaption").inner_text()
+        assert "Numbered vertical line: an annotation" in page.locator("figcaption").inner_text()
         untaken(page)
         page.get_by_role("button", name="Remove").click()
         page.wait_for_selector("#marks .nothing")

@@ -103,7 +103,7 @@ def test_a_note_tells_what_the_importer_does_not_know() -> None:
     log = Path("log.jsonl").read_text().replace('"noon"', '"2026-11-16T23:31:00Z"')
     Path("log.jsonl").write_text(log + "{\n")
     notes = karat.evaluate_online("log.jsonl", "ZeroResults").notes
-    assert "actions that are none of karat's, kept as other: hover (1)" in notes
+    assert "unknown actions, kept as other: hover (1)" in notes
     assert "1 row left out, not a JSON object, or truncated (log.jsonl, line 5)" in notes
 
 

@@ -78,7 +78,7 @@ def test_far_below_the_start_without_a_step_that_shows() -> None:
     assert (series.lean.drop.time, series.lean.drop.commit) == (series.marks[2].time, "c3")
     assert series.lean.drop.change == pytest.approx(-0.03)
     assert sentence(series) == (
-        "WORSE since 2026-03-03 (c3): −0.0300 in one step, which the intervals tell apart"
+        "WORSE since 2026-03-03 (c3): −0.0300 in one step, significant by the intervals"
     )
 
 

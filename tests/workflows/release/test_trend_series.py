@@ -66,8 +66,8 @@ def test_what_compare_finds_is_found_in_a_trend() -> None:
     assert (paired.loss.commit, paired.loss.since_commit) == ("c30", "c0")
     assert paired.loss.change == pytest.approx(-0.024, abs=1e-4)
     assert sentence(series).startswith(
-        "WORSE since 2026-02-03 (c30): −0.0240 from 2026-01-01 (c0), query by query (p 0.021; a "
-        "year of nights asks for p 0.026)"
+        "WORSE since 2026-02-03 (c30): −0.0240 from 2026-01-01 (c0), query by query (p 0.021; "
+        "over a year of nightly runs p 0.026 is needed)"
     )
     assert [mark.told_apart for mark in series.marks[-4:]] == [False, True, False, False]
     assert TOLD_BY_QUERY in found.notes

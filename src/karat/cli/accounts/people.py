@@ -24,13 +24,13 @@ _ROLE = click.Choice(("rater", "engineer", "owner"))
 _URL = click.option(
     "--url",
     metavar="URL",
-    help="Where karat is served, as https://karat.example.org; the whole link is printed then.",
+    help="URL of the server, such as https://karat.example.org, to print the complete link.",
 )
 
 
 @click.group(epilog=options.examples("karat people invite anna --role owner"))
 def people() -> None:
-    """Say who may use a karat that is served: accounts, and links to come by.
+    """Manage the accounts of a served workspace.
 
     Invite the first owner with --role owner.
     """
@@ -40,7 +40,7 @@ def people() -> None:
 @folder
 @options.output("table", "json")
 def list_people(start: Path, output: str) -> None:
-    """List everybody with an account."""
+    """List all accounts."""
     with _accounts(start) as accounts:
         tell(accounts.all_users(), output, _show)
 
@@ -48,15 +48,15 @@ def list_people(start: Path, output: str) -> None:
 @people.command(epilog=options.examples("karat people invite anna --role rater"))
 @click.argument("name")
 @folder
-@click.option("--role", type=_ROLE, default="rater", show_default=True, help="As what.")
+@click.option("--role", type=_ROLE, default="rater", show_default=True, help="Role of the account.")
 @_URL
 def invite(name: str, start: Path, role: str, url: str | None) -> None:
-    """Print a link by which somebody makes their account; it works once, for a week."""
+    """Print an invitation link to create an account; it works once, for a week."""
     from karat.tables.accounts.people import ROLES
 
     with _accounts(start) as accounts:
-        which = next(each for each in ROLES if each == role)
-        _say(accounts.invite(name, which, who()), name, url)
+        known_role = next(known for known in ROLES if known == role)
+        _say(accounts.invite(name, known_role, who()), name, url)
 
 
 @people.command("new-password", epilog=options.examples("karat people new-password anna"))
@@ -64,7 +64,7 @@ def invite(name: str, start: Path, role: str, url: str | None) -> None:
 @folder
 @_URL
 def new_password(name: str, start: Path, url: str | None) -> None:
-    """Print a link by which somebody who has an account chooses a new password."""
+    """Print a link to choose a new password for an account."""
     with _accounts(start) as accounts:
         _say(accounts.renew(name, who()), name, url)
 
@@ -74,18 +74,18 @@ def new_password(name: str, start: Path, url: str | None) -> None:
 @click.argument("role", type=_ROLE)
 @folder
 def set_role(name: str, role: str, start: Path) -> None:
-    """Give somebody another role; they have to sign in again."""
+    """Change the role of an account, whose user then has to sign in again."""
     from karat.tables.accounts.people import ROLES
 
     with _accounts(start) as accounts:
-        accounts.set_role(name, next(each for each in ROLES if each == role), who())
+        accounts.set_role(name, next(known for known in ROLES if known == role), who())
 
 
 @people.command("shut-out", epilog=options.examples("karat people shut-out anna"))
 @click.argument("name")
 @folder
 def shut_out(name: str, start: Path) -> None:
-    """End somebody's sessions and tokens, at once; what they judged stays."""
+    """Disable an account, with its sessions and tokens; its judgments stay."""
     with _accounts(start) as accounts:
         accounts.disable(name, who())
 
@@ -94,7 +94,7 @@ def shut_out(name: str, start: Path) -> None:
 @click.argument("name")
 @folder
 def let_in(name: str, start: Path) -> None:
-    """Let somebody in again who was shut out."""
+    """Enable an account that was disabled."""
     with _accounts(start) as accounts:
         accounts.enable(name, who())
 
@@ -108,7 +108,7 @@ def _accounts(start: Path) -> Iterator[Accounts]:
 
 
 def who() -> str:
-    """Who types this, as the audit calls them: not by the name of an account."""
+    """The user of the command line, as in the audit log: not the name of an account."""
     return f"{getpass.getuser()} (command line)"
 
 
@@ -127,12 +127,12 @@ def _show(rows: Sequence[PersonRow], out: Console) -> None:
     from karat.web.framework.times import exact
 
     if not rows:
-        out.print("Nobody has an account yet: karat people invite NAME --role owner")
+        out.print("No accounts yet: karat people invite NAME --role owner")
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for head in ("name", "role", "state", "last seen"):
         table.add_column(head)
     for row in rows:
-        state = "may come in" if row.disabled_us is None else "shut out"
+        state = "active" if row.disabled_us is None else "disabled"
         table.add_row(printable(row.person.name), row.person.role, state, exact(row.seen_us) or "–")
     out.print(table)

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     "--python",
     "function",
     metavar="MODULE:FUNCTION",
-    help="The search function, found from the current folder or the workspace's: it takes the "
-    "text of a query and returns ids, (id, score) pairs or dicts, best first; plain or async.",
+    help="The search function, importable from the current folder or the workspace's: it takes the "
+    "text of a query and returns ids, (id, score) pairs or dicts, best first; may be async.",
 )
 @click.option(
     "-o",
@@ -44,23 +44,25 @@ if TYPE_CHECKING:
     help="Where to write the run: .jsonl, .parquet, .trec, .run, .csv, .tsv or .json, also .gz, "
     ".zst or .bz2; - is standard output, as JSONL.",
 )
-@click.option("--concurrency", type=int, default=1, show_default=True, help="Calls at once.")
-@click.option("--timeout", type=float, metavar="SECONDS", help="For each call.  [default: none]")
 @click.option(
-    "--retries", type=int, default=0, show_default=True, help="Further tries after an error."
+    "--concurrency", type=int, default=1, show_default=True, help="Number of concurrent calls."
 )
+@click.option(
+    "--timeout", type=float, metavar="SECONDS", help="Timeout of each call.  [default: none]"
+)
+@click.option("--retries", type=int, default=0, show_default=True, help="Retries after an error.")
 @click.option(
     "--warmup",
     type=int,
     default=0,
     show_default=True,
-    help="Ask so many of the first queries once before; they are not timed.",
+    help="Number of queries to ask once beforehand, untimed.",
 )
-@click.option("-k", "--depth", type=int, metavar="N", help="Keep the best N documents.")
+@click.option("-k", "--depth", type=int, metavar="N", help="Keep the top N documents.")
 @click.option(
     "--name",
     metavar="NAME",
-    help="What the run is called, also in a history.  [default: the file's name]",
+    help="Name of the run, also in a history.  [default: the file's name]",
 )
 @click.option(
     "--about",
@@ -73,7 +75,7 @@ if TYPE_CHECKING:
 @click.option(
     "--output-format",
     metavar="FORMAT",
-    help="Format of the run, where its name does not tell: jsonl, parquet, trec, csv, tsv, json, "
+    help="Format of the run, if not clear from its suffix: jsonl, parquet, trec, csv, tsv, json, "
     "msmarco.",
 )
 @options.output("table", "json")
@@ -85,11 +87,12 @@ def search(
     output: str,
     **settings: Any,
 ) -> None:
-    """Ask a search function all queries of a set, and write the run.
+    """Run all queries of a set against a search function, and write the run.
 
     QUERIES is a file of queries, a golden set, a BEIR folder, or - for standard input; without it,
-    the queries of the workspace of the current folder. A query that raises an error, takes too long
-    or returns no ranking is kept as failed; if all do, nothing is written and the exit code is 4.
+    the queries of the current folder's workspace are used. A query that raises an error, times out
+    or returns no ranking is recorded as failed; if all fail, nothing is written and the exit code
+    is 4.
     """
     from karat.cli.release import trend
     from karat.workflows.engines.search import search as searched
@@ -114,7 +117,7 @@ def search(
 
 
 def _queries(given: str | None) -> tuple[Queries, Path | None]:
-    """The queries to ask, and the folder of the workspace, if there is one."""
+    """The queries to ask, and the folder of the workspace, if any."""
     from karat import formats
     from karat.formats.own.workspace import find_workspace
 
@@ -128,8 +131,8 @@ def _queries(given: str | None) -> tuple[Queries, Path | None]:
         find_workspace(Path.cwd())
     except UsageError:
         raise UsageError(
-            "no queries: none are named, and the current folder is not in a workspace",
-            fix="name a file of queries, or make a workspace: karat init",
+            "no queries: no file is given, and the current folder is not in a workspace",
+            fix="name a file of queries, or create a workspace: karat init",
         ) from None
     from karat.workflows.workspace.workspace import queries_in
 
@@ -140,16 +143,16 @@ def _queries(given: str | None) -> tuple[Queries, Path | None]:
 def _about(facts: tuple[str, ...]) -> dict[str, str]:
     """The pairs of ``KEY=VALUE``."""
     about = {}
-    for each in facts:
-        key, sign, value = each.partition("=")
+    for fact in facts:
+        key, sign, value = fact.partition("=")
         if not key.strip() or not sign:
-            raise UsageError(f"--about {each!r} is not KEY=VALUE", fix="--about index=docs-7")
+            raise UsageError(f"--about {fact!r} is not KEY=VALUE", fix="--about index=docs-7")
         about[key.strip()] = value
     return about
 
 
 def _next(queries: str | None, out: str) -> str | None:
-    """The command that goes on from here."""
+    """The command to run next."""
     from karat import formats
 
     if out == "-" or queries == "-":
@@ -168,7 +171,7 @@ def _next(queries: str | None, out: str) -> str | None:
 
 
 def _print(found: Searched, output: str, out: str, command: str | None) -> None:
-    """The summary on standard output, or beside the run that is there on standard error."""
+    """Print the summary; on standard error if the run itself is on standard output."""
     from karat.reports.engines.search import show_searched
     from karat.reports.writers.terminal import console
 

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 @folder
 @options.output("table", "json")
 def freeze(name: str, start: Path, output: str) -> None:
-    """Make an edition of the golden set as it stands; nothing changes it after.
+    """Create an edition: an immutable version of the golden set as it is now.
 
-    Its grades are the adjudicated ones, else the majority's, else the median. karat.toml says how
-    far raters must agree, by the lower end of the interval.
+    The grade of a pair is the adjudicated one, else the majority's, else the median. karat.toml
+    sets the required agreement of raters, by the lower end of its interval.
     """
     from karat.reports.phrases.numbers import counted
     from karat.workflows.golden.editions import freeze as frozen
@@ -81,7 +81,7 @@ def editions(start: Path, output: str) -> None:
 @click.option("--by", metavar="ATTRIBUTE", help="Count by this attribute of the queries.")
 @options.output("table", "json")
 def diff(old: str, new: str, start: Path, by: str | None, output: str) -> None:
-    """Say what changed from edition OLD to NEW, or to the golden set as it stands."""
+    """Show what changed from edition OLD to NEW, or to the golden set as it is now."""
     from karat.reports.golden import golden as reports
     from karat.workflows.golden.editions import compare_editions
 
@@ -93,11 +93,13 @@ def diff(old: str, new: str, start: Path, by: str | None, output: str) -> None:
 @click.command(epilog=options.examples("karat golden coverage dense.trec -k 10"))
 @click.argument("runs", metavar="RUN…", nargs=-1, required=True)
 @folder
-@click.option("--edition", metavar="NAME", help="An edition.  [default: as it stands]")
-@click.option("-k", type=int, default=10, show_default=True, help="Documents of each query.")
+@click.option(
+    "--edition", metavar="NAME", help="Edition to use.  [default: the golden set as it is now]"
+)
+@click.option("-k", type=int, default=10, show_default=True, help="Documents per query.")
 @options.output("table", "json")
 def coverage(runs: tuple[str, ...], start: Path, edition: str | None, k: int, output: str) -> None:
-    """Say how much of the top k of runs is judged, and what is not."""
+    """Show how much of the top k of runs is judged, and what is not."""
     from karat.workflows.golden.editions import coverage as covered
 
     with opened(start) as found:
@@ -117,7 +119,7 @@ def _show_coverage(found: Covered, out: Console) -> None:
 @folder
 @options.output("table", "json")
 def stale(start: Path, output: str) -> None:
-    """List judgments of documents whose text has changed since they were shown."""
+    """List judgments of documents whose text has changed since they were judged."""
     from karat.reports.golden import golden as reports
     from karat.workflows.golden.editions import stale_judgments
 

@@ -22,10 +22,13 @@ if TYPE_CHECKING:
 
 _FORMATS = (
     "trec, beir, csv, golden, golden-list, quepid-csv, quepid-book, rre, rank-eval, "
-    "opensearch-judgments and others; a wrong name lists them all"
+    "opensearch-judgments and others; an unknown name lists them all"
 )
 _json = click.option(
-    "--json", "as_json", is_flag=True, help="Print what was done as JSON; --format is the file's."
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print the result as JSON; --format is that of the file.",
 )
 
 
@@ -42,16 +45,16 @@ _json = click.option(
     "--format",
     "name",
     metavar="NAME",
-    help=f"queries, documents, {_FORMATS}.  [default: told by content]",
+    help=f"queries, documents, {_FORMATS}.  [default: detected from the content]",
 )
-@click.option("--rater", metavar="NAME", help="Who judged, where a file names nobody.")
+@click.option("--rater", metavar="NAME", help="Rater of grades for which the file names none.")
 @click.option(
     "--source",
     "sources",
     metavar="[RATER=]SOURCE",
     multiple=True,
-    help="Where the grades come from: human, llm, clicks or import; of one rater with RATER=, "
-    "repeat for more.  [default: human where a rater is named, else import]",
+    help="Source of the grades: human, llm, clicks or import; RATER=SOURCE for one rater, repeat "
+    "for more.  [default: human if a rater is named, else import]",
 )
 @_json
 def import_from(
@@ -64,46 +67,46 @@ def import_from(
 ) -> None:
     """Import queries, documents, judgments and runs, from karat's formats or other tools'.
 
-    Each file comes in whole or not at all, and what was kept, assumed and lost is said. Only
-    grades of people (human) count in agreement and editions; a rater who is plainly a model
-    (gpt-5, llm-judge) needs --source.
+    Each file is imported in full or not at all; what was kept, assumed and lost is reported. Only
+    human grades count in agreement and editions; a rater named like a model (gpt-5, llm-judge)
+    needs --source.
     """
     from karat.workflows.golden.import_ import import_from as taken
     from karat.workflows.golden.import_files import check_there
     from karat.workflows.golden.judgment_sources import sources_of
 
     check_there(files)
-    told = sources_of(sources)
-    done = []
+    source_of = sources_of(sources)
+    rows = []
     try:
         with opened(start) as found:
             for file in files:
                 import_ = partial(taken, found, file, now=clock(), format=name, rater=rater)
-                held = _asking(import_, told)
-                done.append(_row(file, held))
+                imported = _asking(import_, source_of)
+                rows.append(_row(file, imported))
                 if not as_json:
-                    _show(done[-1])
-                    _say(held.exchange)
+                    _show(rows[-1])
+                    _say(imported.exchange)
     finally:
-        if as_json and done:
-            _print(done)  # what came in before a file that did not, too
+        if as_json and rows:
+            _print(rows)  # also the files imported before one that failed
 
 
-def _asking(import_: Callable[..., ImportResult], told: dict[str, str]) -> ImportResult:
-    """Import; in a terminal ask what raters are whose names are those of models."""
+def _asking(import_: Callable[..., ImportResult], source_of: dict[str, str]) -> ImportResult:
+    """Import; in a terminal, ask for the source of raters named like models."""
     from karat.workflows.golden.judgment_sources import SourceUnknown
 
     try:
-        return import_(sources=told)
+        return import_(sources=source_of)
     except SourceUnknown as error:
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise
         for rater in error.raters:
             question = f"{printable(rater)} reads like a model. Whose grades are these"
-            told[rater] = click.prompt(
+            source_of[rater] = click.prompt(
                 question, type=click.Choice(["llm", "human"]), default="llm", err=True
             )
-    return import_(sources=told)
+    return import_(sources=source_of)
 
 
 @click.command("source", epilog=options.examples("karat golden source ubi clicks"))
@@ -111,11 +114,11 @@ def _asking(import_: Callable[..., ImportResult], told: dict[str, str]) -> Impor
 @click.argument("source", metavar="human|llm|clicks|import")
 @folder
 def correct(rater: str, source: str, start: Path) -> None:
-    """Correct what kind of rater imported grades are of.
+    """Correct the source of a rater's imported grades.
 
-    RATER's imported grades are of SOURCE from now on. Nothing is deleted: the store keeps what it
-    said before, agreement and the next edition follow, and editions stay as they are. Grades that
-    RATER gave in karat itself are refused.
+    RATER's imported grades count as SOURCE from now on. Nothing is deleted: the store keeps the
+    earlier source, agreement and the next edition use the new one, and existing editions do not
+    change. Grades that RATER gave in karat itself cannot be changed.
     """
     from karat.cli.accounts.people import who
     from karat.workflows.golden.judgment_sources import correct_source
@@ -128,21 +131,21 @@ def correct(rater: str, source: str, start: Path) -> None:
     )
 
 
-def _row(file: str, held: ImportResult) -> dict[str, Any]:
-    """What became of a file."""
+def _row(file: str, imported: ImportResult) -> dict[str, Any]:
+    """The result of importing a file, as JSON has it."""
     counts = ("queries", "documents", "judgments", "corrected", "changed", "runs")
     return {
         "file": file,
-        "format": held.exchange.format,
-        **{name: getattr(held, name) for name in counts},
-        **_sentences(held.exchange),
+        "format": imported.exchange.format,
+        **{name: getattr(imported, name) for name in counts},
+        **_sentences(imported.exchange),
     }
 
 
 def _show(row: dict[str, Any]) -> None:
     from karat.reports.phrases.numbers import counted
 
-    told = [
+    counts = [
         counted(row[several], f"new {what}", f"new {several}")
         for what, several in (
             ("query", "queries"),
@@ -152,13 +155,13 @@ def _show(row: dict[str, Any]) -> None:
         if row[several]
     ]
     if row["corrected"]:
-        told.append(counted(row["corrected"], "corrected judgment", "corrected judgments"))
+        counts.append(counted(row["corrected"], "corrected judgment", "corrected judgments"))
     if row["changed"]:
-        told.append(f"{row['changed']:,} changed")
+        counts.append(f"{row['changed']:,} changed")
     if row["runs"]:
-        told.append(f"runs {', '.join(row['runs'])}")
-    print(f"{row['file']} ({row['format']}): {', '.join(told) or 'nothing new'}")
-    sys.stdout.flush()  # before what is said of it on standard error
+        counts.append(f"runs {', '.join(row['runs'])}")
+    print(f"{row['file']} ({row['format']}): {', '.join(counts) or 'nothing new'}")
+    sys.stdout.flush()  # before its notes on standard error
 
 
 @click.command(
@@ -173,20 +176,24 @@ def _show(row: dict[str, Any]) -> None:
     "--format",
     "name",
     metavar="NAME",
-    help=f"{_FORMATS}; run: one run alone, in the format that FILE's name asks for.  "
-    "[default: by FILE's name: .csv and .tsv csv, .qrels and .trec trec, .json golden, without an "
-    "ending beir; with --run: run]",
+    help=f"{_FORMATS}; run: a single run, in the format of FILE's suffix.  "
+    "[default: by FILE's suffix: csv for .csv and .tsv, trec for .qrels and .trec, golden for "
+    ".json, beir without one; with --run: run]",
 )
-@click.option("--edition", metavar="NAME", help="An edition.  [default: as it stands]")
-@click.option("--each-rater", is_flag=True, help="Every rater's judgment, not the grade of all.")
+@click.option(
+    "--edition", metavar="NAME", help="Edition to export.  [default: the golden set as it is now]"
+)
+@click.option(
+    "--each-rater", is_flag=True, help="Export each rater's judgments, not the aggregated grades."
+)
 @click.option(
     "--run",
     "runs",
     multiple=True,
     metavar="NAME",
-    help="A run that the workspace keeps, for a format that holds runs; repeat for more.",
+    help="A stored run, for formats that include runs; repeat for more.",
 )
-@click.option("--force", is_flag=True, help="Replace the file, or the BEIR folder, that is there.")
+@click.option("--force", is_flag=True, help="Overwrite an existing file or BEIR folder.")
 @_json
 def export_golden_set(
     path: str,
@@ -198,27 +205,30 @@ def export_golden_set(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Export the golden set or an edition: to evaluate with, or for another tool; or kept runs."""
+    """Export the golden set, an edition or stored runs: to evaluate with, or for another tool."""
     if as_json and path == "-":
-        raise UsageError("standard output is FILE's", fix="leave out --json, or name a file")
+        raise UsageError(
+            "--json and FILE would both write to standard output",
+            fix="leave out --json, or name a file",
+        )
     from karat.workflows.golden.export import export_golden_set as given
     from karat.workflows.golden.export import named_format
 
     name = name or named_format(path, runs)
     with opened(start) as found:
-        told = given(
+        exchange = given(
             found, path, name, edition=edition, each_rater=each_rater, runs=runs, force=force
         )
     if as_json:
-        _print({"file": path, "format": told.format, **_sentences(told)})
+        _print({"file": path, "format": exchange.format, **_sentences(exchange)})
     else:
-        _say(told)
+        _say(exchange)
 
 
-def _print(found: Any) -> None:
+def _print(result: Any) -> None:
     from karat.reports.golden.golden import to_json
 
-    print(to_json(found))
+    print(to_json(result))
 
 
 def _sentences(exchange: Exchange) -> dict[str, list[str]]:
@@ -226,7 +236,7 @@ def _sentences(exchange: Exchange) -> dict[str, list[str]]:
 
 
 def _say(exchange: Exchange) -> None:
-    """What was kept, assumed and lost: on standard error, beside what is exported."""
+    """Print what was kept, assumed and lost, on standard error."""
     for word, sentences in _sentences(exchange).items():
         for sentence in sentences:
             print(f"  {word}: {sentence}", file=sys.stderr)

@@ -33,7 +33,7 @@ _OF_HARD_FROM = ("hard_most", "hard_measure", "qrels")
     "bands",
     multiple=True,
     metavar="NAME=SHARE",
-    help="A band of the most asked queries and its share of all searches; repeat for more, the "
+    help="A band of the most frequent queries and its share of all searches; repeat for more, the "
     "rest is the tail.  [default: head=1/3, torso=1/3]",
 )
 @click.option(
@@ -46,32 +46,36 @@ _OF_HARD_FROM = ("hard_most", "hard_measure", "qrels")
 @click.option(
     "--hard",
     metavar="FILE",
-    help="Queries known to be hard, one a line: taken on top, and reported apart.",
+    help="Queries known to be hard, one per line: added to the sample, and reported separately.",
 )
 @click.option(
     "--hard-from",
     metavar="RUN",
-    help="Take the queries that this run answers worst as hard ones, by the workspace's grades or "
+    help="Add the queries that this run answers worst as hard ones, by the workspace's grades or "
     "--qrels; those without an answer come first.",
 )
 @click.option(
-    "--hard-most", type=int, default=20, show_default=True, help="Queries of --hard-from at most."
+    "--hard-most",
+    type=int,
+    default=20,
+    show_default=True,
+    help="Maximum number of queries from --hard-from.",
 )
 @click.option(
     "--hard-measure",
     metavar="MEASURE",
     default="nDCG@10",
     show_default=True,
-    help="What --hard-from ranks by.",
+    help="Measure that --hard-from ranks by.",
 )
 @click.option("--qrels", metavar="FILE", help="Judgments for --hard-from.")
-@click.option("--mask", is_flag=True, help="Replace e-mail addresses, numbers and such.")
-@click.option("--text", metavar="COLUMN", help="The column of queries, if it has another name.")
-@click.option("--count", metavar="COLUMN", help="The column of counts, if it has another name.")
+@click.option("--mask", is_flag=True, help="Mask e-mail addresses, numbers and the like.")
+@click.option("--text", metavar="COLUMN", help="Column of the queries, if it has another name.")
+@click.option("--count", metavar="COLUMN", help="Column of the counts, if it has another name.")
 @click.option(
     "--replace",
     is_flag=True,
-    help="Even if most of an earlier sample is dropped, or judged queries count no more.",
+    help="Proceed even if most of an earlier sample is dropped, or judged queries no longer count.",
 )
 @options.output("table", "json")
 def choose(
@@ -91,19 +95,19 @@ def choose(
     replace: bool,
     output: str,
 ) -> None:
-    """Draw queries from a log, head to tail, with weights that speak for all searches.
+    """Draw queries from a log, head to tail, with weights that represent all searches.
 
-    LOG is CSV, TSV, JSONL, Parquet, or plain text with a query a line; each row is a search, or a
-    query with its count. Drawn again from next month's log, what is still asked stays.
+    LOG is CSV, TSV, JSONL, Parquet, or plain text with one query per line; each row is a search, or
+    a query with its count. A new draw from a later log keeps the queries that are still asked.
     """
     from karat.workflows.golden.hard_queries import hard_queries
     from karat.workflows.golden.sampling import choose_queries, read_bands, read_quota
 
     context = click.get_current_context()
     others = {str(option.name) for option in context.command.params} - set(_OF_HARD_FROM)
-    typed = options.typed_besides(context, others)
+    typed = options.options_except(context, others)
     if typed and hard_from is None:
-        raise UsageError(f"{typed[0]} is about --hard-from, which is not given")
+        raise UsageError(f"{typed[0]} needs --hard-from", fix="--hard-from RUN")
     with opened(start) as found:
         of_run = None
         if hard_from is not None:
@@ -124,7 +128,7 @@ def choose(
             count=count,
             replace=replace,
         )
-    # The sample, and not every query of the log: it may be long, and hold what is personal.
+    # Only the sample: the log may be long, and contain personal data.
     tell(chosen, output, _show, without=("log.frame",))
 
 
@@ -143,17 +147,17 @@ def _show(chosen: Chosen, out: Console) -> None:
     type=float,
     default=0.05,
     show_default=True,
-    help="The difference of two systems that it is to show.",
+    help="Difference between two systems to detect.",
 )
 @click.option(
     "--sd",
     type=float,
-    help="Standard deviation of that difference over queries.  [default: a typical one]",
+    help="Standard deviation of that difference over queries.  [default: a typical value]",
 )
-@click.option("--depth", type=float, default=15, show_default=True, help="Documents of each query.")
-@click.option("--raters", type=int, default=2, show_default=True, help="Of each document.")
-@click.option("--seconds", type=float, help="For one judgment.  [default: a typical time]")
-@click.option("--per-hour", type=float, metavar="PRICE", help="What an hour of rating costs.")
+@click.option("--depth", type=float, default=15, show_default=True, help="Documents per query.")
+@click.option("--raters", type=int, default=2, show_default=True, help="Raters per document.")
+@click.option("--seconds", type=float, help="Seconds per judgment.  [default: a typical value]")
+@click.option("--per-hour", type=float, metavar="PRICE", help="Cost of an hour of rating.")
 @options.output("table", "json")
 def plan(
     difference: float,
@@ -164,7 +168,7 @@ def plan(
     per_hour: float | None,
     output: str,
 ) -> None:
-    """Say how many queries and judgments show a difference, and what they cost."""
+    """Show how many queries and judgments detect a difference, and what they cost."""
     from karat.golden.planning import SECONDS, TYPICAL_SD
     from karat.golden.planning import plan as planned
     from karat.reports.golden import golden as reports

@@ -29,19 +29,19 @@ if TYPE_CHECKING:
     type=click.Choice(("depth", "rr", "rbp", "mtf")),
     default="depth",
     show_default=True,
-    help="The top k of each run; or the best k by reciprocal rank fusion, by what they can add to "
-    "RBP; or move to front: the next document of each query.",
+    help="depth: the top k of each run; rr: the best k by reciprocal rank fusion; rbp: the best k "
+    "by what they can add to RBP; mtf: move to front, the next document of each query.",
 )
-@click.option("-k", type=int, default=10, show_default=True, help="Depth, or documents of a query.")
+@click.option("-k", type=int, default=10, show_default=True, help="Depth, or documents per query.")
 @click.option("-p", type=float, default=0.8, show_default=True, help="Persistence of RBP.")
-@click.option("--budget", type=int, metavar="N", help="At most so many pairs in all.")
-@click.option("--per-query", type=int, metavar="N", help="At most so many of a query.")
+@click.option("--budget", type=int, metavar="N", help="Maximum number of pairs in all.")
+@click.option("--per-query", type=int, metavar="N", help="Maximum number of pairs per query.")
 @click.option(
     "--bands",
     type=int,
     default=1,
     show_default=True,
-    help="Parts of each pool, the best first, that are judged one after the other.",
+    help="Parts of each pool, the best first, to judge one after the other.",
 )
 @options.output("table", "json")
 def pool(
@@ -55,9 +55,9 @@ def pool(
     bands: int,
     output: str,
 ) -> None:
-    """Put what systems return into the queue; what is judged already stays out.
+    """Queue the documents that runs return, except for pairs already judged.
 
-    Raters see neither which system returned a document nor where. The workspace keeps the runs.
+    Raters see neither which system returned a document nor its rank. The workspace stores the runs.
     """
     from karat.workflows.golden.pooling import METHODS
     from karat.workflows.golden.pooling import pool as pooled
@@ -82,7 +82,7 @@ def pool(
 @folder
 @options.output("table", "json")
 def queue(pairs: str, start: Path, output: str) -> None:
-    """Put pairs into the queue, such as karat compare --judge-file writes."""
+    """Add pairs to the queue, such as those of karat compare --judge-file."""
     from karat.workflows.golden.pooling import enqueue
 
     with opened(start) as found:
@@ -94,9 +94,9 @@ def _show(made: Pooled, out: Console) -> None:
     from karat.reports.golden import golden as reports
     from karat.reports.writers.terminal import show_notes
 
-    told = dict(vars(made))
-    notes = told.pop("notes")
-    reports.show_pooled(out, **told)
+    fields = dict(vars(made))
+    notes = fields.pop("notes")
+    reports.show_pooled(out, **fields)
     show_notes(notes, out)
 
 
@@ -104,13 +104,13 @@ def _show(made: Pooled, out: Console) -> None:
     epilog=options.examples("karat golden agreement", "karat golden agreement --by category")
 )
 @folder
-@click.option("--by", metavar="ATTRIBUTE", help="Class by class, by this attribute of the queries.")
+@click.option("--by", metavar="ATTRIBUTE", help="Also by this attribute of the queries.")
 @options.output("table", "json")
 def agreement(start: Path, by: str | None, output: str) -> None:
-    """Say how far raters agree, how sure that is, and where they do not.
+    """Show how far raters agree, with intervals, and where they do not.
 
-    Intervals take queries as they come, with all their judgments: raters who read a query
-    differently differ in all of it.
+    Intervals treat a query with all its judgments as one unit: raters who understand a query
+    differently disagree on all of it.
     """
     from karat.reports.golden import agreement as reports
     from karat.workflows.golden.agreement import agreement_in
@@ -122,18 +122,18 @@ def agreement(start: Path, by: str | None, output: str) -> None:
 
 @click.command(epilog=options.examples("karat golden disagreements --queue"))
 @folder
-@click.option("--queue", "queue_them", is_flag=True, help="Put them before an adjudicator.")
+@click.option("--queue", "queue_them", is_flag=True, help="Queue them for an adjudicator.")
 @click.option(
     "--queue-imported",
     is_flag=True,
-    help="Put pairs whose imported grade raters contradict before an adjudicator.",
+    help="Queue pairs whose imported grade raters contradict for an adjudicator.",
 )
 @options.output("table", "json")
 def disagreements(start: Path, queue_them: bool, queue_imported: bool, output: str) -> None:
-    """List pairs whose grades are far apart, and that nobody has settled.
+    """List pairs whose grades are far apart and not yet adjudicated.
 
-    An adjudicator settles them with karat judge --terminal --adjudicate, seeing both reasons and no
-    names. Agreement goes on being computed on what raters said first.
+    An adjudicator settles them with karat judge --terminal --adjudicate, and sees both reasons but
+    no names. Agreement is still computed from the raters' own grades.
     """
     from karat.reports.golden import golden as reports
     from karat.workflows.golden.agreement import disagreements_in

@@ -25,21 +25,21 @@ if TYPE_CHECKING:
     "--share",
     default="1/2",
     show_default=True,
-    help="Share of the queries that are for development, such as 0.7 or 2/3.",
+    help="Share of the queries for development, such as 0.7 or 2/3.",
 )
 @click.option(
     "--salt",
     metavar="TEXT",
-    help="With GOLDEN: what the permanent random numbers are made of.  [default: karat]",
+    help="With GOLDEN: salt of the permanent random numbers.  [default: karat]",
 )
-@click.option("--uses", is_flag=True, help="Show what the held-out part was used for, and stop.")
+@click.option("--uses", is_flag=True, help="List the uses of the held-out part, and exit.")
 @options.output("table", "json")
 def split(
     golden: str | None, start: Path, share: str, salt: str | None, uses: bool, output: str
 ) -> None:
     """Split a golden set into queries to develop on and queries that are held out.
 
-    GOLDEN is a golden set's file, into which the parts are written; without it, the workspace's
+    GOLDEN is the file of a golden set, to which the parts are written; without it, the workspace's
     golden set is split. Each query gets the attribute part, dev or held_out, and keeps it: run this
     again after adding queries. Then evaluate, compare and gate take --part, and every use of the
     held-out part is counted.
@@ -61,8 +61,8 @@ def split(
             from karat.workflows.golden.sampling import split_queries
 
             made = split_queries(found, of_dev, now=clock())
-    said = {**asdict(made), "golden": golden}
-    tell(said, output, _show)
+    result = {**asdict(made), "golden": golden}
+    tell(result, output, _show)
 
 
 def _show(made: dict[str, Any], out: Console) -> None:
@@ -73,7 +73,7 @@ def _show(made: dict[str, Any], out: Console) -> None:
         f"dev {made['dev']:,}, held_out {made['held_out']:,}; {new} new in a part", highlight=False
     )
     if not (made["dev"] and made["held_out"]):
-        out.print("one part has no query: add queries, or take another share", highlight=False)
+        out.print("one part has no queries: add queries, or choose another share", highlight=False)
     if made["golden"] is None:
         out.print(
             "editions and exports made before this have no parts; next: karat golden freeze NAME",
@@ -82,7 +82,7 @@ def _show(made: dict[str, Any], out: Console) -> None:
 
 
 def _uses(golden: str | None, start: Path) -> list[dict[str, Any]]:
-    """The uses of the held-out part, the first first."""
+    """The uses of the held-out part, oldest first."""
     from karat.formats.own.workspace import find_workspace
     from karat.workflows.offline.parts import uses_of
 

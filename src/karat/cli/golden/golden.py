@@ -1,4 +1,4 @@
-"""karat golden: choose, pool, agree, freeze and exchange."""
+"""karat golden."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 @click.group(epilog=options.examples("karat golden status", "karat golden choose searches.csv"))
 def golden() -> None:
-    """Build and keep a golden set: queries, judgments, how far raters agree, editions.
+    """Build and maintain a golden set: queries, judgments, agreement, editions.
 
     \b
-    karat init                    a workspace
-    karat golden choose LOG       queries from a log, drawn so that their weights are known
-    karat search --python M:F …   ask your search these queries: a run
-    karat golden pool RUN…        what is to be judged
-    karat judge --terminal        judge it
-    karat golden agreement        how far raters agree, and how sure that is
-    karat golden freeze NAME      an edition that nothing changes
-    karat golden export FILE      to evaluate with, or for another tool
+    karat init                    create a workspace
+    karat golden choose LOG       draw queries from a log, with known weights
+    karat search --python M:F …   run the queries against your search
+    karat golden pool RUN…        queue the documents to judge
+    karat judge --terminal        judge them
+    karat golden agreement        how far raters agree, with intervals
+    karat golden freeze NAME      create an immutable edition
+    karat golden export FILE      export, to evaluate or for another tool
     """  # noqa: D301 - click wants a real backspace before what it must not wrap
 
 
@@ -37,38 +37,38 @@ def golden() -> None:
 @folder
 @options.output("table", "json")
 def status(start: Path, output: str) -> None:
-    """Say where the golden set stands, and what to do next."""
+    """Show the state of the golden set, and what to do next."""
     with opened(start) as found:
         from karat.workflows.golden.status import status as of
 
         tell(of(found, now=clock()), output, _show)
 
 
-def _show(stands: Status, out: Console) -> None:
+def _show(state: Status, out: Console) -> None:
     from karat.reports.golden import golden as reports
     from karat.reports.phrases.numbers import counted
 
-    out.print(f"{stands.name} in {stands.store}", soft_wrap=True, highlight=False)
+    out.print(f"{state.name} in {state.store}", soft_wrap=True, highlight=False)
     out.print(
-        f"{counted(stands.made_of.queries, 'query', 'queries')}, {stands.judged:,} with a grade; "
-        f"{counted(stands.grades, 'pair', 'pairs')} graded, "
-        f"{counted(stands.waiting, 'judgment', 'judgments')} to give",
+        f"{counted(state.made_of.queries, 'query', 'queries')}, {state.judged:,} with a grade; "
+        f"{counted(state.grades, 'pair', 'pairs')} graded, "
+        f"{counted(state.waiting, 'judgment', 'judgments')} waiting",
         highlight=False,
     )
-    if stands.agreement is not None:
-        out.print(stands.agreement.sentence, highlight=False)
-    if stands.contradictions:
-        grades = counted(stands.contradictions, "imported grade", "imported grades")
+    if state.agreement is not None:
+        out.print(state.agreement.sentence, highlight=False)
+    if state.contradictions:
+        grades = counted(state.contradictions, "imported grade", "imported grades")
         out.print(f"{grades} contradicted by raters: karat golden disagreements", highlight=False)
-    if stands.edition is not None:
-        age = f"{stands.edition_days} days old" if stands.edition_days else "of today"
-        out.print(f"edition {stands.edition}, {age}", highlight=False)
-    if stands.runs:
-        out.print(f"runs {', '.join(stands.runs)}", highlight=False)
-    if stands.made_of.queries:
+    if state.edition is not None:
+        age = f"{state.edition_days} days old" if state.edition_days else "created today"
+        out.print(f"edition {state.edition}, {age}", highlight=False)
+    if state.runs:
+        out.print(f"runs {', '.join(state.runs)}", highlight=False)
+    if state.made_of.queries:
         out.print()
-        reports.show_made_of(stands.made_of, out)
-    reports.show_todo(stands.todo, out)
+        reports.show_made_of(state.made_of, out)
+    reports.show_todo(state.todo, out)
 
 
 for command in (

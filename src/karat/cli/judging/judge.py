@@ -29,25 +29,28 @@ if TYPE_CHECKING:
 )
 @folder
 @click.option(
-    "--rater", metavar="NAME", help="Who judges.  [default: who is logged in]", envvar="KARAT_RATER"
+    "--rater",
+    metavar="NAME",
+    help="Name of the rater.  [default: the user logged in]",
+    envvar="KARAT_RATER",
 )
-@click.option("--terminal", is_flag=True, help="Judge here, in the terminal.")
-@click.option("--adjudicate", is_flag=True, help="Settle disagreements of others.")
+@click.option("--terminal", is_flag=True, help="Judge in the terminal.")
+@click.option("--adjudicate", is_flag=True, help="Adjudicate disagreements of other raters.")
 def judge(start: Path, rater: str | None, terminal: bool, adjudicate: bool) -> None:
-    """Judge what waits in the queue, one document at a time.
+    """Judge the pairs in the queue, one document at a time.
 
     \b
     0-3  the grade         u  cannot judge      l  later
     e    write a reason    z  undo              g  the guideline
     m    whole document    ?  keys              q  stop
 
-    Each judgment is in the store before the next card shows. If standard input is no terminal, each
-    line of it is a key, with words behind u and e: "u language", "e talks about version 2".
+    Each judgment is stored before the next card is shown. If standard input is not a terminal, each
+    line is a key, with a reason after u and e: "u language", "e talks about version 2".
     """  # noqa: D301 - click wants a real backspace before what it must not wrap
     if not terminal:
         raise UsageError(
-            "it is not said where to judge",
-            fix="karat serve for the browser, or karat judge --terminal for here",
+            "karat judge needs --terminal",
+            fix="karat judge --terminal, or karat serve to judge in the browser",
         )
     with opened(start) as found:
         from karat.workflows.judging.queue import Judging
@@ -59,7 +62,7 @@ def judge(start: Path, rater: str | None, terminal: bool, adjudicate: bool) -> N
 
 
 class _Desk:
-    """A rater at a terminal."""
+    """A rater's session in a terminal."""
 
     def __init__(self, found: Workspace, judging: Judging) -> None:
         from karat.reports.judging.card import keys_of
@@ -72,7 +75,7 @@ class _Desk:
         self.stopped = False
 
     def sit(self) -> None:
-        """Card after card, until nothing waits or the rater stops."""
+        """Show card after card, until the queue is empty or the rater stops."""
         from karat.reports.judging.card import show_keys
 
         self._say(f"{self.judging.rater}: {self.judging.progress()}")
@@ -83,7 +86,7 @@ class _Desk:
         self._say(f"\n{self.judging.rater}: {self.judging.progress()}")
 
     def _judged(self, card: Card) -> Card | None:
-        """Show a card until it is dealt with; the next card, or None to stop."""
+        """Show a card until it is judged or put off; return the next, or None to stop."""
         from karat.reports.judging.card import show_grades, show_guideline, show_keys
         from karat.store.sql.judgments import LeaseLost
 
@@ -111,7 +114,7 @@ class _Desk:
                     self.out.print("nothing to undo")
                 elif key == "e":
                     self.reason = words or self._asked("reason")
-                    self.out.print("it goes with the grade" if self.reason else "no reason")
+                    self.out.print("stored with the next grade" if self.reason else "no reason")
                 elif key == "g":
                     show_guideline(self.out, card.claim.guideline_text)
                 elif key == "m":
@@ -121,18 +124,18 @@ class _Desk:
                 elif key == "?":
                     show_keys(self.out, self.keys, self.golden.grades)
                 else:
-                    self._say(f"there is no key {key!r}; ? shows them")
+                    self._say(f"unknown key {key!r}; ? lists the keys")
             except UsageError as error:
                 self._say(f"not recorded: {error}")
                 if key == "l" or isinstance(error, LeaseLost):
-                    return self.judging.card()  # another has the pair: no key would lead on
+                    return self.judging.card()  # another rater has the pair now
         self.stopped = True
         return None
 
     def _over(self) -> Card | None:
-        """Nothing waits: the last judgment may still be taken back."""
-        self._say("nothing waits: z undoes your last judgment, q stops")
-        told = False
+        """The queue is empty; the last judgment can still be undone."""
+        self._say("the queue is empty: z undoes your last judgment, q stops")
+        reminded = False
         for key, _ in self.typed:
             if key == "z" and (undone := self.judging.undo()) is not None:
                 return undone
@@ -140,14 +143,14 @@ class _Desk:
                 break
             if key == "z":
                 self._say("nothing to undo")
-            elif not told:
-                self._say("nothing waits: z or q")
-                told = True
+            elif not reminded:
+                self._say("the queue is empty: z or q")
+                reminded = True
         self.stopped = True
         return None
 
     def _next(self, done: str) -> Card | None:
-        """Say what became of a card, and how far the rater is; the next card."""
+        """Print the outcome of a card and the progress; return the next card."""
         self._say(f"{done} · {self.judging.progress()}")
         return self.judging.card()
 
@@ -172,24 +175,24 @@ class _Desk:
             whole=whole,
         )
 
-    def _why(self, said: str) -> str:
-        """Why a pair cannot be judged: as it was said, or else asked for."""
+    def _why(self, typed: str) -> str:
+        """The reason why a pair cannot be judged: as typed, or asked for."""
         from karat.golden.queue import REASONS
 
         names = list(REASONS)
-        if not said:
+        if not typed:
             for place, name in enumerate(names, start=1):
                 self.out.print(f" {place}  {REASONS[name]}")
-        chosen = said or self._asked("why (a number, words behind it)")
+        chosen = typed or self._asked("why (a number, and optional text)")
         number, _, more = chosen.partition(" ")
         if number.isdecimal() and 1 <= int(number) <= len(names):
             return f"{names[int(number) - 1]}{f': {more}' if more else ''}"
         return chosen
 
-    def _asked(self, what: str) -> str:
+    def _asked(self, prompt: str) -> str:
         """A line that the rater types."""
         if sys.stdin.isatty():
-            return str(click.prompt(what, default="", show_default=False)).strip()
+            return str(click.prompt(prompt, default="", show_default=False)).strip()
         return sys.stdin.readline().strip()
 
 
@@ -203,7 +206,7 @@ def _keys() -> Iterator[tuple[str, str]]:
 
 
 def _lines() -> Iterator[tuple[str, str]]:
-    """Lines of standard input: a key, and the words behind it."""
+    """Lines of standard input: a key, and the text after it."""
     for line in iter(sys.stdin.readline, ""):
         key, _, words = line.strip().partition(" ")
         if key:

@@ -20,16 +20,16 @@ from karat.cli.progress import watching
     "--role",
     metavar="FILE=ROLE",
     multiple=True,
-    help="What a file is, where its content does not tell: qrels, run, queries, documents.",
+    help="Role of a file, if not clear from its content: qrels, run, queries, documents.",
 )
 @click.option("--strict", is_flag=True, help="Exit with 1 if there is an error or a warning.")
 @options.output("table", "json", "github")
 def lint(files: tuple[str, ...], role: tuple[str, ...], strict: bool, output: str) -> None:
-    """Say what is wrong with these files, line by line.
+    """Check files for errors, line by line.
 
-    FILE… are qrels, runs, queries, documents or BEIR folders, in any order; what they are is told
-    by their content. Nothing is refused: every line is read, and every kind of fault is reported
-    with its count, its first lines, and the fix.
+    FILE… are qrels, runs, queries, documents or BEIR folders, in any order; their roles are
+    detected from their content. Every line is read, and every kind of error is reported with its
+    count, its first lines, and the fix.
     """
     from karat.reports.lint import findings as reports
     from karat.workflows.lint.lint import lint as linted

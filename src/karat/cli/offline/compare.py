@@ -44,7 +44,7 @@ CANNOT_TELL = 3
     type=click.Choice(["randomisation", "bootstrap", "t", "wilcoxon", "sign"]),
     default="randomisation",
     show_default=True,
-    help="Where the p-values come from.",
+    help="Significance test.",
 )
 @click.option(
     "--interval",
@@ -58,30 +58,31 @@ CANNOT_TELL = 3
     "--margin",
     type=float,
     metavar="SIZE",
-    help="Differences smaller than this do not matter; without it nothing is “equivalent”.",
+    help="Differences smaller than this do not matter; needed for the verdict “equivalent”.",
 )
 @click.option(
     "--all-pairs",
     is_flag=True,
-    help="Which runs differ from which? Corrects over all pairs, not only those with BASELINE.",
+    help="Test all pairs of runs, not only those with BASELINE, and correct over all.",
 )
 @click.option(
-    "--resamples", type=int, default=10_000, show_default=True, help="How often a test draws."
+    "--resamples", type=int, default=10_000, show_default=True, help="Number of resamples."
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Of all that is drawn.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Random seed.")
 @click.option(
     "--review",
     type=click.IntRange(min=0),
     default=0,
     metavar="N",
-    help="List N bad documents shown, and N relevant ones missed, in all and in each slice.",
+    help="List N bad documents shown and N relevant ones missed, in all and in each slice.",
 )
 @click.option(
     "--judge-next",
     type=click.IntRange(min=0),
     default=0,
     metavar="N",
-    help="List N pairs whose grades would say most about the sign of the first difference.",
+    help="List N judging priorities: pairs whose grades say most about the sign of the first "
+    "difference.",
 )
 @click.option(
     "--judge-file",
@@ -91,12 +92,13 @@ CANNOT_TELL = 3
 @click.option(
     "--certificate",
     metavar="FILE",
-    help="Write to FILE that no grade of the unjudged turns the sign of the first difference.",
+    help="Write a certificate that no grades of unjudged documents reverse the sign of the first "
+    "difference.",
 )
 @click.option(
     "--verify",
     metavar="FILE",
-    help="Check such a file: by itself, or against QRELS BASELINE CANDIDATE as they are now.",
+    help="Verify a certificate, by itself or against QRELS BASELINE CANDIDATE as they are now.",
 )
 @options.rel
 @options.scale
@@ -107,11 +109,13 @@ CANNOT_TELL = 3
 @options.collapse
 @options.documents
 @options.output("table", "json", "md", "latex")
-@click.option("--full", is_flag=True, help="Every query that moved, every leaderboard, every note.")
+@click.option(
+    "--full", is_flag=True, help="Show every query that changed, every leaderboard and every note."
+)
 @options.all_notes
-@click.option("--report", metavar="FILE", help="Write it as a page too: one .html file.")
+@click.option("--report", metavar="FILE", help="Also write a report: a single .html file.")
 @options.open_page
-@click.option("--plot", metavar="FILE", help="Draw the differences: a .png or .svg file.")
+@click.option("--plot", metavar="FILE", help="Plot the differences to a .png or .svg file.")
 @options.input_format
 @options.qrels_format
 @options.measures_from
@@ -134,11 +138,11 @@ def compare(
     part: str | None,
     **settings: Any,
 ) -> int:
-    """Compare runs with a baseline, query by query: is the difference real, and where.
+    """Compare runs with a baseline, query by query: is the difference real, and where?
 
-    For each measure: the difference with its interval, a p-value corrected over all comparisons,
-    how many queries won and lost, and what may be said: better, worse, equivalent (--margin),
-    identical, or cannot tell, and then how many queries it would take.
+    For each measure: the difference with its interval, a p-value corrected for multiple
+    comparisons, how many queries won and lost, and a verdict: better, worse, equivalent (--margin),
+    identical, or cannot tell, with the number of queries it would take.
     """
     from karat import formats
     from karat.cli.release.trend import commit as commit_of
@@ -153,17 +157,16 @@ def compare(
         raise click.UsageError("QRELS, BASELINE and at least one CANDIDATE are needed.")
     need_report(report, opened=open_page)
     if certificate is not None and settings["judged_only"]:
-        raise UsageError("a certificate is about the unjudged, which --judged-only drops")
+        raise UsageError("--certificate is about unjudged documents, which --judged-only drops")
     if certificate is not None and settings["fully_judged"]:
         raise UsageError(
-            "a certificate is about unjudged documents, and --fully-judged declares that they are "
-            "not relevant",
+            "--certificate is about unjudged documents, and --fully-judged leaves none",
             fix="leave out one of the two",
         )
     if judge_file is not None and not settings["judge_next"]:
         raise UsageError("--judge-file needs pairs to write", fix="--judge-next 20, for example")
     if judge_file == "-" and output == "json":
-        raise UsageError("--judge-file - would print into the JSON", fix="--judge-file next.jsonl")
+        raise UsageError("--judge-file - would mix with the JSON", fix="--judge-file next.jsonl")
     with watching() as watch:
         runs = [
             formats.read_run(path, input_format, watch=watch) for path in (baseline, *candidates)
@@ -171,20 +174,20 @@ def compare(
     judgments = formats.read_qrels(qrels, qrels_format)
     if not settings["queries"] and formats.holds_queries(qrels):
         settings["queries"] = qrels
-    held = None
+    part_of = None
     if part is not None:
         from karat.workflows.offline.parts import within
 
-        held = within(part, judgments, runs, settings["queries"])
-        judgments, runs, settings["queries"] = held.qrels, held.runs, held.queries
+        part_of = within(part, judgments, runs, settings["queries"])
+        judgments, runs, settings["queries"] = part_of.qrels, part_of.runs, part_of.queries
     settings["measures"] = measures or None
     keys = ("measures", "by", "scale") if certificate is not None else None
     options.fill_defaults(settings, qrels, judgments, keys)
     settings["documents"] = options.documents_in(qrels, settings)
     code = commit_of(None, os.environ)
     found = compared(judgments, runs[0], runs[1:], full=full, **settings, commit=code)
-    if held is not None:
-        found.notes[:0] = held.used(commit=code)
+    if part_of is not None:
+        found.notes[:0] = part_of.used(commit=code)
     if judge_file is not None:
         formats.write_pairs(found.to_judge(), judge_file)
     if output == "json":
@@ -197,7 +200,7 @@ def compare(
         from karat.reports.writers.latex import comparison_table
 
         sys.stdout.write(comparison_table(found))
-        for note in found.notes:  # a table of a paper has no place for them
+        for note in found.notes:  # a LaTeX table has no place for them
             print(f"karat: {note}", file=sys.stderr)
     else:
         show_comparison(found, options.out(), full=full, all_notes=all_notes)
@@ -226,10 +229,10 @@ def compare(
 
 
 def _refuse_others(context: click.Context, files: int) -> None:
-    """Refuse what --verify would pass over."""
-    taken = {"verify", "qrels", "baseline", "candidates", "queries", "documents", "collapse"}
-    taken |= {"output", "input_format", "qrels_format"}
-    typed = options.typed_besides(context, taken)
+    """Refuse options and files that --verify would ignore."""
+    known = {"verify", "qrels", "baseline", "candidates", "queries", "documents", "collapse"}
+    known |= {"output", "input_format", "qrels_format"}
+    typed = options.options_except(context, known)
     if typed or files not in {0, 3}:
         what = f"not {typed[0]}" if typed else "three files or none"
         raise UsageError(
@@ -246,7 +249,7 @@ def _verified(
     input_format: str | None,
     qrels_format: str | None,
 ) -> int:
-    """Check a certificate, and print what came of it; 0 if it holds, 1 if not."""
+    """Verify a certificate and print the result; 0 if it holds, 1 if not."""
     from karat import formats
     from karat.reports.offline.comparison import show_verification
     from karat.workflows.release.certify import verify_certificate

@@ -37,7 +37,9 @@ if TYPE_CHECKING:
     help="A measure such as nDCG@10, 'P(rel=2)@5', MRR or map; repeat for more.  "
     "[default: nDCG@10 RR@10 P@10 R@100 AP]",
 )
-@click.option("-q", "--per-query", is_flag=True, help="Each query's value too (trec_eval -q).")
+@click.option(
+    "-q", "--per-query", is_flag=True, help="Also show the values of each query (trec_eval -q)."
+)
 @options.by
 @options.part
 @options.queries
@@ -52,7 +54,7 @@ if TYPE_CHECKING:
     "--threshold",
     type=float,
     metavar="SCORE",
-    help="Best scores below it count as silence, for queries marked no_answer.",
+    help="For queries marked no_answer: a best score below it counts as no answer.",
 )
 @options.rel
 @options.scale
@@ -65,7 +67,7 @@ if TYPE_CHECKING:
 @click.option(
     "--compat",
     metavar="TOOL",
-    help="trec_eval-9 or trec_eval-10: its numbers to the last printed digit.",
+    help="Match trec_eval-9 or trec_eval-10 to the last printed digit.",
 )
 @click.option(
     "--interval",
@@ -79,22 +81,22 @@ if TYPE_CHECKING:
 @click.option(
     "--bounds/--no-bounds",
     default=None,
-    help="What unjudged documents could change.  "
+    help="Show how much unjudged documents could change.  "
     "[default: for cutoffs up to 100; for all with --full, json, csv]",
 )
 @options.output(*options.FORMATS)
-@click.option("--full", is_flag=True, help="All digits, counts, bands, bounds and notes.")
+@click.option("--full", is_flag=True, help="Show all digits, counts, bands, bounds and notes.")
 @options.all_notes
-@click.option("--report", metavar="FILE", help="Write it as a page too: one .html file.")
+@click.option("--report", metavar="FILE", help="Also write a report: a single .html file.")
 @options.open_page
-@click.option("--plot", metavar="FILE", help="Draw the measures: a .png or .svg file.")
+@click.option("--plot", metavar="FILE", help="Plot the measures to a .png or .svg file.")
 @click.option(
     "--name",
     "run_names",
     metavar="NAME",
     multiple=True,
-    help="What the run is called in the output and the history; one for each run, in their "
-    "order.  [default: the file's name]",
+    help="Name of the run in the output and the history; one per run, in their order.  "
+    "[default: the file's name]",
 )
 @options.history
 @options.input_format
@@ -123,8 +125,8 @@ def evaluate(
     """Evaluate runs: numbers with intervals, counts and notes.
 
     QRELS are judgments: a file, a BEIR folder, or - for standard input. RUN… are one or more
-    runs. Formats are told by content: TREC, BEIR, MS MARCO, CSV, TSV, JSONL, Parquet, nested
-    JSON; plain or .gz, .zst, .bz2.
+    runs. Formats are detected from the content: TREC, BEIR, MS MARCO, CSV, TSV, JSONL, Parquet,
+    nested JSON; plain or .gz, .zst, .bz2.
     """
     from karat import formats
     from karat.cli.release.trend import commit as commit_of
@@ -132,7 +134,7 @@ def evaluate(
 
     names = [name for name in measures if name.casefold() != "runid"]
     if measures and not names and output != "trec":
-        raise UsageError("runid is no measure", fix="--format trec prints it")
+        raise UsageError('unknown measure "runid"', fix="--format trec prints it")
     need_report(report, opened=open_page)
     named = _named(runs, run_names)
     if history is not None:
@@ -147,12 +149,12 @@ def evaluate(
     judgments = formats.read_qrels(qrels, qrels_format)
     if not settings["queries"] and formats.holds_queries(qrels):
         settings["queries"] = qrels
-    held = None
+    part_of = None
     if part is not None:
         from karat.workflows.offline.parts import within
 
-        held = within(part, judgments, read, settings["queries"])
-        judgments, read, settings["queries"] = held.qrels, held.runs, held.queries
+        part_of = within(part, judgments, read, settings["queries"])
+        judgments, read, settings["queries"] = part_of.qrels, part_of.runs, part_of.queries
     # trec_eval's output does not depend on where it is run.
     settings["measures"] = names if measures else None
     keys = () if output == "trec" or settings["compat"] else None
@@ -169,8 +171,8 @@ def evaluate(
         settings["queries"] = inputs.queries(settings["queries"])
     code = commit_of(commit, os.environ)
     results = evaluated(judgments, read, **settings, commit=code)
-    if held is not None:
-        results.notes[:0] = held.used(commit=code)
+    if part_of is not None:
+        results.notes[:0] = part_of.used(commit=code)
     if history is not None:
         from karat.cli.release import trend
         from karat.workflows.release.trend import keep, rules_text
@@ -204,7 +206,7 @@ def evaluate(
 
 
 def _named(runs: tuple[str, ...], names: tuple[str, ...]) -> Sequence[str | None]:
-    """The name of each run; None for that of its file."""
+    """The name of each run; None for the file's name."""
     if not names:
         return [None] * len(runs)
     if len(names) != len(runs):
@@ -248,7 +250,7 @@ def _print_trec(results: Results, runs: list[Run], per_query: bool, wants_id: bo
 
 
 def _notes_aside(results: Results) -> None:
-    """Notes on standard error, for formats that have no place for them; after the numbers."""
+    """Print notes on standard error, for formats that have no place for them."""
     sys.stdout.flush()
     for note in results.notes:
         print(f"karat: {note}", file=sys.stderr)

@@ -24,7 +24,7 @@ from karat.cli import options
 @click.option(
     "--top", type=int, metavar="N", default=10, show_default=True, help="Show at least N ranks."
 )
-@click.option("--queries", metavar="FILE", help="The queries, to show what was typed.")
+@click.option("--queries", metavar="FILE", help="The queries, to show their texts.")
 @options.collapse
 @options.documents
 @options.rel
@@ -52,8 +52,8 @@ def explain(
 ) -> None:
     """Explain why one query scored what it did, rank by rank.
 
-    For every document: its rank (= marks a tie in score), grade, gain, discount, and what it
-    adds. What is added sums to the score exactly.
+    For every document: its rank (= marks a tie in score), grade, gain, discount, and what it adds
+    to the score. These contributions sum to the score exactly.
     """
     from karat import formats
     from karat.workflows.offline.explain import explain as explained

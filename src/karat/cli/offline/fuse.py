@@ -28,20 +28,24 @@ if TYPE_CHECKING:
     "--out",
     metavar="FILE",
     default="-",
-    help="Where to write the fused run; its name tells the format.  [default: standard output, "
-    "as TREC]",
+    help="File for the fused run; its suffix sets the format.  [default: standard output, as TREC]",
 )
 @click.option(
     "--method",
     type=click.Choice(["rrf", "sum"]),
-    help="Reciprocal rank, or weighted sum of normalised scores.  [default: rrf; sum with --tune]",
+    help="rrf: reciprocal rank; sum: weighted sum of normalised scores.  "
+    "[default: rrf; sum with --tune]",
 )
-@click.option("--k", type=float, metavar="K", help="Of rrf: 1 / (K + rank).  [default: 60]")
-@click.option("--weights", metavar="W,W…", help="One for each run, above 0.  [default: all 1]")
+@click.option("--k", type=float, metavar="K", help="With rrf: 1 / (K + rank).  [default: 60]")
+@click.option(
+    "--weights",
+    metavar="W,W…",
+    help="Comma-separated positive weights, one per run.  [default: all 1]",
+)
 @click.option(
     "--normalise",
     type=click.Choice(["min-max", "z-score", "sum", "none"]),
-    help="Of sum: how scores are made comparable.  [default: min-max]",
+    help="With sum: normalisation of scores.  [default: min-max]",
 )
 @click.option(
     "--depth", type=int, metavar="N", help="Read the best N of each run, and keep the best N."
@@ -50,16 +54,16 @@ if TYPE_CHECKING:
 @click.option(
     "--tune",
     metavar="QRELS",
-    help="Choose the weights by cross-validation: each query's on other queries.",
+    help="Tune the weights on these judgments, by cross-validation.",
 )
 @click.option(
     "-m",
     "--measure",
     metavar="MEASURE",
-    help="With --tune: what the weights are chosen for.  [default: nDCG@10]",
+    help="With --tune: the measure to optimise.  [default: nDCG@10]",
 )
-@click.option("--folds", type=int, metavar="N", help="With --tune: parts.  [default: 5]")
-@click.option("--seed", type=int, metavar="N", help="With --tune: deals them.  [default: 0]")
+@click.option("--folds", type=int, metavar="N", help="With --tune: number of folds.  [default: 5]")
+@click.option("--seed", type=int, metavar="N", help="With --tune: random seed.  [default: 0]")
 @options.input_format
 def fuse(
     runs: tuple[str, ...],
@@ -76,9 +80,9 @@ def fuse(
 ) -> None:
     """Fuse several runs into one.
 
-    By reciprocal rank, which needs no comparable scores; or by a weighted sum of scores, each
-    normalised within its query, with weights of yours or tuned on judgments. In the sum, a
-    document that a run lacks gets the lowest score there is: 0, or that of the run's last.
+    By reciprocal rank, which needs no comparable scores; or by a weighted sum of scores, normalised
+    within each query, with given weights or weights tuned on judgments. In the sum, a document
+    missing from a run gets the lowest score: 0, or that of the run's last document.
     """
     from karat import formats
     from karat.workflows.offline.fuse import fuse as fused
@@ -88,13 +92,11 @@ def fuse(
     about_tuning: dict[str, Any] = {"measure": measure, "folds": folds, "seed": seed}
     asked = {option: value for option, value in about_tuning.items() if value is not None}
     if tune is None and asked:
-        raise UsageError(f"--{next(iter(asked))} is about tuning", fix="--tune QRELS")
+        raise UsageError(f"--{next(iter(asked))} needs --tune", fix="--tune QRELS")
     if tune is not None and (k is not None or method == "rrf"):
-        raise UsageError("only the weights of a sum are tuned", fix="--method sum, without --k")
+        raise UsageError("--tune needs --method sum", fix="--method sum, without --k")
     if tune is not None and numbers is not None:
-        raise UsageError(
-            "--tune chooses the weights, and --weights gives them", fix="leave out one"
-        )
+        raise UsageError("--tune and --weights exclude each other", fix="leave out one of the two")
     with watching() as watch:
         read = [formats.read_run(path, input_format, watch=watch) for path in runs]
     if tune is None:
@@ -103,7 +105,7 @@ def fuse(
     about = tune if formats.holds_queries(tune) else None
     found = fuse_tuned(read, tune, queries=about, **asked, **settings)
     formats.write_run(found.run, out)
-    for line in _told(found, read):
+    for line in _tuning(found, read):
         print(f"karat: {line}", file=sys.stderr)
 
 
@@ -120,16 +122,16 @@ def _numbers(text: str) -> list[float]:
     return numbers
 
 
-def _told(found: Tuned, runs: list[Run]) -> list[str]:
-    """What came of the tuning, in lines."""
+def _tuning(found: Tuned, runs: list[Run]) -> list[str]:
+    """The result of the tuning, in lines."""
     from karat.reports.phrases.numbers import counted
 
     value = "no value" if found.value is None else f"{found.value:.4f}"
-    lines = [f"{found.measure} {value} over {found.n} queries, each with weights chosen on others"]
+    lines = [f"{found.measure} {value} over {found.n} queries, each with weights tuned on others"]
     for number, fold in enumerate(found.folds, start=1):
         queries = counted(len(fold.query_ids), "query", "queries")
         lines.append(f"fold {number}, {queries}: {_named(runs, fold.weights)}")
-    lines.append(f"from now on, chosen on all queries: {_named(runs, found.weights)}")
+    lines.append(f"final weights, tuned on all queries: {_named(runs, found.weights)}")
     return lines
 
 

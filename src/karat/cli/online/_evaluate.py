@@ -25,8 +25,8 @@ from karat.cli.progress import working
     "metrics",
     metavar="METRIC",
     multiple=True,
-    help="A metric such as CTR, CTR@5, SAT or Latency:p95; repeat for more.  [default: a usual "
-    "set; karat online metrics lists all]",
+    help="A metric such as CTR, CTR@5, SAT or Latency:p95; repeat for more.  [default: a "
+    "standard set; karat online metrics lists all]",
 )
 @click.option(
     "--by",
@@ -37,13 +37,15 @@ from karat.cli.progress import working
 )
 @online_options.classes
 @online_options.rules
-@click.option("--full", is_flag=True, help="Every slice with every metric, not one screen of them.")
+@click.option(
+    "--full", is_flag=True, help="Show every slice with every metric, not one screen of them."
+)
 @click.option(
     "--seed",
     type=click.IntRange(min=0),
     default=0,
     show_default=True,
-    help="Of the buckets of users drawn for intervals of dwell and latency.",
+    help="Random seed of the bootstrap intervals of dwell and latency.",
 )
 @online_options.only
 @online_options.days
@@ -67,10 +69,10 @@ def evaluate(
     output: str,
     all_notes: bool,
 ) -> None:
-    """Online metrics with intervals, and how far the log can be trusted.
+    """Compute online metrics with intervals, and check whether the log can be trusted.
 
-    Null is not zero: a metric that the log cannot say, or has nothing to count over, is drawn as –,
-    and a note says why.
+    Null is not zero: a metric that is not available from the log, or has nothing to count over, is
+    shown as –, and a note says why.
     """
     from karat.engines.frames.opening import open_engine
     from karat.online.metrics import registry
@@ -79,7 +81,7 @@ def evaluate(
     from karat.workflows.online.evaluate import evaluate as evaluated
     from karat.workflows.online.filters import read_only
 
-    registry.find_all(metrics)  # a typing mistake is said before anything is opened
+    registry.find_all(metrics)  # report a misspelt name before anything is opened
     by_rules = rules_from(rules)
     log = online_options.opened_log(start, events, engine)
     with open_engine(engine, master=master) as opened, working("events") as progress:

@@ -31,28 +31,26 @@ if TYPE_CHECKING:
     "--mapping",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="What the columns and actions of a log of your own mean, as TOML.",
+    help="Mapping of the columns and actions of your log (TOML).",
 )
 @click.option(
     "--clocks",
     metavar="ZONE",
-    help="Where clocks stood whose times do not say their zone.  [default: UTC]",
+    help="Time zone of timestamps that have none.  [default: UTC]",
 )
 @click.option(
     "--timezone",
     metavar="ZONE",
-    help="Where a day begins, of a new event store.  [default: that of the workspace, or UTC]",
+    help="Time zone of days, for a new event store.  [default: that of the workspace, or UTC]",
 )
 @click.option(
     "--position-base",
     type=click.IntRange(0, 1),
-    help="Which number the first position has.  [default: told by the lowest in the log]",
+    help="Number of the first position.  [default: detected from the lowest in the log]",
 )
-@click.option(
-    "--partial", is_flag=True, help="Of a damaged file, keep what comes before the damage."
-)
-@click.option("--check", is_flag=True, help="Read and report, and keep nothing.")
-@click.option("--simulated", is_flag=True, help="Nobody did this: say so wherever it is shown.")
+@click.option("--partial", is_flag=True, help="Import a damaged file up to the damage.")
+@click.option("--check", is_flag=True, help="Only read and report; import nothing.")
+@click.option("--simulated", is_flag=True, help="Mark the events as simulated.")
 @options.output("table", "json")
 def import_log(
     logs: tuple[str, ...],
@@ -67,11 +65,11 @@ def import_log(
     simulated: bool,
     output: str,
 ) -> None:
-    """Bring logs of events into the event store, each event once.
+    """Import event logs into the event store, each event once.
 
     LOG is a file, a folder or a pattern: UBI queries and events (also as OpenSearch stores them),
     JSON Lines, Parquet, CSV or TSV, plain or compressed. What was imported before is skipped; what
-    is dropped or assumed is said.
+    is dropped or assumed is reported.
     """
     from karat.reports.online.import_ import show_imported
     from karat.workflows.online._import_empty import question
@@ -85,7 +83,7 @@ def import_log(
         watch = screen.enter_context(watching())
 
         def ask(empty: EmptyHits) -> bool:
-            screen.close()  # no bar over the question
+            screen.close()  # no progress bar over the question
             usual = True if empty.likely_nothing else None
             return click.confirm(question(empty), default=usual, err=True)
 
@@ -110,7 +108,7 @@ def import_log(
 @where
 @options.output("table", "json")
 def status(start: Path, events: Path | None, output: str) -> None:
-    """Say what the event store holds: events, days, what is logged and what never was."""
+    """Show what the event store contains: events, days, and what is never logged."""
     from karat.reports.online.import_ import show_held
     from karat.workflows.online.import_status import held
 

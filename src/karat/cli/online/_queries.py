@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     metavar="ORDER",
     default="lost",
     show_default=True,
-    help="lost (searches), zero (results), abandoned, reformulated.",
+    help="Sort by lost (searches), zero (results), abandoned or reformulated.",
 )
 @click.option(
-    "--by", metavar="SLICE", help="Slice by class, arm, day or an attribute of the log too."
+    "--by", metavar="SLICE", help="Also slice by class, arm, day or an attribute of the log."
 )
 @click.option(
     "--min-searches",
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     metavar="N",
     default=1,
     show_default=True,
-    help="Only queries with so many searches.",
+    help="Only queries with at least N searches.",
 )
 @click.option(
     "--limit",
@@ -47,13 +47,13 @@ if TYPE_CHECKING:
     metavar="N",
     default=20,
     show_default=True,
-    help="Most rows.",
+    help="Maximum number of rows.",
 )
 @online_options.classes
 @click.option(
     "--export",
     metavar="FILE",
-    help="Write the queries as a log that karat golden choose reads: .csv, .tsv or .jsonl.",
+    help="Write the queries as a log for karat golden choose: .csv, .tsv or .jsonl.",
 )
 @click.option(
     "--to-golden",
@@ -85,10 +85,10 @@ def queries_that_lose(
     output: str,
     all_notes: bool,
 ) -> None:
-    """The queries that lose most searches, why they do, and what people search for instead.
+    """List the queries that lose most searches, why, and what users search for instead.
 
-    A search is lost if it was served nothing, or if it was said again in other words or left
-    without a satisfied click, something in the cart, or an answer.
+    A search is lost if it returned nothing, or if it was reformulated or abandoned without a
+    satisfied click, something in the cart, or an answer.
     """
     from karat.engines.frames.opening import open_engine
     from karat.online.rules import rules_from
@@ -155,9 +155,15 @@ def queries_that_lose(
     metavar="N",
     default=10,
     show_default=True,
-    help="Searches that a query needs for correlations and disagreements.",
+    help="Searches that a query needs to count in correlations and disagreements.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the queries resampled.")
+@click.option(
+    "--seed",
+    type=int,
+    default=0,
+    show_default=True,
+    help="Random seed of the bootstrap over queries.",
+)
 @online_options.rules
 @online_options.only
 @online_options.days
@@ -184,10 +190,10 @@ def against(
     output: str,
     all_notes: bool,
 ) -> None:
-    """What judges say of a run beside what users did, and where the two disagree.
+    """Correlate a run's offline measures with online metrics, and show where they disagree.
 
-    Queries are found in the log by what was typed. Those in one world only are counted, and are in
-    no number.
+    Queries are matched with the log by their text. Those that are only judged, or only searched
+    for, are counted, and left out of every number.
     """
     from karat.engines.frames.opening import open_engine
     from karat.online.rules import rules_from
@@ -220,7 +226,7 @@ def against(
 
 
 def _queries(qrels: str, queries: str | None, start: Path) -> object:
-    """The queries given; None for those that come with QRELS; else those of the golden set."""
+    """The queries given; None for those of QRELS; else those of the golden set."""
     from karat import formats
     from karat.cli.workspace.workspace import opened
     from karat.errors import UsageError
@@ -232,12 +238,12 @@ def _queries(qrels: str, queries: str | None, start: Path) -> object:
     try:
         with opened(start) as workspace:
             return content_of(workspace).queries
-    except UsageError:  # no workspace: then it is said that texts are needed
+    except UsageError:  # no workspace: the error that texts are needed follows
         return None
 
 
 def _add(found: WorstQueries, start: Path) -> None:
-    """Add the queries to the golden set; on standard error, how many were new."""
+    """Add the queries to the golden set, and print how many are new."""
     from karat.cli.mistakes import printable
     from karat.cli.workspace.workspace import clock, opened
     from karat.reports.phrases.numbers import counted

@@ -32,74 +32,79 @@ _DAY = 24 * 60 * 60 * 1_000_000
     metavar="NAME",
     default="position",
     show_default=True,
-    help="How people click: position (attention falls with the place), cascade (down to the first "
+    help="Click model: position (attention falls with the rank), cascade (down to the first "
     "click), dbn (down until a click satisfies, or patience ends).",
 )
-@click.option("--days", type=int, default=28, show_default=True, help="How many days.")
+@click.option("--days", type=int, default=28, show_default=True, help="Number of days.")
 @click.option(
-    "--until", metavar="DAY", help="The last day, as in 2026-11-30.  [default: yesterday]"
+    "--until", metavar="DAY", help="The last day, such as 2026-11-30.  [default: yesterday]"
 )
-@click.option("--users", type=int, default=500, show_default=True, help="How many people.")
+@click.option("--users", type=int, default=500, show_default=True, help="Number of users.")
 @click.option(
-    "--sessions", type=float, default=100, show_default=True, help="Sessions on a mean day."
+    "--sessions", type=float, default=100, show_default=True, help="Sessions on an average day."
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Of all that is drawn.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Random seed.")
 @click.option(
     "--attribute",
     "attributes",
     metavar="NAME",
     multiple=True,
-    help="An attribute of the queries that the log shall hold, to slice by; repeat for more. "
-    "class becomes query_class there.",
+    help="An attribute of the queries to write to the log, to slice by; repeat for more. class is "
+    "written as query_class.",
 )
 @click.option(
     "--break",
     "breaks",
     metavar="NAME=VALUE@DAY",
     multiple=True,
-    help="From this day on, queries with this value find nothing by their own words, as if a "
-    "synonym were lost; repeat for more.",
+    help="From this day on, queries with this value return nothing as typed, as if a synonym were "
+    "lost; repeat for more.",
 )
 @click.option(
     "--worsen",
     "worsened",
     metavar="NAME=VALUE@DAY",
     multiple=True,
-    help="From this day on, their pages are upside down; repeat for more.",
+    help="From this day on, results of queries with this value are reversed; repeat for more.",
 )
 @click.option(
     "--instant",
     type=float,
     default=0.25,
     show_default=True,
-    help="Share of people whose page searches while they type.",
+    help="Share of users with search as they type.",
 )
 @click.option(
     "--impressions",
     type=click.Choice(["page", "seen", "none"]),
     default="page",
     show_default=True,
-    help="Which results are logged as seen: all of a page, those down to the last one looked at, "
-    "or none.",
-)
-@click.option("--heartbeats", is_flag=True, help="Pages say every ten seconds that they are read.")
-@click.option(
-    "--carts", type=float, default=0, help="Share of what satisfies that is put in a cart."
-)
-@click.option("--answers", type=float, default=0, help="Share of queries answered on the page.")
-@click.option(
-    "--latency", metavar="MS[,MS…]", help="Median latency, of all or by arm.  [default: 90]"
+    help="Results logged as impressions: all of a page, those down to the last one seen, or none.",
 )
 @click.option(
-    "--errors", metavar="SHARE[,…]", help="Share that fails, of all or by arm.  [default: .004]"
+    "--heartbeats", is_flag=True, help="Log a heartbeat every ten seconds while a page is read."
 )
 @click.option(
-    "--timeouts", metavar="SHARE[,…]", help="Share that runs out of time.  [default: .002]"
+    "--carts", type=float, default=0, help="Share of satisfying results that are put in a cart."
 )
 @click.option(
-    "--robots", type=float, default=0.02, show_default=True, help="Share of searches by robots."
+    "--answers", type=float, default=0, help="Share of queries answered on the results page."
 )
-@click.option("--truth", metavar="FILE", help="Write what was drawn, as JSON.")
+@click.option(
+    "--latency", metavar="MS[,MS…]", help="Median latency, of all arms or one each.  [default: 90]"
+)
+@click.option(
+    "--errors",
+    metavar="SHARE[,…]",
+    help="Share of failed searches, of all arms or one each.  [default: .004]",
+)
+@click.option(
+    "--timeouts", metavar="SHARE[,…]", help="Share of searches that time out.  [default: .002]"
+)
+@click.option(
+    "--robots", type=float, default=0.02, show_default=True, help="Share of searches by bots."
+)
+@click.option("--truth", metavar="FILE", help="Write the ground truth as JSON.")
 @options.output("table", "json")
 def simulate(
     qrels: str,
@@ -116,11 +121,10 @@ def simulate(
     output: str,
     **settings: Any,
 ) -> None:
-    """Make a log of people who do not exist, searching over judgments and runs that do.
+    """Simulate an event log of users who search with real judgments and runs.
 
-    Each RUN is an arm. People look, click, read, say it in other words, turn pages and buy by a
-    declared behaviour, so that what a metric should find is known. Each event says that it is
-    simulated.
+    Each RUN is an arm. Users look, click, read, reformulate, turn pages and buy by a declared
+    click model, so the true values of metrics are known. Each event is marked as simulated.
     """
     from karat.online.simulate.habits import Habits
     from karat.reports.online.simulate import show_simulated
@@ -130,11 +134,11 @@ def simulate(
         name: settings.pop(name)
         for name in ("impressions", "heartbeats", "carts", "answers", "robots")
     }
-    for name, said in (("latency_ms", latency), ("errors", errors), ("timeouts", timeouts)):
-        if said is not None:
-            chosen[name] = _numbers(name.removesuffix("_ms"), said)
-    planted = [read_planted(each, "zero") for each in breaks]
-    planted += [read_planted(each, "worse") for each in worsened]
+    for name, numbers in (("latency_ms", latency), ("errors", errors), ("timeouts", timeouts)):
+        if numbers is not None:
+            chosen[name] = _numbers(name.removesuffix("_ms"), numbers)
+    planted = [read_planted(text, "zero") for text in breaks]
+    planted += [read_planted(text, "worse") for text in worsened]
     _, log = simulate_log(
         qrels,
         list(runs),
@@ -160,13 +164,13 @@ def _last_day(until: str | None) -> Any:
     try:
         return date.fromisoformat(until.strip())
     except ValueError:
-        raise UsageError(f"--until {until!r} is no day", fix="--until 2026-11-30") from None
+        raise UsageError(f"--until {until!r} is not a date", fix="--until 2026-11-30") from None
 
 
-def _numbers(name: str, said: str) -> tuple[float, ...]:
+def _numbers(name: str, text: str) -> tuple[float, ...]:
     try:
-        return tuple(float(part) for part in said.split(","))
+        return tuple(float(part) for part in text.split(","))
     except ValueError:
         raise UsageError(
-            f"--{name} {said!r} is no number, or several with commas", fix=f"--{name} 90,120"
+            f"--{name} {text!r} is not a list of numbers", fix=f"--{name} 90,120"
         ) from None

@@ -20,20 +20,20 @@ from karat.cli.progress import working
     metavar="SPAN",
     default="1d",
     show_default=True,
-    help="What is compared: 1d, 7d, or hours that divide a day, as 6h.",
+    help="Length of a window: 1d, 7d, or hours that divide a day, such as 6h.",
 )
 @click.option(
     "--history",
     metavar="SPAN",
     default="56d",
     show_default=True,
-    help="How far back the windows lie that it is compared with: the same weekdays and hours.",
+    help="How far back the windows to compare with go: the same weekdays and hours.",
 )
 @click.option(
     "--until",
     metavar="DAY|HOUR",
-    help="The window that ends with this day (2026-11-20) or at this hour ('2026-11-20 12:00'), "
-    "complete or not.  [default: the latest that is over]",
+    help="End of the window: a day (2026-11-20) or an hour ('2026-11-20 12:00'), complete or not.  "
+    "[default: the latest complete window]",
 )
 @click.option(
     "-m",
@@ -41,8 +41,8 @@ from karat.cli.progress import working
     "metrics",
     metavar="METRIC",
     multiple=True,
-    help="A metric that has a better and a worse; repeat for more.  [default: the usual ones; "
-    "karat online metrics lists all]",
+    help="A metric with a direction; repeat for more.  [default: a standard set; karat online "
+    "metrics lists all]",
 )
 @click.option(
     "--by",
@@ -56,14 +56,14 @@ from karat.cli.progress import working
     "margins",
     metavar="SIZE",
     multiple=True,
-    help="A change that matters to nobody: 5% (of what is expected), or ZeroResults=0.01; repeat "
-    "for more.",
+    help="Largest change that does not matter: 5% (of the expected value), or ZeroResults=0.01; "
+    "repeat for more.",
 )
 @online_options.rules
 @click.option(
     "--notify",
     metavar="URL",
-    help="Post the result as JSON if something got worse, nobody can tell, or the log is broken; "
+    help="Post the result as JSON if something got worse, karat cannot tell, or the log is broken; "
     "signed if KARAT_WEBHOOK_SECRET is set.",
 )
 @online_options.only
@@ -88,10 +88,10 @@ def watch(
     output: str,
     all_notes: bool,
 ) -> int:
-    """Compare the latest window with earlier weeks, and say what moved: metric, slice, queries.
+    """Compare the latest window with earlier weeks, and report changes: metric, slice, queries.
 
-    Exit codes, for schedulers: 0 nothing got worse · 1 something did · 3 nobody can tell: too few
-    earlier windows, a window that is not over in the log, or no events in it.
+    Exit codes, for schedulers: 0 nothing got worse · 1 something did · 3 cannot tell: too few
+    earlier windows, a window that is incomplete in the log, or no events in it.
     """
     from karat.cli.release.trend import now, send
     from karat.cli.workspace.workspace import clock

@@ -1,4 +1,4 @@
-"""karat online: what users did."""
+"""karat online."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from karat.cli.online import _evaluate, _import, _queries, _simulate, _watch
     )
 )
 def online() -> None:
-    """What users did: searches, clicks and what became of them, from logs of events."""
+    """Analyse what users did, from event logs: searches, clicks and their outcomes."""
 
 
 for command in (

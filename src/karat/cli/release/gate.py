@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from karat.release.policy import Policy
     from karat.tables.release.gate import Gate
 
-_POLICY = "--policy FILE; karat gate --init writes one to start with"
+_POLICY = "--policy FILE; karat gate --init writes a starter policy"
 _STARTING = ("qrels", "runs", "policy", "queries", "input_format", "qrels_format")
 
 
@@ -33,16 +33,16 @@ _STARTING = ("qrels", "runs", "policy", "queries", "input_format", "qrels_format
 )
 @click.argument("qrels", metavar="QRELS", required=False)
 @click.argument("runs", metavar="[BASELINE] CANDIDATE", nargs=-1)
-@click.option("--policy", metavar="FILE", help="What the candidate must hold, as TOML.")
+@click.option("--policy", metavar="FILE", help="Policy that the candidate must pass (TOML).")
 @click.option(
     "--init",
     is_flag=True,
-    help="Write a policy to start with: --policy FILE, or gate.toml; with QRELS RUN it fits them.",
+    help="Write a starter policy to --policy FILE or gate.toml; with QRELS RUN, adapted to them.",
 )
 @click.option(
     "--save-baseline",
     metavar="FILE",
-    help="Save the values of QRELS RUN as a baseline (.json); those the policy asks for, or -m.",
+    help="Save the values of QRELS RUN as a baseline (.json), by the policy's measures or -m.",
 )
 @click.option(
     "-m",
@@ -63,7 +63,7 @@ _STARTING = ("qrels", "runs", "policy", "queries", "input_format", "qrels_format
 @options.documents
 @options.output("table", "json", "junit", "github", "md")
 @options.all_notes
-@click.option("--report", metavar="FILE", help="Write it as a page too: one .html file.")
+@click.option("--report", metavar="FILE", help="Also write a report: a single .html file.")
 @options.open_page
 @options.history
 @click.option(
@@ -77,23 +77,23 @@ _STARTING = ("qrels", "runs", "policy", "queries", "input_format", "qrels_format
 def gate(
     save_baseline: str | None, output: str, notify: str | None, commit: str | None, **given: Any
 ) -> int:
-    """Hold a candidate against a policy: may it ship?
+    """Check a candidate against a policy: can it ship?
 
-    BASELINE is a run or a saved baseline; leave it out where no rule is about a drop. Ends with 0
-    if every rule holds, 1 if one is broken, 3 if nobody can tell (too little evidence, an
-    unhealthy search, a stale baseline), 4 if a rule makes no sense here.
+    BASELINE is a run or a saved baseline; leave it out if no rule is about a drop. Exit codes: 0
+    every rule passes · 1 a rule fails · 3 cannot tell (too little evidence, an unhealthy search, a
+    stale baseline) · 4 a rule cannot be applied.
     """
     if given.pop("init"):
         return _start(**{key: given[key] for key in _STARTING})
     if given["qrels"] is None or not given["runs"]:
         raise click.UsageError("a gate needs QRELS and a run.")
-    said: dict[str, Any] = {"output": output, "notify": notify, "commit": commit}
+    reporting: dict[str, Any] = {"output": output, "notify": notify, "commit": commit}
     try:
-        return _gate(save_baseline=save_baseline, **said, **given)
+        return _gate(save_baseline=save_baseline, **reporting, **given)
     except Exception as error:
         if save_baseline is not None:
             raise
-        return _failed(error, **said)
+        return _failed(error, **reporting)
 
 
 def _start(
@@ -104,18 +104,18 @@ def _start(
     input_format: str | None,
     qrels_format: str | None,
 ) -> int:
-    """Write a policy to start with, and say what is next."""
+    """Write a starter policy, and print the next command."""
     from karat import formats
     from karat.workflows.release.starter_policy import DEFAULT, start_policy
 
-    typed = options.typed_besides(click.get_current_context(), {"init", *_STARTING})
+    typed = options.options_except(click.get_current_context(), {"init", *_STARTING})
     if typed:
-        raise UsageError(f"--init has no use for {typed[0]}", fix="karat gate --init QRELS RUN")
+        raise UsageError(f"--init does not take {typed[0]}", fix="karat gate --init QRELS RUN")
     path, judgments, run = policy or DEFAULT, None, None
     if qrels is not None:
         if len(runs) != 1:
             raise UsageError(
-                f"--init fits a policy to one run, not {len(runs)}",
+                f"--init expects one run, got {len(runs)}",
                 fix="karat gate --init QRELS RUN",
             )
         with _in_order(1, saving=True):
@@ -126,7 +126,7 @@ def _start(
     start_policy(path, judgments, run, queries=queries)
     files = shlex.join([path, *([] if qrels is None else [qrels, *runs])])
     names = "QRELS BASELINE CANDIDATE" if qrels is None else "CANDIDATE"
-    print(f"karat: {path} is a policy to start with: read it, and change what does not fit")
+    print(f"karat: wrote {path}, a policy to start with: review it, and change what does not fit")
     print(f"next: karat gate --policy {files} {names}")
     return 0
 
@@ -163,13 +163,13 @@ def _gate(
 
         webhook.checked(notify)
     if policy is None and save_baseline is None:
-        raise UsageError("no --policy says what the candidate must hold", fix=_POLICY)
+        raise UsageError("no policy to check the candidate against", fix=_POLICY)
     need_report(report, opened=open_page)
     _refuse_files(runs, saving=save_baseline is not None)
     if measures and (save_baseline is None or policy is not None):
-        raise UsageError("the policy says which measures count, not -m", fix="leave -m out")
-    held = None if policy is None else read_policy(policy, settings["rel"])
-    settings["documents"] = _documents(qrels, settings, held.attributes if held else [])
+        raise UsageError("-m has no effect here: the policy names the measures", fix="leave -m out")
+    spec = None if policy is None else read_policy(policy, settings["rel"])
+    settings["documents"] = _documents(qrels, settings, spec.attributes if spec else [])
     with _in_order(len(runs), saving=save_baseline is not None):
         with watching() as watch:
             read = [
@@ -189,25 +189,25 @@ def _gate(
 
         part_of = within(part, judgments, read, settings["queries"])
         judgments, read, settings["queries"] = part_of.qrels, part_of.runs, part_of.queries
-    demands = held is not None and (held.fully_judged or held.health.min_judged is not None)
+    demands = spec is not None and (spec.fully_judged or spec.health.min_judged is not None)
     keys = ("scale",) if demands else ("scale", "fully_judged")
     options.fill_defaults(settings, qrels, judgments, keys)
     if save_baseline is not None:
         del settings["fully_judged"]  # it changes no value
-        wanted = [str(measure) for measure in held.measures] if held else list(measures) or None
+        wanted = [str(measure) for measure in spec.measures] if spec else list(measures) or None
         saved = baselines.save_baseline(save_baseline, judgments, read[0], wanted, **settings)
         what = f"{', '.join(saved.measures)} of {saved.run}"
         uses = [] if part_of is None else part_of.used()
-        for said in (f"{save_baseline} holds {what}", *uses, *saved.notes):
-            print(f"karat: {said}", file=sys.stderr)
+        for note in (f"{save_baseline} holds {what}", *uses, *saved.notes):
+            print(f"karat: {note}", file=sys.stderr)
         return 0
     code = commit_of(commit, os.environ)
     before = [None] * (len(read) == 1)
-    found = hold(held, judgments, *before, *read, **settings, commit=code)
+    found = hold(spec, judgments, *before, *read, **settings, commit=code)
     if part_of is not None:
         found.notes[:0] = part_of.used(commit=code)
     _print(found, output, all_notes=all_notes)
-    sys.stdout.flush()  # the verdict first, whatever the rest does
+    sys.stdout.flush()  # the verdict first, whether or not the rest fails
     further = []
     if history is not None:
         from karat.tables.about import name_in
@@ -217,7 +217,7 @@ def _gate(
         named = series or name_in(candidate.about)
         further.append(lambda: _keep(history, found, commit, corpus, rules, named))
     if report is not None:
-        further.append(lambda: _report(report, found, held, read, judgments, qrels, settings))
+        further.append(lambda: _report(report, found, spec, read, judgments, qrels, settings))
     if report is not None and open_page:
         further.append(lambda: show_page(report))
     if notify is not None:
@@ -226,19 +226,19 @@ def _gate(
 
 
 def _then(code: int, further: Sequence[Callable[[], None]]) -> int:
-    """Do the rest, each if the others fail too; the exit code is the verdict's unless that is 0."""
-    for each in further:
+    """Run each further step, even if others fail; an error changes only the exit code 0."""
+    for step in further:
         try:
-            each()
-        except Exception as error:  # noqa: BLE001 - said, and in the exit code
+            step()
+        except Exception as error:  # noqa: BLE001 - printed, and in the exit code
             failed = mistakes.say(error)
             code = code or failed
     return code
 
 
 def _failed(error: Exception, output: str, notify: str | None, commit: str | None) -> int:
-    """Say in the format that was asked for that there is no verdict, and why."""
-    what, code = mistakes.told(error)
+    """Report an error in the output format, in place of a verdict."""
+    what, code = mistakes.message_and_code(error)
     if output != "table":
         from karat.reports.release.gate import error_json
         from karat.reports.writers.github import error_github
@@ -259,7 +259,7 @@ def _failed(error: Exception, output: str, notify: str | None, commit: str | Non
 
 @contextmanager
 def _in_order(runs: int, *, saving: bool) -> Iterator[None]:
-    """Where a file stands in the place of another, the order is that of this command."""
+    """Add this command's order of arguments to the error of a file in the wrong place."""
     from karat.formats.tables.detect import WrongRole
 
     try:
@@ -279,7 +279,7 @@ def _report(
     qrels: str,
     settings: Mapping[str, Any],
 ) -> None:
-    """Write the page; side by side with the baseline if it is a run."""
+    """Write the report; with rankings side by side if the baseline is a run."""
     from karat.tables import Run
     from karat.workflows.offline.counted_queries import compare_gated
 
@@ -287,12 +287,12 @@ def _report(
     settings = {**settings, "fully_judged": found.fully_judged}
     rules = {name: settings[name] for name in names}
     runs = [run for run in read if isinstance(run, Run)]
-    beside = None
+    side_by_side = None
     if policy is not None and len(runs) == 2:
         measures, by = list(map(str, policy.measures)), policy.attributes
         asked = {"queries": settings["queries"], "documents": settings["documents"]}
-        beside = compare_gated(found, judgments, runs, measures, by=by, **asked, **rules)
-    write_page(path, found, runs, judgments, qrels, settings, beside)
+        side_by_side = compare_gated(found, judgments, runs, measures, by=by, **asked, **rules)
+    write_page(path, found, runs, judgments, qrels, settings, side_by_side)
 
 
 def _keep(
@@ -319,7 +319,7 @@ def _notify(url: str, found: Gate, commit: str | None) -> None:
 
 
 def _notify_error(url: str, what: str, exit_code: int, commit: str | None) -> None:
-    """Post ``gate.error``; not to an address that is itself the mistake."""
+    """Post ``gate.error``, unless the address itself is invalid."""
     from importlib import metadata
 
     from karat.cli.release import trend
@@ -343,18 +343,17 @@ def _notify_error(url: str, what: str, exit_code: int, commit: str | None) -> No
 def _refuse_files(runs: tuple[str, ...], *, saving: bool) -> None:
     if saving and len(runs) != 1:
         raise UsageError(
-            f"--save-baseline saves one run, not {len(runs)}",
+            f"--save-baseline expects one run, got {len(runs)}",
             fix="karat gate --save-baseline FILE QRELS RUN",
         )
     if len(runs) > 2:
         raise UsageError(
-            f"{len(runs)} runs, and a gate holds one candidate against one baseline",
+            f"expected at most two runs, BASELINE and CANDIDATE, got {len(runs)}",
             fix="karat gate --policy FILE QRELS BASELINE CANDIDATE",
         )
 
 
 def _documents(qrels: str, settings: dict[str, Any], attributes: list[str]) -> str | None:
-    """The documents given, or those of a BEIR folder where the policy slices by them."""
     return options.documents_in(qrels, settings | {"by": attributes})
 
 

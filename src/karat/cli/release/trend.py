@@ -37,13 +37,13 @@ if TYPE_CHECKING:
     "--slice",
     "sliced",
     metavar="A=V",
-    help="One slice, as class=name.  [default: all queries]",
+    help="Show one slice, such as class=name.  [default: all queries]",
 )
-@click.option("--run", metavar="NAME", help="One run.  [default: all]")
+@click.option("--run", metavar="NAME", help="Show one run.  [default: all]")
 @click.option(
     "--series",
     metavar="NAME",
-    help="One series, or a pattern of names whose points are one series, as 'night*'.  "
+    help="Show one series, or join those whose names match a pattern such as 'night*' into one.  "
     "[default: each name is a series]",
 )
 @click.option(
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 )
 @options.output("table", "json", "html")
 @options.all_notes
-@click.option("-o", "--output", "path", metavar="FILE", help="Write it to this file.")
+@click.option("-o", "--output", "path", metavar="FILE", help="Write to this file.")
 @options.open_page
 @click.option(
     "--notify",
@@ -66,8 +66,8 @@ if TYPE_CHECKING:
 @click.option(
     "--fail-on-drift",
     is_flag=True,
-    help="Exit with 1 if a measure drifts, or dropped so far that the intervals tell it; with 3 "
-    "if nothing was compared, or the newest point does not count or lacks a measure.",
+    help="Exit with 1 if a measure drifts, or dropped significantly; with 3 if nothing was "
+    "compared, or the newest point does not count or lacks a measure.",
 )
 @options.measures_from
 def trend(
@@ -86,9 +86,9 @@ def trend(
 ) -> int:
     """Show each measure over time, what changed between points, drops, and drift.
 
-    HISTORY is a file that karat evaluate --history FILE or karat gate --history FILE adds to.
-    Drift is many small steps for the worse that no single step shows; what the intervals alone tell
-    apart is said first. A point whose search did not answer, or whose gate was unhealthy, does not
+    HISTORY is a file written by karat evaluate --history FILE or karat gate --history FILE.
+    Drift is many small steps for the worse, none of which need be significant; significant drops
+    are reported first. A point whose search did not answer, or whose gate was unhealthy, does not
     count.
     """
     from karat.clients import webhook
@@ -113,45 +113,45 @@ def trend(
 
 
 def _aside(found: Trend) -> None:
-    """On standard error: that the newest point of a series says nothing, or lacks it."""
+    """Print on standard error which series lack a newest point that counts."""
     from karat.reports.phrases.trend import place, uncompared, untold, why
     from karat.reports.writers.cells import plain
 
-    said = set()
+    sentences = set()
     for series in found.untold:
         newest = series.marks[-1]
         where = f"{series.run}, {place(newest.time, newest.commit)}"
         if series.without:
-            said.add(f"nobody can tell {series.name}: {untold(series)}")
+            sentences.add(f"cannot tell {series.name}: {untold(series)}")
         else:
-            said.add(f"the newest point does not count: {where}: {why(newest)}")
+            sentences.add(f"the newest point does not count: {where}: {why(newest)}")
     nothing = uncompared(found)
-    for each in [*([nothing] if nothing else []), *sorted(said)]:
-        print(f"karat: {plain(each)}", file=sys.stderr)
+    for sentence in [*([nothing] if nothing else []), *sorted(sentences)]:
+        print(f"karat: {plain(sentence)}", file=sys.stderr)
 
 
 def now() -> str:
-    """The time in UTC, as a history keeps it."""
+    """The current time in UTC, to the second."""
     from datetime import UTC, datetime
 
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def moment() -> str:
-    """The same to the microsecond, so that points of one second stay in their order."""
+    """The current time in UTC, to the microsecond: points of one second keep their order."""
     from datetime import UTC, datetime
 
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def commit(given: str | None, environment: Mapping[str, str]) -> str | None:
-    """The commit given, or what GitHub Actions, GitLab CI and others say it is."""
+    """The commit given, or that of GitHub Actions, GitLab CI and others."""
     names = ("GITHUB_SHA", "CI_COMMIT_SHA", "GIT_COMMIT", "BUILD_SOURCEVERSION")
     return given or next((environment[name] for name in names if environment.get(name)), None)
 
 
 def send(url: str, event: dict[str, Any] | None) -> None:
-    """Post an event, if there is one; that it did not arrive is said, and changes no exit code."""
+    """Post an event, if any; a failure is printed, and does not change the exit code."""
     import os
 
     from karat.clients import webhook
@@ -160,9 +160,9 @@ def send(url: str, event: dict[str, Any] | None) -> None:
         return
     delivery = webhook.post(url, event, secret=os.environ.get(webhook.SECRET))
     if not delivery.delivered:
-        times = "once" if delivery.tries == 1 else f"{delivery.tries} times"
-        said = f"karat: not notified, tried {times}: {delivery.reason}"
-        print("".join(c if c.isprintable() else ascii(c)[1:-1] for c in said), file=sys.stderr)
+        times = "1 attempt" if delivery.tries == 1 else f"{delivery.tries} attempts"
+        failure = f"karat: notification failed after {times}: {delivery.reason}"
+        print("".join(c if c.isprintable() else ascii(c)[1:-1] for c in failure), file=sys.stderr)
 
 
 def _print(found: Trend, output: str, path: str | None, *, all_notes: bool) -> None:
@@ -188,7 +188,7 @@ def _print(found: Trend, output: str, path: str | None, *, all_notes: bool) -> N
 
 
 def _write(text: str, path: str | None) -> None:
-    text = text.encode("utf-8", "replace").decode()  # names of files can be no text at all
+    text = text.encode("utf-8", "replace").decode()  # file names may not be valid UTF-8
     if path is None or path == "-":
         sys.stdout.write(text)
         return

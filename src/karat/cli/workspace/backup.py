@@ -19,10 +19,10 @@ _FILE = click.Path(path_type=Path)
 @click.argument("path", metavar="FILE", type=_FILE)
 @folder
 def backup(path: Path, start: Path) -> None:
-    """Write the workspace into FILE (.zip, .tar, .tar.gz): its store, settings, and runs.
+    """Back up the workspace to FILE (.zip, .tar, .tar.gz): its store, settings and runs.
 
-    Others may go on judging meanwhile: all of it is of one moment. SQLite or PostgreSQL, and
-    karat restore puts it into either.
+    The backup is a consistent snapshot: others can keep judging meanwhile. karat restore loads it
+    into SQLite or PostgreSQL.
     """
     from karat.workflows.workspace.backup import back_up
 
@@ -30,8 +30,8 @@ def backup(path: Path, start: Path) -> None:
         made = back_up(found, path, now=clock())
     print(f"{printable(str(path))} holds {_held(made.rows, made.files)}.")
     print(
-        "Hashes of passwords and of API tokens are in it: keep it where others cannot read it. "
-        "Sessions are not: after a restore people sign in again."
+        "It contains hashes of passwords and API tokens: keep it where others cannot read it. "
+        "It contains no sessions: after a restore, users sign in again."
     )
     for note in made.notes:
         print(printable(note))
@@ -49,12 +49,12 @@ def backup(path: Path, start: Path) -> None:
     "--store",
     metavar="URL",
     help="An empty database: sqlite:///karat.db (in DIR), or postgresql://user@host/database.  "
-    "[default: KARAT_STORE, or what the backup's karat.toml names]",
+    "[default: KARAT_STORE, or the store in the backup's karat.toml]",
 )
 def restore(path: Path, root: Path, store: str | None) -> None:
-    """Make a workspace in DIR, which must be empty or absent, of what karat backup wrote.
+    """Restore a backup of a workspace into DIR, which must be empty or absent.
 
-    The whole file is checked before anything is made.
+    The whole file is checked before anything is written.
     """
     need_store(url=store or os.environ.get("KARAT_STORE", ""))
     from karat.formats.own.workspace import STORE, without_password
@@ -64,13 +64,13 @@ def restore(path: Path, root: Path, store: str | None) -> None:
     print(f"{printable(str(root))} holds {_held(held.rows, held.files)}.")
     say_notes(workspace)
     if store is not None and without_password(store) != store:
-        print(f"karat.toml holds no password: put the URL into the environment, as {STORE}")
+        print(f"karat.toml does not contain the password: set {STORE} to the URL")
 
 
 def _held(rows: Mapping[str, int], files: int) -> str:
     from karat.reports.phrases.numbers import counted
 
-    told = [
+    counts = [
         counted(rows.get(name, 0), one, many)
         for name, one, many in (
             ("golden_set", "golden set", "golden sets"),
@@ -81,4 +81,4 @@ def _held(rows: Mapping[str, int], files: int) -> str:
             ("person", "account", "accounts"),
         )
     ]
-    return f"{', '.join(told)}, and {counted(files, 'file', 'files')}"
+    return f"{', '.join(counts)}, and {counted(files, 'file', 'files')}"

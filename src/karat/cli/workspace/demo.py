@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from karat.tables.comparison import Comparison
 
 NEXT, QUEUED = 3, 20
-"""Pairs to judge next: that are shown, and that wait in the queue."""
+"""Judging priorities: how many are shown, and how many go into the queue."""
 
 
 @click.command(epilog=options.examples("karat demo", "karat demo demo-folder --serve"))
@@ -34,14 +34,14 @@ NEXT, QUEUED = 3, 20
 @click.option(
     "--embed",
     metavar="MODULE:FUNCTION",
-    help="Your own embedding function in the semantic system's place: it takes a list of texts "
-    "and returns one vector for each. MODULE may lie in the current folder.",
+    help="Use your own embedding function for the semantic system: it takes a list of texts and "
+    "returns one vector for each. MODULE may be in the current folder.",
 )
 @click.option(
     "--serve/--no-serve",
     "served",
     default=None,
-    help="Whether to serve it as web pages at the end.  [default: in a terminal]",
+    help="Serve the demo as web pages afterwards.  [default: only in a terminal]",
 )
 @address
 def demo(
@@ -51,10 +51,10 @@ def demo(
     port: int = 8000,
     no_browser: bool = False,
 ) -> int:
-    """Search Python's own documentation with three systems, and see which is better.
+    """Search Python's own documentation with three systems, and see which is best.
 
-    Leaves the documents, queries, judgments and runs in DIR (karat-demo), to go on with; and
-    serves them as web pages, on this machine alone.
+    Writes the documents, queries, judgments and runs to DIR (karat-demo), and serves them as web
+    pages, on this machine only.
     """
     from karat.demo import embedding
     from karat.demo.build import build
@@ -77,9 +77,9 @@ def demo(
     meaning = f"by {own.called}" if own else "meaning (TF-IDF, truncated SVD)"
     screen.print(
         f"\nThree systems searched the {made.document_count:,} modules, classes and functions of "
-        f"Python's standard library for {made.query_count} queries. What they found was graded "
-        "from 0 (useless) to 3 (just what was wanted).\n"
-        f"bm25 matches words (SQLite FTS5); {system} matches {meaning}; hybrid is both, fused by "
+        f"Python's standard library for {made.query_count} queries. Their results were graded "
+        "from 0 (useless) to 3 (exactly right).\n"
+        f"bm25 matches words (SQLite FTS5); {system} matches {meaning}; hybrid fuses both by "
         "reciprocal rank.\n"
     )
     show_results(replace(results, slices=[], no_answer=[], notes=[]), screen)
@@ -90,30 +90,30 @@ def demo(
     deep = compare(made.directory, words, others[-1:], MEASURES[-1], judge_next=QUEUED)
     if deep.judge_next:
         screen.print(
-            f"\nJudge next, as it says most about {MEASURES[-1]} of {others[-1].stem}:",
+            f"\nJudging priorities for {MEASURES[-1]} of {others[-1].stem}:",
             style="bold",
         )
         show_judge_next(replace(deep, judge_next=deep.judge_next[:NEXT]), screen)
-    kept = _keep(made, deep, screen)
-    held = gate(made.policy, made.directory, words, others[-1])
-    screen.print(f"\nMay {held.candidate} take {held.baseline}'s place? (gate.toml)", style="bold")
-    screen.print(f"{word(held.verdict)}: {why(held)}")
+    has_workspace = _keep(made, deep, screen)
+    result = gate(made.policy, made.directory, words, others[-1])
+    screen.print(f"\nCan {result.candidate} replace {result.baseline}? (gate.toml)", style="bold")
+    screen.print(f"{word(result.verdict)}: {why(result)}")
     try:
         write_report(
             made.report,
-            held,
+            result,
             runs=[read_run(run) for run in (words, others[-1])],
             qrels=made.directory,
             queries=queries,
             documents=made.directory,
             comparison=compare(made.directory, words, others[-1], by="class"),
         )
-        screen.print(f"All of it, query by query, as a page: {made.report}", soft_wrap=True)
+        screen.print(f"The full report, query by query: {made.report}", soft_wrap=True)
     except MissingExtra as lacking:
-        screen.print(f"No page of it: {_in_web(lacking)}", soft_wrap=True)
+        screen.print(f"No report: {_in_web(lacking)}", soft_wrap=True)
     where = shlex.quote(str(made.directory))
     both = f"{where} {where}/runs/bm25.trec {where}/runs/hybrid.trec"
-    # From a clone, karat lies in the environment that dev.py made and not on the path.
+    # In a clone, karat is in the environment of dev.py, not on the path.
     karat = "karat" if shutil.which("karat") else shlex.quote(sys.argv[0])
     screen.print("\nTry next:", style="bold")
     for command in (
@@ -130,7 +130,7 @@ def demo(
     ):
         screen.print(f"  {command}", soft_wrap=True)
     wanted = sys.stdin.isatty() and sys.stdout.isatty() if served is None else served
-    if not wanted or not kept:
+    if not wanted or not has_workspace:
         return 0
     try:
         need_web()
@@ -141,7 +141,7 @@ def demo(
 
 
 def _serve(directory: Path, port: int, *, browser: bool) -> int:
-    """Serve the demo on this machine; on another port if somebody has this one."""
+    """Serve the demo on this machine; on another port if this one is in use."""
     from karat.formats.own.workspace import STORE
     from karat.web.framework.settings import Settings
     from karat.web.server import LOCAL, Serving, free
@@ -154,24 +154,24 @@ def _serve(directory: Path, port: int, *, browser: bool) -> int:
 
 
 def _in_web(lacking: MissingExtra) -> MissingExtra:
-    """The same with the one extra that has all that the demo can use."""
+    """The same error, naming the extra that has everything the demo uses."""
     return MissingExtra(lacking.packages, "web", lacking.purpose)
 
 
 def _keep(made: Demo, found: Comparison, screen: Console) -> bool:
-    """Make a workspace of the demo, where what keeps one is installed; whether it is."""
+    """Create a workspace in the demo's folder; return whether the needed packages are installed."""
     try:
         need_store()
     except MissingExtra as lacking:
-        screen.print(f"\nNo workspace of it: {_in_web(lacking)}", soft_wrap=True)
+        screen.print(f"\nNo workspace: {_in_web(lacking)}", soft_wrap=True)
         return False
     from karat.demo.steps import RUN, keep_steps
-    from karat.demo.traffic import keep_traffic, told
+    from karat.demo.traffic import keep_traffic, paragraphs
     from karat.demo.workspace import keep, keep_comparison
     from karat.reports.writers.terminal import show_notes, show_paragraphs
 
     kept = keep(made, found.to_judge(), now=clock())
-    screen.print("\nHow far its graders agree, and what is kept", style="bold")
+    screen.print("\nThe workspace, and how far its graders agree", style="bold")
     screen.print(kept.agreement.sentence, highlight=False)
     screen.print(
         f"{made.directory} is a workspace: edition {kept.edition} with {kept.grades:,} grades, "
@@ -182,18 +182,18 @@ def _keep(made: Demo, found: Comparison, screen: Console) -> bool:
     show_notes(kept.notes, screen)
     history = keep_steps(made, clock)
     screen.print(
-        f"{history} holds how the search came about, step by step: karat trend shows {RUN}.",
+        f"{history} has the history of {RUN}, step by step, for karat trend.",
         soft_wrap=True,
         highlight=False,
     )
-    print("· People who do not exist search for five weeks", file=sys.stderr)
+    print("· Simulating five weeks of users", file=sys.stderr)
     log = keep_traffic(made, now=clock())
     screen.print()
-    show_paragraphs("What users might do with it: simulated", told(log, now=clock()), screen)
+    show_paragraphs("Simulated users", paragraphs(log, now=clock()), screen)
     try:
         need_web()
     except MissingExtra:
         return True
     if (called := keep_comparison(made, clock)) is not None:
-        screen.print(f"The comparison {called!r} is kept for its page.", highlight=False)
+        screen.print(f"The comparison {called!r} is stored for the web pages.", highlight=False)
     return True

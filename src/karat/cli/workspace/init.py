@@ -17,41 +17,41 @@ from karat.cli.workspace.workspace import clock, need_store, say_notes
     epilog=options.examples("karat init", "karat init search-quality --scale 0-3 --raters 2")
 )
 @click.argument("directory", metavar="[DIR]", type=click.Path(path_type=Path), default=Path())
-@click.option("--name", default="golden", show_default=True, help="Of the golden set.")
+@click.option("--name", default="golden", show_default=True, help="Name of the golden set.")
 @click.option(
     "--scale",
     metavar="LOW-HIGH",
     default="0-3",
     show_default=True,
-    help="Lowest and highest grade that a judgment can give.",
+    help="Lowest and highest possible grade.",
 )
 @click.option(
     "--raters",
     type=click.IntRange(1, 99),
     default=2,
     show_default=True,
-    help="How many judge each pair, blind to each other.",
+    help="Number of raters per pair, blind to each other.",
 )
 @click.option(
     "--store",
     metavar="URL",
-    help="Where judgments are kept: SQLite, or postgresql://user@host/database for a team.  "
-    "[default: as KARAT_STORE says, else sqlite:///karat.db]",
+    help="Database for judgments: SQLite, or postgresql://user@host/database for a team.  "
+    "[default: KARAT_STORE, else sqlite:///karat.db]",
 )
 @click.option(
     "--upgrade",
     is_flag=True,
-    help="Bring the store of a workspace up to date, and put what karat.toml says of grades, "
-    "raters and repeats in force.",
+    help="Upgrade the store of an existing workspace, and apply the grades, raters and repeats of "
+    "karat.toml.",
 )
 def init(
     directory: Path, name: str, scale: str, raters: int, store: str | None, upgrade: bool
 ) -> None:
-    """Make a workspace: karat.toml, a guideline for raters, and a store for judgments.
+    """Create a workspace: karat.toml, a guideline for raters, and a store for judgments.
 
-    DIR is the current folder if it is left out. A password for PostgreSQL does not belong into
-    karat.toml, and is refused: put the URL into the environment, as KARAT_STORE. karat.toml then
-    gets it without the password.
+    DIR defaults to the current folder. A password for PostgreSQL does not belong in karat.toml, and
+    is refused: set the environment variable KARAT_STORE to the URL instead. karat.toml then gets it
+    without the password.
     """
     need_store(url=store or os.environ.get("KARAT_STORE", ""))
     from karat.workflows.workspace.workspace import make_workspace, upgrade_workspace
@@ -70,18 +70,18 @@ def init(
         raters=raters,
     )
     where = "" if directory == Path() else f" -w {shlex.quote(str(directory))}"
-    print(f"{made.root} is a workspace now:")
-    print("  karat.toml    what the grades mean, how many raters, where things are kept")
-    print("  guideline.md  what raters read; each new text is a new version")
-    print("Next: queries, from a log or a file:")
+    print(f"Created a workspace in {made.root}:")
+    print("  karat.toml    what the grades mean, how many raters, where data is stored")
+    print("  guideline.md  instructions for raters; each new text is a new version")
+    print("Next: add queries, from a log or a file:")
     print(f"  karat golden choose LOG --size 100{where}")
     print(f"  karat golden import FILE{where}")
 
 
 def _default_store() -> str:
-    """What karat.toml says of the store: where a team's is, so that nobody makes one of their own.
+    """The store to write to karat.toml: that of KARAT_STORE, so that a team shares it.
 
-    A SQLite file that the environment names is this machine's, and no other's.
+    A SQLite file named there is specific to this machine, and is not written.
     """
     from karat.formats.own.workspace import STORE, without_password
 

@@ -23,29 +23,31 @@ if TYPE_CHECKING:
     from karat.web.server import Serving
 
 RATER = "KARAT_RATER"
-"""The environment variable that says who one is, as for ``karat judge``."""
+"""Environment variable with the user's name, as for ``karat judge``."""
 _SIZES = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)I?B?", re.IGNORECASE)
 
 
-def _bytes(_context: click.Context, _option: click.Parameter, said: str) -> int:
-    found = _SIZE.fullmatch(said.strip())
-    size = int(float(found[1]) * _SIZES[found[2].upper()]) if found else 0
+def _bytes(_context: click.Context, _option: click.Parameter, text: str) -> int:
+    match = _SIZE.fullmatch(text.strip())
+    size = int(float(match[1]) * _SIZES[match[2].upper()]) if match else 0
     if not 0 < size < 2**63:
-        raise UsageError(f"{said!r} is no size of a file", fix="--max-upload 500MB, or 4GB")
+        raise UsageError(f"invalid file size {text!r}", fix="--max-upload 500MB, or 4GB")
     return size
 
 
 def address(command: Command) -> Command:
-    """Where to serve, and whether to open a browser."""
+    """Add the options ``--port`` and ``--no-browser``."""
     for option in (
-        click.option("--no-browser", is_flag=True, help="Open no browser; print the link only."),
+        click.option(
+            "--no-browser", is_flag=True, help="Do not open a browser, only print the link."
+        ),
         click.option(
             "--port",
             type=click.IntRange(0, 65535),
             default=8000,
             show_default=True,
-            help="Port to listen on; 0 for any that is free.",
+            help="Port to listen on; 0 for any free port.",
         ),
     ):
         command = option(command)
@@ -65,7 +67,7 @@ def address(command: Command) -> Command:
     default="127.0.0.1",
     show_default=True,
     metavar="ADDRESS",
-    help="Address to listen on; 0.0.0.0 for all of this machine's.",
+    help="Address to listen on; 0.0.0.0 for all interfaces.",
 )
 @address
 @click.option(
@@ -73,37 +75,39 @@ def address(command: Command) -> Command:
     type=click.IntRange(1, 64),
     default=1,
     show_default=True,
-    help="Processes that answer.",
+    help="Number of worker processes.",
 )
 @click.option(
     "--base-path",
     "base",
     metavar="PATH",
     default="",
-    help="Path under which a proxy serves it, as /karat.",
+    help="Path prefix under which a proxy serves it, such as /karat.",
 )
 @click.option(
     "--name",
     "names",
     metavar="HOST",
     multiple=True,
-    help="Name that people type for this machine; others are refused. Repeat for more.",
+    help="Host name of the server; requests for others are refused. Repeat for more.",
 )
-@click.option("--https", is_flag=True, help="A proxy speaks HTTPS for it: cookies go no other way.")
+@click.option(
+    "--https", is_flag=True, help="A proxy serves it over HTTPS: cookies are sent over HTTPS only."
+)
 @click.option(
     "--max-upload",
     metavar="SIZE",
     default="4GB",
     show_default=True,
     callback=_bytes,
-    help="Largest file that may be sent.",
+    help="Maximum size of an uploaded file.",
 )
 @click.option(
     "--proxy",
     "proxies",
     metavar="IP",
     multiple=True,
-    help="A proxy that says truly who asks, and how. Repeat for more.",
+    help="IP address of a trusted reverse proxy (X-Forwarded-*). Repeat for more.",
 )
 @click.option(
     "--timeout",
@@ -112,7 +116,7 @@ def address(command: Command) -> Command:
     type=click.FloatRange(1, 3600),
     default=60.0,
     show_default=True,
-    help="Longest wait for a request, for more of it, or for its answer to be read.",
+    help="Timeout for a request, for more of it, and for its response to be read.",
 )
 @click.option(
     "--connections",
@@ -120,14 +124,14 @@ def address(command: Command) -> Command:
     type=click.IntRange(1, 1_000_000),
     default=256,
     show_default=True,
-    help="Open connections of one address, in each process; a --proxy may have any number.",
+    help="Maximum open connections per address and process; unlimited for a --proxy.",
 )
 @click.option(
     "--log",
     type=click.Choice(("text", "json")),
     default="text",
     show_default=True,
-    help="How the log on standard error is written.",
+    help="Format of the log on standard error.",
 )
 def serve(
     start: Path,
@@ -144,11 +148,11 @@ def serve(
     connections: int,
     log: str,
 ) -> int:
-    """Serve the workspace as web pages, for judging in the browser and all that karat shows.
+    """Serve the workspace as web pages, for judging and results in the browser.
 
-    On this machine alone, a link that is printed lets in whoever types this. With another
-    address, or --name, --proxy or --https, people come by accounts: the first link that is
-    printed makes an owner, who invites the others.
+    On this machine only, the printed link signs you in. With another address, or with --name,
+    --proxy or --https, users need accounts: the first printed link creates an owner, who invites
+    the others.
     """
     need_web(start)
     from karat.formats.own.workspace import find_workspace
@@ -172,12 +176,7 @@ def serve(
 
 
 def go(serving: Serving, *, browser: bool) -> int:
-    """Print the link, open it if wanted, and serve until somebody stops it.
-
-    Args:
-        serving: How.
-        browser: Whether to open the link in a browser, where there is a screen for one.
-    """
+    """Print the link, open it in a browser if asked to and possible, and serve until stopped."""
     from dataclasses import replace
 
     from karat.web.server import first_link, first_owner, listen, run, unreached
@@ -198,20 +197,20 @@ def go(serving: Serving, *, browser: bool) -> int:
             link = f"/link/{accounts.link(accounts.local(settings.owner))}"
     print(f"karat serves {printable(str(settings.workspace))} at {serving.address}/")
     if link is not None:
-        words = "Open this to begin" if not settings.accounts else "The first owner comes by this"
+        words = "Open this to begin" if not settings.accounts else "Create the first owner here"
         print(f"{words} (it works once): {serving.address}{link}")
     if invited is not None:
         print(_again(invited, serving))
     if settings.accounts and not settings.secure:
         print(
-            "karat: passwords go unencrypted over the network unless a proxy before this speaks "
-            "HTTPS; then say --https",
+            "karat: passwords are sent unencrypted unless a proxy in front of this uses HTTPS; "
+            "if one does, add --https",
             file=sys.stderr,
         )
     if unreached(serving):
         print(
-            f"karat: only this machine reaches {serving.host}: say --host 0.0.0.0, or let a proxy "
-            "stand before it and say --proxy",
+            f"karat: {serving.host} is reachable from this machine only: use --host 0.0.0.0, or a "
+            "reverse proxy and --proxy",
             file=sys.stderr,
         )
     print("Stop it with Ctrl-C.", flush=True)
@@ -222,38 +221,33 @@ def go(serving: Serving, *, browser: bool) -> int:
 
 
 def _again(invited: Invitation, serving: Serving) -> str:
-    """What to do where the first owner has not come yet: the link was printed at another start."""
+    """How to print the first owner's link again, if it was printed at an earlier start."""
     how = ["people", "new-password"] if invited.renews else ["people", "invite"]
     how += [invited.name, *([] if invited.renews else ["--role", "owner"])]
     where = ["-w", str(serving.settings.workspace), "--url", serving.address]
     return printable(
-        f"No owner can sign in yet: {invited.name} has not followed the link made for them. "
-        f"If it is lost, this prints another:\n  {shlex.join(['karat', *how, *where])}"
+        f"No owner can sign in yet: {invited.name} has not used their link yet. "
+        f"If it is lost, print a new one:\n  {shlex.join(['karat', *how, *where])}"
     )
 
 
 def who() -> str:
-    """Who types this, as they are called in judgments."""
+    """Name of the user at the terminal, as in judgments."""
     try:
         return os.environ.get(RATER, "").strip() or getpass.getuser()
-    except (KeyError, OSError):  # a container may know no user by that number
+    except (KeyError, OSError):  # a container may have no user with this id
         return "owner"
 
 
 def has_screen(environment: dict[str, str] | os._Environ[str]) -> bool:
-    """Whether a browser that is opened would be seen."""
+    """Whether there is a screen to show a browser on."""
     if sys.platform in {"win32", "darwin"}:
         return "SSH_CONNECTION" not in environment
     return bool(environment.get("DISPLAY") or environment.get("WAYLAND_DISPLAY"))
 
 
 def need_web(start: Path | None = None) -> None:
-    """Say how to get what serves, where it is not installed.
-
-    Raises:
-        MissingExtra: a package of the extra ``web``, or of ``postgres`` where the store is there,
-            is not installed; all of them are named.
-    """
+    """Raise ``MissingExtra`` if a package that serving needs is not installed."""
     need("karat serve", "web", start=start)
 
 
@@ -261,5 +255,5 @@ def _open(link: str) -> None:
     import threading
     import webbrowser
 
-    # Some browsers do not return before they are closed.
+    # Some browsers block until they are closed.
     threading.Thread(target=webbrowser.open, args=(link,), daemon=True).start()

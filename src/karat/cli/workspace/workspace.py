@@ -1,4 +1,4 @@
-"""What every command in a workspace does first: find it, and open it."""
+"""What commands in a workspace share: find it, open it, print results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def folder(command: Command) -> Command:
-    """The workspace a command works in."""
+    """Add the option ``--workspace``."""
     return click.option(
         "-w",
         "--workspace",
@@ -32,18 +32,18 @@ def folder(command: Command) -> Command:
         metavar="DIR",
         type=click.Path(path_type=Path),
         default=Path(),
-        help="A folder in the workspace.  [default: the current one]",
+        help="A folder in the workspace.  [default: the current folder]",
     )(command)
 
 
 def clock() -> int:
-    """Microseconds UTC, now."""
+    """The current time in microseconds UTC."""
     return time.time_ns() // 1000
 
 
 @contextmanager
 def opened(start: Path) -> Iterator[Workspace]:
-    """The workspace of a folder, its store open until the block ends; its notes are said."""
+    """Open the workspace of a folder until the block ends, and print its notes."""
     need_store(start)
     from karat.workflows.workspace.workspace import open_workspace
 
@@ -53,76 +53,63 @@ def opened(start: Path) -> Iterator[Workspace]:
 
 
 def say_notes(workspace: WorkspaceConfig) -> None:
-    """Say on standard error what a person should know of a workspace's settings."""
+    """Print notes on a workspace's settings on standard error."""
     for note in workspace.notes:
         print(f"karat: {printable(note)}", file=sys.stderr)
 
 
 def tell(
-    found: Any, output: str, show: Callable[[Any, Console], None], without: Sequence[str] = ()
+    result: Any, output: str, show: Callable[[Any, Console], None], without: Sequence[str] = ()
 ) -> None:
-    """Print what a command found, as it was asked for: as JSON, or for eyes.
-
-    Args:
-        found: What it found.
-        output: ``json``, or anything else.
-        show: Prints it for eyes.
-        without: Fields that JSON leaves out, as in ``log.frame``.
-    """
+    """Print a result as JSON (without the fields ``without``, as ``log.frame``) or by ``show``."""
     from karat.reports.golden.golden import to_json
 
     if output == "json":
-        print(to_json(found, without))
+        print(to_json(result, without))
     else:
-        show(found, options.out())
+        show(result, options.out())
 
 
 def need_store(start: Path | None = None, *, url: str = "") -> None:
-    """Say how to get what keeps a store, where it is not installed.
+    """Raise ``MissingExtra`` if a package that the store needs is not installed.
 
     Args:
         start: The workspace; its store may be in PostgreSQL, which needs a package of its own.
         url: The store, where there is no workspace yet.
-
-    Raises:
-        MissingExtra: SQLAlchemy, Alembic or the driver is not installed.
     """
     need("a workspace", "store", start=start, url=url)
 
 
 def need(purpose: str, *extras: str, start: Path | None = None, url: str = "") -> None:
-    """Say how to get everything that a command needs, in one command of pip.
+    """Raise ``MissingExtra`` that names all missing packages of some extras (``PACKAGES``).
 
     Args:
-        purpose: What needs it.
-        extras: The extras, of ``PACKAGES``.
+        purpose: What needs them, for the message.
+        extras: The extras.
         start: As in ``need_store``.
         url: As in ``need_store``.
-
-    Raises:
-        MissingExtra: a package of the extras is not installed; all of them are named.
     """
     from importlib.util import find_spec
 
     def lacking(extra: str) -> list[str]:
         return [package for package in PACKAGES[extra] if find_spec(package) is None]
 
-    asked = [*extras, *(["postgres"] if _in_postgres(start, url) else [])]
-    wanted = {extra: packages for extra in asked if (packages := lacking(extra))}
-    if not wanted:
+    needed = [*extras, *(["postgres"] if _in_postgres(start, url) else [])]
+    missing = {extra: packages for extra in needed if (packages := lacking(extra))}
+    if not missing:
         return
-    if "postgres" in wanted:
-        wanted.pop("store", None)  # it includes it
-    every = dict.fromkeys(package for each in wanted.values() for package in each)
-    raise MissingExtra(list(every), ",".join(wanted), purpose)
+    if "postgres" in missing:
+        missing.pop("store", None)  # it includes it
+    packages = dict.fromkeys(package for names in missing.values() for package in names)
+    raise MissingExtra(list(packages), ",".join(missing), purpose)
 
 
 def _in_postgres(start: Path | None, url: str) -> bool:
-    """Whether a store is in PostgreSQL, as far as that can be told."""
+    """Whether a store is in PostgreSQL, as far as is known."""
     from karat.errors import KaratError
     from karat.formats.own.workspace import find_workspace, read_workspace
 
     if start is not None:
-        with suppress(KaratError):  # whatever is wrong there is reported when it is opened
+        with suppress(KaratError):  # errors there are reported when it is opened
             url = read_workspace(find_workspace(start)).store
     return url.startswith("postgres")

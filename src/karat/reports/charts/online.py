@@ -1,8 +1,7 @@
-"""Charts of online metrics: over time with their intervals and what happened meanwhile; a scatter.
+"""Charts of online metrics: over time with intervals and annotations, and a scatter plot.
 
-What has no value is a gap in its line with a dotted upright, never a point at 0. Altair holds the
-charts and vl-convert draws them, once for each thing there is to draw; what can be pointed at are
-links with titles, as in the charts of a report.
+A missing value is a gap in its line with a dotted vertical line, never a point at 0. Drawings are
+cached; links and tooltips are as in ``charts.report``.
 """
 
 from __future__ import annotations
@@ -20,30 +19,30 @@ from karat.reports.online.evaluation import UNITS
 from karat.reports.writers.cells import CONTROLS
 
 LINES = ("var(--line-1)", "var(--line-2)", "var(--line-3)", "var(--line-4)", "var(--line-5)")
-"""Colours of the lines of a chart, in their order; a style sheet says what they are."""
+"""Colours of the lines of a chart, in order, defined by the style sheet."""
 DASHES = ((1, 0), (7, 3), (2, 2), (9, 3, 2, 3), (4, 2))
-"""How they are dashed, so that nobody needs the colours."""
+"""Dashes of the lines, so that they differ without colours."""
 SMALL, WIDE, NARROW = (292, 120), (1090, 260), (290, 190)
-"""Pixels across and down of the plot of one of many, of one alone, of that on a telephone."""
-_NO_SHARE = 0.05  # top of an axis of shares that are all 0
-_DOTS = 45  # points of a line that are drawn, if there are no more
+"""Width and height in pixels of a plot among several, on its own, and on a narrow screen."""
+_NO_SHARE = 0.05  # top of the axis if all shares are 0
+_DOTS = 45  # most points of a line that are drawn as dots
 _LABEL = 14  # pixels between labels below an axis
-_BEYOND = 1.0  # of the range of the values, how far an interval may reach before it is cut off
+_BEYOND = 1.0  # how far intervals may extend the range of values, as a share of it
 _TIP = 300
-_NEAR = 9  # pixels about a point of a scatter that are pointed at
+_NEAR = 9  # pixels around a point of a scatter plot that link to it
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A line at one place of the axis.
+    """A point of a line.
 
     Attributes:
-        at: The place, from 0.
-        value: None is a gap.
-        low: Lower end of the interval; None without.
-        high: Upper end.
-        thin: Whether little stands behind it: it is hollow, and has no say in what the axis shows
-            unless most are so.
+        at: Its place on the axis, from 0.
+        value: Its value; None is a gap.
+        low: Lower end of the interval, or None.
+        high: Upper end of the interval, or None.
+        thin: Whether it is based on little data: it is hollow, and ignored by the range of the
+            axis unless most points are thin.
     """
 
     at: int
@@ -55,12 +54,12 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line: its points, at most one for each place.
+    """One line, with at most one point per place.
 
     Attributes:
-        label: What it is of.
-        points: In the order of their places.
-        look: Which of ``LINES`` and ``DASHES`` it has.
+        label: Its name.
+        points: Its points, in order of place.
+        look: Index into ``LINES`` and ``DASHES``.
     """
 
     label: str
@@ -70,12 +69,12 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A place of the axis of time.
+    """A place on the time axis.
 
     Attributes:
-        label: What stands below it, where there is room.
-        tip: What is said of it when a reader points at it.
-        href: Id of what it leads to; None for nothing.
+        label: Its label, shown if there is room.
+        tip: Its tooltip.
+        href: Id of the element it links to, or None.
     """
 
     label: str
@@ -85,7 +84,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Upright:
-    """What happened: a line at ``at``, which may lie between places, with a short label."""
+    """An annotation: a vertical line at ``at``, possibly between places, with a short label."""
 
     at: float
     label: str
@@ -93,11 +92,11 @@ class Upright:
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """A point of a scatter.
+    """A point of a scatter plot.
 
     Attributes:
-        x: Across.
-        y: Upwards.
+        x: Horizontal value.
+        y: Vertical value.
         ink: A key of ``INK``.
         tip: As in ``Place``.
         href: As in ``Place``.
@@ -123,12 +122,12 @@ def over_time(
     """Lines over time as SVG, with bands for their intervals.
 
     Args:
-        lines: Up to five.
-        places: All places of the axis, with a value there or without.
-        uprights: What happened meanwhile.
-        title: The chart in words, for those who hear it.
-        unit: Of the values, as of ``Metric``; shares are printed as percentages.
-        upwards: What the axis at the left says; empty for nothing.
+        lines: Up to five lines.
+        places: All places on the axis, with values or without.
+        uprights: Annotations.
+        title: Its name for screen readers.
+        unit: Unit of the values, as in ``Metric``; shares are printed as percentages.
+        upwards: Title of the y axis, or empty.
         size: ``SMALL``, ``WIDE`` or ``NARROW``.
 
     Raises:
@@ -144,21 +143,21 @@ def over_time(
         "axis": _labels(places, width),
     }
     printed = "datum.value * 100, '~g'" if unit == "share" else "datum.value, ',~f'"
-    said = f"format({printed}) + {json.dumps(UNITS.get(unit, ''))}"
+    label = f"format({printed}) + {json.dumps(UNITS.get(unit, ''))}"
     y = {
         "field": "value",
         "type": "quantitative",
         "title": upwards or None,
         "scale": {"domain": [low, high], "nice": False, "zero": False},
-        "axis": {"tickCount": 4 if height < 150 else 5, "labelExpr": said},
+        "axis": {"tickCount": 4 if height < 150 else 5, "labelExpr": label},
     }
     layers: list[dict[str, Any]] = []
     for line in lines:
         layers += _line(line, x, y, (low, high), dots=len(places) <= _DOTS)
-    gone = _gaps(lines)
-    if gone:
+    gaps = _gaps(lines)
+    if gaps:
         dotted = {"type": "rule", "stroke": INK["quiet"], "strokeDash": [1, 4], "opacity": 0.8}
-        layers.append(_layer([{"at": at} for at in gone], dotted, x=x))
+        layers.append(_layer([{"at": at} for at in gaps], dotted, x=x))
     layers += _uprights(uprights, x)
     layers.append(_columns(places, x, height))
     return _svg(layers, size, title)
@@ -173,15 +172,15 @@ def scatter(
     shares: tuple[bool, bool] = (False, False),
     size: tuple[int, int] = (620, 380),
 ) -> str:
-    """Points by two numbers as SVG; each is a link with a title, if it leads anywhere.
+    """A scatter plot as SVG; points are links with tooltips.
 
     Args:
         spots: The points.
-        across: What the axis below says.
-        upwards: What the axis at the left says.
+        across: Title of the x axis.
+        upwards: Title of the y axis.
         title: As in ``over_time``.
-        shares: Whether the numbers across, and upwards, are shares.
-        size: Pixels of the plot.
+        shares: Whether x, and y, are shares.
+        size: Width and height in pixels of the plot.
 
     Raises:
         MissingExtra: Altair or vl-convert is not installed.
@@ -193,14 +192,16 @@ def scatter(
         ("x", across, shares[0], [spot.x for spot in spots]),
         ("y", upwards, shares[1], [spot.y for spot in spots]),
     ):
-        said = "format(datum.value * 100, '~g') + ' %'" if is_share else "format(datum.value, '~g')"
+        label = (
+            "format(datum.value * 100, '~g') + ' %'" if is_share else "format(datum.value, '~g')"
+        )
         domain = _padded(min(values, default=0.0), max(values, default=1.0))
         axes[key] = {
             "field": key,
             "type": "quantitative",
             "title": name,
             "scale": {"domain": domain, "nice": False, "zero": False},
-            "axis": {"tickCount": 5, "labelExpr": said, "labelFlush": False},
+            "axis": {"tickCount": 5, "labelExpr": label, "labelFlush": False},
         }
         steps[key] = (domain[1] - domain[0]) / (width if key == "x" else height) * _NEAR
     data = [{"x": spot.x, "y": spot.y, "ink": INK[spot.ink]} for spot in spots]
@@ -241,7 +242,7 @@ def _line(
     *,
     dots: bool,
 ) -> list[dict[str, Any]]:
-    """A line with its band; each stretch without a gap by itself, one point as a point."""
+    """A line with its band, drawn stretch by stretch between gaps."""
     low, high = within
     rows: list[dict[str, Any]] = []
     bands: list[dict[str, Any]] = []
@@ -283,7 +284,7 @@ def _line(
 
 
 def _stretches(points: Sequence[Point], *, whole: bool = False) -> list[list[Point]]:
-    """Points with values (``whole``: and intervals), cut wherever a place has none."""
+    """Points with values (``whole``: and intervals), split at places without."""
     out: list[list[Point]] = []
     before: int | None = None
     for point in points:
@@ -297,19 +298,19 @@ def _stretches(points: Sequence[Point], *, whole: bool = False) -> list[list[Poi
 
 
 def _gaps(lines: Sequence[Line]) -> list[int]:
-    """Places at which every line that is drawn has no value, between the first and the last."""
-    held = [{point.at for point in line.points if point.value is not None} for line in lines]
-    there = set().union(*held) if held else set()
-    said = {point.at for line in lines for point in line.points}
-    if not there:
-        return sorted(said)
-    return [at for at in range(min(said), max(said) + 1) if at not in there]
+    """Places between the first and the last at which no line has a value."""
+    points = [point for line in lines for point in line.points]
+    places = {point.at for point in points}
+    with_value = {point.at for point in points if point.value is not None}
+    if not with_value:
+        return sorted(places)
+    return [at for at in range(min(places), max(places) + 1) if at not in with_value]
 
 
 def _uprights(uprights: Sequence[Upright], x: Mapping[str, Any]) -> list[dict[str, Any]]:
     if not uprights:
         return []
-    rows = [{"at": each.at, "label": each.label} for each in uprights]
+    rows = [{"at": upright.at, "label": upright.label} for upright in uprights]
     line = {"type": "rule", "stroke": INK["ink"], "strokeWidth": 1, "strokeOpacity": 0.6}
     text = {"type": "text", "fontSize": 12, "fill": INK["ink"], "dy": -7}
     label = {"text": {"field": "label", "type": "nominal"}, "y": {"value": 0}}
@@ -317,7 +318,7 @@ def _uprights(uprights: Sequence[Upright], x: Mapping[str, Any]) -> list[dict[st
 
 
 def _columns(places: Sequence[Place], x: Mapping[str, Any], height: int) -> dict[str, Any]:
-    """Areas that tile the plot, one for each place."""
+    """Transparent areas over the plot, one per place."""
     rows = [
         {
             "left": at - 0.5,
@@ -344,14 +345,14 @@ def _layer(rows: Sequence[Mapping[str, Any]], mark: Mapping[str, Any], **by: Any
 
 
 def _labels(places: Sequence[Place], width: int) -> dict[str, Any]:
-    """The axis below: labels of some places, evenly chosen."""
+    """The x axis, with evenly chosen labels."""
     longest = max((len(place.label) for place in places), default=1)
     most = max(2, int(width / (_LABEL + 8 * longest)))
     chosen = list(range(0, len(places), max(1, -(-len(places) // most))))
-    said = {str(at): places[at].label for at in chosen}
+    labels = {str(at): places[at].label for at in chosen}
     return {
         "values": chosen,
-        "labelExpr": f"{json.dumps(said)}[datum.value]",
+        "labelExpr": f"{json.dumps(labels)}[datum.value]",
         "labelOverlap": False,
         "labelFlush": False,
         "grid": False,
@@ -359,7 +360,7 @@ def _labels(places: Sequence[Place], width: int) -> dict[str, Any]:
 
 
 def _range(points: Sequence[Point], share: bool) -> tuple[float, float]:
-    """From where to where: about the values, with as much of their intervals as leaves room."""
+    """The y domain: the range of the values, extended by their intervals up to ``_BEYOND``."""
     there = [point for point in points if point.value is not None]
     sure = [point for point in there if not point.thin]
     points = sure if 2 * len(sure) >= len(there) else there
@@ -375,7 +376,7 @@ def _range(points: Sequence[Point], share: bool) -> tuple[float, float]:
         high = _NO_SHARE
         return -0.02 * high, high
     low, high = _padded(low, high)
-    if least >= 0:  # what is never below 0 has no axis below 0
+    if least >= 0:  # no axis below 0 for values that are never below 0
         low = max(low, 0.0) if low > 0 else min(0.0, -0.02 * high)
     if share and most <= 1:
         high = min(high, 1.02)

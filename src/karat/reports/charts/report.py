@@ -1,11 +1,11 @@
-"""Charts of a report: Altair makes them, vl-convert draws them, and no browser has to.
+"""Charts of a report: built by Altair, drawn by vl-convert, static in the page.
 
-A page holds each chart twice, drawn for a wide and for a narrow screen, and shows one of them.
-What a reader can point at lies over the marks: areas that tile the plot, each a link to its rows
-with the numbers as its title, so that a thin bar is as easy to hit as the gap beside it.
+A page has each chart for wide and for narrow screens, and shows one of them. Transparent areas
+tile the plot over the marks, each a link to its rows with the numbers as title, so that a thin bar
+is as easy to hit as the gap next to it.
 
-Colours are the page's own variables, so that a chart is right in light and in dark. Names of
-strangers are text and nothing else: no scale and no legend looks them up.
+Colours are the variables of the page, for light and dark themes. Untrusted names are only drawn as
+text, never used as keys of scales or legends.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ INK = {
     "up": "var(--up)",
     "down": "var(--down)",
 }
-"""Colours of a page, by what they are for."""
+"""Colours of a page, by use."""
 PAPER = {
     "ink": "#1b1f24",
     "quiet": "#59636e",
@@ -44,15 +44,15 @@ PAPER = {
     "up": "#0b62b8",
     "down": "#a9480f",
 }
-"""The same for a picture that stands by itself."""
+"""Colours of a picture on its own."""
 
-_BASE = "https://vega.github.io/vega-datasets/#"  # what vl-convert makes of a link within a page
+_BASE = "https://vega.github.io/vega-datasets/#"  # vl-convert's prefix of a link within a page
 _WIDE, _NARROW = 600, 300  # pixels of the plot itself
-# Fonts of a reader may be wider than the ones that were measured.
+# The reader's fonts may be wider than the measured ones.
 _PADDING = {"left": 16, "right": 12, "top": 4, "bottom": 4}
 _LABEL = 30  # characters of a name
 _AXIS = 60
-_TIP = 240  # characters of what is said of a mark
+_TIP = 240  # characters of the title of a mark
 _AREA = re.compile(
     rf'<a xlink:href="{re.escape(_BASE)}([^"]*)">'
     r'<path aria-label="([^"]*)"[^>]* (d="[^"]*")[^>]*/></a>'
@@ -64,15 +64,15 @@ class Dot:
     """One row of an interval chart.
 
     Attributes:
-        label: What stands beside it.
-        value: Where the dot is; None draws none, and says so.
+        label: Its label.
+        value: Position of the dot; None is labelled "no value".
         low: Lower end of the interval, or None.
-        high: Upper end.
-        told: Whether a test tells it from nothing: such dots are filled.
+        high: Upper end of the interval, or None.
+        told: Whether it is significant (or equivalent): such dots are filled.
         ink: A key of ``INK``.
-        shrunk: Where a second mark stands, or None.
-        href: Id of the part of the page that holds its rows, or None.
-        tip: What is said of it when a reader points at it.
+        shrunk: Position of a second mark, or None.
+        href: Id of the element with its rows, or None.
+        tip: Its tooltip.
     """
 
     label: str
@@ -88,7 +88,7 @@ class Dot:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One bar: a height above or below 0, where it leads, and what is said of it, as in ``Dot``."""
+    """One bar: a height above or below 0, with link and tooltip as in ``Dot``."""
 
     height: float
     href: str | None = None
@@ -107,10 +107,10 @@ def intervals(
 
     Args:
         dots: The rows, from top to bottom.
-        axis: What the axis says.
-        zero: Whether values are differences, drawn about a line at 0; else they are drawn from 0
-            to 1 where they fit.
-        narrow: For a telephone: labels stand above their rows.
+        axis: Title of the axis.
+        zero: Whether values are differences, with a line at 0; else the axis is 0 to 1 if they
+            fit.
+        narrow: For narrow screens: labels are above their rows.
         colours: ``INK`` if None.
 
     Raises:
@@ -126,7 +126,7 @@ def intervals(
         {
             "y": [place for place, dot in enumerate(dots) if dot.value is not None],
             "value": [dot.value for dot in drawn],
-            # Cut off here, not by the chart: the ids of its clipping paths would clash in a page.
+            # Clipped here: the ids of the chart's own clipping paths would clash in a page.
             "low": [_cut(d.value if d.low is None else d.low, domain) for d in drawn],
             "high": [_cut(d.value if d.high is None else d.high, domain) for d in drawn],
             "ink": [paint[dot.ink] for dot in drawn],
@@ -180,7 +180,7 @@ def intervals(
     ]
     if paint is INK:
         areas = _areas([(dot.href, dot.tip) for dot in dots])
-        # On a telephone the label stands above its row, within the area.
+        # On a narrow screen the label is above its row, within the area.
         top, bottom = (
             ("datum.at - 0.62", "datum.at + 0.38")
             if narrow
@@ -248,14 +248,14 @@ def counts(
     narrow: bool = False,
     colours: dict[str, str] | None = None,
 ) -> alt.LayerChart:
-    """How many there are in each of several bins, as columns with their numbers.
+    """A histogram: counts per bin, as labelled columns.
 
     Args:
-        numbers: How many, bin by bin.
-        labels: What stands below each.
-        axis: What the axis says.
-        areas: Where each column leads and what is said of it, if readers can point at them.
-        narrow: For a telephone.
+        numbers: Count of each bin.
+        labels: Label of each bin.
+        axis: Title of the axis.
+        areas: Link and tooltip of each column; empty for none.
+        narrow: For narrow screens.
         colours: ``INK`` if None.
 
     Raises:
@@ -294,12 +294,12 @@ def counts(
 
 
 def to_svg(chart: alt.LayerChart, title: str | None = None) -> str:
-    """The chart as SVG that can stand in a page; its links lead to parts of that page.
+    """The chart as SVG for a page, with links within that page.
 
     Args:
         chart: The chart.
-        title: What it is, for those who hear the page; None for a picture by itself. Of the
-            chart they hear its title and its links: its other text stands in a table beside it.
+        title: Its name for screen readers; None for a picture on its own. Screen readers get the
+            name and the links: the other text is also in a table of the page.
 
     Raises:
         MissingExtra: vl-convert is not installed.
@@ -308,17 +308,17 @@ def to_svg(chart: alt.LayerChart, title: str | None = None) -> str:
     out = io.StringIO()
     chart.save(out, format="svg")
     drawn = _AREA.sub(_area, out.getvalue())
-    drawn = re.sub(r"<[^>]*>", _slim, drawn)  # within tags only: text is a stranger's
+    drawn = re.sub(r"<[^>]*>", _slim, drawn)  # within tags only, as text is untrusted
     drawn = re.sub(r'<path class="(?:fore|back)ground" d="[^"]*"(?: display="none")?/>', "", drawn)
     if title is None:
         return drawn.replace("<svg ", '<svg role="img" ', 1)
-    said = html.escape(_plain(title))
-    drawn = drawn.replace("<svg ", f'<svg role="group" aria-label="{said}" ', 1)
+    name = html.escape(_plain(title))
+    drawn = drawn.replace("<svg ", f'<svg role="group" aria-label="{name}" ', 1)
     return drawn.replace("<text ", '<text aria-hidden="true" ')
 
 
 def to_png(chart: alt.LayerChart) -> bytes:
-    """The chart as a picture, two dots to a pixel.
+    """The chart as PNG, at double resolution.
 
     Raises:
         MissingExtra: vl-convert is not installed.
@@ -329,41 +329,41 @@ def to_png(chart: alt.LayerChart) -> bytes:
     return out.getvalue()
 
 
-def _areas(said: Sequence[tuple[str | None, str]]) -> Any:
-    """Areas to point at, one for each row or column, without their places."""
+def _areas(links: Sequence[tuple[str | None, str]]) -> Any:
+    """Transparent areas with link and tooltip, one per row or column, without positions."""
     data: dict[str, list[Any]] = {
-        "at": list(range(len(said))),
-        "href": [f"#{href or ''}" for href, _ in said],
-        "tip": [_plain(tip)[:_TIP] for _, tip in said],
+        "at": list(range(len(links))),
+        "href": [f"#{href or ''}" for href, _ in links],
+        "tip": [_plain(tip)[:_TIP] for _, tip in links],
     }
     chart = _altair().Chart(_frame(data)).mark_rect(fillOpacity=0)
     return chart.encode(href="href:N", description="tip:N")
 
 
-def _columns(said: Sequence[tuple[str | None, str]], x: Any, height: int) -> Any:
-    """Areas that tile a chart of columns, from top to bottom."""
+def _columns(links: Sequence[tuple[str | None, str]], x: Any, height: int) -> Any:
+    """Transparent areas over a chart of columns, of full height."""
     alt = _altair()
     left, right = x.copy(), alt.X2("right:Q")
     left.shorthand = "at:Q"
-    areas = _areas(said).transform_calculate(right="datum.at + 1")
+    areas = _areas(links).transform_calculate(right="datum.at + 1")
     return areas.encode(x=left, x2=right, y=alt.value(0), y2=alt.value(height))
 
 
-def _area(found: re.Match[str]) -> str:
-    """An area as a link with a title, which a browser shows and reads out by itself."""
-    place, said, drawn = found.groups()
+def _area(match: re.Match[str]) -> str:
+    """An area as a link with a title, which browsers show and read out."""
+    place, tip, path = match.groups()
     tag, leads = ("a", f' href="#{place}"') if place else ("g", ' role="img"')
     return (
-        f'<{tag} class="mark"{leads} tabindex="-1"><title>{said}</title>'
-        f'<path {drawn} fill-opacity="0"/></{tag}>'
+        f'<{tag} class="mark"{leads} tabindex="-1"><title>{tip}</title>'
+        f'<path {path} fill-opacity="0"/></{tag}>'
     )
 
 
 def _slim(tag: re.Match[str]) -> str:
-    """A tag without what a page has no use for."""
+    """A tag without attributes that a page does not need."""
     out = re.sub(r' (?:aria-[a-z]+|pointer-events|xmlns:xlink)="[^"]*"', "", tag[0])
     out = re.sub(r' role="graphics-[a-z]+"', "", out)
-    return re.sub(r"-?\d+\.\d{3,}", lambda found: f"{float(found[0]):.2f}", out)
+    return re.sub(r"-?\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}", out)
 
 
 def _altair() -> Any:

@@ -1,4 +1,4 @@
-"""What came of asking a search, for eyes: counts, reasons, times, and the next command."""
+"""Summary of a run against a search: counts, errors, latency, and the next command."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _REASONS = 5
 
 
 def show_searched(found: Searched, out: Console, command: str | None = None) -> None:
-    """Print how many queries were answered, why others were not, how fast, and what is next."""
+    """Print counts of queries, reasons of failures, latency, and the next command."""
     asked = counted(found.queries, "query", "queries")
     line = f"{asked} asked: {found.ok:,} ok, {found.empty:,} empty, {found.failed:,} failed"
     if found.latency is not None:

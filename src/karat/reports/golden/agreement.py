@@ -1,4 +1,4 @@
-"""Agreement for eyes: how far raters agree, how sure that is, and where they do not."""
+"""Agreement of raters as tables and JSON."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ def to_json(agreed: Agreement) -> str:
 
 
 def show_agreement(agreed: Agreement, out: Console, by: str | None = None) -> None:
-    """Print the headline, every figure, raters, classes, and the confusion matrix.
+    """Print the headline, all figures, classes, raters, and the confusion matrix.
 
-    The headline alone where nothing was judged twice, by others or by hidden repeats.
+    Only the headline if no pair was judged twice, by another rater or as a hidden repeat.
 
     Args:
         agreed: The agreement.
-        out: Where to.
-        by: What its classes are.
+        out: The console.
+        by: The attribute whose values its classes are.
     """
     out.print(plain(agreed.sentence, "bold"))
     selves = [
-        each for one in agreed.one_rater for each in (one.self_kappa, one.self_equal, one.gold)
+        figure for one in agreed.one_rater for figure in (one.self_kappa, one.self_equal, one.gold)
     ]
-    if not agreed.pairs and all(each.value is None for each in (*agreed.figures, *selves)):
+    if not agreed.pairs and all(figure.value is None for figure in (*agreed.figures, *selves)):
         show_notes(agreed.notes, out)
         return
     _show("", "figure", agreed.figures, out)
@@ -44,7 +44,7 @@ def show_agreement(agreed: Agreement, out: Console, by: str | None = None) -> No
         _show("by guideline", "version", agreed.guidelines, out)
     if len(agreed.two_raters) > 1:
         named = [(f"{two.first} and {two.second}", two.kappa) for two in agreed.two_raters[:_SHOWN]]
-        _show_named("two by two", "raters", named, out)
+        _show_named("by pair of raters", "raters", named, out)
     _show_raters(agreed, out)
     if agreed.pairs:
         _show_confusion(agreed.confusion, out)
@@ -89,23 +89,23 @@ def _show_raters(agreed: Agreement, out: Console) -> None:
         for one in agreed.one_rater[:_SHOWN]
     ]
     if rows:
-        out.print(fitted("each against the others", rows, ["seconds", "cannot"], out))
+        out.print(fitted("each rater against the others", rows, ["seconds", "cannot"], out))
 
 
-def _show_confusion(found: Confusion, out: Console) -> None:
+def _show_confusion(confusion: Confusion, out: Console) -> None:
     out.print(
         plain(
-            f"{found.first} (down) and {found.second} (across)"
-            if found.first and found.second
-            else "every two ratings of a pair, both ways round",
+            f"{confusion.first} (rows) and {confusion.second} (columns)"
+            if confusion.first and confusion.second
+            else "every two ratings of a pair, in both orders",
             "bold",
         )
     )
     table = base()
     table.add_column("", justify="right")
-    for grade in found.grades:
+    for grade in confusion.grades:
         table.add_column(f"{grade:g}", justify="right")
-    for grade, counts in zip(found.grades, found.counts, strict=True):
+    for grade, counts in zip(confusion.grades, confusion.counts, strict=True):
         table.add_row(f"{grade:g}", *(f"{count:,}" if count else "·" for count in counts))
     out.print(table)
 

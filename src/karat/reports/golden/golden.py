@@ -1,4 +1,4 @@
-"""Golden sets for eyes: what was chosen, pooled, frozen, and what to do next; and as JSON."""
+"""Reports on golden sets: sampling, pools, editions, and what to do next; tables and JSON."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from karat.tables import Pairs
 from karat.tables.golden.agreement import Agreement
 
 _UNSEEN = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
-"""Letters that a terminal obeys or hides; JSON spells them in other letters."""
+"""Characters that a terminal interprets or hides; escaped in JSON."""
 _SHOWN = 10  # rows of a long list
-_MANY = 1_000_000  # queries beyond which nobody judges, and a figure says no more
+_MANY = 1_000_000  # queries; above this the number is not shown
 
 
 def show_made_of(found: Composition, out: Console) -> None:
-    """Print what queries are made of."""
+    """Print the composition of queries."""
     rows = [row for row in found.frame.iter_rows(named=True) if row["attribute"] != "words"]
     if rows:
         weighed = any(row["weight"] is not None for row in rows)
@@ -58,7 +58,7 @@ def show_made_of(found: Composition, out: Console) -> None:
 
 
 def show_chosen(log: Cleaned, sample: Sample, made_of: Composition, out: Console) -> None:
-    """Print what a log held, what was drawn of it, and what the golden set is made of now."""
+    """Print the contents of a log, the sample drawn, and the composition of the golden set."""
     out.print(
         plain(
             f"{counted(int(log.frame['count'].sum()), 'search', 'searches')} of "
@@ -66,21 +66,20 @@ def show_chosen(log: Cleaned, sample: Sample, made_of: Composition, out: Console
             f"{counted(sample.queries.height, 'was', 'were')} drawn"
         )
     )
-    became = [
+    counts = [
         (log.empty, "empty search", "empty searches"),
         (log.bots, "search of bots", "searches of bots"),
-        (log.merged, "spelling put together with another", "spellings put together with others"),
+        (log.merged, "spelling merged with another", "spellings merged with others"),
         *((count, f"query with {kind}", f"queries with {kind}")
           for kind, count in log.personal.items()),
     ]  # fmt: skip
-    said = [counted(count, one, several) for count, one, several in became if count]
-    if said:
+    cleaned = [counted(count, one, several) for count, one, several in counts if count]
+    if cleaned:
         masked = " (masked)" if log.masked else " (--mask replaces it)" if log.personal else ""
-        out.print(plain(f"of the log: {', '.join(said)}{masked}", "dim"))
+        out.print(plain(f"of the log: {', '.join(cleaned)}{masked}", "dim"))
     if log.left_out:
         names = ", ".join(log.left_out)
-        one = "it tells" if len(log.left_out) == 1 else "they tell"
-        show_notes([f"left out, as {one} of one search and not of a query: {names}"], out)
+        show_notes([f"columns left out, as they describe searches, not queries: {names}"], out)
     heads = list(sample.strata.columns)
     out.print(
         _table(
@@ -94,16 +93,16 @@ def show_chosen(log: Cleaned, sample: Sample, made_of: Composition, out: Console
     show_notes([*log.notes, *sample.notes], out)
 
 
-def show_hard(run: str, found: pl.DataFrame, notes: Sequence[str], out: Console) -> None:
-    """Print the hard queries of a run (``text``, ``reason``), and why each is one."""
+def show_hard(run: str, queries: pl.DataFrame, notes: Sequence[str], out: Console) -> None:
+    """Print the hard queries of a run (``text``, ``reason``)."""
     out.print(
-        _table(f"hard for {run}", ["query", "why"], found.select("text", "reason").rows(), left=2)
+        _table(f"hard for {run}", ["query", "why"], queries.select("text", "reason").rows(), left=2)
     )
     show_notes(notes, out)
 
 
 def show_plan(found: Plan, out: Console) -> None:
-    """Print what it takes to see a difference, and what other sizes would see."""
+    """Print what it takes to detect a difference, and what other sizes detect."""
     if found.needed is None or found.needed.queries > _MANY:
         out.print(
             f"A difference of {found.difference:g} takes more than a million queries",
@@ -120,8 +119,8 @@ def show_plan(found: Plan, out: Console) -> None:
     priced = any(size.money is not None for size in found.sizes)
     out.print(
         _table(
-            f"what a golden set sees (power {100 * found.power:.0f} %, sd {found.sd:g})",
-            ["queries", "sees", "judgments", "hours", *(["price"] if priced else [])],
+            f"what a golden set detects (power {100 * found.power:.0f} %, sd {found.sd:g})",
+            ["queries", "MDE", "judgments", "hours", *(["price"] if priced else [])],
             (
                 [
                     f"{size.queries:,}",
@@ -140,7 +139,7 @@ def show_plan(found: Plan, out: Console) -> None:
 def show_pooled(
     out: Console, *, chosen: int, added: int, queries: int, lacking: Sequence[str], waiting: int
 ) -> None:
-    """Print what became of a pool."""
+    """Print the result of pooling."""
     pairs = counted(chosen, "pair", "pairs")
     out.print(
         f"{pairs} of {counted(queries, 'query', 'queries')} chosen, {added:,} of them new; "
@@ -154,27 +153,27 @@ def show_pooled(
 
 
 def show_disagreements(frame: pl.DataFrame, queued: int, out: Console) -> None:
-    """Print pairs that raters see differently, and those whose imported grade they contradict."""
+    """Print pairs on which raters disagree, and pairs whose imported grade they contradict."""
     between = pl.col("between") == "raters"
     raters, imported = frame.filter(between), frame.filter(~between)
     if raters.height:
         heading = counted(raters.height, "disagreement", "disagreements")
         _show_pairs(heading, raters, ["grades"], out)
     else:
-        out.print("no disagreement waits to be settled")
+        out.print("no disagreements to adjudicate")
     if imported.height:
         grades = counted(imported.height, "imported grade", "imported grades")
         _show_pairs(f"{grades} contradicted by raters", imported, ["raters", "imported"], out)
-        note = "what raters say counts; --queue-imported puts these pairs before an adjudicator"
+        note = "the raters' grades count; --queue-imported queues these pairs for an adjudicator"
         show_notes([note], out)
     if queued:
         show_notes(
-            [f"{queued:,} put before an adjudicator: karat judge --terminal --adjudicate"], out
+            [f"{queued:,} queued for an adjudicator: karat judge --terminal --adjudicate"], out
         )
 
 
 def _show_pairs(heading: str, frame: pl.DataFrame, heads: Sequence[str], out: Console) -> None:
-    """A table of pairs with their grades, and with the imported one if ``heads`` has it."""
+    """A table of pairs with their grades, also imported ones if in ``heads``."""
     rows = (
         [
             str(row["text"] or row["query_id"]),
@@ -190,15 +189,15 @@ def _show_pairs(heading: str, frame: pl.DataFrame, heads: Sequence[str], out: Co
 
 
 def show_gone(gone: pl.DataFrame, out: Console) -> None:
-    """Print what an earlier sample had and the new one has not."""
+    """Print which queries of an earlier sample are not in the new one."""
     if gone.height:
-        why = gone.group_by("reason").len().sort("len", descending=True).iter_rows()
-        said = ", ".join(f"{count:,} {reason}" for reason, count in why)
-        show_notes([f"dropped, their judgments kept: {said}"], out)
+        reasons = gone.group_by("reason").len().sort("len", descending=True).iter_rows()
+        counts = ", ".join(f"{count:,} {reason}" for reason, count in reasons)
+        show_notes([f"dropped, their judgments kept: {counts}"], out)
 
 
 class Edition(Protocol):
-    """What is shown of an edition."""
+    """An edition, as far as it is shown."""
 
     @property
     def name(self) -> str: ...
@@ -215,39 +214,33 @@ class Edition(Protocol):
 
 
 def show_editions(listed: Sequence[Edition], out: Console) -> None:
-    """Print editions, the first first, and what was said of the agreement in each."""
+    """Print editions, oldest first, and the agreement in each."""
     if not listed:
-        out.print("no edition yet: karat golden freeze NAME")
+        out.print("no editions yet: karat golden freeze NAME")
         return
     out.print(
         _table(
             "editions",
-            ["name", "made", "queries", "grades", "SHA-256"],
+            ["name", "created", "queries", "grades", "SHA-256"],
             (
                 [
-                    each.name,
-                    _date(each.created_us),
-                    f"{each.queries:,}",
-                    f"{each.grades:,}",
-                    each.sha256[:12],
+                    edition.name,
+                    _date(edition.created_us),
+                    f"{edition.queries:,}",
+                    f"{edition.grades:,}",
+                    edition.sha256[:12],
                 ]
-                for each in listed
+                for edition in listed
             ),
             left=2,
         )
     )
-    said = [(each.name, each.about.get("policy")) for each in listed]
-    show_notes([f"{name}: {sentence}" for name, sentence in said if sentence], out)
+    policies = [(edition.name, edition.about.get("policy")) for edition in listed]
+    show_notes([f"{name}: {sentence}" for name, sentence in policies if sentence], out)
 
 
 def show_diff(found: EditionDifference, out: Console, by: str | None = None) -> None:
-    """Print what changed from one edition to another.
-
-    Args:
-        found: The difference.
-        out: Where to.
-        by: The attribute that its classes are values of.
-    """
+    """Print what changed from one edition to another; ``by`` is the attribute of its classes."""
     if not found.queries.height and not found.grades.height:
         out.print("nothing changed")
     if found.queries.height:
@@ -263,11 +256,13 @@ def show_diff(found: EditionDifference, out: Console, by: str | None = None) -> 
     if found.moves.height:
         moved = ([_cell(value) for value in row] for row in found.moves.iter_rows())
         out.print(_table("grades that changed", list(found.moves.columns), moved, left=0))
-    show_notes([f"{name} was {old}, and is {new}" for name, (old, new) in found.about.items()], out)
+    show_notes(
+        [f"{name} changed from {old} to {new}" for name, (old, new) in found.about.items()], out
+    )
 
 
 def show_coverage(found: Coverage, out: Console) -> None:
-    """Print how much of what runs show is judged."""
+    """Print how much of the top of runs is judged."""
     rows = (
         [
             row["run"],
@@ -280,16 +275,11 @@ def show_coverage(found: Coverage, out: Console) -> None:
     heads = ["run", "answered", f"Judged@{found.k}", "unjudged pairs"]
     out.print(_table("", heads, rows, left=1))
     if len(found.unjudged):
-        show_notes(["karat golden pool RUN… puts what is unjudged into the queue"], out)
+        show_notes(["karat golden pool RUN… queues the unjudged documents"], out)
 
 
 def show_stale(found: Stale, out: Console) -> None:
-    """Print judgments of documents that are no longer what they were.
-
-    Args:
-        found: The judgments, with the ``text`` of each query.
-        out: Where to.
-    """
+    """Print judgments of documents that have changed since (with the ``text`` of each query)."""
     height = found.judgments.height
     if not height:
         out.print(f"none of {counted(found.checked, 'judgment', 'judgments')} is stale")
@@ -297,41 +287,36 @@ def show_stale(found: Stale, out: Console) -> None:
         names = ["doc_id", "rater", "grade", "change"]
         chosen = found.judgments.select(pl.coalesce("text", "query_id"), *names).head(_SHOWN)
         rows = ([_cell(value) for value in row] for row in chosen.iter_rows())
-        heading = f"{height:,} of {found.checked:,} judgments are of another text"
+        heading = f"{height:,} of {found.checked:,} judgments are of an earlier text"
         out.print(
             _table(heading, ["query", "document", "rater", "grade", "document is"], rows, left=3)
         )
         more = [f"and {height - _SHOWN:,} more (--format json)"] if height > _SHOWN else []
         again = (
-            "to have pairs judged again, by others: one rater more in karat.toml, then karat "
+            "to have pairs judged again by another rater: raise raters in karat.toml, then karat "
             "golden queue PAIRS"
         )
         show_notes([*more, again], out)
     if found.unknown:
-        show_notes([f"{found.unknown:,} judgments do not say what the document was"], out)
+        show_notes([f"{found.unknown:,} judgments do not record the text of the document"], out)
 
 
 def show_todo(todo: Sequence[tuple[str, str]], out: Console) -> None:
-    """Print what to do next, each with its command."""
+    """Print what to do next, with commands."""
     if not todo:
-        out.print("nothing waits")
+        out.print("nothing to do")
         return
     out.print("next", style="bold")
-    for what, command in todo:
-        fits = cell_len(f"  {what}: {command}") <= out.width
-        between = " " if fits else "\n    "  # a command is copied whole
-        out.print(plain(f"  {what}:{between}") + plain(command, "bold"), soft_wrap=True)
+    for task, command in todo:
+        fits = cell_len(f"  {task}: {command}") <= out.width
+        between = " " if fits else "\n    "  # a command stays on one line
+        out.print(plain(f"  {task}:{between}") + plain(command, "bold"), soft_wrap=True)
 
 
-def to_json(found: Any, without: Sequence[str] = ()) -> str:
-    """Anything a command found, as JSON: objects by their fields, tables row by row.
-
-    Args:
-        found: What it found.
-        without: Fields that are left out, as in ``log.frame``.
-    """
-    text = json.dumps(_plain(found, without), indent=2, ensure_ascii=False, allow_nan=False)
-    return _UNSEEN.sub(lambda letter: f"\\u{ord(letter[0]):04x}", text)
+def to_json(result: Any, without: Sequence[str] = ()) -> str:
+    """Any result as JSON: objects by fields, tables by rows; ``without`` lists fields to omit."""
+    text = json.dumps(_plain(result, without), indent=2, ensure_ascii=False, allow_nan=False)
+    return _UNSEEN.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def _plain(value: Any, without: Sequence[str] = (), within: str = "") -> Any:
@@ -342,16 +327,16 @@ def _plain(value: Any, without: Sequence[str] = (), within: str = "") -> Any:
     if isinstance(value, Pairs):
         return _plain(value.frame)
     if is_dataclass(value):
-        named = {each.name: f"{within}{each.name}" for each in fields(value)}
+        named = {field.name: f"{within}{field.name}" for field in fields(value)}
         return {
             name: _plain(getattr(value, name), without, f"{path}.")
             for name, path in named.items()
             if path not in without
         }
     if isinstance(value, Mapping):
-        return {str(key): _plain(held, without, f"{within}{key}.") for key, held in value.items()}
+        return {str(key): _plain(item, without, f"{within}{key}.") for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
+        return [_plain(item) for item in value]
     if isinstance(value, date | datetime):
         return value.isoformat()
     return value
@@ -363,7 +348,7 @@ def _table(heading: str, heads: Sequence[str], rows: Iterable[Sequence[str]], *,
         table.add_column(head, justify="left" if at < left else "right", overflow="fold")
     for row in rows:
         table.add_row(*(plain(str(cell)) for cell in row))
-    # A title of the table's own would be broken where the table ends.
+    # The title of a rich table would be wrapped to the table's width.
     return Group(plain(heading, "bold"), table) if heading else table
 
 

@@ -1,4 +1,4 @@
-"""What stands in a report, before it is a page."""
+"""The content of a report, before it is rendered."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from karat.tables.release.gate import Gate
 from karat.tables.results import Results
 
 MOST_LISTED = 1_000
-"""Queries in the list, those side by side among them."""
+"""Most queries in the list, including those with rankings."""
 MOST_QUERIES = 100
-"""Queries side by side."""
+"""Most queries with rankings side by side."""
 MOST_ROWS = 2_000
-"""Documents in one column over all of them, so that the file stays small."""
+"""Most documents of a run over all queries, to keep the file small."""
 UNANSWERED = {"failed", "missing", "empty"}
-"""States of a query that a run returned nothing for."""
+"""States of a query for which a run returned nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,21 +48,19 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class ShownQuery:
-    """A query in the list; of the first of them the rankings stand side by side.
+    """A query in the list; the first ones have rankings side by side.
 
     Attributes:
         query_id: The query.
-        text: What was typed, if it is known.
-        rankings: One of each run, in the order of ``Content.runs``; none of a query whose rankings
-            are left out.
-        values: Measure by measure the value of each run, None where it has none.
-        states: What became of the query in each run, under the first measure.
-        changes: One for each of ``Content.views``; None without a comparison, or where one of the
-            two runs has no value.
-        unfound: Relevant documents that no run returned.
-        relevant: Relevant documents, found or not.
-        slices: For each candidate (None without a comparison) and attribute sliced by, the values
-            it has.
+        text: Its text, if known.
+        rankings: One per run, in the order of ``Content.runs``; empty if left out.
+        values: Measure → the value of each run; None if undefined.
+        states: State of the query in each run, under the first measure.
+        changes: One per view of ``Content.views``; None without a comparison, or if a run has no
+            value.
+        unfound: Number of relevant documents that no run returned.
+        relevant: Number of relevant documents.
+        slices: Candidate (None without a comparison) and attribute → the query's values.
     """
 
     query_id: str
@@ -78,13 +76,13 @@ class ShownQuery:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What the numbers were computed from.
+    """An input of the numbers.
 
     Attributes:
-        name: What it is: judgments, queries, the name of a run.
-        source: Its file, or what messages call it.
-        size: How much it holds, in words.
-        sha256: Of its content; None if nobody computed it.
+        name: Judgments, queries, or the name of a run.
+        source: Its file or other name.
+        size: Its size, in words.
+        sha256: SHA-256 of its content; None if not computed.
     """
 
     name: str
@@ -99,22 +97,22 @@ class Content:
 
     Attributes:
         measure: Canonical name of the first measure.
-        lower: Measures of which less is better.
+        lower: Measures for which lower is better.
         k: Ranks shown of each ranking.
         rel: Lowest grade that counts as relevant.
         runs: Names, the baseline first if there is one.
         results: Each run by itself.
         comparison: The runs against the first of them, or None.
-        gate: What a policy says, or None.
-        views: What the list of queries can show: every measure, and of every candidate.
+        gate: The result of a gate, or None.
+        views: Views of the list of queries: every measure, for every candidate.
         queries: Those that contribute most, or score least, first.
-        queries_left: Queries that are not among them.
-        titles: What documents are called, for those shown, as far as it is known.
-        grades: Lowest and highest grade there can be.
-        sources: What it was computed from.
-        rules: How it was computed, in words: option and value.
-        version: Of karat.
-        paged: Whether the queries stand elsewhere, on pages: then numbers lead there.
+        queries_left: Number of queries that are left out.
+        titles: doc_id → title, for the documents shown.
+        grades: Lowest and highest possible grade.
+        sources: Its inputs.
+        rules: Its rules, as option and value.
+        version: Version of karat.
+        paged: Whether queries have pages of their own, to which numbers link.
     """
 
     measure: str
@@ -137,5 +135,5 @@ class Content:
 
     @property
     def leads(self) -> bool:
-        """Whether a number can lead to its queries."""
+        """Whether numbers link to their queries."""
         return self.paged or bool(self.queries)

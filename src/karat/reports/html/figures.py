@@ -1,4 +1,4 @@
-"""The figures of a report: which numbers each chart shows, what it says, and in what words."""
+"""The figures of a report: the numbers of each chart, and its description."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     import altair as alt
 
 BARS = 100
-"""Queries in a chart of what each contributes."""
+"""Most queries in a chart of contributions."""
 _LISTED = 25  # queries named for each slice
 _TOLD = {"better", "worse", "equivalent"}
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A chart, drawn twice.
+    """A chart, drawn for wide and for narrow screens.
 
     Attributes:
-        title: What it is.
-        said: What can be seen in it, for those who cannot see it.
+        title: Its title.
+        said: Its description, for readers who cannot see it.
         wide: SVG for a wide screen.
         narrow: SVG for a narrow one.
     """
@@ -43,16 +43,16 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Sliced:
-    """One attribute of one candidate (or of all runs): its chart, its rows and their queries.
+    """The slices by one attribute, of one candidate or of all runs.
 
     Attributes:
         subject: The candidate; None without a comparison.
-        attribute: What is sliced by.
+        attribute: The attribute.
         figure: The slices of the first measure.
-        rows: All slices under all measures, by measure.
-        ids: Slice by slice the part of the page that leads to its queries.
-        queries: Slice by slice the queries that differ, or that score least, as they are listed:
-            id, and difference or value; with how many more there are.
+        rows: Measure → its slices.
+        ids: Slice → id of the element that links to its queries.
+        queries: Slice → (id, difference or value) of its queries as listed, and how many more
+            there are.
     """
 
     subject: str | None
@@ -64,18 +64,18 @@ class Sliced:
 
 
 def ids_of_views(content: Content) -> dict[View, str]:
-    """For each measure (of each candidate) the part of the page that leads to its queries."""
+    """View → id of the element that links to its queries."""
     return {view: f"by-{at}" for at, view in enumerate(content.views)} if content.leads else {}
 
 
 def by_measure(rows: Sequence[Result]) -> list[Result]:
-    """Rows of several runs with those of one measure together, both in the order given."""
+    """Rows grouped by measure, in the order given."""
     order = {name: at for at, name in enumerate(dict.fromkeys(row.measure for row in rows))}
     return sorted(rows, key=lambda row: order[row.measure])
 
 
 def of_measures(content: Content) -> list[Figure]:
-    """Every measure with its interval; a chart for each scale, so that none squeezes the others."""
+    """Every measure with its interval, one chart per scale."""
     comparison, ids = content.comparison, ids_of_views(content)
     if comparison is None:
         rows = by_measure([row for row in content.results.results if row.aggregate != "sum"])
@@ -85,7 +85,7 @@ def of_measures(content: Content) -> list[Figure]:
             for row in rows
         ]
         title = "Every measure, with its 95 % interval"
-        # Of several measures no one is the highest; of several runs no test tells.
+        # Values of different measures are not comparable, and no test compares runs here.
         return [
             replace(_drawn(name, part, "value", zero=False), said="")
             for name, part in _by_scale(title, dots)
@@ -141,7 +141,7 @@ def of_slices(content: Content) -> Iterator[Sliced]:
 
 
 def of_queries(comparison: Comparison, href: Callable[[str], str | None]) -> Iterator[Figure]:
-    """What each query contributes to the mean difference of the first measure."""
+    """The contribution of each query to the mean difference of the first measure."""
     measure = comparison.differences[0].measure
     for candidate in dict.fromkeys(row.candidate for row in comparison.differences):
         moved = [
@@ -155,22 +155,22 @@ def of_queries(comparison: Comparison, href: Callable[[str], str | None]) -> Ite
         shown.sort(key=lambda row: -row.share)
         left = len(moved) - len(shown)
         up, down = (sum(row.share * way > 0 for row in moved) for way in (1, -1))
-        said = f"{counted(up, 'query adds', 'queries add')} to the difference and {down:,} "
-        said += f"{'takes' if down == 1 else 'take'} from it"
-        said += f"; {left:,} smaller ones are not drawn." if left else "."
+        description = f"{counted(up, 'query adds', 'queries add')} to the difference and {down:,} "
+        description += f"{'takes' if down == 1 else 'take'} from it"
+        description += f"; {left:,} smaller ones are not shown." if left else "."
         drawn = [Bar(row.share, href(row.query_id), _of_query(row)) for row in shown]
         axis = "adds to the mean"
         title = f"What each query adds to the difference in {measure}, {candidate}"
         yield Figure(
             title,
-            said,
+            description,
             to_svg(bars(drawn, axis), title),
             to_svg(bars(drawn, axis, narrow=True), title),
         )
 
 
 def of_values(content: Content) -> Iterator[Figure]:
-    """How many queries have which value of the first measure, run by run."""
+    """The distribution of the first measure over queries, run by run."""
     measure = content.measure
     leads = ids_of_views(content).get(View(measure))
     for run in dict.fromkeys(row.run for row in content.results.per_query):
@@ -227,26 +227,26 @@ def plot(found: Results | Comparison, colours: dict[str, str]) -> alt.LayerChart
 def _within(
     content: Content, subject: str | None, measure: str, attribute: str, value: str
 ) -> tuple[Sequence[tuple[str, float | None]], int]:
-    """Queries of a slice, as they are listed; of a comparison those that differ."""
+    """The listed queries of a slice; of a comparison those that differ."""
     at = content.views.index(View(measure, subject))
-    held: list[tuple[str, float | None]] = []
+    listed: list[tuple[str, float | None]] = []
     for query in content.queries:
         if value not in query.slices.get((subject, attribute), ()):
             continue
         change = query.changes[at]
         if subject is None:
-            held.append((query.query_id, query.values[measure][0]))
+            listed.append((query.query_id, query.values[measure][0]))
         elif change is not None and change.difference:
-            held.append((query.query_id, change.difference))
-    return held[:_LISTED], max(0, len(held) - _LISTED)
+            listed.append((query.query_id, change.difference))
+    return listed[:_LISTED], max(0, len(listed) - _LISTED)
 
 
 def _of_difference(row: Difference, label: str, href: str | None = None) -> Dot:
     ink = {"better": "up", "worse": "down"}.get(row.verdict, "ink")
-    said = f"{label}: {report.headline(row).removeprefix(row.measure).lstrip(': ')}"
-    said = f"{said.rstrip('.')}: {row.verdict}."
+    tip = f"{label}: {report.headline(row).removeprefix(row.measure).lstrip(': ')}"
+    tip = f"{tip.rstrip('.')}: {row.verdict}."
     told = row.verdict in _TOLD
-    return Dot(label, row.difference, row.ci_low, row.ci_high, told, ink, row.shrunk, href, said)
+    return Dot(label, row.difference, row.ci_low, row.ci_high, told, ink, row.shrunk, href, tip)
 
 
 def _of_result(row: Result, label: str, href: str | None = None, *, several: bool) -> Dot:
@@ -267,7 +267,7 @@ def _of_query(row: QueryDifference) -> str:
 
 
 def _by_scale(title: str, dots: Sequence[Dot]) -> list[tuple[str, list[Dot]]]:
-    """Dots between -1 and 1, and those beyond, each with its title."""
+    """Dots within -1 to 1 and dots beyond, each group with its title."""
     small: list[Dot] = []
     large: list[Dot] = []
     for dot in dots:
@@ -279,17 +279,20 @@ def _by_scale(title: str, dots: Sequence[Dot]) -> list[tuple[str, list[Dot]]]:
 
 def _drawn(title: str, dots: Sequence[Dot], axis: str, *, zero: bool) -> Figure:
     known = [dot for dot in dots if dot.value is not None]
-    said = "" if known else "None of them has a value."
+    description = "" if known else "None of them has a value."
     if zero and known:
         sure = [dot.label for dot in known if dot.told and dot.ink != "ink"]
-        said = f"Told apart from 0: {', '.join(sure)}." if sure else "None is told apart from 0."
+        sure_text = ", ".join(sure) or "none"
+        description = f"Significantly different from 0: {sure_text}."
     elif known:
         best = max(known, key=lambda dot: dot.value or 0.0)
         worst = min(known, key=lambda dot: dot.value or 0.0)
-        said = f"Highest: {best.label}, {best.value:.3f}; lowest: {worst.label}, {worst.value:.3f}."
+        description = (
+            f"Highest: {best.label}, {best.value:.3f}; lowest: {worst.label}, {worst.value:.3f}."
+        )
     return Figure(
         title,
-        said,
+        description,
         to_svg(intervals(dots, axis, zero=zero), title),
         to_svg(intervals(dots, axis, zero=zero, narrow=True), title),
     )

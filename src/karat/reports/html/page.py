@@ -1,4 +1,4 @@
-"""A report as one file: what it shows, put into its template."""
+"""A report as one HTML file."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from karat.reports.writers.cells import CONTROLS
 if TYPE_CHECKING:
     import jinja2
 
-_NOTHING = 5e-4  # prints as 0.000
+_NOTHING = 5e-4  # printed as 0.000
 
 
 def to_page(content: Content) -> str:
-    """The report as one HTML file that asks for nothing else.
+    """The report as one HTML file that loads nothing else.
 
-    Its policy (CSP) lets no request out, and names the one style sheet and the one script by
-    their SHA-256. Whatever strangers wrote is escaped.
+    Its content security policy allows no requests, and only the style sheet and script whose
+    SHA-256 it names. All names and texts are escaped.
 
     Raises:
         MissingExtra: Jinja2, Altair or vl-convert is not installed.
@@ -46,12 +46,12 @@ def to_page(content: Content) -> str:
 
 
 def environment(own: jinja2.BaseLoader | None = None) -> jinja2.Environment:
-    """The report's templates, and how they print; pages that a server shows print the same way.
+    """The Jinja environment of reports, which the pages of the server share.
 
-    An undefined name fails, and whatever strangers wrote is escaped.
+    Undefined names raise an error, and all output is escaped.
 
     Args:
-        own: Where templates are looked for first.
+        own: A loader whose templates come first.
 
     Raises:
         MissingExtra: Jinja2 is not installed.
@@ -80,7 +80,7 @@ def environment(own: jinja2.BaseLoader | None = None) -> jinja2.Environment:
         "exact": lambda value: "" if value is None else repr(value),
         "listed": words.listed,
     }
-    # What is printed with its sign and says nothing has none of the colours.
+    # A change that is printed as 0 has no colour.
     made.tests["felt"] = lambda value: value is not None and abs(value) >= _NOTHING
     made.globals |= {"svg": _trusted(), "span": words.span}
     return made
@@ -155,11 +155,11 @@ def _shown(content: Content) -> dict[str, Any]:
 
 
 def _adds(content: Content) -> bool | None:
-    """Whether documents have a share of the first measure; None where there are none to ask."""
+    """Whether documents contribute to the first measure; None without documents."""
     placed = [
         one.effect
         for query in content.queries
-        for ranking in query.rankings[-1:]  # effects stand in the candidate's
+        for ranking in query.rankings[-1:]  # only the candidate's has effects
         for one in (*ranking.top, *ranking.below)
     ]
     return any(effect is not None for effect in placed) if placed else None
@@ -179,14 +179,14 @@ def _hash(text: str) -> str:
 
 
 def _trusted() -> Callable[[str], Any]:
-    """Marks what karat itself made as HTML."""
+    """The type of trusted HTML, made by karat itself."""
     from markupsafe import Markup
 
     return Markup
 
 
 def _harmless(value: Any) -> Any:
-    """Text of strangers without characters that control something."""
+    """Text without control characters."""
     if isinstance(value, str) and not hasattr(value, "__html__"):
         return value.translate(CONTROLS)
     return value

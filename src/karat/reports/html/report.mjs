@@ -1,5 +1,5 @@
-// What a reader may do beside reading: point at a chart, follow it to its queries, narrow and
-// order their list, and order a table. Without it everything is there to be read.
+// Interaction: point at a chart, follow it to its queries, filter and sort their list, and sort
+// tables. Everything can be read without this script.
 const at = (id) => document.getElementById(id);
 const list = at("query-list"), tools = at("query-tools"), tip = at("tip");
 const views = at("query-view"), orders = at("query-order"), slices = at("query-slice");
@@ -32,7 +32,7 @@ function show() {
   }
   const by = { size: (a, b) => Math.abs(b.key) - Math.abs(a.key),
     worse: (a, b) => a.key - b.key, better: (a, b) => b.key - a.key }[orders.value];
-  // What has no number comes last in every order.
+  // Queries without a number come last in every order.
   list.append(...[...held].sort((a, b) =>
     Number.isNaN(a.key) - Number.isNaN(b.key) || by(a, b) || 0).map((one) => one.item));
   at("query-count").textContent = `${shown} of ${held.length} shown`;
@@ -45,7 +45,7 @@ function press(way) {
   }
 }
 
-// Where a link leads: to a query, to the queries of a measure, or to those of a slice.
+// Links lead to a query, to the queries of a measure, or to those of a slice.
 let wanted = "";
 function follow() {
   hide();
@@ -84,7 +84,7 @@ document.addEventListener("click", (event) => {
   const link = event.target.closest("a[href^='#']");
   if (!link) return;
   wanted = link.dataset.view ?? "";
-  // The same place once more: nothing would change, and nobody would be told.
+  // The same target again: no hashchange event would follow.
   if (link.hash === location.hash && !event.defaultPrevented) follow();
 });
 
@@ -108,7 +108,7 @@ if (list) {
   at("query-count").textContent = `${held.length} of ${held.length} shown`;
 }
 
-// Charts: one stop of the tabulator key each, arrows within; a mark says its numbers.
+// Charts: one tab stop each, arrow keys within; a mark shows its numbers.
 let pointed = null;
 function hide() { pointed = null; tip.hidden = true; }
 function tell(mark, more = "") {
@@ -148,7 +148,7 @@ for (const chart of document.querySelectorAll("figure svg")) {
     mark.addEventListener("pointerdown", (event) => {
       told = event.pointerType !== "touch" || (pointed === mark && mark.dataset.told === "");
     });
-    // A finger cannot point without pressing: the first tap says, the second follows.
+    // Touch has no hover: the first tap shows the numbers, the second follows the link.
     mark.addEventListener("click", (event) => {
       if (told || !event.isTrusted || event.detail === 0) return;
       event.preventDefault();
@@ -162,7 +162,7 @@ document.addEventListener("keydown", (event) => { if (event.key === "Escape") hi
 document.addEventListener("pointerdown", (event) => { if (!event.target.closest(".mark")) hide(); });
 addEventListener("resize", hide);
 
-// Tables: a heading orders the rows by its column; what has no number comes last.
+// Tables: a heading sorts the rows by its column; cells without a number come last.
 for (const table of document.querySelectorAll("table.sorts")) {
   const body = table.tBodies[0];
   if (body.rows.length < 3) continue;
@@ -198,7 +198,7 @@ for (const table of document.querySelectorAll("table.sorts")) {
 function fit() {
   for (const button of document.querySelectorAll(".cards .sort")) button.disabled = narrow.matches;
   for (const box of document.querySelectorAll(".scroll")) {
-    if (!box.clientWidth) continue; // closed: nobody knows yet
+    if (!box.clientWidth) continue; // closed: no size yet
     box.toggleAttribute("tabindex", false);
     if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
   }
@@ -206,7 +206,7 @@ function fit() {
 narrow.addEventListener("change", fit);
 document.addEventListener("toggle", fit, true);
 
-// Paper cannot be opened: all measures go on it, queries as far as the reader opened them.
+// Printing: open all measures; queries only if the reader opened them.
 const opened = [];
 addEventListener("beforeprint", () => {
   for (const fold of document.querySelectorAll("details[data-paper]:not([open])")) {

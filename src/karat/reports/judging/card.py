@@ -1,4 +1,4 @@
-"""A card of the judging queue for a terminal: the query, the document, and the keys."""
+"""A card of the judging queue in a terminal: the query, the document, and the keys."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from rich.text import Text
 
 from karat.reports.writers.cells import plain
 
-_LINES = 24  # of a document's text, before it is cut
+_LINES = 24  # of a document's text; longer ones are cut
 KEYS = {
-    "u": "cannot judge (you say why)",
+    "u": "cannot judge (with a reason)",
     "l": "later: it comes back in an hour",
     "z": "undo your last judgment",
     "e": "write a reason for the next grade",
@@ -22,11 +22,11 @@ KEYS = {
     "?": "these keys",
     "q": "stop; nothing is lost",
 }
-"""What each key does, but for those of the grades."""
+"""What each key does, except for those of grades."""
 
 
 def keys_of(grades: Sequence[float]) -> dict[str, float]:
-    """The key of each grade: its digit, or where grades are no digits, its place from 1."""
+    """The key of each grade: its digit, or its position from 1 if a grade is not a digit."""
     digits = [f"{grade:g}" for grade in grades]
     if all(len(digit) == 1 for digit in digits):
         return dict(zip(digits, grades, strict=True))
@@ -45,18 +45,18 @@ def show_card(
     votes: Sequence[tuple[float | None, str | None]] = (),
     whole: bool = False,
 ) -> None:
-    """Print a query and a document; nothing of ranks, systems or other raters.
+    """Print a query and a document, without ranks, systems or raters.
 
     Args:
-        out: Where to.
-        query: What was typed.
-        need: What the person wanted, if it is known.
-        title: Of the document; its id stands in if there is none.
-        text: Of the document.
-        url: Of the document.
-        doc_id: Its id.
-        votes: For an adjudicator: grades (None: could not) and reasons.
-        whole: Whether a long text is printed to its end.
+        out: The console.
+        query: Text of the query.
+        need: Its information need, if known.
+        title: Title of the document; its id by default.
+        text: Text of the document.
+        url: Address of the document.
+        doc_id: Id of the document.
+        votes: For an adjudicator: grades (None: could not judge) and reasons.
+        whole: Whether to print a long text in full.
     """
     out.print(Rule(style="dim"))
     out.print(plain(query, "bold"))
@@ -74,26 +74,21 @@ def show_card(
         if len(shown) < len(lines):
             out.print(plain(f"… {len(lines) - len(shown):,} more lines (m)", "dim"))
     elif not url:
-        out.print(plain("(no text is known of this document)", "dim"))
+        out.print(plain("(this document has no text)", "dim"))
     for grade, reason in votes:
-        said = "could not judge" if grade is None else f"{grade:g}"
-        out.print(plain(f"said: {said}{f': {reason}' if reason else ''}"))
+        vote = "could not judge" if grade is None else f"{grade:g}"
+        out.print(plain(f"rater: {vote}{f': {reason}' if reason else ''}"))
     out.print()
 
 
 def show_grades(out: Console, keys: Mapping[str, float], grades: Mapping[float, str]) -> None:
-    """Print the keys of the grades, each with its sign."""
+    """Print the keys of the grades, with their meanings."""
     for key, grade in keys.items():
         out.print(_key(key, grades.get(grade, f"{grade:g}")))
 
 
 def show_guideline(out: Console, text: str) -> None:
-    """Print a guideline, each paragraph broken where the terminal ends and not where its file does.
-
-    Args:
-        out: Where to.
-        text: Markdown; headings and items of lists begin a line.
-    """
+    """Print a guideline (Markdown), its paragraphs wrapped to the terminal."""
     block = ""
     for line in [*text.splitlines(), ""]:
         starts = re.match(r"\s*([-*+#>|]|\d+[.)]\s)", line)
@@ -109,11 +104,11 @@ def show_guideline(out: Console, text: str) -> None:
 def show_keys(out: Console, keys: Mapping[str, float], grades: Mapping[float, str]) -> None:
     """Print every key."""
     show_grades(out, keys, grades)
-    for key, what in KEYS.items():
-        out.print(_key(key, what))
+    for key, meaning in KEYS.items():
+        out.print(_key(key, meaning))
 
 
-def _key(key: str, what: str) -> Text:
-    line = plain(f" {key}  {what}")
+def _key(key: str, meaning: str) -> Text:
+    line = plain(f" {key}  {meaning}")
     line.stylize("bold", 0, len(key) + 1)
     return line

@@ -1,4 +1,4 @@
-"""What ``karat lint`` found: for eyes, as JSON, and as GitHub annotations."""
+"""Findings of ``karat lint`` in a terminal, as JSON, and as GitHub annotations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LONGEST_NAME = 200
 
 
 def show_findings(found: Findings, out: Console) -> None:
-    """Print the verdict, then file by file what is wrong, worst first."""
+    """Print the verdict, then the findings by file, worst first."""
     out.print(Text(found.verdict, "bold" if found.clean else "bold red"))
     for file in found.files:
         out.print()
@@ -34,7 +34,7 @@ def to_json(found: Findings) -> str:
 
 
 def to_github(found: Findings) -> Iterator[str]:
-    """One workflow command of GitHub Actions for each finding: it marks the first line.
+    """A GitHub Actions annotation per finding, at its first line.
 
     Source: docs.github.com, "Workflow commands for GitHub Actions"; the escapes are those of
     actions/toolkit, ``command.ts``.
@@ -45,10 +45,10 @@ def to_github(found: Findings) -> Iterator[str]:
             place["line"] = str(finding.lines[0])
         place["title"] = f"karat {finding.code}"
         properties = ",".join(f"{key}={_property(value)}" for key, value in place.items())
-        said = [f"{finding.message} ({where(finding)})", finding.why, f"fix: {finding.fix}"]
+        lines = [f"{finding.message} ({where(finding)})", finding.why, f"fix: {finding.fix}"]
         if finding.example:
-            said.insert(1, f"for example: {finding.example}")
-        yield f"::{_ANNOTATION[finding.severity]} {properties}::{_data(chr(10).join(said))}"
+            lines.insert(1, f"for example: {finding.example}")
+        yield f"::{_ANNOTATION[finding.severity]} {properties}::{_data(chr(10).join(lines))}"
     yield found.verdict
 
 
@@ -72,16 +72,16 @@ def _of(findings: Sequence[Finding], file: LintedFile) -> list[Finding]:
 
 
 def _heading(file: LintedFile) -> Text:
-    said = []
+    facts = []
     if file.role is not None:
         form = f" ({file.format})" if file.format else ""
-        said.append(f"{_ROLE[file.role]}{form}")
+        facts.append(f"{_ROLE[file.role]}{form}")
     if file.queries:
-        said.append(counted(file.queries, "query"))
+        facts.append(counted(file.queries, "query"))
     if file.rows:
-        said.append(counted(file.rows, "row"))
+        facts.append(counted(file.rows, "row"))
     return Text.assemble(
-        (shown(file.file, _LONGEST_NAME), "bold underline"), ("  " + ", ".join(said), "dim")
+        (shown(file.file, _LONGEST_NAME), "bold underline"), ("  " + ", ".join(facts), "dim")
     )
 
 

@@ -1,4 +1,4 @@
-"""The catalogue of measures, printed from their entries."""
+"""The catalogue of measures."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _AT = {"none": "", "optional": "[@k]", "required": "@k", "recall": "@recall", "m
 
 
 def show_entries(entries: Sequence[Entry], out: Console) -> None:
-    """Every measure in a line."""
+    """Print one line per measure."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("measure", no_wrap=True)
-    table.add_column("what it says")
+    table.add_column("meaning")
     for entry in entries:
         table.add_row(Text(f"{entry.symbol}{_AT[entry.cutoff]}", "bold"), Text(entry.says))
     out.print(table)
@@ -37,9 +37,9 @@ def show_entries(entries: Sequence[Entry], out: Console) -> None:
 
 
 def show_entry(entry: Entry, out: Console) -> None:
-    """One measure, everything about it."""
+    """Print everything about one measure."""
     out.print(Text.assemble((entry.symbol, "bold"), f": {entry.title}"))
-    out.print(f"It says {entry.says}.\n")
+    out.print(f"{entry.says[:1].upper()}{entry.says[1:]}.\n")
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column()
@@ -67,7 +67,7 @@ def show_entry(entry: Entry, out: Console) -> None:
 
 
 def show_task(task: Task, out: Console) -> None:
-    """Which measures for a task, and why."""
+    """Print which measures to use for a task, and why."""
     out.print(Text.assemble((task.name, "bold"), f": {task.title}; {task.users}"))
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("measure", no_wrap=True)
@@ -75,7 +75,7 @@ def show_task(task: Task, out: Console) -> None:
     for advice in task.advice:
         table.add_row(Text(advice.measure, "bold"), Text(advice.why))
     out.print(table)
-    out.print(f"Beware: {task.beware}.")
+    out.print(f"Caution: {task.beware}.")
     if task.policy:
         out.print(f"\nA policy for karat gate, to copy into {task.name}.toml:\n")
         out.print(task.policy, end="", soft_wrap=True)
@@ -85,20 +85,20 @@ def show_task(task: Task, out: Console) -> None:
 
 
 def task_as_json(task: Task) -> dict[str, Any]:
-    """The advice for a task as JSON has it."""
+    """The advice for a task as JSON object."""
     return {
         "task": task.name,
         "also": list(task.also),
         "title": task.title,
         "users": task.users,
-        "measures": [{"measure": each.measure, "why": each.why} for each in task.advice],
+        "measures": [{"measure": row.measure, "why": row.why} for row in task.advice],
         "beware": task.beware,
         "policy": task.policy or None,
     }
 
 
 def as_json(entry: Entry) -> dict[str, Any]:
-    """One entry as JSON has it."""
+    """The entry as JSON object."""
     return {
         "symbol": entry.symbol,
         "title": entry.title,
@@ -124,7 +124,7 @@ def as_json(entry: Entry) -> dict[str, Any]:
 
 
 def query_spellings(entry: Entry) -> str:
-    """How to type a measure, parameters and all: ``nDCG(gain=, discount=, base=)@k``."""
+    """The syntax of a measure with its parameters: ``nDCG(gain=, discount=, base=)@k``."""
     names = [p.name if p.default is REQUIRED else f"{p.name}=" for p in entry.parameters]
     inside = f"({', '.join(names)})" if names else ""
     return f"{entry.symbol}{inside}{_AT[entry.cutoff]}"
@@ -145,7 +145,7 @@ def _page(entry: Entry) -> str:
     top = "∞" if entry.high is None else f"{entry.high:g}"
     lines = [
         f"## {entry.symbol}: {entry.title}\n",
-        f"It says {entry.says}.\n",
+        f"{entry.says[:1].upper()}{entry.says[1:]}.\n",
         f"- Type: `{query_spellings(entry)}`"
         + (f", also {', '.join(f'`{alias}`' for alias in entry.aliases)}" if entry.aliases else ""),
         f"- Formula: {entry.formula}",

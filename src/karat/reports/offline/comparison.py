@@ -1,4 +1,4 @@
-"""A comparison for eyes: verdicts first, then where the difference comes from."""
+"""A comparison in a terminal and as JSON: verdicts, then the sources of the difference."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from karat.tables.release.certificate import Certificate, Verification
 
 _QUERIES = 5  # that gain, and that lose
 _FEW = 3  # of several candidates
-_FOLLOWED = 2  # candidates whose documents are followed unasked
+_FOLLOWED = 2  # most candidates whose documents are shown without --full
 _DISAGREEMENTS = 3
 _TOLD = {"better", "worse"}
-_BESIDE = 39  # columns of what stands beside the documents that moved
+_BESIDE = 39  # columns of the other columns next to documents
 _TEXT = 20  # columns of a query and its text
 
 
@@ -42,7 +42,7 @@ def to_json(comparison: Comparison) -> str:
 def show_comparison(
     comparison: Comparison, out: Console, *, full: bool = False, all_notes: bool = False
 ) -> None:
-    """Print the verdicts, where to look, the queries that decide, and the notes."""
+    """Print verdicts, disagreements of measures, slices, deciding queries, and notes."""
     if comparison.standings:
         _show_standings(comparison, out, full=full)
     for candidate in dict.fromkeys(row.candidate for row in comparison.differences):
@@ -50,7 +50,7 @@ def show_comparison(
     _show_retrieval(comparison, out, full=full)
     for kind, title in (
         ("bad", "shown though judged not relevant"),
-        ("missed", "relevant and not shown"),
+        ("missed", "relevant but not shown"),
     ):
         for candidate in dict.fromkeys(row.candidate for row in comparison.review):
             rows = [r for r in comparison.review if (r.kind, r.candidate) == (kind, candidate)]
@@ -58,36 +58,36 @@ def show_comparison(
                 heading = f"{candidate}: {title} (top {_k(comparison)})"
                 out.print(_review(heading, comparison.baseline, rows))
     if comparison.judge_next:
-        out.print("judge next, the most telling first", style="bold")
+        out.print("judging priorities, most informative first", style="bold")
         show_judge_next(comparison, out)
     show_footnotes(comparison.notes, out, every=full or all_notes)
 
 
 def show_verification(found: Verification, out: Console) -> None:
-    """Print whether a certificate holds, what speaks against it, and what was checked."""
-    made = found.certificate
+    """Print whether a certificate holds, with the reasons or the checks."""
+    certificate = found.certificate
     claim = (
-        f"the mean {made.measure} of {made.candidate} over these "
-        f"{counted(made.n, 'query', 'queries')} is {made.verdict} than that of {made.baseline}, "
-        f"whatever grades the unjudged documents of both have ({signed(made.unjudged_low)} to "
-        f"{signed(made.unjudged_high)})"
+        f"the mean {certificate.measure} of {certificate.candidate} over these "
+        f"{counted(certificate.n, 'query', 'queries')} is {certificate.verdict} than that of "
+        f"{certificate.baseline}, whatever grades the unjudged documents of both have "
+        f"({signed(certificate.unjudged_low)} to {signed(certificate.unjudged_high)})"
     )
     out.print(plain(claim))
     out.print("holds" if found.holds else "does not hold", style="bold")
-    out.print(_unseen(made))
+    out.print(_unseen(certificate))
     show_notes(found.findings or found.notes, out)
 
 
-def _unseen(made: Certificate) -> str:
-    """What the certificate says of relevant documents in neither run; and what it does not say."""
-    if made.unseen_unlimited:
+def _unseen(certificate: Certificate) -> str:
+    """What the certificate assumes about relevant documents in neither run."""
+    if certificate.unseen_unlimited:
         unseen = "any number of relevant documents that neither run shows"
-    elif made.unseen is None:
-        unseen = "nobody knows how many relevant documents that neither run shows"
+    elif certificate.unseen is None:
+        unseen = "an unknown number of relevant documents that neither run shows"
     else:
-        unseen = f"up to {counted(made.unseen, 'relevant document', 'relevant documents')} to a "
-        unseen += "query that neither run shows"
-    return f"allowed for: {unseen}. It says nothing of chance: other queries may differ."
+        documents = counted(certificate.unseen, "relevant document", "relevant documents")
+        unseen = f"up to {documents} per query that neither run shows"
+    return f"allowed for: {unseen}. Chance is not covered: other queries may differ."
 
 
 def _show_candidate(comparison: Comparison, candidate: str, out: Console, *, full: bool) -> None:
@@ -103,7 +103,7 @@ def _show_candidate(comparison: Comparison, candidate: str, out: Console, *, ful
         out.print(drawn(what_changed(changes)))
     apart = [row for row in comparison.disagreements if row.candidate == candidate]
     if apart:
-        out.print("look here first: measures point in opposite directions", style="bold")
+        out.print("look here first: measures disagree on the direction", style="bold")
         lines = _opposed(comparison, apart)
         shown = lines if full else lines[:_DISAGREEMENTS]
         more = len(lines) - len(shown)
@@ -133,7 +133,7 @@ def _show_candidate(comparison: Comparison, candidate: str, out: Console, *, ful
         for move in comparison.moves:
             if (move.candidate, move.measure) == (candidate, first):
                 followed.setdefault(move.query_id, []).append(move)
-        out.print(f"{candidate}, {first}: what moves it most", style="bold")
+        out.print(f"{candidate}, {first}: queries that change it most", style="bold")
         most = len(moved) if full else _FEW if several > 1 else _QUERIES
         out.print(_queries(moved, followed, most, out.width - _BESIDE))
 
@@ -153,10 +153,10 @@ def _about_standings(comparison: Comparison) -> Iterator[str]:
     if known:
         least = min(known, key=lambda row: row.kendall or 0.0)
         if least.kendall == 1:
-            yield "all measures put the runs in one order"
+            yield "all measures rank the runs in the same order"
         else:
             yield (
-                f"measures do not put the runs in one order: {least.left} and {least.right} "
+                f"measures rank the runs in different orders: {least.left} and {least.right} "
                 f"agree least (tau {signed(least.kendall, 2)})"
             )
 
@@ -177,23 +177,23 @@ def _standings(comparison: Comparison, measure: str) -> Table:
 
 
 def _opposed(comparison: Comparison, rows: Sequence[Disagreement]) -> list[str]:
-    """A line for each slice and measure that is up, with those that are down there."""
+    """A line per slice and measure that is better, with the measures that are worse there."""
     together: dict[tuple[str, str, bool], list[Disagreement]] = {}
     for row in rows:
         where = "all queries" if row.attribute is None else f"{row.attribute} {row.slice}"
         together.setdefault((where, row.better, comparison.certain(row)), []).append(row)
     return [
-        f"{where}: {better} {signed(held[0].better_difference)} but "
-        + ", ".join(f"{row.worse} {signed(row.worse_difference)}" for row in held)
+        f"{where}: {better} {signed(opposed[0].better_difference)} but "
+        + ", ".join(f"{row.worse} {signed(row.worse_difference)}" for row in opposed)
         + ("" if sure else " (may be chance)")
-        for (where, better, sure), held in together.items()
+        for (where, better, sure), opposed in together.items()
     ]
 
 
 def _show_retrieval(comparison: Comparison, out: Console, *, full: bool) -> None:
     if not comparison.overlaps:
         return
-    out.print(f"what each finds in its top {_k(comparison)}", style="bold")
+    out.print(f"relevant documents in the top {_k(comparison)}", style="bold")
     table = base()
     table.padding = (0, 1, 0, 0)
     table.add_column("run", overflow="fold", min_width=LABEL)
@@ -258,7 +258,7 @@ def _review(title: str, baseline: str, rows: Sequence[Review]) -> Table:
 
 
 def show_judge_next(comparison: Comparison, out: Console) -> None:
-    """Print the pairs whose grades would say most about the sign of the first difference."""
+    """Print the pairs whose grades say most about the sign of the first difference."""
     table = base()
     table.add_column("query", overflow="fold")
     table.add_column("document", overflow="fold")
@@ -289,7 +289,7 @@ def _verdicts(candidate: str, baseline: str, rows: Sequence[Difference], out: Co
 
 
 def _span_head(rows: Sequence[Difference]) -> str:
-    """The heading of intervals: the verdicts beside them are corrected, where there are many."""
+    """The heading of intervals, which are not corrected for multiple comparisons."""
     return "95 % alone" if any(row.family > 1 for row in rows) else "95 %"
 
 
@@ -313,7 +313,7 @@ def _slices(title: str, rows: Sequence[Difference], out: Console) -> Table:
 def _deciding(
     rows: Sequence[Difference], queries: Sequence[QueryDifference], measure: str
 ) -> Iterator[str]:
-    """The queries that decide each slice of which a verdict is known."""
+    """The deciding queries of each slice with a verdict."""
     for row in rows:
         if row.measure != measure or row.verdict not in _TOLD or row.difference is None:
             continue
@@ -329,12 +329,14 @@ def _deciding(
 
 
 def _other_measures(rows: Sequence[Difference]) -> str:
-    """What measures without a table of their own can tell of slices."""
-    told = [f"{row.slice} {row.verdict} by {row.measure}" for row in rows if row.verdict in _TOLD]
+    """The verdicts on slices by measures without a table."""
+    verdicts = [
+        f"{row.slice} {row.verdict} by {row.measure}" for row in rows if row.verdict in _TOLD
+    ]
     names = ", ".join(dict.fromkeys(row.measure for row in rows))
-    if not told:
+    if not verdicts:
         return f"{names} cannot tell in any of these (--full shows them)"
-    return f"{'; '.join(told)}; nothing else by {names} (--full shows them)"
+    return f"{'; '.join(verdicts)}; nothing else by {names} (--full shows them)"
 
 
 def _queries(
@@ -353,10 +355,12 @@ def _queries(
         for row in shown:
             cells = (signed(row.difference), _number(row.candidate_value))
             ends = place == 0 and row is shown[-1]
-            told = Text("\n").join(_move(move, width) for move in followed.get(row.query_id, ()))
+            documents = Text("\n").join(
+                _move(move, width) for move in followed.get(row.query_id, ())
+            )
             asked = row.query_id if row.text is None else f"{row.query_id} {row.text}"
             label = plain(textwrap.shorten(asked, 2 * _TEXT, placeholder="…"))
-            table.add_row(label, *cells, told, end_section=ends)
+            table.add_row(label, *cells, documents, end_section=ends)
     return table
 
 

@@ -1,4 +1,4 @@
-"""The catalogue of online metrics, printed from their entries."""
+"""The catalogue of online metrics."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _INTRODUCTION = """\
 Printed from the registry by `karat online metrics --format md`; do not edit by hand. Names are read
 without regard to case, and without quotes for a shell: `Latency(p95)` or `Latency:p95`,
 `PaulScore(F=0.9)` or `PaulScore:F=0.9`. `CTR@5` takes any position, `Latency(p95)` any percentile.
-[What they are made of](../explanation/online-metrics.md): searches, sessions, users, and null,
-which is not 0.
+[What they are computed from](../explanation/online-metrics.md): searches, sessions, users; and
+null, which is not 0.
 """
 
 
 def show_entries(metrics: Sequence[Metric], out: Console) -> None:
-    """Every metric in a line, family by family."""
+    """Print one line per metric, family by family."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("metric", no_wrap=True)
-    table.add_column("what it says")
+    table.add_column("meaning")
     for place, metric in enumerate(metrics):
         ends = place + 1 < len(metrics) and metrics[place + 1].family != metric.family
         table.add_row(Text(metric.name, "bold"), Text(metric.says), end_section=ends)
@@ -35,9 +35,9 @@ def show_entries(metrics: Sequence[Metric], out: Console) -> None:
 
 
 def show_entry(metric: Metric, out: Console) -> None:
-    """One metric, everything about it."""
+    """Print everything about one metric."""
     out.print(Text.assemble((metric.name, "bold"), f": {metric.title}"))
-    out.print(f"It says {metric.says}.\n")
+    out.print(f"{metric.says[:1].upper()}{metric.says[1:]}.\n")
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column()
@@ -49,7 +49,7 @@ def show_entry(metric: Metric, out: Console) -> None:
 
 
 def as_json(metric: Metric) -> dict[str, Any]:
-    """One entry as JSON has it."""
+    """The entry as JSON object."""
     return {
         "name": metric.name,
         "version": metric.version,
@@ -79,15 +79,18 @@ def markdown(metrics: Sequence[Metric]) -> str:
 
 
 def _page(metric: Metric) -> str:
-    lines = [f"### {metric.name}: {metric.title}\n", f"It says {metric.says}.\n"]
+    lines = [
+        f"### {metric.name}: {metric.title}\n",
+        f"{metric.says[:1].upper()}{metric.says[1:]}.\n",
+    ]
     lines += [f"- {label[0].upper()}{label[1:]}: {text}" for label, text in _facts(metric)]
-    lines += [f"- Beware: {trap}" for trap in metric.traps]
+    lines += [f"- Caution: {trap}" for trap in metric.traps]
     return "\n".join(lines) + "\n"
 
 
 def _facts(metric: Metric) -> list[tuple[str, str]]:
-    better = {"higher": "higher", "lower": "lower", "none": "neither way"}[metric.direction]
-    watched = "; a guardrail, watched and not aimed at" if metric.guardrail else ""
+    better = {"higher": "higher", "lower": "lower", "none": "neither"}[metric.direction]
+    watched = "; a guardrail, to watch and not to optimise" if metric.guardrail else ""
     needs = "; ".join(" or ".join(need.split("|")) for need in metric.needs)
     return [
         ("definition", f"{metric.definition} (version {metric.version})"),
@@ -103,8 +106,8 @@ def _interval(metric: Metric) -> str:
     if metric.name == "ClickPosition":
         return "none"
     if isinstance(compute, Distribution):
-        return "buckets of users, resampled"
+        return "bootstrap over buckets of users"
     if not metric.point:
-        return "none: bounds of what the log does not say"
-    bounds = "; apart from it, bounds of what the log does not say" if compute.least else ""
+        return "none; bounds of what the log does not determine"
+    bounds = "; separately, bounds of what the log does not determine" if compute.least else ""
     return f"users, by the delta method{bounds}"

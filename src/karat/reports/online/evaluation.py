@@ -1,4 +1,4 @@
-"""Online metrics for eyes and machines: health first, then numbers, and why some are missing."""
+"""Online metrics as tables, Markdown, JSON and CSV: health first, then numbers and notes."""
 
 from __future__ import annotations
 
@@ -24,37 +24,37 @@ from karat.tables.online.evaluation import OnlineResult, OnlineResults
 
 _MINUS = "\N{MINUS SIGN}"
 _POSITION = "position"
-_FALL = "where clicks fall"
+_FALL = "clicks by position"
 _TOP = 10  # positions that have a row of their own
 _MOST = 60  # slices in a Markdown table
-_FEW, _LATEST = 10, 7  # of more slices than the first, as many as the second are shown
-_BESIDE = 4  # slices that may be columns, where metrics as columns need several tables
+_FEW, _LATEST = 10, 7  # if there are more slices than the first, the second number is shown
+_ACROSS = 4  # most slices as columns, if metrics as columns need several tables
 _LEADING = ("CTR", "ZeroResults", "Reformulation", "SAT", "Abandonment")
-"""Metrics that go first where not all have room."""
+"""Metrics shown first if there is not room for all."""
 UNITS = {"share": " %", "seconds": " s", "milliseconds": " ms"}
-"""What stands behind a number of a unit; nothing behind others."""
-_NAMED = 4  # metrics named in a footnote
+"""Suffix of numbers by unit."""
+_NAMED = 4  # metrics named in a note
 _Column = TypeVar("_Column")
 _NUMBERS = re.compile(r" ?\([^()]*\)")
 
 
 @dataclass(frozen=True, slots=True)
 class _Sheet:
-    """A table: what stands above it, its headings (the first ``texts`` to the left), its rows."""
+    """A table of text; its first ``texts`` columns are left-aligned."""
 
     title: str
     heads: Sequence[str]
     texts: int
     rows: Sequence[Sequence[str]]
-    ends: frozenset[int] = frozenset()  # rows with a rule below
-    spare: tuple[str, ...] = ()  # columns that go first where it is too wide
+    ends: frozenset[int] = frozenset()  # rows with a line below
+    spare: tuple[str, ...] = ()  # columns that are dropped first if it is too wide
 
     def needs(self, name: int) -> int:
-        """The columns of a screen that it takes if a name has so many."""
+        """The width of the table with names of ``name`` columns."""
         return needed(self.heads, self.rows, self.texts, name=name)
 
     def without(self, head: str) -> _Sheet:
-        """The same without a column."""
+        """The table without a column."""
         out = self.heads.index(head)
         heads, *rows = ([*row[:out], *row[out + 1 :]] for row in (self.heads, *self.rows))
         return replace(self, heads=heads, rows=rows)
@@ -65,10 +65,10 @@ class _Room:
     """How much is shown.
 
     Attributes:
-        width: Of the screen; None for any.
-        slices: How many slices an attribute may have; None for all.
-        all_metrics: Whether further tables go on where one has no room.
-        close: Whether blank lines are saved, so that all is on one screen.
+        width: Width of the screen; None for any.
+        slices: Most slices of an attribute; None for all.
+        all_metrics: Whether metrics without room go into further tables.
+        close: Whether to save blank lines, to fit one screen.
     """
 
     width: int | None
@@ -77,7 +77,7 @@ class _Room:
     close: bool = False
 
     def title(self, by: str, *left: str) -> str:
-        """A heading that says what is left out, and how to see it."""
+        """A heading that names what is left out, and how to see it."""
         cut = ", ".join(filter(None, left))
         how = " (all: --full)" if self.width is not None else ""
         return f"by {by}: {cut}{how}" if cut else f"by {by}"
@@ -94,25 +94,24 @@ def show(
     every_metric: bool = False,
     all_notes: bool = False,
 ) -> None:
-    """Print results as tables; what to know of them before and behind.
+    """Print results as tables, after warnings and before notes.
 
     Args:
-        results: What to print.
-        out: Where.
-        full: Every slice with every metric, in as many tables as that takes. Otherwise each
-            attribute has one table, with the metrics for which there is room and, of many slices,
-            the latest or the largest.
-        every_metric: Every metric, but not every slice.
-        all_notes: Every note, and not only the most important ones.
+        results: The results.
+        out: The console.
+        full: Show every slice with every metric. Otherwise each attribute has one table, with the
+            metrics that fit and, of many slices, the latest or the largest.
+        every_metric: Show every metric, but not every slice.
+        all_notes: Show all notes, not only the most important ones.
     """
     if results.health:
-        out.print("before any number", style="bold")
+        out.print("quality of the log", style="bold")
         show_notes(results.health, out)
         out.print()
     close = bool(results.by) and not full
     room = _Room(out.width, None if full else _LATEST, full or every_metric, close)
     for sheet in _sheets(results, room):
-        # The title is printed above the table, which may be narrower; no screen cuts a number.
+        # The title is printed separately: the table may be narrower.
         out.print(plain(sheet.title, "bold"))
         table = _drawn(sheet, out.width)
         if close and (table.width or 0) < out.width:
@@ -124,16 +123,16 @@ def show(
 
 
 def to_markdown(results: OnlineResults) -> str:
-    """The same as Markdown."""
+    """The results as Markdown."""
     parts = []
     if results.health:
-        parts.append("".join(f"- {markdown_cell(each)}\n" for each in results.health))
+        parts.append("".join(f"- {markdown_cell(text)}\n" for text in results.health))
     for sheet in _sheets(results, _Room(None, _MOST, all_metrics=True)):
         table = markdown_table(sheet.heads, sheet.rows, sheet.texts)
         parts.append(f"{markdown_cell(sheet.title)}\n\n{table}")
     notes = _footnotes(results)
     if notes:
-        parts.append("".join(f"- {markdown_cell(each)}\n" for each in notes))
+        parts.append("".join(f"- {markdown_cell(note)}\n" for note in notes))
     return "\n".join(parts)
 
 
@@ -143,7 +142,7 @@ def to_json(results: OnlineResults) -> str:
 
 
 def to_csv(results: OnlineResults) -> str:
-    """A row for each metric and slice; a column for each dimension."""
+    """A row per metric and slice, with a column per dimension."""
     sliced = dict.fromkeys(name for row in results.results for name in row.slice)
     rows = []
     for row in results.results:
@@ -153,14 +152,14 @@ def to_csv(results: OnlineResults) -> str:
 
 
 def figure(metric: Metric, value: float | None) -> str:
-    """A value of a metric with its unit; a dash for none."""
+    """A value of a metric with its unit; a dash for None."""
     if value is None:
         return "–"
     return f"{_number(metric, value, value)}{UNITS.get(metric.unit, '')}"
 
 
 def span(metric: Metric, low: float | None, high: float | None) -> str:
-    """An interval in the unit of the metric; empty for none, open where it has no upper end."""
+    """An interval in the unit of the metric; empty for None, open without an upper end."""
     if low is None:
         return ""
     if high is None:
@@ -169,12 +168,15 @@ def span(metric: Metric, low: float | None, high: float | None) -> str:
 
 
 def slice_text(row: OnlineResult) -> str:
-    """What a row is of, in words; ``all`` for all."""
-    return ", ".join(f"{name} {_said(name, value)}" for name, value in row.slice.items()) or "all"
+    """The slice of a row in words; ``all`` for all."""
+    return (
+        ", ".join(f"{name} {_slice_value(name, value)}" for name, value in row.slice.items())
+        or "all"
+    )
 
 
 def _number(metric: Metric, value: float, size: float) -> str:
-    """A number with as many digits as its size asks for."""
+    """A number with digits by its size."""
     return _digits(metric, value, size).replace("-", _MINUS)
 
 
@@ -191,7 +193,7 @@ def _digits(metric: Metric, value: float, size: float) -> str:
     return f"{value:,.3f}"
 
 
-def _said(dimension: str, value: str) -> str:
+def _slice_value(dimension: str, value: str) -> str:
     if value != NOT_SAID:
         return value
     return "(not among the queries)" if dimension == "class" else "(not logged)"
@@ -204,7 +206,7 @@ def _heading(results: OnlineResults) -> str:
 
 
 def _sheets(results: OnlineResults, room: _Room) -> Iterator[_Sheet]:
-    """Everything as tables; one for as many metrics as there is room for."""
+    """All tables; each has as many metrics as fit."""
     scalar = [row for row in results.results if _POSITION not in row.slice]
     every = [row for row in scalar if not row.slice]
     positions = [row for row in results.results if set(row.slice) == {_POSITION}]
@@ -216,16 +218,16 @@ def _sheets(results: OnlineResults, room: _Room) -> Iterator[_Sheet]:
     for by in results.by:
         names = by.split(",")
         rows = [row for row in scalar if list(row.slice) == names]
-        said = {row.metric for row in rows if row.value is not None or row.most is not None}
-        rows = [row for row in rows if row.metric in said]  # the others have their footnote
+        known = {row.metric for row in rows if row.value is not None or row.most is not None}
+        rows = [row for row in rows if row.metric in known]  # the others have a footnote
         yield from _sliced(by, names, rows, results, room)
-        fell = [row for row in results.results if list(row.slice) == [*names, _POSITION]]
-        if fell:
-            yield from _positions_by(by, names, fell, room)
+        clicks = [row for row in results.results if list(row.slice) == [*names, _POSITION]]
+        if clicks:
+            yield from _positions_by(by, names, clicks, room)
 
 
 def _whole(title: str, rows: Sequence[OnlineResult], *, close: bool) -> _Sheet:
-    """The values of all, family by family."""
+    """The values over all searches, family by family."""
     by_family = {
         family: [row for row in rows if registry.find(row.metric).family == family]
         for family in registry.FAMILIES
@@ -267,19 +269,23 @@ def _positions_by(
     for row in rows:
         part = tuple(row.slice[name] for name in names)
         grid.setdefault(part, {})[int(row.slice[_POSITION])] = row
-    sizes = {part: next(iter(found.values())).n for part, found in grid.items()}
+    sizes = {part: next(iter(by_place.values())).n for part, by_place in grid.items()}
     chosen, left = _shown_slices(names, sizes, room)
-    places = sorted({min(place, _TOP + 1) for found in grid.values() for place in found})
+    places = sorted({min(place, _TOP + 1) for by_place in grid.values() for place in by_place})
 
     def share(part: tuple[str, ...], place: int) -> str:
-        there = (row for at, row in grid[part].items() if min(at, _TOP + 1) == place)
-        value = sum(row.total or 0 for row in there) / sizes[part]
+        at_place = (row for at, row in grid[part].items() if min(at, _TOP + 1) == place)
+        value = sum(row.total or 0 for row in at_place) / sizes[part]
         return _number(metric, value, value)
 
     def sheet(block: Sequence[int]) -> _Sheet:
         heads = [f"{place}{'+' if place > _TOP else ''}{UNITS[metric.unit]}" for place in block]
         cells = [
-            [*map(_said, names, part), f"{sizes[part]:,}", *(share(part, place) for place in block)]
+            [
+                *map(_slice_value, names, part),
+                f"{sizes[part]:,}",
+                *(share(part, place) for place in block),
+            ]
             for part in chosen
         ]
         heads = [*names, "clicks", *heads]
@@ -295,7 +301,7 @@ def _sliced(
     results: OnlineResults,
     room: _Room,
 ) -> Iterator[_Sheet]:
-    """Slices as rows, metrics as columns; or the other way round for few slices."""
+    """Slices as rows and metrics as columns, or vice versa for few slices."""
     grid: dict[tuple[str, ...], dict[str, OnlineResult]] = {}
     for row in rows:
         grid.setdefault(tuple(row.slice.values()), {})[row.metric] = row
@@ -313,7 +319,7 @@ def _sliced(
             heads.append(_head(name) if not could else f"{name} could be" if alone else "could be")
         cells = [
             [
-                *map(_said, names, part),
+                *map(_slice_value, names, part),
                 f"{sizes[part]:,}",
                 *((_could_be if could else _with_interval)(grid[part].get(name))
                   for name, could in block),
@@ -332,7 +338,7 @@ def _sliced(
         yield replace(of(some), title=room.title(by, left, more))
         return
     across = _metric_by_metric(by, names, chosen, metrics, grid, sizes)
-    beside = len(chosen) <= _BESIDE and not left and room.takes(across)
+    beside = len(chosen) <= _ACROSS and not left and room.takes(across)
     if beside and not room.takes(sheet(columns)):
         yield across
     else:
@@ -340,7 +346,7 @@ def _sliced(
 
 
 def _place(metric: str) -> int:
-    """Where a metric is among those that go first."""
+    """Position of a metric among those shown first."""
     return _LEADING.index(metric) if metric in _LEADING else len(_LEADING)
 
 
@@ -353,7 +359,7 @@ def _metric_by_metric(
     sizes: Mapping[tuple[str, ...], int],
 ) -> _Sheet:
     """Metrics as rows, slices as columns."""
-    heads = ["", *(", ".join(map(_said, names, part)) for part in parts)]
+    heads = ["", *(", ".join(map(_slice_value, names, part)) for part in parts)]
     cells = [["n", *(f"{sizes[part]:,}" for part in parts)]]
     for name in metrics:
         rows = [grid[part].get(name) for part in parts]
@@ -366,21 +372,21 @@ def _metric_by_metric(
 def _split(
     columns: Iterable[_Column], sheet: Callable[[Sequence[_Column]], _Sheet], room: _Room
 ) -> Iterator[_Sheet]:
-    """As many tables as a width needs, each with as many columns as it takes."""
+    """Columns split into tables that fit the width."""
     block: list[_Column] = []
     blocks = [block]
-    for each in columns:
-        if block and not room.takes(sheet([*block, each])):
+    for column in columns:
+        if block and not room.takes(sheet([*block, column])):
             block = []
             blocks.append(block)
-        block.append(each)
+        block.append(column)
     yield from map(sheet, filter(None, blocks))
 
 
 def _shown_slices(
     names: Sequence[str], sizes: Mapping[tuple[str, ...], int], room: _Room
 ) -> tuple[list[tuple[str, ...]], str]:
-    """The slices there is room for, the latest or the largest, and what to say of the others."""
+    """The slices that fit, the latest or the largest, and a phrase for the heading."""
     chosen = list(sizes)
     if room.slices is None or len(chosen) <= max(_FEW, room.slices):
         return chosen, ""
@@ -397,7 +403,7 @@ def _shown_slices(
 
 
 def _head(name: str) -> str:
-    """A metric's name with its unit, for a column of numbers without one."""
+    """A metric's name with its unit, as a heading."""
     return f"{name}{UNITS.get(registry.find(name).unit, '')}"
 
 
@@ -423,7 +429,7 @@ def _with_interval(row: OnlineResult | None) -> str:
 
 
 def _could_be(row: OnlineResult | None) -> str:
-    """What the log leaves open, from low to high; empty for nothing."""
+    """Bounds of a value that the log does not determine; empty for none."""
     if row is None or not _open(row):
         return ""
     metric, size = registry.find(row.metric), row.most if row.value is None else row.value
@@ -432,12 +438,12 @@ def _could_be(row: OnlineResult | None) -> str:
 
 
 def _open(row: OnlineResult) -> bool:
-    """Whether the log leaves open what a value is."""
+    """Whether a value has bounds that differ."""
     return row.least is not None and row.least != row.most
 
 
 def _drawn(sheet: _Sheet, width: int) -> Table:
-    """A table no wider than the screen: spare columns go first."""
+    """A table that fits the screen; spare columns are dropped first."""
     for spare in sheet.spare:
         if sheet.needs(LABEL) > width:
             sheet = sheet.without(spare)
@@ -445,27 +451,26 @@ def _drawn(sheet: _Sheet, width: int) -> Table:
 
 
 def _footnotes(results: OnlineResults) -> list[str]:
-    """Why values and intervals are missing, the notes, and the rules if they are not usual."""
+    """Reasons of missing values and intervals, notes, and overridden rules."""
     return [*_reasons(results.results), *results.notes, *_rules(results)]
 
 
 def _rules(results: OnlineResults) -> list[str]:
     changed = results.rules.partition(" ")[2]
-    said = f"by rules that are not the usual ones: {changed}"
-    return [Note(said, Concern.INPUT)] if changed else []
+    return [Note(f"with overridden rules: {changed}", Concern.INPUT)] if changed else []
 
 
 def _reasons(rows: Sequence[OnlineResult]) -> Iterator[str]:
-    """Why values are missing, each reason once; of all also why intervals are."""
-    found: dict[tuple[str, str], list[OnlineResult]] = {}
+    """Reasons of missing values, each once; for all searches also of missing intervals."""
+    grouped: dict[tuple[str, str], list[OnlineResult]] = {}
     for row in rows:
         if not row.reason or _POSITION in row.slice or (row.slice and row.value is not None):
             continue
         kind = "–" if row.value is None else "no interval" if row.low is None else "95 %"
         reason = _NUMBERS.sub("", row.reason) if row.slice else row.reason
-        found.setdefault((kind, reason), []).append(row)
-    whole = {key for key, members in found.items() if not members[0].slice}
-    for (kind, reason), members in found.items():
+        grouped.setdefault((kind, reason), []).append(row)
+    whole = {key for key, members in grouped.items() if not members[0].slice}
+    for (kind, reason), members in grouped.items():
         names = _names([row for row in members if not row.slice] or members)
         where = ""
         if (kind, reason) not in whole:
@@ -477,7 +482,7 @@ def _reasons(rows: Sequence[OnlineResult]) -> Iterator[str]:
 
 
 def _names(rows: Sequence[OnlineResult]) -> str:
-    """The metrics of some rows, the first of them by name."""
+    """The metrics of some rows: the first by name, and the number of others."""
     names = list(dict.fromkeys(row.metric for row in rows))
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return ", ".join(names[:_NAMED]) + more

@@ -1,4 +1,4 @@
-"""What an import of events did, and what an event store holds, for eyes."""
+"""Reports on an import of events, and on the contents of an event store."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from karat.reports.writers.cells import base, plain
 from karat.reports.writers.terminal import show_notes, show_warnings
 from karat.tables.online.events import Imported
 
-_SHOWN = 12  # actions, arms and attributes that are named
-_IMPORTS = 8  # imports that are shown, the latest
+_SHOWN = 12  # actions, arms and attributes listed
+_IMPORTS = 8  # latest imports listed
 
 
 class _Import(Protocol):
@@ -32,21 +32,21 @@ class _Import(Protocol):
 
 
 class Held(Protocol):
-    """What an event store holds, as ``karat.workflows.online.import_status`` has it."""
+    """The contents of an event store, as of ``karat.workflows.online.import_status``."""
 
     @property
     def rows(self) -> int:
-        """Events, robots' too."""
+        """Events, including those of bots."""
         ...
 
     @property
     def bots(self) -> int:
-        """Events of robots."""
+        """Events of bots."""
         ...
 
     @property
     def kinds(self) -> Mapping[str, int]:
-        """Events of each kind, robots' left out."""
+        """Events of each kind, without bots."""
         ...
 
     @property
@@ -61,7 +61,7 @@ class Held(Protocol):
 
     @property
     def timezone(self) -> str:
-        """Where a day begins."""
+        """Time zone of days."""
         ...
 
     @property
@@ -81,12 +81,12 @@ class Held(Protocol):
 
     @property
     def unknown(self) -> Sequence[str]:
-        """Columns without any."""
+        """Columns without values."""
         ...
 
     @property
     def simulated(self) -> bool:
-        """Whether any of it was simulated."""
+        """Whether events are simulated."""
         ...
 
     @property
@@ -101,18 +101,18 @@ class Held(Protocol):
 
     @property
     def imports(self) -> Sequence[_Import]:
-        """What was imported."""
+        """The imports."""
         ...
 
 
 def show_imported(found: Imported, out: Console) -> None:
-    """Print what became of the rows of an import."""
+    """Print how many rows of an import were kept, and why others were dropped."""
     if found.number is None and not found.files:
         files = counted(len(found.skipped), "file is", "files are")
-        out.print(plain(f"Nothing new: {files} in the event store already"))
+        out.print(plain(f"Nothing new: {files} already in the event store"))
         return
     files = counted(len(found.files), "file", "files")
-    what = "would be kept, nothing is" if found.number is None else f"import {found.number}"
+    what = "check only, nothing is imported" if found.number is None else f"import {found.number}"
     out.print(
         plain(
             f"{counted(found.kept, 'event', 'events')} of {counted(found.rows, 'row', 'rows')} "
@@ -122,7 +122,7 @@ def show_imported(found: Imported, out: Console) -> None:
     show_warnings(found.warnings, out)
     if found.skipped:
         were = counted(len(found.skipped), "file was", "files were")
-        out.print(plain(f"{were} in the event store already, and skipped", "dim"))
+        out.print(plain(f"{were} already in the event store, and skipped", "dim"))
     if found.kinds:
         _show("kept", ((kind, count, "") for kind, count in found.kinds.items()), out)
     if found.dropped:
@@ -135,7 +135,7 @@ def show_imported(found: Imported, out: Console) -> None:
 
 
 def imported_notes(found: Imported) -> list[str]:
-    """What an import left out and assumed, in sentences, what matters most first."""
+    """Sentences on what an import left out and assumed, most important first."""
     dropped = []
     for reason, count in found.dropped.items():
         first = next(iter(found.examples.get(reason, ())), "").partition("\n")[0]
@@ -148,13 +148,13 @@ def _unknown(found: Imported) -> list[str]:
     if not found.unknown:
         return []
     named = list(found.unknown.items())
-    said = ", ".join(f"{action} ({count:,})" for action, count in named[:_SHOWN])
+    actions = ", ".join(f"{action} ({count:,})" for action, count in named[:_SHOWN])
     more = f" and {len(named) - _SHOWN:,} more" if len(named) > _SHOWN else ""
-    return [f"actions that are none of karat's, kept as other: {said}{more}"]
+    return [f"unknown actions, kept as other: {actions}{more}"]
 
 
 def show_held(found: Held, out: Console) -> None:
-    """Print what an event store holds."""
+    """Print the contents of an event store."""
     days = found.first_day
     if found.last_day != found.first_day:
         days += f" to {found.last_day}"
@@ -162,34 +162,34 @@ def show_held(found: Held, out: Console) -> None:
     out.print(
         plain(f"{counted(found.rows, 'event', 'events')}, {days} ({found.timezone}){simulated}")
     )
-    robots = counted(found.bots, "event of a robot", "events of robots")
-    robots += ", counted nowhere" if found.bots else ""
+    bots = counted(found.bots, "event of a bot", "events of bots")
+    bots += ", excluded from all metrics" if found.bots else ""
     files = counted(found.files, "file", "files")
-    out.print(plain(f"{files}, {found.size / 1e6:,.1f} MB; {robots}", "dim"))
-    kinds = "kinds, without robots" if found.bots else "kinds"
+    out.print(plain(f"{files}, {found.size / 1e6:,.1f} MB; {bots}", "dim"))
+    kinds = "kinds, without bots" if found.bots else "kinds"
     _show(kinds, ((kind, count, "") for kind, count in found.kinds.items()), out)
-    said = [
+    notes = [
         f"{name}: {_some(values)}"
         for name, values in (("arms", found.arms), ("attributes", found.attributes))
         if values
     ]
-    said.append(f"logged: {', '.join(found.known)}")
+    notes.append(f"logged: {', '.join(found.known)}")
     if found.unknown:
-        said.append(f"never logged: {', '.join(found.unknown)}")
-    show_notes(said, out)
+        notes.append(f"never logged: {', '.join(found.unknown)}")
+    show_notes(notes, out)
     table = base()
     for name in ("import", "when (UTC)", "files", "rows", "kept"):
         table.add_column(name, justify="left" if name == "when (UTC)" else "right")
-    for each in found.imports[-_IMPORTS:]:
-        when = datetime.fromtimestamp(each.time_us / 1e6, UTC).strftime("%Y-%m-%d %H:%M")
+    for item in found.imports[-_IMPORTS:]:
+        when = datetime.fromtimestamp(item.time_us / 1e6, UTC).strftime("%Y-%m-%d %H:%M")
         table.add_row(
-            str(each.number), when, f"{len(each.files):,}", f"{each.rows:,}", f"{each.kept:,}"
+            str(item.number), when, f"{len(item.files):,}", f"{item.rows:,}", f"{item.kept:,}"
         )
     if found.imports:
         out.print(table)
     if len(found.imports) > _IMPORTS:
         before = counted(len(found.imports) - _IMPORTS, "import", "imports")
-        out.print(plain(f"and {before} before", "dim"))
+        out.print(plain(f"and {before} earlier", "dim"))
 
 
 def _some(values: Sequence[str]) -> str:
@@ -198,16 +198,16 @@ def _some(values: Sequence[str]) -> str:
 
 
 def _show(heading: str, rows: Iterable[tuple[str, int, str]], out: Console) -> None:
-    held = list(rows)
+    counts = list(rows)
     table = base()
     table.add_column(
-        heading, overflow="fold", min_width=min(24, max(map(cell_len, (r[0] for r in held))))
+        heading, overflow="fold", min_width=min(24, max(map(cell_len, (r[0] for r in counts))))
     )
     table.add_column("rows", justify="right", no_wrap=True)
-    for_example = any(example for _, _, example in held)
+    for_example = any(example for _, _, example in counts)
     if for_example:
-        table.add_column("the first of them", overflow="fold")
-    for what, count, example in held:
+        table.add_column("the first", overflow="fold")
+    for name, count, example in counts:
         first = plain(example.partition("\n")[0])
-        table.add_row(plain(what), plain(f"{count:,}"), *([first] if for_example else []))
+        table.add_row(plain(name), plain(f"{count:,}"), *([first] if for_example else []))
     out.print(table)

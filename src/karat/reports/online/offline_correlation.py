@@ -1,4 +1,4 @@
-"""Both worlds for eyes and machines: how they go together, and where they disagree."""
+"""Offline against online, as tables, Markdown, JSON and CSV: correlations, disagreements."""
 
 from __future__ import annotations
 
@@ -23,27 +23,29 @@ from karat.tables.online.offline_correlation import (
 )
 
 FEW = 10
-"""Queries: a rank correlation of fewer means little."""
-OF_FEW = f"a rank correlation of fewer than {FEW} queries means little"
-_MOST = 20  # queries for eyes
+"""Queries below which a rank correlation is not meaningful."""
+OF_FEW = f"a rank correlation over fewer than {FEW} queries means little"
+_MOST = 20  # queries in a terminal
 _ALL = "all"
 _LOWER = " ↓"
 
 
 def show(found: OfflineCorrelation, out: Console, *, all_notes: bool = False) -> None:
-    """Print both worlds: slices, how they go together, and where they disagree."""
+    """Print slices, correlations, disagreements and queries."""
     out.print(plain(headline(found)))
-    out.print(fitted("both worlds", as_wide(_slices(found)), ("p50 ms", "searches", "p95 ms"), out))
+    out.print(
+        fitted("offline and online", as_wide(_slices(found)), ("p50 ms", "searches", "p95 ms"), out)
+    )
     brief = [row for row in found.concord if row.slice is None or row.weighting == "queries"]
     cells = [_concord(row, found.by) for row in brief]
-    out.print(fitted("how they go together", as_wide(cells), ("n", "95 % "), out, names=4))
+    out.print(fitted("correlations", as_wide(cells), ("n", "95 % "), out, names=4))
     for title, rows in (
-        ("classes they disagree on", found.discord_slices),
-        ("queries they disagree on", found.discord),
+        ("classes on which they disagree", found.discord_slices),
+        ("queries on which they disagree", found.discord),
     ):
         if rows:
             out.print(plain(title, "bold"))
-            show_notes([_told(row) for row in rows], out)
+            show_notes([_sentence(row) for row in rows], out)
             out.print()
     spare = ("p50 ms", "p95 ms", "users")
     shown = found.queries[:_MOST]
@@ -54,7 +56,7 @@ def show(found: OfflineCorrelation, out: Console, *, all_notes: bool = False) ->
 
 
 def headline(found: OfflineCorrelation) -> str:
-    """What was joined, in a sentence."""
+    """How many queries were matched, in a sentence."""
     return (
         f"{found.run}: {counted(len(found.queries), 'query', 'queries')} judged and searched "
         f"for{during(found.period)}"
@@ -62,34 +64,34 @@ def headline(found: OfflineCorrelation) -> str:
 
 
 def remarks(found: OfflineCorrelation, shown: int | None = None) -> list[str]:
-    """What is in one world only, and how to read the rest; sentences."""
+    """Sentences on queries on one side only, and on how to read the numbers."""
     notes: list[str] = []
     if found.judged_only:
         notes.append(
-            f"{counted(found.judged_only, 'judged query', 'judged queries')} nobody searched for: "
-            "in no number"
+            f"{counted(found.judged_only, 'judged query', 'judged queries')} not searched for: "
+            "not included"
         )
     if found.searched_only:
         notes.append(
             f"{counted(found.searched_only, 'query', 'queries')} searched for "
             f"({counted(found.searched_only_searches, 'search', 'searches')}) without a judgment: "
-            "in no number"
+            "not included"
         )
     notes.append(
         f"correlations and disagreements are over the {found.enough:,} with "
-        f"{found.min_searches:,} searches or more; few searches each make any correlation weak"
+        f"{found.min_searches:,} searches or more; few searches per query weaken any correlation"
     )
     if any_of_few(found.concord):
         notes.append(Note(OF_FEW, Concern.FEW))
     if any(row.direction == "lower" for row in found.concord):
-        notes.append("↓ is better lower: there, agreement is a correlation below 0")
+        notes.append("↓: lower is better, so agreement is a correlation below 0")
     if shown is not None and shown < len(found.queries):
         notes.append(f"{len(found.queries) - shown:,} more queries (--format csv has all)")
     return [*notes, *found.notes]
 
 
 def any_of_few(rows: Sequence[Concord]) -> bool:
-    """Whether a correlation is of so few queries that it means little."""
+    """Whether a correlation is over fewer than ``FEW`` queries."""
     return any(row.spearman is not None and row.n < FEW for row in rows)
 
 
@@ -99,13 +101,12 @@ def to_json(found: OfflineCorrelation) -> str:
 
 
 def to_csv(found: OfflineCorrelation) -> str:
-    """A row for each query."""
-    rows = [_flat(row, found) for row in found.queries]
-    return csv_table(rows)
+    """A row per query."""
+    return csv_table([_flat(row, found) for row in found.queries])
 
 
 def to_markdown(found: OfflineCorrelation) -> str:
-    """The same as Markdown, with every query."""
+    """The report as Markdown, with all queries."""
     parts = [f"{markdown_cell(headline(found))}\n"]
     for rows, texts in (
         (_slices(found), 1),
@@ -113,12 +114,13 @@ def to_markdown(found: OfflineCorrelation) -> str:
         (_queries(found, found.queries), 1),
     ):
         parts.append(_table(rows, texts))
-    told = [_told(row) for row in (*found.discord_slices, *found.discord)]
-    parts.append("".join(f"- {markdown_cell(said)}\n" for said in (*told, *remarks(found))))
+    disagreements = [_sentence(row) for row in (*found.discord_slices, *found.discord)]
+    notes = (*disagreements, *remarks(found))
+    parts.append("".join(f"- {markdown_cell(note)}\n" for note in notes))
     return "\n".join(parts)
 
 
-def _told(row: Discord) -> str:
+def _sentence(row: Discord) -> str:
     return "; ".join((row.sentence, *row.reasons))
 
 

@@ -1,4 +1,4 @@
-"""Worst queries for eyes and machines: what is lost, why, and what was searched for instead."""
+"""Worst queries as tables, Markdown, JSON and CSV: losses, reasons, and later searches."""
 
 from __future__ import annotations
 
@@ -15,50 +15,50 @@ from karat.reports.writers.plain import csv_table, markdown_cell, markdown_table
 from karat.reports.writers.terminal import show_footnotes
 from karat.tables.online.worst_queries import LostGroup, LostQuery, WorstQueries
 
-_NEXT = 3  # of what is searched for instead, in a cell
+_NEXT = 3  # next queries in a cell
 _SORTED = {
-    "lost": "by lost searches: searches times the share that fails, which is drawn towards that of "
-    "all queries as far as few people have searched for it",
-    "zero": "by searches that were served nothing",
+    "lost": "by lost searches: searches times the share that fails, which is shrunk towards that "
+    "of all queries, more so for queries of few users",
+    "zero": "by searches without results",
     "abandoned": "by searches that had results and no action",
-    "reformulated": "by searches that were said again in other words",
+    "reformulated": "by searches that were reformulated",
 }
 
 
 def show(found: WorstQueries, out: Console, *, all_notes: bool = False) -> None:
-    """Print the queries, the worst first, and how they are ordered."""
+    """Print the queries, worst first, and notes."""
     out.print(plain(headline(found)))
     if found.groups:
         out.print(fitted(f"by {found.by}", as_wide(_groups(found)), (), out))
     if found.queries:
         spare = ("users", "SAT", "CTR", "next")
-        rows = [_cells(each, by=found.by) for each in found.queries]
+        rows = [_cells(query, by=found.by) for query in found.queries]
         out.print(fitted("", as_wide(rows), spare, out, names=2 if found.by else 1))
-        for each in found.queries[:_NEXT]:
-            out.print(plain(f"{each.text}: {each.why}", "dim"))
+        for query in found.queries[:_NEXT]:
+            out.print(plain(f"{query.text}: {query.why}", "dim"))
     show_footnotes([*ordering(found), *found.notes], out, every=all_notes)
 
 
 def headline(found: WorstQueries) -> str:
-    """What is lost in all, in a sentence."""
+    """How many searches failed, in a sentence."""
     searches = counted(found.searches, "search", "searches")
     if found.share is None:
-        return f"no searches that were answered{during(found.period)}"
+        return f"no answered searches{during(found.period)}"
     return f"{found.failed:,} of {searches} failed ({percent(found.share)}){during(found.period)}"
 
 
 def ordering(found: WorstQueries) -> list[str]:
-    """How the rows are ordered, and how many are not shown; sentences."""
+    """Sentences on the order of the rows, and how many are not shown."""
     notes = [f"ordered {_SORTED[found.sort]}"]
     if found.prior is None and found.share is not None:
         notes.append(
-            "queries differ no more than luck makes them, or are too few to say: each is given the "
-            "share of all, without an interval"
+            "queries differ no more than by chance, or are too few to tell: each has the share of "
+            "all queries, without an interval"
         )
     elif found.prior is not None:
-        people = counted(round(found.prior), "person", "people")
+        users = counted(round(found.prior), "user", "users")
         notes.append(
-            f"a query is drawn half way to {percent(found.share)} if {people} searched for it"
+            f"the share of a query with {users} is shrunk half way to {percent(found.share)}"
         )
     if found.hidden:
         notes.append(f"{counted(found.hidden, 'row', 'rows')} not shown (--limit, --min-searches)")
@@ -71,18 +71,17 @@ def to_json(found: WorstQueries) -> str:
 
 
 def to_csv(found: WorstQueries) -> str:
-    """A row for each query and slice."""
-    rows = [_flat(each, found.by) for each in found.queries]
-    return csv_table(rows)
+    """A row per query and slice."""
+    return csv_table([_flat(query, found.by) for query in found.queries])
 
 
 def to_markdown(found: WorstQueries) -> str:
-    """The same tables as Markdown."""
+    """The tables and notes as Markdown."""
     parts = [f"{markdown_cell(headline(found))}\n"]
     if found.groups:
         parts.append(_table(_groups(found), 1))
     if found.queries:
-        rows = [_cells(each, by=found.by) for each in found.queries]
+        rows = [_cells(query, by=found.by) for query in found.queries]
         parts.append(_table(rows, 2 if found.by else 1))
     notes = [*ordering(found), *found.notes]
     parts.append("".join(f"- {markdown_cell(note)}\n" for note in notes))
@@ -101,7 +100,7 @@ def _cells(each: LostQuery, *, by: str | None) -> Cells:
         "95 %": _span(each),
         "CTR": percent(each.clicked) or "–",
         "SAT": percent(each.satisfied) or "–",
-        "chiefly": plain(each.reason),
+        "mostly": plain(each.reason),
         "next": plain(instead if len(instead) <= 30 else f"{instead[:29]}…"),
     }
 
@@ -113,7 +112,7 @@ def _span(each: LostQuery) -> str:
 
 
 def _groups(found: WorstQueries) -> list[Cells]:
-    return [_group(each) for each in found.groups]
+    return [_group(group) for group in found.groups]
 
 
 def _group(each: LostGroup) -> Cells:

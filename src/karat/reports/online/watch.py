@@ -1,4 +1,4 @@
-"""A watch for eyes: what is wrong with the evidence, what moved, which queries moved it."""
+"""A watch in a terminal and as JSON: health, changes, and the queries behind them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from karat.reports.writers.cells import Cells, base, fitted, plain
 from karat.reports.writers.terminal import show_footnotes, show_notes
 from karat.tables.online.watch import Change, Verdict, Watched
 
-_CHANCE = "* outside of what 95 of 100 windows are; among {tests} tests, that may be luck"
+_CHANCE = "* outside the range of 95 of 100 windows; among {tests} tests, that may be chance"
 _WORDS: Mapping[Verdict, str] = {
     "unhealthy": "unhealthy: the log cannot be trusted",
     "worse": "worse than usual",
@@ -34,7 +34,7 @@ _WORDS: Mapping[Verdict, str] = {
 
 
 def show(found: Watched, out: Console, *, all_notes: bool = False) -> None:
-    """Print what a watch saw: health first, then what moved, then the rest."""
+    """Print a watch: health first, then changes, then what is as usual."""
     better = found.found("better")
     strong = "" if found.verdict == "fine" else "bold"
     out.print(plain(f"{found.window}: {verdict_text(found)}", strong))
@@ -57,7 +57,7 @@ def show(found: Watched, out: Console, *, all_notes: bool = False) -> None:
             show_notes([_CHANCE.format(tests=found.tests)], out)
         if len(rest) > len(shown):
             more = len(rest) - len(shown)
-            show_notes([f"{more:,} more in slices, as usual (--format json has them)"], out)
+            show_notes([f"{more:,} more in slices, as usual (--format json lists them)"], out)
     untold = [change for change in found.found("cannot_tell") if not change.slice]
     notes = [change_text(change) for change in untold]
     show_notes([note for note in notes if note not in found.health], out)
@@ -65,14 +65,14 @@ def show(found: Watched, out: Console, *, all_notes: bool = False) -> None:
 
 
 def verdict_text(found: Watched) -> str:
-    """What a watch comes to, in words."""
+    """The verdict of a watch, in words."""
     if found.verdict == "fine" and found.found("better"):
-        return "nothing is worse, and something is better"
+        return "nothing is worse, something is better"
     return _WORDS[found.verdict]
 
 
 def _outside(change: Change) -> bool:
-    """Whether a value lies outside of what is usual, though that may be luck."""
+    """Whether a value is outside the usual interval, though that may be chance."""
     if change.value is None or change.usual_low is None or change.usual_high is None:
         return False
     return not change.usual_low <= change.value <= change.usual_high
@@ -84,24 +84,24 @@ def to_json(found: Watched) -> str:
 
 
 def compared_text(found: Watched) -> str:
-    """How much there was, and what it was compared with, in words."""
+    """The number of searches and the windows compared with, in words."""
     usual = ""
     if found.searches_before is not None:
         usual = f" ({found.searches_before:,.0f} in an earlier one)"
     like = _kind(found)
     windows = counted(len(found.compared), f"earlier {like}", f"earlier {like}s")
     alike = " of the same weekday and hour" if like == "window" else ""
-    said = (
-        f"{counted(found.searches, 'search', 'searches')}{usual}; beside {windows}{alike}, back to "
-        f"{found.compared[-1]}; {counted(found.tests, 'test', 'tests')}"
+    text = (
+        f"{counted(found.searches, 'search', 'searches')}{usual}; compared with "
+        f"{windows}{alike}, back to {found.compared[-1]}; {counted(found.tests, 'test', 'tests')}"
     )
     if found.absent:
-        said += f"; {_absent(found)} not in the log"
-    return said
+        text += f"; {_absent(found)} not in the log"
+    return text
 
 
 def _kind(found: Watched) -> str:
-    """What windows are called: of one whole day, by its weekday."""
+    """The noun for windows: the weekday if they are whole days."""
     if len(found.window) == len("2026-11-20"):
         return f"{date.fromisoformat(found.window):%A}"
     return "window"
@@ -121,14 +121,14 @@ def _queries(change: Change) -> Table:
     table.add_column("query", overflow="fold")
     for head in ("adds", "is", "of", "was", "of"):
         table.add_column(head, justify="right", no_wrap=True)
-    for each in change.queries:
+    for query in change.queries:
         table.add_row(
-            plain(quoted(each.text)),
-            difference(change.metric, each.adds),
-            value(change.metric, each.value),
-            f"{each.n:,.0f}",
-            value(change.metric, each.before),
-            f"{each.n_before:,.0f}",
+            plain(quoted(query.text)),
+            difference(change.metric, query.adds),
+            value(change.metric, query.value),
+            f"{query.n:,.0f}",
+            value(change.metric, query.before),
+            f"{query.n_before:,.0f}",
         )
     if change.others is not None and abs(change.others) > 1e-9 * abs(change.change or 0.0):
         table.add_row(

@@ -1,1 +1,1 @@
-"""How numbers and verdicts are put into words."""
+"""Wording of numbers and verdicts."""

@@ -1,4 +1,4 @@
-"""Numbers as people read them, the same in a terminal, a notebook and a sentence."""
+"""Formatting of numbers, the same in terminals, notebooks and sentences."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from karat.tables import Result
 from karat.tables.results import NoAnswer
 
 DIGITS = 4
-"""Printed of a value."""
+"""Decimal places of a value."""
 
 
 def value_text(row: Result, value: float | None) -> str:
-    """A value of a row: its own, or an end of one of its bands."""
+    """The value of a row, or an end of one of its bands."""
     if value is None:
         return "–"
     return f"{value:,.0f}" if row.aggregate == "sum" else f"{value:.{DIGITS}f}"
 
 
 def moves(row: Result, low: float | None, high: float | None, digits: int = DIGITS) -> bool:
-    """Whether an end of a band prints otherwise than the value of its row."""
+    """Whether an end of a band is printed differently from the value of its row."""
     if row.value is None or low is None or high is None:
         return False
     digits = 0 if row.aggregate == "sum" else digits
@@ -27,7 +27,7 @@ def moves(row: Result, low: float | None, high: float | None, digits: int = DIGI
 
 
 def percent(share: float | None) -> str:
-    """A share as a percentage that rounds to neither none nor all; empty for None."""
+    """A share as a percentage, rounded to 0 or 100 % only if exact; empty for None."""
     if share is None:
         return ""
     if 0.01 <= share <= 0.99 or share in (0, 1):
@@ -39,13 +39,13 @@ def percent(share: float | None) -> str:
 
 
 def milliseconds(microseconds: float) -> str:
-    """A time in milliseconds, to three digits or whole."""
+    """A time in milliseconds, to three significant digits or whole."""
     value = microseconds / 1000
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def three_digits(value: float | None) -> str:
-    """A correlation."""
+    """A correlation, to three decimals; a dash for None."""
     return "–" if value is None else f"{value:.3f}"
 
 
@@ -60,6 +60,6 @@ def counted(count: int, noun: str, plural: str) -> str:
 
 
 def silence_heading(rows: Sequence[NoAnswer]) -> str:
-    """What counts as silence in the rows."""
+    """Heading of the column of silent answers."""
     threshold = rows[0].threshold
     return "answered with nothing" if threshold is None else f"nothing, or below {threshold:g}"

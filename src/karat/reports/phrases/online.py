@@ -1,4 +1,4 @@
-"""What a watch saw, in words: values, differences, slices, changes."""
+"""Wording of a watch: values, differences, slices, changes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def value(metric: str, number: float | None) -> str:
 
 
 def difference(metric: str, number: float | None) -> str:
-    """A difference of two values, with its sign; shares differ by points of a hundred."""
+    """A signed difference of two values; of shares in percentage points."""
     if number is None:
         return "–"
     entry = find(metric)
@@ -29,7 +29,7 @@ def difference(metric: str, number: float | None) -> str:
 
 
 def as_wide(rows: Sequence[Cells]) -> list[Cells]:
-    """Rows whose numbers are as wide as their headings, which ``fitted`` would cut to them."""
+    """Rows with numbers padded to their headings, which ``fitted`` would otherwise cut."""
     return [
         {head: cell.rjust(len(head)) if isinstance(cell, str) else cell
          for head, cell in row.items()}
@@ -38,30 +38,30 @@ def as_wide(rows: Sequence[Cells]) -> list[Cells]:
 
 
 def during(period: tuple[str, str] | None) -> str:
-    """A period behind a headline, as ``, 2026-11-01 to 2026-11-20``; empty for None."""
+    """The period of a headline, as ``, 2026-11-01 to 2026-11-20``; empty for None."""
     return "" if period is None else f", {period[0]} to {period[1]}"
 
 
 def where(part: Mapping[str, str]) -> str:
-    """A slice, as ``class=code, arm=b``; empty for all; what the log does not say, in words."""
-    return ", ".join(f"{name}={said}" if said else f"no {name}" for name, said in part.items())
+    """A slice, as ``class=code, arm=b`` or ``no device``; empty for all."""
+    return ", ".join(f"{name}={text}" if text else f"no {name}" for name, text in part.items())
 
 
 def quoted(text: str) -> str:
-    """A query, not longer than a line."""
+    """A query in quotes, cut to one line."""
     if not text:
         return "searches without a text"
     return f"“{text[: _LONGEST - 1]}…”" if len(text) > _LONGEST else f"“{text}”"
 
 
 def change_text(change: Change) -> str:
-    """One metric in one slice, in a sentence: what it is, what is usual, and which query adds."""
+    """A change in a sentence: the value, what is usual, and the query that adds most."""
     if change.verdict == "cannot_tell":
-        return f"{_named(change)}: nobody can tell: {change.reason}"
+        return f"{_named(change)}: cannot tell: {change.reason}"
     usual = usual_text(change)
     if change.verdict == "usual":
-        said = f"{_named(change)} is {value(change.metric, change.value)}, as usual"
-        return f"{said} ({usual})" if usual else said
+        text = f"{_named(change)} is {value(change.metric, change.value)}, as usual"
+        return f"{text} ({usual})" if usual else text
     text = f"{moved_text(change)}: {change.verdict}"
     if change.queries:
         first = change.queries[0]
@@ -70,12 +70,12 @@ def change_text(change: Change) -> str:
 
 
 def moved_text(change: Change) -> str:
-    """What one metric in one slice is, was, and usually is."""
-    now, before = (value(change.metric, one) for one in (change.value, change.expected))
+    """The value of a change, the expected value, and what is usual."""
+    now, before = (value(change.metric, number) for number in (change.value, change.expected))
     way = "up from" if (change.change or 0) > 0 else "down from"
     usual = usual_text(change)
-    said = f"{_named(change)} is {now}, {way} {before}"
-    return f"{said} (usual: {usual})" if usual else said
+    text = f"{_named(change)} is {now}, {way} {before}"
+    return f"{text} (usual: {usual})" if usual else text
 
 
 def _named(change: Change) -> str:
@@ -83,5 +83,5 @@ def _named(change: Change) -> str:
 
 
 def usual_text(change: Change) -> str:
-    """What is usual, as an interval; empty where nobody knows."""
+    """The usual interval; empty if unknown."""
     return span(find(change.metric), change.usual_low, change.usual_high)

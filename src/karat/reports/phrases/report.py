@@ -1,4 +1,4 @@
-"""The answer in words, and numbers as a report prints them."""
+"""Sentences and numbers of a report."""
 
 from __future__ import annotations
 
@@ -9,53 +9,54 @@ from karat.tables.comparison import Comparison, Difference, Verdict
 from karat.tables.release.gate import Gate, GateVerdict
 from karat.tables.results import Result
 
-_SAID: dict[Verdict, str] = {
+_VERDICTS: dict[Verdict, str] = {
     "better": "better than {baseline} by {measures}",
     "worse": "worse than {baseline} by {measures}",
     "equivalent": "equivalent to {baseline} by {measures}",
     "identical": "the same as {baseline} by {measures}",
-    "cannot tell": "by {measures} nobody can tell",
+    "cannot tell": "cannot tell by {measures}",
 }
 _MANY = 0.05
-"""Share of queries without an answer that a reader must know of before any number."""
-_NAME = 60  # characters of the name of a run, in a sentence
+"""Share of unanswered queries above which the report says so first."""
+_NAME = 60  # characters of a run's name in a sentence
 _GATE: dict[GateVerdict, str] = {
     "pass": "passes",
     "fail": "fails",
-    "cannot_tell": "cannot decide: the evidence does not suffice",
-    "unhealthy": "says nothing: the search did not answer as it should",
-    "stale": "says nothing: the baseline was computed from something else",
-    "error": "cannot be applied here",
+    "cannot_tell": "cannot decide: the evidence is insufficient",
+    "unhealthy": "gives no result: the search did not answer properly",
+    "stale": "gives no result: the baseline was computed from other data",
+    "error": "cannot be applied",
 }
 
 
 def verdicts(comparison: Comparison) -> list[str]:
-    """One sentence for each candidate: what may be said of it, measure by measure."""
+    """One sentence per candidate: its verdicts, measure by measure."""
     out = []
     for candidate in dict.fromkeys(row.candidate for row in comparison.differences):
         rows = [row for row in comparison.differences if row.candidate == candidate]
         parts = []
-        for verdict, said in _SAID.items():
+        for verdict, template in _VERDICTS.items():
             measures = [row.measure for row in rows if row.verdict == verdict]
             if measures:
-                told = said.format(baseline=comparison.baseline, measures=listed(measures))
-                turns = [
+                text = template.format(baseline=comparison.baseline, measures=listed(measures))
+                unsure = [
                     row.measure
                     for row in rows
                     if row.verdict == verdict in {"better", "worse"} and row.sign_could_flip
                 ]
-                told += f" (documents nobody judged might turn {listed(turns)})" if turns else ""
-                parts.append(told if verdict == "cannot tell" else f"is {told}")
+                if unsure:
+                    text += f" (unjudged documents could reverse {listed(unsure)})"
+                parts.append(text if verdict == "cannot tell" else f"is {text}")
         colon = "" if parts and parts[0].startswith("is ") else ":"
         out.append(f"{candidate}{colon} {_joined(parts)}.")
     return out
 
 
 def unanswered(rows: Sequence[Result], *, compared: bool) -> list[str]:
-    """One sentence for each run that left queries unanswered, by the rows of the first measure.
+    """One sentence per run that left queries unanswered, by the rows of the first measure.
 
-    Queries that failed have no value, and are left out of every number: that is always said.
-    Queries answered with nothing, or not in the run, count as 0; said if they are many.
+    Failed queries have no value and are left out of every number: always reported. Queries that
+    are empty or missing count as 0: reported if there are many.
     """
     out = []
     for run in dict.fromkeys(row.run for row in rows):
@@ -68,15 +69,16 @@ def unanswered(rows: Sequence[Result], *, compared: bool) -> list[str]:
         nothing = row.missing + row.empty
         if nothing > _MANY * total:
             kinds = ((row.missing, "not in the run"), (row.empty, "answered with nothing"))
-            held = [(n, kind) for n, kind in kinds if n]
-            how = held[0][1] if len(held) == 1 else listed(f"{n:,} {kind}" for n, kind in held)
+            present = [(n, kind) for n, kind in kinds if n]
+            one = len(present) == 1
+            how = present[0][1] if one else listed(f"{n:,} {kind}" for n, kind in present)
             zero = "they count" if total > 1 else "it counts"
             out.append(f"{run} has nothing for {_of(nothing, total)} ({how}): {zero} as 0.")
     return out
 
 
 def headline(row: Difference) -> str:
-    """What the first measure says, with how much and how surely."""
+    """The change of the first measure, with its interval."""
     if row.difference is None:
         return f"{row.measure}: no query has a value in both runs."
     span = ""
@@ -89,7 +91,7 @@ def headline(row: Difference) -> str:
 
 
 def means(rows: Sequence[Result]) -> list[str]:
-    """One sentence for each run: the value of the first measure, and over what."""
+    """One sentence per run: the value of the first measure, and over how many queries."""
     out = []
     for run in dict.fromkeys(row.run for row in rows):
         row = next(row for row in rows if row.run == run)
@@ -105,7 +107,7 @@ def means(rows: Sequence[Result]) -> list[str]:
 
 
 def gate_said(gate: Gate) -> str:
-    """The verdict of a gate."""
+    """The verdict of a gate, in a sentence."""
     against = f" against {gate.baseline}" if gate.baseline else ""
     if gate.verdict in {"pass", "fail"}:
         return f"{gate.candidate}{against} {_GATE[gate.verdict]} the policy."
@@ -113,20 +115,20 @@ def gate_said(gate: Gate) -> str:
 
 
 def still_failing(gate: Gate) -> str:
-    """What became of the queries that a policy knows to fail, in a sentence."""
+    """How many known failures of a policy still fail, in a sentence."""
     fixed = sum(row.passes for row in gate.known_failures)
     total = counted(len(gate.known_failures), "query is", "queries are")
-    said = f"{total} known to fail, and left out of every rule"
+    known = f"{total} known to fail, and left out of every rule"
     if not fixed:
-        return f"{said}; none of them passes now." if len(gate.known_failures) > 1 else f"{said}."
+        return f"{known}; none of them passes now." if len(gate.known_failures) > 1 else f"{known}."
     passes = counted(fixed, "passes", "pass")
-    return f"{said}; {passes} now and can be taken off the list."
+    return f"{known}; {passes} now and can be removed from the list."
 
 
 def listed(names: Iterable[str]) -> str:
     """a, b and c."""
-    held = list(names)
-    return held[0] if len(held) == 1 else f"{', '.join(held[:-1])} and {held[-1]}"
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def number(value: float | None, digits: int = 3) -> str:
@@ -135,22 +137,22 @@ def number(value: float | None, digits: int = 3) -> str:
 
 
 def span(low: float | None, high: float | None, *, signs: bool = False) -> str:
-    """An interval; a dash where there is none."""
+    """An interval; a dash for none."""
     if low is None or high is None:
         return "–"
-    say = signed if signs else number
-    return f"{say(low)} to {say(high)}"
+    text = signed if signs else number
+    return f"{text(low)} to {text(high)}"
 
 
 def chance(p: float | None) -> str:
-    """A p-value; a dash where there is none."""
+    """A p-value; a dash for None."""
     if p is None:
         return "–"
     return "<.001" if p < 0.001 else f"{p:.3f}"
 
 
 def cut(sentence: str, names: Sequence[str]) -> str:
-    """A sentence in which no name of a run takes the place of the rest."""
+    """A sentence with long names of runs cut."""
     for name in names:
         if len(name) > _NAME:
             sentence = sentence.replace(name, f"{name[: _NAME - 1]}…")
@@ -166,5 +168,4 @@ def _of(some: int, total: int) -> str:
 
 
 def _joined(parts: Sequence[str]) -> str:
-    """Parts of a sentence, the last after a semicolon if it is of another kind."""
     return "; ".join(parts) if parts else "has no measure"

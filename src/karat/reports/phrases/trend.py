@@ -1,4 +1,4 @@
-"""What a trend says in words: the same in a terminal, on a page and in a message."""
+"""Wording of a trend, the same in terminals, on pages and in messages."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from karat.reports.phrases.numbers import counted, signed
 from karat.tables.release.history import BREAKING
 from karat.tables.release.trend import Loss, Mark, Series, Trend
 
-_NAMED = 3  # points of those with the same trouble
-_LABEL = 10  # characters of a commit that is no hash
+_NAMED = 3  # points named for a problem
+_LABEL = 10  # characters of a commit label that is not a hash
 
 TOLD_APART = (
-    "told apart: by both intervals, as if the queries were not the same, so “yes” can be "
-    "relied on and “no” cannot; karat compare of the two runs tells more"
+    "told apart: by both intervals, as if the queries were different, so “yes” is reliable and "
+    "“no” is not; karat compare of the two runs tells more"
 )
-"""What the column means, for where it is shown."""
+"""Meaning of the column ``told_apart``."""
 TOLD_BY_QUERY = (
     "told apart, where the history has values by query: by a t test of the differences, at 5 % for "
     "this step alone"
 )
-"""What it means of such points."""
+"""Meaning of the column for points with values by query."""
 ABOUT_APART = (TOLD_APART, TOLD_BY_QUERY)
 BY_QUERY = (
-    "WORSE and “may be worse” are by query where the history has values so: of histories in which "
-    "nothing got worse at most 4 in 100 are said to be WORSE within a year of nights, and 1 in 100 "
-    "to drift"
+    "WORSE and “may be worse” are by query where the history has values by query: of histories in "
+    "which nothing got worse, at most 4 in 100 are called WORSE within a year of nightly runs, and "
+    "1 in 100 DRIFT"
 )
-"""What a trend by query promises."""
+"""Error rates of a trend by query."""
 
 
 def sentence(series: Series) -> str:
-    """What the newest stretch of a series does, and whether its newest point tells anything."""
+    """The verdict on the newest stretch of a series, and whether its newest point counts."""
     if series.told:
         return _said(series)
     return f"cannot tell: {untold(series)}; before that: {_said(series)}"
@@ -40,17 +40,17 @@ def sentence(series: Series) -> str:
 def uncompared(trend: Trend) -> str | None:
     """That nothing was compared, why, and what to do; None if something was."""
     if trend.compared or trend.untold or not trend.series:
-        return None  # of a newest point that does not count, its series says more
+        return None  # where a newest point does not count, its series says more
     names = list(dict.fromkeys(series.run for series in trend.series))
     if len(names) > 1 and all(len(series.marks) == 1 for series in trend.series):
-        first, last = min(names), max(names)  # what these share, all do
+        first, last = min(names), max(names)  # a prefix of both is one of all
         same = next((n for n, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), None)
         prefix = first[:same].rstrip("0123456789")
         shown = ", ".join(names[:_NAMED]) + (" …" if len(names) > _NAMED else "")
         return (
-            f"NOTHING WAS COMPARED: {len(names):,} series of one point each ({shown}), as each "
-            "run is followed by its own name. Name the series: karat trend "
-            f"{trend.source} --series '{prefix}*' takes these for one; from now on, "
+            f"NOTHING WAS COMPARED: {len(names):,} series of one point each ({shown}), because "
+            "each run is a series by its own name. Join them: karat trend "
+            f"{trend.source} --series '{prefix}*'; from now on, name the series: "
             "karat evaluate … --history FILE --series NAME"
         )
     broken = next((s for s in trend.series if any(mark.breaks for mark in s.marks)), None)
@@ -58,8 +58,8 @@ def uncompared(trend: Trend) -> str | None:
         newest = next(mark for mark in reversed(broken.marks) if mark.breaks)
         return (
             f"NOTHING WAS COMPARED: {broke(newest)} changed on {place(newest.time, newest.commit)}"
-            ", and no point since can be compared with one before. Evaluate the last run from "
-            "before it with what is new, or wait for the next point"
+            ", and no point since is comparable with one before. Evaluate the last run from before "
+            "the change again, or wait for the next point"
         )
     return (
         "NOTHING WAS COMPARED: there is one point that counts. The next one of the same series "
@@ -68,17 +68,17 @@ def uncompared(trend: Trend) -> str | None:
 
 
 def verdict_of(series: Series) -> str:
-    """What ``sentence`` says, in a word or two, for a list of series."""
-    lean, said = series.lean, []
+    """The verdict of ``sentence`` in a word or two, for a list of series."""
+    lean, verdicts = series.lean, []
     if not series.told:
-        said.append("cannot tell")
+        verdicts.append("cannot tell")
     lost = lean.paired is not None and lean.paired.loss is not None
     if lost or lean.drop is not None or (lean.below_start and not lean.drifts):
-        said.append("WORSE")
+        verdicts.append("WORSE")
     if lean.drifts:
-        said.append("DRIFT")
-    if said:
-        return ", ".join(said)
+        verdicts.append("DRIFT")
+    if verdicts:
+        return ", ".join(verdicts)
     if lean.change is None:
         return "nothing to compare"
     if _suspect(series) is not None:
@@ -87,10 +87,9 @@ def verdict_of(series: Series) -> str:
 
 
 def untold(series: Series) -> str:
-    """Why the newest point of a series does not tell how the search is now."""
+    """Why the newest point of a series does not show how the search is now."""
     newest = series.marks[-1]
     if series.without:
-        # What stands last is a value of some nights ago.
         points = "point" if series.without == 1 else f"{series.without:,} points"
         had = place(newest.time, newest.commit)
         return f"the newest {points} of {series.run} lack it, last measured on {had}"
@@ -101,22 +100,22 @@ def _said(series: Series) -> str:
     lean = series.lean
     if lean.change is None or lean.fall is None:
         return _alone(series)
-    said = []
+    verdicts = []
     if lean.paired is not None and lean.paired.loss is not None:
-        said.append(_lost(lean.paired.loss))
+        verdicts.append(_lost(lean.paired.loss))
     if lean.drop is not None:
         where = place(lean.drop.time, lean.drop.commit)
-        step = "in one step, which the intervals tell apart"
-        said.append(f"WORSE since {where}: {change_text(lean.drop.change)} {step}")
+        step = "in one step, significant by the intervals"
+        verdicts.append(f"WORSE since {where}: {change_text(lean.drop.change)} {step}")
     since = _since(lean.change, str(lean.since), lean.since_commit, (lean.worse, lean.better))
     if lean.drifts:
         fall = lean.fall
         fell = _since(fall.change, fall.time, fall.commit, (fall.worse, fall.better))
-        said.append(f"DRIFT: {fell}: more than chance")
-    elif lean.below_start and not said:
-        said.append(f"WORSE than at the start: {since}: more than the intervals allow")
-    if said:
-        return "; ".join(said)
+        verdicts.append(f"DRIFT: {fell}: more than chance")
+    elif lean.below_start and not verdicts:
+        verdicts.append(f"WORSE than at the start: {since}: significant by the intervals")
+    if verdicts:
+        return "; ".join(verdicts)
     suspect = _suspect(series)
     if suspect is not None:
         return f"may be worse: {since}; {suspect}"
@@ -126,16 +125,16 @@ def _said(series: Series) -> str:
 
 
 def _lost(loss: Loss) -> str:
-    """A fall that values by query show."""
+    """A loss shown by the values of queries."""
     where, before = place(loss.time, loss.commit), place(loss.since, loss.since_commit)
     return (
         f"WORSE since {where}: {change_text(loss.change)} from {before}, query by query "
-        f"({_p(loss.p)}; a year of nights asks for {_p(loss.needed)})"
+        f"({_p(loss.p)}; over a year of nightly runs {_p(loss.needed)} is needed)"
     )
 
 
 def _suspect(series: Series) -> str | None:
-    """That the newest point alone would be worse than the first; None if it would not."""
+    """Why the newest point alone looks worse than the first; None if it does not."""
     paired = series.lean.paired
     if paired is None or not paired.suspect or not paired.needed:
         return None
@@ -143,18 +142,18 @@ def _suspect(series: Series) -> str | None:
         return None
     ends = f"{change_text(paired.ci_low)} to {change_text(paired.ci_high)}"
     return (
-        f"query by query {ends}, {_p(paired.p)} for these two points alone, and WORSE asks for "
-        f"{_p(paired.needed)} after so many looks: karat compare of the two runs says more"
+        f"query by query {ends}, {_p(paired.p)} for these two points alone, but WORSE needs "
+        f"{_p(paired.needed)} after so many looks: karat compare of the two runs tells more"
     )
 
 
 def _p(p: float | None) -> str:
-    """A p-value, with as many digits as it takes."""
+    """A p-value, to two significant digits."""
     return "" if p is None else f"p {p:.2g}" if p >= 0.0001 else "p < .0001"
 
 
 def _since(change: float, time: str, commit: str | None, steps: tuple[int, int]) -> str:
-    """A change, from when it is counted, and how many of the steps were for the worse."""
+    """A change, since when, and how many of its steps were for the worse."""
     moved = sum(steps)
     if not moved and not change:
         return f"no change since {place(time, commit)}"
@@ -172,26 +171,26 @@ def _alone(series: Series) -> str:
 
 
 def troubles(marks: Sequence[Mark]) -> list[str]:
-    """What went wrong at some points, the newest first: the points with the same, together."""
-    found: dict[tuple[bool, str], list[Mark]] = {}
+    """Problems of points, newest first; points with the same problem together."""
+    grouped: dict[tuple[bool, str], list[Mark]] = {}
     for mark in reversed(marks):
-        if said := why(mark):
-            found.setdefault((mark.counts, said), []).append(mark)
+        if problem := why(mark):
+            grouped.setdefault((mark.counts, problem), []).append(mark)
     lines = []
-    for (counts, trouble), of in found.items():
-        where = ", ".join(place(mark.time, mark.commit) for mark in of[:_NAMED])
-        more = f" and {len(of) - _NAMED:,} more" if len(of) > _NAMED else ""
-        lines.append(f"{where}{more}: {trouble}{'' if counts else ' (left out)'}")
+    for (counts, problem), points in grouped.items():
+        where = ", ".join(place(mark.time, mark.commit) for mark in points[:_NAMED])
+        more = f" and {len(points) - _NAMED:,} more" if len(points) > _NAMED else ""
+        lines.append(f"{where}{more}: {problem}{'' if counts else ' (left out)'}")
     return lines
 
 
 def place(time: str, commit: str | None) -> str:
-    """Which point: its day, and its commit where that is known."""
+    """A point as its day, with its commit if known."""
     return f"{day(time)} ({short(commit)})" if commit else day(time)
 
 
 def day(time: str) -> str:
-    """The day of a time."""
+    """The date of a time."""
     return time[:10]
 
 
@@ -221,47 +220,47 @@ def number(value: float | None) -> str:
 
 
 def change_text(change: float | None) -> str:
-    """A change, with its sign; empty for None, and a 0 without digits is exactly that."""
+    """A signed change; empty for None; ``0`` only if exactly 0."""
     if not change:
         return "" if change is None else "0"
     text = signed(change, 4 if abs(change) < 1000 else 0)
     return "0.0000" if text[1:] == "0.0000" else text
 
 
-def yes(told: bool | None) -> str:
-    """Yes, no, or nothing."""
-    return "" if told is None else "yes" if told else "no"
+def yes(flag: bool | None) -> str:
+    """``yes``, ``no``, or empty for None."""
+    return "" if flag is None else "yes" if flag else "no"
 
 
 def broke(mark: Mark) -> str:
-    """What makes a point and those before it incomparable."""
+    """What makes a point incomparable with those before it."""
     known = [name for name in mark.changed if name in BREAKING]
     return ", ".join([*known, *(f"{name}?" for name in mark.unknown if name in BREAKING)])
 
 
 def changed(mark: Mark) -> str:
-    """All that is said of what changed."""
+    """Everything that changed at a point."""
     return ", ".join(filter(None, [broke(mark) if mark.breaks else "", besides(mark)]))
 
 
 def besides(mark: Mark) -> str:
-    """What changed besides; that the answers did goes without saying if something else did."""
+    """What else changed; the answers are named only if nothing else did."""
     others = [name for name in mark.changed if name not in BREAKING]
-    told = [name for name in others if name != "answers"]
-    return ", ".join(told) or ("answers only" if others and not mark.breaks else "")
+    named = [name for name in others if name != "answers"]
+    return ", ".join(named) or ("answers only" if others and not mark.breaks else "")
 
 
 def why(mark: Mark) -> str | None:
-    """What went wrong at a point; None if nothing is known to have."""
+    """The problem of a point; None if none is known."""
     if mark.trouble or mark.counts:
         return mark.trouble
     if mark.value is None:
         return "no value"
-    return f"the gate said {verdict(mark)}"
+    return f"gate: {verdict(mark)}"
 
 
 def verdict(mark: Mark) -> str:
-    """What the gate said; of an evaluation, whether it is left out."""
+    """The verdict of the gate; of an evaluation, whether it is left out."""
     if mark.verdict is not None:
         return mark.verdict.replace("_", " ")
     return "" if mark.counts else "left\N{NO-BREAK SPACE}out"

@@ -1,4 +1,4 @@
-"""What a failing search test says: plain text, the verdict first, then where to look."""
+"""Messages of failing search tests: plain text, the verdict first."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from karat.reports.release.gate import known_failures, moved, passes, place, tit
 from karat.reports.writers.cells import CONTROLS
 from karat.tables.release.gate import Check, Gate, Regression
 
-_QUERIES = 5  # that lost, for each measure
+_QUERIES = 5  # that lost most, per measure
 _CHECKS = 10
-_DOCUMENTS = 5  # of an answer, beside those that are named
+_DOCUMENTS = 5  # of an answer, besides those that are named
 _TEXT = 40  # columns of a query
 _DISORDERED = re.compile(r"ranks contradict scores in ([\d,]+ quer(?:y|ies)).*")
 
@@ -25,7 +25,7 @@ def of_gate(found: Gate) -> str:
 
 
 def of_expectation(broken: Broken) -> str:
-    """Which expectation is broken, why it was there, and what came back."""
+    """The broken expectation, its reason, and the answer."""
     lines = [
         f"{_query(broken.answer.query)}: expected {broken.expected}",
         f"  because: {broken.because}",
@@ -36,25 +36,25 @@ def of_expectation(broken: Broken) -> str:
 
 
 def of_failure(query: str, error: str) -> str:
-    """A query that got no answer."""
+    """The failure of a query."""
     return f"{_query(query)}: the search failed: {error}".translate(CONTROLS)
 
 
 def of_known(found: Gate) -> str:
-    """The queries known to fail that pass now; empty if there are none."""
+    """Known failures that pass now; empty if there are none."""
     passing = [row for row in found.known_failures if row.passes]
-    told = "; ".join(known_failures(passing))
-    return f"{told} in {found.policy}".translate(CONTROLS) if told else ""
+    text = "; ".join(known_failures(passing))
+    return f"{text} in {found.policy}".translate(CONTROLS) if text else ""
 
 
 def of_order(found: Gate) -> str:
-    """That a search returned another order than its scores say; empty if it did not."""
+    """That a search returned documents out of score order; empty if it did not."""
     for note in found.notes:
-        told = _DISORDERED.fullmatch(note.removeprefix(f"{found.candidate}: "))
-        if told is not None:
+        match = _DISORDERED.fullmatch(note.removeprefix(f"{found.candidate}: "))
+        if match is not None:
             return (
-                f"{found.candidate} returned documents in another order than their scores in "
-                f"{told[1]}; karat goes by score, those who search see the other"
+                f"{found.candidate} returned documents out of the order of their scores in "
+                f"{match[1]}; karat ranks by score, unlike what users see"
             ).translate(CONTROLS)
     return ""
 
@@ -66,13 +66,13 @@ def _of_gate(found: Gate) -> Iterator[str]:
         yield from _check(check)
     if len(broken) > _CHECKS:
         yield f"  and {counted(len(broken) - _CHECKS, 'more check', 'more checks')}"
-    if held := len(found.checks) - len(broken):
-        yield f"  {counted(held, 'other check passes', 'other checks pass')}"
+    if passed := len(found.checks) - len(broken):
+        yield f"  {counted(passed, 'other check passes', 'other checks pass')}"
     for measure in dict.fromkeys(row.measure for row in found.lost):
         yield from _losers(measure, [row for row in found.lost if row.measure == measure])
     if any(row.moves is None for row in found.lost):
-        yield "  (no documents: the baseline is saved values; with a run as baseline, those that"
-        yield "  moved stand here)"
+        yield "  (no documents: the baseline has saved values only; with a run as baseline, the"
+        yield "  documents that moved are listed here)"
     yield from (f"note: {note}" for note in found.notes)
     if known := of_known(found):
         yield f"note: {known}"
@@ -86,8 +86,8 @@ def _check(check: Check) -> Iterator[str]:
         return
     among = f"over {counted(check.n, 'query', 'queries')}"
     span = ""
-    told = "95 %" in check.reason
-    if check.ci_low is not None and check.ci_high is not None and not told:
+    has_interval = "95 %" in check.reason
+    if check.ci_low is not None and check.ci_high is not None and not has_interval:
         span = f", the drop is {signed(check.ci_low, 4)} to {signed(check.ci_high, 4)} (95 %)"
     yield f"    {check.baseline_value:.4f} → {check.candidate_value:.4f} {among}{span}"
     if check.smallest_detected is not None:
@@ -109,7 +109,7 @@ def _losers(measure: str, lost: Sequence[Regression]) -> Iterator[str]:
 
 
 def _answer(broken: Broken) -> Iterator[str]:
-    """The documents on top, and those that are named further down."""
+    """The top documents, and those named further down."""
     doc_ids = broken.answer.doc_ids
     shown = {
         at
@@ -132,5 +132,5 @@ def _query(text: str) -> str:
 
 
 def _line(doc_id: str) -> str:
-    """An id in one line, so that none can look like a verdict."""
+    """An id on one line, so that it cannot look like a verdict."""
     return " ".join(doc_id.splitlines())

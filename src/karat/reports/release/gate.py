@@ -1,4 +1,4 @@
-"""A gate for eyes: the verdict and its reason first, then every check, the worst first."""
+"""A gate in a terminal and as JSON: the verdict and its reason, then the checks, worst first."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from karat.reports.writers.terminal import show_footnotes, show_notes
 from karat.tables.comparison import RankChange
 from karat.tables.release.gate import Check, Gate, GateVerdict, KnownFailure, Regression
 
-_SHOWN = 5  # queries that lost, of each measure
+_SHOWN = 5  # queries that lost most, per measure
 _REASONS = 8
 _TEXT = 48  # columns of a query and its text
-_HEADS = ("rule", "from", "to", "drop", "95 %", "sees", "")
-_SEES = "sees: the smallest drop that so many queries show with a power of 80 %"
+_HEADS = ("rule", "from", "to", "drop", "95 %", "MDE", "")
+_MDE = "MDE: the smallest drop that these queries detect with a power of 80 %"
 
 
 def to_json(gate: Gate) -> str:
@@ -27,28 +27,28 @@ def to_json(gate: Gate) -> str:
     return json.dumps(gate.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def error_json(what: str, exit_code: int) -> str:
-    """What stands in place of a gate that could not be held: ``what`` is wrong."""
-    content = {"verdict": "error", "error": what, "exit_code": exit_code}
+def error_json(message: str, exit_code: int) -> str:
+    """The JSON object if the gate could not be evaluated."""
+    content = {"verdict": "error", "error": message, "exit_code": exit_code}
     return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
 
 
 def show_gate(gate: Gate, out: Console, *, all_notes: bool = False) -> None:
     """Print the verdict, every check, the queries that lost most, known failures and notes."""
-    said = plain(f"{word(gate.verdict)}: ", "bold") + plain(why(gate))
-    # What reads a pipe looks for whole lines.
-    out.print(said, soft_wrap=not out.file.isatty())
+    verdict = plain(f"{word(gate.verdict)}: ", "bold") + plain(why(gate))
+    # Programs that read a pipe expect one line.
+    out.print(verdict, soft_wrap=not out.file.isatty())
     numbered = [check for check in gate.checks if check.measure is not None]
     if numbered:
         out.print(_checks(title(gate), numbered, out))
         if any(check.smallest_detected is not None for check in numbered):
-            out.print(plain(f"  {_SEES}", "dim"))
+            out.print(plain(f"  {_MDE}", "dim"))
     broken = [check for check in gate.checks if check.verdict != "pass"][1:]
     reasons = [f"{word(check.verdict)}: {sentence(check)}" for check in broken[:_REASONS]]
     if len(broken) > _REASONS:
         reasons.append(f"and {len(broken) - _REASONS:,} more (--format json)")
-    held = [check.rule for check in gate.checks if check.measure is None and passes(check)]
-    show_notes([*reasons, *([f"held: {'; '.join(held)}"] if held else [])], out)
+    passed = [check.rule for check in gate.checks if check.measure is None and passes(check)]
+    show_notes([*reasons, *([f"passed: {'; '.join(passed)}"] if passed else [])], out)
     for measure in dict.fromkeys(row.measure for row in gate.lost):
         out.print()
         rows = [row for row in gate.lost if row.measure == measure]
@@ -63,7 +63,7 @@ def show_gate(gate: Gate, out: Console, *, all_notes: bool = False) -> None:
 
 
 def word(verdict: GateVerdict) -> str:
-    """A verdict as people read it."""
+    """A verdict in words."""
     return verdict.replace("_", " ")
 
 
@@ -73,17 +73,17 @@ def passes(check: Check) -> bool:
 
 
 def title(gate: Gate) -> str:
-    """What was held against what."""
+    """Candidate, baseline and policy of a gate."""
     against = "" if gate.baseline is None else f" against {gate.baseline}"
     return f"{gate.candidate}{against}, by {gate.policy}"
 
 
 def why(gate: Gate) -> str:
-    """The reason for the verdict, in a sentence; of several, the first and how many more."""
+    """The reason for the verdict, in a sentence; of several, the first and the number of others."""
     if gate.verdict == "pass":
         if len(gate.checks) == 1:
             return sentence(gate.checks[0])
-        return f"{gate.candidate} holds all {len(gate.checks):,} checks ({_counts(gate)})"
+        return f"{gate.candidate} passes all {len(gate.checks):,} checks ({_counts(gate)})"
     causes = [check for check in gate.checks if check.verdict == gate.verdict]
     if not causes:
         return "nothing was checked"
@@ -93,7 +93,7 @@ def why(gate: Gate) -> str:
 
 
 def _counts(gate: Gate) -> str:
-    """How many checks are by rules, and how many of health."""
+    """The numbers of checks by rules and of health."""
     rules = sum(check.measure is not None for check in gate.checks)
     health = len(gate.checks) - rules
     parts = [counted(rules, "by a rule", "by rules")] if rules else []
@@ -106,19 +106,19 @@ def rank(value: int | None) -> str:
 
 
 def moved(move: RankChange) -> str:
-    """From which rank to which a document moved."""
+    """The rank change of a document."""
     return f"{rank(move.baseline_rank)} → {rank(move.candidate_rank)}"
 
 
 def beside(row: Regression) -> str:
-    """What else is known of a query that lost, in a line: its slice, and what moved."""
+    """The slice and the rank changes of a query that lost, in a line."""
     where = [] if row.attribute is None else [f"{row.attribute} {row.slice}"]
     documents = ", ".join(f"{move.doc_id} {moved(move)}" for move in row.moves or ())
     return " · ".join([*where, *([documents] if documents else [])])
 
 
 def label(check: Check) -> str:
-    """The rule, and the slice it is held in."""
+    """The rule of a check, with its slice."""
     return check.rule if check.attribute is None else f"{check.rule} ({place(check)})"
 
 
@@ -128,7 +128,7 @@ def place(check: Check) -> str:
 
 
 def sentence(check: Check) -> str:
-    """The rule and what came of it."""
+    """The rule of a check and the reason of its verdict."""
     return f"{label(check)}: {check.reason}"
 
 
@@ -142,18 +142,18 @@ def number(check: Check, value: float | None) -> str:
 
 
 def span(check: Check) -> str:
-    """The 95 % interval of the drop; empty where there is none."""
+    """The 95 % interval of the drop; empty for none."""
     if check.ci_low is None or check.ci_high is None:
         return ""
     return f"{number(check, check.ci_low)} to {number(check, check.ci_high)}"
 
 
 def known_failures(rows: Sequence[KnownFailure]) -> Iterator[str]:
-    """A line for each that passes now, and one for those that do not."""
+    """A line for each known failure that passes now, and one for the others."""
     for row in rows:
         if row.passes:
             value = "" if row.value is None else f" ({row.measure} {row.value:.3f})"
-            yield f"{row.query_id} passes now{value}: take it off the list"
+            yield f"{row.query_id} passes now{value}: remove it from the list"
     still = [
         f"{row.query_id} ({row.reason})" if row.reason else row.query_id
         for row in rows
@@ -166,7 +166,7 @@ def known_failures(rows: Sequence[KnownFailure]) -> Iterator[str]:
 
 
 def asked(row: Regression, longest: int) -> str:
-    """A query's id and what was typed, cut where it gets too long."""
+    """A query's id and text, cut if too long."""
     text = row.query_id if row.text is None else f"{row.query_id} {row.text}"
     return textwrap.shorten(text, longest, placeholder="…")
 
@@ -187,13 +187,13 @@ def _checks(heading: str, checks: Sequence[Check], out: Console) -> Table:
             "to": number(check, check.candidate_value),
             "drop": plain(number(check, check.drop), "bold"),
             "95 %": span(check),
-            "sees": number(check, check.smallest_detected),
+            "MDE": number(check, check.smallest_detected),
             "": plain(word(check.verdict), "" if passes(check) else "bold"),
         }
         rows.append(row)
     empty = {head for head in _HEADS[1:-1] if not any(str(row[head]) for row in rows)}
     rows = [{head: cell for head, cell in row.items() if head not in empty} for row in rows]
-    return fitted(heading, rows, ("from", "to", "sees", "95 %"), out, names=2 if attributes else 1)
+    return fitted(heading, rows, ("from", "to", "MDE", "95 %"), out, names=2 if attributes else 1)
 
 
 def _lost(heading: str, rows: Sequence[Regression]) -> Table:

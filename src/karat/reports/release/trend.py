@@ -1,4 +1,4 @@
-"""A history for eyes in a terminal: measures over time, a bar for each point."""
+"""A trend in a terminal: measures over time, a bar for each point."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from karat.reports.writers.terminal import show_footnotes
 from karat.tables.release.trend import Mark, Series, Trend
 
 _WIDEST, _NARROWEST = 40, 10  # columns of the chart
-_CHANGED = 12  # columns that what changed may take from the chart
-_APART = 7  # columns of the one that says whether changes are told apart
-_TROUBLES = 5
+_CHANGED = 12  # columns of ``changed`` at the expense of the chart
+_APART = 7  # columns of ``told apart``
+_PROBLEMS = 5
 
 
 def show_trend(trend: Trend, out: Console, *, all_notes: bool = False) -> None:
-    """Print each series, the worst problem first, and the notes."""
+    """Print each series, the worst first, and the notes."""
     explained = False
     nothing = words.uncompared(trend)
     if nothing:
@@ -33,14 +33,14 @@ def show_trend(trend: Trend, out: Console, *, all_notes: bool = False) -> None:
         out.print(Text.assemble((series.name, "bold"), f" of {series.run}"))
         strong = series.alarms or not series.told
         out.print(words.sentence(series), style="bold" if strong else "")
-        table, told = _table(shown, out.width)
-        explained |= told
+        table, has_flags = _table(shown, out.width)
+        explained |= has_flags
         out.print(table)
-        troubles = words.troubles(shown)
-        for trouble in troubles[:_TROUBLES]:
-            out.print(trouble)
-        if len(troubles) > _TROUBLES:
-            out.print(f"and {len(troubles) - _TROUBLES:,} other troubles", style="dim")
+        problems = words.troubles(shown)
+        for problem in problems[:_PROBLEMS]:
+            out.print(problem)
+        if len(problems) > _PROBLEMS:
+            out.print(f"and {len(problems) - _PROBLEMS:,} other problems", style="dim")
         hidden = len(series.marks) - len(shown)
         if hidden:
             points = counted(hidden, "earlier point", "earlier points")
@@ -51,12 +51,12 @@ def show_trend(trend: Trend, out: Console, *, all_notes: bool = False) -> None:
 
 
 def last_of(series: Series, last: int | None) -> Sequence[Mark]:
-    """The newest points of a series, so many of them; all if None."""
+    """The last points of a series; all if ``last`` is None."""
     return series.marks if last is None else series.marks[-last:]
 
 
 def value_range(marks: Iterable[Mark]) -> tuple[float, float]:
-    """What a chart spans: values and intervals of the points that count, if there are any."""
+    """The range of values and intervals of the points that count, or of all if none does."""
     marks = list(marks)
     ends = [
         end
@@ -72,7 +72,7 @@ def value_range(marks: Iterable[Mark]) -> tuple[float, float]:
 
 
 def _table(marks: Sequence[Mark], width: int) -> tuple[Table, bool]:
-    """The points as rows, and whether they say what is told apart."""
+    """The points as rows, and whether there is the column ``told apart``."""
     times, heads = _times(marks), ["time", "commit", "value", "n", "change"]
     cells = [
         [
@@ -84,20 +84,20 @@ def _table(marks: Sequence[Mark], width: int) -> tuple[Table, bool]:
         ]
         for place, mark in enumerate(marks)
     ]
-    said = [words.verdict(mark) for mark in marks]
+    verdicts = [words.verdict(mark) for mark in marks]
     changed = [words.besides(mark) for mark in marks]
     broken = [words.broke(mark) if mark.breaks else "" for mark in marks]
     widths = [
         max(len(head), *(cell_len(row[at]) for row in cells)) for at, head in enumerate(heads)
     ]
-    widths += [max(map(_word, said))] if any(said) else []
+    widths += [max(map(_word, verdicts))] if any(verdicts) else []
     widths.append(min(max(map(len, ("changed", *changed, *broken))), _CHANGED))
     room = width - sum(widths) - 2 * len(widths) - 3
-    # Where there is little room, a column that only says no, which cannot be relied on, makes some.
-    told = any(mark.told_apart for mark in marks) or (
+    # On a narrow screen a column with only "no", which is not reliable, is left out.
+    has_flags = any(mark.told_apart for mark in marks) or (
         any(mark.told_apart is False for mark in marks) and room >= _NARROWEST + _APART
     )
-    room = min(max(room - told * _APART, _NARROWEST), _WIDEST)
+    room = min(max(room - has_flags * _APART, _NARROWEST), _WIDEST)
     low, high = value_range(marks)
     table = base()
     table.padding = (0, 1, 0, 0)
@@ -107,10 +107,10 @@ def _table(marks: Sequence[Mark], width: int) -> tuple[Table, bool]:
         table.add_column(head, justify="right", no_wrap=True)
     table.add_column(_axis(low, high, room), no_wrap=True, min_width=room)
     table.add_column("change", justify="right", no_wrap=True)
-    if told:
+    if has_flags:
         table.add_column("told\napart", no_wrap=True)
-    if any(said):
-        table.add_column("verdict", min_width=max(map(_word, said)), max_width=11)
+    if any(verdicts):
+        table.add_column("verdict", min_width=max(map(_word, verdicts)), max_width=11)
     table.add_column("changed", overflow="fold", min_width=len("changed"))
     cut = "─ not comparable ─" if room >= 18 else "─ break ─"
     for place, (mark, row) in enumerate(zip(marks, cells, strict=True)):
@@ -118,7 +118,7 @@ def _table(marks: Sequence[Mark], width: int) -> tuple[Table, bool]:
             if place:
                 table.add_section()
             line = Text(cut.center(room, "─"), style="dim")
-            blank = [""] * (told + any(said))
+            blank = [""] * (has_flags + any(verdicts))
             table.add_row("", "", "", "", line, "", *blank, plain(broken[place]))
         table.add_row(
             row[0],
@@ -127,20 +127,20 @@ def _table(marks: Sequence[Mark], width: int) -> tuple[Table, bool]:
             row[3],
             _bar(mark, low, high, room),
             row[4],
-            *([words.yes(mark.told_apart)] if told else []),
-            *([said[place]] if any(said) else []),
+            *([words.yes(mark.told_apart)] if has_flags else []),
+            *([verdicts[place]] if any(verdicts) else []),
             plain(changed[place]),
         )
-    return table, told
+    return table, has_flags
 
 
 def _word(text: str) -> int:
-    """Columns of the longest word."""
+    """Width of the longest word, at least that of the heading."""
     return max(len("verdict"), *map(len, text.split() or [""]))
 
 
 def _times(marks: Sequence[Mark]) -> list[str]:
-    """The day of each point; the minute too where a day has several."""
+    """The day of each point, with the time if days repeat."""
     days = {words.day(mark.time) for mark in marks}
     if len(days) == len(marks):
         return [words.day(mark.time) for mark in marks]
@@ -155,9 +155,9 @@ def _axis(low: float, high: float, room: int) -> Text:
 
 
 def _bar(mark: Mark, low: float, high: float, room: int) -> Text:
-    """A value on its interval, as ``  ├──●──┤``; hollow if it does not count; nothing for none.
+    """A value on its interval, as ``  ├──●──┤``; hollow if it does not count.
 
-    What lies beyond those that count is shown at the edge, as an arrow.
+    A value beyond those that count is an arrow at the edge.
     """
 
     def place(value: float) -> int:

@@ -1,4 +1,4 @@
-"""A history as one page that asks nobody for anything: charts, tables, notes; light and dark."""
+"""A trend as one HTML file that loads nothing else: charts, tables, notes; light and dark."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ from karat.reports.writers.cells import CONTROLS
 from karat.tables.release.trend import Mark, Series, Trend
 
 MOST = 500
-"""Points of a series on a page, if nobody asked for more."""
+"""Points of a series on a page by default."""
 _WIDE, _NARROW = (660, 220), (300, 190)  # pixels across and down
-_LETTER, _GAP = 7.2, 14  # pixels of a letter below a chart, at most on average, and between labels
+_LETTER, _GAP = 7.2, 14  # pixels: average width of a letter in labels, and space between labels
 _INK = {"ink": "var(--ink)", "faint": "var(--line)", "line": "var(--up)", "back": "var(--back)"}
 _TAG = re.compile(r"<[^>]*>")
 _ROLES = re.compile(r' (?:role|aria-[a-z]+)="[^"]*"')
-_NAMED = 5  # remarks that the words beside a chart name
-_EDGE = 0.15  # how near to a point a remark stands that is between two, in steps
+_NAMED = 5  # remarks in the description of a chart
+_EDGE = 0.15  # least distance of a remark from the points around it, in steps
 
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """What happened at a moment, to be drawn into a chart.
+    """An annotation in a chart.
 
     Attributes:
         time: In UTC, as ``2026-03-01T02:00:00Z``.
-        label: What stands beside its line, as short as ``3``.
+        label: Short label of its line, as ``3``.
         text: What happened.
     """
 
@@ -49,7 +49,7 @@ class Remark:
 
 
 def to_html(trend: Trend) -> str:
-    """The page. Its policy (CSP) lets no request out and names the one style sheet by its SHA-256.
+    """The page; its content security policy allows no requests, and only its own style sheet.
 
     Raises:
         MissingExtra: Jinja2 or vl-convert-python is not installed.
@@ -89,32 +89,32 @@ def section(
     remarks: Sequence[Remark] = (),
     wide: tuple[int, int] = _WIDE,
 ) -> dict[str, Any]:
-    """What a page shows of a series: its charts as SVG, these in words, its rows, its troubles.
+    """The template variables of a series: charts as SVG, their description, rows, problems.
 
     Args:
         series: The series.
-        shown: Those of its points that are shown, one or more, oldest first.
-        remarks: What happened meanwhile; earlier ones are left out.
-        wide: Pixels across and down of the chart for a wide screen.
+        shown: The points to show, one or more, oldest first.
+        remarks: Annotations; those before the first point are left out.
+        wide: Width and height in pixels of the chart for wide screens.
 
     Raises:
         MissingExtra: vl-convert-python is not installed.
     """
     off = [mark.value for mark in shown if mark.value is not None and not mark.counts]
     low, high = _domain(shown)
-    told = [remark for remark in remarks if _at(shown, remark.time) is not None]
+    visible = [remark for remark in remarks if _at(shown, remark.time) is not None]
     return {
         "title": f"{series.name} of {series.run}",
         "sentence": words.sentence(series),
         "strong": series.alarms or not series.told,
-        "described": _described(series, shown, told),
-        "charts": _drawn(shown, told, wide),
+        "described": _described(series, shown, visible),
+        "charts": _drawn(shown, visible, wide),
         "troubles": words.troubles(shown),
         "hollow": bool(off),
         "beyond": any(not low <= value <= high for value in off),
         "lacking": any(mark.value is None for mark in shown),
         "broken": any(mark.breaks for mark in shown),
-        "remarked": bool(told),
+        "remarked": bool(visible),
         "verdicts": any(words.verdict(mark) for mark in shown),
         "rows": [_row(mark) for mark in reversed(shown)],
         "total": len(series.marks),
@@ -124,7 +124,7 @@ def section(
 def _drawn(
     shown: Sequence[Mark], remarks: Sequence[Remark], wide: tuple[int, int]
 ) -> dict[str, str]:
-    """The chart as SVG, for a wide screen and for a telephone."""
+    """The chart as SVG, for wide and narrow screens."""
     try:
         import vl_convert
     except ImportError:
@@ -137,7 +137,7 @@ def _drawn(
 
 @cache
 def ready() -> None:
-    """Draw nothing, once: the first drawing of a process takes most of a second longer."""
+    """Draw an empty chart once, since the first one of a process takes most of a second longer."""
     with suppress(ImportError):
         import vl_convert
 
@@ -145,7 +145,7 @@ def ready() -> None:
 
 
 def _silent(svg: str) -> str:
-    """A picture without roles and names of its parts: what is heard is said around it."""
+    """A picture without ARIA roles and labels of its parts: the page describes it."""
     return _TAG.sub(lambda tag: _ROLES.sub("", tag[0]), svg)
 
 
@@ -154,28 +154,28 @@ def _part(name: str) -> str:
 
 
 def _described(series: Series, marks: Sequence[Mark], remarks: Sequence[Remark] = ()) -> str:
-    """The chart in words."""
+    """The description of the chart."""
     counting = [mark for mark in marks if mark.counts]
-    said = f"{len(marks):,} points from {words.day(marks[0].time)} to {words.day(marks[-1].time)}"
+    text = f"{len(marks):,} points from {words.day(marks[0].time)} to {words.day(marks[-1].time)}"
     if counting:
         low = min(counting, key=lambda mark: mark.value or 0.0)
         high = max(counting, key=lambda mark: mark.value or 0.0)
-        said += (
+        text += (
             f": lowest {words.number(low.value)} on {words.place(low.time, low.commit)}, highest "
             f"{words.number(high.value)} on {words.place(high.time, high.commit)}, last "
             f"{words.number(counting[-1].value)}"
         )
     left_out = len(marks) - len(counting)
-    said += f"; {left_out:,} left out" if left_out else ""
+    text += f"; {left_out:,} left out" if left_out else ""
     breaks = sum(mark.breaks for mark in marks)
-    said += f"; broken {'once' if breaks == 1 else f'{breaks:,} times'}" if breaks else ""
-    for one in remarks[-_NAMED:]:
-        said += f"; mark {one.label} on {words.day(one.time)}: {one.text}"
-    return f"{series.name} over time with 95 % intervals, {said}. {words.sentence(series)}."
+    text += f"; broken {'once' if breaks == 1 else f'{breaks:,} times'}" if breaks else ""
+    for remark in remarks[-_NAMED:]:
+        text += f"; annotation {remark.label} on {words.day(remark.time)}: {remark.text}"
+    return f"{series.name} over time with 95 % intervals, {text}. {words.sentence(series)}."
 
 
 def _row(mark: Mark) -> dict[str, str | bool]:
-    """The cells of a point."""
+    """The row of a point."""
     interval = ""
     if mark.ci_low is not None and mark.ci_high is not None:
         interval = f"{words.number(mark.ci_low)} to {words.number(mark.ci_high)}"
@@ -199,7 +199,7 @@ def _row(mark: Mark) -> dict[str, str | bool]:
 def _chart(
     marks: Sequence[Mark], width: int, height: int, remarks: Sequence[Remark] = ()
 ) -> dict[str, Any]:
-    """The chart of a series, in Vega-Lite: points in order, evenly, whatever time lies between."""
+    """The chart of a series in Vega-Lite: points in order, evenly spaced."""
     (least, most), (low, high) = value_range(marks), _domain(marks)
     stretch, rows = 0, []
     for place, mark in enumerate(marks):
@@ -290,7 +290,7 @@ def _chart(
 
 
 def _remarked(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Upright lines with a label above each."""
+    """Vertical lines with labels above."""
     if not rows:
         return []
     text = {"type": "text", "fontSize": 12, "fill": _INK["ink"], "dy": -8}
@@ -303,7 +303,7 @@ def _remarked(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _at(marks: Sequence[Mark], time: str) -> float | None:
-    """Where a moment stands among points that stand evenly; None before the first of them."""
+    """The position of a time among evenly spaced points; None before the first."""
     times = [_moment(mark.time) for mark in marks]
     moment = _moment(time)
     if moment < times[0]:
@@ -322,17 +322,17 @@ def _moment(time: str) -> datetime:
 
 
 def _domain(marks: Sequence[Mark]) -> tuple[float, float]:
-    """From where to where the chart reaches: a margin about what counts."""
+    """The y domain: the range of the points that count, with a margin."""
     least, most = value_range(marks)
     margin = (most - least) / 12
     return least - margin, most + margin
 
 
 def _dates(marks: Sequence[Mark], width: int) -> dict[str, Any]:
-    """The axis below: as many points as have room for a label, evenly chosen, the newest always.
+    """The x axis: as many evenly chosen labels as fit, always with the newest point.
 
-    A label is the day; where days repeat, the time or the commit or which point it is, and the day
-    below it where that is another than at the label before.
+    A label is the day; if days repeat, the time, the commit or the number of the point, with the
+    day below where it changes.
     """
     days = [words.day(mark.time) for mark in marks]
     if len(set(days)) == len(days):
@@ -364,14 +364,14 @@ def _dates(marks: Sequence[Mark], width: int) -> dict[str, Any]:
 
 
 def _beside(marks: Sequence[Mark]) -> list[str]:
-    """What tells points of a day: their times, or where these repeat to the minute, commits."""
+    """Labels of points of the same day: times, or commits if times repeat to the minute."""
     if len({words.clock(mark.time) for mark in marks}) == len(marks):
         return [mark.time[11:16] for mark in marks]
     return [words.short(mark.commit) or f"#{place}" for place, mark in enumerate(marks, 1)]
 
 
 def _fits(labels: Mapping[int, Sequence[str]], apart: float) -> bool:
-    """Whether no line of a label reaches into that of another, with so many pixels a point."""
+    """Whether no labels overlap, with points ``apart`` pixels from each other."""
     for line in (0, 1):
         spans = [
             (place * apart, len(label[line]) * _LETTER)

@@ -1,4 +1,4 @@
-"""Cells and tables that every terminal report is made of."""
+"""Cells and tables of terminal reports."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from rich.console import Console, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
-# Escape sequences in ids from strangers could repaint the screen; all but the line break.
+# Control characters in untrusted ids could repaint the screen.
 _TURNING = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
-"""Marks that turn the direction of what is written behind them: a terminal obeys them."""
+"""Characters that change the direction of the text after them."""
 CONTROLS = dict.fromkeys((*range(32), *range(127, 160), *_TURNING), "\N{REPLACEMENT CHARACTER}")
 del CONTROLS[ord("\n")]
 
-LABEL = 10  # columns that a name is not squeezed below
-_NAMES = 24  # columns that names have together before numbers give way
-_LEAST = 4  # columns of a name where numbers would be cut otherwise
-_HEADING = 20  # columns; a longer word of a heading is folded
+LABEL = 10  # least columns of a name
+_NAMES = 24  # columns of all names together before numbers are narrowed
+_LEAST = 4  # columns of a name if numbers would be cut otherwise
+_HEADING = 20  # columns; longer words of a heading are folded
 _GAP = 2  # columns between two columns, and around them all
-_ANY = 10_000  # columns: more than any table takes
+_ANY = 10_000  # columns: wider than any table
 
 Cells = dict[str, str | Text]
-"""A row: what stands under each heading, in order."""
+"""A row: heading → cell, in order."""
 
 
 def plain(text: str, style: str = "") -> Text:
-    """Text for a cell: made harmless before its width is measured."""
+    """Text for a cell, without control characters."""
     return Text(text.translate(CONTROLS), style)
 
 
 def base(title: str = "") -> Table:
-    """An empty table in the house's style."""
+    """An empty table in karat's style."""
     heading = plain(title, "bold") if title else None
     return Table(title=heading, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
 
@@ -41,48 +41,48 @@ def base(title: str = "") -> Table:
 def fitted(
     title: str, rows: Sequence[Cells], spare: Sequence[str], out: Console, *, names: int = 1
 ) -> Table:
-    """A table as wide as the screen at most; spare columns go first, the verdict never.
+    """A table that fits the screen: spare columns are dropped first, the verdict never.
 
-    The first ``names`` columns are folded where they are too long, the others only where the
-    screen is too narrow even so, and then at their spaces.
+    The first ``names`` columns are folded if too long; the others, at spaces, only if the screen
+    is still too narrow.
     """
-    left_out: set[str] = set()
+    dropped: set[str] = set()
     for name in (None, *spare):
-        left_out |= {name} if name else set()
+        dropped |= {name} if name else set()
         table = base(title)
         table.padding = (0, 1, 0, 0)
-        heads = [head for head in rows[0] if head not in left_out]
+        heads = [head for head in rows[0] if head not in dropped]
         for place, head in enumerate(heads):
             longest = max(cell_len(str(row[head])) for row in rows)
             if place < names:
                 least = min(LABEL, longest)
                 table.add_column(plain(head), overflow="fold", min_width=least)
-            else:  # rich would take a column for as narrow as its longest word
+            else:  # rich would narrow a column to its longest word
                 table.add_column(plain(head), justify="right", no_wrap=True, min_width=longest)
         for row in rows:
             table.add_row(*(row[head] for head in heads))
-        wanted = out.measure(table, options=out.options.update(width=_ANY))
-        if wanted.minimum <= out.width:
-            _squeeze(table, rows, heads[:names], wanted.maximum - out.width)
+        size = out.measure(table, options=out.options.update(width=_ANY))
+        if size.minimum <= out.width:
+            _squeeze(table, rows, heads[:names], size.maximum - out.width)
             return table
     cells = [[_bare(row[head]) for head in heads] for row in rows]
     return squeezed(heads, cells, names, out.width, title=title)
 
 
 def _bare(cell: str | Text) -> str | Text:
-    """A cell without what only makes it as wide as its heading."""
+    """A cell without padding."""
     return cell.strip() if isinstance(cell, str) else cell
 
 
 def needed(
     heads: Sequence[str], rows: Sequence[Sequence[str | Text]], texts: int, *, name: int
 ) -> int:
-    """The columns of a screen that a table takes if a name has so many, and a number its line."""
+    """The columns that a table takes with names of ``name`` columns, and numbers on one line."""
     return _total(_labels(heads, rows, texts, name))
 
 
 def label(texts: int) -> int:
-    """The columns that each of so many names has before a further column of numbers does."""
+    """The columns of each of ``texts`` names before another column of numbers is added."""
     return max(LABEL, _NAMES // max(texts, 1))
 
 
@@ -95,20 +95,19 @@ def squeezed(
     *,
     title: str = "",
 ) -> Table:
-    """A table as wide as the screen at most, the first ``texts`` columns names; no number is cut.
+    """A table that fits ``width``, whose first ``texts`` columns are names; no number is cut.
 
-    Headings are folded first, then names, then numbers at their spaces. A line stands below
-    ``ends``.
+    Headings are folded first, then names, then numbers at spaces. A rule follows the rows ``ends``.
     """
     widths = _widths(heads, rows, texts, width)
     table = base(title)
     table.padding = (0, 1, 0, 0)
-    table.width = _total(widths)  # or rich would cut where the screen is narrower
+    table.width = _total(widths)  # else rich would cut it on a narrower screen
     for place, (head, room) in enumerate(zip(heads, widths, strict=True)):
         justify: JustifyMethod = "left" if place < texts else "right"
         table.add_column(plain(head), justify=justify, overflow="fold", width=room)
     for number, row in enumerate(rows):
-        cells = (each if isinstance(each, Text) else plain(each) for each in row)
+        cells = (cell if isinstance(cell, Text) else plain(cell) for cell in row)
         table.add_row(*cells, end_section=number in ends)
     return table
 
@@ -116,27 +115,27 @@ def squeezed(
 def _widths(
     heads: Sequence[str], rows: Sequence[Sequence[str | Text]], texts: int, width: int
 ) -> list[int]:
-    """How wide each column is, so that all fit: what hurts least is narrowed first."""
+    """Widths of the columns so that all fit, narrowed where it hurts least."""
     numbers = range(texts, len(heads))
     cells = [_longest(rows, place) for place in range(len(heads))]
-    found = [min(max(_wide(h), cell), width) for h, cell in zip(heads, cells, strict=True)]
+    widths = [min(max(_wide(h), cell), width) for h, cell in zip(heads, cells, strict=True)]
     words = [max((_word(str(row[place])) for row in rows), default=0) or 1 for place in numbers]
     floors = [
-        [*found[:texts], *_labels(heads, rows, texts, LABEL)[texts:]],
+        [*widths[:texts], *_labels(heads, rows, texts, LABEL)[texts:]],
         _labels(heads, rows, texts, label(texts)),
         _labels(heads, rows, texts, LABEL),
         [*_labels(heads, rows, texts, LABEL)[:texts], *words],
-        [*(min(_LEAST, room) for room in found[:texts]), *words],
+        [*(min(_LEAST, room) for room in widths[:texts]), *words],
     ]
     for least in floors:
-        found = _narrowed(found, least, _total(found) - width)
-    return found
+        widths = _narrowed(widths, least, _total(widths) - width)
+    return widths
 
 
 def _labels(
     heads: Sequence[str], rows: Sequence[Sequence[str | Text]], texts: int, name: int
 ) -> list[int]:
-    """Widths with headings folded, and names where they are longer than ``name``."""
+    """Widths with folded headings, and names of at most ``name`` columns."""
     folded = [
         max(_longest(rows, place), min(_word(head), _HEADING)) for place, head in enumerate(heads)
     ]
@@ -148,7 +147,7 @@ def _longest(rows: Sequence[Sequence[str | Text]], place: int) -> int:
 
 
 def _word(text: str) -> int:
-    """The longest word of a text: what cannot be folded at a space."""
+    """The width of the longest word of a text."""
     return max(map(_wide, text.split()), default=0)
 
 
@@ -161,22 +160,21 @@ def _total(widths: Sequence[int]) -> int:
 
 
 def _narrowed(widths: Sequence[int], least: Sequence[int], excess: int) -> list[int]:
-    """Widths with columns of the screen taken away, of the widest first, and none below least."""
-    found = list(widths)
+    """Widths reduced by ``excess`` in all, the widest first, none below ``least``."""
+    narrowed = list(widths)
     for _ in range(excess):
-        wide = [place for place, room in enumerate(found) if room > least[place]]
+        wide = [place for place, room in enumerate(narrowed) if room > least[place]]
         if not wide:
             break
-        found[max(wide, key=found.__getitem__)] -= 1
-    return found
+        narrowed[max(wide, key=narrowed.__getitem__)] -= 1
+    return narrowed
 
 
 def _squeeze(table: Table, rows: Sequence[Cells], heads: Sequence[str], excess: int) -> None:
-    """Take columns of the screen from the names, the widest first; rich would cut the verdict."""
+    """Narrow the names, the widest first, so that rich does not cut the verdict."""
     if excess <= 0 or len(heads) < 2:
         return
     widths = [max(len(head), *(cell_len(str(row[head])) for row in rows)) for head in heads]
     least = [column.min_width or 1 for column in table.columns[: len(heads)]]
-    found = _narrowed(widths, least, excess)
-    for column, width in zip(table.columns, found, strict=False):
+    for column, width in zip(table.columns, _narrowed(widths, least, excess), strict=False):
         column.width = width

@@ -1,8 +1,8 @@
 """A gate as annotations of GitHub Actions.
 
 Source: docs.github.com, Workflow commands for GitHub Actions; escaping as in actions/toolkit
-(packages/core/src/command.ts). GitHub shows ten annotations of a kind and step: the tenth counts
-those that are left.
+(packages/core/src/command.ts). GitHub shows ten annotations per level and step: the tenth gives
+the number of the others.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from karat.reports.writers.cells import CONTROLS
 from karat.tables.release.gate import Check, Gate, GateVerdict
 
 _MOST = 10
-_UNNAMED = ("policy", "-", "<stdin>")  # of policies that are no file
+_UNNAMED = ("policy", "-", "<stdin>")  # policies that are not files
 
 
 def to_github(gate: Gate) -> str:
-    """A line for each check that did not pass, or one that all did; and known failures that pass.
+    """An annotation per check that did not pass, or one if all did; and known failures that pass.
 
-    An ``error`` for all but ``cannot_tell``, which is a ``warning``; ``notice`` for what is good.
+    ``cannot_tell`` is a ``warning``, other verdicts are an ``error``, good news is a ``notice``.
     """
     return "".join(f"{line}\n" for line in _lines(gate))
 
 
-def error_github(what: str) -> str:
-    """What stands in place of a gate that could not be held: ``what`` is wrong."""
-    return f"::error title={_property('karat: error')}::{_data(what)}\n"
+def error_github(message: str) -> str:
+    """The annotation if the gate could not be evaluated."""
+    return f"::error title={_property('karat: error')}::{_data(message)}\n"
 
 
 def _lines(gate: Gate) -> Iterator[str]:
@@ -64,7 +64,7 @@ def _line(gate: Gate, level: str, heading: str, message: str) -> str:
 
 
 def _data(text: str) -> str:
-    # A line break within a name would start a command of its own.
+    # A line break within a name would start another command.
     text = text.translate(CONTROLS)
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 

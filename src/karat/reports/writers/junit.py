@@ -1,7 +1,7 @@
-"""A gate as JUnit XML, for Jenkins, GitLab and whatever else reads test results.
+"""A gate as JUnit XML, for Jenkins, GitLab and other tools.
 
-Bad evidence never shows green: a check that broke or cannot tell is a failure, one whose numbers
-say nothing (unhealthy, stale, error) is an error; nothing is skipped.
+Insufficient evidence is never green: a check that fails or cannot tell is a failure, one without
+valid numbers (unhealthy, stale, error) is an error; no check is skipped.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from karat.tables.release.gate import Check, Gate, GateVerdict
 _FAILURES: tuple[GateVerdict, ...] = ("fail", "cannot_tell")
 _LOST = 5
 _TEXT = 120  # characters of a query and its text
-# What XML 1.0 has no place for, not even escaped (https://www.w3.org/TR/xml/#charsets).
+# Not allowed in XML 1.0, not even escaped (https://www.w3.org/TR/xml/#charsets).
 _FORBIDDEN = re.compile("[\ud800-\udfff\ufffe\uffff]")
 
 
 def to_junit(gate: Gate) -> str:
-    """One suite ``karat`` with a test case for each check, the worst first."""
+    """One suite ``karat`` with a test case per check, the worst first."""
     cases = list(_cases(gate))
     kinds = Counter(kind for kind, _case in cases)
     counts = {
@@ -56,12 +56,12 @@ def to_junit(gate: Gate) -> str:
     return _document(suites)
 
 
-def error_junit(what: str) -> str:
-    """What stands in place of a gate that could not be held: ``what`` is wrong."""
+def error_junit(message: str) -> str:
+    """The document if the gate could not be evaluated."""
     counts = {"tests": "1", "failures": "0", "errors": "1"}
     suites = ET.Element("testsuites", {"name": "karat"} | counts)
     suite = ET.SubElement(suites, "testsuite", {"name": "karat"} | counts | {"skipped": "0"})
-    suite.append(_case("the gate can be held", "error", what, "")[1])
+    suite.append(_case("the gate can be evaluated", "error", message, "")[1])
     return _document(suites)
 
 
@@ -71,12 +71,12 @@ def _document(suites: ET.Element) -> str:
 
 
 def _cases(gate: Gate) -> Iterator[tuple[str, ET.Element]]:
-    """Each test case with what it counts as: pass, failure or error."""
+    """Each test case with its kind: pass, failure or error."""
     named: Counter[str] = Counter()
     for check in gate.checks:
         name = _clean(label(check))
         named[name] += 1
-        if named[name] > 1:  # readers fold cases of one name into one
+        if named[name] > 1:  # tools merge cases of the same name
             name += f" ({named[name]})"
         yield _case(name, check.verdict, check.reason, "\n".join(_details(gate, check)))
     if gate.verdict != "pass" and all(map(passes, gate.checks)):
@@ -105,7 +105,7 @@ def _details(gate: Gate, check: Check) -> Iterator[str]:
         interval = f" (95 %: {span(check)})" if span(check) else ""
         yield f"drop {number(check, check.drop)}{interval}"
     if check.smallest_detected is not None:
-        yield f"smallest drop seen {number(check, check.smallest_detected)}"
+        yield f"smallest drop detected {number(check, check.smallest_detected)}"
     lost = [] if passes(check) else [row for row in gate.lost if row.measure == check.measure]
     if check.attribute is not None:
         part = (check.attribute, check.slice)

@@ -1,7 +1,6 @@
-"""Results and comparisons as booktabs tables for a paper, whole with caption.
+"""Results and comparisons as LaTeX tables with captions, which need the package booktabs.
 
-Bold and marks mean a test, never that a number is large; the caption says which. Nothing but the
-package booktabs is needed.
+Bold and marks mean significance, never just a large number; the caption names the test.
 """
 
 from __future__ import annotations
@@ -25,8 +24,7 @@ _TESTS = {
 _DRAWN = {"randomisation", "bootstrap"}
 _INTERVALS = {"t": "Student's t", "bca": "BCa bootstrap"}
 _MARKS = {"better": r"$^{\dagger}$", "worse": r"$^{\dagger}$", "equivalent": r"$^{\ddagger}$"}
-# Beside the characters that LaTeX reads: < and > are others in its old fonts, and [ or * after the
-# end of a row would belong to that.
+# Also < and >, which old fonts replace, and [ and *, which \\ at the end of a row would read.
 _SPECIAL = {letter: f"\\{letter}" for letter in "&%$#_{}"} | {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -45,7 +43,7 @@ _SMALL = r"\scriptsize"
 
 
 def results_table(results: Results) -> str:
-    """Runs as rows and measures as columns, each with its interval; then a table for each slicing.
+    """Runs as rows and measures as columns, with intervals; then one table per attribute.
 
     No value is bold: ``evaluate`` tests no difference.
     """
@@ -58,8 +56,8 @@ def results_table(results: Results) -> str:
 def comparison_table(comparison: Comparison) -> str:
     """Baseline and candidates as rows, measures as columns, with intervals of the differences.
 
-    A dagger marks what the test tells from the baseline. Bold is what is told from every other
-    run: from the baseline where it is the only one, else by Tukey's test.
+    A dagger marks a significant difference from the baseline. Bold is significantly better than
+    every other run: by the same test if the baseline is the only one, else by Tukey's test.
     """
     measures = list(dict.fromkeys(row.measure for row in comparison.differences))
     bold = _bold(comparison)
@@ -67,10 +65,10 @@ def comparison_table(comparison: Comparison) -> str:
     before: list[str] = []
     for candidate in dict.fromkeys(row.candidate for row in comparison.differences):
         rows = {r.measure: r for r in comparison.differences if r.candidate == candidate}
-        held = [rows[measure] for measure in measures]
+        row_of = [rows[measure] for measure in measures]
         base = [_number(row.baseline_value, (comparison.baseline, row.measure) in bold)
-                for row in held]  # fmt: skip
-        # Each candidate is compared over the queries that both answered: they may differ.
+                for row in row_of]  # fmt: skip
+        # Each candidate is compared over the queries that both answered, so means may differ.
         if base != before:
             lines += [r"\midrule"] if lines else []
             lines.append(_line(escape(comparison.baseline), base))
@@ -78,17 +76,17 @@ def comparison_table(comparison: Comparison) -> str:
         cells = [
             _number(row.candidate_value, (candidate, row.measure) in bold)
             + _MARKS.get(row.verdict, "")
-            for row in held
+            for row in row_of
         ]
         lines.append(_line(escape(candidate), cells))
-        if any(row.ci_low is not None for row in held):
-            spans = [_span(row.ci_low, row.ci_high, signs=True) for row in held]
+        if any(row.ci_low is not None for row in row_of):
+            spans = [_span(row.ci_low, row.ci_high, signs=True) for row in row_of]
             lines.append(_line(rf"\quad {_SMALL} 95\,\%", spans))
-    return _table(_said(comparison, bold), ["run", *measures], 1, lines)
+    return _table(_caption(comparison, bold), ["run", *measures], 1, lines)
 
 
 def escape(text: str) -> str:
-    """Text of strangers, in which LaTeX finds nothing to do."""
+    """Text with every character escaped that LaTeX would interpret."""
     return "".join(_SPECIAL.get(letter, letter) for letter in text.translate(CONTROLS))
 
 
@@ -98,34 +96,34 @@ def _results(rows: Sequence[Result], attribute: str | None) -> str:
     for row in rows:
         grid.setdefault((row.run, row.slice), {})[row.measure] = row
     counts = {key: {row.n for row in held.values()} for key, held in grid.items()}
-    every = set().union(*counts.values())
-    apart = len(every) > 1
+    all_counts = set().union(*counts.values())
+    differ = len(all_counts) > 1
     lines = []
     for (run, part), held in grid.items():
         names = [escape(run)] if attribute is None else [escape(run), escape(str(part))]
         cells = [_value(held[measure]) for measure in measures]
         own = counts[run, part]
-        cells += [f"{max(own)}" if len(own) == 1 else f"{min(own)}--{max(own)}"] if apart else []
+        cells += [f"{max(own)}" if len(own) == 1 else f"{min(own)}--{max(own)}"] if differ else []
         lines.append(_line(" & ".join(names), cells))
         if any(row.ci_low is not None for row in held.values()):
             spans = [_span(held[m].ci_low, held[m].ci_high) for m in measures]
             blank = [""] * (len(names) - 1)
-            rest = [""] if apart else []
+            rest = [""] if differ else []
             lines.append(_line(rf"\quad {_SMALL} 95\,\%", [*blank, *spans, *rest]))
-    over = "" if apart else f" over {counted(max(every), 'query', 'queries')}"
-    said = f"Values{over}"
-    said += "" if attribute is None else f", by {escape(attribute)}"
+    over = "" if differ else f" over {counted(max(all_counts), 'query', 'queries')}"
+    caption = f"Values{over}"
+    caption += "" if attribute is None else f", by {escape(attribute)}"
     methods = dict.fromkeys(_INTERVALS[r.ci_method] for r in rows if r.ci_method in _INTERVALS)
     if methods:
-        said += rf", with 95\,\% intervals ({' and '.join(methods)})"
+        caption += rf", with 95\,\% intervals ({' and '.join(methods)})"
     heads = ["run", *([] if attribute is None else [attribute]), *measures]
     return _table(
-        f"{said}.", [*heads, *(["queries"] if apart else [])], len(heads) - len(measures), lines
+        f"{caption}.", [*heads, *(["queries"] if differ else [])], len(heads) - len(measures), lines
     )
 
 
 def _bold(comparison: Comparison) -> set[tuple[str, str]]:
-    """Run and measure of what is significantly better than every run it was tested against."""
+    """(run, measure) that are significantly better than every run they were tested against."""
     if comparison.settings.all_pairs:
         by_measure: dict[str, list[Standing]] = {}
         for row in comparison.standings:
@@ -136,7 +134,7 @@ def _bold(comparison: Comparison) -> set[tuple[str, str]]:
             if others
             and not any(set(first.groups or "") & set(other.groups or "") for other in others)
         }
-    if comparison.standings:  # of several candidates, none is compared with another
+    if comparison.standings:  # several candidates are not compared with each other
         return set()
     return {
         (row.candidate if row.verdict == "better" else row.baseline, row.measure)
@@ -145,18 +143,17 @@ def _bold(comparison: Comparison) -> set[tuple[str, str]]:
     }
 
 
-def _said(comparison: Comparison, bold: set[tuple[str, str]]) -> str:
-    """The caption: over what, which interval, which test, and what the marks mean."""
-    rows, made = comparison.differences, comparison.settings
+def _caption(comparison: Comparison, bold: set[tuple[str, str]]) -> str:
+    """The caption: number of queries, interval, test, and meaning of the marks."""
+    rows, settings = comparison.differences, comparison.settings
     name = escape(comparison.baseline)
     least, most = min(row.n for row in rows), max(row.n for row in rows)
     over = counted(most, "query", "queries") if least == most else f"{least:,} to {most:,} queries"
     parts = [f"Means over {over}"]
     if any(row.ci_low is not None for row in rows):
-        parts[0] += (
-            rf", and 95\,\% intervals of each difference from {name} ({_INTERVALS[made.interval]})"
-        )
-    parts += _marks(rows, made, name)
+        method = _INTERVALS[settings.interval]
+        parts[0] += rf", and 95\,\% intervals of each difference from {name} ({method})"
+    parts += _marks(rows, settings, name)
     if bold and comparison.settings.all_pairs:
         parts.append("Bold: significantly better than every other run by that test")
     elif bold:
@@ -164,18 +161,18 @@ def _said(comparison: Comparison, bold: set[tuple[str, str]]) -> str:
     return "".join(f"{part}. " for part in parts).rstrip()
 
 
-def _marks(rows: Sequence[Difference], made: Settings, name: str) -> Iterator[str]:
-    drawn = f", {made.resamples:,} resamples" if made.test in _DRAWN else ""
+def _marks(rows: Sequence[Difference], settings: Settings, name: str) -> Iterator[str]:
+    drawn = f", {settings.resamples:,} resamples" if settings.test in _DRAWN else ""
     family = max(row.family for row in rows)
-    by = "corrected over all pairs of runs:" if made.all_pairs else "Holm-corrected over"
+    by = "corrected over all pairs of runs:" if settings.all_pairs else "Holm-corrected over"
     holm = f", {by} {family} comparisons" if family > 1 else ""
-    test = f"two-sided {_TESTS[made.test]}{drawn}{holm}"
+    test = f"two-sided {_TESTS[settings.test]}{drawn}{holm}"
     if any(row.verdict in {"better", "worse"} for row in rows):
         yield rf"$\dagger$: differs from {name}, $p < .05$ ({test})"
     else:
         yield rf"None differs from {name} at $p < .05$ ({test})"
     if any(row.verdict == "equivalent" for row in rows):
-        yield rf"$\ddagger$: equivalent to {name}, within $\pm{made.margin:g}$"
+        yield rf"$\ddagger$: equivalent to {name}, within $\pm{settings.margin:g}$"
 
 
 def _table(caption: str, heads: Sequence[str], texts: int, lines: Sequence[str]) -> str:
@@ -219,7 +216,7 @@ def _number(value: float | None, bold: bool = False) -> str:
 def _span(low: float | None, high: float | None, *, signs: bool = False) -> str:
     if low is None or high is None:
         return ""
-    # Five of them fit on a page so: no 0 before the point where there is no other digit.
+    # Without the 0 before the point, five of them fit on a page.
     ends = (f"{end:+.3f}" if signs else f"{end:.3f}" for end in (low, high))
     shown = (re.sub(r"^([+-]?)0\.", r"\1.", end) for end in ends)
     return rf"{_SMALL} $[{', '.join(shown)}]$"

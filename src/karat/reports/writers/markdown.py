@@ -1,6 +1,6 @@
-"""A gate or a comparison as a comment on a pull request: the answer, one table, the rest folded.
+"""A gate or comparison as a pull request comment: verdict, one table, the rest folded.
 
-Ids and texts come from strangers: in them nothing is markup, nobody is mentioned, nothing links.
+Ids and texts are untrusted: no markup, mentions or links in them take effect.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from karat.tables.comparison import Comparison, Difference, QueryDifference
 from karat.tables.release.gate import Check, Gate, Regression
 
 LIMIT = 65_536
-"""Most characters of a comment on GitHub; here, of its UTF-8 bytes."""
+"""Most characters of a comment on GitHub; karat counts UTF-8 bytes."""
 _CHECKS = 30
 _LOST = 5  # of each measure
 _NOTES = 10
 _NAME = 80  # characters of an id, a rule or a slice
-_SENTENCE = 400
+_LONGEST = 400  # characters of a sentence
 _SHORTENED = "\nToo long for a comment; the rest is in the JSON.\n"
 
 
 def gate_comment(gate: Gate) -> str:
-    """A gate as a comment: verdict and reason, a table of checks, the queries that lost, notes."""
+    """A gate as a comment: verdict and reason, checks, queries that lost most, notes."""
     against = f" against {_code(gate.baseline)}" if gate.baseline is not None else ""
-    parts = [f"**{word(gate.verdict)}**: {_said(why(gate))}\n"]
+    parts = [f"**{word(gate.verdict)}**: {_sentence(why(gate))}\n"]
     parts.append(f"{_code(gate.candidate)}{against}, by {_code(gate.policy)}\n")
     if gate.checks:
         heads = (
@@ -48,7 +48,7 @@ def gate_comment(gate: Gate) -> str:
             "baseline",
             "candidate",
             "drop (95 %)",
-            "smallest drop seen",
+            "smallest drop detected",
             "verdict",
         )
         rows = [_check(check) for check in gate.checks[:_CHECKS]]
@@ -60,20 +60,20 @@ def gate_comment(gate: Gate) -> str:
     for measure in dict.fromkeys(row.measure for row in gate.lost):
         lost = [row for row in gate.lost if row.measure == measure][:_LOST]
         table = _lost(lost)
-        parts.append(_folded(f"Lost most by {_said(measure)}", table))
+        parts.append(_folded(f"Lost most by {_sentence(measure)}", table))
     parts.append(_bullets(list(known_failures(gate.known_failures))))
     if gate.notes:
         parts.append(_folded("Notes", _bullets(gate.notes)))
     return _within(parts)
 
 
-def error_comment(what: str) -> str:
-    """What stands in place of a gate that could not be held: ``what`` is wrong."""
-    return _within([f"**error**: the gate could not be held: {_said(what)}\n"])
+def error_comment(message: str) -> str:
+    """The comment if the gate could not be evaluated."""
+    return _within([f"**error**: the gate could not be evaluated: {_sentence(message)}\n"])
 
 
 def comparison_comment(comparison: Comparison) -> str:
-    """A comparison as a comment: a table of verdicts for each candidate, reasons, who decides."""
+    """A comparison as a comment: verdicts and reasons by candidate, and the deciding queries."""
     parts: list[str] = []
     for candidate in dict.fromkeys(row.candidate for row in comparison.differences):
         rows = [row for row in comparison.differences if row.candidate == candidate]
@@ -101,7 +101,7 @@ def comparison_comment(comparison: Comparison) -> str:
 def _check(check: Check) -> list[str]:
     drop = number(check, check.drop)
     return [
-        _said(_cut(check.rule)),
+        _sentence(_cut(check.rule)),
         "all" if check.attribute is None else _code(place(check)),
         number(check, check.baseline_value),
         "" if check.measure is None else number(check, check.candidate_value),
@@ -112,7 +112,7 @@ def _check(check: Check) -> list[str]:
 
 
 def _lost(rows: Sequence[Regression]) -> str:
-    """Queries that lost; with slices and documents where they are known."""
+    """A table of queries that lost, with slices and documents if known."""
     heads, kinds = ["query", "baseline", "candidate", "change"], "lddd"
     cells = [_query(r.query_id, r.text, r.baseline_value, r.candidate_value) for r in rows]
     if any(row.attribute is not None for row in rows):
@@ -134,7 +134,7 @@ def _difference(row: Difference) -> list[str]:
     interval = "" if row.ci_low is None else f" ({signed(row.ci_low)} to {signed(row.ci_high)})"
     p = row.p if row.p_corrected is None else row.p_corrected
     return [
-        _said(_cut(row.measure)),
+        _sentence(_cut(row.measure)),
         *("–" if v is None else f"{v:.3f}" for v in (row.baseline_value, row.candidate_value)),
         signed(row.difference) + interval,
         "" if p is None else f"{p:.3f}" if p >= 0.001 else "&lt;.001",
@@ -153,7 +153,7 @@ def _deciding(rows: Sequence[QueryDifference], candidate: str, measure: str) -> 
         ]
         if cells:
             heads = ("query", "baseline", "candidate", "change")
-            yield _folded(f"{heading} {_said(measure)}", _table(heads, "lddd", cells))
+            yield _folded(f"{heading} {_sentence(measure)}", _table(heads, "lddd", cells))
 
 
 def _table(heads: Sequence[str], kinds: str, rows: Iterable[Sequence[str]]) -> str:
@@ -162,7 +162,7 @@ def _table(heads: Sequence[str], kinds: str, rows: Iterable[Sequence[str]]) -> s
 
 
 def _bullets(sentences: Sequence[str]) -> str:
-    shown = [f"- {_said(text)}\n" for text in sentences[:_NOTES]]
+    shown = [f"- {_sentence(text)}\n" for text in sentences[:_NOTES]]
     if len(sentences) > _NOTES:
         shown.append(f"- and {len(sentences) - _NOTES:,} more\n")
     return "".join(shown)
@@ -173,17 +173,17 @@ def _folded(heading: str, content: str) -> str:
 
 
 def _asked(query_id: str, text: str | None) -> str:
-    return _code(query_id) if text is None else f"{_code(query_id)} {_said(_cut(text))}"
+    return _code(query_id) if text is None else f"{_code(query_id)} {_sentence(_cut(text))}"
 
 
 def _code(text: str) -> str:
-    """A name as it is, without markup; entities stand for what would be some."""
+    """A name as code, without markup."""
     return f"<code>{entities(_cut(text)).replace('@', '&#64;')}</code>"
 
 
-def _said(text: str) -> str:
-    """A sentence, cut where it gets too long, in which nothing is markup."""
-    return unmentioned(_cut(text, _SENTENCE))
+def _sentence(text: str) -> str:
+    """A sentence without markup, cut if too long."""
+    return unmentioned(_cut(text, _LONGEST))
 
 
 def _cut(text: str, longest: int = _NAME) -> str:
@@ -194,7 +194,7 @@ def _cut(text: str, longest: int = _NAME) -> str:
 
 
 def _within(parts: Sequence[str]) -> str:
-    """The parts that a comment has room for, from the first on."""
+    """As many parts, from the first, as fit in a comment."""
     text = ""
     for part in filter(None, parts):
         joined = f"{text}\n{part}" if text else part

@@ -1,7 +1,6 @@
 """Results for a notebook: tables and, with the ``report`` extra, a chart of the intervals.
 
-One piece of static HTML: no script, nothing from the network, no colour for text, so that it reads
-in a light notebook and in a dark one. Names come from strangers, and everything is escaped.
+Static, escaped HTML without scripts, network requests or text colours, for light and dark themes.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ _STYLE = """
 .karat-results ul { padding-left: 1.2em; margin: 0.5em 0; }
 .karat-results .quiet { opacity: 0.75; font-size: 0.9em; }
 """
-_WIDE = 420  # pixels; an SVG shrinks to the page, and does not grow
+_WIDE = 420  # pixels; an SVG shrinks to fit, but does not grow
 _OF_JAVASCRIPT = {
     "__defineGetter__",
     "__defineSetter__",
@@ -59,7 +58,7 @@ _STEP = 16  # pixels for each interval
 
 
 def to_html(results: Results) -> str:
-    """Results as HTML to stand in a page: a chart where there can be one, tables, and notes."""
+    """Results as an HTML fragment: a chart if possible, tables, and notes."""
     several = len({row.run for row in results.results}) > 1
     parts = [f"<style>{_STYLE}</style>"]
     drawing = lacking = None
@@ -114,7 +113,7 @@ def chart(results: Results) -> alt.LayerChart:
             "run": [_label(row.run) for row in rows],
             "measure": [_label(row.measure) for row in rows],
             "value": [row.value for row in rows],
-            # Cut off here, not by the chart: the ids of its clipping paths would clash in a page.
+            # Clipped here: the ids of the chart's own clipping paths would clash in a page.
             "low": [row.value if row.ci_low is None else max(row.ci_low, 0.0) for row in rows],
             "high": [row.value if row.ci_high is None else min(row.ci_high, 1.0) for row in rows],
         }
@@ -153,10 +152,10 @@ def _charted(results: Results) -> list[Result]:
 
 
 def _drawing(results: Results) -> str | None:
-    """The chart as SVG; None with nothing to draw, or where it cannot be drawn.
+    """The chart as SVG; None if there is nothing to draw or drawing fails.
 
     Raises:
-        MissingExtra: a package is not installed.
+        MissingExtra: A package is not installed.
     """
     if not _charted(results):
         return None
@@ -168,7 +167,7 @@ def _drawing(results: Results) -> str | None:
         return _drawn(chart(results))
     except MissingExtra:
         raise
-    except Exception:  # noqa: BLE001 - the tables hold every number, and need no browser's tools
+    except Exception:  # noqa: BLE001 - the tables have every number
         return None
 
 
@@ -220,7 +219,7 @@ def _slice_table(attribute: str, run: str, rows: Sequence[Result]) -> str:
 
 
 def _sheet(sheet: Sheet) -> str:
-    title = sheet.title if sheet.texts else ""  # a curve has its title in the fold
+    title = sheet.title if sheet.texts else ""  # the summary has the title of a curve
     return _table(title, sheet.heads, [(row, False) for row in sheet.rows], texts=sheet.texts)
 
 
@@ -231,7 +230,7 @@ def _table(
     *,
     texts: int = 1,
 ) -> str:
-    """A table; its first columns are text, and a row may be the last of its kind."""
+    """A table whose first ``texts`` columns are text; the flag of a row adds a rule below."""
 
     def cells(kind: str, values: Sequence[str]) -> str:
         opened = f'{kind} scope="col"' if kind == "th" else kind
@@ -255,10 +254,10 @@ def _plain(text: str) -> str:
 
 
 def _label(text: str) -> str:
-    """A name that the chart can look up.
+    """A name that the chart can use as a key.
 
-    It looks names up in an object of JavaScript, where some mean something else: those get a
-    no-break space at their end.
+    Vega looks names up in a JavaScript object: names of its built-in properties get a no-break
+    space at the end.
     """
     text = _plain(text).replace("\u2028", " ").replace("\u2029", " ")
     return f"{text}\xa0" if text in _OF_JAVASCRIPT else text

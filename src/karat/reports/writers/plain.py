@@ -1,6 +1,6 @@
-"""Tables as they are written: CSV that no spreadsheet runs, Markdown whose cells stay cells.
+"""Tables as CSV and Markdown, safe for untrusted ids and texts.
 
-Ids and texts come from strangers: in Markdown nothing of them is markup, mentions or links.
+In CSV no cell is a formula; in Markdown no text is markup, a mention or a link.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from typing import Any
 
 from karat.reports.writers.cells import CONTROLS
 
-# A spreadsheet runs a cell that starts like this, and ids come from strangers.
+# A spreadsheet evaluates a cell that starts like this.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _MARKUP = re.compile(r"[&<>|`*_\[\]\\~#!$]")
 _IN_NUMBERS = re.compile(r"[&<>|`\\]")  # an interval keeps its brackets
-_LINK = re.compile(r"(?i)(?<=www)\.|:(?=//)")  # what GitHub links unasked
-# Names of people, and numbers of issues (#12, GH-12).
+_LINK = re.compile(r"(?i)(?<=www)\.|:(?=//)")  # what GitHub turns into a link
+# Mentions of users (@name) and issues (#12, GH-12).
 _MENTION = re.compile(r"(?i)(?<![a-z0-9])@(?=\S)|#(?=\w)|(?<![a-z0-9])gh-(?=\d)")
 
 
 def csv_table(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Rows under the names of the first one's columns; empty without rows."""
+    """Rows as CSV, with the keys of the first row as header; empty without rows."""
     out = io.StringIO()
     if rows:
         writer = csv.DictWriter(out, rows[0], lineterminator="\n")
@@ -33,7 +33,7 @@ def csv_table(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def markdown_table(heads: Sequence[str], rows: Iterable[Sequence[str]], texts: int) -> str:
-    """A table whose first columns are texts, and the others numbers."""
+    """A table whose first ``texts`` columns hold text, the others numbers."""
     rule = ["---" if place < texts else "---:" for place in range(len(heads))]
     lines = [
         list(map(markdown_cell, heads)),
@@ -44,18 +44,18 @@ def markdown_table(heads: Sequence[str], rows: Iterable[Sequence[str]], texts: i
 
 
 def markdown_cell(text: str) -> str:
-    """A text on one line, in which nothing is markup; a line break would end the row."""
+    """A text on one line, without markup."""
     return unmentioned(_one_line(text))
 
 
 def unmentioned(text: str) -> str:
-    """A text in which nothing is markup or a link, and no person or issue is mentioned."""
-    # GitHub looks for these in the finished text: only a character in between stops that.
+    """A text without markup, links, and mentions of users or issues."""
+    # GitHub finds mentions in the rendered text: only a character in between prevents that.
     return entities(_MENTION.sub("\\g<0>\N{ZERO WIDTH SPACE}", text))
 
 
 def entities(text: str) -> str:
-    """A text with entities for what would be markup or a link."""
+    """A text with entities in place of markup and links."""
     return _LINK.sub(_entity, _MARKUP.sub(_entity, text))
 
 
@@ -67,13 +67,13 @@ def _one_line(text: str) -> str:
     return " ".join(text.split()).translate(CONTROLS)
 
 
-def _entity(found: re.Match[str]) -> str:
-    return f"&#{ord(found[0])};"
+def _entity(match: re.Match[str]) -> str:
+    return f"&#{ord(match[0])};"
 
 
 def spreadsheet_safe(value: Any) -> Any:
-    """A cell of a CSV file that no spreadsheet takes for a formula."""
+    """A cell of a CSV file that a spreadsheet does not read as a formula."""
     if not isinstance(value, str):
         return value
-    # Python's csv leaves a carriage return unquoted, where other readers end the row.
+    # Python's csv does not quote a carriage return, which ends the row for other readers.
     return ("'" if value.startswith(_FORMULA) else "") + value.replace("\r", " ")

@@ -1,4 +1,4 @@
-"""Results as rows for machines and papers: JSON, CSV, Markdown, LaTeX."""
+"""Results as JSON, CSV, Markdown and LaTeX."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def to_json(results: Results) -> str:
 
 
 def to_csv(results: Results) -> str:
-    """The result rows; the per-query rows instead, if there are any."""
+    """The result rows, or the per-query rows if there are any."""
     if results.per_query:
         return csv_table(results.per_query_rows())
     rows = [asdict(row) for row in [*results.results, *results.slices]]
@@ -28,7 +28,7 @@ def to_csv(results: Results) -> str:
 
 
 def to_markdown(results: Results) -> str:
-    """One table for each slicing, runs as rows and measures as columns, and the notes."""
+    """A table of all queries and one per attribute, runs as rows, measures as columns; notes."""
     parts = [_markdown_grid(_grid(results.results), "run")]
     for attribute in dict.fromkeys(row.attribute for row in results.slices):
         rows = [row for row in results.slices if row.attribute == attribute]
@@ -41,7 +41,7 @@ def to_markdown(results: Results) -> str:
 
 
 def to_latex(results: Results) -> str:
-    """Booktabs tables, runs as rows and measures as columns, with intervals and captions."""
+    """LaTeX tables, runs as rows and measures as columns, with intervals and captions."""
     return results_table(results)
 
 

@@ -1,4 +1,4 @@
-"""What stands beside the measures, as sheets of text that a terminal, a page or Markdown draws."""
+"""Results other than measures, as tables of text for terminals, pages and Markdown."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class Sheet:
     """A table of text.
 
     Attributes:
-        title: What it is about.
+        title: Its title.
         heads: Headings of its columns.
         rows: Its cells.
-        texts: How many of the first columns hold words; the others hold numbers.
+        texts: How many of the first columns hold text; the others hold numbers.
     """
 
     title: str
@@ -33,7 +33,7 @@ class Sheet:
 
 
 def sheets(results: Results) -> Iterator[Sheet]:
-    """Silence, latency and outcomes, where there are any."""
+    """The sheets of silence, latency and outcomes, if there are any."""
     if results.no_answer:
         yield silence(results.no_answer)
     if results.latency:
@@ -43,18 +43,18 @@ def sheets(results: Results) -> Iterator[Sheet]:
 
 
 def silence(rows: Sequence[NoAnswer]) -> Sheet:
-    """How each run treats the queries that have no right answer."""
+    """How often each run stays silent on queries without a right answer."""
     cells = [(row.run, f"{row.n:,}", f"{row.silent:,}", percent(row.share)) for row in rows]
     heads = ("run", "queries", silence_heading(rows), "share")
     return Sheet("queries without a right answer", heads, cells)
 
 
 def curve(row: NoAnswer) -> Sheet:
-    """What thresholds on the best score would do, at most a dozen of them."""
+    """The effect of thresholds on the best score, at most a dozen."""
     points = thinned(row.curve, CURVE_ROWS)
     shown = [f"{point.threshold:g}" for point in points]
     for place in range(1, len(shown)):
-        if shown[place] == shown[place - 1]:  # the last lies just above the highest score
+        if shown[place] == shown[place - 1]:  # the last is just above the highest score
             shown[place] = f"above {shown[place]}"
     cells = [
         (score, percent(point.silent_no_answer), percent(point.silent_answerable))
@@ -65,7 +65,7 @@ def curve(row: NoAnswer) -> Sheet:
 
 
 def latency(rows: Sequence[Latency]) -> Sheet:
-    """How long the answers took."""
+    """Latency of each run."""
     cells = [
         (
             row.run,
@@ -78,7 +78,7 @@ def latency(rows: Sequence[Latency]) -> Sheet:
 
 
 def answer_changes(rows: Sequence[AnswerChange]) -> Sheet:
-    """How candidates answered, against the baseline."""
+    """Latency and answers of candidates, against the baseline."""
     several = len({row.candidate for row in rows}) > 1
     cells = [
         (
@@ -101,7 +101,7 @@ def answer_changes(rows: Sequence[AnswerChange]) -> Sheet:
 
 
 def what_changed(rows: Sequence[AboutChange]) -> Sheet:
-    """What is recorded otherwise about candidates than about the baseline."""
+    """Recorded facts in which candidates differ from the baseline."""
     several = len({row.candidate for row in rows}) > 1
     cells = [
         (*((row.candidate,) if several else ()), row.key, *map(_recorded, _both(row)))
@@ -120,7 +120,7 @@ def _recorded(value: str | None) -> str:
 
 
 def about_runs(results: Results) -> Sheet | None:
-    """What is recorded about each run, in a line; None if nothing is."""
+    """The recorded facts of each run; None if there are none."""
     cells = [(run, brief(about)) for run, about in results.about.items()]
     return Sheet("about the runs", ("run", "about"), cells, 2) if cells else None
 
@@ -134,7 +134,7 @@ def _answer(row: AnswerChange, value: float, *, sign: bool = False) -> str:
 
 
 def outcomes(rows: Sequence[Outcome]) -> Sheet:
-    """How measures go with outcomes, query by query."""
+    """Correlation of measures with outcomes, over queries."""
     several = len({row.run for row in rows}) > 1
     cells = [
         (

@@ -1,4 +1,4 @@
-"""Results for eyes in a terminal: readable at 80 columns, notes underneath."""
+"""Results as tables for a terminal of 80 columns or more."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _STATE = {
 
 
 def console(file: IO[str], width: int | None = None) -> Console:
-    """A console that prints text as it is: ids from strangers are never read as markup."""
+    """A console that prints text as it is: untrusted ids are never markup."""
     return _Console(file=file, width=width, markup=False, highlight=False, emoji=False)
 
 
@@ -45,14 +45,14 @@ class _Console(Console):
             yield segment if control else Segment(text.translate(CONTROLS), style)
 
     def on_broken_pipe(self) -> None:
-        # Rich would exit with 1, which reads as "fail"; the command line knows better.
+        # Rich would exit with 1, which means "fail"; the command line handles this error.
         raise BrokenPipeError
 
 
 def show_results(
     results: Results, out: Console, *, full: bool = False, all_notes: bool = False
 ) -> None:
-    """Print result rows run by run, slices, per-query values, and the notes."""
+    """Print the results, slices, values per query, and notes."""
     runs = list(dict.fromkeys(row.run for row in results.results))
     out.print(_table(results.results, judged=not results.fully_judged))
     if full:
@@ -84,7 +84,7 @@ def show_results(
 
 
 def show_breakdown(results: Results, attribute: str, measure: str, out: Console) -> None:
-    """Print one measure by one attribute, the runs side by side."""
+    """Print one measure by one attribute, runs side by side."""
     runs = list(dict.fromkeys(row.run for row in results.results))
     rows = [r for r in results.slices if r.attribute == attribute and r.measure == measure]
     table = base(f"{measure} by {attribute}")
@@ -100,13 +100,13 @@ def show_breakdown(results: Results, attribute: str, measure: str, out: Console)
 
 
 def show_paragraphs(title: str, paragraphs: Iterable[str], out: Console) -> None:
-    """Print text under a heading, a bullet for each paragraph."""
+    """Print paragraphs as a list under a heading."""
     out.print(title, style="bold")
     _bullets(paragraphs, out, "")
 
 
 def show_explanation(explanation: Explanation, out: Console, *, all_notes: bool = False) -> None:
-    """Print one query's ranking with what each document adds."""
+    """Print a query's ranking with the contribution of each document."""
     value = "no value" if explanation.value is None else f"{explanation.value:.4f}"
     head = Text.assemble(
         (explanation.measure, "bold"), " of query ", (explanation.query_id, "bold"),
@@ -130,12 +130,12 @@ def show_explanation(explanation: Explanation, out: Console, *, all_notes: bool 
 
 
 def show_notes(notes: Sequence[str], out: Console) -> None:
-    """Print notes as a list, wrapped under their bullet."""
+    """Print notes as a list."""
     _bullets(notes, out, "dim")
 
 
 def show_footnotes(notes: Sequence[str], out: Console, *, every: bool) -> None:
-    """Print the notes under a result: the most important, and how many more there are."""
+    """Print the most important notes of a result, and the number of others."""
     shown, more = first_notes(notes, len(notes) if every else SHOWN)
     show_notes(shown, out)
     if more:
@@ -143,7 +143,7 @@ def show_footnotes(notes: Sequence[str], out: Console, *, every: bool) -> None:
 
 
 def show_warnings(warnings: Sequence[str], out: Console) -> None:
-    """Print what must be settled before numbers are read, as a list that catches the eye."""
+    """Print warnings as a highlighted list."""
     _bullets(warnings, out, "bold yellow")
 
 
@@ -170,14 +170,14 @@ def _columns(title: str, rows: Sequence[Result], *names: str, close: bool = True
 
 
 def _least(names: Iterable[str]) -> int:
-    """Width below which a column of names is not squeezed: the numbers give way first."""
+    """The least width of a column of names; numbers are narrowed first."""
     return min(max(map(len, names), default=0), _NARROW)
 
 
 def _by_measure(rows: Sequence[Result]) -> Iterator[tuple[list[str | Text], Result, bool]]:
-    """Rows measure by measure, so that runs stand under each other: labels, row, last of its kind.
+    """Rows grouped by measure: labels, row, whether it is the last of its measure.
 
-    The name of a measure, and of the only run, is not repeated.
+    The name of a measure is not repeated; that of a single run is left out.
     """
     runs = dict.fromkeys(row.run for row in rows)
     for measure in dict.fromkeys(row.measure for row in rows):
@@ -234,7 +234,7 @@ def _bands_table(rows: Sequence[Result]) -> Table:
 
 
 def drawn(sheet: Sheet) -> Table:
-    """A sheet as a table for eyes."""
+    """A sheet as a terminal table."""
     table = base(sheet.title)
     for place, name in enumerate(sheet.heads):
         if place < sheet.texts:
@@ -266,10 +266,7 @@ def _slice_table(attribute: str, run: str, rows: Sequence[Result]) -> Table:
 def _blocks(
     rows: Sequence[Result] | Sequence[QueryValue], cell: int, room: int, *, gap: int
 ) -> list[list[str]]:
-    """Measures in as many blocks as columns of that width need, of about as many each.
-
-    A value is never cut.
-    """
+    """Measures in blocks of about equal size that each fit the width, so that no value is cut."""
     measures = list(dict.fromkeys(row.measure for row in rows))
     widths = [max(min(len(measure), _LONGEST_HEADING), cell) + gap for measure in measures]
 
@@ -300,16 +297,17 @@ def _query_table(rows: Sequence[QueryValue], run: str, measures: Sequence[str]) 
     table.add_column("", no_wrap=True)
     by_query: dict[str, dict[str, str]] = {}
     states: dict[str, str] = {}
-    came: dict[str, dict[str, float]] = {}
+    outcomes_of: dict[str, dict[str, float]] = {}
     for row in rows:
-        came[row.query_id] = row.outcomes or {}
+        outcomes_of[row.query_id] = row.outcomes or {}
         shown = "–" if row.value is None else f"{row.value:.4f}"
         by_query.setdefault(row.query_id, {})[row.measure] = shown
         if row.state != "ok":
             states[row.query_id] = row.state
     for query_id, values in by_query.items():
         cells = [plain(values.get(measure, "–")) for measure in measures]
-        cells += [plain(f"{came[query_id][n]:g}" if n in came[query_id] else "–") for n in outcomes]
+        own = outcomes_of[query_id]
+        cells += [plain(f"{own[name]:g}" if name in own else "–") for name in outcomes]
         table.add_row(plain(query_id), *cells, plain(states.get(query_id, ""), "dim"))
     return table
 

@@ -1,4 +1,4 @@
-"""trec_eval's own lines: name padded to 22, topic, value."""
+"""Results in the output format of trec_eval: name padded to 22, topic, value."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ def lines(
     """The lines trec_eval prints for one run.
 
     Args:
-        results: With ``per_query`` rows if those are to be printed.
+        results: The results; with ``per_query`` rows for ``per_query``.
         run: Name of the run.
         per_query: Print each topic before ``all`` (trec_eval -q).
-        runid: The run's tag, to print the runid line.
+        runid: Tag of the run, for the line ``runid``; None for no such line.
     """
     rows = {row.measure: row.value for row in results.results if row.run == run}
     measures = in_trec_order([parse(name) for name in rows])
