@@ -100,8 +100,8 @@ def need(purpose: str, *extras: str, start: Path | None = None, url: str = "") -
         return
     if "postgres" in missing:
         missing.pop("store", None)  # it includes it
-    packages = dict.fromkeys(package for names in missing.values() for package in names)
-    raise MissingExtra(list(packages), ",".join(missing), purpose)
+    unique = dict.fromkeys(package for names in missing.values() for package in names)
+    raise MissingExtra(list(unique), ",".join(missing), purpose)
 
 
 def _in_postgres(start: Path | None, url: str) -> bool:
