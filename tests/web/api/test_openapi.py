@@ -73,7 +73,7 @@ NOT_BY_CLIENT = {
 CALLED = {
     "list_golden_sets": "golden_sets",
     "golden_status": "status",
-    "take_in": "import_file",
+    "import_from": "import_file",
     "export_golden_set": "export",
     "waiting": "to_judge",
     "list_runs": "runs",

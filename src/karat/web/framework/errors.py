@@ -134,7 +134,7 @@ def refused(error: KaratError) -> tuple[int, Said]:
 
 def error_response(request: Request, error: Exception) -> Response:
     """The response to a failed request: JSON for the API and scripts, else a page."""
-    if not hasattr(request.state, "asking"):  # no route matched; the menu still needs the user
+    if not hasattr(request.state, "principal"):  # no route matched; the menu still needs the user
         request.state.principal = None
         with suppress(KaratError):  # the store may be what failed
             request.state.principal = by_session(request.app.state.site, request)

@@ -170,7 +170,7 @@ def _limited(
 
 
 def _log(scope: Scope, status: int, seconds: float) -> None:
-    principal = scope.get("state", {}).get("asking")
+    principal = scope.get("state", {}).get("principal")
     # One-time links are secrets; a line end would forge a log entry.
     path = _SECRET.sub(r"/\1/…", scope["path"])
     path = "".join(c if c.isprintable() else "?" for c in path)
