@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 import threading
 from typing import Any
 
@@ -141,6 +144,38 @@ def test_a_migration_that_fails_leaves_the_store_as_it_was(empty: Any) -> None:
     store = open_store(url, make=True)
     with store.read() as c:
         assert len(judgments.current(c, 1)) == 1
+    store.dispose()
+
+
+KILLED = """
+import os, signal, sys
+import sqlalchemy as sa
+from karat.store.sql.opening import open_store
+url, at = sys.argv[1], int(sys.argv[2])
+seen = 0
+@sa.event.listens_for(sa.Engine, "after_cursor_execute")
+def after(connection, cursor, statement, *_):
+    global seen
+    if statement.lstrip().upper().startswith(("CREATE", "ALTER", "INSERT", "UPDATE", "DROP")):
+        seen += 1
+        if seen == at:
+            os.kill(os.getpid(), signal.SIGKILL)
+open_store(url, make=True)
+"""
+
+
+@pytest.mark.parametrize("at", [1, 12])
+def test_an_upgrade_that_is_killed_midway_changes_nothing(empty: Any, at: int) -> None:
+    url = empty()
+    old_store(url, "0001")
+    done = subprocess.run([sys.executable, "-c", KILLED, url, str(at)], check=False)
+    assert done.returncode == -signal.SIGKILL, "there are fewer statements than that"
+    assert version(url) == "0001"
+    store = open_store(url, make=True)
+    with store.read() as c:
+        assert judgments.current(c, 1).frame["grade"].to_list() == [3]
+        context = MigrationContext.configure(c, opts={"version_table": VERSION_TABLE})
+        assert compare_metadata(context, METADATA) == []
     store.dispose()
 
 

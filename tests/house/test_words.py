@@ -51,7 +51,6 @@ WORDS = {
     r"(bring|brings|brought|bringing) (in|back)": "import, upload; restore",
     r"tak(e|es|en|ing) in": "import, include",
     r"(comes?|came|coming) back in": "import, restore",
-    r"put(s|ting)? off": "postpone",
     r"shut out": "disabled, locked out",
     r"may come in": "active, can sign in",
     r"goes by|go by": "uses, follows",

@@ -219,7 +219,7 @@ def compare(page: Any) -> None:
     page.get_by_role("button", name="Compare", exact=True).click()
     page.wait_for_selector("#queries")
     page.locator("#queries tbody a", has_text="red shoes").click()
-    page.wait_for_selector("#beside")
+    page.wait_for_selector("#rankings")
     assert page.locator(".grade.unjudged").count() == 1
     sound(page)
     page.locator("details.judge summary").click()

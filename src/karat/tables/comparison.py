@@ -306,7 +306,7 @@ class Disagreement:
         worse_difference: Mean difference by ``worse``.
         n: Queries with a value under both.
         opposed: Of these, queries that are better by the one and worse by the other.
-        p: The larger of the two p-values (paired t); the null hypothesis is no disagreement.
+        p: The larger of the two p-values (paired t); the null hypothesis: they do not disagree.
         p_corrected: The p-value corrected (Benjamini and Hochberg) over all pairs of measures and
             all slices tested.
     """

@@ -99,7 +99,7 @@ def test_twenty_pairs_by_keyboard_with_undo_and_reload(app: FastAPI, page_of: Pa
             press(page, "z")
         assert kept(app, "nora").height == 17
         assert page.locator(".note").inner_text().startswith("Undone: 1.")
-        assert page.locator("#told").inner_text().count("Undone") == 1, "it is announced once"
+        assert page.locator("#status").inner_text().count("Undone") == 1, "it is announced once"
         for key in "333":
             press(page, key)
         assert kept(app, "nora")["grade"].to_list()[-3:] == [3, 3, 3]

@@ -127,7 +127,7 @@ def test_a_second_tab_says_that_it_corrects(app: FastAPI, page_of: PageOf) -> No
         press(page, "0")
         press(other, "3")
         assert other.locator(".note").inner_text() == "The previous pair was corrected from 0."
-        told = other.locator("#told").inner_text()
+        told = other.locator("#status").inner_text()
         assert "The previous pair was corrected from 0." in told
         assert "Saved" not in told
         assert kept(app, "nora")["grade"].to_list() == [3]

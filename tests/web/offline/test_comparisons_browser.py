@@ -26,7 +26,7 @@ def test_two_runs_are_compared_and_a_missing_grade_is_given(
         sound(page)
         listed(page)
         page.locator("#queries tbody a", has_text="red shoes").click()
-        page.wait_for_selector("#beside")
+        page.wait_for_selector("#rankings")
         sound(page)
         lacking = page.locator(".grade.unjudged").count()
         assert lacking == 2  # d5, in both rankings
@@ -36,7 +36,7 @@ def test_two_runs_are_compared_and_a_missing_grade_is_given(
         page.wait_for_function("() => document.querySelectorAll('.grade.unjudged').length === 0")
         assert "/queries/q1" in page.url
         assert "Grade 3 is recorded for d5" in page.locator("#said").inner_text()
-        assert "1 judgment was given since" in page.locator("#beside").inner_text()
+        assert "1 judgment was given since" in page.locator("#rankings").inner_text()
         sound(page)
         page.get_by_role("button", name="Recompute").click()
         page.wait_for_selector("#queries")

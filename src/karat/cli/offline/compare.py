@@ -200,7 +200,7 @@ def compare(
         from karat.reports.writers.latex import comparison_table
 
         sys.stdout.write(comparison_table(found))
-        for note in found.notes:  # a LaTeX table has no place for them
+        for note in found.notes:  # a LaTeX table cannot hold them
             print(f"karat: {note}", file=sys.stderr)
     else:
         show_comparison(found, options.out(), full=full, all_notes=all_notes)

@@ -250,7 +250,7 @@ def _print_trec(results: Results, runs: list[Run], per_query: bool, wants_id: bo
 
 
 def _notes_aside(results: Results) -> None:
-    """Print notes on standard error, for formats that have no place for them."""
+    """Print notes on standard error, for formats that cannot hold them."""
     sys.stdout.flush()
     for note in results.notes:
         print(f"karat: {note}", file=sys.stderr)

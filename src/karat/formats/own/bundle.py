@@ -134,7 +134,7 @@ def _archive(stream: IO[bytes], ending: str) -> zipfile.ZipFile | tarfile.TarFil
         return zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED)
     if ending == ".tgz":
         return tarfile.open(fileobj=stream, mode="w|gz")
-    return tarfile.open(fileobj=stream, mode="w|")  # its .gz is written by ``beside``
+    return tarfile.open(fileobj=stream, mode="w|")  # ``beside`` compresses it
 
 
 def _end(bundle: Writing, about: Mapping[str, Any]) -> None:

@@ -14,7 +14,7 @@ from karat.reports.writers.cells import plain
 _LINES = 24  # of a document's text; longer ones are cut
 KEYS = {
     "u": "cannot judge (with a reason)",
-    "l": "later: it comes back in an hour",
+    "l": "later: it returns in an hour",
     "z": "undo your last judgment",
     "e": "write a reason for the next grade",
     "g": "the guideline",

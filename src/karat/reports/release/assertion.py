@@ -72,7 +72,7 @@ def _of_gate(found: Gate) -> Iterator[str]:
         yield from _losers(measure, [row for row in found.lost if row.measure == measure])
     if any(row.moves is None for row in found.lost):
         yield "  (no documents: the baseline has saved values only; with a run as baseline, the"
-        yield "  documents that moved are listed here)"
+        yield "  rank changes are listed here)"
     yield from (f"note: {note}" for note in found.notes)
     if known := of_known(found):
         yield f"note: {known}"

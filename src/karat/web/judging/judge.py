@@ -43,7 +43,7 @@ NOTES = {
     "many": f"You have put off {MOST_PUT_OFF} pairs. Judge this one, or say why you cannot.",
     "gone": "There was nothing to undo.",
     "words": "“Another reason” needs a comment: write it, then choose the reason again.",
-    "later": "Put off: it comes back in an hour.",
+    "later": "Put off: it returns in an hour.",
     "undone": "Undone. Here is the pair again.",
 }
 """Notes above a card; an address names one by its key."""

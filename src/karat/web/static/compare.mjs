@@ -24,12 +24,12 @@ document.addEventListener("submit", async (event) => {
   if (!form.matches("form[data-in-place]")) return;
   event.preventDefault();
   const held = new FormData(form, event.submitter);
-  const busy = document.getElementById("beside");
+  const busy = document.getElementById("rankings");
   busy.dataset.busy = "";
   sent.abort();  // only stops waiting for the answer: the grade is recorded
   const { signal } = (sent = new AbortController());
   try {
-    await fresh(await fetch(form.action, { method: "POST", body: held }), "beside", signal);
+    await fresh(await fetch(form.action, { method: "POST", body: held }), "rankings", signal);
     const what = held.has("undo") ? "Grade undone" : `Grade ${held.get("grade")} recorded`;
     said(`${what} for ${held.get("doc_id")}.`);
     const next = document.querySelector("details.judge");

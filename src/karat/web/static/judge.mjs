@@ -1,7 +1,7 @@
 // Judging without reloading: send the answer, and show the next card, rendered by the server, once the
 // answer is stored. The same forms work without this script.
 const place = document.getElementById("judging");
-const told = document.getElementById("told");
+const status = document.getElementById("status");
 const PATIENCE_MS = 20000;
 // Ignore keys pressed just after a card appears: they were meant for the previous card.
 let answersFrom = 0;
@@ -108,7 +108,7 @@ function swap(html, said) {
   const note = place.querySelector(".note")?.textContent ?? "";
   // The page already announces corrections and undos.
   const kept = note.includes("was corrected from") || note.startsWith(said.slice(0, -1)) ? "" : said;
-  told.textContent = [kept, note, place.querySelector("#far")?.textContent].filter(Boolean).join(" ");
+  status.textContent = [kept, note, place.querySelector("#far")?.textContent].filter(Boolean).join(" ");
 }
 
 function fail(text, again = false, signIn = false) {

@@ -22,7 +22,7 @@ from karat.workflows.lint.fields import Piece, odd_ids, text_of
 from karat.workflows.lint.tally import Tally
 
 _BATCH = 50_000
-_BLANK = " \t\r\v\f"  # JSON knows no other blanks
+_BLANK = " \t\r\v\f"  # JSON has no other blanks
 
 SCHEMAS: dict[str, dict[str, type[pl.DataType]]] = {
     "qrels": {

@@ -21,7 +21,7 @@ from karat.tables.results import NoAnswer, Silence
 from karat.workflows.offline.evaluation_plan import EvaluationPlan
 from karat.workflows.offline.foreign_ids import of_ids
 
-SEEN = 2  # digits that readers go by: unjudged documents nearly always change later ones
+SEEN = 2  # digits that readers use: unjudged documents nearly always change later ones
 Ends = tuple[float | None, float | None]
 
 
@@ -516,7 +516,7 @@ def _corrections(comparison: Comparison) -> Iterator[str]:
         )
     if family > 1:
         yield (
-            "intervals are not corrected: go by the verdict, not by whether an interval contains 0"
+            "intervals are not corrected: read the verdict, not whether an interval contains 0"
         )
     if comparison.slices:
         yield (

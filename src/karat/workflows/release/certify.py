@@ -57,7 +57,7 @@ def certify(
         documents: Needed for ``collapse``.
         rel: Lowest grade that counts as relevant.
         complete: Every query of the qrels counts.
-        depth: Cut rankings after so many documents.
+        depth: Cut rankings after this many documents.
         collapse: Fold chunks into the document named in this column of ``documents``.
         scale: Lowest and highest possible grade.
 

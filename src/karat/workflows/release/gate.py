@@ -107,7 +107,7 @@ def gate(
         documents: Documents with attributes, for slices, or the chunks, for ``collapse``.
         rel: Lowest grade that counts as relevant, where a measure does not say.
         complete: Every query of the qrels counts.
-        depth: Cut rankings after so many documents.
+        depth: Cut rankings after this many documents.
         collapse: Fold chunks into the document named in this column of ``documents``.
         scale: Lowest and highest possible grade.
         part: As in ``evaluate``; a saved baseline must be of the same part.
