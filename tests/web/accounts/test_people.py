@@ -103,7 +103,7 @@ def test_a_form_that_was_sent_and_is_sent_again_with_another_name_is_another(
     assert owner.fill(f"/people/invitations/{found[1].id}/withdraw").status_code == 303
     answer = owner.fill("/people/invitations", name="dora", once=value)
     assert answer.status_code == 400
-    assert "This link was made before, and is not valid any more." in answer.text
+    assert "This link was made before and is not valid any more." in answer.text
     assert owner.fill("/people/invitations", name="dora").status_code == 303
 
 
@@ -127,7 +127,7 @@ def test_what_cannot_be_is_said_beside_the_form(client_of: ClientOf) -> None:
         ("olga", "rater", "There is an account called &#39;olga&#39;."),
         ("OLGA", "rater", "There is an account called &#39;olga&#39;."),
         (" ", "rater", "The name of a person is empty."),
-        ("x\N{RIGHT-TO-LEFT OVERRIDE}y", "rater", "The name of a person holds characters"),
+        ("x\N{RIGHT-TO-LEFT OVERRIDE}y", "rater", "The name of a person contains"),
         ("../../etc/passwd", "rater", "The name of a person cannot be"),
         ("dora", "king", "Unknown role &#39;king&#39;."),
     ):
