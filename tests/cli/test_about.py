@@ -60,7 +60,7 @@ def test_answers_written_by_hand_turn_no_gate(typed: Typed, folder: Path) -> Non
     said = {"about": {"index": "docs-7"}, "answers": [{"query_id": "q5", "state": "empty"}]}
     beside = folder / "y.trec.about.json"
     beside.write_text(json.dumps(said))
-    assert 'y.trec.about.json: it has "answers" without "run"' in typed(line, code=2).err
+    assert 'y.trec.about.json: "answers" without "run"' in typed(line, code=2).err
     beside.write_text(json.dumps({"about": said["about"]}))
     typed(line, code=3)
 

@@ -101,7 +101,7 @@ def test_nothing_typed_shows_the_help_and_is_no_success(typed: Typed) -> None:
         ("evaluate qrels.txt bm26.txt", "did you mean bm25.txt?"),
         ("evaluate qrel.txt bm25.txt", "did you mean qrels.txt?"),
         ("evaluate qrels.txt .", "expected a run file"),
-        ("evaluate . bm25.txt", "no BEIR folder"),
+        ("evaluate . bm25.txt", "not a BEIR folder"),
         ("evaluate bm25.txt qrels.txt", "expected a run"),
         ("evaluate qrels.txt bm25.txt --queries none.csv", "none.csv: there is no such file"),
         ("evaluate qrels.txt bm25.txt --by kind", "fix: --queries FILE"),

@@ -151,8 +151,8 @@ def test_an_interrupt_stops_it(kind: str) -> None:
 HANGING = """
 import threading, time
 from karat.clients import search_function as asking
-from karat.clients.search_function import Manner, Reply, ask
-replies = ask(lambda text: time.sleep(60), ["a", "b", "c"], Manner(2, timeout=0.05))
+from karat.clients.search_function import CallSettings, Reply, ask
+replies = ask(lambda text: time.sleep(60), ["a", "b", "c"], CallSettings(2, timeout=0.05))
 print([reply.error for reply in replies])
 """
 
@@ -169,10 +169,10 @@ def test_a_call_that_hangs_does_not_keep_the_interpreter() -> None:
 
 THREADED = """
 import asyncio, time
-from karat.clients.search_function import Manner, ask
+from karat.clients.search_function import CallSettings, ask
 async def search(text):
     await asyncio.to_thread(time.sleep, 60)
-manner = Manner(2, timeout=0.05)
+manner = CallSettings(2, timeout=0.05)
 print([reply.error for reply in ask(search, ["a", "b", "c"], manner)], len(manner.overdue))
 """
 
@@ -193,11 +193,11 @@ from karat.clients import search_function as asking
 asking._BLOCKED = 0.2
 async def search(text):
     time.sleep(60)
-replies = asking.ask(search, ["a", "b"], asking.Manner(timeout=0.05))
+replies = asking.ask(search, ["a", "b"], asking.CallSettings(timeout=0.05))
 print([reply.error for reply in replies], [reply.latency_us for reply in replies])
 async def search(text):
     return [text]
-print(asking.ask(search, ["a"], asking.Manner(timeout=5.0))[0].ranking.doc_ids)
+print(asking.ask(search, ["a"], asking.CallSettings(timeout=5.0))[0].ranking.doc_ids)
 """
 
 
@@ -217,13 +217,13 @@ def test_an_async_search_that_never_comes_back_is_given_up() -> None:
 WAITING = """
 import asyncio, time
 from karat.clients import search_function as asking
-from karat.clients.search_function import Manner, Reply, ask
+from karat.clients.search_function import CallSettings, Reply, ask
 async def slowly(text):
     await asyncio.sleep(60)
 def search(text):
     time.sleep(60)
 print("asking", flush=True)
-ask({search}, ["a", "b", "c"], Manner({concurrency}))
+ask({search}, ["a", "b", "c"], CallSettings({concurrency}))
 """
 
 

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from karat import formats
 from karat.errors import InputError
 from karat.formats import FORMATS
+from karat.formats.tables.trec import out_of_order
 from karat.tables import Documents, Qrels, Queries, Run
 from karat.tables.about import facts
 
@@ -150,6 +151,8 @@ def test_subtopics_come_back_or_are_refused(name: str, data: st.DataObject) -> N
     qrels = Qrels(pl.DataFrame(rows, schema=columns, orient="row"))
     if qrels.subtopics is None:
         return  # one that never changes says nothing
+    if name == "trec" and out_of_order(pl.DataFrame(rows, schema=columns, orient="row")):
+        return  # refused, as the documents seem to be in the column of iterations
     if name in ("beir", "json"):
         with pytest.raises(InputError, match="cannot store subtopics"):
             formats.write_qrels(qrels, "-", name)

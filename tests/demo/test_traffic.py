@@ -68,7 +68,7 @@ def test_the_broken_synonym_shows_and_is_told(log: EventLog) -> None:
     elsewhere = rows.filter(pl.col("day") == "2026-11-20", pl.col(CUT) != "misspelt")
     assert elsewhere["value"].max() < 0.15
     words = list(paragraphs(log, now=NOW))
-    assert "people who do not exist" in words[0]
+    assert "simulated users" in words[0]
     assert "bm25 and hybrid as arms" in words[0]
     assert f"On 2026-11-20, ZeroResults of {CUT}=misspelt is {100 * share:.1f} %" in words[-1]
     assert "worse" in words[-1]

@@ -13,7 +13,7 @@ def test_there_and_back(typed: Any, tmp_path: Path) -> None:
         said.replace("\n", " ")
     )
     assert "hashes of passwords" in said
-    assert "there already" in typed("backup kept.zip -w shop", code=2).err
+    assert "already exists" in typed("backup kept.zip -w shop", code=2).err
     assert "1 golden set" in typed("restore kept.zip new").out
     assert "golden in sqlite" in typed("golden status -w new").out
     assert "not empty" in typed("restore kept.zip new", code=2).err

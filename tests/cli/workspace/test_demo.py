@@ -59,7 +59,7 @@ def test_it_shows_three_systems_and_leaves_a_folder(
         assert (folder / "karat-demo" / "runs" / f"{name}.trec").is_file()
     assert "Writing karat-demo" in err
     page = folder / "karat-demo" / "report.html"
-    assert f"as a page: {page.relative_to(folder)}" in out
+    assert f"The full report, query by query: {page.relative_to(folder)}" in out
     assert "hybrid" in page.read_text(encoding="utf-8")
 
 
@@ -122,7 +122,7 @@ def test_a_users_own_function_is_one_argument(
     [
         ("own_embedding_at_the_prompt.py:lengths", "without .py"),
         ("own_embedding_at_the_prompt:length", "did you mean lengths?"),
-        ("own_embedding_at_the_prompt", "name it as MODULE:FUNCTION"),
+        ("own_embedding_at_the_prompt", "is not of the form MODULE:FUNCTION"),
         ("", "is not of the form MODULE:FUNCTION"),
         ("own_embedding_at_the_prompt:too_few", ":too_few returned the shape ("),
     ],

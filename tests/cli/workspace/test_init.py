@@ -36,7 +36,7 @@ def test_a_second_time_is_refused_and_changes_nothing(typed: Typed, tmp_path: Pa
     typed("init shop")
     before = (tmp_path / "shop/karat.toml").read_bytes()
     done = typed("init shop --scale 0-1", code=2)
-    assert "is there already" in done.err
+    assert "already exists" in done.err
     assert "fix: " in done.err
     assert (tmp_path / "shop/karat.toml").read_bytes() == before
     typed("init shop --upgrade")

@@ -129,6 +129,6 @@ def test_the_lines_of_a_run_with_a_header_are_counted_with_it(tmp_path: Path) ->
         formats.read_run(tmp_path / "x.jsonl")
     assert caught.value.line == 3
     (tmp_path / "x.jsonl").write_text('{"about": {"a": "b"}}\n' + row % 2 + row % 1)
-    with pytest.raises(InputError, match="twice") as caught:
+    with pytest.raises(InputError, match="duplicate document a") as caught:
         formats.read_run(tmp_path / "x.jsonl")
     assert caught.value.line == 3

@@ -224,7 +224,7 @@ def test_what_is_there_is_replaced_only_by_force(said: Workspace, tmp_path: Path
     assert source.read_text(encoding="utf-8").startswith("query_id,query")
     export_golden_set(said, folder, "beir")
     (folder / "qrels/test.tsv").write_text("old", encoding="utf-8")
-    with pytest.raises(InputError, match=r"something already\n  fix: --force"):
+    with pytest.raises(InputError, match=r"already exists\n  fix: --force"):
         export_golden_set(said, folder, "beir")
     export_golden_set(said, folder, "beir", force=True)
     assert "q3\td1\t1" in (folder / "qrels/test.tsv").read_text(encoding="utf-8")
@@ -298,7 +298,7 @@ def test_the_scale_survives_an_export_or_is_named_as_lost(said: Workspace, tmp_p
     run = Run.from_dict({"q1": {"d9": 2.0, "d1": 1.0}})
     for name in ("beir", "trec"):  # and evaluate says that it goes by the largest grade
         notes = evaluate(tmp_path / name, run, ["nDCG@10"]).notes
-        assert any("the largest there is; --scale declares it" in note for note in notes)
+        assert any("the largest grade; --scale declares it" in note for note in notes)
 
 
 def test_a_golden_set_goes_through_a_workspace(shop: Workspace, tick: Tick, tmp_path: Path) -> None:

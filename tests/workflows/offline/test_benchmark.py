@@ -184,7 +184,7 @@ def test_the_order_returned_is_the_ranking() -> None:
     ("returned", "says"),
     [
         (None, r"it returned None; expected a list; what came back: None \(query q1\)"),
-        ({"hits": [1]}, r"it returned a dict, .* what came back: {'hits': \[1\]}"),
+        ({"hits": [1]}, r"it returned a dict; .* what came back: {'hits': \[1\]}"),
         ("abc", "it returned a str"),
         ([{"title": "x"}], "result 1 has no 'id', only 'title'"),
         ([1.5], "result 1 is a float; ids are text"),

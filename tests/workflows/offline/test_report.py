@@ -305,7 +305,7 @@ def test_a_sum_is_told_by_the_measure_also_where_the_candidate_is_dead(
     found = compare(QRELS, OLD, dead, [measure])
     write_report(tmp_path / "r.html", found, runs=[OLD, dead], **ABOUT)
     text = said((tmp_path / "r.html").read_text(encoding="utf-8"))
-    assert ("is no sum over documents" in text) == (measure == "Bpref")
+    assert ("is not a sum over documents" in text) == (measure == "Bpref")
     assert "No answer came." in text
     assert "Nothing was returned." not in text
 

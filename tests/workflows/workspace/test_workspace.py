@@ -118,7 +118,7 @@ def test_it_is_found_from_any_folder_in_it(shop: Workspace, tick: Tick) -> None:
 
 
 def test_what_is_no_workspace_is_refused(tmp_path: Path, shop: Workspace, tick: Tick) -> None:
-    with pytest.raises(UsageError, match="is there already"):
+    with pytest.raises(UsageError, match="already exists"):
         make_workspace(shop.workspace.root, now=tick())
     with pytest.raises(UsageError, match=r"no karat\.toml"), open_workspace(tmp_path, now=tick()):
         pass
