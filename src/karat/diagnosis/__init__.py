@@ -1,1 +1,1 @@
-"""Diagnosis: slices of queries, rank changes, side-by-side rankings, contributions of retrievers."""
+"""Diagnosis: slices of queries, rank changes, side-by-side rankings, what each retriever finds."""

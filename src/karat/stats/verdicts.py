@@ -134,7 +134,7 @@ class Testing:
             )
         if self.margin is not None and not 0 < self.margin < math.inf:
             raise UsageError(
-                f"margin {self.margin:g} is not above 0", fix="--margin 0.01, for example"
+                f"a margin of {self.margin:g} is not above 0", fix="--margin 0.01, for example"
             )
         if self.seed < 0 or not LEAST_RESAMPLES <= self.resamples <= MOST_RESAMPLES:
             raise UsageError(
