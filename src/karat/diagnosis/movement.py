@@ -13,7 +13,7 @@ from karat.measures.evidence import Evidence, Floats, Ints, Mask
 from karat.measures.linear_numerators import LINEAR, RECALLS
 from karat.measures.parameters import gain_of
 from karat.measures.run_pair import Pair
-from karat.tables.comparison import Move
+from karat.tables.comparison import RankChange
 
 SUMS = LINEAR | RECALLS | {"nDCG"}
 """Measures whose difference is a sum over documents."""
@@ -24,7 +24,7 @@ FIRST_PAGE = 10
 _NOTHING = 1e-15  # an effect of rounding only
 
 
-def moves(measure: Measure, pair: Pair, queries: Sequence[int], most: int = 3) -> list[Move]:
+def moves(measure: Measure, pair: Pair, queries: Sequence[int], most: int = 3) -> list[RankChange]:
     """The documents of each query whose rank changed and that matter most to a measure.
 
     First the documents with a gain whose rank or absence makes a difference, the largest first;
@@ -66,12 +66,12 @@ def moves(measure: Measure, pair: Pair, queries: Sequence[int], most: int = 3) -
         )
         .filter(pl.int_range(pl.len()).over("query") < most)
     )
-    of_query: dict[int, list[Move]] = {}
+    of_query: dict[int, list[RankChange]] = {}
     for query, doc_id, grade, baseline, candidate, effect in kept.select(
         "query", "doc_id", "grade", "baseline", "candidate", "effect"
     ).iter_rows():
         place = int(chosen[query])
-        move = Move(
+        move = RankChange(
             candidate=pair.candidate.name,
             measure=str(measure),
             query_id=pair.query_ids[place],
