@@ -164,7 +164,7 @@ def test_names_are_read_in_many_spellings(typed: str, name: str) -> None:
         ("CTR(clicked)", "nothing in brackets"),
         ("Dwell(meen)", "did you mean Dwell(mean)"),
         ("", "not the name"),
-        ("nDCG@10", "nDCG@10 is an offline measure: judgments make it, not users"),
+        ("nDCG@10", "nDCG@10 is an offline measure: it needs judgments, not events"),
         ("ndcg@10", "karat evaluate QRELS RUN -m ndcg@10; karat online against QRELS RUN"),
         ("map", "map is an offline measure"),
         ("MRCR@3", "MRCR takes no cutoff"),

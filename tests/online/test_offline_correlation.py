@@ -143,7 +143,7 @@ def test_reasons() -> None:
     )
     assert found == [
         "50 % of its searches were served nothing (of all: 2 %)",
-        "40 % of its searches were said again in other words (of all: 10 %)",
+        "40 % of its searches were reformulated (of all: 10 %)",
         "it is slow: p95 900 ms (of all: 200 ms)",
         "half of its clicks are at position 7 or below: what people want stands low",
     ]

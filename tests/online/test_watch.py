@@ -88,7 +88,7 @@ def test_too_little_cannot_tell() -> None:
     few = one(series(0.5, [0.1, 0.1, 0.1], n=29))
     assert few.reason == "29 people in the window and 29 in earlier ones; 30 are needed"
     gone = one(series(None, [0.1, 0.1, 0.1]))
-    assert gone.reason == "nothing to count over in the window, and 1,000 in earlier ones"
+    assert gone.reason == "a denominator of 0 in the window, and 1,000 in earlier ones"
 
 
 def test_what_never_happened_before_is_found() -> None:

@@ -89,9 +89,8 @@ def _warnings(queries: pl.DataFrame) -> list[str]:
     if n and synthetic:
         much = synthetic / n > _MUCH_SYNTHETIC
         warnings.append(
-            f"{synthetic:,} of {n:,} queries are synthetic ({synthetic / n:.0%}): synthetic queries "
-            "are easier and more alike than those of users"
-            + ("; add queries from a log." if much else ".")
+            f"{synthetic:,} of {n:,} queries are synthetic ({synthetic / n:.0%}): these are easier "
+            "and more alike than queries of users" + ("; add queries from a log." if much else ".")
         )
     if "band" in queries.columns and n and not _number(queries, "band", TAIL):
         warnings.append("No query is from the tail, where search fails most often.")

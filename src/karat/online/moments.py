@@ -2,8 +2,8 @@
 
 Users are the unit: the searches of one user are not independent, so numerators and denominators are
 summed by user first, and the centred moments are of those sums. Engines compute variances and
-covariances around the mean; batches are combined by Chan, Golub and LeVeque's update (1983). Squares
-of sums are never subtracted, which would cancel all digits at values around 1e9.
+covariances around the mean; batches are combined by Chan, Golub and LeVeque's update (1983). No
+squares of sums are subtracted, which would cancel all digits at values around 1e9.
 """
 
 from __future__ import annotations

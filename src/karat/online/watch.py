@@ -5,9 +5,9 @@ Sunday is compared with Sundays.
 
 **Variance.** A window differs from that mean by its own sampling error (users are the units), by
 that of the earlier windows, and by differences between weeks. The latter are estimated from the
-variance between a few earlier windows, which alone would give a test almost no power. Therefore that
-variance, relative to the sampling variance, is shrunk towards its value over all metrics (or all
-slices) together, to the degree that they agree (moderated t). The ratio is never below 1; and as
+variance between a few earlier windows, which alone would give a test almost no power. Therefore
+that variance, relative to the sampling variance, is shrunk towards its value over all metrics (or
+all slices), to the degree that they agree (moderated t). The ratio is never below 1; and as
 all series share their weeks, the others have at most twice the weight of the series itself.
 
 **Multiple tests.** Of the changes called worse or better, at most 5 % are expected to be false

@@ -196,7 +196,7 @@ def test_a_period_holds_the_days_asked_for(log: EventLog) -> None:
     found = karat.evaluate_online(log, "CTR", by="day", first="2026-11-03", last=date(2026, 11, 4))
     assert [row.slice.get("day") for row in found.results] == [None, "2026-11-03", "2026-11-04"]
     assert found.period == ("2026-11-03", "2026-11-04")
-    assert "2 days are no whole week: weekdays and weekends differ" in found.health
+    assert "2 days are less than a week: weekdays and weekends differ" in found.health
 
 
 def test_classes_come_from_queries(log: EventLog, tmp_path: Path) -> None:
@@ -240,7 +240,7 @@ def test_rules_change_what_a_session_is(log: EventLog) -> None:
         ({"engine": "polar"}, "did you mean polars"),
         ({"first": "2026-13-01"}, "is no day"),
         ({"first": "2026-11-05", "last": "2026-11-03"}, "ends before it begins"),
-        ({"first": "2026-12-01"}, "the log holds no events from 2026-12-01 on"),
+        ({"first": "2026-12-01"}, "the log has no events from 2026-12-01 on"),
         ({"last": "2026-10-01"}, "fix: the log holds 2026-11-01 to 2026-11-09"),
         ({"metrics": []}, "no metric is asked for"),
         ({"seed": -1}, "below 0"),

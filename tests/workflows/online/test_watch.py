@@ -189,7 +189,7 @@ def test_what_is_logged_no_more_cannot_be_told(log_of: LogOf) -> None:
     found = watched(log_of(rows), metrics=["CTR", "Latency:p95"])
     assert (found.verdict, found.exit_code) == ("cannot_tell", 3)
     assert found.health == [
-        "Latency(p95): nothing to count over in the window, and 240 in earlier ones"
+        "Latency(p95): a denominator of 0 in the window, and 240 in earlier ones"
     ]
 
 
@@ -208,7 +208,7 @@ def test_a_margin(broken: EventLog) -> None:
 
 def test_metrics_the_log_lacks_are_said(sound: EventLog) -> None:
     found = watched(sound)
-    assert "not watched: Conversion: the log holds no purchases" in found.notes
+    assert "not watched: Conversion: the log has no purchases" in found.notes
     none = watched(sound, metrics=["Conversion"])
     assert (none.verdict, none.exit_code) == ("cannot_tell", 3)
 
