@@ -31,11 +31,11 @@ def test_of_a_good_log_nothing_is_said() -> None:
 
 def test_robots_and_simulated_users_are_said() -> None:
     assert said(replace(GOOD, bots=120)) == [
-        "robots made 120 of 1,000 events (12 %); they are excluded"
+        "bots made 120 of 1,000 events (12 %); they are excluded"
     ]
     # Of a part of the log nobody knows them, and its events are not those of the log.
     assert health({}, replace(GOOD, bots=120), Rules(), NOVEMBER + 1) == [
-        "robots made 120 of 1,000 events of the whole log (12 %); they are excluded"
+        "bots made 120 of 1,000 events of the whole log (12 %); they are excluded"
     ]
     assert said(replace(GOOD, simulated=True)) == [
         "users were simulated: these numbers are not of real users"

@@ -173,9 +173,7 @@ def test_an_increase_that_may_be_chance_cannot_tell() -> None:
 def test_an_increase_needs_100_queries_timed_in_both() -> None:
     check = timed(spread(40, 99), spread(160, 99), HALF)
     assert check.verdict == "cannot_tell"
-    assert check.reason == (
-        "99 queries are timed in both runs; a 95th percentile needs 100"
-    )
+    assert check.reason == ("99 queries are timed in both runs; a 95th percentile needs 100")
     assert timed([], spread(40), HALF).reason == "old has no times"
     assert timed([], [], HALF).reason == "old and new have no times"
     assert timed([0.0] * 100, spread(40), HALF).verdict == "cannot_tell"
@@ -217,7 +215,7 @@ def test_empty_and_doubled_answers_without_a_budget_are_said() -> None:
     new = replace(ANSWERS, empty=12, repeated=3)
     assert list(unheld(Health(), new, ANSWERS)) == [
         "3 queries returned a document more than once; no rule checks it (max_duplicates)",
-        "12 queries are no results (baseline: 0); no rule checks it (max_empty)",
+        "12 queries have no results (baseline: 0); no rule checks it (max_empty)",
     ]
     assert list(unheld(Health(max_empty=0.5, max_duplicates=0.5), new, ANSWERS)) == []
 

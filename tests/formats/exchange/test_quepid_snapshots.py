@@ -55,7 +55,7 @@ def test_an_exported_snapshot_has_ids_and_ratings(tmp_path: Path) -> None:
     assert order(found.runs["old"]) == [("7", "b"), ("7", "a")]
     assert found.judgments is not None
     assert found.judgments.rows() == [("7", "a", 3.0, None, None)]
-    assert "queries without results" in found.lost
+    assert "queries answered with nothing" in found.lost
 
 
 @pytest.mark.parametrize("name", ["quepid-snapshot", "quepid-snapshot-csv"])

@@ -240,7 +240,7 @@ def test_rules_change_what_a_session_is(log: EventLog) -> None:
         ({"engine": "polar"}, "did you mean polars"),
         ({"first": "2026-13-01"}, "is no day"),
         ({"first": "2026-11-05", "last": "2026-11-03"}, "ends before it begins"),
-        ({"first": "2026-12-01"}, "the log has no events from 2026-12-01 on"),
+        ({"first": "2026-12-01"}, "the log holds no events from 2026-12-01 on"),
         ({"last": "2026-10-01"}, "fix: the log holds 2026-11-01 to 2026-11-09"),
         ({"metrics": []}, "no metric is asked for"),
         ({"seed": -1}, "below 0"),

@@ -37,8 +37,8 @@ SAT = Metric(
     source=_FOX,
     traps=(
         (
-            "30 s is a convention: the right threshold depends on the page (Kim et al. 2014, WSDM), "
-            "and some logs have no clear threshold. Calibrate it, and set it with --rule "
+            "30 s is a convention: the right threshold depends on the page (Kim et al. 2014, "
+            "WSDM), and some logs have no clear threshold. Calibrate it, and set it with --rule "
             "satisfied=…"
         ),
         f"{_LAST} least and most are the bounds; more users do not narrow them.",

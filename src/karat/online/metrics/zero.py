@@ -20,8 +20,8 @@ ZERO = Metric(
     traps=(
         _ERRORS,
         (
-            "It is what the user saw: a fallback that fills the page hides queries without matches; "
-            "ZeroResults(raw) counts them."
+            "It is what users saw: a fallback that fills the page hides a query without matches; "
+            "ZeroResults(raw) counts it."
         ),
         "Searches that only a filter emptied are in ZeroResults(filtered), and not here.",
         "Requests while typing are one search: half a word often has no results.",
