@@ -274,7 +274,7 @@ def test_few_users_are_not_to_be_trusted() -> None:
 def test_censoring_is_said() -> None:
     dwell = histogram("dwell", [(1, 2000, 0, 3), (3, 9000, 1, 1)])
     assert censoring(evidence(times=dwell), find_all(["Dwell", "Dwell(mean)"])) == [
-        "nothing says when 1 of 4 clicks (25 %) were left: they count as censored, not as 0"
+        "1 of 4 clicks (25 %) have no known end: they count as censored, not as 0"
     ]
     assert censoring(evidence(times=dwell), find_all(["CTR"])) == []
 

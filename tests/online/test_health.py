@@ -61,19 +61,19 @@ def test_what_was_assumed_or_lost_is_said() -> None:
     )  # fmt: skip
     assert found == [
         (
-            "450 of 900 searches (50 %) have no logged impressions: what was returned stands for "
-            "them"
+            "450 of 900 searches (50 %) have no logged impressions: the number of "
+            "returned documents is used instead"
         ),
         (
             "5 of 1,000 events (0.5 %) name a search that is not in the log; they go to the one "
             "before them, or to none"
         ),
         (
-            "1 cart belongs to no search: no click or impression of the document in the 30 min "
-            "before; it counts nowhere"
+            "1 cart could not be attributed to a search: no click or impression of the document in the 30 min "
+            "before; it is excluded"
         ),
         (
-            "3 purchases belong to no search: no click or impression of the document in the 24 h "
+            "3 purchases could not be attributed to a search: no click or impression of the document in the 24 h "
             "before; they are excluded"
         ),
     ]

@@ -152,7 +152,7 @@ def test_names_are_read_in_many_spellings(typed: str, name: str) -> None:
         ("CTRR", "did you mean CTR"),
         ("abandonmnt", "did you mean Abandonment"),
         ("PaulScore", "PaulScore(F=0.5), PaulScore(F=0.9)"),
-        ("PaulScore:F=0.7", "of that kind there are"),
+        ("PaulScore:F=0.7", "similar ones are"),
         ("Latency", "Latency(p50)"),
         ("Latency:p0", "above p0"),
         ("Latency:p100", "below p100"),
