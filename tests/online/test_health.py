@@ -65,8 +65,8 @@ def test_what_was_assumed_or_lost_is_said() -> None:
             "returned documents is used instead"
         ),
         (
-            "5 of 1,000 events (0.5 %) name a search that is not in the log; they go to the one "
-            "before them, or to none"
+            "5 of 1,000 events (0.5 %) name a search that is not in the log; they are attributed "
+            "to the search before them, or to none"
         ),
         (
             "1 cart could not be attributed to a search: no click or impression of the document in the 30 min "

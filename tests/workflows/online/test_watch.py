@@ -351,7 +351,7 @@ def test_searches_that_do_not_say_what_they_found_are_said(log_of: LogOf) -> Non
     # 54 of CMS, 2, 1 and 1 of the others, of four queries by 60 people each.
     assert found.health == [
         (
-            "the log does not say whether 58 of 240 searches (24 %) found anything: ZeroResults "
-            "leaves them out"
+            "the number of results is unknown for 58 of 240 searches (24 %): ZeroResults "
+            "excludes them"
         )
     ]
