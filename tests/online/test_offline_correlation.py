@@ -149,9 +149,4 @@ def test_reasons() -> None:
     ]
     # What users like is not explained by what would put them off.
     liked = offline_correlation.reasons(world(online=bad, p95_ms=900.0), whole, "users", 0.25)
-    assert liked == [
-        (
-            "only 25 % of what the run returns at the top is judged: its value may be low for "
-            "want of judgments"
-        )
-    ]
+    assert liked == [("only 25 % of the run's top documents are judged: its value may be too low")]
