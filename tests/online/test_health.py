@@ -69,12 +69,12 @@ def test_what_was_assumed_or_lost_is_said() -> None:
             "to the search before them, or to none"
         ),
         (
-            "1 cart could not be attributed to a search: no click or impression of the document in the 30 min "
-            "before; it is excluded"
+            "1 cart could not be attributed to a search: no click or impression of the "
+            "document in the 30 min before; it is excluded"
         ),
         (
-            "3 purchases could not be attributed to a search: no click or impression of the document in the 24 h "
-            "before; they are excluded"
+            "3 purchases could not be attributed to a search: no click or impression of the "
+            "document in the 24 h before; they are excluded"
         ),
     ]
 
