@@ -10,19 +10,19 @@ from scipy import stats
 
 from karat.online import offline_correlation
 from karat.stats.correlation import outcome
-from karat.tables.online.offline_correlation import BothWorlds, Figure, WorldSlice
+from karat.tables.online.offline_correlation import Figure, JudgedAndSearched, WorldSlice
 
 numbers = st.lists(
     st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(1, 4)), min_size=2, max_size=25
 )
 
 
-def world(**said: object) -> BothWorlds:
+def world(**said: object) -> JudgedAndSearched:
     usual: dict[str, object] = {
         "query_id": "q", "text": "pump", "slice": None, "searches": 100, "users": 90,
         "offline": {"nDCG@10": 0.9}, "online": {}, "p50_ms": 100.0, "p95_ms": 200.0, "position": 1,
     }  # fmt: skip
-    return BothWorlds(**(usual | said))  # type: ignore[arg-type]
+    return JudgedAndSearched(**(usual | said))  # type: ignore[arg-type]
 
 
 def figure(value: float | None, low: float | None = None, high: float | None = None) -> Figure:

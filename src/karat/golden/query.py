@@ -118,7 +118,7 @@ class Where:
         )
 
 
-class Gathered:
+class ImportedExchange:
     """A collection of queries with distinct ids; texts may repeat only with explicit ids."""
 
     def __init__(self, queries: Iterable[GoldenQuery] = ()) -> None:

@@ -16,7 +16,7 @@ from karat.online.metrics.entry import Metric
 from karat.online.rules import Rules
 from karat.tables import Queries
 from karat.tables.online.events import EventLog
-from karat.tables.online.offline_correlation import BothWorlds, Figure, WorldSlice
+from karat.tables.online.offline_correlation import Figure, JudgedAndSearched, WorldSlice
 
 QUERY: Cut = ("query",)
 CLASS: Cut = ("class",)
@@ -53,7 +53,7 @@ class Worlds:
         names: Sequence[str],
         about: Queries | None,
         parts: Mapping[str, str] | None,
-    ) -> list[BothWorlds]:
+    ) -> list[JudgedAndSearched]:
         """A row for each judged query with searches, most searches first."""
         texts = {} if about is None else about.texts()
         only = Evidence({QUERY: self.moments}, {QUERY: self.bins}, {}, {})
@@ -69,7 +69,7 @@ class Worlds:
             query = self.of_key[key]
             p50_ms, p95_ms = _latencies(bins.get(key))
             joined.append(
-                BothWorlds(
+                JudgedAndSearched(
                     query_id=query,
                     text=texts[query],
                     slice=None if parts is None else parts.get(query),
@@ -94,7 +94,7 @@ class Worlds:
         return frame.height, round(float(frame["denominator"].sum()))
 
     def slices(
-        self, rows: Sequence[BothWorlds], names: Sequence[str], by: str | None
+        self, rows: Sequence[JudgedAndSearched], names: Sequence[str], by: str | None
     ) -> list[WorldSlice]:
         """All judged queries, and each slice."""
         key_of = {query: key for key, query in self.of_key.items()}
@@ -123,7 +123,7 @@ class Worlds:
             )
         return summaries
 
-    def _pooled(self, rows: Sequence[BothWorlds]) -> dict[str, Figure]:
+    def _pooled(self, rows: Sequence[JudgedAndSearched]) -> dict[str, Figure]:
         """Each metric over all searches for the judged queries."""
         pooled = {}
         for metric in self.ratios:
@@ -157,7 +157,7 @@ def _middle(places: pl.DataFrame | None) -> int | None:
     return int(known["position"][int(reached.arg_max() or 0)])
 
 
-def _mean(rows: Sequence[BothWorlds], name: str, *, weighted: bool) -> float | None:
+def _mean(rows: Sequence[JudgedAndSearched], name: str, *, weighted: bool) -> float | None:
     pairs = [
         (value, row.searches if weighted else 1)
         for row in rows

@@ -18,7 +18,12 @@ from numpy.typing import NDArray
 from karat.stats.averages import Floats
 from karat.stats.correlation import outcome
 from karat.stats.intervals import Interval, resample
-from karat.tables.online.offline_correlation import BothWorlds, Concord, Weighting, WorldSlice
+from karat.tables.online.offline_correlation import (
+    Concord,
+    JudgedAndSearched,
+    Weighting,
+    WorldSlice,
+)
 
 RESAMPLES = 1000
 LEAST = 4
@@ -166,7 +171,7 @@ def _between(drawn: Floats) -> Interval:
 
 
 def concords(
-    rows: Sequence[BothWorlds],
+    rows: Sequence[JudgedAndSearched],
     measures: Sequence[str],
     metrics: Sequence[tuple[str, str]],
     *,
@@ -181,7 +186,7 @@ def concords(
         seed: Seed of the resamples.
     """
     weightings: tuple[Weighting, ...] = ("queries", "searches")
-    parts: list[tuple[str | None, list[BothWorlds]]] = [(None, list(rows))]
+    parts: list[tuple[str | None, list[JudgedAndSearched]]] = [(None, list(rows))]
     parts += [
         (name, [row for row in rows if row.slice == name])
         for name in sorted({row.slice for row in rows if row.slice is not None})
@@ -215,7 +220,9 @@ def concords(
     return correlations
 
 
-def _both(rows: Sequence[BothWorlds], measure: str, metric: str) -> tuple[Floats, Floats, Floats]:
+def _both(
+    rows: Sequence[JudgedAndSearched], measure: str, metric: str
+) -> tuple[Floats, Floats, Floats]:
     """Values of the queries with both, and their searches."""
     pairs = [
         (offline, online, float(row.searches))
@@ -254,7 +261,7 @@ def apart(offline: Floats, online: Floats, *, higher: tuple[bool, bool]) -> Floa
 
 
 def surely_off(
-    row: BothWorlds | WorldSlice, metric: str, whole: float, gap: float, *, higher: bool
+    row: JudgedAndSearched | WorldSlice, metric: str, whole: float, gap: float, *, higher: bool
 ) -> bool:
     """Whether a metric's whole interval is on the side of the overall value that its gap indicates.
 
@@ -274,7 +281,9 @@ def surely_off(
     return high < whole if bad == higher else low > whole
 
 
-def reasons(row: BothWorlds, whole: WorldSlice, kind: str, judged: float | None) -> list[str]:
+def reasons(
+    row: JudgedAndSearched, whole: WorldSlice, kind: str, judged: float | None
+) -> list[str]:
     """Possible reasons for a disagreement about a query, the simplest first; sentences.
 
     Args:
@@ -292,7 +301,7 @@ def reasons(row: BothWorlds, whole: WorldSlice, kind: str, judged: float | None)
     return explanations or [_UNEXPLAINED]
 
 
-def _served_badly(row: BothWorlds, whole: WorldSlice) -> list[str]:
+def _served_badly(row: JudgedAndSearched, whole: WorldSlice) -> list[str]:
     problems = []
     for metric, problem in (
         ("ZeroResults", "of its searches had no results"),

@@ -118,7 +118,11 @@ DAMAGED: list[tuple[str, int | None, str]] = [
     ('[{"query": "x", "relevant_docs": ["a"], "weight": -1}]', None, "weight is -1, neither"),
     ('[{"query": "x", "relevant_docs": ["a"], "cost": NaN}]', None, "cost is nan; attributes are"),
     (array([ONE, ONE]), None, "item 2: the query 'x' already exists, as q1"),
-    (array([{**ONE, "id": "q2"}, {**ONE, "query": "y", "id": "q2"}]), None, "is already used by 'x'"),
+    (
+        array([{**ONE, "id": "q2"}, {**ONE, "query": "y", "id": "q2"}]),
+        None,
+        "is already used by 'x'",
+    ),
     (array([{**ONE, "id": "1"}, {**ONE, "id": 1}]), None, "'1' is already used by 'x'"),
     (array([{**ONE, "sources": {"b": "clicks"}}]), None, "document b has a source and no grade"),
     (array([{**ONE, "sources": ["a"]}]), None, "sources is not an object"),

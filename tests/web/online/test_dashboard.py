@@ -21,7 +21,7 @@ from karat.online.metrics import registry
 from karat.store.sql import queries
 from karat.web.online import dashboard
 from karat.workflows.online import stored_results
-from karat.workflows.workspace.annotations import add_mark
+from karat.workflows.workspace.annotations import add_annotation
 
 pytest.importorskip("vl_convert")
 
@@ -215,8 +215,10 @@ def test_three_days_are_shown_by_the_hour(engineer: Browser, workspace: Path) ->
 def test_marks_stand_in_the_charts(engineer: Browser, workspace: Path) -> None:
     put_users(workspace)
     opened, evil = engineer.site.workspace, f"Release {EVIL}"
-    add_mark(opened, time="2027-01-13T10:00", kind="release", text=evil, person="egon", now=1)
-    add_mark(opened, time="2026-01-13T10:00", kind="release", text="Before", person="egon", now=1)
+    add_annotation(opened, time="2027-01-13T10:00", kind="release", text=evil, person="egon", now=1)
+    add_annotation(
+        opened, time="2026-01-13T10:00", kind="release", text="Before", person="egon", now=1
+    )
     found = engineer.get("/online?metrics=CTR&format=json").json()
     assert [(each["number"], each["text"]) for each in found["marks"]] == [(1, evil)]
     page = engineer.get("/online?metrics=CTR").text

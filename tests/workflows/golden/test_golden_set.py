@@ -281,7 +281,9 @@ def test_a_log_may_be_a_file_or_a_frame(kind: str, tmp_path: Path) -> None:
     done = golden.add_from_logs(log)
     assert golden["q1"].grades == {"a": 2.0, "b": 0.0}
     assert done.left_out == {}
-    assert done.notes == ["No bots were left out: the log has no column that marks them (is_bot, user_agent)."]
+    assert done.notes == [
+        "No bots were left out: the log has no column that marks them (is_bot, user_agent)."
+    ]
 
 
 def test_a_log_may_have_a_row_for_each_search(tmp_path: Path) -> None:

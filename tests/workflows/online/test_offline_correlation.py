@@ -13,7 +13,7 @@ from karat.engines.frames.opening import open_engine
 from karat.errors import InputError, UsageError
 from karat.online.rules import DAY, SECOND
 from karat.tables.online.events import EventLog
-from karat.tables.online.offline_correlation import Against
+from karat.tables.online.offline_correlation import OfflineCorrelation
 from karat.workflows.online.offline_correlation import against
 
 LogOf = Callable[..., EventLog]
@@ -60,7 +60,7 @@ def about(**more: Any) -> pl.DataFrame:
     return pl.DataFrame({"query_id": ids, "text": QUERIES, **more})
 
 
-def compared(log: EventLog, engine: str = "polars", **how: Any) -> Against:
+def compared(log: EventLog, engine: str = "polars", **how: Any) -> OfflineCorrelation:
     usual: dict[str, Any] = {"queries": about(), "measures": ["RR"]}
     with open_engine(engine) as opened:
         return against(log, opened, QRELS, RUN, **(usual | how))
