@@ -326,7 +326,7 @@ def test_what_the_unjudged_could_do(down: float, up: float, exact: bool, says: s
     assert row.verdict == "better"
     assert row.unjudged_exact is exact
     assert row.reason.startswith(f"p 0.0312{says}")
-    assert row.sign_could_flip is ("turn it" in says)
+    assert row.sign_could_flip is ("flip it" in says)
 
 
 def test_an_equivalent_difference_that_the_unjudged_could_make_matter() -> None:
