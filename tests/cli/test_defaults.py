@@ -109,7 +109,7 @@ def test_compare_uses_all_and_a_gate_the_scale_and_the_declaration(
 @pytest.mark.parametrize(
     ("now", "line", "what"),
     [
-        ('measures = ["nDGC@3"]', 2, "there is no measure called 'nDGC'; did you mean nDCG"),
+        ('measures = ["nDGC@3"]', 2, "unknown measure 'nDGC'; did you mean nDCG"),
         ("measures = 3", 2, "[defaults] measures is 3, not a list of strings"),
         ('measure = ["P@1"]', 2, "[defaults] unknown key 'measure'"),
         ('by = []\nscale = "x"', 3, "[defaults] scale: 'x' is not a scale"),

@@ -206,7 +206,7 @@ def test_errors_are_those_of_karat_in_the_words_of_the_server(
 ) -> None:
     with pytest.raises(UsageError, match=r"no golden set 'shob'.*did you mean shop"):
         client.status("shob")
-    with pytest.raises(UsageError, match="no measure called 'nDGC'; did you mean nDCG"):
+    with pytest.raises(UsageError, match="unknown measure 'nDGC'; did you mean nDCG"):
         client.evaluate("old", "nDGC@5")
     path = tmp_path / "bad.csv"
     path.write_text(CSV.replace(",3,", ",9,", 1))

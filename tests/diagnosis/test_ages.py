@@ -126,7 +126,7 @@ def test_what_is_lacking_is_named() -> None:
         ages("relevant.age", wrong)
     with pytest.raises(InputError, match="asked_at of query a is 'today'"):
         ages("relevant.age", documents(UPDATED), "today")
-    with pytest.raises(InputError, match="none of the relevant documents is here"):
+    with pytest.raises(InputError, match="the file has none of the relevant documents"):
         ages("relevant.age", Documents(pl.DataFrame({"doc_id": ["x"], "updated_at": [NOON]})))
     with pytest.raises(UsageError, match="quartiles are of numbers"):
         ages("relevant.age:quartiles", documents(UPDATED))

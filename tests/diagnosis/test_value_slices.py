@@ -97,7 +97,7 @@ def test_what_only_looks_like_a_date_is_text() -> None:
 
 
 def test_objects_are_no_values() -> None:
-    with pytest.raises(UsageError, match="it holds objects"):
+    with pytest.raises(UsageError, match="it has objects"):
         by_column([{"x": 1}, {"x": 2}])
 
 

@@ -179,8 +179,8 @@ def test_an_infinite_score_below_the_depth_is_not_read() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"normalise": "minmax"}, "no normalisation called 'minmax'; did you mean min-max"),
-        ({"normalise": None}, "no normalisation called None"),
+        ({"normalise": "minmax"}, "unknown normalisation 'minmax'; did you mean min-max"),
+        ({"normalise": None}, "unknown normalisation None"),
         ({"weights": [1]}, "there is 1 weight for 2 runs"),
         ({"weights": [1, 0]}, "the weight 0 is not a number above 0"),
         ({"weights": [1, math.nan]}, "the weight nan"),

@@ -149,10 +149,10 @@ def refused(said: str, count: int = 2, measure: str = "RR", **options: Any) -> N
 
 
 def test_refusals() -> None:
-    refused("between 2 and 8 runs, and there is 1", count=1)
-    refused("between 2 and 8 runs, and there are 9", count=9)
-    refused("5 folds take 5 queries with a value, and there are 3")
+    refused("expected 2 to 8 runs to tune weights for, got 1", count=1)
+    refused("expected 2 to 8 runs to tune weights for, got 9", count=9)
+    refused("5 folds need at least 5 queries with a value, got 3")
     refused("folds=1 is not a whole number from 2", folds=1)
     refused("folds=2.5 is not a whole number", folds=2.5)
     refused("weights cannot be tuned for NumRelRet", measure="NumRelRet")
-    refused("no normalisation called 'max'", folds=2, normalise="max")
+    refused("unknown normalisation 'max'", folds=2, normalise="max")

@@ -47,10 +47,10 @@ def test_what_is_lacking_is_said() -> None:
     few = composition(queries(3, band=["head"] * 3, origin=["synthetic", "log", "log"]))
     assert few.queries == 3
     assert [said.split(":")[0] for said in few.warnings] == [
-        "3 queries are few",
+        "3 queries are too few",
         "1 of 3 queries are synthetic (33%)",
         "No query is from the tail, where search fails most often.",
-        "No query is without a right answer",
+        "No query is marked no_answer",
     ]
     assert few.warnings[1].endswith("add queries from a log.")
     whole = composition(
@@ -62,4 +62,4 @@ def test_what_is_lacking_is_said() -> None:
 def test_no_queries_at_all() -> None:
     found = composition(queries(0))
     assert found.frame.is_empty()
-    assert found.warnings[0].startswith("0 queries are few")
+    assert found.warnings[0].startswith("0 queries are too few")

@@ -71,5 +71,5 @@ def test_nothing_to_look_at() -> None:
 def test_what_is_refused() -> None:
     with pytest.raises(UsageError, match="not a whole number from 1"):
         coverage(QUERIES, GRADES, [ONE], 0)
-    with pytest.raises(UsageError, match="two runs are of one name"):
+    with pytest.raises(UsageError, match="two runs have the same name"):
         coverage(QUERIES, GRADES, [ONE, ONE])

@@ -158,13 +158,13 @@ def test_what_was_changed_is_told() -> None:
     ("queries", "grades", "about", "message"),
     [
         (QUERIES.clear(), GRADES, {}, "no queries to freeze"),
-        (pl.concat([QUERIES, QUERIES]), GRADES, {}, "the query stands twice .query q2"),
-        (QUERIES, pl.concat([GRADES, GRADES]), {}, "the pair stands twice"),
-        (QUERIES[:1], GRADES, {}, "no such query .query q1"),
-        (QUERIES, GRADES.with_columns(grade=pl.lit(math.nan)), {}, "no finite number"),
-        (QUERIES, GRADES.with_columns(grade=pl.lit(None, pl.Float64)), {}, "no finite number"),
-        (QUERIES.with_columns(weight=pl.lit(math.inf)), GRADES, {}, "inf is nothing that"),
-        (QUERIES, GRADES, {"by": object}, "nothing that an edition can keep"),
+        (pl.concat([QUERIES, QUERIES]), GRADES, {}, "duplicate query id .query q2"),
+        (QUERIES, pl.concat([GRADES, GRADES]), {}, "duplicate pair"),
+        (QUERIES[:1], GRADES, {}, "unknown query .query q1"),
+        (QUERIES, GRADES.with_columns(grade=pl.lit(math.nan)), {}, "not a finite number"),
+        (QUERIES, GRADES.with_columns(grade=pl.lit(None, pl.Float64)), {}, "not a finite number"),
+        (QUERIES.with_columns(weight=pl.lit(math.inf)), GRADES, {}, "cannot store inf"),
+        (QUERIES, GRADES, {"by": object}, "an edition cannot store"),
     ],
 )
 def test_what_is_refused(

@@ -28,7 +28,7 @@ def head(
 
 
 FIGURE = "κ is {} (quadratic weights), and its 95 % interval begins at {}: {}"
-WANTED = "is to be .70 or more (quadratic weights)"
+WANTED = "required: .70 or more (quadratic weights)"
 
 
 @pytest.mark.parametrize(
@@ -40,17 +40,17 @@ WANTED = "is to be .70 or more (quadratic weights)"
         (
             head(0.9, None, "one query alone"),
             "warn",
-            f"κ is .90 (quadratic weights), without an interval (one query alone); it {WANTED}",
+            f"κ is .90 (quadratic weights), without an interval (one query alone); {WANTED}",
         ),
         (
             head(0.9, 0.8, weights="none"),
             "warn",
-            f"κ is .90 (no weights), which cannot be compared: it {WANTED}",
+            f"κ is .90 (no weights), which cannot be compared; {WANTED}",
         ),
         (
             head(None, None, "all grades are equal"),
             "warn",
-            f"κ cannot be told (all grades are equal), and {WANTED}",
+            f"κ is not available (all grades are equal); {WANTED}",
         ),
     ],
 )

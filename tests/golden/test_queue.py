@@ -229,8 +229,8 @@ def test_progress_in_words() -> None:
     assert progress_line(40, 60, [12.0] * 9) == "40 of 100 judged, about 12 minutes left"
     assert progress_line(99, 1, [12.0] * 9) == "99 of 100 judged, about a minute left"
     assert progress_line(1, 900, [12.0] * 9) == "1 of 901 judged, about 3.0 hours left"
-    assert progress_line(100, 0) == "all 100 judged: nothing waits for you"
-    assert progress_line(0, 0) == "nothing waits for you"
+    assert progress_line(100, 0) == "all 100 judged: nothing left"
+    assert progress_line(0, 0) == "nothing to judge"
 
 
 def test_a_grade_on_the_scale_is_recorded() -> None:
@@ -252,7 +252,7 @@ def test_what_cannot_be_judged_has_a_reason(code: str) -> None:
 @pytest.mark.parametrize(
     ("state", "grade", "reason", "message"),
     [
-        ("graded", None, None, "there is no grade"),
+        ("graded", None, None, "the grade is missing"),
         ("graded", 4, None, "grade 4 is not on the scale"),
         ("graded", -1, None, "not on the scale"),
         ("graded", 1.5, None, "give one of 0, 1, 2, 3"),
@@ -260,13 +260,13 @@ def test_what_cannot_be_judged_has_a_reason(code: str) -> None:
         ("graded", True, None, "not on the scale"),
         ("skipped", 1, None, "neither graded nor cannot_judge"),
         ("cannot_judge", 1, "language", "has no grade, not 1"),
-        ("cannot_judge", None, None, "no reason why"),
-        ("cannot_judge", None, "  ", "no reason why"),
+        ("cannot_judge", None, None, "needs a reason"),
+        ("cannot_judge", None, "  ", "needs a reason"),
         ("cannot_judge", None, "languages", "did you mean language"),
-        ("cannot_judge", None, "other", "other says nothing alone"),
-        ("cannot_judge", None, "other: ", "other says nothing alone"),
-        ("graded", 1, "a\0b", "cannot be kept"),
-        ("graded", 1, "\ud800", "cannot be kept"),
+        ("cannot_judge", None, "other", "needs an explanation"),
+        ("cannot_judge", None, "other: ", "needs an explanation"),
+        ("graded", 1, "a\0b", "cannot be stored"),
+        ("graded", 1, "\ud800", "cannot be stored"),
         ("graded", 1, "x" * 4001, "4001 characters"),
     ],
 )

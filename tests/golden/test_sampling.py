@@ -188,7 +188,7 @@ def test_more_than_the_log_holds_is_all_of_it() -> None:
     assert done.queries["probability"].to_list() == [1.0] * 4
     # Weights are the counts, 1 on average: 5, 3, 2, 1 times 4 / 11.
     assert sorted(done.queries["weight"]) == pytest.approx([4 / 11, 8 / 11, 12 / 11, 20 / 11])
-    assert done.notes == ("The log holds 4 queries: all are taken, not 10.",)
+    assert done.notes == ("The log has only 4 queries: all are used, not 10.",)
 
 
 def test_quotas_are_met_and_weights_make_up_for_them() -> None:
@@ -272,12 +272,12 @@ def test_a_larger_sample_keeps_the_smaller_one() -> None:
     ("wrong", "said"),
     [
         ({"size": 1}, "too few"),
-        ({"quotas": [Quota("kind", "x", 100)]}, "the log holds 25"),
+        ({"quotas": [Quota("kind", "x", 100)]}, "the log has 25"),
         ({"quotas": [Quota("kinds", "x", 1)]}, "did you mean kind"),
         ({"quotas": [Quota("kind", "X", 1)]}, "did you mean x"),
         ({"quotas": [Quota("kind", "x", 20)], "size": 12}, "too few for the quota"),
         ({"allocation": {"heads": 0.5}}, "did you mean head"),
-        ({"allocation": {"head": 2.0}}, "share of 2"),
+        ({"allocation": {"head": 2.0}}, "share of head is 2"),
     ],
 )
 def test_what_cannot_be_is_refused(wrong: dict[str, object], said: str) -> None:

@@ -140,9 +140,9 @@ def test_what_masking_makes_one_is_counted_before_it_is() -> None:
     # Three queries hold one, a spelling of the first beside; masked, they are one query.
     assert hidden.personal == {"email": 3}
     assert hidden.frame.select("key", "count").rows() == [("mail <email>", 4), ("shoes", 1)]
-    assert any("Masked, 3 queries became 1" in note for note in hidden.notes)
+    assert any("Masking merged 3 queries into 1" in note for note in hidden.notes)
     one = clean(log(text=["mail a@b.example", "mail <email>"]), mask=True)
-    assert any("Masked, 2 queries became 1" in note for note in one.notes)
+    assert any("Masking merged 2 queries into 1" in note for note in one.notes)
     for done in (clean(log(text=["mail a@b.example", "shoes"]), mask=True), clean(log(text=texts))):
         assert not any("Masked" in note for note in done.notes)
 

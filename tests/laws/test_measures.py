@@ -133,15 +133,15 @@ def undefined(measure: Measure, evidence: Evidence) -> np.ndarray:
     setting, text = measure.settings, measure.entry.undefined
     if text.startswith("never"):
         return np.zeros(evidence.n, np.bool_)
-    if text == "where the measure inside is, of the condensed list":
+    if text == "where the inner measure is undefined for the condensed list":
         return undefined(setting["of"], evidence.only_judged())
     if text == "no document of a grade above 0":
         return evidence.of_ideals(evidence.ideal_grade > 0) == 0
-    if text == "no relevant document is retrieved, or nothing else is":
+    if text == "no relevant document is retrieved, or no other document":
         looked_at = evidence.to_depth(measure.depth or 10**9)
         found = looked_at.per_query(looked_at.relevant(setting["rel"]))
         return (found == 0) | (found == looked_at.returned)
-    if text == "where the measure inside is":
+    if text == "where the inner measure is":
         return undefined(
             setting["of"], perfectly_reranked(evidence, evidence.grade, setting["depth"])
         )
@@ -152,7 +152,7 @@ def undefined(measure: Measure, evidence: Evidence) -> np.ndarray:
         return evidence.of_ideals(gained > 0) == 0
     assert text.startswith("no relevant document"), f"{measure.entry.symbol}: {text!r} has no law"
     none = evidence.num_rel(setting["rel"]) == 0
-    if "so small a multiple" in text:
+    if "a multiple of R below one rank" in text:
         return none | (np.floor(measure.cutoff * evidence.num_rel(setting["rel"]) + 0.9) == 0)
     return none
 

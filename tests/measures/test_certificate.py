@@ -237,7 +237,7 @@ def test_measures_without_a_proof_are_refused() -> None:
     for name in ("Bpref", "Rprec", "Condensed(nDCG@3)", "Compat"):
         with pytest.raises(UsageError, match="not known"):
             proof_of(name, query)
-    with pytest.raises(UsageError, match="not relevant gains something"):
+    with pytest.raises(UsageError, match="gives a gain to documents that are not relevant"):
         proof_of("nDCG(gain={0: 1, 2: 3})@3", query)
 
 

@@ -77,7 +77,7 @@ def test_spellings(typed: str, printed: str) -> None:
     [
         ("Condensed", "Condensed needs of"),
         ("Condensed(nDGC@10)", "did you mean nDCG"),
-        ("Condensed:nDCG@10", "Condensed holds another measure, so it is written with brackets"),
+        ("Condensed:nDCG@10", "Condensed takes another measure, in brackets"),
         ("nDCG(judged_only=maybe)@10", "judged_only=maybe is not True or False"),
     ],
 )

@@ -256,7 +256,7 @@ def test_qrels_without_subtopics_are_refused(name: str) -> None:
     with pytest.raises(InputError) as caught:
         parse(name)(evidence)
     said = str(caught.value)
-    assert "needs judgments by subtopic, and the qrels tell none" in said
+    assert "needs judgments by subtopic, and the qrels have none" in said
     assert "second column of TREC qrels" in said
     assert "a column called subtopic" in said
 

@@ -127,7 +127,7 @@ def test_a_threshold_is_a_finite_number(threshold: float) -> None:
 
 
 def test_a_query_cannot_be_both() -> None:
-    with pytest.raises(InputError, match="marked as having no right answer, and has") as caught:
+    with pytest.raises(InputError, match="marked no_answer but has") as caught:
         no_answer(RUN, MARKED, [*ANSWERABLE, "n2"])
     assert caught.value.query == "n2"
 

@@ -128,9 +128,13 @@ def test_a_cutoff_is_a_whole_number_from_1(k: Any) -> None:
         (None, {"a"}, "retrieved is None, not a list"),
         (["a"], "a", "relevant is 'a', not a list"),
         (["a"], {"a": 0}, "relevant is a dict; expected the ids of relevant documents"),
-        ([{"id": "a"}], {"a"}, "retrieved holds something other than ids: .*unhashable"),
-        ([("a", 1.5)], {"a"}, r"retrieved holds tuple ids and relevant str ids.*\n  fix: .*pairs"),
-        ([1, 2], ["1"], "retrieved holds int ids and relevant str ids, so none can match"),
+        ([{"id": "a"}], {"a"}, "retrieved contains something other than ids: .*unhashable"),
+        (
+            [("a", 1.5)],
+            {"a"},
+            r"retrieved has tuple ids and relevant has str ids.*\n  fix: .*pairs",
+        ),
+        ([1, 2], ["1"], "retrieved has int ids and relevant has str ids, so none can match"),
     ],
 )
 def test_what_is_not_a_ranking_is_refused(retrieved: Any, relevant: Any, says: str) -> None:
@@ -154,7 +158,7 @@ def test_a_grade_is_a_finite_number(grades: Any) -> None:
 
 def test_an_ideal_that_is_not_all_grades_is_refused() -> None:
     # Otherwise nDCG were above 1, or silently relative to what this ranking found.
-    with pytest.raises(UsageError, match="ideal has fewer documents of a grade above 0"):
+    with pytest.raises(UsageError, match="ideal has fewer documents with a grade above 0"):
         ndcg_at_k([3, 3], [3, 2], 2)
     with pytest.raises(UsageError, match="no gain 'log'; did you mean linear or exp"):
         dcg_at_k([1], 3, gain="log")

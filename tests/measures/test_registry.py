@@ -58,7 +58,7 @@ def test_the_old_name_of_a_field_is_read_with_a_warning(own_registry: dict[str, 
 
 
 def test_it_is_gone_after() -> None:
-    with pytest.raises(UsageError, match="no measure called 'Clean'"):
+    with pytest.raises(UsageError, match="unknown measure 'Clean'"):
         parse("Clean")
 
 

@@ -60,7 +60,7 @@ def test_trec_eval_9_takes_what_was_retrieved_and_knows_no_failure() -> None:
 
 
 def test_trec_eval_10_refuses_a_run_that_lacks_topics() -> None:
-    with pytest.raises(InputError, match="and failed, missing are not") as caught:
+    with pytest.raises(InputError, match="and failed, missing are missing") as caught:
         scored(compat=COMPAT["trec_eval-10"])
     assert "--complete scores them 0" in str(caught.value)
     complete = scored(compat=COMPAT["trec_eval-10"], complete=True)
@@ -82,7 +82,7 @@ def test_a_level_above_all_grades_is_an_error_but_not_for_trec_eval() -> None:
         scored(measure=parse("RR", rel=3.0), rel=3.0)
     # The lowest of the grades that are above 0: 1, 1, 2.
     assert "--rel 1 " in str(caught.value)
-    assert on_page(caught.value).endswith("fix: give what is relevant 3 or more")
+    assert on_page(caught.value).endswith("fix: grade relevant documents 3 or more")
     assert scored(rel=3.0, compat=COMPAT["trec_eval-9"]).topics.tolist() == (
         [True, False, True, False]
     )
@@ -97,11 +97,11 @@ def test_ids_are_named_where_nothing_is_shared() -> None:
         score(run, qrels, [RR], Rules())
     text = str(caught.value)
     assert text.startswith("bm25.trec: no query of the run is in the qrels: the run has Q1, the ")
-    assert "q0, q1, q2 … (9 in all)" in text
+    assert "q0, q1, q2 … (9 in total)" in text
     assert "in all); ids differ by upper and lower case" in text
-    assert "write them the same: 'Q1' is 'q1' in judged.trec" in text
+    assert "use the same ids: 'Q1' is 'q1' in judged.trec" in text
     other = Run.from_dict({"topic": {"a": 1.0}}, source="bm25.trec")
-    with pytest.raises(InputError, match=r"are these the judgments of this run\? \(judged.trec\)"):
+    with pytest.raises(InputError, match=r"check that judged.trec has the judgments of this run"):
         score(other, qrels, [RR], Rules())
 
 

@@ -139,12 +139,12 @@ def test_graded_rbp(value_of: Value) -> None:
 @pytest.mark.parametrize(
     ("typed", "says"),
     [
-        ("RBP", "RBP needs p: how likely"),
+        ("RBP", "RBP needs p: probability"),
         ("RBPresid", "RBPresid needs p"),
         ("RBP(p=1)", "p=1 is not a number above 0 and below 1"),
         ("RBP(p=0)", "p=0 is not a number above 0 and below 1"),
         ("Compat(p=2)", "p=2 is not a number above 0 and below 1"),
-        ("RBP(p=0.8, rel=2, max=3)", "no lowest relevant grade (rel)"),
+        ("RBP(p=0.8, rel=2, max=3)", "does not support rel"),
         ("ERR(max=0)", "max=0 is not a number above 0"),
     ],
 )

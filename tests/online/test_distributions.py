@@ -70,7 +70,7 @@ def test_without_a_median_there_is_none_and_not_zero() -> None:
     said = times([(1, 5, 0), (2, 6, 0), (3, 9, 1), (4, 9, 1), (5, 9, 1)]).read(MEDIAN, Draws(0))
     assert said.value is None
     assert said.state == "unknown"
-    assert said.reason == "more than half are censored (60 % of 5), so that it is not reached"
+    assert said.reason == "more than half are censored (60 % of 5): it is not reached"
 
 
 def test_where_all_are_censored_there_is_no_naive_mean() -> None:
@@ -101,7 +101,7 @@ def test_one_user_or_one_time_has_no_interval() -> None:
     assert (one.value, one.low) == (2 * SECOND, None)
     assert "one user" in one.reason
     same = times([(1, 2, 0), (2, 2, 0)]).read(Statistic("quantile", level=0.95), Draws(0))
-    assert (same.value, same.low, same.reason) == (2 * SECOND, None, "all times are alike")
+    assert (same.value, same.low, same.reason) == (2 * SECOND, None, "all times are equal")
 
 
 def test_the_same_seed_gives_the_same_interval() -> None:

@@ -139,18 +139,18 @@ def test_what_the_log_never_holds_is_unknown_and_not_zero() -> None:
     found = evidence(moments({(None, "CTR", "value"): [(0, 2), (0, 1)]}))
     row = one("CTR", found, log("search impression"))
     assert (row.value, row.state) == (None, "unknown")
-    assert row.reason == "the log holds no clicks"
+    assert row.reason == "the log has no clicks"
     seen = one("CTR", found, log("search click"))
     assert seen.reason == (
-        "the log holds neither impressions, numbers of results nor lists of results"
+        "the log has neither impressions, numbers of results nor lists of results"
     )
     assert one("CTR", found, log("search click", "returned")).state == "ok"
     reasons = {
-        "ZeroResults(raw)": "the log holds no numbers of matches before any fallback",
-        "Conversion": "the log holds no purchases",
-        "AddToCart": "the log holds no carts",
-        "Latency(p95)": "the log holds no latencies",
-        "SuccessPerSession": "the log holds neither clicks, carts, purchases nor answers",
+        "ZeroResults(raw)": "the log has no numbers of matches before any fallback",
+        "Conversion": "the log has no purchases",
+        "AddToCart": "the log has no carts",
+        "Latency(p95)": "the log has no latencies",
+        "SuccessPerSession": "the log has neither clicks, carts, purchases nor answers",
     }
     for name, reason in reasons.items():
         row = one(name, found, log("search", ""))
@@ -267,14 +267,14 @@ def test_few_users_are_not_to_be_trusted() -> None:
     few = one("CTR", evidence(moments({(None, "CTR", "value"): [(1, 2), (0, 1)] * 12})))
     many = one("CTR", evidence(moments({(None, "CTR", "value"): [(1, 2), (0, 1)] * 13})))
     assert (few.users, many.users) == (24, 26)
-    assert trust([few]) == ["intervals over fewer than 25 users are not to be trusted (CTR)"]
+    assert trust([few]) == ["intervals over fewer than 25 users are not reliable (CTR)"]
     assert trust([many]) == []
 
 
 def test_censoring_is_said() -> None:
     dwell = histogram("dwell", [(1, 2000, 0, 3), (3, 9000, 1, 1)])
     assert censoring(evidence(times=dwell), find_all(["Dwell", "Dwell(mean)"])) == [
-        "nothing says when 1 of 4 clicks (25 %) were left: they count as censored, not as 0"
+        "1 of 4 clicks (25 %) have no known end: they count as censored, not as 0"
     ]
     assert censoring(evidence(times=dwell), find_all(["CTR"])) == []
 

@@ -31,14 +31,14 @@ def test_of_a_good_log_nothing_is_said() -> None:
 
 def test_robots_and_simulated_users_are_said() -> None:
     assert said(replace(GOOD, bots=120)) == [
-        "robots made 120 of 1,000 events (12 %); they count nowhere"
+        "bots made 120 of 1,000 events (12 %); they are excluded"
     ]
     # Of a part of the log nobody knows them, and its events are not those of the log.
     assert health({}, replace(GOOD, bots=120), Rules(), NOVEMBER + 1) == [
-        "robots made 120 of 1,000 events of the whole log (12 %); they count nowhere"
+        "bots made 120 of 1,000 events of the whole log (12 %); they are excluded"
     ]
     assert said(replace(GOOD, simulated=True)) == [
-        "users were simulated: these numbers are of no real people"
+        "users were simulated: these numbers are not of real users"
     ]
 
 
@@ -61,27 +61,27 @@ def test_what_was_assumed_or_lost_is_said() -> None:
     )  # fmt: skip
     assert found == [
         (
-            "450 of 900 searches (50 %) have no logged impressions: what was returned stands for "
-            "them"
+            "450 of 900 searches (50 %) have no logged impressions: the number of "
+            "returned documents is used instead"
         ),
         (
-            "5 of 1,000 events (0.5 %) name a search that is not in the log; they go to the one "
-            "before them, or to none"
+            "5 of 1,000 events (0.5 %) name a search that is not in the log; they are attributed "
+            "to the search before them, or to none"
         ),
         (
-            "1 cart belongs to no search: no click or impression of the document in the 30 min "
-            "before; it counts nowhere"
+            "1 cart could not be attributed to a search: no click or impression of the "
+            "document in the 30 min before; it is excluded"
         ),
         (
-            "3 purchases belong to no search: no click or impression of the document in the 24 h "
-            "before; they count nowhere"
+            "3 purchases could not be attributed to a search: no click or impression of the "
+            "document in the 24 h before; they are excluded"
         ),
     ]
 
 
 def test_what_is_joined_is_said() -> None:
     assert said(requests=6385, searches=6114) == [
-        "6,385 requests are 6,114 searches: typing, paging and repetitions are joined"
+        "6,385 requests are 6,114 searches: typing, paging and repetitions are merged"
     ]
     assert said(requests=2, searches=1)[0].startswith("2 requests are 1 search: ")
     assert said(requests=900, searches=900) == []
@@ -92,21 +92,21 @@ def test_days_that_may_not_be_whole_are_said() -> None:
         GOOD, first_us=NOVEMBER * DAY + 9 * HOUR, last_us=(NOVEMBER + 10) * DAY - 9 * HOUR
     )
     assert said(late) == [
-        "2026-11-01 may not be whole: its first event is at 09:00",
-        "2026-11-10 may not be whole: its last event is at 15:00",
+        "2026-11-01 may be incomplete: its first event is at 09:00",
+        "2026-11-10 may be incomplete: its last event is at 15:00",
     ]
     # Days that are not asked for do not matter; in Tokyo it is nine hours later.
     assert health({}, late, Rules(), NOVEMBER + 1, NOVEMBER + 8) == []
     tokyo = replace(GOOD, timezone="Asia/Tokyo")
-    assert said(tokyo)[0] == "2026-11-01 may not be whole: its first event is at 09:30"
+    assert said(tokyo)[0] == "2026-11-01 may be incomplete: its first event is at 09:30"
 
 
 def test_less_than_a_week_is_said() -> None:
     found = health({}, GOOD, Rules(), NOVEMBER + 1, NOVEMBER + 6)
-    assert found == ["6 days are no whole week: weekdays and weekends differ"]
+    assert found == ["6 days are less than a week: weekdays and weekends differ"]
     assert health({}, GOOD, Rules(), NOVEMBER + 1, NOVEMBER + 7) == []
     assert health({}, GOOD, Rules(), NOVEMBER + 1, NOVEMBER + 1) == [
-        "1 day is no whole week: weekdays and weekends differ"
+        "1 day is less than a week: weekdays and weekends differ"
     ]
 
 

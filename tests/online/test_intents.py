@@ -143,4 +143,4 @@ def test_whether_a_search_counts_is_no_matter_of_clicks(
         value = PAIR[row.metric][len(clickers) - 1]
         n = 4 if row.metric == "ItemCTR" else 2
         assert (row.metric, row.value, row.n) == (row.metric, pytest.approx(value), n)
-    assert "4 requests are 2 searches: typing, paging and repetitions are joined" in found.health
+    assert "4 requests are 2 searches: typing, paging and repetitions are merged" in found.health

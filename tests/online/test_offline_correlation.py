@@ -142,16 +142,11 @@ def test_reasons() -> None:
         world(online=bad, p95_ms=900.0, position=7), whole, "judges", 1.0
     )
     assert found == [
-        "50 % of its searches were served nothing (of all: 2 %)",
-        "40 % of its searches were said again in other words (of all: 10 %)",
+        "50 % of its searches had no results (of all: 2 %)",
+        "40 % of its searches were reformulated (of all: 10 %)",
         "it is slow: p95 900 ms (of all: 200 ms)",
-        "half of its clicks are at position 7 or below: what people want stands low",
+        "half of its clicks are at position 7 or below: relevant documents rank low",
     ]
     # What users like is not explained by what would put them off.
     liked = offline_correlation.reasons(world(online=bad, p95_ms=900.0), whole, "users", 0.25)
-    assert liked == [
-        (
-            "only 25 % of what the run returns at the top is judged: its value may be low for "
-            "want of judgments"
-        )
-    ]
+    assert liked == [("only 25 % of the run's top documents are judged: its value may be too low")]

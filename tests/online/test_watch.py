@@ -86,9 +86,9 @@ def test_too_little_cannot_tell() -> None:
     assert found.reason == "3 earlier windows are needed, and 2 have a value"
     assert one(series(0.5, [0.1])).reason.endswith("1 earlier window has a value")
     few = one(series(0.5, [0.1, 0.1, 0.1], n=29))
-    assert few.reason == "29 people in the window and 29 in earlier ones; 30 are needed"
+    assert few.reason == "29 users in the window and 29 in earlier ones; 30 are needed"
     gone = one(series(None, [0.1, 0.1, 0.1]))
-    assert gone.reason == "nothing to count over in the window, and 1,000 in earlier ones"
+    assert gone.reason == "a denominator of 0 in the window, and 1,000 in earlier ones"
 
 
 def test_what_never_happened_before_is_found() -> None:
@@ -124,7 +124,7 @@ def test_margins_as_typed() -> None:
     assert margins(ZERO, 0.5) == pytest.approx(0.01)
     assert watch.read_margins([], find)(CTR, 0.5) == 0
     for wrong in ("0.05", "x%", "-1%", "CTR=", "nan%", "inf%"):
-        with pytest.raises(UsageError, match="no margin"):
+        with pytest.raises(UsageError, match="invalid margin"):
             watch.read_margins([wrong], find)
     with pytest.raises(UsageError, match="did you mean"):
         watch.read_margins(["Zero=1%"], find)

@@ -31,7 +31,7 @@ def test_spans(text: str, hours: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "0d", "d", "-1d", "1.5h", "1m", "10000d", "1d2h"])
 def test_no_spans(text: str) -> None:
-    with pytest.raises(UsageError, match=r"no span of time\n  fix: --window"):
+    with pytest.raises(UsageError, match=r"not a duration\n  fix: --window"):
         hours_of(text)
 
 

@@ -217,7 +217,7 @@ def test_a_row_says_what_chiefly_failed() -> None:
     following = [("Pump", 5), ("CMS 2", 3)]
     found = worst.lost_query(rows[0], prior, [], "CMS", following)
     assert (found.reason, found.failed, found.searches, found.users) == ("zero results", 7, 10, 9)
-    assert found.why == "7 of 10 were served nothing, 5 next as “Pump”"
+    assert found.why == "7 of 10 had no results, 5 next as “Pump”"
     assert sum(found.by_failure.values()) == found.failed
     assert tuple(found.by_failure) == FAILURES
     assert found.low < found.share < found.high

@@ -179,7 +179,7 @@ def test_an_interval_that_nobody_knows_is_no_proof() -> None:
 def test_weights_that_leave_a_few_queries_prove_nothing() -> None:
     narrow = replace(FINE, ci_low=0.019, ci_high=0.021, alike=1.2)
     assert verdict(narrow, max_drop=0.5, evidence="interval") == "cannot_tell"
-    assert "so unlike in weight" in reason(narrow, max_drop=0.5, evidence="interval")
+    assert "with such unequal weights" in reason(narrow, max_drop=0.5, evidence="interval")
 
 
 def test_a_value_just_below_the_floor_does_not_print_as_the_floor() -> None:
@@ -229,8 +229,8 @@ def test_one_and_several_unanswered() -> None:
     held = Check("r", "pass", "it is 0.7000")
     told = [unless_worse(held, replace(held, verdict="fail"), count).reason for count in (1, 2)]
     assert told == [
-        "it is 0.7000; with the one unanswered at its worst it would not hold",
-        "it is 0.7000; with the 2 unanswered at their worst it would not hold",
+        "it is 0.7000; with the one unanswered at its worst it would fail",
+        "it is 0.7000; with the 2 unanswered at their worst it would fail",
     ]
 
 

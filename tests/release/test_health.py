@@ -173,9 +173,7 @@ def test_an_increase_that_may_be_chance_cannot_tell() -> None:
 def test_an_increase_needs_100_queries_timed_in_both() -> None:
     check = timed(spread(40, 99), spread(160, 99), HALF)
     assert check.verdict == "cannot_tell"
-    assert check.reason == (
-        "99 queries are timed in both runs, and under 100 a 95th percentile says too little"
-    )
+    assert check.reason == ("99 queries are timed in both runs; a 95th percentile needs 100")
     assert timed([], spread(40), HALF).reason == "old has no times"
     assert timed([], [], HALF).reason == "old and new have no times"
     assert timed([0.0] * 100, spread(40), HALF).verdict == "cannot_tell"
@@ -192,18 +190,18 @@ def test_queries_without_a_time_may_have_taken_longer() -> None:
 @pytest.mark.parametrize(
     ("rule", "changed", "verdict", "reason"),
     [
-        ({"max_empty": 0.1}, {"empty": 5}, "pass", "5 of 50 got nothing"),
-        ({"max_empty": 0.1}, {"empty": 6}, "fail", "6 of 50 got nothing"),
-        ({"max_empty": 0}, {}, "pass", "all got something"),
+        ({"max_empty": 0.1}, {"empty": 5}, "pass", "5 of 50 have no results"),
+        ({"max_empty": 0.1}, {"empty": 6}, "fail", "6 of 50 have no results"),
+        ({"max_empty": 0}, {}, "pass", "all have results"),
         (
             {"max_empty": 1},
             {"empty": 1, "missing": 1},
             "cannot_tell",
-            "1 of 50 got nothing, and 1 is not in the run, which may mean the same",
+            "1 of 50 have no results, and 1 is not in the run, which may mean the same",
         ),
-        ({"max_duplicates": 0}, {}, "pass", "no answer held a document twice"),
-        ({"max_duplicates": 0}, {"repeated": 50}, "fail", "50 of 50 got a document more than once"),
-        ({"max_duplicates": 2}, {"repeated": 2}, "pass", "2 of 50 got a document more than once"),
+        ({"max_duplicates": 0}, {}, "pass", "none has a duplicate document"),
+        ({"max_duplicates": 0}, {"repeated": 50}, "fail", "50 of 50 have a duplicate document"),
+        ({"max_duplicates": 2}, {"repeated": 2}, "pass", "2 of 50 have a duplicate document"),
     ],
 )
 def test_empty_and_doubled_answers_have_budgets(
@@ -216,8 +214,8 @@ def test_empty_and_doubled_answers_have_budgets(
 def test_empty_and_doubled_answers_without_a_budget_are_said() -> None:
     new = replace(ANSWERS, empty=12, repeated=3)
     assert list(unheld(Health(), new, ANSWERS)) == [
-        "a document came back more than once in 3 queries; no rule looks at it (max_duplicates)",
-        "12 queries are answered with nothing (baseline: 0); no rule looks at it (max_empty)",
+        "3 queries returned a document more than once; no rule checks it (max_duplicates)",
+        "12 queries have no results (baseline: 0); no rule checks it (max_empty)",
     ]
     assert list(unheld(Health(max_empty=0.5, max_duplicates=0.5), new, ANSWERS)) == []
 
@@ -254,8 +252,8 @@ def test_what_got_worse_unseen_is_said() -> None:
     new = replace(ANSWERS, p95_us=51_000.0, marked={"a": "ok", "b": "ok", "c": "failed"})
     answered = "2 of 2 queries without a right answer are answered now (baseline: 1)"
     assert list(unheld(Health(), new, old)) == [
-        "p95 went from 0.06 ms to 51 ms; no rule looks at it (max_p95_ms, max_p95_increase)",
-        f"{answered}; no rule looks at it (min_silent)",
+        "p95 went from 0.06 ms to 51 ms; no rule checks it (max_p95_ms, max_p95_increase)",
+        f"{answered}; no rule checks it (min_silent)",
     ]
     assert list(unheld(Health(max_p95_ms=60.0, min_silent=0.0), new, old)) == [answered]
     assert list(unheld(Health(), new, replace(old, p95_us=25_500.0, marked={}))) == []

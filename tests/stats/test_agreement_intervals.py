@@ -75,10 +75,10 @@ def test_a_query_that_says_nothing_does_not_count() -> None:
 @pytest.mark.parametrize(
     ("sums", "reason"),
     [
-        (shares([4, 4, 4]), "no disagreement was seen"),
-        (shares([3, 3, 3]), "every query says the same"),
+        (shares([4, 4, 4]), "no disagreement was observed"),
+        (shares([3, 3, 3]), "all queries give the same value"),
         (shares([3]), "one query has no spread"),
-        (shares([]), "the figure is undefined"),
+        (shares([]), "the statistic is undefined"),
     ],
 )
 def test_where_there_is_none_it_says_why(sums: Sums, reason: str) -> None:
@@ -91,7 +91,9 @@ def test_a_figure_that_hangs_on_one_query_has_no_interval() -> None:
     query = np.array([0, 0, 1, 1])
     first, second = np.array([0, 0, 1, 0]), np.array([0, 0, 1, 1])
     sums = kappa(query, first, second, np.arange(2.0), 2)
-    assert agreement_interval(sums).reason == "without one of the queries the figure is undefined"
+    assert (
+        agreement_interval(sums).reason == "without one of the queries the statistic is undefined"
+    )
 
 
 def test_how_many_more() -> None:

@@ -231,7 +231,7 @@ def test_bca_looks_only_at_resamples_that_hold_a_value() -> None:
 def test_all_resamples_on_one_side_have_no_interval() -> None:
     values = np.array([0.0, 0.3, 1.0])  # means 0 and .1, both below .4333
     got = bca_interval(values, np.array([[3.0, 0.0, 0.0], [2.0, 1.0, 0.0]]))
-    assert got == Interval(None, None, "every resample lies on one side of the mean")
+    assert got == Interval(None, None, "every resample is on one side of the mean")
     got = bca_interval(values, np.ones((5, 3)))
     assert got == Interval(None, None, "every resample has the same mean")
 

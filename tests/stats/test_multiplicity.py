@@ -137,5 +137,5 @@ def test_arrays_and_none_at_all(correct: Correction) -> None:
 @BOTH
 @pytest.mark.parametrize("wrong", [-0.1, 1.5, math.inf])
 def test_what_is_no_p_value_is_told(correct: Correction, wrong: float) -> None:
-    with pytest.raises(UsageError, match="no p-value"):
+    with pytest.raises(UsageError, match="is not a p-value"):
         correct([0.5, wrong])

@@ -118,10 +118,10 @@ def test_ends() -> None:
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({"sd": -1.0}, "standard deviation of -1"),
-        ({"sd": math.nan}, "standard deviation of nan"),
-        ({"n": 1}, "2 queries at least"),
-        ({"alpha": 0.9}, "alpha 0.9 and power 0.8"),
+        ({"sd": -1.0}, "standard deviation -1"),
+        ({"sd": math.nan}, "standard deviation nan"),
+        ({"n": 1}, "at least 2 queries"),
+        ({"alpha": 0.9}, "alpha 0.9 or power 0.8"),
         ({"power": 1.0}, "power 1"),
         ({"alpha": 0.0}, "alpha 0"),
     ],
@@ -132,5 +132,5 @@ def test_what_cannot_be_is_told(settings: dict[str, float], says: str) -> None:
 
 
 def test_a_difference_must_be_a_number() -> None:
-    with pytest.raises(UsageError, match="no number"):
+    with pytest.raises(UsageError, match="is not a finite number"):
         queries_needed(0.2, math.nan)

@@ -355,5 +355,5 @@ def test_refusals() -> None:
         overlap(run("a"), run("a"), 0)
     with pytest.raises(UsageError, match="p is 1"):
         rank_biased_overlap(run("a"), run("a"), 1)
-    with pytest.raises(UsageError, match="ties is 'random'"):
+    with pytest.raises(UsageError, match="unknown value 'random' of ties"):
         rank_biased_overlap(run("a"), run("a"), ties="random")  # type: ignore[arg-type]

@@ -308,7 +308,7 @@ def test_few_differing_queries_find_nothing() -> None:
     [
         (np.zeros((3, 1)), {}, UsageError, r"shape \(3, 1\)"),
         (np.zeros(3), {}, UsageError, r"shape \(3,\)"),
-        (np.zeros((0, 2)), {}, UsageError, "no query"),
+        (np.zeros((0, 2)), {}, UsageError, "no queries"),
         (table((1, 2), (math.nan, 1)), {}, InputError, "system 0 for query 1 is nan"),
         (np.zeros((3, 2)), {"alpha": 1.0}, UsageError, "alpha is 1.0"),
         (np.zeros((3, 2)), {"resamples": 0}, UsageError, "resamples is 0"),

@@ -46,7 +46,7 @@ def test_queries_of_weight_0_weigh_the_same_among_themselves() -> None:
 
 def test_a_query_without_a_weight_is_refused() -> None:
     some = Queries(pl.DataFrame({"query_id": ["a"], "weight": [0.0]}), source="q.csv")
-    with pytest.raises(UsageError, match=r"q\.csv gives weights, but none to query b"):
+    with pytest.raises(UsageError, match=r"q\.csv has weights, but none for query b"):
         Weighing.of(some, IDS)
 
 

@@ -1,1 +1,1 @@
-"""Where it failed and why: slices of queries, documents that moved, what each retriever finds."""
+"""Diagnosis: slices of queries, rank changes, side-by-side rankings, what each retriever finds."""

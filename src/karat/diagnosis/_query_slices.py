@@ -1,4 +1,4 @@
-"""Slices that need no attribute: by length, frequency, and what there is to find and was found."""
+"""Derived slices: by length, form, frequency, and number or rank of relevant documents."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _RANKS: Bands = (
 )
 
 FREQUENCIES = ("frequency", "count")
-"""Columns of the queries that may say how often each was asked; the first that is there counts."""
+"""Columns with the frequency of each query; the first that exists is used."""
 
 BAND = "band"
 """The column in which ``karat golden choose`` stores the band of a query in the whole log."""
 
 
 def by_relevant_documents(scores: Scores, counted: Mask, *, in_quartiles: bool = False) -> Slices:
-    """Queries by how many relevant documents there are, found or not; none without one.
+    """Queries by number of relevant documents, retrieved or not; without queries that have none.
 
     Args:
         scores: Of any run; n queries.
@@ -53,8 +53,8 @@ def by_relevant_documents(scores: Scores, counted: Mask, *, in_quartiles: bool =
 def by_first_relevant(scores: Sequence[Scores], counted: Mask) -> Slices:
     """Queries by the rank of the first relevant document in the best of the runs.
 
-    In the best of all and not in one of them: where one run did badly by chance, any other looks
-    good (regression to the mean), so slices by one run's ranks would favour the others.
+    In the best of all, not in one of them: where one run is bad by chance, any other looks good
+    (regression to the mean), so slices by one run's ranks would favour the others.
 
     Args:
         scores: Of all runs in question, over the same n queries.
@@ -118,12 +118,12 @@ def _texts(queries: Queries, name: str) -> dict[str, str]:
 
 
 def by_frequency(queries: Queries, query_ids: Sequence[str], counted: Mask) -> Slices:
-    """Queries by how much of the traffic is above them: head, torso and tail, a third each.
+    """Queries by frequency: head, torso and tail, a third of the traffic each.
 
-    ``golden.traffic.bands_of`` defines the bands. A stored band goes first: that of a golden set
-    drawn from a log (column ``band``, next to ``probability``) or names of bands in a column
-    ``band`` or of ``FREQUENCIES``. Otherwise bands are computed from the numbers in that column,
-    over all queries of the table, judged or not.
+    ``golden.traffic.bands_of`` defines the bands. A stored band is used if there is one: that of a
+    golden set sampled from a log (column ``band``, next to ``probability``), or names of bands in a
+    column ``band`` or of ``FREQUENCIES``. Otherwise bands are computed from the numbers in that
+    column, over all queries of the table, judged or not.
 
     Args:
         queries: The queries, with a column ``band`` or one of ``FREQUENCIES``.
@@ -131,7 +131,7 @@ def by_frequency(queries: Queries, query_ids: Sequence[str], counted: Mask) -> S
         counted: Queries that may be in a slice; shape (n,).
 
     Raises:
-        UsageError: there is no such column, or it holds neither numbers nor names of bands.
+        UsageError: there is no such column, or it has neither numbers nor names of bands.
         InputError: a frequency below 0, or one that is not finite.
     """
     band = _stored_bands(queries) or _computed_bands(queries)
@@ -143,7 +143,7 @@ def by_frequency(queries: Queries, query_ids: Sequence[str], counted: Mask) -> S
 
 
 def _stored_bands(queries: Queries) -> dict[str, str | None] | None:
-    """The band of each query, where the queries say it."""
+    """The stored band of each query, if any."""
     for name in (BAND, *FREQUENCIES):
         if name not in queries.attributes or queries.frame[name].dtype != pl.String:
             continue

@@ -15,14 +15,14 @@ from karat.measures.scores import Scores
 from karat.tables import Documents, Queries
 
 AGE = "age"
-"""What follows ``relevant.`` or ``returned.``."""
+"""The attribute after ``relevant.`` or ``returned.``."""
 
 UPDATED = ("updated_at", "modified_at", "published_at", "created_at", "updated", "modified",
            "published", "created", "date", "timestamp")  # fmt: skip
-"""Columns of the documents that may say when each was written; the first that exists counts."""
+"""Columns with the date of each document; the first that exists is used."""
 
 ASKED = ("asked_at", "asked", "searched_at", "query_time", "time", "timestamp")
-"""Columns of the queries that may say when each was asked; the first that exists counts."""
+"""Columns with the time of each query; the first that exists is used."""
 
 _IN_ABOUT = ASKED[:2]  # keys of a run's about
 _BANDS: Bands = (
@@ -91,11 +91,11 @@ def _asked(queries: Queries | None, scores: Sequence[Scores]) -> pl.DataFrame:
     name = None if queries is None else _column(queries.frame, ASKED)
     if queries is not None and name is not None:
         column = queries.frame.select("query_id", value=name)
-        times = _times(column, _unit(column["value"]), f"{name} of query", queries.source)
-        return index.join(times, on="query_id").drop("query_id")
+        asked = _times(column, _unit(column["value"]), f"{name} of query", queries.source)
+        return index.join(asked, on="query_id").drop("query_id")
     runs = [each.run for each in scores]
-    said = [(run, run.about[key]) for run in runs for key in _IN_ABOUT if run.about.get(key)]
-    if not said:
+    times = [(run, run.about[key]) for run in runs for key in _IN_ABOUT if run.about.get(key)]
+    if not times:
         raise UsageError(
             "the age of documents needs to know when each query was asked",
             fix=Advice(
@@ -103,7 +103,7 @@ def _asked(queries: Queries | None, scores: Sequence[Scores]) -> pl.DataFrame:
                 page="import the queries with a column asked_at",
             ),
         )
-    run, when = said[0]
+    run, when = times[0]
     try:
         time, dated = _iso(when)
     except ValueError:
@@ -122,7 +122,7 @@ def _column(frame: pl.DataFrame, names: Sequence[str]) -> str | None:
 
 
 def _unit(column: pl.Series) -> float | None:
-    """Microseconds in one of a column of numbers since 1970; None for other columns."""
+    """Microseconds per unit of a column of numbers since 1970; None for other columns."""
     number = None if column.dtype.is_temporal() else numbers(column)
     return None if number is None else epoch_unit(number)
 
@@ -130,7 +130,7 @@ def _unit(column: pl.Series) -> float | None:
 def _times(rows: pl.DataFrame, unit: float | None, what: str, source: str) -> pl.DataFrame:
     """Rows of an id and a ``value``, as the id, ``time`` (microseconds) and ``dated``.
 
-    ``dated`` is whether there is a date without a time of day; the time is null for no value.
+    ``dated`` is whether it is a date without a time of day; the time is null without a value.
     """
     name, values = rows.columns[0], rows["value"]
     if values.dtype in (pl.Date, pl.Datetime):

@@ -1,4 +1,4 @@
-"""Certificate fit: whether runs and judgments now are those that a certificate speaks of."""
+"""Certificate fit: whether current runs and judgments are those that a certificate covers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Ranking = tuple[str, ...]
 
 
 def tops(run: Run, measure: Measure, depth: int | None) -> dict[str, Ranking]:
-    """The documents of each query of a run, best first, down to where a measure looks."""
+    """The documents of each query of a run, best first, down to the cutoff of a measure."""
     limits = [limit for limit in (depth, measure.depth) if limit is not None]
     k = min([*limits, len(run)])
     ends = np.minimum(run.starts[:-1] + k, run.starts[1:])
@@ -67,7 +67,7 @@ def pool_findings(stated: Certificate, measure: Measure, runs: Sequence[Run]) ->
 def judgment_findings(
     stated: Certificate, measure: Measure, qrels: Qrels
 ) -> tuple[list[str], list[str]]:
-    """What in the judgments a certificate does not cover, and what is new and covered.
+    """Judgments that a certificate does not cover, and new ones that it covers.
 
     Returns:
         Findings, empty if it covers them; and notes.
@@ -89,7 +89,7 @@ def judgment_findings(
 
 
 def topic_findings(stated: Certificate, counting: Mapping[str, float]) -> list[str]:
-    """Which queries count now, or weigh, otherwise than in a certificate; empty if none.
+    """Queries that now count or weigh differently than in a certificate; empty if none.
 
     Args:
         stated: The certificate.
@@ -120,7 +120,7 @@ def topic_findings(stated: Certificate, counting: Mapping[str, float]) -> list[s
 
 
 class _Tally:
-    """Judgments as they are now against those of a certificate, query by query."""
+    """Current judgments compared with those of a certificate, by query."""
 
     def __init__(self, measure: Measure, stated: Certificate) -> None:
         self.measure, self.stated = measure, stated
@@ -187,9 +187,9 @@ class _Tally:
         return found
 
     def _possible(self, grade: float) -> bool:
-        """Whether a grade of the scale is among those reckoned with.
+        """Whether the certificate covers a grade of the scale.
 
-        With a gain of one's own these are the grades it names and whole ones: one between two of
+        With a custom gain it covers the grades listed and whole ones: a grade between two of
         them may gain more than either.
         """
         gain = self.measure.settings.get("gain")

@@ -1,4 +1,4 @@
-"""Disagreement: where one measure says better and another says worse."""
+"""Disagreement: where one measure is better and another is worse."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from karat.stats.verdicts import Contrast
 from karat.stats.weighing import Weighing
 from karat.tables.comparison import Disagreement
 
-_LEAST = 5  # queries; below, a sign says nothing
+_LEAST = 5  # queries; with fewer, a sign is meaningless
 
 
 def disagreements(
@@ -30,12 +30,12 @@ def disagreements(
 
     Args:
         contrasts: One candidate against the baseline, under each measure.
-        slices: The whole and its slices; those of fewer than five queries are passed over.
-        weighing: What each query counts for.
+        slices: All queries and their slices; those with fewer than five queries are skipped.
+        weighing: Weights of the queries.
 
     Returns:
-        The surest first: by the larger of the two p-values, corrected (Benjamini and Hochberg)
-        over every pair of measures in every slice; pairs that agree count there with 1.
+        The most significant first: by the larger of the two p-values, corrected (Benjamini and
+        Hochberg) over every pair of measures in every slice; pairs that agree count as 1.
 
     Source: Berger 1982, doi:10.1080/00401706.1982.10487790, for the larger of two p-values.
     """
@@ -85,10 +85,10 @@ def _compared(
 def _tested(
     gain: Floats, weights: Floats | None, strata: NDArray[np.int64] | None
 ) -> tuple[float, float]:
-    """How many standard errors the mean gain is from 0, and how likely chance makes it so."""
+    """The t statistic of the mean gain, and its p-value."""
     found = t_test(gain, weights, strata)
     if found.statistic is not None and found.p is not None:
         return found.statistic, found.p
-    # Without any spread: all the same, or all gain as much.
+    # Without spread: no gains, or all equal.
     by_sign = sign_test(gain).p
     return (0.0, 1.0) if by_sign is None else (math.copysign(math.inf, gain[0]), by_sign)

@@ -1,4 +1,4 @@
-"""Slices by documents: what the relevant or the returned documents of each query are like."""
+"""Slices by attributes of the relevant or the returned documents of each query."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from karat.tables import Documents, Qrels, Queries
 RELEVANT, RETURNED = "relevant.", "returned."
 
 FIRST = 10
-"""How many documents of each run ``returned.`` looks at."""
+"""Number of top documents of each run for ``returned.``."""
 
 
 def of_documents(by: Iterable[str]) -> bool:
@@ -128,8 +128,8 @@ def _of(
 def _some_known(pairs: pl.DataFrame, known: pl.DataFrame, documents: Documents, kind: str) -> None:
     if pairs.height and not known.height:
         raise InputError(
-            f"none of the {kind[:-1]} documents is here, so nothing is known of them; the first "
-            f"is {pairs['doc_id'].sort()[0]}",
+            f"the file has none of the {kind[:-1]} documents; the first is "
+            f"{pairs['doc_id'].sort()[0]}",
             file=documents.source,
-            fix="are these the documents of these judgments and runs?",
+            fix="check that these are the documents of the judgments and runs",
         )

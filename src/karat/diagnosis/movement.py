@@ -1,4 +1,4 @@
-"""Movement: the documents that make a query better or worse in one of two runs."""
+"""Rank changes: the documents that make a query better or worse in one of two runs."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ from karat.measures.run_pair import Pair
 from karat.tables.comparison import RankChange
 
 SUMS = LINEAR | RECALLS | {"nDCG"}
-"""Measures whose difference is a sum of what single documents add."""
+"""Measures whose difference is a sum over documents."""
 
 FIRST_PAGE = 10
-"""Where a bad document is seen, if the measure has no cutoff."""
+"""Depth at which bad documents matter, if the measure has no cutoff."""
 
 _NOTHING = 1e-15  # an effect of rounding only
 
 
 def moves(measure: Measure, pair: Pair, queries: Sequence[int], most: int = 3) -> list[RankChange]:
-    """The documents of each query that changed place and matter most to a measure.
+    """The documents of each query whose rank changed and that matter most to a measure.
 
-    First the documents with a gain whose place or absence in a run makes a difference, the largest
-    first; then, if there are fewer than ``most``, judged documents without a gain that came into
-    the candidate's top k (the measure's cutoff, or 10), the highest first.
+    First the documents with a gain whose rank or absence makes a difference, the largest first;
+    then, if there are fewer than ``most``, judged documents without a gain that entered the
+    candidate's top k (the measure's cutoff, or 10), the highest first.
 
     Args:
-        measure: What it is that they matter to.
+        measure: The measure.
         pair: The two runs.
         queries: Indices into ``pair.query_ids``.
-        most: So many documents of each query at most.
+        most: Maximum number of documents of each query.
 
     Returns:
-        Query by query in the order given. Ranks are those of the pair's evidence: whole rankings,
-        down to its depth, condensed if only judged documents count. ``effect`` is in units of the
-        query's value, and known for the measures of ``SUMS``: over all documents it adds up to the
-        query's difference. For others documents go by gain times the change of 1 / log2(1 + rank),
-        which is 0 below the cutoff.
+        By query, in the order given. Ranks are those of the pair's evidence: full rankings, down to
+        its depth, condensed if only judged documents count. ``effect`` is in units of the query's
+        value, and known for the measures of ``SUMS``: over all documents it adds up to the query's
+        difference. For other measures, documents are sorted by gain times the change of
+        1 / log2(1 + rank), which is 0 below the cutoff.
     """
     chosen = np.unique(np.asarray(queries, np.int64))
     table = effects(measure, pair, chosen)
@@ -86,7 +86,7 @@ def moves(measure: Measure, pair: Pair, queries: Sequence[int], most: int = 3) -
 
 
 def effects(measure: Measure, pair: Pair, queries: Ints) -> pl.DataFrame:
-    """What each judged document that either run returned adds to its query's difference.
+    """The effect of each judged document that either run returned on its query's difference.
 
     Args:
         measure: The measure.
@@ -96,7 +96,7 @@ def effects(measure: Measure, pair: Pair, queries: Ints) -> pl.DataFrame:
     Returns:
         ``query`` (index into ``queries``), ``doc_id``, ``grade``, ``baseline`` and ``candidate``
         (ranks, null if not returned), ``gain`` of its grade, ``effect`` (null for measures that
-        are not in ``SUMS``) and ``weight``: the effect, or what orders documents instead.
+        are not in ``SUMS``) and ``weight``: the effect, or the sort key of other measures.
     """
     held = places(pair, queries).filter(
         pl.col("baseline").is_not_null() | pl.col("candidate").is_not_null()
@@ -133,13 +133,13 @@ def _added(measure: Measure, evidence: Evidence, name: str) -> pl.DataFrame:
 
 
 def _inside(measure: Measure) -> Measure:
-    """The measure itself, or the one it is a measure of."""
+    """The measure itself, or its inner measure."""
     inner = measure.settings.get("of")
     return _inside(inner) if isinstance(inner, Measure) else measure
 
 
 def _gain(measure: Measure, grade: Floats) -> Floats:
-    """What a document of each grade gains: by the measure, or as it is relevant; or its grade."""
+    """The gain of each grade: that of the measure, or 1 if relevant; else the grade."""
     settings = measure.settings if measure.entry.ours else {}
     if "gain" in settings:
         return gain_of(grade, settings["gain"])
@@ -150,7 +150,7 @@ def _gain(measure: Measure, grade: Floats) -> Floats:
 
 
 def _left(rank: pl.Series, k: int | None) -> Floats:
-    """What is left of a gain at each rank, 1 / log2(1 + rank); 0 if not there or below k."""
+    """The discount of each rank, 1 / log2(1 + rank); 0 if missing or below k."""
     place = rank.cast(pl.Float64).fill_null(np.inf).to_numpy()
     place = place if k is None else np.where(place <= k, place, np.inf)
     left: Floats = 1.0 / np.log2(1.0 + place)

@@ -1,4 +1,4 @@
-"""Places: where judged documents stand in runs."""
+"""Ranks of judged documents in runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from karat.measures.run_pair import Pair
 
 
 def places(pair: Pair, queries: Ints) -> pl.DataFrame:
-    """Where the judged documents of some queries stand in both runs, returned or not.
+    """Ranks of the judged documents of some queries in both runs, returned or not.
 
     Args:
         pair: Two runs under the same judgments.
@@ -17,8 +17,8 @@ def places(pair: Pair, queries: Ints) -> pl.DataFrame:
 
     Returns:
         ``query`` (index into ``queries``), ``doc_id``, ``grade``, ``baseline`` and ``candidate``:
-        ranks as the pair's evidence has them, null if the run has not returned the document;
-        sorted by query and document.
+        ranks as in the pair's evidence, null if the run did not return the document; sorted by
+        query and document.
     """
     query_ids = [pair.query_ids[query] for query in queries.tolist()]
     known = pair.qrels.judged(query_ids)

@@ -1,7 +1,7 @@
-"""Retrieval: which relevant documents each of several runs finds, and how alike the runs are.
+"""Retrieval: which relevant documents each of several runs finds, and how similar the runs are.
 
-For the parts of a hybrid: what one retriever finds and no other does, and, of a fused run and one
-of its parts, what the fusion gains on it (only in the fused run) and loses (only in the part).
+For hybrid search: the documents that only one retriever finds, and, for a fused run and one of its
+parts, the gains (only in the fused run) and losses (only in the part) of the fusion.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from karat.tables.comparison import Finds, OnlyFound, Overlap
 def finds(
     runs: Sequence[Run], qrels: Qrels, query_ids: Sequence[str], k: int, rel: float
 ) -> list[Finds]:
-    """How many relevant documents each run has in its top k, and how many no other has.
+    """Number of relevant documents in the top k of each run, and in no other run's.
 
     Args:
         runs: One run or several.
@@ -56,7 +56,7 @@ def finds(
 def only_found(
     runs: Sequence[Run], qrels: Qrels, query_ids: Sequence[str], k: int, rel: float
 ) -> list[OnlyFound]:
-    """The relevant documents that a single run has in its top k.
+    """The relevant documents that only one run has in its top k.
 
     Arguments and errors as for ``finds``, whose ``found_only`` counts these.
 
@@ -82,7 +82,7 @@ def only_found(
 def overlaps(
     runs: Sequence[Run], qrels: Qrels, query_ids: Sequence[str], k: int, rel: float
 ) -> list[Overlap]:
-    """How alike the runs are, two by two.
+    """Similarity of each pair of runs.
 
     Arguments and errors as for ``finds``.
 

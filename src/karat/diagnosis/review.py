@@ -1,4 +1,4 @@
-"""Review: bad documents that are shown and relevant ones that are not, to be looked at."""
+"""Review lists: bad documents that are shown, and relevant ones that are not."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from karat.tables import Run
 from karat.tables.comparison import Review
 
 PER_QUERY = 2
-"""Documents of one query in a list, as long as other queries have some."""
+"""Documents of one query in a list, unless other queries have too few."""
 
 
 def review_lists(
@@ -28,23 +28,23 @@ def review_lists(
     slices: Sequence[Slice],
     most: int,
 ) -> list[Review]:
-    """Judged documents worth looking at, slice by slice.
+    """Judged documents worth reviewing, by slice.
 
-    Of each slice two lists. ``bad``: judged not relevant (from 0 to below ``rel``) and in the
-    candidate's top k; the highest first, at the same rank those that the baseline has lower, or
-    not at all, before others. ``missed``: relevant (``rel`` or better) and not in that top k; the
-    best grade first, then those that the baseline has higher. What is still equal goes by query
-    and document. No more than two documents of a query, unless the others have too few.
+    Two lists for each slice. ``bad``: judged not relevant (from 0 to below ``rel``) and in the
+    candidate's top k; the highest first, then those that the baseline ranks lower or lacks.
+    ``missed``: relevant (``rel`` or better) and not in that top k; the best grade first, then those
+    that the baseline ranks higher. Further ties are broken by query and document. At most two
+    documents of a query, unless the others have too few.
 
     Args:
-        scores: The candidate's: queries that are not in its topic set do not count, nor do those
-            that failed in either run, as nothing was shown.
+        scores: Scores of the candidate. Queries outside its topic set do not count, nor do those
+            that failed in either run.
         pair: The two runs.
         k: Depth of the list a user sees; at least 1.
         rel: Lowest grade that counts as relevant.
         slices: Attribute, value, and which queries have it, shape (n,); (None, None, all) for
             all of them.
-        most: Documents of each list at most.
+        most: Maximum length of each list.
 
     Returns:
         In the order of the slices, ``bad`` before ``missed``. Ranks are those of the pair's
@@ -60,7 +60,7 @@ def review_lists(
     queries = np.flatnonzero(scores.topics & answered)
     table = places(pair, queries).with_columns(
         in_top=(pl.col("candidate") <= k).fill_null(value=False),
-        # Places the baseline has it lower; a document it lacks is lower than all.
+        # A document missing from the baseline counts as lower than all.
         lower=pl.col("baseline").fill_null(np.iinfo(np.int64).max),
     )
     bad = table.filter((pl.col("grade") < rel) & pl.col("in_top")).sort(
@@ -99,7 +99,7 @@ def _failed(run: Run) -> set[str]:
 
 
 def _spread(rows: pl.DataFrame, most: int) -> pl.DataFrame:
-    """The first rows, of each query two; further ones only to fill up, and in the same order."""
+    """The first rows, two of each query; more only to fill up; in the same order."""
     nth = pl.int_range(pl.len()).over("query")
     marked = rows.with_columns(further=nth >= PER_QUERY).with_row_index("place")
     return marked.sort("further", "place").head(most).sort("place")

@@ -1,4 +1,4 @@
-"""Side by side: the rankings of single queries, document for document, with what each adds."""
+"""Side by side: two rankings of single queries, with the effect of each document."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Placed:
     Attributes:
         doc_id: The document.
         rank: Its rank, from 1, as measured; None if it was not returned.
-        grade: Its grade; None if nobody judged it.
+        grade: Its grade; None if not judged.
         other: Its rank in the other ranking; None if it was not returned there.
         effect: What it adds to the query's difference (without a baseline: to its value); 0 for
-            unjudged documents; None where the measure is no sum over documents.
+            unjudged documents; None if the measure is not a sum over documents.
     """
 
     doc_id: str
@@ -41,18 +41,18 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The top of one ranking, and what else matters.
+    """The top of one ranking, and other documents that matter.
 
     Attributes:
         run: Name of the run.
         top: Its first k documents.
-        below: Documents that are not among these and that matter: those whose effect is not 0,
-            and relevant ones that the baseline has in its top k, highest in the baseline first.
-            Without a baseline: those whose effect is not 0, and relevant ones, highest first.
-        unlisted: Further documents of that kind, left out of ``below``.
-        rest: What all documents that are neither in ``top`` nor in ``below`` add; None where
-            the measure is no sum.
-        returned: Documents returned, as measured.
+        below: Other documents that matter: those whose effect is not 0, and relevant ones in the
+            baseline's top k, highest in the baseline first. Without a baseline: those whose effect
+            is not 0, and relevant ones, highest first.
+        unlisted: Number of further such documents, left out of ``below``.
+        rest: Total effect of documents that are neither in ``top`` nor in ``below``; None if the
+            measure is not a sum.
+        returned: Number of documents returned, as measured.
     """
 
     run: str
@@ -73,20 +73,20 @@ def side_by_side(
     condensed: bool = False,
     most: int = 20,
 ) -> list[tuple[Ranking, Ranking]]:
-    """Both rankings of each query; the effects stand in the candidate's, where they add up.
+    """Both rankings of each query; the candidate's has the effects, which add up.
 
     Args:
-        measure: What documents add to.
+        measure: The measure.
         pair: The two runs.
         queries: Indices into ``pair.query_ids``, each once.
-        k: So many documents of each, at least 1.
+        k: Number of top documents of each, at least 1.
         rel: Lowest grade that counts as relevant.
         condensed: Whether unjudged documents are left out of rankings (``judged_only``).
-        most: The longest that ``below`` may be.
+        most: Maximum length of ``below``.
 
     Returns:
-        Baseline and candidate, query by query in the order given. In the baseline's ``below`` is
-        nothing: all that matters is in one of the candidate's lists, or in its ``rest``.
+        Baseline and candidate, by query in the order given. The baseline's ``below`` is empty: all
+        documents that matter are in the candidate's lists or its ``rest``.
     """
     chosen = np.unique(np.asarray(queries, np.int64))
     known = pair.qrels.judged([pair.query_ids[place] for place in chosen.tolist()])
@@ -102,7 +102,7 @@ def side_by_side(
         .join(added, on=both, how="left")
         .with_columns(
             grade=pl.coalesce("grade", "grade_base"),
-            # Unjudged documents add nothing; what no sum is made of has no parts.
+            # Unjudged documents add 0; measures that are not sums have no effects.
             effect=pl.col("effect").fill_null(0.0) if is_sum else pl.lit(None, pl.Float64),
         )
         .select("query", "doc_id", "rank", "grade", pl.col("rank_base").alias("other"), "effect")
@@ -119,20 +119,20 @@ def side_by_side(
 
 
 def alone(run: Run, qrels: Qrels, evidence: Evidence, depth: int | None = None) -> Pair:
-    """A run beside one that returned nothing: then effects add up to the value itself.
+    """A run paired with an empty one: then effects add up to the value itself.
 
     Args:
         run: The run.
         qrels: Its judgments.
         evidence: Of the run, cut at ``depth``.
-        depth: Rankings are cut after so many documents; None if they are whole.
+        depth: Number of documents after which rankings are cut; None if they are full.
     """
     nothing = Run("", [])
     return Pair(nothing, run, qrels, reduce(nothing, qrels), evidence, depth)
 
 
 def _is_sum(measure: Measure, pair: Pair, added: pl.DataFrame) -> bool:
-    """Whether effects are known; told by one where there is any, else by a query of all."""
+    """Whether effects are known, by those of the chosen queries or else of all."""
     if added.height:
         return bool(added["effect"].is_not_null().all())
     every = effects(measure, pair, np.arange(len(pair.query_ids)))
@@ -142,7 +142,7 @@ def _is_sum(measure: Measure, pair: Pair, added: pl.DataFrame) -> bool:
 def _ranked(
     run: Run, pair: Pair, chosen: Ints, known: pl.DataFrame, *, condensed: bool
 ) -> pl.DataFrame:
-    """``query``, ``doc_id``, ``rank`` and ``grade`` of whole rankings, as they are measured."""
+    """``query``, ``doc_id``, ``rank`` and ``grade`` of full rankings, as measured."""
     ids = [pair.query_ids[place] for place in chosen.tolist()]
     held = run.top(ids, pair.depth).join(
         known, on=["query", "doc_id"], how="left", maintain_order="left"

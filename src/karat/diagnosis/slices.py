@@ -1,4 +1,4 @@
-"""Slices: the queries that share a value of an attribute, or of several."""
+"""Slices: queries that share the value of an attribute, or of several."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ class Slice(NamedTuple):
 
 
 BUILT_IN = ("relevant_documents", "first_relevant", "query_length", "query_form", "frequency_band")
-"""What one may slice by although no column is called so."""
+"""Derived attributes, which need no column of that name."""
 
 QUARTILES = ":quartiles"
-"""Behind an attribute of numbers: four bands of about as many values."""
+"""Suffix of a numeric attribute: four bands of about as many values."""
 
 
 def slices_of(
@@ -61,13 +61,13 @@ def slices_of(
 ) -> Slices:
     """Each value of an attribute, and which of the judged queries have it; shape (n,).
 
-    An attribute is a column of the queries, or one of these (a column of the same name goes
-    first):
+    An attribute is a column of the queries, or one of these (a column of the same name takes
+    precedence):
 
-    - ``relevant_documents``: how many there are to find;
+    - ``relevant_documents``: their number;
     - ``first_relevant``: rank of the first relevant document in the best of the runs;
     - ``query_length``: in words;
-    - ``query_form``: keyword or question (``query_forms.is_question``);
+    - ``query_form``: keyword or question (``is_question``);
     - ``frequency_band``: head, torso or tail, from a stored ``band``, or from a column
       ``frequency`` or ``count``;
     - ``relevant.NAME``: an attribute of the relevant documents, found or not;
@@ -76,11 +76,11 @@ def slices_of(
     - ``NAME:quartiles``: an attribute of numbers, ``query_length`` or ``relevant_documents`` in
       four bands of about as many values.
 
-    A query whose documents have several values is in several slices; else slices share no query.
-    Several attributes with commas between them give the combinations that occur. Numbers of more
-    than twelve values become bands, and times years (``value_slices.labelled``). Queries without
-    a value are ``(none)``, which comes first; those marked ``no_answer`` are in no slice, and those
-    of weight 0 only in a slice without any other.
+    A query whose documents have several values is in several slices; otherwise slices share no
+    query. Several attributes separated by commas give the combinations that occur. Numbers with
+    more than twelve values become bands, and times years (``value_slices.labelled``). Queries
+    without a value are ``(none)``, which comes first; those marked ``no_answer`` are in no slice,
+    and those with zero weight only in a slice without any others.
 
     Args:
         queries: The queries, if any were given.
@@ -90,8 +90,8 @@ def slices_of(
         qrels: The judgments, for ``relevant.``.
 
     Raises:
-        UsageError: there is no such attribute, what it is made of was not given, or it has more
-            values than tell anything (``value_slices.MOST``).
+        UsageError: an unknown attribute, missing input for it, or too many values
+            (``value_slices.MOST``).
         InputError: the documents are not those judged or returned; or a frequency is below 0.
     """
     asked = _Asked(queries, scores, documents, qrels)
@@ -126,8 +126,7 @@ def _found(asked: _Asked, attribute: str) -> Slices:
         ]
         if len(found) > MOST:
             raise UsageError(
-                f"{attribute} has {len(found):,} combinations, and slices of one or two queries "
-                f"tell nothing (at most {MOST:,})",
+                f"{attribute} has {len(found):,} combinations; at most {MOST:,} are supported",
                 fix="combine fewer or coarser attributes",
             )
     return found
@@ -135,7 +134,7 @@ def _found(asked: _Asked, attribute: str) -> Slices:
 
 @dataclass(frozen=True)
 class _Asked:
-    """What slices are made of."""
+    """The input of slices."""
 
     queries: Queries | None
     scores: Sequence[Scores]
@@ -154,13 +153,13 @@ class _Asked:
 
     @property
     def topics(self) -> Mask:
-        """Of these, queries that count in a run: most without a relevant document do not."""
+        """Those of ``counted`` that are in the topic set of any run."""
         topics: Mask = np.any([of_run.topics for of_run in self.scores], axis=0)
         return self.counted & topics
 
     @property
     def choices(self) -> list[str]:
-        """Everything that one may slice by."""
+        """All attributes to slice by."""
         own = [] if self.queries is None else self.queries.attributes
         theirs = [] if self.documents is None else document_attributes(self.documents)
         theirs += [] if self.documents is None else [AGE]
@@ -244,7 +243,7 @@ class _Asked:
         )
 
     def unknown(self, what: str, name: str, held: Sequence[str], typed: str) -> UsageError:
-        """An attribute that there is not, and what may have been meant."""
+        """The error for an unknown attribute, with suggestions."""
         return UsageError(
             f"{what} have no attribute {name!r}; they have {', '.join(held)}"
             if held
@@ -253,6 +252,6 @@ class _Asked:
         )
 
     def near(self, name: str) -> list[str]:
-        """The nearest of what may be asked; all those of documents that end in the name."""
+        """The nearest attributes; those of documents that end in the name, if any."""
         bare = [choice for choice in self.choices if name and choice.partition(".")[2] == name]
         return bare or nearest(name, self.choices, 1)

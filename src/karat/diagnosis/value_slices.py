@@ -1,4 +1,4 @@
-"""Values to slices: text as it is, numbers in four bands where they are many, times by year."""
+"""Slices by value: texts as they are, many different numbers in four bands, times by year."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ NONE = "(none)"
 """The slice of queries without a value; always the first."""
 
 EACH = 12
-"""Numbers are slices of their own up to so many different ones, and else bands."""
+"""Up to this many different numbers are slices of their own; more become bands."""
 
 MOST = 1000
-"""An attribute with more values than that tells single things apart, and no kinds."""
+"""Maximum number of slices; an attribute with more values identifies single queries."""
 
 _NUMBER = r"^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$"  # 007 is a code
 _DATE = r"^\d{4}-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01])([T ]\d.*)?)?$"
@@ -31,13 +31,13 @@ _TIME = (
     r"(^|_)(at|on|date|timestamp|updated|created|modified|published)$|[a-z](At|On|Date|Timestamp)$"
 )
 _UNITS = ((1e11, 1e6), (1e14, 1e3), (1e17, 1.0), (np.inf, 1e-3))
-"""Microseconds in one of the numbers that are less: seconds, milliseconds, micro-, nanoseconds."""
-_TIMES_FROM = 1e8  # 1973 in seconds; what is less counts something else
+"""Upper limit and microseconds per unit: seconds, milliseconds, micro-, nanoseconds."""
+_TIMES_FROM = 1e8  # 1973 in seconds; smaller numbers are not times
 
 
 @dataclass(frozen=True)
 class Labels:
-    """What slice each of ``m`` values is in.
+    """The slice of each of ``m`` values.
 
     Attributes:
         names: The slices, in order.
@@ -53,7 +53,7 @@ class Labels:
         Args:
             query: Index of the query of each value; a query may have several; shape (m,).
             counted: Queries that may be in a slice; shape (n,).
-            attribute: What messages call it.
+            attribute: Name of the attribute in messages.
 
         Raises:
             UsageError: there are more than ``MOST`` slices.
@@ -63,8 +63,8 @@ class Labels:
         present = np.unique(code)
         if len(present) > MOST:
             raise UsageError(
-                f"{attribute} has {len(present):,} different values among these queries, and "
-                f"slices of one or two tell nothing (at most {MOST:,})",
+                f"{attribute} has {len(present):,} different values among these queries; "
+                f"at most {MOST:,} are supported",
                 fix="slice by a coarser attribute",
             )
         order = np.argsort(code, kind="stable")
@@ -81,14 +81,14 @@ class Labels:
 def quartiles(values: pl.Series, unit: str = "") -> Labels:
     """Four bands of about as many values, named by the least and the greatest in them.
 
-    Equal values share a band, so that there may be fewer than four.
+    Equal values share a band, so there may be fewer than four.
 
     Args:
         values: A column of numbers; shape (m,).
         unit: What a number counts, in the singular, for the names: ``4 to 6 words``.
 
     Raises:
-        UsageError: it holds anything but numbers.
+        UsageError: the column has values that are not numbers.
     """
     number = numbers(values)
     if number is None:
@@ -110,16 +110,16 @@ def labelled(values: pl.Series) -> Labels:
     Times are sliced by year (UTC): dates, texts that all begin with one (2024-03-01), and whole
     numbers since 1970 in a column called updated_at or the like. More than ``EACH`` different
     numbers become up to four bands, cut at the quartiles and named by the least and the greatest
-    in them. Nulls, NaN and empty texts are no values.
+    in them. Nulls, NaN and empty texts count as missing.
 
     Args:
         values: A column; shape (m,).
 
     Raises:
-        UsageError: it holds objects.
+        UsageError: the column has objects or lists.
     """
     if values.dtype.is_nested() or values.dtype == pl.Object:
-        raise UsageError(f"{values.name} holds objects or lists, and slices are made of values")
+        raise UsageError(f"{values.name} has objects or lists, which cannot be sliced by")
     years = _years(values)
     text = _text(values) if years is None else years.cast(pl.String).str.zfill(4)
     number = numbers(text if years is not None or values.dtype == pl.String else values)
@@ -137,7 +137,7 @@ def labelled(values: pl.Series) -> Labels:
 
 
 def numbers(values: pl.Series) -> pl.Series | None:
-    """A column as numbers, null where there is none; None if it holds anything else."""
+    """A column as numbers, null where missing; None if it has anything else."""
     if values.dtype.is_numeric():
         return values.cast(pl.Float64).fill_nan(None)
     if values.dtype != pl.String:
@@ -150,7 +150,7 @@ def numbers(values: pl.Series) -> pl.Series | None:
 
 
 def banded(number: Ints, counted: Mask, bands: Bands) -> Slices:
-    """Queries by a number of theirs; those above all bands are in none.
+    """Queries by a number; those above all bands are in none.
 
     Args:
         number: One for each query; shape (n,).
@@ -193,7 +193,7 @@ def _years(values: pl.Series) -> pl.Series | None:
 
 
 def epoch_unit(number: pl.Series) -> float:
-    """Microseconds in one of some numbers since 1970, by the size of the largest."""
+    """Microseconds per unit of numbers since 1970, by the size of the largest."""
     high = number.max()
     high = high if isinstance(high, float) else 0.0
     return next(unit for most, unit in _UNITS if high < most)
@@ -216,7 +216,7 @@ def _quartiles(number: pl.Series, *, whole: bool) -> Labels:
 
 
 def _figures(values: Floats, *, whole: bool) -> list[str]:
-    """Numbers in as few digits (four at least) as tell them apart."""
+    """Numbers in as few digits (at least four) as distinguish them."""
     for digits in range(4, 18):
         shown = [
             f"{value:.0f}"

@@ -1,4 +1,4 @@
-"""Several rankings into one."""
+"""Fusion: several rankings into one."""
 
 from karat.fusion._ranks import reciprocal_rank
 from karat.fusion._tuning import Fold, Tuned, tuned

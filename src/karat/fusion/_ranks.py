@@ -1,4 +1,4 @@
-"""Fusion by rank: what the systems' scores mean need not be comparable, or known."""
+"""Fusion by rank, for systems whose scores are not comparable."""
 
 from __future__ import annotations
 
@@ -33,20 +33,18 @@ def reciprocal_rank(
 
     A run that lacks a document adds nothing for it. Ranks count from 1 in karat's order (score
     descending, then document id descending by bytes), so tied documents have different ranks.
-    The result has no knowledge of the runs' scores, and the order of the runs changes no digit.
+    Scores of the runs do not matter, and the order of the runs changes no digit.
 
-    Each query of any run is in the result: with documents where any run has some; else
-    ``empty`` where any run answered with nothing; else ``failed`` (with the first run's
-    ``error``). How long the runs took is not carried over.
+    Each query of any run is in the result: with documents if any run has some; else ``empty`` if
+    any run has an empty answer; else ``failed`` (with the first run's ``error``). Latencies are not
+    carried over.
 
     Args:
         runs: One or more.
-        k: How little the first ranks stand out; 0 or more. 60 is the paper's.
-        depth: Read only the best so many documents of each run, and keep the best so many of
-            the fusion; all of them if None.
-        weights: One for each run, above 0: its reciprocal ranks are multiplied by it. All 1 if
-            None.
-        name: What results call the fused run.
+        k: A higher value gives the first ranks less weight; 0 or more. 60 is the paper's.
+        depth: Number of top documents to read of each run and to keep of the fusion; all if None.
+        weights: One for each run, above 0, which multiplies its reciprocal ranks. All 1 if None.
+        name: Name of the fused run.
 
     Raises:
         UsageError: no runs; k, depth or a weight out of range; not one weight for each run.
@@ -63,12 +61,12 @@ def reciprocal_rank(
     shares = [
         _shares(run, number, k, depth, weight) for run, weight in zip(runs, weights, strict=True)
     ]
-    # Adding the largest share first makes the order of the runs irrelevant to the last bit, and a
-    # better rank never lowers a sum. Two numbers have one sum in either order.
-    given = pl.concat(shares)
-    given = given.sort("share", descending=True) if len(runs) > 2 else given
+    # Adding the largest share first makes sums independent of the order of runs to the last bit,
+    # and a better rank never lowers a sum. The sum of two numbers never depends on their order.
+    terms = pl.concat(shares)
+    terms = terms.sort("share", descending=True) if len(runs) > 2 else terms
     fused = (
-        given.group_by("query", "doc_id")
+        terms.group_by("query", "doc_id")
         .agg("share")  # rows keep their order within a group
         .select("query", "doc_id", score=_sum("share", len(runs)))
     )
@@ -81,17 +79,17 @@ def reciprocal_rank(
 def _shares(
     run: Run, number: pl.DataFrame, k: float, depth: int | None, weight: float
 ) -> pl.DataFrame:
-    """What each document of one run gets: ``query`` (its number), ``doc_id``, ``share``."""
-    found = run.frame()
+    """The term of each document of one run: ``query`` (its number), ``doc_id``, ``share``."""
+    rows = run.frame()
     if depth is not None:
-        found = found.filter(pl.col("rank") <= depth)
-    return found.join(number, on="query_id").select(
+        rows = rows.filter(pl.col("rank") <= depth)
+    return rows.join(number, on="query_id").select(
         "query", "doc_id", share=weight / (k + pl.col("rank").cast(pl.Float64))
     )
 
 
 def _sum(column: str, count: int) -> pl.Expr:
-    """The sum of each list of at most so many numbers, added from first to last."""
+    """The sum of each list of at most ``count`` numbers, added from first to last."""
     parts = [pl.col(column).list.get(at, null_on_oob=True).fill_null(0.0) for at in range(count)]
     return reduce(pl.Expr.__add__, parts)
 

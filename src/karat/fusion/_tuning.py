@@ -20,17 +20,17 @@ from karat.tables import Qrels, Run
 Floats = NDArray[np.float64]
 
 MOST_RUNS = 8
-"""The grid for more would have thousands of points, each of which is fused and measured."""
+"""The grid for more would have thousands of points to fuse and measure."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """One part of the queries, held out while its weights were chosen.
+    """One fold of the queries, held out while its weights were chosen.
 
     Attributes:
         weights: Of the runs, in their order; 0 or more, adding up to 1.
         query_ids: The queries fused with them, sorted.
-        value: Mean of the measure over those of them that have a value; None if none has.
+        value: Mean of the measure over its queries that have a value; None if none has.
     """
 
     weights: tuple[float, ...]
@@ -40,17 +40,16 @@ class Fold:
 
 @dataclass(frozen=True, slots=True)
 class Tuned:
-    """A fusion whose weights were tuned, and what that is worth on queries not seen.
+    """A fusion with tuned weights, and its expected value on unseen queries.
 
     Attributes:
-        run: The held-out parts put together. Queries without a value under any weights are fused
+        run: The held-out folds combined. Queries without a value under any weights are fused
             with ``weights``.
-        measure: What the weights were chosen for.
-        value: Its mean over the queries of the held-out parts that have a value.
-        n: How many these are.
-        weights: Chosen on all queries: for use from now on. What they are worth is not
-            measured: ``value`` estimates it.
-        folds: The parts.
+        measure: The measure that the weights were chosen for.
+        value: Its mean over the queries of the held-out folds that have a value.
+        n: Number of these queries.
+        weights: Chosen on all queries, for future use; ``value`` estimates their performance.
+        folds: The folds.
     """
 
     run: Run
@@ -75,39 +74,36 @@ def tuned(
 ) -> Tuned:
     """Fuse by weighted sum, each query with weights chosen without it.
 
-    The queries with a value are dealt into folds. For each fold, the weights of ``grid`` with the
-    highest mean over the other folds are used to fuse it; of equally good ones, those
-    nearest to equal weights, then the first of the grid. A query that failed under some
-    weights counts 0 for them. A run of weight 0 is left out.
+    The queries with a value are split into folds. Each fold is fused with the weights of ``grid``
+    that have the highest mean over the other folds; of equally good ones, those nearest to equal
+    weights, then the first of the grid. A query that failed under some weights counts 0 for them.
+    A run with zero weight is left out.
 
     Args:
         runs: Two to eight.
         qrels: The judgments.
-        measure: What to choose for; its values are averaged over queries, and more is better.
-        folds: How many; 2 up to the number of queries with a value.
-        seed: Deals the queries; the same seed and queries give the same folds, whatever the order
-            of the files.
-        normalise: As ``weighted_sum`` takes it.
-        depth: Likewise.
-        rules: How fused runs are read before they are measured; karat's own if None.
-        name: What results call the fused run.
+        measure: The measure to maximise: a mean over queries, higher is better.
+        folds: Number of folds; 2 up to the number of queries with a value.
+        seed: Random seed of the split; the same seed and queries give the same folds, in any
+            order of the files.
+        normalise: As in ``weighted_sum``.
+        depth: As in ``weighted_sum``.
+        rules: How fused runs are read before they are measured; the defaults if None.
+        name: Name of the fused run.
 
     Raises:
-        UsageError: too few or too many runs, folds or queries; a measure that cannot be chosen
-            for; and as ``weighted_sum``.
-        InputError: as ``weighted_sum``, or the judgments are of other queries.
+        UsageError: too few or too many runs, folds or queries; a measure that is not supported;
+            and as in ``weighted_sum``.
+        InputError: as in ``weighted_sum``, or the judgments are of other queries.
     """
     runs = checked_runs(runs)
     rules = rules or Rules()
     if not 2 <= len(runs) <= MOST_RUNS:
-        raise UsageError(
-            f"weights are tuned between 2 and {MOST_RUNS} runs, and there "
-            f"{'is' if len(runs) == 1 else 'are'} {len(runs)}"
-        )
+        raise UsageError(f"expected 2 to {MOST_RUNS} runs to tune weights for, got {len(runs)}")
     if measure.entry.direction != "higher" or measure.aggregate != "mean":
         raise UsageError(
-            f"weights cannot be tuned for {measure}: it takes a measure of which more is better, "
-            "averaged over queries",
+            f"weights cannot be tuned for {measure}: expected a measure for which higher is "
+            "better, averaged over queries",
             fix="nDCG@10, for example",
         )
     aligned = align(runs, normalise, depth)
@@ -116,7 +112,7 @@ def tuned(
     with_value = np.flatnonzero(~np.isnan(values).all(axis=0))
     parts = _dealt(with_value, query_ids, folds, seed)
     worth = np.nan_to_num(values, nan=0.0)
-    # The grid from its middle outwards: the first of the best is the one nearest to equal weights.
+    # The grid from equal weights outwards, as the first of the best wins.
     order = np.argsort(((weighings - 1 / len(runs)) ** 2).sum(axis=1).round(9), kind="stable")
     chosen = [_best(worth, np.setdiff1d(with_value, part), order) for part in parts]
     overall = _best(worth, with_value, order)
@@ -141,7 +137,7 @@ def tuned(
 
 
 def grid(count: int) -> Floats:
-    """The weights that are tried: all multiples of a step that add up to 1.
+    """The weights to try: all multiples of a step that add up to 1.
 
     Steps of 1/10 for two runs (11 points), 1/5 for three (21), 1/4 for four (35), 1/3 for more
     (35 to 120 for five to eight).
@@ -154,7 +150,7 @@ def grid(count: int) -> Floats:
 
 
 def _split(total: int, count: int) -> Iterator[tuple[int, ...]]:
-    """All ways to write a number as an ordered sum of so many numbers from 0."""
+    """All ways to write ``total`` as an ordered sum of ``count`` numbers from 0."""
     if count == 1:
         yield (total,)
         return
@@ -189,8 +185,7 @@ def _dealt(
         raise UsageError(f"folds={folds!r} is not a whole number from 2", fix="folds=5")
     if n < folds:
         raise UsageError(
-            f"{folds} folds take {folds} queries with a value, and there "
-            f"{'is' if n == 1 else 'are'} {n}",
+            f"{folds} folds need at least {folds} queries with a value, got {n}",
             fix=f"folds={n}" if n > 1 else "judge more queries",
         )
     by_id = with_value[np.argsort([query_ids[i] for i in with_value], kind="stable")]
@@ -199,8 +194,8 @@ def _dealt(
 
 
 def _best(worth: Floats, queries: NDArray[np.int64], order: NDArray[np.int64]) -> int:
-    """The weights with the highest mean over some queries; ``order`` says who comes first."""
-    # Sums are rounded exactly, and alike: the order of queries must not settle a draw.
+    """The weights with the highest mean over some queries; the first in ``order`` breaks ties."""
+    # Exactly rounded sums, so the order of queries cannot break a tie.
     sums = [math.fsum(row.tolist()) for row in worth[np.ix_(order, queries)]]
     return int(order[int(np.argmax(sums))])
 
@@ -208,7 +203,7 @@ def _best(worth: Floats, queries: NDArray[np.int64], order: NDArray[np.int64]) -
 def _together(
     aligned: Aligned, weighings: Floats, of_query: dict[str, int], overall: int, name: str
 ) -> Run:
-    """One run: each query fused with its weights, the others with those of all."""
+    """One run: each query fused with the weights of its fold, others with the overall ones."""
     frames, answers = [], []
     for best in sorted({*of_query.values(), overall}):
         part = aligned.fused(weighings[best], name)
@@ -220,7 +215,7 @@ def _together(
         )
         frames.append(part.frame().filter(mine == best).drop("rank"))
         answers.append(part.answers.filter(mine == best).filter(pl.col("state") != "ok"))
-    # Queries in the order of the runs, whichever weights they were fused with.
+    # Queries in the order of the runs.
     place = pl.DataFrame({"query_id": aligned.query_ids}).with_row_index("place")
     rows = (
         pl.concat(frames)

@@ -1,4 +1,4 @@
-"""What every fusion begins and ends with: runs, weights and depth that are fit, and the answers."""
+"""Shared by all fusions: validation of runs, weights and depth, cutting, and unanswered queries."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from karat.tables import Run
 
 
 def cut(fused: pl.DataFrame, depth: int | None) -> pl.DataFrame:
-    """The best so many documents of each ``query``, in karat's order; columns stay as they are."""
+    """The top ``depth`` documents of each ``query``, in karat's order; columns do not change."""
     fused = fused.sort("query", "score", "doc_id", descending=[False, True, True])
     if depth is None:
         return fused
@@ -22,18 +22,18 @@ def cut(fused: pl.DataFrame, depth: int | None) -> pl.DataFrame:
 
 
 def unanswered(runs: list[Run], rows: pl.DataFrame) -> pl.DataFrame:
-    """The answers of the queries that the fusion has no document for.
+    """The answers to queries for which the fusion has no documents.
 
     ``empty`` where any run answered, ``failed`` (with the first run's ``error``) where none did.
     """
-    given = pl.concat([run.answers for run in runs], how="diagonal")
+    answers = pl.concat([run.answers for run in runs], how="diagonal")
     error = (
         pl.col("error").drop_nulls().first()
-        if "error" in given.columns
+        if "error" in answers.columns
         else pl.lit(None, pl.String)
     )
     return (
-        given.join(rows, on="query_id", how="anti", maintain_order="left")
+        answers.join(rows, on="query_id", how="anti", maintain_order="left")
         .group_by("query_id", maintain_order=True)
         .agg(failed=(pl.col("state") == "failed").all(), error=error)
         .select(
@@ -48,7 +48,7 @@ def checked_runs(runs: Any) -> list[Run]:
     """The runs, as a list.
 
     Raises:
-        UsageError: it is no list of runs, or an empty one.
+        UsageError: not a list of runs, or an empty one.
     """
     if isinstance(runs, Run) or not isinstance(runs, Iterable) or isinstance(runs, str | Mapping):
         kind = "one run" if isinstance(runs, Run) else f"of type {type(runs).__name__}"
@@ -56,7 +56,7 @@ def checked_runs(runs: Any) -> list[Run]:
     several = list(runs)
     if not several:
         raise UsageError("there are no runs to fuse", fix="give at least one")
-    wrong = [each for each in several if not isinstance(each, Run)]
+    wrong = [run for run in several if not isinstance(run, Run)]
     if wrong:
         raise UsageError(
             f"one of the runs is of type {type(wrong[0]).__name__}",
@@ -66,7 +66,7 @@ def checked_runs(runs: Any) -> list[Run]:
 
 
 def checked_weights(weights: Any, count: int) -> list[float]:
-    """One weight for each run; all 1 if None were given.
+    """One weight for each run; all 1 if None.
 
     Raises:
         UsageError: not one for each run, or one that is not above 0.
@@ -83,16 +83,16 @@ def checked_weights(weights: Any, count: int) -> list[float]:
         if not (is_number(weight) and math.isfinite(weight) and weight > 0):
             raise UsageError(
                 f"the weight {weight!r} is not a number above 0",
-                fix="leave a run of no weight out",
+                fix="leave out runs without weight",
             )
     return [float(weight) for weight in several]
 
 
 def checked_depth(depth: Any) -> int | None:
-    """How many documents of each ranking are read and kept; None for all of them.
+    """Number of documents of each ranking to read and keep; None for all.
 
     Raises:
-        UsageError: it is no whole number from 1.
+        UsageError: not a whole number from 1.
     """
     whole = isinstance(depth, Integral) and not isinstance(depth, bool)
     if depth is not None and not (whole and depth >= 1):
@@ -103,5 +103,5 @@ def checked_depth(depth: Any) -> int | None:
 
 
 def is_number(value: Any) -> bool:
-    """Whether it is a real number, of Python or of NumPy, and no truth value."""
+    """Whether it is a real number, of Python or NumPy, but not a bool."""
     return isinstance(value, Real) and not isinstance(value, bool)

@@ -1,4 +1,4 @@
-"""Fusion by score: each system's scores brought to one scale within each query, then added."""
+"""Fusion by score: scores are normalised within each query of each run, then added."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 LARGEST = 1e100
-"""Scores beyond it are refused: their squares and sums would not be numbers any more."""
+"""Larger scores are rejected: their squares and sums would overflow."""
 
 
 def weighted_sum(
@@ -33,16 +33,16 @@ def weighted_sum(
     Scores are normalised within each query of each run, over the documents that are read:
 
     - ``min-max``: (score - lowest) / (highest - lowest), from 0 to 1; 1 for all where all are
-      equal, so that the only document found is worth more than one that was not found.
+      equal, so a single document retrieved counts more than one not retrieved.
     - ``z-score``: (score - mean) / standard deviation (of the documents: divided by n, not by
       n - 1); 0 for all where all are equal.
-    - ``sum``: (score - lowest) / the sum of these differences, so that they add up to 1; 1/n for
+    - ``sum``: (score - lowest) / the sum of these differences, which add up to 1; 1/n for
       all n where all are equal.
     - ``none``: the score itself.
 
-    **A document that a run lacks gets the lowest there is**, for the run ranked it no higher: 0
-    under min-max and sum; under z-score and none, the lowest normalised score that the run gave
-    for that query. A run with no document at all for a query adds 0 for every document.
+    **A document missing from a run gets the lowest score**, as the run ranked it no higher: 0
+    under min-max and sum; under z-score and none, the lowest normalised score in the run for that
+    query. A run without documents for a query adds 0 for every document.
 
     The order of the runs changes no digit. Queries and their states are those of
     ``reciprocal_rank``.
@@ -52,22 +52,21 @@ def weighted_sum(
         weights: One for each run, above 0. All 1 if None. Only their proportions matter to the
             order of documents.
         normalise: min-max | z-score | sum | none.
-        depth: Read only the best so many documents of each run, and keep the best so many of
-            the fusion; all of them if None.
-        name: What results call the fused run.
+        depth: Number of top documents to read of each run and to keep of the fusion; all if None.
+        name: Name of the fused run.
 
     Raises:
-        UsageError: no runs; not one weight for each, or one out of range; no such normalisation;
-            a depth out of range.
-        InputError: a score that is read is infinite, or beyond 1e100 in size.
+        UsageError: no runs; not one weight for each, or one out of range; an unknown
+            normalisation; a depth out of range.
+        InputError: a score is infinite, or larger than 1e100 in size.
 
     Source: Fox & Shaw 1994, Combination of multiple searches (CombSUM, TREC-2); Lee 1997,
     Analyses of multiple evidence combination, doi:10.1145/258525.258587 (min-max); Montague &
     Aslam 2001, Relevance score normalization for metasearch, doi:10.1145/502585.502657 (sum,
     z-score under the name ZMUV). Normalised scores equal those of ranx 0.3.21 (norm min-max,
-    zmuv, sum; ranx/normalization/) up to the last bits, but where all scores are equal (ranx
-    gives 0) or lie within 1e-9 (ranx divides by 1e-9). The sum equals its ``wsum``, but that a
-    document which a run lacks adds 0 there, which under z-score is the mean and not the lowest.
+    zmuv, sum; ranx/normalization/) up to the last bits, except where all scores are equal (ranx
+    gives 0) or within 1e-9 (ranx divides by 1e-9). The sum equals its ``wsum``, except that there
+    a missing document adds 0, which under z-score is the mean, not the lowest.
     """
     runs = checked_runs(runs)
     several = checked_weights(weights, len(runs))
@@ -77,13 +76,13 @@ def weighted_sum(
 
 @dataclass(frozen=True)
 class Aligned:
-    """The normalised scores of several runs, side by side: ready to be weighed again and again.
+    """The normalised scores of several runs in one table, to be fused with any weights.
 
     Attributes:
         runs: The runs; m of them.
         normalise: How their scores were normalised.
-        depth: How many documents were read of each ranking, and are kept.
-        query_ids: Every query that a run was asked; shape (q,).
+        depth: Number of documents read of each ranking, and kept; None for all.
+        query_ids: Every query of any run; shape (q,).
         query: Number of the query of each pair of query and document; shape (n,).
         doc_id: Its document; shape (n,).
         values: Its normalised score in each run, the lowest where the run lacks it; shape (n, m).
@@ -103,14 +102,14 @@ class Aligned:
         """The weighted sum.
 
         Args:
-            weights: Of the runs, 0 or more; shape (m,). A run of weight 0 is left out, with the
-                documents that only it has and with its answers.
-            name: What results call the fused run.
+            weights: Of the runs, 0 or more; shape (m,). A run with zero weight is left out, with
+                its answers and the documents that only it has.
+            name: Name of the fused run.
         """
         used = np.flatnonzero(weights > 0)
         among = np.logical_or.reduce(self.held[:, used], axis=1)
         shares = self.values[np.ix_(among, used)] * weights[used]
-        if len(used) > 2:  # two numbers have one sum in either order
+        if len(used) > 2:  # the sum of two numbers does not depend on their order
             shares = np.sort(shares, axis=1)[:, ::-1]
         score = shares[:, 0] + 0.0  # -0.0 is 0.0
         for column in shares.T[1:]:
@@ -136,7 +135,7 @@ class Aligned:
 
 
 def align(runs: list[Run], normalise: str = "min-max", depth: int | None = None) -> Aligned:
-    """Normalise the scores of some runs, and lay them side by side; see ``weighted_sum``.
+    """Normalise the scores of runs into one table; see ``weighted_sum``.
 
     Raises:
         UsageError, InputError: as there.
@@ -144,7 +143,7 @@ def align(runs: list[Run], normalise: str = "min-max", depth: int | None = None)
     if normalise not in NORMALISATIONS:
         near = nearest(normalise, NORMALISATIONS, 1) if isinstance(normalise, str) else []
         raise UsageError(
-            f"there is no normalisation called {normalise!r}",
+            f"unknown normalisation {normalise!r}",
             nearest=near,
             fix=f"one of {', '.join(NORMALISATIONS)}",
         )
@@ -163,7 +162,7 @@ def align(runs: list[Run], normalise: str = "min-max", depth: int | None = None)
             _refuse_infinite(score, rows, run, starts)
             value = NORMALISATIONS[normalise](score, starts[:-1], counts)
             if normalise not in _FROM_ZERO:
-                lowest[query, place] = value[starts[1:] - 1]  # rankings stand best first
+                lowest[query, place] = value[starts[1:] - 1]  # rankings are best first
         columns.append(
             rows.select(
                 pl.Series("query", np.repeat(query, counts)),
@@ -184,7 +183,7 @@ def align(runs: list[Run], normalise: str = "min-max", depth: int | None = None)
 
 
 def _read(run: Run, depth: int | None) -> tuple[pl.DataFrame, Ints]:
-    """The best so many rows of each query, and where each query starts, with the end."""
+    """The top ``depth`` rows of each query, and where each query starts, with the end."""
     if depth is None:
         return run.rows, run.starts
     counts = np.diff(run.starts)
@@ -200,17 +199,17 @@ def _refuse_infinite(score: Floats, rows: pl.DataFrame, run: Run, starts: Ints) 
     row = int(bad[0])
     value, doc_id = float(score[row]), rows["doc_id"][row]
     raise InputError(
-        f"the score of document {doc_id} is {value:g}, and what is "
-        f"{'infinite' if np.isinf(value) else 'so large'} cannot be added up",
+        f"the score of document {doc_id} is {value:g}, "
+        f"{'infinite' if np.isinf(value) else 'too large'} for a sum",
         file=run.source,
         query=run.query_ids[int(np.searchsorted(starts, row, side="right")) - 1],
         doc_id=doc_id,
-        fix="fuse by reciprocal rank, which looks at ranks only, or give it a score within 1e100",
+        fix="fuse by reciprocal rank, which uses ranks only, or use scores up to 1e100",
     )
 
 
 Normalisation = Callable[[Floats, Ints, Ints], Floats]
-"""Takes scores best first, where each query starts, and its count: each shape (n,) or (q,)."""
+"""Takes scores, best first, shape (n,); where each query starts and its count, shape (q,)."""
 
 
 def _min_max(score: Floats, starts: Ints, counts: Ints) -> Floats:
@@ -228,7 +227,7 @@ def _share(score: Floats, starts: Ints, counts: Ints) -> Floats:
 
 def _z_score(score: Floats, starts: Ints, counts: Ints) -> Floats:
     above, spread = _above_lowest(score, starts, counts)
-    # In units of the spread, so that no square is too large or too small for a float.
+    # In units of the spread, so squares do not overflow or underflow.
     unit = above / np.where(spread > 0, spread, 1.0)
     mean = np.add.reduceat(unit, starts) / counts
     off = unit - np.repeat(mean, counts)
@@ -241,7 +240,7 @@ def _as_it_is(score: Floats, _starts: Ints, _counts: Ints) -> Floats:
 
 
 def _above_lowest(score: Floats, starts: Ints, counts: Ints) -> tuple[Floats, Floats]:
-    """How far each score is above the lowest of its query, and how far the highest is."""
+    """Each score minus the lowest of its query, and the highest minus the lowest."""
     lowest = np.repeat(score[starts + counts - 1], counts)
     highest = np.repeat(score[starts], counts)
     return score - lowest, highest - lowest
@@ -253,6 +252,6 @@ NORMALISATIONS: dict[str, Normalisation] = {
     "sum": _share,
     "none": _as_it_is,
 }
-"""How scores can be made comparable, by name."""
+"""Normalisations of scores, by name."""
 
 _FROM_ZERO = {"min-max", "sum"}

@@ -1,6 +1,6 @@
-"""One grade for each pair, out of several raters' judgments, by a rule that is written down.
+"""Aggregation: one grade for each pair from several raters' judgments.
 
-And the pairs on which raters disagree so far that somebody has to settle them.
+Also the pairs on which raters disagree too much, for adjudication.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ _WIDEST, _DOWN = ["spread", *_PAIR], [True, False, False]
 def grades(
     judgments: Judgments, rule: str = RULE, sources: Sequence[str] = ("human",)
 ) -> pl.DataFrame:
-    """The grade of each pair, as a rule makes it.
+    """The grade of each pair, by an aggregation method.
 
     Args:
-        judgments: Raw. Repeats and gold judgments have no vote, nor has "cannot judge".
-        rule: Steps in the order they are tried, by comma: ``adjudicated`` (the latest settled
+        judgments: Raw. Repeats, gold judgments and "cannot judge" have no vote.
+        rule: Comma-separated steps, tried in order: ``adjudicated`` (the latest adjudicated
             grade), ``majority`` (the grade that more than half of the raters gave) and ``median``
-            (of an even number of grades the lower of the middle two, so that it is a grade
-            somebody gave, and doubt makes nothing relevant). A pair that no step decides is
+            (the lower of the middle two for an even number of grades: always a grade that a rater
+            gave, and doubt does not make a document relevant). A pair that no step decides is
             left out.
-        sources: Whose judgments count. Several are one electorate only because they are named
-            here; ``source`` of each row says whose votes there were.
+        sources: Sources that count; those named vote together.
 
     Returns:
         By query_id and doc_id: grade, votes (raters who graded), rule (the step that decided),
-        raters (sorted; of an adjudicated grade the adjudicator alone), spread (highest minus
-        lowest vote; null without a vote), source. Every rater has one vote, the latest.
+        raters (sorted; only the adjudicator for an adjudicated grade), spread (highest minus
+        lowest vote; null without a vote), source (those of the votes). Every rater has one vote,
+        the latest.
 
     Raises:
         UsageError: an unknown step or source.
@@ -58,14 +58,14 @@ def grades(
     settled = _settled(counting).select(
         *_PAIR, adjudicated="grade", _judge="rater", _source="source"
     )
-    found = pairs.join(settled, on=_PAIR, how="full", coalesce=True).with_columns(
+    candidates = pairs.join(settled, on=_PAIR, how="full", coalesce=True).with_columns(
         pl.when("_most").then("_mode").alias("majority"),
         pl.col("votes").fill_null(0).cast(pl.Int64),
     )
     decided = pl.coalesce([pl.when(pl.col(s).is_not_null()).then(pl.lit(s)) for s in steps])
     by_judge = pl.col("rule") == "adjudicated"
     return (
-        found.with_columns(pl.coalesce(steps).alias("grade"), decided.alias("rule"))
+        candidates.with_columns(pl.coalesce(steps).alias("grade"), decided.alias("rule"))
         .with_columns(
             pl.when(by_judge).then(pl.concat_list("_judge")).otherwise("raters").alias("raters"),
             pl.when(by_judge).then("_source").otherwise("source").alias("source"),
@@ -82,17 +82,17 @@ def disagreements(
     rel: float = 1.0,
     sources: Sequence[str] = ("human",),
 ) -> pl.DataFrame:
-    """Pairs that somebody has to settle, the widest apart first.
+    """Pairs to adjudicate, the largest spread first.
 
     Args:
         judgments: Raw.
-        at_least: Grades this far apart are a disagreement.
-        rel: Grades from here on are relevant; one on either side is a disagreement too.
-        sources: Whose judgments count.
+        at_least: Smallest spread that is a disagreement.
+        rel: Lowest relevant grade; grades on both sides of it are a disagreement too.
+        sources: Sources that count.
 
     Returns:
-        query_id, doc_id, votes, low, high, spread, raters, grades and reasons (lists in one
-        order, that of the raters' names), settled (an adjudicated grade is there already).
+        query_id, doc_id, votes, low, high, spread, raters, grades and reasons (lists, all in the
+        order of the raters' names), settled (whether it has an adjudicated grade).
 
     Raises:
         UsageError: an unknown source.
@@ -102,10 +102,10 @@ def disagreements(
 
 
 def contradictions(judgments: Judgments, at_least: float = 2.0, rel: float = 1.0) -> pl.DataFrame:
-    """Pairs whose imported grade, of nobody named, is far from the one people's judgments make.
+    """Pairs whose imported grade, without a rater, differs from the grade of the raters.
 
-    That one counts, so the imported grade has no effect. Where people disagree among themselves,
-    the pair is one of ``disagreements`` and not here.
+    The raters' grade counts, so the imported one has no effect. Pairs on which raters disagree
+    are in ``disagreements`` and not here.
 
     Args:
         judgments: Raw.
@@ -113,9 +113,9 @@ def contradictions(judgments: Judgments, at_least: float = 2.0, rel: float = 1.0
         rel: As in ``disagreements``.
 
     Returns:
-        As ``disagreements``, and ``imported``: the imported grade. ``low`` and ``high`` are it and
-        the grade that counts, ``spread`` lies between; votes, raters, grades and reasons are
-        people's.
+        As ``disagreements``, and ``imported``: the imported grade. ``low`` and ``high`` are that
+        grade and the one that counts, ``spread`` their difference; votes, raters, grades and
+        reasons are the raters'.
     """
     imported = grades(judgments, RULE, ("import",)).select(*_PAIR, imported="grade")
     counted = grades(judgments, RULE).select(*_PAIR, counted="grade")
@@ -137,7 +137,7 @@ def contradictions(judgments: Judgments, at_least: float = 2.0, rel: float = 1.0
 
 
 def _each_vote(counting: pl.DataFrame) -> pl.DataFrame:
-    """A row for each pair with a vote: the votes as they are, and whether they are settled."""
+    """A row for each pair with a vote: the votes, and whether the pair is adjudicated."""
     settled = _settled(counting).select(*_PAIR, settled=pl.lit(value=True))
     return (
         _votes(counting)
@@ -168,11 +168,11 @@ def _steps(rule: str) -> list[str]:
     for step in steps:
         if step not in STEPS:
             raise UsageError(
-                f"{step!r} is no rule that makes a grade",
-                fix=f"some of {', '.join(STEPS)}, by comma, in the order they are to be tried",
+                f"unknown aggregation step {step!r}",
+                fix=f"comma-separated, tried in order: {', '.join(STEPS)}",
             )
     if "adjudicated" in steps[1:]:
-        raise UsageError("what was adjudicated has to come first", fix=f"such as {RULE!r}")
+        raise UsageError("the step 'adjudicated' must come first", fix=f"such as {RULE!r}")
     return steps
 
 
@@ -180,20 +180,20 @@ def _counting(judgments: Judgments, sources: Sequence[str]) -> pl.DataFrame:
     for source in sources:
         if source not in SOURCES:
             raise UsageError(
-                f"{source!r} is no source of judgments", fix=f"some of {', '.join(SOURCES)}"
+                f"unknown source of judgments {source!r}", fix=f"use {', '.join(SOURCES)}"
             )
     return judgments.frame.filter(pl.col("source").is_in(list(sources)))
 
 
 def _votes(counting: pl.DataFrame) -> pl.DataFrame:
-    """One vote of each rater for each pair, the latest; none of who could not judge in the end."""
+    """The latest vote of each rater for each pair; none if the latest is "cannot judge"."""
     ratings = counting.filter(pl.col("kind") == "rating")
     latest = ratings.unique([*_PAIR, "rater"], keep="last", maintain_order=True)
     return latest.filter(pl.col("state") == "graded")
 
 
 def _settled(counting: pl.DataFrame) -> pl.DataFrame:
-    """The latest adjudication of each pair, where it came to a grade."""
+    """The latest adjudication of each pair, if it has a grade."""
     settled = counting.filter(pl.col("kind") == "adjudication")
     latest = settled.unique(_PAIR, keep="last", maintain_order=True)
     return latest.filter(pl.col("state") == "graded")

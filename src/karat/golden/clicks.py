@@ -1,8 +1,7 @@
-"""Clicks of a log as evidence for grades: which documents were shown for a query, and clicked.
+"""Clicks of a log as evidence for grades: the documents shown and clicked for each query.
 
-A click counts if the user stayed long enough. What says nothing about a query, or should not be
-kept, is left out and counted: searches of bots, and those in which somebody typed an e-mail
-address or a number of theirs.
+A click counts if the user stayed long enough. Searches of bots and searches with personal data
+(e-mail addresses, phone, card and account numbers) are left out and counted.
 """
 
 from __future__ import annotations
@@ -44,14 +43,14 @@ _FIX = (
 
 @dataclass(frozen=True, slots=True)
 class LoggedQuery:
-    """What a log says about one query.
+    """One query of a log.
 
     Attributes:
-        key: Its folded text, under which spellings are equal.
-        text: How it was spelt most often.
+        key: Its folded text, which is equal for all spellings.
+        text: The most frequent spelling.
         clicked: Documents with a click that counts, in the order of the log.
-        shown: Documents shown, those included.
-        rows: Rows of the log that it was made of.
+        shown: Documents shown, the clicked ones included.
+        rows: Its rows in the log.
     """
 
     key: str
@@ -63,16 +62,16 @@ class LoggedQuery:
 
 @dataclass(frozen=True, slots=True)
 class Clicks:
-    """What a log says about its queries.
+    """The queries of a log, with counts.
 
     Attributes:
-        queries: In the order in which the log first names them.
+        queries: In the order of their first rows.
         rows: Rows of the log.
         clicks: Clicks that count.
         short_clicks: Clicks after which the user came back too soon; they do not count.
-        unknown_dwell: Clicks that count, and of which nothing says how long the user stayed.
-        left_out: Rows that were left out, by the reason.
-        notes: What a person should know of it, in sentences.
+        unknown_dwell: Clicks that count although their dwell time is unknown.
+        left_out: Reason to number of rows left out.
+        notes: Notes for the user, in sentences.
     """
 
     queries: list[LoggedQuery]
@@ -85,23 +84,27 @@ class Clicks:
 
 
 def clicks_of(log: pl.DataFrame, *, dwell_s: float, source: str = "the log") -> Clicks:
-    """What a log says about each of its queries.
+    """The documents shown and clicked for each query of a log.
 
     Args:
         log: A row for each document shown (``query``, ``doc_id``, ``clicked``, ``shown``,
-            ``dwell_s`` in seconds, null where it is not known) or for each search (``query``,
-            ``clicked_docs``: ids, or seconds by id; ``shown_docs``: ids). Columns that flag bots
-            or name user agents tell bots.
-        dwell_s: Seconds that a user must have stayed for a click to count.
-        source: What messages call it.
+            ``dwell_s`` in seconds, null if unknown) or for each search (``query``,
+            ``clicked_docs``: ids, or seconds by id; ``shown_docs``: ids). Bots are detected by
+            columns that flag them or name user agents.
+        dwell_s: Least dwell time of a click that counts, in seconds.
+        source: Name of the log in messages.
 
     Raises:
         InputError: a column is missing, or a value cannot be read.
     """
     names = _named(log, source)
-    people, bots, told = without_bots(_counted(log))
+    people, bots, bot_columns = without_bots(_counted(log))
     left_out: Counter[str] = Counter({"bot": bots} if bots else {})
-    notes = [] if told else ["Nothing in the log tells bots from people: none were left out."]
+    notes = (
+        []
+        if bot_columns
+        else ["No bots were left out: the log has no column that marks them (is_bot, user_agent)."]
+    )
     texts = [_text(value) for value in people[names["text"]].to_list()]
     keys = folded(texts)
     personal = {text: _personal(text) for text in set(texts)}
@@ -111,9 +114,9 @@ def clicks_of(log: pl.DataFrame, *, dwell_s: float, source: str = "the log") -> 
     clicks = short_clicks = unknown_dwell = 0
     places = _searches(people, names, source)
     for key, text, documents in zip(keys, texts, places, strict=True):
-        why = "no query" if not key else personal[text] or ("" if documents else "no document")
-        if why:
-            left_out[why] += 1
+        reason = "no query" if not key else personal[text] or ("" if documents else "no document")
+        if reason:
+            left_out[reason] += 1
             continue
         spelt.setdefault(key, Counter())[text.strip()] += 1
         rows[key] += 1
@@ -144,10 +147,10 @@ _Shown = tuple[str, bool, float | None]
 
 
 def _searches(log: pl.DataFrame, names: Mapping[str, str], source: str) -> Iterator[list[_Shown]]:
-    """The documents that each row of a log tells of."""
-    columns = {what: log[name].to_list() for what, name in names.items()}
+    """The documents of each row of a log."""
+    columns = {role: log[name].to_list() for role, name in names.items()}
     for at in range(log.height):
-        row = {what: values[at] for what, values in columns.items()}
+        row = {role: values[at] for role, values in columns.items()}
         try:
             yield _of_search(row) if "shown_docs" in row else _of_document(row)
         except ValueError as error:
@@ -173,14 +176,14 @@ def _dwells(value: Any, clicks: int) -> list[float | None]:
         except ValueError:
             raise ValueError(f"dwell_s is {short(value)}, not a list of seconds") from None
     several = isinstance(value, Sequence) and not isinstance(value, str | bytes)
-    found = [_seconds(each) for each in (value if several else [value])]
-    if found == [None] or (not found and not clicks):
+    dwells = [_seconds(dwell) for dwell in (value if several else [value])]
+    if dwells == [None] or (not dwells and not clicks):
         return [None] * clicks
-    if len(found) != clicks:
+    if len(dwells) != clicks:
         raise ValueError(
-            f"dwell_s has {len(found)} values for {clicks} clicked documents; expected one each"
+            f"dwell_s has {len(dwells)} values for {clicks} clicked documents; expected one each"
         )
-    return found
+    return dwells
 
 
 def _of_document(row: Mapping[str, Any]) -> list[_Shown]:
@@ -191,22 +194,22 @@ def _of_document(row: Mapping[str, Any]) -> list[_Shown]:
 
 
 def _named(log: pl.DataFrame, source: str) -> dict[str, str]:
-    """The column of each kind that the log has."""
-    there = {plain(name): name for name in log.columns}
-    found = {
-        what: next(there[each] for each in spelt if each in there)
-        for what, spelt in _COLUMNS.items()
-        if any(each in there for each in spelt)
+    """The log's column for each role."""
+    by_plain = {plain(name): name for name in log.columns}
+    named = {
+        role: next(by_plain[spelling] for spelling in spellings if spelling in by_plain)
+        for role, spellings in _COLUMNS.items()
+        if any(spelling in by_plain for spelling in spellings)
     }
-    for name in found.values():
+    for name in named.values():
         if isinstance(log.schema[name], pl.Struct):  # it gives each row the ids of all others
             raise InputError(f"column {name!r} holds objects", file=source, fix="write it as JSON")
-    of_search = {"clicked_docs", "shown_docs"} & set(found)
-    wanted: list[tuple[str, ...]] = [("text",)]
-    wanted += [("shown_docs",), ("clicked_docs",)] if of_search else [("doc_id",)]
-    wanted += [] if of_search else [("clicked", "dwell_s")]
-    for either in wanted:
-        if not set(either) & set(found):
+    of_search = {"clicked_docs", "shown_docs"} & set(named)
+    required: list[tuple[str, ...]] = [("text",)]
+    required += [("shown_docs",), ("clicked_docs",)] if of_search else [("doc_id",)]
+    required += [] if of_search else [("clicked", "dwell_s")]
+    for either in required:
+        if not set(either) & set(named):
             name = "query" if either == ("text",) else either[0]
             near = nearest(name, log.columns, 1)
             columns = ", ".join(map(repr, log.columns[:12])) or "none"
@@ -216,11 +219,11 @@ def _named(log: pl.DataFrame, source: str) -> dict[str, str]:
                 file=source,
                 fix=_FIX,
             )
-    return found
+    return named
 
 
 def _counted(log: pl.DataFrame) -> pl.DataFrame:
-    """The log with one search for each row, whatever it counts itself."""
+    """The log with one search for each row; a count of its own is ignored."""
     return log.with_columns(count=pl.lit(1, pl.Int64))
 
 
@@ -229,13 +232,13 @@ def _text(value: Any) -> str:
 
 
 def _personal(text: str) -> str:
-    """What is personal in a text; empty if nothing is."""
+    """The first kind of personal data in a text; empty if there is none."""
     kinds = [_PERSONAL[each.kind] for each in find(text) if each.kind in _PERSONAL]
     return kinds[0] if kinds else ""
 
 
 def _ids(value: Any, what: str) -> dict[str, float | None]:
-    """Documents with the seconds that a user stayed, from a list, a mapping or JSON of either."""
+    """Document to dwell time in seconds, from a list, a mapping or JSON of either."""
     if isinstance(value, str):
         text = value.strip()
         try:
@@ -258,19 +261,19 @@ def _id(value: Any) -> str:
 
 
 def _flag(value: Any, what: str) -> bool:
-    said = "" if value is None else str(value).strip().casefold()
-    if said not in (*YES, *NO):
+    text = "" if value is None else str(value).strip().casefold()
+    if text not in (*YES, *NO):
         raise ValueError(f"{what} is {short(value)}, neither true nor false")
-    return said in YES
+    return text in YES
 
 
 def _seconds(value: Any) -> float | None:
-    """How long a user stayed; None where it is not known, which pandas writes as NaN."""
-    said = value.strip() if isinstance(value, str) else value
-    if said in (None, "") or (isinstance(said, float) and math.isnan(said)):
+    """Dwell time; None if unknown, which pandas writes as NaN."""
+    value = value.strip() if isinstance(value, str) else value
+    if value in (None, "") or (isinstance(value, float) and math.isnan(value)):
         return None
     try:
-        number = float(said) if isinstance(said, str) else number_of(said)
+        number = float(value) if isinstance(value, str) else number_of(value)
     except ValueError:
         number = math.nan
     if not 0 <= number < math.inf:

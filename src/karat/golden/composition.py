@@ -1,4 +1,4 @@
-"""What a set of queries is made of, and what it lacks to stand for what people ask."""
+"""Composition of a set of queries, and where it is not representative of users' searches."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _SCHEMA = pl.Schema(
 
 @dataclass(frozen=True, slots=True)
 class Composition:
-    """What queries are made of.
+    """Composition of a set of queries.
 
     Attributes:
-        queries: How many.
+        queries: Number of queries.
         frame: ``attribute`` (band, class, origin, no_answer, words, then any others), ``value``
             (null where a query has none), ``queries``, ``share`` of the queries, and ``weight``:
-            the share of the weight, null where there are no weights.
-        warnings: What is lacking, in sentences.
+            the share of the weight, null if the queries have no weights.
+        warnings: Gaps, in sentences.
     """
 
     queries: int
@@ -57,10 +57,10 @@ def composition(queries: pl.DataFrame) -> Composition:
     names = [name for name in _FIRST if name in frame.columns]
     names += sorted(others, key=lambda name: name != "words")
     parts = [_counted(frame, name) for name in names]
-    few = [part for part in parts if part.height <= _MOST_VALUES]
+    listed = [part for part in parts if part.height <= _MOST_VALUES]
     return Composition(
         queries=queries.height,
-        frame=pl.concat([pl.DataFrame(schema=_SCHEMA), *few]),
+        frame=pl.concat([pl.DataFrame(schema=_SCHEMA), *listed]),
         warnings=tuple(_warnings(queries)),
     )
 
@@ -69,7 +69,7 @@ def _counted(frame: pl.DataFrame, name: str) -> pl.DataFrame:
     total = max(frame.height, 1)
     weighed = "weight" in frame.columns and frame["weight"].sum() > 0
     weight = pl.lit(None, dtype=pl.Float64)
-    if weighed:  # rounded, so that all of them are 1 and not a little less
+    if weighed:  # rounded: the shares add up to 1 and not to a little less
         weight = (pl.col("weight").sum() / frame["weight"].sum()).round(12)
     counted = frame.group_by(value=pl.col(name).cast(pl.String, strict=False)).agg(
         queries=pl.len().cast(pl.Int64), share=pl.len() / total, weight=weight
@@ -80,25 +80,24 @@ def _counted(frame: pl.DataFrame, name: str) -> pl.DataFrame:
 
 
 def _warnings(queries: pl.DataFrame) -> list[str]:
-    said = []
+    warnings = []
     n = queries.height
     if n < TRUSTED_FROM:
         are = "query is" if n == 1 else "queries are"
-        said.append(f"{n:,} {are} few: intervals are not to be trusted below {TRUSTED_FROM}.")
+        warnings.append(f"{n:,} {are} too few: intervals are not reliable below {TRUSTED_FROM}.")
     synthetic = _number(queries, "origin", "synthetic")
     if n and synthetic:
         much = synthetic / n > _MUCH_SYNTHETIC
-        said.append(
-            f"{synthetic:,} of {n:,} queries are synthetic ({synthetic / n:.0%}): what a model "
-            "writes is easier and more alike than what people type"
-            + ("; add queries from a log." if much else ".")
+        warnings.append(
+            f"{synthetic:,} of {n:,} queries are synthetic ({synthetic / n:.0%}): these are easier "
+            "and more alike than queries of users" + ("; add queries from a log." if much else ".")
         )
     if "band" in queries.columns and n and not _number(queries, "band", TAIL):
-        said.append("No query is from the tail, where search fails most often.")
+        warnings.append("No query is from the tail, where search fails most often.")
     marked = "no_answer" in queries.columns and _number(queries, "no_answer", "true")
     if n and not marked:
-        said.append("No query is without a right answer: keeping silent is not tested.")
-    return said
+        warnings.append("No query is marked no_answer: returning nothing is not tested.")
+    return warnings
 
 
 def _number(queries: pl.DataFrame, name: str, value: str) -> int:

@@ -1,4 +1,4 @@
-"""Coverage: how much of what given runs show has a grade in an edition."""
+"""Coverage: the share of the documents shown by runs that an edition has grades for."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _KEY = ["query_id", "doc_id"]
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How much of what runs show has a grade.
+    """The share of the documents shown by runs that has a grade.
 
     Attributes:
-        k: Documents looked at of each query.
+        k: Cutoff: documents per query.
         runs: ``run``, ``queries`` (of the edition), ``answered`` (with a document), ``judged``
             (mean of Judged@k over those; null without any), ``unjudged`` (pairs).
         queries: ``run``, ``query_id``, ``shown`` (documents in the top k), ``graded`` (of those),
             ``judged`` (graded / shown; null if nothing was shown).
         unjudged: The pairs of a top k without a grade: ``query_id``, ``doc_id``, ``best_rank``,
-            ``systems``; what most systems show first, then by rank.
+            ``systems``; those shown by most systems first, then by rank.
     """
 
     k: int
@@ -36,25 +36,25 @@ class Coverage:
 def coverage(
     queries: pl.DataFrame, grades: pl.DataFrame, runs: Iterable[Run], k: int = 10
 ) -> Coverage:
-    """How much of the top k of given runs an edition has grades for.
+    """The share of the top k of runs that an edition has grades for.
 
     Judged@k is graded in the top k / min(k, returned), as the measure of that name. All queries
-    weigh the same, and those without a relevant document count too.
+    have the same weight, also those without a relevant document.
 
     Args:
         queries: ``query_id``: the edition's.
         grades: ``query_id``, ``doc_id``, ``grade``; below 0 is not judged, as in TREC.
-        runs: Any, each with its own name.
-        k: Documents of each query, from 1.
+        runs: Runs with distinct names.
+        k: Documents per query, from 1.
 
     Raises:
-        UsageError: k is out of range, or two runs are of one name.
+        UsageError: k is out of range, or two runs have the same name.
     """
     if isinstance(k, bool) or not isinstance(k, int) or k < 1:
         raise UsageError(f"k is {k!r}, not a whole number from 1")
     several = list(runs)
     if len({run.name for run in several}) < len(several):
-        raise UsageError("two runs are of one name", fix="give each its own name")
+        raise UsageError("two runs have the same name", fix="give each its own name")
     ids = queries["query_id"].unique(maintain_order=True)
     known = grades.filter(pl.col("grade") >= 0).select(*_KEY, graded=pl.lit(value=True))
     shown = pl.concat([_top(run, ids, k) for run in several] or [_NONE]).join(

@@ -1,9 +1,8 @@
-"""Editions: what a frozen golden set holds, what its hash covers, and how two of them differ.
+"""Editions: the content of a frozen golden set, its hash, and the difference of two editions.
 
-An edition is the queries, one grade for each judged pair, and where both came from. Its hash is of
-its content in one canonical form: rows in order of their ids, a number as itself whatever its type,
-nothing where there is nothing. So the same golden set has the same hash from either database, and
-on any machine.
+An edition is the queries, one grade for each judged pair, and the origin of both. The hash is of
+its content in a canonical form: rows in order of their ids, equal numbers alike whatever their
+type, nulls left out. So a golden set has the same hash from either database and on any machine.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from karat.tables.schema import QRELS, QUERIES, Column
 FORMAT = 1
 """Version of the canonical form."""
 GRADE_COLUMNS = ("query_id", "doc_id", "grade", "votes", "rule", "raters")
-"""What an edition keeps of each grade; the last three as far as they are known."""
+"""Columns of an edition's grades; the last three only if they are known."""
 Content = dict[str, Any]
 """``edition`` (the form's version), ``about``, ``queries`` and ``grades`` (lists of objects)."""
 
@@ -32,17 +31,17 @@ _SOURCE = "edition"
 
 @dataclass(frozen=True, slots=True)
 class EditionDifference:
-    """What changed from one edition to another.
+    """The difference of two editions.
 
     Attributes:
         queries: ``query_id``, ``change`` (added | removed | changed), ``field`` (``text``,
             ``weight``, any attribute; null unless changed), ``old``, ``new`` (as text).
         grades: ``query_id``, ``doc_id``, ``change``, ``old``, ``new`` (grades; null where there is
-            none), ``class`` (of the query, where one was asked for).
-        moves: ``old``, ``new``, ``pairs``: how many grades went from what to what.
+            none), ``class`` (of the query; null without ``by``).
+        moves: ``old``, ``new``, ``pairs``: number of grades changed from old to new.
         classes: ``class``, ``added``, ``removed``, ``changed``, ``same``: pairs of each class; one
-            row, its class null, if none was asked for.
-        about: What is said of the editions and differs: name → (old, new).
+            row, its class null, without ``by``.
+        about: Metadata that differ: name → (old, new).
     """
 
     queries: pl.DataFrame
@@ -63,26 +62,26 @@ def edition(
     """The content of an edition and its SHA-256, in hexadecimal.
 
     Args:
-        queries: ``query_id`` and any of ``schema.QUERIES`` and attributes; dates of bookkeeping
-            (``added_us``, ``dropped_us``) are left out.
-        grades: ``query_id``, ``doc_id``, ``grade``, and as far as known ``votes``, ``rule``,
-            ``raters``; other columns are left out.
-        about: Where it comes from: scale, rule, guideline, agreement, files. The hash covers it, so
-            what is no content (name, date) is said elsewhere. Anything JSON holds.
+        queries: ``query_id`` and any of ``schema.QUERIES`` and attributes; the dates ``added_us``
+            and ``dropped_us`` are left out.
+        grades: ``query_id``, ``doc_id``, ``grade``, and if known ``votes``, ``rule``, ``raters``;
+            other columns are left out.
+        about: Its origin: scale, aggregation method, guideline, agreement, files; any JSON values.
+            The hash covers it, so name and date do not belong here.
 
     Raises:
-        InputError: no queries, a query or a pair twice, a grade that is no finite number, a grade
-            for a query that is not there, or a value that JSON does not hold.
+        InputError: no queries, a duplicate query or pair, a grade that is not finite, a grade for
+            an unknown query, or a value that JSON cannot represent.
     """
     _refuse_queries(queries)
     _refuse_grades(grades, queries)
-    kept = [name for name in queries.columns if name not in _BOOKKEEPING]
-    found = [name for name in GRADE_COLUMNS if name in grades.columns]
+    query_columns = [name for name in queries.columns if name not in _BOOKKEEPING]
+    grade_columns = [name for name in GRADE_COLUMNS if name in grades.columns]
     content: Content = {
         "edition": FORMAT,
         "about": _canonical(dict(about), "about"),
-        "queries": _rows(queries.select(kept).sort("query_id")),
-        "grades": _rows(grades.select(found).sort("query_id", "doc_id")),
+        "queries": _rows(queries.select(query_columns).sort("query_id")),
+        "grades": _rows(grades.select(grade_columns).sort("query_id", "doc_id")),
     }
     return content, checksum(content)
 
@@ -90,22 +89,22 @@ def edition(
 def frames(
     content: Mapping[str, Any], sha256: str | None = None
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Queries and grades of an edition, as they went in.
+    """The queries and grades of an edition.
 
     Args:
-        content: Of ``edition``, perhaps written as JSON and read again.
-        sha256: What the hash must be; not looked at if None.
+        content: From ``edition``, also after a round trip through JSON.
+        sha256: The expected hash; not checked if None.
 
     Returns:
         Queries (columns of ``schema.QUERIES``, then attributes by name) and grades
-        (``GRADE_COLUMNS``, as far as known), both in order of their ids.
+        (those of ``GRADE_COLUMNS`` that are known), both in order of their ids.
 
     Raises:
-        InputError: it is no edition, one of a later form, or not the one of that hash.
+        InputError: not an edition, a later form, or another hash.
     """
     if content.get("edition") != FORMAT:
         raise InputError(
-            f"an edition of form {content.get('edition')!r}; this karat reads form {FORMAT}",
+            f"the edition has form {content.get('edition')!r}; this karat reads form {FORMAT}",
             file=_SOURCE,
             fix="pip install --upgrade karat",
         )
@@ -113,7 +112,7 @@ def frames(
         raise InputError(
             f"the edition was changed: its SHA-256 is {now[:12]}…, not {sha256[:12]}…",
             file=_SOURCE,
-            fix="take it from the store, or from a copy, again",
+            fix="restore it from the store or from a copy",
         )
     return _frame(content["queries"], QUERIES), _frame(content["grades"], QRELS)
 
@@ -121,15 +120,15 @@ def frames(
 def difference(
     old: Mapping[str, Any], new: Mapping[str, Any], *, by: str | None = None
 ) -> EditionDifference:
-    """What changed from one edition to another: queries, their fields, and grades.
+    """The difference of two editions: queries, their fields, and grades.
 
     Args:
         old: Content of the earlier edition.
         new: Content of the later one.
-        by: An attribute of the queries to count by; the later edition's value counts.
+        by: Attribute of the queries to count by; the later edition's value counts.
 
     Raises:
-        InputError: one of them is no edition.
+        InputError: one of them is not an edition.
         UsageError: no query has that attribute.
     """
     (old_queries, old_grades), (new_queries, new_grades) = frames(old), frames(new)
@@ -156,7 +155,7 @@ def difference(
         (pl.col("change") == change).sum().cast(pl.Int64).alias(change)
         for change in ("added", "removed", "changed", "same")
     ]
-    told = sorted({*old["about"], *new["about"]})
+    about_names = sorted({*old["about"], *new["about"]})
     return EditionDifference(
         queries=_query_changes(old["queries"], new["queries"]),
         grades=grades.select(*key, "change", "old", "new", "class"),
@@ -164,7 +163,7 @@ def difference(
         classes=both.group_by("class").agg(counted).sort("class", nulls_last=True),
         about={
             name: (old["about"].get(name), new["about"].get(name))
-            for name in told
+            for name in about_names
             if old["about"].get(name) != new["about"].get(name)
         },
     )
@@ -173,19 +172,19 @@ def difference(
 def _refuse_queries(queries: pl.DataFrame) -> None:
     if not queries.height:
         raise InputError("there are no queries to freeze", file=_SOURCE)
-    twice = queries.filter(pl.col("query_id").is_duplicated())
-    if twice.height:
-        raise InputError("the query stands twice", file=_SOURCE, query=twice["query_id"][0])
+    duplicates = queries.filter(pl.col("query_id").is_duplicated())
+    if duplicates.height:
+        raise InputError("duplicate query id", file=_SOURCE, query=duplicates["query_id"][0])
 
 
 def _refuse_grades(grades: pl.DataFrame, queries: pl.DataFrame) -> None:
     finite = pl.col("grade").cast(pl.Float64).is_finite().fill_null(value=False)
     for wrong, what in (
-        (grades.filter(~finite), "the grade is no finite number"),
-        (grades.filter(pl.struct("query_id", "doc_id").is_duplicated()), "the pair stands twice"),
+        (grades.filter(~finite), "the grade is not a finite number"),
+        (grades.filter(pl.struct("query_id", "doc_id").is_duplicated()), "duplicate pair"),
         (
             grades.join(queries.select("query_id"), on="query_id", how="anti"),
-            "there is a grade, and no such query",
+            "a grade for an unknown query",
         ),
     ):
         if wrong.height:
@@ -198,11 +197,11 @@ def _rows(frame: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def _canonical(value: Any, where: str) -> Any:
-    """A value in the one form it has: whole numbers as such, no nulls in objects, no tuples."""
+    """A value in canonical form: whole numbers as integers, no nulls in objects, no tuples."""
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, float) and math.isfinite(value):
-        # 2 and 2.0 are one weight, and past 2^53 a float is not surely the number it prints as.
+        # 2 and 2.0 are the same weight; beyond 2^53 a float may not be the number it prints as.
         return int(value) if value.is_integer() and abs(value) <= 2**53 else value
     if isinstance(value, Mapping):
         items = {str(name): _canonical(each, where) for name, each in value.items()}
@@ -210,15 +209,15 @@ def _canonical(value: Any, where: str) -> Any:
     if isinstance(value, list | tuple):
         return [_canonical(each, where) for each in value]
     raise InputError(
-        f"{value!r} is nothing that an edition can keep",
+        f"an edition cannot store {value!r}",
         file=_SOURCE,
         query=None if where == "about" else where,
-        fix="text, finite numbers, true and false, and lists of them",
+        fix="use text, finite numbers, true and false, or lists of them",
     )
 
 
 def _frame(rows: list[dict[str, Any]], table: Sequence[Column]) -> pl.DataFrame:
-    """Rows of which each holds only what it has; a column of 1 and 0.5 is one of numbers."""
+    """A frame of rows without nulls; a column of 1 and 0.5 is one of floats."""
     schema = {column.name: column.dtype for column in table}
     must = [column.name for column in table if not column.optional]
     order = [*schema, *GRADE_COLUMNS]

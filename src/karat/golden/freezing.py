@@ -1,4 +1,4 @@
-"""Freezing: whether raters agree well enough for an edition."""
+"""Freezing: whether raters agree well enough to freeze an edition."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class Freeze:
     """Whether an edition may be frozen.
 
     Attributes:
-        verdict: ``ok`` | ``warn`` (it may, and the sentence goes with it) | ``refuse``.
-        sentence: Why.
+        verdict: ``ok`` | ``warn`` (it may, with the sentence as a warning) | ``refuse``.
+        sentence: The reason.
     """
 
     verdict: Literal["ok", "warn", "refuse"]
@@ -23,26 +23,26 @@ class Freeze:
 
 
 def may_freeze(head: Figure, policy: WorkspaceConfig) -> Freeze:
-    """Whether raters agree enough: the lower end of kappa's interval against the policy.
+    """Whether raters agree enough: the lower end of kappa's interval compared with the policy.
 
     Args:
-        head: Headline of the agreement of the judgments the edition is made of.
-        policy: ``weights``, ``at_least`` and ``refuse`` of it: what agreement must be.
+        head: Headline agreement of the edition's judgments.
+        policy: Its ``weights``, ``at_least`` and ``refuse`` apply.
 
     Returns:
-        ``ok`` if the whole interval is at ``at_least`` or above; else ``warn``, or ``refuse`` under
-        a policy that refuses.
+        ``ok`` if the whole interval is at ``at_least`` or above; otherwise ``refuse`` if the policy
+        refuses, else ``warn``.
     """
-    wanted = f"{_two(policy.at_least)} or more ({_named(policy.weights)})"
+    required = f"{_two(policy.at_least)} or more ({_named(policy.weights)})"
     less: Literal["warn", "refuse"] = "refuse" if policy.refuse else "warn"
     if head.value is None:
-        return Freeze(less, f"κ cannot be told ({head.reason}), and is to be {wanted}")
+        return Freeze(less, f"κ is not available ({head.reason}); required: {required}")
     value = _two(head.value, _digits(head.value, policy.at_least))
     figure = f"κ is {value} ({_named(head.weights)})"
     if head.weights != policy.weights:
-        return Freeze(less, f"{figure}, which cannot be compared: it is to be {wanted}")
+        return Freeze(less, f"{figure}, which cannot be compared; required: {required}")
     if head.ci_low is None:
-        return Freeze(less, f"{figure}, without an interval ({head.reason}); it is to be {wanted}")
+        return Freeze(less, f"{figure}, without an interval ({head.reason}); required: {required}")
     low = _two(head.ci_low, _digits(head.ci_low, policy.at_least))
     where = f"{figure}, and its 95 % interval begins at {low}"
     if head.ci_low >= policy.at_least:
@@ -62,7 +62,7 @@ def _two(value: float, digits: int = 2) -> str:
 
 
 def _digits(value: float, at_least: float) -> int:
-    """So many that a number just below what is asked for does not read as the same."""
+    """Digits that distinguish a value just below the limit from the limit."""
     if value >= at_least or f"{value:.2f}" != f"{at_least:.2f}":
         return 2
     return 3 if f"{value:.3f}" != f"{at_least:.3f}" else 4

@@ -1,16 +1,16 @@
-"""Names of raters that are plainly those of models."""
+"""Rater names that are names of models."""
 
 from __future__ import annotations
 
 import re
 
-# Words that are part of no person's name.
+# Words that do not occur in names of people.
 _WORDS = r"""
     llms? | llm[-_ ]?judges? | auto[-_ ]?judge | umbrela | chat[-_ ]?gpt | chat[-_ ]?glm
     | gpt[-_ ]?\d\w* | gpt | rank(?:gpt|llama|zephyr|vicuna)
     | (?:code|tiny)?[-_ ]?llama[-_ ]?v?\d\w* | mixtral | qwen\d* | qwq | deepseek
 """
-# Models that share their name with people or things: only with what a version has.
+# Models that share their name with people or things: only with a version.
 _VERSIONED = r"""
     claude (?: [-_]?v?\d\w* | [-_. ](?:instant|opus|sonnet|haiku) | [ ]\d+(?:[. ]\d+|[ ][a-z]+) )
     | gemini (?: [-_. ]?v?\d | [-_. ](?:pro|flash|ultra|nano) )
@@ -21,7 +21,7 @@ _VERSIONED = r"""
     | command [-_] (?:r|a)
     | o[134] [-_] (?:mini|preview|pro)
 """
-# Names that are a model's if there is nothing else.
+# Names that are a model's only on their own.
 _ALONE = r"gemini|llama|mistral|codestral|grok|o[134]"
 # Not within a longer word: gptaylor, agpt.
 _MODEL = re.compile(
@@ -30,12 +30,12 @@ _MODEL = re.compile(
 
 
 def names_a_model(rater: str) -> bool:
-    """Whether a rater's name is plainly that of a model, and of no person.
+    """Whether a rater's name is that of a model and not of a person.
 
-    Names that people have too (Claude, Gemma, Mistral) are a model's only with a version or a size:
-    ``claude-3-opus`` is one, ``claude.dupont`` and ``claude 2`` are not.
+    Names that people have too (Claude, Gemma, Mistral) need a version or a size:
+    ``claude-3-opus`` is a model, ``claude.dupont`` and ``claude 2`` are not.
     """
     name = rater.strip().casefold()
     if "@" in name and "/" not in name:
-        name = name.partition("@")[0]  # of an address, the person: where they work is no model
+        name = name.partition("@")[0]  # the person's part of an address
     return re.fullmatch(_ALONE, name) is not None or _MODEL.search(name) is not None

@@ -1,7 +1,7 @@
-"""What people type that says who they are: addresses, phone, card and account numbers.
+"""Personal data in queries: e-mail addresses, phone, card and account numbers.
 
-Patterns find what looks like one and check digits settle it where there are any, so that an ISBN, a
-bar code, a price or a year is left alone. What has no such mark, a name above all, is not found.
+Patterns find candidates, and check digits confirm them where there are any: ISBNs, bar codes,
+prices and years are not reported. Names are not detected.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 KINDS = ("email", "iban", "card", "phone", "number")
-"""What is looked for, in this order: a piece of text is the first that it fits."""
+"""Kinds, in the order in which they are tried: the first that fits is reported."""
 
 PERHAPS = r"@|\d(?:\D{0,3}\d){6}|\b[A-Za-z]{2}\d{2} ?[A-Za-z0-9]"
-"""A text without this holds none of them; most queries are told so at once."""
+"""A text without this pattern has no personal data: a quick check that most queries fail."""
 _PERHAPS = re.compile(PERHAPS)
 _LOCAL = re.compile(r"[\w.+%'-]")
 _DOMAIN = re.compile(r"@[\w-]+(?:\.[\w-]+)+")
@@ -64,12 +64,12 @@ _IBANS = {code: length for length, codes in _COUNTRIES.items() for code in codes
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Something personal in a text.
+    """Personal data in a text.
 
     Attributes:
         kind: One of ``KINDS``.
-        start: Where it begins, in characters from 0.
-        end: Where it ends; the character there is no longer part of it.
+        start: First character, from 0.
+        end: Character after the last one.
     """
 
     kind: str
@@ -78,12 +78,12 @@ class Found:
 
 
 def find(text: str) -> tuple[Found, ...]:
-    """What looks personal in a text, in the order of the text; no two pieces overlap."""
+    """Personal data in a text, in order of position; no two overlap."""
     if not _PERHAPS.search(text):
         return ()
     found: list[Found] = []
-    for kind, seek in _SEEKERS:
-        for start, end in seek(text):
+    for kind, search in _SEARCHES:
+        for start, end in search(text):
             if all(end <= other.start or other.end <= start for other in found):
                 found.append(Found(kind, start, end))
     return tuple(sorted(found, key=lambda each: each.start))
@@ -111,7 +111,7 @@ def is_product_number(digits: str) -> bool:
 
 
 def _emails(text: str) -> Iterator[tuple[int, int]]:
-    # From the sign outwards: one pattern for all would try each letter of a long word as the first.
+    # From the @ outwards: a single pattern would try each letter of a long word as the first.
     end = 0
     for match in _DOMAIN.finditer(text):
         start = match.start()
@@ -127,7 +127,7 @@ def _ibans(text: str) -> Iterator[tuple[int, int]]:
         length = _IBANS.get(match[0][:2].upper())
         if length is None:
             continue
-        # The pattern may run into the words that follow: cut it where its country ends it.
+        # The pattern may run into the next words: cut it at the country's length.
         ends = [i for i, sign in enumerate(match[0], 1) if sign != " "]
         if len(ends) < length:
             continue
@@ -167,6 +167,6 @@ def _numbers(text: str) -> Iterator[tuple[int, int]]:
             yield match.span()
 
 
-_SEEKERS: tuple[tuple[str, Callable[[str], Iterator[tuple[int, int]]]], ...] = tuple(
+_SEARCHES: tuple[tuple[str, Callable[[str], Iterator[tuple[int, int]]]], ...] = tuple(
     zip(KINDS, (_emails, _ibans, _cards, _phones, _numbers), strict=True)
 )

@@ -1,4 +1,4 @@
-"""How many queries and judgments a golden set takes: what it could see, and what that costs."""
+"""Planning a golden set: the difference it can detect, and what judging it costs."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from karat.errors import UsageError
 from karat.stats.power import queries_needed, smallest_difference
 
 SIZES = (50, 100, 200)
-"""Numbers of queries shown beside the one that is needed."""
+"""Numbers of queries shown next to the one needed."""
 TYPICAL_SD = 0.2
-"""Standard deviation, over queries, of the difference of two systems; usual for nDCG@10."""
+"""Standard deviation over queries of the difference of two systems; typical for nDCG@10."""
 SECONDS = 30.0
-"""For a judgment: what is assumed until a golden set knows better."""
+"""Assumed seconds per judgment until a golden set has measured its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a golden set of one size sees and costs.
+    """What a golden set of one size detects and costs.
 
     Attributes:
-        queries: How many.
-        sees: The smallest true difference of two systems that it shows with the wanted power.
+        queries: Number of queries.
+        sees: The smallest true difference of two systems detected with the given power.
         judgments: By all raters together, repeats included.
         hours: Of all raters together.
-        money: What that costs, in the currency given; None if no price was.
+        money: Cost of these hours, in the currency of ``per_hour``; None without it.
     """
 
     queries: int
@@ -38,13 +38,13 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a golden set takes.
+    """The size and cost of a golden set.
 
     Attributes:
-        difference: To be seen, in units of the measure.
-        sd: Standard deviation of the differences over queries that was assumed.
-        power: Chance of seeing it.
-        needed: What that takes; None if it vanishes beside the spread.
+        difference: Difference to detect, in units of the measure.
+        sd: Assumed standard deviation of the differences over queries.
+        power: Probability of detecting it.
+        needed: Size and cost; None if the difference is negligible relative to ``sd``.
         sizes: The same for other numbers of queries, ascending.
     """
 
@@ -69,20 +69,20 @@ def plan(
     power: float = 0.8,
     alpha: float = 0.05,
 ) -> Plan:
-    """How many queries show a difference of two systems, and what judging them costs.
+    """How many queries detect a difference of two systems, and what judging them costs.
 
     Args:
-        difference: True mean difference to be seen, in units of the measure; not 0.
+        difference: True mean difference to detect, in units of the measure; not 0.
         sd: Standard deviation of the differences over queries, above 0.
-        depth: Documents judged for each query, on average; above 0.
-        raters: Of each document, 1 or more.
-        seconds: For one judgment, above 0.
-        repeats: Share of the judgments that are asked a second time, from 0 to 1.
-        per_hour: What an hour of rating costs.
+        depth: Documents judged per query, on average; above 0.
+        raters: Raters per document, 1 or more.
+        seconds: Seconds per judgment, above 0.
+        repeats: Share of the judgments that are repeated, from 0 to 1.
+        per_hour: Cost of an hour of rating, 0 or more.
         unequal: Queries drawn for each effective one (``Sample``: queries over ``effective``), 1
-            or more; 1 if all weigh alike.
-        sizes: Numbers of queries to show besides, each 2 or more.
-        power: Chance of seeing it, above ``alpha`` and below 1.
+            or more; 1 if all have equal weights.
+        sizes: Other numbers of queries to show, each 2 or more.
+        power: Probability of detecting it, above ``alpha`` and below 1.
         alpha: Two-sided level of the paired t test.
 
     Raises:
@@ -91,11 +91,11 @@ def plan(
     _refuse(sd, depth, raters, seconds, repeats, unequal)
     if difference == 0:
         raise UsageError(
-            "a difference of 0 cannot be shown: no number of queries would do",
-            fix="give the smallest that would matter, such as 0.05",
+            "a difference of 0 cannot be detected with any number of queries",
+            fix="give the smallest difference that matters, such as 0.05",
         )
     if per_hour is not None and not 0 <= per_hour < math.inf:
-        raise UsageError(f"{per_hour:g} an hour cannot be", fix="give 0 or more")
+        raise UsageError(f"the cost per hour is {per_hour:g}", fix="give 0 or more")
     # Unequal weights make the mean of n queries as uncertain as that of n / unequal.
     spread = sd * math.sqrt(unequal)
 
@@ -119,15 +119,15 @@ def _refuse(
     sd: float, depth: float, raters: int, seconds: float, repeats: float, unequal: float
 ) -> None:
     for value, low, name in (
-        (sd, 0.0, "a standard deviation"),
-        (depth, 0.0, "a depth"),
-        (seconds, 0.0, "seconds for a judgment"),
+        (sd, 0.0, "the standard deviation is"),
+        (depth, 0.0, "the depth is"),
+        (seconds, 0.0, "seconds per judgment are"),
     ):
         if not low < value < math.inf:
-            raise UsageError(f"{name} of {value:g} cannot be", fix="give a number above 0")
+            raise UsageError(f"{name} {value:g}", fix="give a number above 0")
     if raters < 1:
         raise UsageError(f"{raters} raters", fix="give 1 or more; 2 show whether they agree")
     if not 0 <= repeats <= 1:
-        raise UsageError(f"repeats of {repeats:g} cannot be", fix="give a share from 0 to 1")
+        raise UsageError(f"the share of repeats is {repeats:g}", fix="give a share from 0 to 1")
     if not 1 <= unequal < math.inf:
-        raise UsageError(f"unequal weights of {unequal:g} cannot be", fix="give 1 or more")
+        raise UsageError(f"unequal weights are {unequal:g}", fix="give 1 or more")

@@ -1,11 +1,10 @@
-"""Pooling: which documents of several runs are worth a judgment.
+"""Pooling: which documents of several runs to judge.
 
-A pool is the documents to be judged: what no run shows near its top is not in it. Three ways to
-make one, and one that goes by the grades given so far. Nothing in a queue tells a rater which
-system found a document, or at which rank: ``systems`` and ``score`` are for those who look at the
-pool, and stay out of the queue.
+A pool holds documents near the top of a run. Three methods are fixed in advance, and one uses the
+grades given so far. Raters do not see which system returned a document, or at which rank:
+``systems`` and ``score`` are for inspecting the pool, and do not enter the queue.
 
-Ties go as everywhere in karat: the document whose id is greater by bytes comes first.
+Of tied documents, the one with the greater id by bytes comes first, as everywhere in karat.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ _KEY = ["query_id", "doc_id"]
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What may be judged anew: pairs that are judged already cost nothing.
+    """Limits on new judgments: judged pairs do not count.
 
     Attributes:
-        total: Pairs in all; what there is goes evenly to the queries, the best of each first.
-        per_query: Pairs of each query.
+        total: Pairs in all, spread evenly over the queries, the best of each first.
+        per_query: Pairs per query.
     """
 
     total: int | None = None
@@ -42,7 +41,7 @@ class Budget:
 
 
 ALL = Budget()
-"""No budget: all of the pool."""
+"""No limit: the whole pool."""
 
 
 def depth_pool(
@@ -54,26 +53,26 @@ def depth_pool(
     budget: Budget = ALL,
     bands: int = 1,
 ) -> Pairs:
-    """The top k of each run: every document that a measure at cutoff k can meet is judged.
+    """The top k of each run: every document that a measure at cutoff k uses.
 
-    Where a budget cuts, the best rank in any run counts first, then the sum of 1 / rank.
+    A budget keeps those with the best rank in any run, then with the largest sum of 1 / rank.
 
     Args:
-        runs: One or more, each with its own name.
+        runs: One or more, with distinct names.
         k: Depth, from 1.
-        judged: ``query_id`` and ``doc_id`` of pairs not to be judged again.
-        queries: The golden set's; those the runs answered if None.
-        budget: How many pairs at most.
-        bands: Parts of each query's pool, the best first, that are judged one after the other. In
-            a band all is shuffled; with one, no place in the queue tells anything.
+        judged: ``query_id`` and ``doc_id`` of pairs to leave out.
+        queries: The golden set's queries; if None, those the runs answered.
+        budget: Limits on the number of pairs.
+        bands: Parts of each query's pool that are judged in turn, the best first. A band is
+            shuffled; with one band, the position in the queue reveals nothing.
 
     Returns:
-        Pairs, query by query, best first: ``query_id``, ``doc_id``, ``priority`` (the band; 1 goes
-        first), ``chosen_by`` (``depth 10``), ``chance`` (null: no draw was made), ``score``,
-        ``best_rank`` (in any run), ``systems`` (names of the runs that have it so far up).
+        Pairs, query by query, best first: ``query_id``, ``doc_id``, ``priority`` (the band; 1 is
+        first), ``chosen_by`` (``depth 10``), ``chance`` (null: not a random draw), ``score``,
+        ``best_rank`` (in any run), ``systems`` (names of the runs with it in their top k).
 
     Raises:
-        UsageError: no runs, two of one name, or a number out of range.
+        UsageError: no runs, two runs with the same name, or a number out of range.
 
     Source: Spärck Jones & van Rijsbergen 1975, Report on the need for and provision of an "ideal"
     information retrieval test collection.
@@ -98,16 +97,16 @@ def reciprocal_rank_pool(
 ) -> Pairs:
     """The best of each query by reciprocal rank fusion: the sum over runs of 1 / (k + rank).
 
-    Documents that several runs agree on come before those of a single one.
+    Documents in several runs come before those in a single one.
 
     Args:
         runs: As in ``depth_pool``; the whole of each run counts.
-        size: Documents of each query, judged or not; all of them if None.
-        k: How little the first ranks stand out; 0 or more.
+        size: Documents per query, judged or not; all of them if None.
+        k: Constant of the fusion, 0 or more; the larger, the less the first ranks stand out.
         judged: As in ``depth_pool``.
-        queries: Likewise.
-        budget: Likewise.
-        bands: Likewise.
+        queries: As in ``depth_pool``.
+        budget: As in ``depth_pool``.
+        bands: As in ``depth_pool``.
 
     Returns:
         As ``depth_pool``.
@@ -115,11 +114,11 @@ def reciprocal_rank_pool(
     Raises:
         UsageError: as ``depth_pool``.
 
-    Source: Cormack, Clarke & Büttcher 2009, doi:10.1145/1571941.1572114. It is trectools'
-    ``make_pool(strategy="rrf", topX=size, rrf_den=k)`` but for ties.
+    Source: Cormack, Clarke & Büttcher 2009, doi:10.1145/1571941.1572114. Equals trectools'
+    ``make_pool(strategy="rrf", topX=size, rrf_den=k)`` except for ties.
     """
     if not (math.isfinite(k) and k >= 0):
-        raise UsageError(f"k {k} is not a number from 0", fix="60 is the paper's")
+        raise UsageError(f"k is {k}, not a number from 0", fix="the paper uses 60")
     pooled = _pooled(runs, queries, 1.0 / (k + pl.col("rank")), None)
     name = "reciprocal rank" if size is None else f"reciprocal rank {size}"
     return _chosen(_by_score(pooled), f"{name}, k={k:g}", size, judged, budget, bands)
@@ -137,17 +136,17 @@ def rbp_pool(
 ) -> Pairs:
     """The best of each query by the sum over runs of (1 - p) p^(rank - 1).
 
-    That is what a document can add to the RBP of all runs together, so that the pool of a given
-    size leaves the smallest sum of residuals.
+    That is what a document can add to the RBP of all runs together: of all pools of a given size,
+    this one leaves the smallest sum of residuals.
 
     Args:
         runs: As in ``depth_pool``; the whole of each run counts.
-        size: Documents of each query, judged or not; all of them if None.
-        p: How likely the user goes on from one document to the next, above 0 and below 1.
+        size: Documents per query, judged or not; all of them if None.
+        p: Persistence: probability of going on to the next document, above 0 and below 1.
         judged: As in ``depth_pool``.
-        queries: Likewise.
-        budget: Likewise.
-        bands: Likewise.
+        queries: As in ``depth_pool``.
+        budget: As in ``depth_pool``.
+        bands: As in ``depth_pool``.
 
     Returns:
         As ``depth_pool``.
@@ -156,11 +155,11 @@ def rbp_pool(
         UsageError: as ``depth_pool``.
 
     Source: Moffat, Webber & Zobel 2007, doi:10.1145/1277741.1277806, method A; within each query.
-    It is trectools' ``make_pool(strategy="rbp", rbp_strategy="sum", topX=size, rbp_p=p)`` but for
-    ties.
+    Equals trectools' ``make_pool(strategy="rbp", rbp_strategy="sum", topX=size, rbp_p=p)`` except
+    for ties.
     """
     if not 0 < p < 1:
-        raise UsageError(f"p {p} is not above 0 and below 1", fix="0.8 is the usual one")
+        raise UsageError(f"p is {p}, not above 0 and below 1", fix="0.8 is usual")
     pooled = _pooled(runs, queries, (1.0 - p) * pl.lit(p).pow(pl.col("rank") - 1), None)
     name = "RBP" if size is None else f"RBP {size}"
     return _chosen(_by_score(pooled), f"{name}, p={p:g}", size, judged, budget, bands)
@@ -176,33 +175,32 @@ def move_to_front(
     queries: Sequence[str] | None = None,
     salt: str = "",
 ) -> Pairs:
-    """The next document of each query, from the run that has lately done best.
+    """The next document of each query, from the run with the fewest non-relevant documents so far.
 
-    All runs of a query start alike. One of the foremost, by hash, gives its documents in order as
-    long as they are relevant; after one that is not it moves back a place, and one of those that
-    are foremost then goes on. It finds more relevant documents with fewer judgments than a depth
-    pool, and what it finds depends on the grades: means over such a pool alone are not those of a
+    All runs of a query start with the same priority. One of those with the highest, by hash,
+    contributes its documents in order as long as they are relevant; after one that is not, the run
+    loses priority and another continues. It finds more relevant documents with fewer judgments
+    than a depth pool, but the pool depends on the grades: means over it differ from those over a
     depth pool.
 
-    The order is worked out again from the grades each time, so nothing need be remembered, and
-    what was judged for other reasons counts too.
+    The order is computed anew from the grades each time: there is no state, and judgments made for
+    other reasons count too.
 
     Args:
-        runs: One or more, each with its own name.
-        grades: ``{query: {document: grade}}`` so far; None for what could not be judged.
+        runs: One or more, with distinct names.
+        grades: ``{query: {document: grade}}`` so far; None for documents that cannot be judged.
         rel: Lowest relevant grade.
-        depth: Documents of each run that come into question, from 1.
-        ahead: How many to give for each query: those still out count as not relevant until their
-            grade is known.
-        queries: The golden set's; those the runs answered if None.
-        salt: Of the golden set.
+        depth: Documents considered in each run, from 1.
+        ahead: Documents per query, from 1; each counts as not relevant until it has a grade.
+        queries: The golden set's queries; if None, those the runs answered.
+        salt: The golden set's salt.
 
     Returns:
-        Pairs, query by query, as ``depth_pool`` without ``score``; a query of which all is judged
-        has none.
+        Pairs, query by query, as ``depth_pool`` without ``score``; none for a query whose documents
+        are all judged.
 
     Raises:
-        UsageError: no runs, two of one name, or a number out of range.
+        UsageError: no runs, two runs with the same name, or a number out of range.
 
     Source: Cormack, Palmer & Clarke 1998, doi:10.1145/290941.291009, local move-to-front.
     """
@@ -224,10 +222,10 @@ def move_to_front(
         )
     ]
     schema = {"query": pl.Int64, "step": pl.Int64, "doc_id": pl.String}
-    found = pl.DataFrame(rows, schema, orient="row").join(
+    pairs = pl.DataFrame(rows, schema, orient="row").join(
         pooled, on=["query", "doc_id"], how="left", maintain_order="left"
     )
-    return _chosen(found.drop("step"), "move to front", None, None, ALL, 1, scored=False)
+    return _chosen(pairs.drop("step"), "move to front", None, None, ALL, 1, scored=False)
 
 
 def _pooled(
@@ -240,7 +238,7 @@ def _pooled(
         run.top(ids, depth).with_columns(score=share, system=pl.lit(run.name)) for run in several
     ]
     named = pl.DataFrame({"query_id": ids}, {"query_id": pl.String}).with_row_index("query")
-    # Adding the smallest share first makes the order of the runs irrelevant to the last bit.
+    # Adding the smallest share first makes the sum independent of the order of the runs.
     return (
         pl.concat(tops)
         .group_by("query", "doc_id")
@@ -267,7 +265,7 @@ def _chosen(
     *,
     scored: bool = True,
 ) -> Pairs:
-    """The pool of what is ordered: cut to size, bare of what is judged, within the budget."""
+    """The pool from ordered pairs: cut to size, without judged pairs, within the budget."""
     _whole(bands, "the number of bands")
     rank = pl.int_range(pl.len()).over("query")
     if size is not None:
@@ -278,7 +276,7 @@ def _chosen(
     if budget.per_query is not None:
         ordered = ordered.filter(pl.col("at") < budget.per_query)
     if budget.total is not None:
-        # One document more for every query, as long as it lasts; the last round by score.
+        # Round by round, one document per query; the last round by score.
         spent = ordered.sort("at", "score", "query", descending=[False, True, False])
         ordered = spent.head(budget.total).sort("query", "at")
     band = pl.col("at") * bands // pl.len().over("query") + 1
@@ -301,17 +299,17 @@ def _front(
     ahead: int,
     order: list[int],
 ) -> list[str]:
-    """The next documents of one query: the whole course again, up to what has no grade."""
+    """The next documents of one query: replays the choices up to documents without a grade."""
     demoted = [0] * len(ranked)
     waiting = [iter(docs) for docs in ranked]
     active = list(order)
     seen: set[str] = set()
     out: list[str] = []
-    now = active[0]
+    current = active[0]
     while len(out) < ahead:
-        doc_id = next((doc for doc in waiting[now] if doc not in seen), None)
+        doc_id = next((doc for doc in waiting[current] if doc not in seen), None)
         if doc_id is None:
-            active.remove(now)
+            active.remove(current)
             if not active:
                 break
         else:
@@ -319,15 +317,15 @@ def _front(
             if doc_id not in grades:
                 out.append(doc_id)
             grade = grades.get(doc_id, -math.inf)
-            if grade is None or grade >= rel:  # what cannot be judged says nothing of the run
+            if grade is None or grade >= rel:  # "cannot judge" does not count against the run
                 continue
-            demoted[now] += 1
-        now = min(active, key=lambda run: (demoted[run], order.index(run)))
+            demoted[current] += 1
+        current = min(active, key=lambda run: (demoted[run], order.index(run)))
     return out
 
 
 def _order(salt: str, query_id: str, names: list[str]) -> list[int]:
-    """The runs as this query takes them among equals: by hash, so that none leads everywhere."""
+    """The order of equal runs for this query: by hash, so no run leads in all queries."""
     keys = [blake2b(f"{salt}\0{query_id}\0{name}".encode()).digest() for name in names]
     return sorted(range(len(names)), key=keys.__getitem__)
 
@@ -337,9 +335,9 @@ def _checked(runs: Iterable[Run]) -> list[Run]:
     if not several:
         raise UsageError("there are no runs to pool", fix="give at least one")
     names = [run.name for run in several]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise UsageError(f"two runs are called {twice!r}", fix="give each its own name")
+    duplicate = next((name for name in names if names.count(name) > 1), None)
+    if duplicate is not None:
+        raise UsageError(f"two runs are called {duplicate!r}", fix="give each its own name")
     return several
 
 

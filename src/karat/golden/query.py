@@ -1,4 +1,4 @@
-"""A query of a golden set: what it is, and what is refused."""
+"""A query of a golden set, and its validation."""
 
 from __future__ import annotations
 
@@ -7,28 +7,54 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral
-from typing import Any
+from typing import Any, NoReturn, TypeVar
 from uuid import UUID
 
 import polars as pl
 
 from karat.errors import InputError
-from karat.golden._fixed import Fixed
 
 PERSON = "person"
-"""Where a grade comes from, unless something else is said."""
+"""The default source of a grade."""
 Scalar = str | int | float | bool
 
-_KEPT = {"query_id", "query", "text", "relevant_docs", "sources", "no_answer"}
+_RESERVED = {"query_id", "query", "text", "relevant_docs", "sources", "no_answer"}
+
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+
+
+def _refuse(*_: object, **__: object) -> NoReturn:
+    raise TypeError(
+        "a query of a golden set is changed by golden.judge(…), or by golden.remove(…) and "
+        "golden.add(…)"
+    )
+
+
+class Fixed(dict[_K, _V]):
+    """A read-only dict.
+
+    Unlike a mappingproxy it can be copied, pickled and written as JSON.
+    """
+
+    def __reduce__(self) -> tuple[type, tuple[dict[_K, _V]]]:
+        return Fixed, (dict(self),)
+
+
+for _name in (
+    *("__setitem__", "__delitem__", "__ior__"),
+    *("update", "setdefault", "pop", "popitem", "clear"),
+):
+    setattr(Fixed, _name, _refuse)
 
 
 @dataclass(frozen=True, slots=True)
 class Judgment:
-    """One grade, and where it comes from.
+    """One grade and its source.
 
     Attributes:
         grade: How relevant the document is; 0 is judged and not relevant.
-        source: ``person`` | ``clicks`` | whatever the user says.
+        source: ``person``, ``clicks``, or any other text.
     """
 
     grade: float
@@ -37,16 +63,16 @@ class Judgment:
 
 @dataclass(frozen=True, slots=True)
 class GoldenQuery:
-    """One query of a golden set; nothing in it can be changed.
+    """One query of a golden set; immutable.
 
     Attributes:
         query_id: Its id.
-        text: What is typed.
-        judgments: The judged documents.
-        no_answer: Whether it has no right answer: a good system says nothing.
+        text: The text of the query.
+        judgments: Document id to judgment.
+        no_answer: Whether it has no right answer: a good system returns nothing.
         attributes: Category, difficulty, need, origin, weight, and any others.
-        judged: False for a query that has not been judged yet. A query that is judged and has no
-            judgments has no relevant document.
+        judged: False for a query that has not been judged yet. A judged query without judgments
+            has no relevant document.
     """
 
     query_id: str
@@ -70,12 +96,12 @@ class GoldenQuery:
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """Where something stands, for errors.
+    """A location for error messages.
 
     Attributes:
         source: The file, or the name of the golden set.
-        line: Line from 1, where lines tell.
-        item: Place in the list from 1, where lines do not.
+        line: Line from 1, in files with a query per line.
+        item: Place in the list from 1, elsewhere.
     """
 
     source: str
@@ -93,7 +119,7 @@ class Where:
 
 
 class ImportedExchange:
-    """Queries put together one by one; no id and, unless an id says so, no text twice."""
+    """A collection of queries with distinct ids; texts may repeat only with explicit ids."""
 
     def __init__(self, queries: Iterable[GoldenQuery] = ()) -> None:
         self.queries: dict[str, GoldenQuery] = {}
@@ -102,41 +128,41 @@ class ImportedExchange:
             self.put(query)
 
     def fresh(self) -> str:
-        """The next made-up id: q and the place; an id that is taken is passed over."""
+        """The next generated id that is free: q and a number."""
         place = len(self.queries) + 1
         while f"q{place}" in self.queries:
             place += 1
         return f"q{place}"
 
     def refuse(self, query_id: str, text: str, *, named: bool, where: Where) -> None:
-        """Refuse an id that is taken, or a text that is there without an id to tell them apart.
+        """Refuse a duplicate id, or a duplicate text without an id of its own.
 
         Raises:
-            InputError: so it is.
+            InputError: the id or the text is a duplicate.
         """
         if query_id in self.queries:
             raise where.wrong(
-                f"the query_id {query_id!r} is taken by {short(self.queries[query_id].text)}",
+                f"query_id {query_id!r} is already used by {short(self.queries[query_id].text)}",
                 fix="give every query its own query_id",
             )
         if not named and text in self.ids_of:
             raise where.wrong(
-                f"the query {short(text)} is there already, as {self.ids_of[text][0]}",
-                fix="keep one of them; or give both a query_id if they are two queries",
+                f"the query {short(text)} already exists, as {self.ids_of[text][0]}",
+                fix="keep one of them, or give each its own query_id",
             )
 
     def put(self, query: GoldenQuery) -> None:
-        """Add a query, or put it in the place of the one with its id (and text)."""
+        """Add a query, or replace the one with the same id (and text)."""
         if query.query_id not in self.queries:
             self.ids_of.setdefault(query.text, []).append(query.query_id)
         self.queries[query.query_id] = query
 
     def drop(self, query_id: str) -> None:
-        """Take a query out."""
+        """Remove a query."""
         ids = self.ids_of[self.queries.pop(query_id).text]
         ids.remove(query_id)
         if not ids:
-            self.ids_of = {text: left for text, left in self.ids_of.items() if left}
+            self.ids_of = {text: others for text, others in self.ids_of.items() if others}
 
 
 def golden_query(
@@ -151,22 +177,22 @@ def golden_query(
     scale: tuple[float, float] | None = None,
     attributes: Mapping[str, Any],
 ) -> GoldenQuery:
-    """One query, every part of it checked.
+    """One validated query.
 
     Args:
-        where: Where it stands, for errors.
+        where: Its location, for error messages.
         query_id: Text or a whole number.
-        text: What is typed.
-        relevant: ``{document: grade}``, or documents, which have grade 1 each. Empty: the query
-            has no relevant document. None: it has not been judged yet.
+        text: The text of the query.
+        relevant: ``{document: grade}``, or documents of grade 1. Empty: the query has no relevant
+            document. None: it has not been judged yet.
         no_answer: Whether it has no right answer.
-        source: Where the grades come from, unless ``sources`` says so.
+        source: Source of grades that ``sources`` does not name.
         sources: ``{document: source}``, or None.
         scale: Lowest and highest grade, or None.
         attributes: Text, numbers, or true and false; None is left out.
 
     Raises:
-        InputError: something does not fit.
+        InputError: a value is invalid.
     """
     query_id = identifier(query_id, "query_id", where)
     text = text_of(text, "query", where, query_id)
@@ -175,32 +201,31 @@ def golden_query(
     grades = {} if relevant is None else graded(relevant, where, query_id, scale)
     # The highest grade is an answer; lower ones may be related documents.
     top = scale[1] if scale else 1.0
-    if no_answer and (found := next((doc for doc in grades if grades[doc] >= top), None)):
+    if no_answer and (answer := next((doc for doc in grades if grades[doc] >= top), None)):
         raise where.wrong(
-            f"the query is marked no_answer, and document {found} has grade {grades[found]:g}",
+            f"the query is marked no_answer, and document {answer} has grade {grades[answer]:g}",
             query_id,
-            found,
-            "leave out the mark, or declare a scale on which this is not the highest grade",
+            answer,
+            "remove no_answer, or declare a scale on which this is not the highest grade",
         )
-    told = _sources(sources, grades, where, query_id)
+    named = _sources(sources, grades, where, query_id)
     source = text_of(source, "source", where, query_id)
-    judgments = {doc: Judgment(grade, told.get(doc, source)) for doc, grade in grades.items()}
-    kept = {
+    judgments = {doc: Judgment(grade, named.get(doc, source)) for doc, grade in grades.items()}
+    checked = {
         _attribute_name(name, where, query_id): _attribute(name, value, where, query_id)
         for name, value in attributes.items()
         if value is not None
     }
-    return GoldenQuery(query_id, text, judgments, no_answer, kept, relevant is not None)
+    return GoldenQuery(query_id, text, judgments, no_answer, checked, relevant is not None)
 
 
 def graded(
     relevant: Any, where: Where, query_id: str, scale: tuple[float, float] | None
 ) -> dict[str, float]:
-    """``{document: grade}`` from a mapping, or from documents that have grade 1 each.
+    """``{document: grade}`` from a mapping, or from documents of grade 1.
 
     Raises:
-        InputError: no such thing, a document twice, or a grade that is not finite or off the
-            scale.
+        InputError: neither, a duplicate document, or a grade that is not finite or off the scale.
     """
     if isinstance(relevant, Mapping):
         pairs = list(relevant.items())
@@ -216,7 +241,7 @@ def graded(
     for doc, grade in pairs:
         doc_id = identifier(doc, "doc_id", where, query_id)
         if doc_id in out:
-            raise where.wrong(f"document {doc_id} stands twice", query_id, doc_id, "keep one")
+            raise where.wrong(f"duplicate document {doc_id}", query_id, doc_id, "keep one")
         out[doc_id] = value = number_of(grade)
         if not math.isfinite(value):
             raise where.wrong(
@@ -235,7 +260,7 @@ def graded(
 
 
 def identifier(value: Any, what: str, where: Where, query: str | None = None) -> str:
-    """An id as text; whole numbers lose nothing on the way.
+    """An id as text, from text or a whole number of any size.
 
     Raises:
         InputError: it is neither, or empty.
@@ -248,27 +273,27 @@ def identifier(value: Any, what: str, where: Where, query: str | None = None) ->
 
 
 def judgment_frame(queries: Iterable[GoldenQuery]) -> pl.DataFrame:
-    """``query_id``, ``doc_id``, ``grade``."""
+    """The judgments of queries: ``query_id``, ``doc_id``, ``grade``."""
     rows = [(q.query_id, doc, j.grade) for q in queries for doc, j in q.judgments.items()]
     schema = {"query_id": pl.String, "doc_id": pl.String, "grade": pl.Float64}
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 def without_relevant(queries: Iterable[GoldenQuery]) -> list[str]:
-    """Ids of the queries that were judged and have no document, relevant or not.
+    """Ids of the judged queries without any judged document.
 
-    Queries marked ``no_answer`` are not among them: they have a row of their own in results.
+    Queries marked ``no_answer`` are left out: they have a row of their own in results.
     """
     return [q.query_id for q in queries if q.judged and not q.judgments and not q.no_answer]
 
 
 def query_frame(queries: Sequence[GoldenQuery], source: str = "golden set") -> pl.DataFrame:
-    """``query_id``, ``text``, ``no_answer`` if a query is so marked, and every attribute.
+    """``query_id``, ``text``, ``no_answer`` if any query is marked so, and every attribute.
 
-    An attribute keeps its type if it has one throughout; otherwise it becomes text.
+    An attribute with values of one type has that type; otherwise it becomes text.
 
     Raises:
-        InputError: some queries have a weight and some have none; ``source`` is where.
+        InputError: only some queries have a weight; ``source`` is named as the file.
     """
     bare = [query.query_id for query in queries if "weight" not in query.attributes]
     if 0 < len(bare) < len(queries):
@@ -290,7 +315,7 @@ def query_frame(queries: Sequence[GoldenQuery], source: str = "golden set") -> p
 
 
 def text_of(value: Any, what: str, where: Where, query: str | None, *, empty: bool = False) -> str:
-    """Text that is text, not empty, and can be written.
+    """A validated text: not empty (unless ``empty``) and valid Unicode.
 
     Raises:
         InputError: it is not.
@@ -303,13 +328,13 @@ def text_of(value: Any, what: str, where: Where, query: str | None, *, empty: bo
         value.encode()
     except UnicodeEncodeError:
         raise where.wrong(
-            f"the {what} holds half of a surrogate pair, which is no character"
+            f"the {what} holds half of a surrogate pair, which is not a character"
         ) from None
     return str(value)
 
 
 def number_of(value: Any) -> float:
-    """A number as a float; NaN where it is none."""
+    """A number as a float; NaN for anything else."""
     if isinstance(value, str | bytes | bool):
         return math.nan
     try:
@@ -319,10 +344,10 @@ def number_of(value: Any) -> float:
 
 
 def short(value: Any) -> str:
-    """A value as Python writes it, cut off where it gets long."""
+    """The ``repr`` of a value, cut at 60 characters."""
     try:
         text = repr(value)
-    except Exception:  # noqa: BLE001 - a stranger's repr, or a number of more than 4,300 digits
+    except Exception:  # noqa: BLE001 - any class's repr, or a number of more than 4,300 digits
         text = f"a value of type {type(value).__name__}"
     return text if len(text) <= 60 else f"{text[:60]}…"
 
@@ -333,15 +358,15 @@ def _sources(
     if sources is None:
         return {}
     if not isinstance(sources, Mapping):
-        raise where.wrong("sources is no object of documents", query_id)
+        raise where.wrong("sources is not an object of documents", query_id)
     unknown = next((doc for doc in sources if doc not in grades), None)
     if unknown is not None:
         raise where.wrong(f"document {unknown} has a source and no grade", query_id, unknown)
-    return {doc: text_of(said, "source", where, query_id) for doc, said in sources.items()}
+    return {doc: text_of(source, "source", where, query_id) for doc, source in sources.items()}
 
 
 def _attribute_name(name: str, where: Where, query_id: str) -> str:
-    if name in _KEPT:
+    if name in _RESERVED:
         raise where.wrong(f"an attribute cannot be called {name!r}", query_id)
     return text_of(name, "name of an attribute", where, query_id)
 

@@ -1,9 +1,9 @@
-"""Queue: what a rater is shown next, what a submission must say, and how far there is to go.
+"""Judging queue: the order of pairs, validation of submissions, and progress.
 
-Rules only: the store keeps the slots and asks these functions. All chance comes from hashes of the
-golden set's salt, so that any machine decides the same, and a decision can be looked at again. What
-must stay hidden from a rater stays so: repeats come at places nobody can foresee, and they count in
-the progress like every other judgment.
+These are the rules; the store has the slots. All randomness comes from hashes of the golden set's
+salt, so every machine decides the same, and decisions can be reproduced. Repeats and gold items
+stay hidden from raters: they come at unpredictable places and count in the progress like every
+other judgment.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ Pair = tuple[str, str]
 """A query's id and a document's."""
 
 MODULUS = 2_147_483_647
-"""Prime, so that (shuffle x a + b) % MODULUS maps no two numbers to one, and fits 64 bits."""
+"""A prime: (shuffle x a + b) % MODULUS is a permutation, and fits 64 bits."""
 REPEAT_GAP = 20
-"""Judgments that lie between a rating and its repeat, at the least."""
+"""Least number of judgments between a rating and its repeat."""
 REASONS = {
     "query_unclear": "the query is unclear",
     "document_empty": "the document is empty or cannot be read",
@@ -38,24 +38,24 @@ REASONS = {
     "needs_expert": "it needs an expert",
     "other": "another reason",
 }
-"""Why a pair cannot be judged; ``other`` says which in words."""
+"""Why a pair cannot be judged; ``other`` needs an explanation."""
 
 _UNITS = {"s": 1, "sec": 1, "second": 1, "min": 60, "minute": 60, "h": 3600, "hour": 3600}
 _LEASE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+?)s?\s*", re.IGNORECASE)
 _LONGEST_REASON = 4000
-_RECENT = 50  # judgments that tell a rater's pace now
+_RECENT = 50  # judgments from which a rater's current pace is estimated
 _LEAST_TIMED = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """What a rater said of a pair, checked.
+    """A validated judgment of a pair.
 
     Attributes:
         state: ``graded`` | ``cannot_judge``.
         grade: The grade; None if it could not be judged.
-        reason: In the rater's words; of ``cannot_judge`` one of ``REASONS``, words perhaps behind
-            it: ``other: the link is dead``.
+        reason: Free text or None; for ``cannot_judge`` one of ``REASONS``, optionally with an
+            explanation: ``other: the link is dead``.
     """
 
     state: str
@@ -64,7 +64,7 @@ class Submission:
 
 
 def shuffle_keys(salt: str, rater: str) -> tuple[int, int]:
-    """The rater's own a and b, for the order (shuffle x a + b) % MODULUS.
+    """The rater's a and b of the order (shuffle x a + b) % MODULUS.
 
     Returns:
         a from 1 to MODULUS - 1 and b from 0 to MODULUS - 1, integers.
@@ -74,18 +74,18 @@ def shuffle_keys(salt: str, rater: str) -> tuple[int, int]:
 
 
 def shuffle_number(salt: str, *ids: str) -> int:
-    """The number of a pair, or of a query alone, that every rater's order starts from.
+    """The number of a pair, or of a query, from which every rater's order is computed.
 
     Returns:
-        From 0 to MODULUS - 1. Two pairs may share one; their order is then whatever it is.
+        From 0 to MODULUS - 1. Two pairs may have the same one; their order is then undefined.
     """
     return _number("shuffle", salt, *ids) % MODULUS
 
 
 def place(shuffle: int, keys: tuple[int, int]) -> int:
-    """Where a number of ``shuffle_number`` comes in the order of ``shuffle_keys``; low is first.
+    """The place of a ``shuffle_number`` in the order of ``shuffle_keys``; the lowest is first.
 
-    It is what a database works out in SQL: nothing in it exceeds 63 bits.
+    The database computes the same in SQL: nothing exceeds 63 bits.
     """
     a, b = keys
     return (shuffle * a + b) % MODULUS
@@ -93,17 +93,17 @@ def place(shuffle: int, keys: tuple[int, int]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where a rater is among the places at which hidden repeats and gold items fall due.
+    """A rater's progress with respect to the hidden repeats and gold items that fall due.
 
-    With the order ``query`` they are dealt at the seams between queries only, where an odd pair
-    strikes nobody; with ``mixed`` every pair is a query of its own. What fell due within a query is
-    made up for at its end. So the share stays, as far as ``REPEAT_GAP`` and the last query let it:
-    behind that nothing is dealt.
+    With the order ``query`` they come only between queries, where another query's pair is
+    inconspicuous; with ``mixed`` every pair is a query of its own. What falls due within a query
+    comes at its end. The share is exact except for ``REPEAT_GAP`` and the last query, after which
+    no hidden items come.
 
     Attributes:
         done: Judgments of any kind, hidden ones too, that the rater has given and not withdrawn.
-        since: How many there were when the first pair of the present query was dealt; -1 if no
-            pair was judged yet. Places up to this one are dealt with.
+        since: ``done`` when the first pair of the current query was shown; -1 if no pair was
+            judged yet. Places up to this one are settled.
         repeats: Repeats given since.
         golds: Gold items given since.
     """
@@ -115,17 +115,17 @@ class Standing:
 
 
 def standing(kinds: Sequence[tuple[str, str]], done: int, order: str) -> Standing:
-    """Where a rater is, as their judgments tell.
+    """A rater's standing, from their judgments.
 
     Args:
-        kinds: Kind (``rating``, ``repeat``, ``gold``) and query of each, the newest first; those
-            before the present query may be left out.
+        kinds: Kind (``rating``, ``repeat``, ``gold``) and query of each judgment, the newest first;
+            those before the current query may be left out.
         done: As in ``Standing``.
         order: ``query`` or ``mixed``.
     """
     present, length, since = None, 0, -1
     given: Counter[str] = Counter()
-    behind: Counter[str] = Counter()  # hidden ones, of this query if a rating of it lies before
+    behind: Counter[str] = Counter()  # hidden ones, of this query if a rating of it precedes them
     for kind, query in kinds:
         length += 1
         if kind != "rating":
@@ -141,16 +141,15 @@ def standing(kinds: Sequence[tuple[str, str]], done: int, order: str) -> Standin
 
 
 def repeat_owed(salt: str, rater: str, at: Standing, repeats: float) -> bool:
-    """Whether a hidden repeat is due, if this is a seam.
+    """Whether a hidden repeat is due, between two queries.
 
-    Judgments are counted off in blocks of 1 / repeats + 1; in each block one place, which the hash
-    picks, is a repeat, so that there is one to every 1 / repeats ratings. None comes before
-    ``REPEAT_GAP`` judgments are there to choose from.
+    In each block of 1 / repeats + 1 judgments one place, chosen by hash, is a repeat: one for every
+    1 / repeats ratings. None comes among the first ``REPEAT_GAP`` judgments.
 
     Args:
-        salt: Of the golden set.
-        rater: Who judges.
-        at: Where the rater is.
+        salt: The golden set's salt.
+        rater: Name of the rater.
+        at: The rater's standing.
         repeats: Share of pairs that a rater sees again, from 0 to 0.5.
 
     Raises:
@@ -160,9 +159,9 @@ def repeat_owed(salt: str, rater: str, at: Standing, repeats: float) -> bool:
 
 
 def gold_owed(salt: str, rater: str, at: Standing, golds: float) -> bool:
-    """Whether a pair whose grade is known is due, if this is a seam; as ``repeat_owed``.
+    """Whether a gold item is due, between two queries; as ``repeat_owed``.
 
-    Gold items may come from the start. Where a repeat is due too, the repeat goes first.
+    Gold items may come from the start. If a repeat is due too, the repeat comes first.
 
     Raises:
         UsageError: the share is out of range.
@@ -173,22 +172,24 @@ def gold_owed(salt: str, rater: str, at: Standing, golds: float) -> bool:
 def repeat_of(
     salt: str, rater: str, history: Sequence[Pair], never: Collection[Pair] = ()
 ) -> Pair | None:
-    """Which of the rater's own pairs to show again: any, by hash, that lies back far enough.
+    """Which of the rater's own pairs to repeat, by hash, at least ``REPEAT_GAP`` judgments old.
 
     Args:
-        salt: Of the golden set.
-        rater: Who judges.
-        history: The pairs of the rater's judgments of any kind, oldest first; one that stands
-            twice was repeated already.
-        never: Pairs not to repeat: those that could not be judged, gold items.
+        salt: The golden set's salt.
+        rater: Name of the rater.
+        history: The pairs of the rater's judgments of any kind, oldest first; a duplicate was
+            already repeated.
+        never: Pairs not to repeat: those that could not be judged, and gold items.
 
     Returns:
         The pair, or None if there is none.
     """
-    times, out = Counter(history), set(never)
+    times, excluded = Counter(history), set(never)
     old = history[: max(len(history) - REPEAT_GAP, 0)]
-    fit = [pair for pair in old if times[pair] == 1 and pair not in out]
-    return min(fit, key=lambda pair: (_number("which", salt, rater, *pair), pair), default=None)
+    candidates = [pair for pair in old if times[pair] == 1 and pair not in excluded]
+    return min(
+        candidates, key=lambda pair: (_number("which", salt, rater, *pair), pair), default=None
+    )
 
 
 def left(
@@ -201,17 +202,17 @@ def left(
     golds: float = 0,
     known: int = 0,
 ) -> int:
-    """How many judgments the rater has still to give, the hidden ones to come among them.
+    """How many judgments the rater has left, future hidden ones included.
 
-    What is hidden must not show in the progress: what is left falls by one with each judgment,
-    whatever its kind, because the hidden ones were counted from the start.
+    Hidden items are counted from the start, so the number falls by one with each judgment of any
+    kind, and progress does not reveal them.
 
     Args:
-        salt: Of the golden set.
-        rater: Who judges.
-        at: Where the rater is.
-        runs: Pairs that wait for this rater, query by query as they come; the first number is of
-            the present query, 0 if it is at its end. With the order ``mixed`` all others are 1.
+        salt: The golden set's salt.
+        rater: Name of the rater.
+        at: The rater's standing.
+        runs: Open pairs of this rater, query by query in order; the first number is of the current
+            query, 0 if it is at its end. With the order ``mixed`` all others are 1.
         repeats: As in ``repeat_owed``.
         golds: As in ``gold_owed``.
         known: Gold items that the rater has not judged.
@@ -219,7 +220,7 @@ def left(
     total = sum(runs)
     present, *coming = runs or (0,)
     at = replace(at, done=at.done + present)
-    for run in filter(None, coming):  # behind the last pair nothing hidden comes
+    for run in filter(None, coming):  # no hidden items come after the last pair
         while True:
             if repeat_owed(salt, rater, at, repeats):
                 at = replace(at, done=at.done + 1, repeats=at.repeats + 1)
@@ -234,39 +235,39 @@ def left(
 
 
 def seconds_left(left: int, seconds: Sequence[float | None]) -> float | None:
-    """About how long that takes: what is left times the rater's own median.
+    """Estimated time left: the number of judgments left times the rater's median.
 
     Args:
-        left: Judgments to give.
-        seconds: What the rater's judgments took, oldest first; the last 50 count.
+        left: Judgments left.
+        seconds: Duration of the rater's judgments, oldest first; the last 50 count.
 
     Returns:
-        Seconds; None where fewer than five judgments were timed.
+        Seconds; None if fewer than five judgments were timed.
     """
-    timed = [each for each in seconds[-_RECENT:] if each is not None and math.isfinite(each)]
+    timed = [time for time in seconds[-_RECENT:] if time is not None and math.isfinite(time)]
     return left * median(timed) if len(timed) >= _LEAST_TIMED else None
 
 
 def progress_line(done: int, left: int, seconds: Sequence[float | None] = ()) -> str:
-    """``40 of 100 judged, about 12 minutes left``; the finish line where nothing is left.
+    """``40 of 100 judged, about 12 minutes left``; another line if nothing is left.
 
     Args:
         done: Judgments given, of any kind.
-        left: Judgments to give (``left``).
+        left: Judgments left (``left``).
         seconds: As in ``seconds_left``.
     """
     if not left:
-        return f"all {done} judged: nothing waits for you" if done else "nothing waits for you"
+        return f"all {done} judged: nothing left" if done else "nothing to judge"
     line = f"{done} of {done + left} judged"
     about = seconds_left(left, seconds)
     return line if about is None else f"{line}, about {_duration(about)} left"
 
 
 def checked_order(order: str) -> Order:
-    """The order of a queue.
+    """A validated order of a queue.
 
     Raises:
-        UsageError: it is none of them.
+        UsageError: unknown order.
     """
     for known in ORDERS:
         if order == known:
@@ -279,19 +280,19 @@ def checked_order(order: str) -> Order:
 
 
 def read_lease(value: Any) -> int:
-    """How long a shown pair stays a rater's own: ``10 min``, ``90 s``, ``1 hour``.
+    """How long a pair is reserved for a rater: ``10 min``, ``90 s``, ``1 hour``.
 
     Returns:
         Microseconds, from 10 seconds to 24 hours.
 
     Raises:
-        UsageError: it is no such text, or out of range.
+        UsageError: not a duration, or out of range.
     """
-    found = _LEASE.fullmatch(value) if isinstance(value, str) else None
-    unit = _UNITS.get(found[2].lower()) if found else None
-    if found is None or unit is None:
-        raise UsageError(f"lease {value!r} is no length of time", fix='lease = "10 min"')
-    seconds = float(found[1]) * unit
+    match = _LEASE.fullmatch(value) if isinstance(value, str) else None
+    unit = _UNITS.get(match[2].lower()) if match else None
+    if match is None or unit is None:
+        raise UsageError(f"lease {value!r} is not a duration", fix='lease = "10 min"')
+    seconds = float(match[1]) * unit
     if not 10 <= seconds <= 86_400:
         raise UsageError(
             f"a lease of {value.strip()} is not between 10 s and 24 h", fix='lease = "10 min"'
@@ -307,17 +308,18 @@ def checked_submission(
     scale: Scale,
     grades: Collection[float] = (),
 ) -> Submission:
-    """What a rater said, if it can be recorded.
+    """A rater's judgment, validated.
 
     Args:
         state: ``graded`` | ``cannot_judge``.
         grade: With ``graded``, and only then.
-        reason: With ``cannot_judge`` one of ``REASONS``, words perhaps behind a colon; else free.
+        reason: With ``cannot_judge`` one of ``REASONS``, optionally a colon and an explanation;
+            otherwise free text.
         scale: Lowest and highest grade.
-        grades: The grades there are; any on the scale if none are named.
+        grades: The allowed grades; if empty, any on the scale.
 
     Raises:
-        UsageError: an unknown state, no grade or one that there is not, or no such reason.
+        UsageError: an unknown state, a missing or unknown grade, or an unknown reason.
     """
     if state not in STATES:
         raise UsageError(f"state {state!r} is neither graded nor cannot_judge")
@@ -329,7 +331,7 @@ def checked_submission(
     low, high = scale
     named = ", ".join(f"{each:g}" for each in sorted(grades)) or f"{low:g} to {high:g}"
     if grade is None:
-        raise UsageError("there is no grade", fix=f"give one of {named}, or say why you cannot")
+        raise UsageError("the grade is missing", fix=f"give one of {named}, or a reason")
     on_scale = not isinstance(grade, bool) and low <= grade <= high
     if not on_scale or (grades and grade not in grades):
         raise UsageError(f"grade {grade:g} is not on the scale", fix=f"give one of {named}")
@@ -339,23 +341,23 @@ def checked_submission(
 def _checked_reason(words: str | None) -> str:
     choices = ", ".join(REASONS)
     if words is None:
-        raise UsageError("there is no reason why it cannot be judged", fix=f"one of {choices}")
+        raise UsageError("cannot_judge needs a reason", fix=f"one of {choices}")
     code, colon, more = (part.strip() for part in words.partition(":"))
     if code not in REASONS:
         raise UsageError(
-            f"{code[:60]!r} is no reason why a pair cannot be judged",
+            f"unknown reason {code[:60]!r}",
             nearest=nearest(code, REASONS, 1),
-            fix=f"one of {choices}; words go behind it: other: the link is dead",
+            fix=f"one of {choices}; an explanation may follow: other: the link is dead",
         )
     if code == "other" and not more:
-        raise UsageError("other says nothing alone", fix="say what it is: other: the link is dead")
+        raise UsageError("the reason other needs an explanation", fix="other: the link is dead")
     return f"{code}{colon} {more}" if more else code
 
 
 def _checked_words(reason: str | None) -> str | None:
     words = " ".join((reason or "").split())
     if "\0" in words or any("\ud800" <= letter <= "\udfff" for letter in words):
-        raise UsageError("the reason holds characters that cannot be kept")
+        raise UsageError("the reason holds characters that cannot be stored")
     if len(words) > _LONGEST_REASON:
         raise UsageError(
             f"the reason has {len(words)} characters, more than {_LONGEST_REASON}", fix="shorten it"
@@ -364,7 +366,7 @@ def _checked_words(reason: str | None) -> str | None:
 
 
 def _fallen_due(what: str, salt: str, rater: str, at: Standing, share: float) -> int:
-    """How many places behind ``at.since`` have fallen due by now."""
+    """How many places after ``at.since`` have fallen due."""
     first = max(at.since + 1, REPEAT_GAP + 1 if what == "repeat" else 0)
     places = _places(what, salt, rater, share, first)
     return sum(1 for _ in takewhile(lambda place: place <= at.done, places))
@@ -373,10 +375,10 @@ def _fallen_due(what: str, salt: str, rater: str, at: Standing, share: float) ->
 def _places(what: str, salt: str, rater: str, share: float, first: int) -> Iterator[int]:
     """The places from ``first`` on that fall due: one, by hash, in each block of 1 / share + 1."""
     if not 0 <= share <= 0.5:
-        raise UsageError(f"a share of {share} is not from 0 to 0.5", fix="0.05 is one in twenty")
+        raise UsageError(f"the share {share} is not from 0 to 0.5", fix="0.05 is one in twenty")
     if not (exact := Fraction(share).limit_denominator(1_000_000)):
         return
-    # A block has (p + q) / p places, exactly; -(-a // b) rounds up.
+    # A block has exactly (p + q) / p places; -(-a // b) rounds up.
     p, whole = exact.numerator, exact.numerator + exact.denominator
     for block in count(first * p // whole):
         start, end = -(-block * whole // p), -(-(block + 1) * whole // p)
@@ -395,5 +397,5 @@ def _duration(seconds: float) -> str:
 
 
 def _number(*parts: str) -> int:
-    """64 bits of a hash; salts and ids hold no NUL, so no two lists of parts run together."""
+    """64 bits of a hash; salts and ids contain no NUL, so the joined parts are unambiguous."""
     return int.from_bytes(blake2b("\0".join(parts).encode(), digest_size=8).digest(), "big")

@@ -1,4 +1,4 @@
-"""First ratings as numbers, for figures of agreement, and a figure as a row of a table."""
+"""First ratings as arrays, and agreement figures as rows of a table."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from karat.tables.judgments import Judgments
 PAIR = ["query_id", "doc_id"]
 
 ALONE = "nothing was graded by two raters"
-ALL_ONE = "every grade is the same, so agreement cannot be told from chance"
+ALL_ONE = "every grade is the same, so agreement cannot be distinguished from chance"
 
 
 class Rated:
-    """The first ratings of the sources that count, one for each rater and pair.
+    """The ratings of the sources that count, one for each rater and pair.
 
     Attributes:
-        judged: Those of kind rating that count, whether graded or not (``schema.JUDGMENTS``).
-        frame: The graded among them, with ``query``, ``item``, ``rater_place`` and ``level``:
-            the indices of ``ratings``.
-        ratings: The same as arrays.
+        judged: Judgments of kind rating, graded or not (``schema.JUDGMENTS``).
+        frame: The graded ones, with ``query``, ``item``, ``rater_place`` and ``level``: the
+            indices of ``ratings``.
+        ratings: ``frame`` as arrays.
         queries: query_id of each index.
-        raters: Name of each index, the first to judge first.
-        repeats: Hidden repeats, graded.
-        gold: Judgments of pairs whose grade was known, graded.
-        repeated: How many ratings a later one of the same rater and pair took the place of.
+        raters: Name of each index, in order of their first judgments.
+        repeats: Graded hidden repeats.
+        gold: Graded judgments of gold items.
+        repeated: Ratings replaced by a later one of the same rater and pair.
     """
 
     def __init__(self, judgments: Judgments, sources: Sequence[str]) -> None:
@@ -42,11 +42,11 @@ class Rated:
         graded = counting.filter(pl.col("state") == "graded")
         self.repeats = graded.filter(pl.col("kind") == "repeat")
         self.gold = graded.filter(pl.col("kind") == "gold")
-        # Who only settled what others said is no rater.
+        # Those who only adjudicated are not raters.
         own = counting.filter(pl.col("kind") != "adjudication")
         self.raters: list[str] = own["rater"].unique(maintain_order=True).to_list()
         self.queries: list[str] = counting["query_id"].unique().sort().to_list()
-        # Of repeats and gold too, so that the same indices serve all of them.
+        # Also of repeats and gold items, which share these indices.
         self.grades = graded["grade"].unique().sort().to_numpy()
         items = frame.select(PAIR).unique(maintain_order=True).with_row_index("item")
         self.frame = self.coded(frame.join(items, on=PAIR, how="left", maintain_order="left"))
@@ -60,7 +60,7 @@ class Rated:
         )
 
     def coded(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """With the indices of query, rater and grade."""
+        """The frame with the indices of query, rater and grade."""
 
         def place(column: str, values: Sequence[object], name: str, dtype: pl.DataType) -> pl.Expr:
             places = range(len(values))
@@ -89,14 +89,14 @@ def figure(
     undefined: str = ALL_ONE,
     weights: Weights | None = None,
 ) -> Figure:
-    """A figure and its interval as a row.
+    """A figure with its interval.
 
     Args:
-        name: What it is called.
-        sums: What it is made of.
-        nothing: Why there is none, if no query has a say.
-        undefined: Why there is none, if some have.
-        weights: Of κ.
+        name: Name of the figure.
+        sums: Sums per query.
+        nothing: The reason for no value if no query contributes.
+        undefined: The reason for no value if some do.
+        weights: Weights of κ.
     """
     queries, pairs = int((sums.weight > 0).sum()), round(float(sums.weight.sum()))
     value = sums.whole
@@ -115,11 +115,11 @@ def kappa_of(
     weights: Weights,
     nothing: str = ALONE,
 ) -> Figure:
-    """κ of two gradings of the same pairs as a row; arrays as in ``stats.agreement.kappa``."""
+    """κ of two gradings of the same pairs; arrays as in ``stats.agreement.kappa``."""
     sums = kappa(query, first, second, rated.grades, len(rated.queries), weights)
     return figure(name_of(weights), sums, nothing, weights=weights)
 
 
 def name_of(weights: Weights) -> str:
-    """κ with its weights, as it is called."""
+    """The name of κ with its weights."""
     return f"κ, {'no' if weights == 'none' else weights} weights"

@@ -1,41 +1,48 @@
-"""How far the raters of a golden set agree, who differs from whom, and where.
+"""Agreement of a golden set's raters: overall, by pair of raters, rater, class and time.
 
-Agreement is of the grades that raters gave first, each without seeing the others': never of grades
-that an adjudicator settled or a rule made. What is computed is in ``karat.stats.agreement``.
+Agreement is of the raters' own grades, given independently: never of adjudicated or aggregated
+grades. The statistics are in ``karat.stats.agreement``.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from karat.errors import UsageError
-from karat.golden._rater_report import one_rater, rater_drift
-from karat.golden.rating_matrix import Rated, figure, kappa_of, name_of
+from karat.golden.rating_matrix import PAIR, Rated, figure, kappa_of, name_of
 from karat.stats.agreement import (
     WEIGHTS,
     Integers,
     Ratings,
+    Sums,
     Weights,
     ac1,
     alpha,
     confusion,
     fleiss,
+    kappa,
     mean_kappa,
     mean_share_equal,
+    ratio,
     share_equal,
 )
 from karat.stats.agreement_intervals import more_needed
 from karat.stats.intervals import TRUSTED_FROM
-from karat.tables.golden.agreement import Agreement, Confusion, Figure, TwoRaters
+from karat.tables.golden.agreement import Agreement, Confusion, Drift, Figure, OneRater, TwoRaters
 from karat.tables.judgments import SOURCES, Judgments
 
+_NO_REPEATS = "nothing was judged again"
+_NO_GOLD = "no pair of known grade was judged"
+_NO_GRADES = "no known grades were given"
 UNCLASSED = "(no class)"
-"""Of queries that a mapping of classes leaves out."""
+"""The class of queries without one."""
 
 
 def agreement(
@@ -47,20 +54,20 @@ def agreement(
     gold: pl.DataFrame | None = None,
     target: float = 0.7,
 ) -> Agreement:
-    """Agreement of the raters: over all, by two raters, rater, class, guideline and time.
+    """Agreement of the raters: overall, by pair of raters, rater, class, guideline and time.
 
     Args:
-        judgments: Raw, all of them; what does not count here is left out here.
-        weights: Of the κ in the headline, on the values of the grades.
-        sources: Whose judgments count; others stay out, and a note says so.
+        judgments: All raw judgments.
+        weights: Weights of the headline κ, on the values of the grades.
+        sources: Sources that count; a note gives the number of others.
         by: From query_id to the query's class.
-        gold: Grades known beforehand: query_id, doc_id, grade. Judgments of kind ``gold`` are
-            held against them.
-        target: What the headline is to be above, in -1 to 1; below 1.
+        gold: Known grades: query_id, doc_id, grade. Judgments of kind ``gold`` are compared with
+            them.
+        target: Required headline, from -1 to below 1.
 
     Returns:
-        Figures with 95 % intervals, from a jackknife over queries. Where a rater graded a pair
-        twice under kind ``rating``, the later grade counts.
+        Figures with 95 % intervals, from a jackknife over queries. If a rater rated a pair more
+        than once under kind ``rating``, the last grade counts.
 
     Raises:
         UsageError: unknown weights or source, or a target of 1 or more.
@@ -92,26 +99,26 @@ def agreement(
         figures=figures,
         two_raters=_two_raters(rated, weights),
         one_rater=tuple(
-            one_rater(rated, place, weights, gold) for place in range(len(rated.raters))
+            _one_rater(rated, place, weights, gold) for place in range(len(rated.raters))
         ),
         classes=_classes(rated, weights, by),
         guidelines=_guidelines(rated, weights),
         confusion=_over_all(rated),
-        drift=rater_drift(rated, weights),
+        drift=_rater_drift(rated, weights),
         notes=_notes(rated, judgments, sources, int((twice > 0).sum())),
     )
 
 
 def _check(weights: str, sources: Sequence[str], target: float) -> None:
     if weights not in WEIGHTS:
-        raise UsageError(f"{weights!r} are no weights of κ", fix=f"one of {', '.join(WEIGHTS)}")
+        raise UsageError(f"unknown kappa weighting {weights!r}", fix=f"use {', '.join(WEIGHTS)}")
     for source in sources:
         if source not in SOURCES:
             raise UsageError(
-                f"{source!r} is no source of judgments", fix=f"some of {', '.join(SOURCES)}"
+                f"unknown source of judgments {source!r}", fix=f"use {', '.join(SOURCES)}"
             )
     if not -1 <= target < 1:
-        raise UsageError(f"agreement cannot be above {target:g}", fix="a target such as 0.7")
+        raise UsageError(f"the target {target:g} is not from -1 to below 1", fix="0.7 is usual")
 
 
 def _mean_kappa(name: str, ratings: Ratings, weights: Weights) -> Figure:
@@ -119,7 +126,7 @@ def _mean_kappa(name: str, ratings: Ratings, weights: Weights) -> Figure:
 
 
 def _categories(judgments: Judgments, ratings: Ratings) -> int:
-    """How many grades the scale has: its whole numbers, and what else was given."""
+    """The number of grades: whole numbers on the scale, and any others given."""
     low, high = judgments.scale
     whole = range(math.ceil(low), math.floor(high) + 1)
     return max(2, len({*map(float, whole), *ratings.grades.tolist()}))
@@ -132,13 +139,13 @@ def _needed(headline: Figure, target: float) -> int | None:
 
 
 def _two_raters(rated: Rated, weights: Weights) -> tuple[TwoRaters, ...]:
-    found = []
+    results = []
     for first, second in combinations(range(len(rated.raters)), 2):
         query, mine, theirs = rated.ratings.together(first, second)
         if not len(query):
             continue
         names = rated.raters[first], rated.raters[second]
-        found.append(
+        results.append(
             TwoRaters(
                 *names,
                 kappa_of(rated, query, mine, theirs, weights),
@@ -146,11 +153,11 @@ def _two_raters(rated: Rated, weights: Weights) -> tuple[TwoRaters, ...]:
                 _confusion(rated, *names, confusion(mine, theirs, len(rated.ratings.grades))),
             )
         )
-    return tuple(found)
+    return tuple(results)
 
 
 def _over_all(rated: Rated) -> Confusion:
-    """Of two raters theirs; of more, every two ratings of a pair both ways round."""
+    """The confusion of two raters; of more, all pairs of raters in both directions."""
     levels = len(rated.ratings.grades)
     total = np.zeros((levels, levels), np.int64)
     for first, second in combinations(range(len(rated.raters)), 2):
@@ -170,21 +177,21 @@ def _classes(rated: Rated, weights: Weights, by: Mapping[str, str] | None) -> tu
     if by is None:
         return ()
     of_query = np.array([by.get(query, UNCLASSED) for query in rated.queries], dtype=np.str_)
-    found = []
+    figures = []
     for name in sorted(set(of_query.tolist())):
-        held = rated.ratings.keep((of_query == name)[rated.ratings.query])
-        found.append(_mean_kappa(name, held, weights))
-    return tuple(found)
+        ratings = rated.ratings.keep((of_query == name)[rated.ratings.query])
+        figures.append(_mean_kappa(name, ratings, weights))
+    return tuple(figures)
 
 
 def _guidelines(rated: Rated, weights: Weights) -> tuple[Figure, ...]:
-    """Only ratings of the version count, so that what differs is not the version."""
+    """Agreement by guideline version, among ratings with that version."""
     version = rated.frame["guideline"]
-    found = []
+    figures = []
     for name in sorted(version.drop_nulls().unique().to_list()):
-        held = rated.ratings.keep((version == name).fill_null(value=False).to_numpy())
-        found.append(_mean_kappa(name, held, weights))
-    return tuple(found)
+        ratings = rated.ratings.keep((version == name).fill_null(value=False).to_numpy())
+        figures.append(_mean_kappa(name, ratings, weights))
+    return tuple(figures)
 
 
 def _notes(
@@ -200,7 +207,116 @@ def _notes(
         )
     if 0 < queries < TRUSTED_FROM:
         notes.append(
-            f"fewer than {TRUSTED_FROM} queries: where raters read a few of them very differently, "
-            "90 and not 95 of 100 such intervals hold the true agreement"
+            f"fewer than {TRUSTED_FROM} queries: if raters read a few of them very differently, "
+            "intervals cover the true agreement in about 90 % of cases instead of 95 %"
         )
     return tuple(notes)
+
+
+def _one_rater(rated: Rated, place: int, weights: Weights, gold: pl.DataFrame | None) -> OneRater:
+    """One rater, by index: compared with the others, the known grades, and itself earlier."""
+    name, queries = rated.raters[place], len(rated.queries)
+    judged = rated.judged.filter(pl.col("rater") == name)
+    others = _WithOthers(rated, place)
+    every_item = np.ones(len(others.met), np.bool_)
+    again = rated.coded(
+        rated.repeats.filter(pl.col("rater") == name).join(
+            rated.frame.filter(pl.col("rater") == name).select(*PAIR, was="level"),
+            on=PAIR,
+            maintain_order="left",
+        )
+    )
+    now, was = rated.integers(again, "level"), rated.integers(again, "was")
+    at = rated.integers(again, "query")
+    right, off = _gold(rated, name, gold)
+    no_gold_reason = _NO_GRADES if gold is None else _NO_GOLD
+    seconds = judged["seconds"].drop_nulls().drop_nans().median()
+    return OneRater(
+        rater=name,
+        judged=judged.height,
+        cannot_judge=float((judged["state"] == "cannot_judge").sum()) / max(1, judged.height),
+        seconds=float(seconds) if isinstance(seconds, int | float) else None,
+        kappa=replace(kappa_of(rated, *others.against(every_item), weights), pairs=len(others.met)),
+        leniency=figure("grade minus the others'", others.leniency(every_item, queries)),
+        self_kappa=kappa_of(rated, at, was, now, weights, _NO_REPEATS),
+        self_equal=figure("share equal", share_equal(at, was, now, queries), _NO_REPEATS),
+        gold=figure("share right", right, no_gold_reason),
+        gold_leniency=figure("grade minus the known one", off, no_gold_reason),
+    )
+
+
+def _rater_drift(rated: Rated, weights: Weights) -> tuple[Drift, ...]:
+    """Each rater's earlier half compared with the later one, of pairs that others graded too."""
+    queries, drifts = len(rated.queries), []
+    for place, name in enumerate(rated.raters):
+        others = _WithOthers(rated, place)
+        if len(others.met) < 2:
+            continue
+        late = np.zeros(len(others.met), np.bool_)
+        late[np.argsort(others.time, kind="stable")[len(others.met) // 2 :]] = True
+        halves = [
+            kappa(*others.against(half), rated.grades, queries, weights) for half in (~late, late)
+        ]
+        means = [others.leniency(half, queries) for half in (~late, late)]
+        for quantity, (first, second) in (("agreement", halves), ("leniency", means)):
+            drifts.append(
+                Drift(
+                    name,
+                    quantity,
+                    figure("first half", first),
+                    figure("second half", second),
+                    figure("change", second.minus(first)),
+                )
+            )
+    return tuple(drifts)
+
+
+class _WithOthers:
+    """The items that one rater and others graded.
+
+    Attributes:
+        met: Index of each item.
+        time: When the rater graded it.
+    """
+
+    def __init__(self, rated: Rated, place: int) -> None:
+        ratings = rated.ratings
+        mine = ratings.rater == place
+        items, level = ratings.item[mine], ratings.level[mine]
+        size = int(ratings.item.max(initial=-1)) + 1
+        own = np.full(size, -1)
+        own[items] = level
+        theirs = ~mine & (own[ratings.item] >= 0)
+        self._item, self._level = ratings.item[theirs], ratings.level[theirs]
+        self._query, self._own = ratings.query[theirs], own[self._item]
+        count = np.bincount(self._item, minlength=size)
+        total = np.bincount(self._item, rated.grades[self._level], minlength=size)
+        shared = count[items] > 0
+        self.met = items[shared]
+        self.time = rated.integers(rated.frame, "time_us")[mine][shared]
+        self._above = rated.grades[level[shared]] - total[self.met] / count[self.met]
+        self._at = ratings.query[mine][shared]
+
+    def against(
+        self, mask: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Query, own grade and another's, for every other grade of the masked items."""
+        these = np.isin(self._item, self.met[mask])
+        return self._query[these], self._own[these], self._level[these]
+
+    def leniency(self, mask: NDArray[np.bool_], queries: int) -> Sums:
+        """Mean of the own grade minus the others' mean, over the masked items."""
+        return ratio(self._at[mask], self._above[mask], np.ones(int(mask.sum())), queries)
+
+
+def _gold(rated: Rated, name: str, gold: pl.DataFrame | None) -> tuple[Sums, Sums]:
+    known = (
+        pl.DataFrame(schema={"query_id": pl.String, "doc_id": pl.String, "known": pl.Float64})
+        if gold is None
+        else gold.select(*PAIR, pl.col("grade").cast(pl.Float64).alias("known"))
+    )
+    met = rated.coded(rated.gold.filter(pl.col("rater") == name).join(known.drop_nulls(), on=PAIR))
+    query, one = rated.integers(met, "query"), np.ones(met.height)
+    off = (met["grade"] - met["known"]).to_numpy()
+    right = ratio(query, (off == 0).astype(np.float64), one, len(rated.queries))
+    return replace(right, floor=0.0), ratio(query, off, one, len(rated.queries))

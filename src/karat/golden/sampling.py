@@ -1,8 +1,8 @@
-"""Which queries of a log to judge: a sample whose weighted mean is the mean over searches.
+"""Sampling queries of a log to judge: the sample's weighted mean estimates the mean over searches.
 
-In each stratum a query is drawn with a probability in proportion to how often it was asked, so that
-every query drawn stands for the same number of searches. Each has a permanent random number, made
-of a salt and its folded text: next month's sample, drawn with the same salt, is nearly the same.
+In each stratum a query is drawn with a probability proportional to its searches, so every query
+drawn represents the same number of searches. Each has a permanent random number, a hash of a salt
+and its folded text: next month's sample with the same salt is nearly the same.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from karat.golden.traffic import folded
 from karat.stats.averages import Floats
 
 HARD = "hard"
-"""The stratum of queries known to be hard, which are all taken."""
-_LEAST = 2  # queries of a stratum that show its spread
+"""The stratum of queries known to be hard, which are all included."""
+_LEAST = 2  # queries of a stratum needed to estimate its variance
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -29,7 +29,7 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """So many queries at least with a value of an attribute."""
+    """At least this many queries with a value of an attribute."""
 
     attribute: str
     value: str
@@ -41,13 +41,13 @@ class Sample:
     """The queries drawn.
 
     Attributes:
-        queries: ``query_id``, ``text``, ``weight`` (1 on average; null where the log does not hold
-            the query), ``stratum``, ``band``, ``count`` of searches, ``probability`` of being
-            drawn, ``origin`` (log | written), and the attributes of the log.
+        queries: ``query_id``, ``text``, ``weight`` (1 on average; null if the query is not in the
+            log), ``stratum``, ``band``, ``count`` of searches, ``probability`` of being drawn,
+            ``origin`` (log | written), and the attributes of the log.
         strata: ``stratum``, ``band``, ``queries`` and ``searches`` of the log in it, ``chosen``,
-            and ``certain``: how many of those were sure to be.
-        effective: How many queries of equal weight give intervals as narrow (Kish).
-        notes: What a person should know of it, in sentences.
+            and ``certain``: those chosen with probability 1.
+        effective: Effective sample size: queries of equal weight with intervals as narrow (Kish).
+        notes: Notes for the user, in sentences.
     """
 
     queries: pl.DataFrame
@@ -57,7 +57,7 @@ class Sample:
 
     @property
     def weighted(self) -> pl.DataFrame:
-        """The queries that have a weight: those of which weighted means are made."""
+        """The queries that have a weight and so count in weighted means."""
         return self.queries.drop_nulls("weight")
 
 
@@ -75,27 +75,27 @@ def choose(
     Args:
         log: ``text``, ``key``, ``count`` and ``band`` (``traffic.clean``, ``traffic.with_bands``)
             and any attributes.
-        size: Queries to draw, at least 2; all if there are no more.
-        salt: What the random numbers are made of. The same salt keeps the sample next month.
-        allocation: Band to its share of the sample; in proportion to searches if None.
-        quotas: Least numbers by attribute; queries with such a value make strata of their own.
-        hard: Texts of queries known to be hard, taken on top of ``size``. One that the log holds
-            has the weight of its own searches; another has none.
+        size: Queries to draw, at least 2; all if the log has fewer.
+        salt: Salt of the random numbers. The same salt gives nearly the same sample next month.
+        allocation: Band to its share of the sample; proportional to searches if None.
+        quotas: Least numbers by attribute; queries with such a value form strata of their own.
+        hard: Texts of queries known to be hard, included in addition to ``size``. One in the log
+            has the weight of its own searches; one that is not has no weight.
 
     Raises:
         UsageError: a size, band, attribute or quota that cannot be met.
     """
     texts = list(hard)
-    wanted = dict(zip(folded(texts), texts, strict=True))
-    wanted.pop("", None)
-    is_hard = log["key"].is_in(list(wanted))
+    hard_texts = dict(zip(folded(texts), texts, strict=True))
+    hard_texts.pop("", None)
+    is_hard = log["key"].is_in(list(hard_texts))
     known, rest = log.filter(is_hard), log.filter(~is_hard)
     strata, cells, meets = _strata(rest, quotas)
     counts = rest["count"].to_numpy().astype(np.float64)
     notes = []
     if size > rest.height:
         besides = " besides the hard ones" if known.height else ""
-        notes.append(f"The log holds {rest.height} queries{besides}: all are taken, not {size}.")
+        notes.append(f"The log has only {rest.height} queries{besides}: all are used, not {size}.")
         size = rest.height
     sizes = _sizes(strata, size, allocation, quotas, meets)
     numbers = permanent_numbers(rest["key"], salt)
@@ -108,34 +108,35 @@ def choose(
         picked.append(here[drawn])
     at = np.concatenate([*picked, np.zeros(0, np.int64)]).astype(np.int64)
     names = strata["stratum"].to_numpy()
-    found = rest[at].with_columns(
+    chosen = rest[at].with_columns(
         stratum=pl.Series(names[cells[at]], dtype=pl.String), probability=pl.Series(chance[at])
     )
     sure = known.with_columns(stratum=pl.lit(HARD), probability=pl.lit(1.0))
     stands_for = pl.col("count") / pl.col("probability")
-    found = pl.concat([found, sure], how="diagonal_relaxed")
-    found = found.with_columns(weight=stands_for * found.height / stands_for.sum())
-    found = found.with_columns(origin=pl.lit("log"))
-    absent = [key for key in wanted if key not in set(known["key"])]
+    chosen = pl.concat([chosen, sure], how="diagonal_relaxed")
+    chosen = chosen.with_columns(weight=stands_for * chosen.height / stands_for.sum())
+    chosen = chosen.with_columns(origin=pl.lit("log"))
+    absent = [key for key in hard_texts if key not in set(known["key"])]
     if absent:
-        written = {"text": [wanted[key] for key in absent], "key": absent}
+        written = {"text": [hard_texts[key] for key in absent], "key": absent}
         more = pl.DataFrame(written).with_columns(stratum=pl.lit(HARD), origin=pl.lit("written"))
         more = more.with_columns(count=pl.lit(0, log.schema["count"]), band=pl.lit(None, pl.String))
-        found = pl.concat([found, more], how="diagonal_relaxed")
+        chosen = pl.concat([chosen, more], how="diagonal_relaxed")
         are, they = ("is", "it has") if len(absent) == 1 else ("are", "they have")
         notes.append(
-            f"{len(absent)} of the hard queries {are} not in the log: {they} no weight, and no "
-            "part in weighted means."
+            f"{len(absent)} of the hard queries {are} not in the log: {they} no weight, and "
+            "no part in weighted means."
         )
-    weight = found["weight"].drop_nulls().to_numpy()
+    weight = chosen["weight"].drop_nulls().to_numpy()
     certain = np.bincount(cells[at], chance[at] >= 1, minlength=len(sizes)).astype(np.int64)
     strata = strata.with_columns(chosen=pl.Series(sizes), certain=pl.Series(certain))
-    if wanted:
-        about = (HARD, None, known.height, int(known["count"].sum()), len(wanted), len(wanted))
-        row = pl.DataFrame([about], schema=strata.schema, orient="row")
+    if hard_texts:
+        total = len(hard_texts)
+        values = (HARD, None, known.height, int(known["count"].sum()), total, total)
+        row = pl.DataFrame([values], schema=strata.schema, orient="row")
         strata = pl.concat([strata, row])
     return Sample(
-        queries=_columns(found, log),
+        queries=_columns(chosen, log),
         strata=strata,
         effective=float(weight.sum() ** 2 / (weight**2).sum()) if len(weight) else 0.0,
         notes=tuple(notes),
@@ -143,34 +144,33 @@ def choose(
 
 
 def permanent_numbers(keys: Iterable[str], salt: str) -> Floats:
-    """A number from 0 to 1, both excluded, for each folded text; the same on every machine.
+    """A number between 0 and 1, both excluded, for each folded text; the same on every machine.
 
-    Source: the idea is Brewer, Early & Joyce 1972; for search, Astrakhantsev et al. 2022,
-    arXiv:2203.01381.
+    Source: Brewer, Early & Joyce 1972; for search, Astrakhantsev et al. 2022, arXiv:2203.01381.
     """
     start = hashlib.blake2b(f"{salt}\0".encode(), digest_size=8)
     out = []
     for key in keys:
-        each = start.copy()
-        each.update(key.encode())
-        out.append((int.from_bytes(each.digest()) >> 12) + 0.5)
+        digest = start.copy()
+        digest.update(key.encode())
+        out.append((int.from_bytes(digest.digest()) >> 12) + 0.5)
     return np.array(out) / 2.0**52
 
 
 def query_id(key: str) -> str:
-    """The id of a query, from its folded text: the same next month."""
+    """The id of a query, a hash of its folded text."""
     return f"q{hashlib.blake2b(key.encode(), digest_size=6).hexdigest()}"
 
 
 def probabilities(counts: Floats, n: int) -> Floats:
-    """The chance of each query to be among ``n``, in proportion to its searches, and 1 at most.
+    """Inclusion probability of each query in a sample of ``n``, proportional to its searches.
 
     Args:
-        counts: Searches for each, above 0; shape (N,).
+        counts: Searches of each query, above 0; shape (N,).
         n: From 0 to N.
 
     Returns:
-        Shape (N,); they add up to ``n``.
+        Shape (N,); at most 1 each, with the sum ``n``.
     """
     certain = np.zeros(len(counts), bool)
     if n >= len(counts):
@@ -186,21 +186,21 @@ def probabilities(counts: Floats, n: int) -> Floats:
 
 
 def draw(counts: Floats, n: int, numbers: Floats) -> tuple[Ints, Floats]:
-    """Draw ``n`` queries with those chances, by permanent random numbers.
+    """Draw ``n`` queries with these probabilities, by permanent random numbers.
 
     Args:
         counts: As in ``probabilities``.
         n: From 0 to N.
-        numbers: Of each query, above 0 and below 1; shape (N,).
+        numbers: Permanent random numbers, above 0 and below 1; shape (N,).
 
     Returns:
-        Which, by place in ``counts``, ascending, shape (n,); and the chance of each query, shape
-        (N,). The chances are close to exact: the sample is of a fixed size.
+        Indices of the drawn queries, ascending, shape (n,); and the inclusion probability of each
+        query, shape (N,), which is approximate because the sample size is fixed.
 
     Source: Pareto sampling, Rosén 1997, doi:10.1016/S0378-3758(96)00186-3.
     """
     chance = probabilities(counts, n)
-    rank = np.full(len(counts), -1.0)  # those that are certain come first
+    rank = np.full(len(counts), -1.0)  # certain queries come first
     open_ = chance < 1
     p, u = chance[open_], numbers[open_]
     rank[open_] = np.where(p > 0, u * (1 - p) / ((1 - u) * np.where(p > 0, p, 1)), np.inf)
@@ -208,17 +208,17 @@ def draw(counts: Floats, n: int, numbers: Floats) -> tuple[Ints, Floats]:
 
 
 def refreshed(before: pl.DataFrame, after: pl.DataFrame, log: pl.DataFrame) -> pl.DataFrame:
-    """What a new sample keeps of an old one.
+    """The difference of two samples.
 
     Args:
         before: The old ``Sample.queries``.
-        after: The new one.
-        log: The log the new one was drawn from, with ``key`` and ``band``.
+        after: The new ``Sample.queries``.
+        log: The log of the new sample, with ``key`` and ``band``.
 
     Returns:
         ``query_id``, ``text``, ``change`` (kept | new | gone), and ``reason`` for those gone: not
-        in the log any more, now in another band, or others were drawn. Judgments of what is gone
-        stay of use, but it has no weight in the new sample.
+        in the log any more, now in another band, or others were drawn. Queries that are gone keep
+        their judgments, but have no weight in the new sample.
     """
     ids = pl.Series([query_id(key) for key in log["key"]], dtype=pl.String)
     now = dict(zip(ids, log["band"], strict=True))
@@ -242,18 +242,18 @@ def refreshed(before: pl.DataFrame, after: pl.DataFrame, log: pl.DataFrame) -> p
     return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
 
 
-def _columns(found: pl.DataFrame, log: pl.DataFrame) -> pl.DataFrame:
-    ids = [query_id(key) for key in found["key"]]
+def _columns(chosen: pl.DataFrame, log: pl.DataFrame) -> pl.DataFrame:
+    ids = [query_id(key) for key in chosen["key"]]
     first = ["query_id", "text", "weight", "stratum", "band", "count", "probability", "origin"]
     fixed = {*first, "key", "spellings"}
     if log["personal"].null_count() == log.height if "personal" in log.columns else True:
         fixed.add("personal")
     others = [name for name in log.columns if name not in fixed]
-    return found.with_columns(query_id=pl.Series(ids, dtype=pl.String)).select(*first, *others)
+    return chosen.with_columns(query_id=pl.Series(ids, dtype=pl.String)).select(*first, *others)
 
 
 def _strata(log: pl.DataFrame, quotas: Sequence[Quota]) -> tuple[pl.DataFrame, Ints, list[Mask]]:
-    """Strata, most asked first; that of each query; and for each quota, which strata meet it."""
+    """Strata, most searched first; the stratum of each query; the strata that meet each quota."""
     name = pl.col("band")
     met = []
     for at, quota in enumerate(quotas):
@@ -281,20 +281,20 @@ def _strata(log: pl.DataFrame, quotas: Sequence[Quota]) -> tuple[pl.DataFrame, I
 
 def _refuse_attribute(log: pl.DataFrame, quota: Quota) -> None:
     fixed = {"text", "key", "count", "spellings", "personal"}
-    there = [name for name in log.columns if name not in fixed]
-    if quota.attribute not in there:
+    attributes = [name for name in log.columns if name not in fixed]
+    if quota.attribute not in attributes:
         raise UsageError(
-            f"queries have no attribute {quota.attribute!r}; they have {', '.join(there)}",
-            nearest=nearest(quota.attribute, there, 1),
+            f"queries have no attribute {quota.attribute!r}; they have {', '.join(attributes)}",
+            nearest=nearest(quota.attribute, attributes, 1),
         )
     values = log[quota.attribute].cast(pl.String)
-    held = int((values == quota.value).sum())
-    if held < quota.at_least or quota.at_least < 1:
+    available = int((values == quota.value).sum())
+    if available < quota.at_least or quota.at_least < 1:
         raise UsageError(
-            f"a quota of {quota.at_least} with {quota.attribute}={quota.value}, and the log holds "
-            f"{held}",
-            nearest=nearest(quota.value, values.drop_nulls().unique()) if not held else (),
-            fix=f"ask for 1 to {held}" if held else None,
+            f"a quota of {quota.at_least} with {quota.attribute}={quota.value}, and the log has "
+            f"{available}",
+            nearest=nearest(quota.value, values.drop_nulls().unique()) if not available else (),
+            fix=f"ask for 1 to {available}" if available else None,
         )
 
 
@@ -306,13 +306,13 @@ def _sizes(
     meets: Sequence[Mask],
 ) -> Ints:
     """How many queries each stratum gets."""
-    held = strata["queries"].to_numpy().astype(np.int64)
+    available = strata["queries"].to_numpy().astype(np.int64)
     searches = strata["searches"].to_numpy().astype(np.float64)
     bands = strata["band"].to_list()
-    least = np.minimum(held, _LEAST)
-    if size < max(int(least.sum()), min(_LEAST, int(held.sum()))):
+    least = np.minimum(available, _LEAST)
+    if size < max(int(least.sum()), min(_LEAST, int(available.sum()))):
         raise UsageError(
-            f"{size} queries are too few for {len(held)} strata",
+            f"{size} queries are too few for {len(available)} strata",
             fix=f"take {least.sum()} or more, or fewer bands and quotas",
         )
     names = list(dict.fromkeys(bands))
@@ -323,16 +323,16 @@ def _sizes(
     totals = _shared(
         shares,
         np.bincount(of, least, len(names)).astype(np.int64),
-        np.bincount(of, held, len(names)).astype(np.int64),
+        np.bincount(of, available, len(names)).astype(np.int64),
         size,
     )
-    sizes = np.zeros(len(held), np.int64)
+    sizes = np.zeros(len(available), np.int64)
     for band, total in enumerate(totals.tolist()):
         here = of == band
-        sizes[here] = _shared(searches[here], least[here], held[here], total)
+        sizes[here] = _shared(searches[here], least[here], available[here], total)
     for quota, met in zip(quotas, meets, strict=True):
         while sizes[met].sum() < quota.at_least:
-            gets = np.where(met & (sizes < held), searches / (2 * sizes + 1), -1.0)
+            gets = np.where(met & (sizes < available), searches / (2 * sizes + 1), -1.0)
             to = int(gets.argmax())
             gives = ~np.any(meets, axis=0) & (sizes > least)
             if not gives.any():
@@ -356,11 +356,11 @@ def _refuse_allocation(allocation: Mapping[str, float] | None, names: Sequence[s
                 nearest=nearest(band, names, 1),
             )
         if not 0 < share <= 1:
-            raise UsageError(f"a share of {share:g} for {band}", fix="give a share from 0 to 1")
+            raise UsageError(f"the share of {band} is {share:g}", fix="give a share from 0 to 1")
 
 
 def _shared(shares: Floats, least: Ints, most: Ints, size: int) -> Ints:
-    """So many in proportion to shares, within bounds (Webster's method: one at a time)."""
+    """Numbers proportional to shares, within bounds (Webster's method: one at a time)."""
     out = least.copy()
     for _ in range(size - int(least.sum())):
         out[int(np.where(out < most, shares / (2 * out + 1), -1.0).argmax())] += 1

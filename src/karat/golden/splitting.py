@@ -1,7 +1,7 @@
-"""The development part of a golden set and the part that is held out.
+"""The development and held-out parts of a golden set.
 
-What is tuned on some queries is measured on others. Each query has a permanent random number, made
-of a salt and its id: queries that are added later change the part of no other.
+Systems are tuned on one and measured on the other. Each query has a permanent random number, a hash
+of a salt and its id: queries added later do not change the part of others.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ PART = "part"
 DEV, HELD_OUT = "dev", "held_out"
 PARTS = (DEV, HELD_OUT)
 SHARE = 0.5
-"""Share of the queries that are for development, unless something else is asked for."""
+"""Default share of the queries for development."""
 SALT = "karat"
-"""What the numbers are made of where no workspace has a salt of its own."""
+"""The salt where there is no workspace with its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +30,9 @@ class Split:
 
     Attributes:
         parts: The part of each query.
-        new: Queries that had none before.
-        dev: How many queries are for development.
-        held_out: How many are held out.
+        new: Queries that had no part before.
+        dev: Number of queries for development.
+        held_out: Number of queries held out.
     """
 
     parts: dict[str, str]
@@ -46,9 +46,8 @@ def parts(query_ids: Iterable[str], share: float = SHARE, salt: str = SALT) -> d
 
     Args:
         query_ids: Any queries; the part of one does not depend on the others.
-        share: Of the queries that are to be ``dev``, above 0 and below 1; how many come out varies
-            by chance.
-        salt: What the numbers are made of. The same salt gives the same parts.
+        share: Expected share of ``dev``, above 0 and below 1; the actual share is random.
+        salt: Salt of the numbers. The same salt gives the same parts.
 
     Raises:
         UsageError: the share is not between 0 and 1.
@@ -58,7 +57,7 @@ def parts(query_ids: Iterable[str], share: float = SHARE, salt: str = SALT) -> d
     if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share < 1:
         raise UsageError(f"a share of {share!r} leaves a part empty", fix="0.5, or 1/2")
     ids = list(query_ids)
-    # A salt of its own: the draw from a log uses the numbers of the salt itself.
+    # Another salt than that of the draw from a log, which uses the salt itself.
     numbers = permanent_numbers(ids, f"{salt} {PART}")
     return {
         query_id: DEV if number < share else HELD_OUT
@@ -69,19 +68,19 @@ def parts(query_ids: Iterable[str], share: float = SHARE, salt: str = SALT) -> d
 def split(
     before: Mapping[str, object], share: float = SHARE, salt: str = SALT, *, source: str
 ) -> Split:
-    """The parts of all queries: those that have one keep it, whatever the share is now.
+    """The parts of all queries; those that have a part keep it.
 
     Args:
-        before: What the attribute ``part`` of each query is; None for a query without it.
+        before: The attribute ``part`` of each query; None for a query without it.
         share: As in ``parts``, for queries without a part.
         salt: As in ``parts``.
-        source: What messages call the golden set.
+        source: Name of the golden set in messages.
 
     Raises:
         UsageError: the share is not between 0 and 1.
-        InputError: ``part`` is something else for some query, or there are no queries.
+        InputError: an unknown ``part``, or no queries.
     """
-    made = parts(before, share, salt)
+    drawn = parts(before, share, salt)
     if not before:
         raise InputError("the golden set has no queries", file=source)
     for query_id, part in before.items():
@@ -90,12 +89,12 @@ def split(
                 f"its attribute {PART!r} is {part!r}, neither {DEV} nor {HELD_OUT}",
                 file=source,
                 query=query_id,
-                fix=f"call that attribute something else: {PART!r} is for the parts of a split",
+                fix=f"rename that attribute: {PART!r} is for the parts of a split",
             )
-    found = {query_id: str(part or made[query_id]) for query_id, part in before.items()}
-    counts = Counter(found.values())
+    assigned = {query_id: str(part or drawn[query_id]) for query_id, part in before.items()}
+    counts = Counter(assigned.values())
     new = [query_id for query_id, part in before.items() if part is None]
-    return Split(found, new, counts[DEV], counts[HELD_OUT])
+    return Split(assigned, new, counts[DEV], counts[HELD_OUT])
 
 
 def read_share(text: str) -> float:
@@ -111,6 +110,6 @@ def read_share(text: str) -> float:
         raise UsageError(f"{text!r} is not a share", fix="--share 0.5, or --share 2/3") from None
 
 
-def in_part(query: GoldenQuery, made: Split) -> GoldenQuery:
+def in_part(query: GoldenQuery, division: Split) -> GoldenQuery:
     """A query with its part as an attribute."""
-    return replace(query, attributes={**query.attributes, PART: made.parts[query.query_id]})
+    return replace(query, attributes={**query.attributes, PART: division.parts[query.query_id]})

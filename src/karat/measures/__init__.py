@@ -1,4 +1,4 @@
-"""How good is one ranking: the registry of measures, and the evidence they are computed from."""
+"""Measures of a ranking: their registry, and the evidence they are computed from."""
 
 from karat.measures._one_ranking import (
     average_precision,

@@ -1,9 +1,8 @@
-"""Plain functions on one ranking: lists in, a number out, the same number as ``karat.evaluate``.
+"""Measures of a single ranking as plain functions of lists; equal to ``karat.evaluate``.
 
-For a check in a notebook, or for code that has rankings in its hands. A query without relevant
-documents has no recall, no average precision and no nDCG (0 divided by 0): the value is None, and
-never 0, so that a mean over queries cannot hide it. ``karat.evaluate`` leaves such a query out of
-every mean, precision and reciprocal rank included.
+A query without relevant documents has no recall, average precision or nDCG (0 divided by 0): the
+value is None, not 0, so a mean over queries cannot hide it. ``karat.evaluate`` leaves such a query
+out of every mean, including precision and reciprocal rank.
 """
 
 from __future__ import annotations
@@ -37,14 +36,14 @@ def recall_at_k(
         A number from 0 to 1; None if there are no relevant documents.
 
     Raises:
-        UsageError: a k that is not a whole number from 1, or ids without an order.
+        UsageError: a k that is not a whole number from 1, or retrieved ids without an order.
 
     >>> recall_at_k(["a", "x", "b"], {"a", "b", "c"}, k=2)  # a of a, b, c: 1/3
     0.3333333333333333
     >>> recall_at_k(["a", "x"], set(), k=2) is None
     True
     """
-    ranks, total = _found(retrieved, relevant)
+    ranks, total = _ranks(retrieved, relevant)
     _check_cutoff(k)
     return sum(rank <= k for rank in ranks) / total if total else None
 
@@ -70,7 +69,7 @@ def precision_at_k(retrieved: Iterable[Hashable], relevant: Iterable[Hashable], 
     >>> precision_at_k(["a"], {"a"}, k=5)  # one of five places: 1/5
     0.2
     """
-    ranks, _ = _found(retrieved, relevant)
+    ranks, _ = _ranks(retrieved, relevant)
     _check_cutoff(k)
     return sum(rank <= k for rank in ranks) / k
 
@@ -92,7 +91,7 @@ def reciprocal_rank(retrieved: Iterable[Hashable], relevant: Iterable[Hashable])
     >>> reciprocal_rank(["x", "a", "b"], {"a", "b"})  # a is second: 1/2
     0.5
     """
-    ranks, _ = _found(retrieved, relevant)
+    ranks, _ = _ranks(retrieved, relevant)
     return 1 / ranks[0] if ranks else 0.0
 
 
@@ -114,9 +113,9 @@ def average_precision(retrieved: Iterable[Hashable], relevant: Iterable[Hashable
     >>> average_precision(["a", "x", "b"], {"a", "b"})  # (1/1 + 2/3) / 2
     0.8333333333333333
     """
-    ranks, total = _found(retrieved, relevant)
-    found = math.fsum(count / rank for count, rank in enumerate(ranks, 1))
-    return found / total if total else None
+    ranks, total = _ranks(retrieved, relevant)
+    precisions = math.fsum(count / rank for count, rank in enumerate(ranks, 1))
+    return precisions / total if total else None
 
 
 def dcg_at_k(grades: Iterable[float], k: int, gain: str = "linear") -> float:
@@ -132,8 +131,8 @@ def dcg_at_k(grades: Iterable[float], k: int, gain: str = "linear") -> float:
         A number from 0.
 
     Raises:
-        UsageError: a k that is not a whole number from 1, another gain, or a grade that is not a
-            finite number.
+        UsageError: a k that is not a whole number from 1, an unknown gain, or a grade that is not
+            a finite number.
 
     >>> dcg_at_k([3, 0, 2], k=3)  # 3/log2(2) + 0/log2(3) + 2/log2(4) = 3 + 0 + 1
     4.0
@@ -160,8 +159,7 @@ def ndcg_at_k(
         A number from 0 to 1; None if no judged document has a grade above 0.
 
     Raises:
-        UsageError: as in ``dcg_at_k``; or ``ideal`` lacks a grade of the ranking, so that it cannot
-            be all judged grades.
+        UsageError: as in ``dcg_at_k``; or ``ideal`` lacks a grade of the ranking.
 
     >>> ndcg_at_k([0, 3], ideal=[3, 2, 0], k=2)  # (3/log2(3)) / (3/1 + 2/log2(3)) = 1.8928 / 4.2619
     0.444...
@@ -171,15 +169,15 @@ def ndcg_at_k(
     lacking = Counter(ranked[ranked > 0].tolist()) - Counter(judged.tolist())
     if lacking:
         raise UsageError(
-            "ideal has fewer documents of a grade above 0 than the ranking itself",
+            "ideal has fewer documents with a grade above 0 than the ranking",
             fix="give the grades of all documents judged for the query, retrieved or not",
         )
     best = _discounted(np.sort(judged)[::-1], k)
     return _discounted(ranked, k) / best if best > 0 else None
 
 
-def _found(retrieved: Any, relevant: Any) -> tuple[list[int], int]:
-    """Ranks of the relevant documents retrieved, from 1, and how many relevant ones there are."""
+def _ranks(retrieved: Any, relevant: Any) -> tuple[list[int], int]:
+    """Ranks of the relevant documents retrieved, from 1, and the number of relevant documents."""
     if isinstance(retrieved, AbstractSet | Mapping):
         raise UsageError(
             f"retrieved is a {type(retrieved).__name__}, which is not a ranking",
@@ -190,25 +188,25 @@ def _found(retrieved: Any, relevant: Any) -> tuple[list[int], int]:
             f"relevant is a {type(relevant).__name__}; expected the ids of relevant documents",
             fix="{doc for doc, grade in relevant.items() if grade >= 1}",
         )
-    ranked, wanted = _ids(retrieved, "retrieved"), _ids(relevant, "relevant")
-    texts = [{isinstance(doc, str) for doc in ids} for ids in (ranked, wanted)]
-    if ranked and wanted and texts[0].isdisjoint(texts[1]):
-        kinds = [type(next(iter(ids))).__name__ for ids in (ranked, wanted)]
+    ranked, good = _ids(retrieved, "retrieved"), _ids(relevant, "relevant")
+    texts = [{isinstance(doc, str) for doc in ids} for ids in (ranked, good)]
+    if ranked and good and texts[0].isdisjoint(texts[1]):
+        kinds = [type(next(iter(ids))).__name__ for ids in (ranked, good)]
         raise UsageError(
-            f"retrieved holds {kinds[0]} ids and relevant {kinds[1]} ids, so none can match",
-            fix="use the same ids in both; of (id, score) pairs the ids",
+            f"retrieved has {kinds[0]} ids and relevant has {kinds[1]} ids, so none can match",
+            fix="use the same type of id in both; for (id, score) pairs, give the ids",
         )
-    return [rank for rank, doc in enumerate(ranked, 1) if doc in wanted], len(wanted)
+    return [rank for rank, doc in enumerate(ranked, 1) if doc in good], len(good)
 
 
 def _ids(value: Any, name: str) -> dict[Hashable, None]:
-    """Ids, each once, in order."""
+    """Distinct ids, in order."""
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
         raise UsageError(f"{name} is {value!r}, not a list of ids", fix=f'{name}=["a", "b"]')
     try:
         return dict.fromkeys(value)
     except TypeError as error:
-        raise UsageError(f"{name} holds something other than ids: {error}") from None
+        raise UsageError(f"{name} contains something other than ids: {error}") from None
 
 
 def _check_cutoff(k: Any) -> None:
@@ -218,14 +216,14 @@ def _check_cutoff(k: Any) -> None:
 
 def _gains(grades: Any, name: str, gain: str) -> Floats:
     if gain not in ("linear", "exp"):
-        raise UsageError(f"there is no gain {gain!r}", nearest=("linear", "exp"))
+        raise UsageError(f"unknown gain {gain!r}", nearest=("linear", "exp"))
     try:
-        found = np.array(list(grades), dtype=np.float64)
+        values = np.array(list(grades), dtype=np.float64)
     except (TypeError, ValueError):
-        found = np.array([math.nan])
-    if found.ndim != 1 or not np.isfinite(found).all():
+        values = np.array([math.nan])
+    if values.ndim != 1 or not np.isfinite(values).all():
         raise UsageError(f"{name} must be a list of finite numbers", fix=f"{name}=[3, 0, 2]")
-    return gain_of(found, gain)
+    return gain_of(values, gain)
 
 
 def _discounted(gains: Floats, k: int) -> float:

@@ -1,24 +1,24 @@
-"""Certificate: what proves that a difference keeps its sign, worked out from its pool alone.
+"""Certificate: proof that a difference keeps its sign, computed from its pool alone.
 
-The claim: whatever grades from 0 to the highest the unjudged documents of the pool have, a document
-having the same in both runs, and whatever grades up to ``unseen`` documents outside the pool have
-in each query, the mean difference is above 0 (or, for a candidate that is worse, below).
+The claim: for any grades from 0 to the highest of the unjudged documents in the pool (the same
+grade in both runs), and any grades of up to ``unseen`` documents outside the pool in each query,
+the mean difference is above 0 (or, for a candidate that is worse, below).
 
-Why it holds. The mean is of queries whose judgments have nothing to do with one another, so its
-lowest value is the mean of their lowest values. In the pool alone those are
-``karat.measures.difference``'s, proven there. Documents outside it:
+Why it holds. Judgments of different queries are independent, so the lowest value of the mean is
+the mean of their lowest values. Within the pool those are proven in
+``karat.measures.difference``. Documents outside it:
 
-- P, SetP, RBP, DCG, RR, Success and ERR are functions of the documents shown: nothing changes.
+- P, SetP, RBP, DCG, RR, Success and ERR depend only on the documents shown: nothing changes.
 - nDCG, R, SetR and Rcap are N / D, with N of the documents shown and D, the ideal or the number of
   relevant documents, the same for both runs. D does not fall when a judgment is added or improved.
   For any grades in the pool, D with up to u documents outside lies between D with none and with u
   of the greatest gain, and N / D between its values there (where D with none is 0, so is N, and
-  0 / 0 counts as 0). So the lowest is found with none or with u, and it can only fall as u grows:
+  0 / 0 counts as 0). So the lowest is reached with none or with u, and only falls as u grows:
   the largest u that still holds is found by doubling and halving.
-- Of nDCG@k and Rcap@k the ideal has no room for more than k, so if u = k holds, any number does.
-- R, SetR and nDCG without a cutoff: if the lowest value of no query is below 0 and of some above,
+- The ideal of nDCG@k and Rcap@k has room for k documents, so if u = k holds, any number does.
+- R, SetR and nDCG without a cutoff: if no query's lowest value is below 0 and some are above,
   the same is true of N / D for any larger D, and any number holds.
-- AP has only an outer interval, in which numerator and denominator are not told apart.
+- AP has only an outer interval, which does not separate numerator and denominator.
 """
 
 from __future__ import annotations
@@ -42,30 +42,31 @@ from karat.tables.release.certificate import CertifiedQuery
 from karat.tables.run import Run
 
 SLACK = 1e-12
-"""How far from 0 an end must lie: what sums leave behind is no sign."""
+"""How far from 0 an end must be: smaller values are rounding errors."""
 MOST = 100_000
-"""The largest number of unseen documents that is tried, where there is room for any number."""
+"""The largest number of unseen documents to try, where there is room for any number."""
 
-_UNTOUCHED = "{} looks only at what the runs show"
+_UNTOUCHED = "{} depends only on the documents that the runs show"
 _BOUNDED = "the ideal has room for {} documents, and the sign holds with all of them unseen"
-_UNBOUNDED = "no query can turn, so the ideal only makes the difference smaller"
-_NOT_KNOWN = "what unseen documents do to a difference in {} is not known"
+_UNBOUNDED = "no query can change its sign, so the ideal only makes the difference smaller"
+_NOT_KNOWN = "the effect of unseen documents on a difference in {} is not known"
 
 
 @dataclass(frozen=True)
 class Proof:
-    """What a difference can be, and with how many unseen documents it keeps its sign.
+    """The range of a difference, and with how many unseen documents it keeps its sign.
 
     Attributes:
         low: Lowest difference of each query; shape (n,).
         high: Highest; shape (n,).
         ends: Lowest and highest mean difference.
-        exact: Whether these ends are reached.
-        sign: 1 or -1 if no grade turns it, else 0.
-        unseen: As ``Certificate`` has it; None without a sign.
-        unseen_unlimited: As ``Certificate`` has it; False without a sign.
-        reason: As ``Certificate`` has it.
-        ideal: Ideal DCG or relevant documents of each query; shape (n,); None if it has none.
+        exact: Whether these ends can be reached.
+        sign: 1 or -1 if no grades can flip it, else 0.
+        unseen: As in ``Certificate``; None without a sign.
+        unseen_unlimited: As in ``Certificate``; False without a sign.
+        reason: As in ``Certificate``.
+        ideal: Ideal DCG or relevant documents of each query; shape (n,); None if the measure
+            divides by neither.
         allowed: The same with the unseen; shape (n,); None likewise, or without a limit.
     """
 
@@ -84,31 +85,30 @@ class Proof:
 def certified_pair(queries: Sequence[CertifiedQuery], highest: float) -> Pair:
     """The two runs and the judgments of a certificate, on a scale from 0 to the highest grade.
 
-    Grades begin at 0 even where the declared scale does not, as that is what a document counts as
-    while nobody has judged it.
+    Grades begin at 0 even where the declared scale does not, as unjudged documents count as 0.
     """
     baseline, candidate = (
         Run.from_dict({query.query_id: _falling(getattr(query, run)) for query in queries}, run)
         for run in ("baseline", "candidate")
     )
-    # A judgment below 0 counts for nothing and keeps the query.
+    # A judgment below 0 does not count but keeps the query.
     judged = {q.query_id: dict(q.judgments) or {_other_than(q): -1.0} for q in queries}
     frame = Qrels.from_dict(judged).frame
     return Pair.of(baseline, candidate, Qrels(frame, "certificate", (0.0, highest)))
 
 
 def prove(measure: Measure, pair: Pair, weights: Floats | None = None) -> Proof:
-    """Work out what a certificate says, over all queries of a pair.
+    """Compute the content of a certificate, over all queries of a pair.
 
     Args:
         measure: One whose difference is bounded.
-        pair: Of ``certified_pair``.
-        weights: Above 0; shape (n,); alike if None.
+        pair: From ``certified_pair``.
+        weights: Above 0; shape (n,); equal if None.
 
     Raises:
         UsageError: the measure has no bounds, or gives a gain to documents that are not relevant.
     """
-    _refuse_gain_of_nothing(measure)
+    _refuse_gain_of_irrelevant(measure)
     bounds = difference_bounds(measure, pair)
     ends = bounds.mean(weights=weights)
     if bounds.low is None or bounds.high is None or ends is None:
@@ -117,8 +117,7 @@ def prove(measure: Measure, pair: Pair, weights: Floats | None = None) -> Proof:
             fix="nDCG@10, RBP(p=0.8) or P@10 instead" if bounds.reason else None,
         )
     sign = int(ends[0] > SLACK) - int(ends[1] < -SLACK)
-    found = _unseen(measure, pair, sign, weights) if sign else (None, False, "")
-    unseen, unlimited, reason = found
+    unseen, unlimited, reason = _unseen(measure, pair, sign, weights) if sign else (None, False, "")
     ideal = ideal_with(measure, pair.of_baseline, 0)
     most = _room(measure) if unlimited else unseen
     return Proof(
@@ -149,7 +148,7 @@ def counts_unseen(measure: Measure, grade: float) -> bool:
 
 
 def ideal_with(measure: Measure, evidence: Evidence, unseen: int) -> Floats | None:
-    """Ideal DCG, or number of relevant documents, with so many more of the greatest gain.
+    """Ideal DCG, or number of relevant documents, with ``unseen`` more of the greatest gain.
 
     Returns:
         Shape (n,); None for a measure that divides by neither.
@@ -172,32 +171,32 @@ def ideal_with(measure: Measure, evidence: Evidence, unseen: int) -> Floats | No
     left = np.zeros(deepest)
     length = deepest if k is None else int(min(k, deepest))
     left[:length] = discount_of(settings["discount"], settings["base"])(np.arange(1, length + 1))
-    below = gain <= most  # the unseen stand above these
+    below = gain <= most  # the unseen rank above these
     place = np.arange(len(gain)) - first[query] + unseen * below
-    held = np.bincount(query, np.where(below, 0, 1), minlength=evidence.n).astype(np.int64)
+    above = np.bincount(query, np.where(below, 0, 1), minlength=evidence.n).astype(np.int64)
     total = np.concatenate([[0.0], np.cumsum(left)])
     judged = np.bincount(query, gain * left[place], minlength=evidence.n)
-    found: Floats = judged + most * (total[held + unseen] - total[held])
-    return found
+    ideal: Floats = judged + most * (total[above + unseen] - total[above])
+    return ideal
 
 
-def _refuse_gain_of_nothing(measure: Measure) -> None:
-    """Of such a measure the unjudged would not count as the judged that are not relevant do."""
+def _refuse_gain_of_irrelevant(measure: Measure) -> None:
+    """With such a gain, unjudged documents would not count like judged, irrelevant ones."""
     gain = measure.settings.get("gain")
     if gain is None or isinstance(gain, str):
         return
     if any(grade <= 0 and value > 0 for grade, value in gain.items()):
         raise UsageError(
-            f"in {measure} a document that is not relevant gains something, so an unjudged one "
+            f"{measure} gives a gain to documents that are not relevant, so unjudged documents "
             "cannot count as 0",
             fix="leave the grade 0 out of gain",
         )
 
 
 def _room(measure: Measure) -> int | None:
-    """How many documents the ideal has room for; None if for all."""
+    """How many documents the ideal has room for; None for all."""
     k = measure.cutoff
-    # Room for more than is ever tried is as good as room for all.
+    # More than MOST are never tried.
     limited = measure.entry.symbol in {"nDCG", "Rcap"} and k is not None and k <= MOST
     return int(k) if limited and k is not None else None
 
@@ -211,7 +210,7 @@ def _unseen(
     if measure.entry.symbol not in RECALLS | {"nDCG"}:
         return None, True, _UNTOUCHED.format(measure)
     greatest = greatest_difference(measure, pair)
-    # From here on, the difference times its sign: the lowest must stay above 0.
+    # Below, the difference times its sign: its lowest value must stay above 0.
     lowest = 0.0 - greatest(-sign, 0)
 
     def holds(unseen: int) -> bool:
@@ -227,7 +226,9 @@ def _unseen(
 
 
 def _largest(holds: Callable[[int], bool], most: int) -> int:
-    """The largest number up to ``most`` that holds, where 0 does and holding ends for good."""
+    """The largest number up to ``most`` that holds, where 0 holds and none does after the first
+    that does not.
+    """
     good, bad = 0, 1
     while bad <= most and holds(bad):
         good, bad = bad, bad * 2

@@ -1,4 +1,4 @@
-"""A measure of the condensed list: what is left when unjudged documents are dropped."""
+"""Measures of condensed lists: rankings without their unjudged documents."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def _expected(evidence: Evidence, *, of: Measure) -> Floats | None:
     symbol="Condensed",
     title="a measure of the condensed list",
     formula="the measure after documents without a judgment are dropped and the rest move up",
-    says="what the measure is if unjudged documents count for nothing at all, rather than as not "
-    "relevant; kinder to systems whose documents nobody has judged, often too kind",
+    says="the measure if unjudged documents are ignored rather than counted as not relevant; "
+    "favours systems with many unjudged documents, often too much",
     source="Sakai 2007, doi:10.1145/1277741.1277756",
     low=0,
     high=None,
-    undefined="where the measure inside is, of the condensed list",
-    parameters=(Parameter("of", "the measure to take of the condensed list", parse),),
+    undefined="where the inner measure is undefined for the condensed list",
+    parameters=(Parameter("of", "the measure to compute on the condensed list", parse),),
     equals=(
         Equal("trec_eval 9.0.8 and 10.0", "-J with the measure"),
         Equal("ir_measures 0.4.3", "nDCG(judged_only=True)@K", "and likewise for other measures"),
@@ -40,14 +40,14 @@ def _expected(evidence: Evidence, *, of: Measure) -> Floats | None:
     expected=_expected,
 )
 def condensed(evidence: Evidence, *, of: Measure) -> Terms | Floats:
-    """The measure of the judged documents alone; a grade below 0 is no judgment."""
-    left = evidence.only_judged()
-    terms = of.terms(left)
+    """The measure of the judged documents alone; a grade below 0 does not count as a judgment."""
+    judged_only = evidence.only_judged()
+    terms = of.terms(judged_only)
     if terms is None:
-        return of(left)
+        return of(judged_only)
 
     def spread(value: Floats) -> Floats:
-        """Of every hit, 0 for those dropped."""
+        """One value for every hit, 0 for those dropped."""
         out = np.zeros(len(evidence.rank))
         out[evidence.judged] = value
         return out

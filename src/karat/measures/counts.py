@@ -1,4 +1,4 @@
-"""Counts, summed over queries and not averaged."""
+"""Counts, summed over queries instead of averaged."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WORKED = (1, 0, None, 1)
     symbol="NumQ",
     title="queries",
     formula="1 for each query",
-    says="how many queries the other numbers are over",
+    says="the number of queries behind the other results",
     source="trec_eval",
     low=0,
     high=None,

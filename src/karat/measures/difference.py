@@ -1,30 +1,29 @@
-"""Difference: how low and how high candidate minus baseline can be, whatever the unjudged are.
+"""Difference: the lowest and highest candidate minus baseline over all grades of the unjudged.
 
-A document that nobody judged has one grade, and both runs get it: where they rank it alike it
-changes nothing. So the bounds of the two runs, one by one, say too much or, where the denominator
-moves (nDCG, AP, recall), too little. Here the lowest and the highest difference are taken over
-all grades, on the declared scale, that the unjudged documents in either run's top k could have
-together; documents in neither are taken as not relevant, and 0 / 0 counts as 0.
+An unjudged document has the same grade in both runs: where they rank it alike it changes nothing.
+So the separate bounds of the two runs are too wide or, where the denominator varies (nDCG, AP,
+recall), too narrow. Here the lowest and the highest difference are over all grades, on the declared
+scale, that the unjudged documents in either run's top k could have together; documents in neither
+count as not relevant, and 0 / 0 counts as 0.
 
 The difference of two ratios with one ideal is a ratio N / D: N linear in the gains g, with weight
-w = (what the rank in the candidate leaves of a gain) - (the same in the baseline), and D the
-ideal, the same whichever document has which gain. The greatest value (the lowest is that of the
-negative, negated):
+w = (discount at the rank in the candidate) - (the same in the baseline), and D the ideal, the same
+whichever document has which gain. The greatest value (the lowest is minus the greatest of -N / D):
 
 - D is one number (P, RBP, DCG): each document gains most if w > 0, least if not.
-- D depends on how many unjudged documents are relevant (recall): for each such number the ones
-  with the largest w; the best number of all.
+- D depends on how many unjudged documents are relevant (recall): for each number, those with
+  the largest w; then the best of these numbers.
 - D is an ideal DCG, convex in g. If N can be above 0, the ratio r sought is above 0, and
-  N - r D is greatest with gains that fall as w falls (D does not care who has which): layer by
-  layer of gain, as in ``karat.measures.unjudged``, ranks there being places in the order of w here.
+  N - r D is greatest with gains that fall as w falls (D depends only on the set of gains): layer by
+  layer of gain, as in ``karat.measures.unjudged``, with places in the order of w for ranks.
   If N is never above 0, -N / D is of a linear function, 0 or more, and a convex one above 0, hence
   quasi-concave, and least at a corner: the j documents with the largest w gain most, the others
   least, for some j.
-- Reciprocal rank and success are the best of what their relevant documents are worth. Of a set of
-  unjudged documents made relevant, the one that stands highest in the candidate does as much for
-  it alone, and the others could only help the baseline: so one document is enough, or none.
+- Reciprocal rank and success are the maximum over their relevant documents. Of a set of unjudged
+  documents made relevant, the one ranked highest in the candidate alone has the same effect there,
+  and the others could only help the baseline: so one document is enough, or none.
 
-Relevant documents that neither run shows leave N as it is and can only raise D. So with any of
+Relevant documents that neither run shows do not change N and can only raise D. So with any of
 them, up to ``unseen`` of the best gain, N / D lies between its values with none and with all.
 """
 
@@ -51,14 +50,14 @@ OUTER = frozenset({"AP", "ERR"})
 
 @dataclass(frozen=True, slots=True)
 class DifferenceBounds:
-    """What the unjudged could make of a difference, candidate minus baseline, query by query.
+    """The range of a difference, candidate minus baseline, of each query.
 
     Attributes:
-        low: Lowest difference of each judged query; shape (n,); None if nobody knows.
-        high: Highest; shape (n,); None if nobody knows.
-        exact: Whether both ends are reached; if not, the difference cannot leave the interval,
+        low: Lowest difference of each judged query; shape (n,); None if not known.
+        high: Highest; shape (n,); None if not known.
+        exact: Whether both ends can be reached; if not, the difference is within the interval,
             but the interval may be too wide.
-        reason: Why it is not exact, or not there; empty if it is exact.
+        reason: Why the bounds are not exact or not known; empty if exact.
     """
 
     low: Floats | None
@@ -71,14 +70,14 @@ class DifferenceBounds:
     ) -> tuple[float, float] | None:
         """Lowest and highest mean difference: as exact as the bounds of the queries.
 
-        A judgment is of one query, so all queries can be at their ends together.
+        A judgment is of one query, so all queries can reach their ends together.
 
         Args:
             used: Queries that count; shape (n,); all if None.
-            weights: What each judged query counts for; shape (n,); alike if None.
+            weights: Weight of each judged query; shape (n,); equal if None.
 
         Returns:
-            Both ends, or None if nobody knows them or no query counts.
+            Both ends, or None if they are not known or no query counts.
         """
         if self.low is None or self.high is None:
             return None
@@ -98,12 +97,12 @@ def difference_bounds(measure: Measure, pair: Pair) -> DifferenceBounds:
     """
     symbol = measure.entry.symbol
     if not measure.entry.ours or symbol not in EXACT | OUTER:
-        reason = f"what the unjudged could do to a difference in {measure} is not known"
+        reason = f"the effect of unjudged documents on a difference in {measure} is not known"
         return DifferenceBounds(None, None, False, reason)
     if symbol in OUTER:
         pool = pair.pool(measure)
         low, high = _outer(measure, pair, pool)
-        reason = "an outer interval: the two runs are bounded one by one, not together"
+        reason = "an outer interval: the two runs are bounded separately, not together"
         return DifferenceBounds(low, high, False, reason)
     greatest = greatest_difference(measure, pair)
     return DifferenceBounds(0.0 - greatest(-1.0, 0), greatest(1.0, 0), exact=True)
@@ -117,8 +116,8 @@ def greatest_difference(measure: Measure, pair: Pair) -> Callable[[float, int], 
         pair: The two runs.
 
     Returns:
-        From the sign (1 or -1), and a number of unseen documents of the greatest gain that each
-        query has for certain, to the greatest value over all grades of the unjudged in the pool;
+        A function of the sign (1 or -1) and of the number of unseen documents with the greatest
+        gain in each query, to the greatest value over all grades of the unjudged in the pool;
         shape (n,).
     """
     pool = pair.pool(measure)
@@ -133,21 +132,21 @@ def greatest_difference(measure: Measure, pair: Pair) -> Callable[[float, int], 
 
 
 def _recall(measure: Measure, pair: Pair, linear: Linear, sign: float, unseen: int) -> Floats:
-    """Of found over all relevant: the best number of relevant ones, those of largest weight."""
+    """Greatest value for recall: the best number of relevant ones, those of largest weight."""
     can, must = can_be(pair.of_baseline, measure.settings["rel"])
     total = pair.of_baseline.num_rel(measure.settings["rel"]) + can * unseen
     highest = np.empty(len(linear.base))
-    for queries, held, weight in linear.blocks(sign):
-        number, gained = _so_far(held), _so_far(weight)
-        found = sign * linear.base[queries, None] + gained
-        value = ratio(found, capped(measure, total[queries, None] + number))
+    for queries, present, weight in linear.blocks(sign):
+        number, gained = _so_far(present), _so_far(weight)
+        retrieved = sign * linear.base[queries, None] + gained
+        value = ratio(retrieved, capped(measure, total[queries, None] + number))
         # Column c: the first c documents are relevant.
         highest[queries] = value[:, -1] if must else (value if can else value[:, :1]).max(axis=1)
     return highest
 
 
 def _so_far(value: Floats | Mask) -> Floats:
-    """Running totals along the columns, from nothing on; shape (b, c + 1)."""
+    """Running totals along the columns, starting at 0; shape (b, c + 1)."""
     total = np.zeros((value.shape[0], value.shape[1] + 1))
     np.cumsum(value, axis=1, out=total[:, 1:])
     return total
@@ -168,7 +167,7 @@ def _normalised(measure: Measure, pair: Pair, linear: Linear, sign: float, unsee
     )
     least, most = linear.ends
     highest = np.empty(evidence.n)
-    for queries, held, weight in linear.blocks(sign):
+    for queries, present, weight in linear.blocks(sign):
         level, step, reach = layers.of(queries)
         highest[queries] = _Quotient(
             step=step,
@@ -177,7 +176,7 @@ def _normalised(measure: Measure, pair: Pair, linear: Linear, sign: float, unsee
             reach=reach + unseen * (level <= most),
             table=np.cumsum(left),
             base=sign * linear.base[queries],
-            number=_so_far(held).astype(np.int64),
+            number=_so_far(present).astype(np.int64),
             gained=_so_far(weight),
         ).greatest()
     return highest
@@ -185,9 +184,9 @@ def _normalised(measure: Measure, pair: Pair, linear: Linear, sign: float, unsee
 
 @dataclass(frozen=True, slots=True)
 class _Quotient:
-    """A weighted sum of gains over the ideal DCG, as a function of what unjudged documents gain.
+    """A weighted sum of gains over the ideal DCG, as a function of the gains of the unjudged.
 
-    Documents stand in falling order of weight; column c of a table is the first c of them.
+    Documents are sorted by falling weight; column c of a table is for the first c of them.
 
     Attributes:
         step: Height of each layer of gain; shape (b, q).
@@ -219,18 +218,18 @@ class _Quotient:
         at_corners = ratio(part + height.sum(axis=1, keepdims=True) * self.gained, whole + raised)
         corner: Floats = at_corners.max(axis=1)
         if (self.free.sum(axis=1) <= 1).all():
-            return corner  # a single layer has no gains but those of corners
+            return corner  # with a single layer, all gains are at corners
         sought = np.maximum(corner, 0.0)
         while True:
             more, higher = self._best_for(sought)
-            found = ratio(part[:, 0] + more, whole[:, 0] + higher)
-            if not (found > sought).any():
-                # The largest numerator is at a corner: is that above 0, so is the value there.
+            improved = ratio(part[:, 0] + more, whole[:, 0] + higher)
+            if not (improved > sought).any():
+                # The largest numerator is at a corner: if it is above 0, so is the value there.
                 return np.where(corner > 0, sought, corner)
-            sought = np.maximum(sought, found)
+            sought = np.maximum(sought, improved)
 
     def _fixed(self) -> tuple[Floats, Floats]:
-        """Numerator and ideal of what no choice changes; each of shape (b, 1)."""
+        """The parts of numerator and ideal that no choice changes; each of shape (b, 1)."""
         every = np.where(self.forced, self.number[:, -1:], 0)
         fixed = np.where(self.free, 0.0, self.step)
         whole = (fixed * self.table[self.reach + every]).sum(axis=1)
@@ -255,18 +254,18 @@ class _Quotient:
         return part[:, -1], whole[:, -1]
 
     def _choices(self) -> Iterator[tuple[Floats, Ints]]:
-        """Layer by layer from below, its height where it is free, and its reach; (b, 1) each."""
+        """Each layer from below: its height where it is free, and its reach; (b, 1) each."""
         height = self.step * self.free
         for layer in range(height.shape[1]):
             yield height[:, layer, None], self.reach[:, layer, None]
 
 
 def single_effects(measure: Measure, pair: Pair, pool: Pool) -> tuple[Ints, Floats, Floats]:
-    """Of reciprocal rank and success, were one unjudged document relevant, or not.
+    """Reciprocal rank and success if one unjudged document is relevant, and if none is.
 
     Returns:
         Rows of the unjudged documents in the pool, shape (m,); candidate and baseline with each
-        of them relevant; shape (2, m); and with none; shape (2, n).
+        of them relevant, shape (2, m); and with none, shape (2, n).
     """
     place = np.flatnonzero(pool.unjudged)
     both = (pool.candidate, pair.of_candidate), (pool.baseline, pair.of_baseline)
@@ -282,7 +281,7 @@ def single_effects(measure: Measure, pair: Pair, pool: Pool) -> tuple[Ints, Floa
 
 
 def _first(measure: Measure, pair: Pair, pool: Pool, sign: float) -> Floats:
-    """Of the best relevant document: one unjudged document is relevant, or none."""
+    """Greatest value for RR and success: one unjudged document is relevant, or none."""
     can, must = can_be(pair.of_baseline, measure.settings["rel"])
     place, single, none = single_effects(measure, pair, pool)
     query = pool.query[place]
@@ -296,10 +295,9 @@ def _first(measure: Measure, pair: Pair, pool: Pool, sign: float) -> Floats:
 
 
 def _outer(measure: Measure, pair: Pair, pool: Pool) -> Bounds:
-    """From each run's own bounds, once what only the other run shows has been reckoned with.
+    """Bounds from those of each run, with the documents that only the other run shows.
 
-    Such a document lowers average precision if it is relevant, as a relevant one missed; ERR does
-    not see it.
+    Such a document, if relevant, lowers average precision as a missed one; ERR ignores it.
     """
     ends = []
     for rank, evidence in ((pool.candidate, pair.of_candidate), (pool.baseline, pair.of_baseline)):

@@ -1,7 +1,7 @@
 """Measures of diversity: how soon a ranking covers the subtopics of a query, and how often.
 
-They need judgments by subtopic, and count a document for every subtopic it is relevant to. A
-subtopic without any relevant document does not count.
+They need judgments by subtopic, and count a document for every subtopic it is relevant to.
+Subtopics without a relevant document do not count.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from karat.measures.registry import measure
 _NO_REL = "no relevant document"
 _PYNDEVAL = "by pyndeval, where no scores tie: it orders tied documents by id ascending"
 _NDEVAL = "pyndeval 0.0.8 (ndeval)"
-_LEAST_ALPHA = 0.0001  # less would make no difference, and sums without end
-_CLOSE = 1e-9  # gains so close together are one gain, added in another order
-_LONG = 1_000_000  # ranks from which the harmonic number is as exact by its asymptotic series
+_LEAST_ALPHA = 0.0001  # a smaller one makes no difference, and sums would not end
+_CLOSE = 1e-9  # gains this close are equal but for the order of addition
+_LONG = 1_000_000  # ranks from which the asymptotic series of the harmonic number is as exact
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def _read_alpha(text: str) -> float:
 
 _ALPHA = Parameter(
     "alpha",
-    "what a subtopic loses of its worth each time it is covered: 0 nothing, 1 all",
+    "the share of its value that a subtopic loses each time it is covered, 0 to 1",
     _read_alpha,
     default=0.5,
     show=show_number,
@@ -60,10 +60,10 @@ _ALPHA = Parameter(
     title="novelty-biased nDCG",
     formula="alpha-DCG / alpha-DCG of the greedy ideal;  alpha-DCG = sum over ranks i of "
     "gain(i) / log2(i + 1), gain = sum over subtopics of the document of (1 - alpha)^(times the "
-    "subtopic was covered above). To find the best ranking is NP-hard, so the ideal takes the "
-    "document of most gain at each rank, as ndeval does: a better ranking has more than 1",
-    says="how early the ranking covers every subtopic, a document that repeats what stands above "
-    "it counting less",
+    "subtopic was covered above). Finding the best ranking is NP-hard, so the ideal takes the "
+    "document of most gain at each rank, as ndeval does: a better ranking scores above 1",
+    says="how early the ranking covers every subtopic; a document that repeats subtopics covered "
+    "above it counts less",
     source="Clarke et al. 2008, doi:10.1145/1390334.1390446",
     low=0,
     high=None,
@@ -85,7 +85,7 @@ _ALPHA = Parameter(
     aliases=("alpha_nDCG", "alpha-nDCG"),
 )
 def alpha_ndcg(evidence: Evidence, *, k: float | None, alpha: float, rel: float) -> Terms:
-    """Discounted novel gain over that of the greedy ideal; ties in it go by document id."""
+    """Discounted novel gain over that of the greedy ideal, where ties are broken by document id."""
     judged = _relevant(evidence, rel, "alphanDCG")
     gain, divisor = _novel_gain(evidence, judged, alpha), divisor_of(evidence.rank, "log2", None)
     ideal = np.full(evidence.n, np.nan)
@@ -103,10 +103,10 @@ def alpha_ndcg(evidence: Evidence, *, k: float | None, alpha: float, rel: float)
 @measure(
     symbol="ERRIA",
     title="intent-aware expected reciprocal rank",
-    formula="sum over ranks i of gain(i) / i, divided by what it is if every document of the top "
-    "k is relevant to every subtopic;  gain = sum over subtopics of the document of "
+    formula="sum over ranks i of gain(i) / i, divided by its value if every document of the top "
+    "k were relevant to every subtopic;  gain = sum over subtopics of the document of "
     "(1 - alpha)^(times the subtopic was covered above)",
-    says="how soon users who each want one of the subtopics are served, all subtopics alike likely",
+    says="how early users who each want one of the subtopics find it, all subtopics equally likely",
     source="Chapelle et al. 2011, doi:10.1007/s10791-011-9167-7; ndeval's normalisation",
     low=0,
     high=1,
@@ -128,7 +128,7 @@ def alpha_ndcg(evidence: Evidence, *, k: float | None, alpha: float, rel: float)
     aliases=("ERR_IA", "ERR-IA"),
 )
 def intent_aware_err(evidence: Evidence, *, k: float, alpha: float, rel: float) -> Terms:
-    """Reciprocal rank of novel documents, over the most that any documents could have."""
+    """Reciprocal rank of novel documents, over the maximum for any documents."""
     judged = _relevant(evidence, rel, "ERRIA")
     gain = _novel_gain(evidence, judged, alpha)
     term = np.where(evidence.rank <= k, gain / evidence.rank, 0.0)
@@ -141,7 +141,7 @@ def intent_aware_err(evidence: Evidence, *, k: float, alpha: float, rel: float) 
     symbol="StRecall",
     title="subtopic recall",
     formula="subtopics with a relevant document in the top k / subtopics with any",
-    says="the share of the subtopics that the top of the ranking covers",
+    says="the share of subtopics that the top of the ranking covers",
     source="Zhai, Cohen & Lafferty 2003, doi:10.1145/860435.860440",
     low=0,
     high=1,
@@ -178,11 +178,11 @@ def _relevant(evidence: Evidence, rel: float, symbol: str) -> Subtopics:
     """Judgments of a document as relevant to a subtopic.
 
     Raises:
-        InputError: the qrels tell no subtopics.
+        InputError: the qrels have no subtopics.
     """
     if evidence.subtopics is None:
         raise InputError(
-            f"{symbol} needs judgments by subtopic, and the qrels tell none",
+            f"{symbol} needs judgments by subtopic, and the qrels have none",
             fix="name the subtopic in the second column of TREC qrels "
             "(query subtopic document grade), or in a column called subtopic",
         )
@@ -196,16 +196,16 @@ def _number_of_subtopics(judged: Subtopics, n: int) -> Floats:
 
 
 def _novel_gain(evidence: Evidence, judged: Subtopics, alpha: float) -> Floats:
-    """What each hit is worth, given the hits above it; shape (h,)."""
+    """The gain of each hit, given the hits above it; shape (h,)."""
     document = evidence.document
     assert document is not None
     hits = len(document)
     # Judgments of documents that were retrieved, each with its hit.
     by_number = np.argsort(document)
     place = np.searchsorted(document[by_number], judged.document)
-    found = np.flatnonzero(place < hits)
-    found = found[document[by_number[place[found]]] == judged.document[found]]
-    hit, subtopic = by_number[place[found]], judged.subtopic[found]
+    retrieved = np.flatnonzero(place < hits)
+    retrieved = retrieved[document[by_number[place[retrieved]]] == judged.document[retrieved]]
+    hit, subtopic = by_number[place[retrieved]], judged.subtopic[retrieved]
     # Hits ascend by rank within a query, and a subtopic is of one query.
     order = np.lexsort((hit, subtopic))
     ordered = subtopic[order]
@@ -214,9 +214,9 @@ def _novel_gain(evidence: Evidence, judged: Subtopics, alpha: float) -> Floats:
 
 
 def _greedy(document: Ints, subtopic: Ints, alpha: float, k: float | None) -> Floats:
-    """Gains of the greedy ideal ranking of one query, rank by rank, until nothing gains.
+    """Gains of the greedy ideal ranking of one query, rank by rank, until no document gains.
 
-    Of documents with the same gain, that with the lowest number (the highest id) goes first.
+    Of documents with the same gain, the one with the lowest number (the highest id) comes first.
     """
     documents, row = np.unique(document, return_inverse=True)
     subtopics, column = np.unique(subtopic, return_inverse=True)
@@ -236,9 +236,9 @@ def _greedy(document: Ints, subtopic: Ints, alpha: float, k: float | None) -> Fl
 
 
 def _most(k: int, alpha: float) -> float:
-    """Sum over ranks i to k of (1 - alpha)^(i - 1) / i: most that one subtopic can bring."""
+    """Sum over ranks i to k of (1 - alpha)^(i - 1) / i: the maximum from one subtopic."""
     if alpha == 0 and k > _LONG:
         return math.log(k) + np.euler_gamma + 1 / (2 * k)
-    # Below this rank nothing is left that a float could add.
+    # Terms below this rank are too small to change a float.
     rank = np.arange(1, min(k, math.ceil(42 / alpha) if alpha else k) + 1)
     return float((np.power(1.0 - alpha, rank - 1) / rank).sum())

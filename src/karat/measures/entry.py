@@ -1,7 +1,6 @@
-"""What a measure is: one entry that says everything about it, and functions that compute it.
+"""Entries: everything about a measure, with the functions that compute it.
 
-The catalogue, the reference page, the law tests and the parity tests are printed from entries,
-so nothing about a measure is written in two places.
+The catalogue, the reference page, the law tests and the parity tests all read these entries.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ Aggregate = Literal["mean", "sum", "geometric"]
 
 
 class _Required:
-    """Marks a parameter without a default: tools disagree on it, so it must be said."""
+    """Marks a parameter without a default, as tools disagree on it."""
 
     def __repr__(self) -> str:
         return "required"
@@ -31,7 +30,7 @@ NEVER = (
     "never by its formula; but a query without a relevant document is left out of every mean, or "
     "counts as 0 with `--complete`"
 )
-"""What an entry says whose measure has a value wherever there are judgments."""
+"""For measures that have a value wherever there are judgments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +40,9 @@ class Parameter:
     Attributes:
         name: As typed.
         meaning: One line.
-        read: From text to value; raises ValueError with a sentence of what is allowed.
+        read: Parses text; raises ValueError that describes the allowed values.
         default: Its default, or ``REQUIRED``.
-        show: From value to the text that ``read`` takes back.
+        show: Formats a value as text that ``read`` parses.
     """
 
     name: str
@@ -58,10 +57,10 @@ class Terms:
     """An additive measure: per query, the sum of ``term`` over its hits divided by ``norm``.
 
     Attributes:
-        gain: What each hit is worth; shape (h,).
-        discount: What its place leaves of that; shape (h,).
+        gain: Gain of each hit; shape (h,).
+        discount: Discount at its rank; shape (h,).
         term: What it adds before normalising, 0 where it does not count; shape (h,).
-        norm: What the sum is divided by; NaN where the measure is undefined; shape (n,).
+        norm: Divisor of the sum; NaN where the measure is undefined; shape (n,).
     """
 
     gain: Floats
@@ -78,7 +77,7 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Equal:
-    """A tool at a version whose number this is, and what to type there."""
+    """A tool and version that gives the same number, and what to type there."""
 
     tool: str
     typed: str
@@ -94,7 +93,7 @@ class Example:
         retrieved: Grades by rank; None is a document without a judgment.
         missed: Grades of judged documents that were not retrieved.
         value: The result, to the digits given.
-        arithmetic: How to get there by hand.
+        arithmetic: The calculation by hand.
     """
 
     measure: str
@@ -112,37 +111,37 @@ class Entry:
         symbol: Its printed name.
         title: Its name in words.
         formula: In plain text.
-        says: What it tells, in a sentence a newcomer understands.
+        says: What it shows, in a sentence a newcomer understands.
         source: Paper or tool.
         low: Lowest possible value.
         high: Highest possible value; None if unbounded.
-        direction: Which way is better; ``none`` for a count that is neither.
+        direction: Whether higher or lower is better; ``none`` for neither.
         undefined: When it has no value.
         function: ``(evidence, k=cutoff, **parameters)`` to ``Terms`` or one value for each query,
             NaN where undefined.
-        cutoff: Whether ``@k`` is taken: a rank, or a ``recall`` level from 0 to 1, or a
+        cutoff: Whether it supports ``@k``: a rank, a ``recall`` level from 0 to 1, or a
             ``multiple`` of the number of relevant documents.
         parameters: In the order printed.
-        aggregate: How the values of queries become one.
+        aggregate: How the values of queries are aggregated.
         equals: Tools that give the same number.
         example: A worked example.
         aliases: Other spellings of the symbol.
         trec: trec_eval's name without a cutoff, or None.
         trec_at: trec_eval's name with one (``{k}``), or None.
-        trec_cutoffs: The cutoffs trec_eval uses when none are given.
+        trec_cutoffs: The default cutoffs of trec_eval.
         integer: Printed by trec_eval as a whole number.
-        summary_only: trec_eval prints it for all queries together only.
-        check: Refuses settings that do not go together, with a UsageError.
-        monotone_in_swaps: Whether a better document that moves up past a worse one never lowers
-            the value. Then the best and the worst order of tied documents are known, and with
-            them the exact band.
-        ordered: Whether the order of documents matters at all; if not, ties do not either, unless
-            a ranking is cut through them.
+        summary_only: trec_eval prints it only for all queries together.
+        check: Raises UsageError for settings that cannot be combined.
+        monotone_in_swaps: Whether moving a better document up past a worse one never lowers the
+            value. Then the best and the worst order of tied documents are known, and with them
+            the exact band.
+        ordered: Whether the order of documents matters; if not, ties matter only where a ranking
+            is cut through them.
         expected: ``(evidence, k=cutoff, **parameters)`` to the mean over all orders of tied
-            documents, for each query; None if nobody has a closed form. Not for a geometric mean,
-            which is not the geometric mean of expectations.
+            documents, for each query; None without a closed form. Not for geometric means:
+            the expectation of one is not the geometric mean of expectations.
         bounds: ``(evidence, k=cutoff, **parameters)`` to the lowest and the highest value over
-            all grades that unjudged documents could have; None if nobody knows how.
+            all grades that unjudged documents could have; None if not known.
     """
 
     symbol: str
@@ -174,14 +173,14 @@ class Entry:
 
     @property
     def ours(self) -> bool:
-        """Whether it is karat's own, and not a user's."""
+        """Whether it is one of karat's measures, not a user's."""
         return self.function.__module__.startswith("karat.")
 
     @property
     def with_ties(self) -> str:
-        """What is known of it where documents tie, in words."""
+        """What is known where documents tie, in words."""
         if any(parameter.name == "of" for parameter in self.parameters):
-            return "as of the measure inside"
+            return "as of the inner measure"
         if not self.ordered:
             return "their order does not matter"
         band = "exact lowest and highest value" if self.monotone_in_swaps else ""
@@ -190,14 +189,14 @@ class Entry:
 
     @property
     def with_unjudged(self) -> str:
-        """What is known of it where documents are unjudged, in words."""
+        """What is known where documents are unjudged, in words."""
         return "exact lowest and highest value" if self.bounds else "not known"
 
     def parameter(self, name: str) -> Parameter:
         """The parameter of that name.
 
         Raises:
-            UsageError: there is none; the nearest is named.
+            UsageError: an unknown parameter; suggests the nearest.
         """
         names = [parameter.name for parameter in self.parameters]
         for parameter in self.parameters:
@@ -213,10 +212,10 @@ class Entry:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Measure:
-    """An entry with its parameters and cutoff settled: what a result row is named after.
+    """An entry with its parameters and cutoff.
 
-    Compute it with ``measure(evidence)``; print it with ``str(measure)``, which parses back to
-    the same measure.
+    Compute it with ``measure(evidence)``; ``str(measure)`` is its name, which parses to the same
+    measure.
     """
 
     entry: Entry
@@ -225,17 +224,17 @@ class Measure:
 
     def __call__(self, evidence: Evidence) -> Floats:
         """One value for each judged query, NaN where the measure is undefined; shape (n,)."""
-        found = self._found(evidence)
-        return found.values(evidence) if isinstance(found, Terms) else found
+        result = self._computed(evidence)
+        return result.values(evidence) if isinstance(result, Terms) else result
 
     def terms(self, evidence: Evidence) -> Terms | None:
         """What each hit adds, or None for a measure that is not a sum over hits."""
-        found = self._found(evidence)
-        return found if isinstance(found, Terms) else None
+        result = self._computed(evidence)
+        return result if isinstance(result, Terms) else None
 
     @property
     def monotone_in_swaps(self) -> bool:
-        """Whether moving a better document up never lowers it, here and in the measure inside."""
+        """Whether moving a better document up never lowers it or its inner measure."""
         inner = self.settings.get("of")
         inside = (
             inner.monotone_in_swaps or not inner.ordered if isinstance(inner, Measure) else True
@@ -244,7 +243,7 @@ class Measure:
 
     @property
     def ordered(self) -> bool:
-        """Whether the order of documents matters at all, here or in the measure inside."""
+        """Whether the order of documents matters, to it and to its inner measure."""
         inner = self.settings.get("of")
         return self.entry.ordered and (inner.ordered if isinstance(inner, Measure) else True)
 
@@ -254,7 +253,7 @@ class Measure:
         return None if function is None else function(evidence, **self._arguments())
 
     def bounds(self, evidence: Evidence) -> tuple[Floats, Floats] | None:
-        """Lowest and highest value over all grades of the unjudged; None if not known how."""
+        """Lowest and highest value over all grades of the unjudged; None if not known."""
         function = self.entry.bounds
         return None if function is None else function(evidence, **self._arguments())
 
@@ -264,28 +263,28 @@ class Measure:
             settings["k"] = self.cutoff
         return settings
 
-    def _found(self, evidence: Evidence) -> Terms | Floats:
+    def _computed(self, evidence: Evidence) -> Terms | Floats:
         settings = self._arguments()
         ours = self.entry.ours
         try:
-            found = self.entry.function(evidence, **settings)
+            result = self.entry.function(evidence, **settings)
         except Exception as error:
             if ours:
                 raise
             raise UsageError(f"the measure {self} failed: {error!r}") from error
-        if not ours and not isinstance(found, Terms):
-            found = np.asarray(found, np.float64)
-            if found.shape != (evidence.n,):
+        if not ours and not isinstance(result, Terms):
+            result = np.asarray(result, np.float64)
+            if result.shape != (evidence.n,):
                 raise UsageError(
-                    f"the measure {self} returned an array of shape {found.shape} and not "
+                    f"the measure {self} returned an array of shape {result.shape}; expected "
                     f"({evidence.n},)",
-                    fix="return one value for each query of the evidence, NaN where there is none",
+                    fix="return one value for each query of the evidence, NaN where it has none",
                 )
-        return found
+        return result
 
     @property
     def aggregate(self) -> Aggregate:
-        """How the values of queries become one; a measure of a measure goes by the inner one."""
+        """How the values of queries are aggregated; that of the inner measure, if any."""
         inner = self.settings.get("of")
         return inner.aggregate if isinstance(inner, Measure) else self.entry.aggregate
 
@@ -318,5 +317,5 @@ class Measure:
 
 
 def show_number(value: float) -> str:
-    """A number as short as it can be: 10, 0.5, 2.75."""
+    """A number in its shortest form: 10, 0.5, 2.75."""
     return str(int(value)) if float(value).is_integer() else repr(float(value))

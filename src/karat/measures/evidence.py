@@ -1,8 +1,8 @@
-"""Evidence: all that measures see of a run and its judgments.
+"""Evidence: the input of measures, from a run and its judgments.
 
 *Hits* are the judged documents that were retrieved; *ideals* are each query's judged grades,
-best first. Measures are functions of these two, so their cost follows the number of judgments
-and not the depth of the run.
+best first. Measures are functions of these two, so their cost depends on the number of judgments,
+not on the depth of the run.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Subtopics:
-    """What judged documents say of the subtopics of their queries; ``s`` judgments.
+    """Judgments by subtopic; ``s`` judgments.
 
     Attributes:
         query: Index of the query of each judgment, ascending; shape (s,).
-        document: Number of the judged document, as ``Evidence.document`` has it. Numbers ascend
+        document: Number of the judged document, as in ``Evidence.document``. Numbers ascend
             within a query while document ids descend by bytes; shape (s,).
-        subtopic: Number of the subtopic; each is of one query; shape (s,).
+        subtopic: Number of the subtopic, unique across queries; shape (s,).
         grade: Grade of the document for that subtopic; shape (s,).
     """
 
@@ -42,9 +42,13 @@ class Subtopics:
         return self._keep(self.grade >= rel)
 
     def at(self, index: Ints) -> Subtopics:
-        """Only those of queries whose new index is not negative; shape (n,)."""
-        kept = self._keep(index[self.query] >= 0)
-        return dataclasses.replace(kept, query=index[kept.query])
+        """Only those of queries whose new index is not negative.
+
+        Args:
+            index: New index of each query; shape (n,).
+        """
+        rest = self._keep(index[self.query] >= 0)
+        return dataclasses.replace(rest, query=index[rest.query])
 
     def _keep(self, rows: Mask) -> Subtopics:
         return Subtopics(
@@ -58,8 +62,8 @@ class Evidence:
 
     Attributes:
         query_ids: The judged queries, sorted by bytes; length n.
-        returned: Documents retrieved for each; shape (n,).
-        tied: Of these, documents tied with another; shape (n,).
+        returned: Number of documents retrieved for each; shape (n,).
+        tied: Number of these that are tied with another; shape (n,).
         query: Index of the query of each hit, ascending; shape (h,).
         grade: Grade of each hit; shape (h,).
         rank: Rank of each hit from 1, ascending within a query; shape (h,).
@@ -94,7 +98,7 @@ class Evidence:
 
     @cached_property
     def judged(self) -> Mask:
-        """Hits with a grade of 0 or more; below 0 is pooled but not judged, as in TREC."""
+        """Hits with a grade of 0 or more; below 0 means pooled but not judged, as in TREC."""
         return self.grade >= 0
 
     @cached_property
@@ -119,28 +123,28 @@ class Evidence:
         return self.of_ideals(self.ideal_grade >= rel)
 
     def so_far(self, counted: Mask) -> Ints:
-        """For each hit, how many counted hits its query has up to and with it; shape (h,)."""
+        """For each hit, how many counted hits its query has down to it, inclusive; shape (h,)."""
         return _place(self.query, counted)
 
     def to_depth(self, depth: int) -> Evidence:
-        """What is left when rankings are cut after ``depth`` documents."""
-        kept = self.rank <= depth
-        # A tied group that straddles the cut is smaller now.
+        """The evidence of rankings cut after ``depth`` documents."""
+        above = self.rank <= depth
+        # A tied group that straddles the cut becomes smaller.
         size = np.minimum(self.tie_start + self.tie_size - 1, depth) - self.tie_start + 1
-        return self.keep(kept, returned=np.minimum(self.returned, depth), tie_size=size[kept])
+        return self.keep(above, returned=np.minimum(self.returned, depth), tie_size=size[above])
 
     def only_judged(self) -> Evidence:
         """Rankings condensed to their judged documents (grade 0 or more), as trec_eval -J."""
-        kept = self.judged
-        rank = _place(self.query, kept)[kept]
-        count = np.bincount(self.query[kept], minlength=self.n)
+        judged = self.judged
+        rank = _place(self.query, judged)[judged]
+        count = np.bincount(self.query[judged], minlength=self.n)
         group = np.flatnonzero(
-            np.diff(self.query[kept], prepend=-1).astype(bool)
-            | np.diff(self.tie_start[kept], prepend=-1).astype(bool)
+            np.diff(self.query[judged], prepend=-1).astype(bool)
+            | np.diff(self.tie_start[judged], prepend=-1).astype(bool)
         )
         size = np.diff(np.append(group, len(rank)))
         return self.keep(
-            kept,
+            judged,
             returned=count,
             rank=rank,
             tie_start=np.repeat(rank[group], size),
@@ -163,11 +167,11 @@ class Evidence:
         )
 
     def keep(self, hits: Mask | Ints, **changed: Any) -> Evidence:
-        """Some hits only, or all in another order; whatever else changes is given."""
+        """Some hits only, or all in another order, with other fields replaced by ``changed``."""
         of_hits = ["query", "grade", "rank", "tie_start", "tie_size"]
         of_hits += ["document"] if self.document is not None else []
-        kept = {name: getattr(self, name)[hits] for name in of_hits if name not in changed}
-        return dataclasses.replace(self, **kept, **changed)
+        fields = {name: getattr(self, name)[hits] for name in of_hits if name not in changed}
+        return dataclasses.replace(self, **fields, **changed)
 
 
 def sums(group: Ints, value: Floats | Mask, where: Mask | None, n: int) -> Floats:
@@ -175,7 +179,7 @@ def sums(group: Ints, value: Floats | Mask, where: Mask | None, n: int) -> Float
     if where is not None:
         group, value = group[where], value[where]
     total = np.bincount(group, value.astype(np.float64, copy=False), minlength=n)
-    return total.astype(np.float64, copy=False)  # whole numbers where there is no hit at all
+    return total.astype(np.float64, copy=False)  # bincount of no hits gives integers
 
 
 def _place(group: Ints, counted: Mask) -> Ints:

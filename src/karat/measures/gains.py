@@ -33,23 +33,23 @@ def _check_base(settings: Mapping[str, Any]) -> None:
     discount, base = settings["discount"], settings["base"]
     if discount == "jk" and base is None:
         raise UsageError(
-            "discount=jk needs base: papers use 2 and 10, and the number depends on it",
+            "discount=jk needs base: papers use 2 and 10, and the result depends on it",
             fix="nDCG(discount=jk, base=2)@10",
         )
     if discount != "jk" and base is not None:
         raise UsageError(
-            "base belongs to discount=jk; log2(rank+1) has no base to choose",
+            "base is only for discount=jk; log2(rank+1) has no base to choose",
             fix=f"nDCG(discount=jk, base={base:g})@10",
         )
 
 
 def discount_of(discount: str, base: float | None) -> Discount:
-    """What each rank leaves of a gain, as a function of ranks."""
+    """The discount as a function of ranks."""
 
-    def left(rank: Ints) -> Floats:
+    def discounts(rank: Ints) -> Floats:
         return 1.0 / divisor_of(rank, discount, base)
 
-    return left
+    return discounts
 
 
 def possible_gains(evidence: Evidence, gain: Gain) -> Floats:
@@ -57,7 +57,7 @@ def possible_gains(evidence: Evidence, gain: Gain) -> Floats:
     low, high = evidence.scale
     grades = {low, high}
     if not isinstance(gain, str):
-        # A gain of one's own may rise and fall: every grade it names, and whole ones it does not.
+        # A custom gain may rise and fall: try every grade that it lists, and all whole ones.
         grades |= {grade for grade in gain if low <= grade <= high}
         grades |= {float(grade) for grade in range(math.ceil(low), math.floor(high) + 1)}
     return np.unique(gain_of(np.array(sorted(grades)), gain))
@@ -66,24 +66,24 @@ def possible_gains(evidence: Evidence, gain: Gain) -> Floats:
 def _expected_dcg(
     evidence: Evidence, *, k: float | None, gain: Gain, discount: str, base: float | None
 ) -> Floats:
-    found = dcg(evidence, k=k, gain=gain, discount=discount, base=base)
-    return expected_sum(evidence, found.gain, discount_of(discount, base), k) / found.norm
+    terms = dcg(evidence, k=k, gain=gain, discount=discount, base=base)
+    return expected_sum(evidence, terms.gain, discount_of(discount, base), k) / terms.norm
 
 
 def _expected_ndcg(
     evidence: Evidence, *, k: float | None, gain: Gain, discount: str, base: float | None
 ) -> Floats:
-    found = ndcg(evidence, k=k, gain=gain, discount=discount, base=base)
-    return expected_sum(evidence, found.gain, discount_of(discount, base), k) / found.norm
+    terms = ndcg(evidence, k=k, gain=gain, discount=discount, base=base)
+    return expected_sum(evidence, terms.gain, discount_of(discount, base), k) / terms.norm
 
 
 def _dcg_bounds(
     evidence: Evidence, *, k: float | None, gain: Gain, discount: str, base: float | None
 ) -> Bounds:
-    found = dcg(evidence, k=k, gain=gain, discount=discount, base=base)
+    terms = dcg(evidence, k=k, gain=gain, discount=discount, base=base)
     possible = possible_gains(evidence, gain)
     ends = float(possible.min()), float(possible.max())
-    value = evidence.per_query(found.term)
+    value = evidence.per_query(terms.term)
     return sum_bounds(evidence, value, ends, discount_of(discount, base), k)
 
 
@@ -104,8 +104,8 @@ def _ndcg_bounds(
     symbol="nDCG",
     title="normalised discounted cumulative gain",
     formula="DCG / ideal DCG;  DCG = sum over ranks i of gain(i) / log2(i + 1)",
-    says="how close the ranking is to the best one the judgments allow, graded documents counting "
-    "by grade and early ranks more than late ones",
+    says="how close the ranking is to the best one the judgments allow; documents count by grade, "
+    "and early ranks more than late ones",
     source=f"{_JK}; {_BURGES}",
     low=0,
     high=1,
@@ -136,9 +136,9 @@ def ndcg(
     evidence: Evidence, *, k: float | None, gain: Gain, discount: str, base: float | None
 ) -> Terms:
     """Discounted cumulative gain over the best possible; the ideal is from all judgments."""
-    found = dcg(evidence, k=k, gain=gain, discount=discount, base=base)
+    terms = dcg(evidence, k=k, gain=gain, discount=discount, base=base)
     ideal = ideal_dcg(evidence, k=k, gain=gain, discount=discount, base=base)
-    return Terms(found.gain, found.discount, found.term, np.where(ideal > 0, ideal, np.nan))
+    return Terms(terms.gain, terms.discount, terms.term, np.where(ideal > 0, ideal, np.nan))
 
 
 @measure(
@@ -181,7 +181,7 @@ def dcg(
     symbol="IDCG",
     title="ideal discounted cumulative gain",
     formula="DCG of the judged documents, best grade first",
-    says="the most DCG the judgments allow: what nDCG divides by",
+    says="the highest DCG that the judgments allow; the divisor of nDCG",
     source=_JK,
     low=0,
     high=None,
@@ -202,7 +202,7 @@ def ideal_dcg(
     gained = gain_of(evidence.ideal_grade, gain)
     rank = evidence.ideal_rank
     if not isinstance(gain, str):
-        # A mapping may give a lower grade the higher gain; the ideal goes by gain.
+        # A mapping may give a lower grade the higher gain; the ideal is sorted by gain.
         order = np.lexsort((-gained, evidence.ideal_query))
         gained = gained[order]
     counted = (rank <= (k or np.inf)) & (gained > 0)
@@ -211,10 +211,10 @@ def ideal_dcg(
 
 def _check_order(settings: Mapping[str, Any]) -> None:
     of = settings["of"]
-    # Of one's own measures nobody knows, so they are taken at their word.
+    # A user's own measure is not checked.
     if of.ordered and not of.monotone_in_swaps and of.entry.ours:
         raise UsageError(
-            f"there is no ceiling of {of}: a better document further up can lower it",
+            f"{of} has no ceiling: moving a better document up can lower it",
             fix="Ceiling(nDCG@10, depth=100), for example",
         )
 
@@ -222,16 +222,16 @@ def _check_order(settings: Mapping[str, Any]) -> None:
 @measure(
     symbol="Ceiling",
     title="score of a perfect reranker",
-    formula="the measure after the top `depth` documents are put in the best order, the rest left",
-    says="what a perfect reranker over the same candidates would reach: retrieval bounds "
-    "everything after it, and the gap to the measure itself is what reranking can win",
+    formula="the measure after the top `depth` documents are put in the best order",
+    says="what a perfect reranker of the same candidates would reach: retrieval limits "
+    "every later stage, and the gap to the measure itself is what reranking can gain",
     source="karat; the oracle reranker of e.g. Nogueira & Cho 2019, arXiv:1901.04085",
     low=0,
     high=None,
-    undefined="where the measure inside is",
+    undefined="where the inner measure is",
     parameters=(
-        Parameter("of", "the measure to reach", parse),
-        Parameter("depth", "candidates handed to the reranker", read_whole),
+        Parameter("of", "the measure to optimise", parse),
+        Parameter("depth", "candidates passed to the reranker", read_whole),
     ),
     example=Example(
         "Ceiling(nDCG@3, depth=5)",

@@ -26,8 +26,8 @@ def _expected_bpref(evidence: Evidence, *, rel: float) -> Floats:
     title="binary preference",
     formula="mean over relevant documents of 1 - min(n, R) / min(N, R); n = judged non-relevant "
     "above it, N = judged non-relevant in all; 0 for those not retrieved",
-    says="whether relevant documents stand above judged non-relevant ones; unjudged documents do "
-    "not count either way",
+    says="whether relevant documents rank above judged non-relevant ones; unjudged documents are "
+    "ignored",
     source="Buckley & Voorhees 2004, doi:10.1145/1008992.1009000; trec_eval's correction of 2006",
     low=0,
     high=1,
@@ -46,7 +46,7 @@ def _expected_bpref(evidence: Evidence, *, rel: float) -> Floats:
     expected=_expected_bpref,
 )
 def bpref(evidence: Evidence, *, rel: float) -> Terms:
-    """Share of judged preferences the ranking keeps."""
+    """Share of judged preferences that the ranking respects."""
     contribution, total = _preferences(evidence, rel)
     relevant = evidence.relevant(rel)
     return Terms(
@@ -58,7 +58,7 @@ def bpref(evidence: Evidence, *, rel: float) -> Terms:
     symbol="GMBpref",
     title="geometric mean binary preference",
     formula="exp of the mean of ln max(Bpref, 0.00001) over queries",
-    says="Bpref for those who care about the worst queries",
+    says="Bpref with emphasis on the worst queries",
     source="trec_eval (gm_bpref)",
     low=0,
     high=1,
@@ -82,7 +82,7 @@ def geometric_bpref(evidence: Evidence, *, rel: float) -> Terms:
     formula="mean over relevant documents at rank i of 1/i + (i-1)/i x (pooled above / (i-1)) x "
     "(relevant above + e) / (judged above + 2e), e = 0.00001",
     says="an estimate of AP where only a sample of the pool was judged; a grade below 0 means "
-    "pooled and not judged",
+    "pooled but not judged",
     source="Yilmaz & Aslam 2006, doi:10.1145/1183614.1183633",
     low=0,
     high=1,
@@ -120,8 +120,8 @@ def inferred_average_precision(evidence: Evidence, *, rel: float) -> Terms:
     symbol="Judged",
     title="judged share",
     formula="judged in the top k / min(k, returned)",
-    says="how much of what was shown anyone has judged; below 1, every other number is partly a "
-    "guess that unjudged means not relevant",
+    says="the share of documents shown that were judged; below 1, every other result partly "
+    "assumes that unjudged means not relevant",
     source="ir_measures; BEIR's Hole@k is 1 - Judged@k",
     low=0,
     high=1,
@@ -138,11 +138,11 @@ def inferred_average_precision(evidence: Evidence, *, rel: float) -> Terms:
     example=Example("Judged@3", (2, None, 0, None), (), 0.6667, "the first and third: 2/3"),
 )
 def judged_share(evidence: Evidence, *, k: float) -> Terms:
-    """Judged in the top k, divided by what is there."""
+    """Judged in the top k, divided by the documents returned there."""
     counted = evidence.judged & (evidence.rank <= k)
-    there = np.minimum(evidence.returned, k).astype(np.float64)
+    shown = np.minimum(evidence.returned, k).astype(np.float64)
     ones = np.ones(len(evidence.rank))
-    norm = np.where(there > 0, there, np.nan)
+    norm = np.where(shown > 0, shown, np.nan)
     return Terms(counted.astype(np.float64), ones, counted.astype(np.float64), norm)
 
 

@@ -1,4 +1,4 @@
-"""Reduce: a run and its judgments become evidence."""
+"""Join a run with its judgments into evidence."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from karat.tables.qrels import Qrels
 from karat.tables.ranking import mixed
 from karat.tables.run import Run
 
-_BLOCK = 1 << 18  # rows looked at together: what fits the cache
+_BLOCK = 1 << 18  # rows in a block that fits the cache
 
 
 def reduce(run: Run, qrels: Qrels) -> Evidence:
@@ -33,11 +33,11 @@ def reduce(run: Run, qrels: Qrels) -> Evidence:
     if qrels.subtopics is not None:
         in_order = judged.sort("topic", "doc_id", descending=[False, True])
         judged = in_order.with_columns(document=pl.int_range(pl.len(), dtype=pl.Int64))
-    wanted = judged.join(in_run, on="query_id").select(
+    pairs = judged.join(in_run, on="query_id").select(
         "query", "doc_id", "topic", "grade", cs.by_name("document", require_all=False)
     )
 
-    hits = _hits(run, wanted)
+    hits = _hits(run, pairs)
     query = hits["query"].to_numpy()
     row = hits["row"].to_numpy()
     start = run.starts[query]
@@ -68,9 +68,9 @@ def reduce(run: Run, qrels: Qrels) -> Evidence:
     )
 
 
-def _subtopics(given: pl.DataFrame, judged: pl.DataFrame) -> Subtopics:
+def _subtopics(subtopics: pl.DataFrame, judged: pl.DataFrame) -> Subtopics:
     """Judgments by subtopic, their documents numbered as in ``judged``."""
-    rows = given.drop("grade").with_columns(by_subtopic=given["grade"])
+    rows = subtopics.drop("grade").with_columns(by_subtopic=subtopics["grade"])
     rows = rows.join(judged, on=["query_id", "doc_id"]).sort("topic", "subtopic", "document")
     number = pl.struct("topic", "subtopic").rle_id().cast(pl.Int64)
     rows = rows.with_columns(number=number).sort("document", "number")
@@ -78,17 +78,17 @@ def _subtopics(given: pl.DataFrame, judged: pl.DataFrame) -> Subtopics:
     return Subtopics(*(rows[column].to_numpy() for column in columns))
 
 
-def _hits(run: Run, wanted: pl.DataFrame) -> pl.DataFrame:
-    """The wanted pairs that the run holds, with their row.
+def _hits(run: Run, pairs: pl.DataFrame) -> pl.DataFrame:
+    """The judged pairs that the run has, with their row.
 
-    A table marked where a wanted pair's key falls leaves a row or two in a hundred; only
-    those are joined by string. Block by block, which bounds memory.
+    A hash table of the pairs' keys passes one or two rows in a hundred; only those are joined by
+    string. Block by block, which bounds memory.
     """
     counts = np.diff(run.starts)
-    mask = np.uint64((1 << min(26, max(20, (64 * wanted.height).bit_length()))) - 1)
+    mask = np.uint64((1 << min(26, max(20, (64 * pairs.height).bit_length()))) - 1)
     marked = np.zeros(int(mask) + 1, np.bool_)
-    marked[mixed(wanted["doc_id"].hash(), wanted["query"].to_numpy()) & mask] = True
-    found = [np.empty(0, np.int64)]
+    marked[mixed(pairs["doc_id"].hash(), pairs["query"].to_numpy()) & mask] = True
+    candidates = [np.empty(0, np.int64)]
     last = 0
     while last < len(counts):
         first = last
@@ -96,11 +96,11 @@ def _hits(run: Run, wanted: pl.DataFrame) -> pl.DataFrame:
         start, stop = int(run.starts[first]), int(run.starts[last])
         query = np.repeat(np.arange(first, last, dtype=np.uint32), counts[first:last])
         key = mixed(run.rows["doc_hash"].slice(start, stop - start), query)
-        found.append(np.flatnonzero(marked[key & mask]) + start)
-    row = np.concatenate(found)
+        candidates.append(np.flatnonzero(marked[key & mask]) + start)
+    row = np.concatenate(candidates)
     query = (np.searchsorted(run.starts, row, side="right") - 1).astype(np.uint32)
     likely = pl.DataFrame({"query": query, "doc_id": run.rows["doc_id"].gather(row), "row": row})
-    return wanted.join(likely, on=["query", "doc_id"]).sort("topic", "row")
+    return pairs.join(likely, on=["query", "doc_id"]).sort("topic", "row")
 
 
 def _tie_of(row: np.ndarray, run: Run) -> tuple[np.ndarray, np.ndarray]:

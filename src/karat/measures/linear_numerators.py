@@ -1,7 +1,7 @@
-"""Numerators: a difference between two runs as a weighted sum of what documents gain.
+"""Numerators: a difference between two runs as a weighted sum of gains of documents.
 
-For measures that add up gains by rank (P, RBP, DCG), and for those that then divide by what is
-the same for both runs (nDCG, recall).
+For measures that add up gains by rank (P, RBP, DCG), and for those that then divide by a number
+that is the same for both runs (nDCG, recall).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from karat.measures.parameters import gain_of
 from karat.measures.run_pair import Pair, Pool
 from karat.measures.unjudged import can_be
 
-_CELLS = 1 << 17  # of a block of queries times documents: what fits the cache
+_CELLS = 1 << 17  # queries times documents in a block that fits the cache
 
 LINEAR = frozenset({"P", "SetP", "RBP", "DCG"})
 RECALLS = frozenset({"R", "SetR", "Rcap"})
@@ -26,15 +26,15 @@ RECALLS = frozenset({"R", "SetR", "Rcap"})
 
 @dataclass(frozen=True)
 class Linear:
-    """The numerator of a difference: a known part, and a weighted sum of what the unjudged gain.
+    """The numerator of a difference: a known part, and a weighted sum of the gains of unjudged.
 
     Attributes:
-        base: What the judged documents make of it; shape (n,).
+        base: The part of the judged documents; shape (n,).
         query: Index of the query of each of ``m`` unjudged documents, ascending; shape (m,).
         weight: What each adds for a gain of 1; shape (m,).
-        place: Of each, its row in the pool; shape (m,).
-        gains: Gains that an unjudged document can have, ascending; the least and the most among
-            them.
+        place: Row of each in the pool; shape (m,).
+        gains: Gains that an unjudged document can have, including the least and the greatest;
+            ascending.
     """
 
     base: Floats
@@ -62,7 +62,7 @@ class Linear:
 
     @property
     def ends(self) -> tuple[float, float]:
-        """Least and most that an unjudged document can gain."""
+        """Least and greatest gain of an unjudged document."""
         return float(self.gains[0]), float(self.gains[-1])
 
     def greatest(self, sign: float) -> Floats:
@@ -73,11 +73,11 @@ class Linear:
         return sign * self.base + sums(self.query, gained, None, len(self.base))
 
     def blocks(self, sign: float) -> Iterator[tuple[slice, Mask, Floats]]:
-        """Block by block of queries, the documents in falling order of sign times weight.
+        """The documents of each block of queries in falling order of sign times weight.
 
         Yields:
-            The queries; which columns hold a document, shape (b, c); and the weights, 0 where
-            there is none; shape (b, c).
+            The queries; whether each column has a document, shape (b, c); and the weights, 0
+            where it has none; shape (b, c).
         """
         weight = sign * self.weight
         order = np.lexsort((-weight, self.query))
@@ -95,7 +95,7 @@ class Linear:
 
 
 def _gains(measure: Measure, evidence: Evidence) -> tuple[Callable[[Floats], Floats], Floats]:
-    """From grades to gains, and the gains that an unjudged document can have, ascending."""
+    """The gain as a function of the grade, and the gains that an unjudged document can have."""
     settings = measure.settings
     if "gain" in settings:
         gain = settings["gain"]
@@ -110,7 +110,7 @@ def _gains(measure: Measure, evidence: Evidence) -> tuple[Callable[[Floats], Flo
 
 
 def _left(measure: Measure, rank: Ints, query: Ints, evidence: Evidence) -> Floats:
-    """What each rank leaves of a gain, before the ideal; 0 at rank 0; shape as ``rank``."""
+    """The discount of each rank, before the ideal; 0 at rank 0; shape as ``rank``."""
     symbol, settings = measure.entry.symbol, measure.settings
     shown = rank > 0
     if symbol == "RBP":
@@ -129,7 +129,7 @@ def _left(measure: Measure, rank: Ints, query: Ints, evidence: Evidence) -> Floa
 
 
 def denominator(measure: Measure, evidence: Evidence) -> Floats:
-    """What a numerator is divided by as judged so far, 1 if by nothing; shape (n,)."""
+    """The divisor of a numerator as judged so far, 1 if there is none; shape (n,)."""
     symbol, settings = measure.entry.symbol, measure.settings
     if symbol == "nDCG":
         return ideal_dcg(evidence, k=measure.cutoff, **settings)
@@ -139,7 +139,7 @@ def denominator(measure: Measure, evidence: Evidence) -> Floats:
 
 
 def capped(measure: Measure, relevant: Floats) -> Floats:
-    """What recall divides by where so many documents are relevant; shape as ``relevant``."""
+    """The divisor of recall for a number of relevant documents; shape as ``relevant``."""
     if measure.entry.symbol != "Rcap":
         return relevant
     assert measure.cutoff is not None

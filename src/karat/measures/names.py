@@ -18,7 +18,7 @@ from karat.measures.entry import REQUIRED, Entry, Measure, show_number
 from karat.measures.registry import entries, spellings
 
 DEFAULTS = ("nDCG@10", "RR@10", "P@10", "R@100", "AP")
-"""What is computed when nobody says what to compute."""
+"""The measures computed by default."""
 
 _LIKE_PAPERS = re.compile(
     r"\s*([A-Za-z0-9_-]+)\s*(?:\((.*)\))?\s*(?:@\s*([^\s@()]+))?\s*", re.DOTALL
@@ -27,7 +27,7 @@ _LIKE_SHELL = re.compile(r"\s*([A-Za-z0-9_-]+)((?::[^:@]+)+)(?:@([^\s@]+))?\s*")
 _LIKE_TREC = re.compile(r"([A-Za-z0-9_]*?[A-Za-z])[_.](\d[\d.,]*)")
 _AS_FUNCTION = re.compile(r"_at_(\d+)\s*\Z")  # recall_at_5, as functions are called
 _DEEPEST = 8
-# ir_measures' words for parameters karat calls otherwise.
+# ir_measures' names of parameters.
 _PARAMETER_ALIASES = {"dcg": "gain", "gains": "gain"}
 
 _CUTOFFS: dict[str, tuple[str, Callable[[float], bool], str]] = {
@@ -42,19 +42,19 @@ def parse(text: str, *, rel: float | None = None) -> Measure:
 
     Args:
         text: The name, in any spelling above.
-        rel: The lowest relevant grade, for measures that have one and do not say it.
+        rel: The lowest relevant grade, for measures that have this parameter and do not set it.
 
     Raises:
-        UsageError: an unknown name, parameter or value, or a missing one; the nearest is named.
+        UsageError: an unknown name, parameter or value, or a missing one; suggests the nearest.
     """
-    found = parse_all([text], rel=rel)
-    if len(found) > 1:
-        raise UsageError(f"{text} names {len(found)} measures, and one is wanted here")
-    return found[0]
+    measures = parse_all([text], rel=rel)
+    if len(measures) > 1:
+        raise UsageError(f"expected one measure, and {text} names {len(measures)}")
+    return measures[0]
 
 
 def lower_is_better(name: str) -> bool:
-    """Whether less is better by a measure; not where its name is one of trec_eval's own."""
+    """Whether lower values of a measure are better; False for an unknown name."""
     try:
         return parse(name).entry.direction == "lower"
     except UsageError:
@@ -67,20 +67,20 @@ def parse_all(
     """Measures from their names, each once, in the order first named.
 
     Args:
-        texts: Names; trec_eval's families may stand for several (``P.5,10``, ``ndcg_cut``).
+        texts: Names; trec_eval's families name several measures (``P.5,10``, ``ndcg_cut``).
         rel: As in ``parse``.
-        trec: Read a name that trec_eval and karat both know as trec_eval does (``P`` is all of
+        trec: Read a name that both trec_eval and karat use as trec_eval does (``P`` is all of
             its cutoffs), and the sets ``official`` and ``all_trec``.
     """
     if rel is not None and not 0 < rel < math.inf:
         raise UsageError(f"rel={rel:g} is not a number above 0")
-    found: dict[Measure, None] = {}
+    measures: dict[Measure, None] = {}
     for text in texts:
         if text.count("(") > _DEEPEST:
-            raise UsageError(f"a measure nested {text.count('(')} deep is not a measure")
+            raise UsageError(f"measures nested {text.count('(')} deep; at most {_DEEPEST}")
         for measure in _read(text, rel, trec):
-            found.setdefault(measure)
-    return list(found)
+            measures.setdefault(measure)
+    return list(measures)
 
 
 def _read(text: str, rel: float | None, trec: bool) -> list[Measure]:
@@ -97,7 +97,7 @@ def _read(text: str, rel: float | None, trec: bool) -> list[Measure]:
     outer = spellings().get(text.partition(":")[0].strip().casefold())
     if not papers and outer and any(parameter.name == "of" for parameter in outer.parameters):
         raise UsageError(
-            f"{outer.symbol} holds another measure, so it is written with brackets",
+            f"{outer.symbol} takes another measure, in brackets",
             fix=f"'{outer.example.measure}'" if outer.example else None,
         )
     if papers:
@@ -113,22 +113,22 @@ def _read(text: str, rel: float | None, trec: bool) -> list[Measure]:
         )
     entry = _named(name)
     parts, condensed = _judged_only(parts)
-    found = settle(entry, at, _settings(entry, parts, rel), rel)
-    return [settle(_named("Condensed"), None, {"of": found}) if condensed else found]
+    measure = settle(entry, at, _settings(entry, parts, rel), rel)
+    return [settle(_named("Condensed"), None, {"of": measure}) if condensed else measure]
 
 
 def _judged_only(parts: list[str]) -> tuple[list[str], bool]:
-    """Parameters without ir_measures' ``judged_only``, and whether that says True."""
-    kept, condensed = [], False
+    """Parameters without ir_measures' ``judged_only``, and whether that is True."""
+    others, condensed = [], False
     for part in parts:
         name, _, value = part.partition("=")
         if name.strip().casefold() != "judged_only":
-            kept.append(part)
+            others.append(part)
         elif value.strip().casefold() in {"true", "false"}:
             condensed = value.strip().casefold() == "true"
         else:
             raise UsageError(f"judged_only={value.strip()} is not True or False")
-    return kept, condensed
+    return others, condensed
 
 
 def settle(
@@ -137,8 +137,8 @@ def settle(
     """An entry with its cutoff and parameters checked and completed.
 
     Raises:
-        UsageError: a cutoff that is missing, superfluous or out of range, or a parameter without
-            a default that was not given.
+        UsageError: a cutoff that is missing, not supported or out of range, or a missing parameter
+            that has no default.
     """
     at = _cutoff(entry, cutoff)
     settings: dict[str, Any] = {}
@@ -149,7 +149,7 @@ def settle(
             settings["rel"] = float(rel)
         elif parameter.default is REQUIRED:
             raise UsageError(
-                f"{entry.symbol} needs {parameter.name}: {parameter.meaning}; the number depends "
+                f"{entry.symbol} needs {parameter.name}: {parameter.meaning}; the result depends "
                 "on it, so it has no default",
                 fix=f"{entry.example.measure}" if entry.example else None,
             )
@@ -177,7 +177,7 @@ def _settings(entry: Entry, parts: list[str], rel: float | None) -> dict[str, An
         name = alias if alias in names else name.casefold()
         parameter = entry.parameter(name)
         if name in settings:
-            raise UsageError(f"{entry.symbol}: {name} is given twice")
+            raise UsageError(f"{entry.symbol}: duplicate parameter {name}")
         try:
             typed = value.strip().strip("'\"")
             settings[name] = parse(typed, rel=rel) if name == "of" else parameter.read(typed)
@@ -196,32 +196,32 @@ def _allowed(error: ValueError) -> str:
 def _cutoff(entry: Entry, cutoff: str | float | None) -> float | None:
     if cutoff is None:
         if entry.cutoff in _CUTOFFS:
-            what, _, typical = _CUTOFFS[entry.cutoff]
+            expected, _, typical = _CUTOFFS[entry.cutoff]
             fix = f"{entry.symbol}@{typical}"
-            whole = spellings().get(f"set{entry.symbol}".casefold())
-            if whole is not None:
-                fix += f", or {whole.symbol} over everything that was returned"
-            raise UsageError(f"{entry.symbol} needs {what}", fix=fix)
+            over_all = spellings().get(f"set{entry.symbol}".casefold())
+            if over_all is not None:
+                fix += f", or {over_all.symbol} over all documents returned"
+            raise UsageError(f"{entry.symbol} needs {expected}", fix=fix)
         return None
     if entry.cutoff == "none":
         outer = any(parameter.name == "of" for parameter in entry.parameters)
         fix = f"{entry.symbol}(nDCG@{cutoff})" if outer else f"write {entry.symbol}"
         raise UsageError(f"{entry.symbol} takes no cutoff", fix=fix)
-    what, allowed, _ = _CUTOFFS["required" if entry.cutoff == "optional" else entry.cutoff]
+    expected, allowed, _ = _CUTOFFS["required" if entry.cutoff == "optional" else entry.cutoff]
     try:
         value = math.nan if isinstance(cutoff, str) and "_" in cutoff else float(cutoff)
     except ValueError:
         value = math.nan
     if not allowed(value):
-        raise UsageError(f"{entry.symbol}@{cutoff}: {cutoff!r} is not {what}")
+        raise UsageError(f"{entry.symbol}@{cutoff}: {cutoff!r} is not {expected}")
     return value
 
 
 def lookup(text: str) -> Entry:
-    """The entry a name belongs to, whatever cutoff or parameters it has or lacks.
+    """The entry of a name, with or without a cutoff and parameters.
 
     Raises:
-        UsageError: there is none; the nearest is named.
+        UsageError: an unknown name; suggests the nearest.
     """
     name = re.split(r"[(:@]", text.strip(), maxsplit=1)[0].strip()
     from_trec = _read_trec(name, trec=False)
@@ -240,7 +240,7 @@ def _named(name: str) -> Entry:
     printed = {entry.symbol: None for entry in entries()}
     printed |= {alias: None for entry in entries() for alias in entry.aliases}
     raise UsageError(
-        f"there is no measure called {name!r}",
+        f"unknown measure {name!r}",
         nearest=nearest(name, printed),
         fix=Advice(
             "karat measures lists them all", page="the reference of measures lists them all"
@@ -272,7 +272,7 @@ def _family(entry: Entry) -> str:
 
 
 def _read_trec(text: str, trec: bool) -> tuple[Entry, list[float | None]] | None:
-    """An entry and its cutoffs, if the text is a name of trec_eval's."""
+    """An entry and its cutoffs, if the text is one of trec_eval's names."""
     folded = text.casefold()
     for entry in entries():
         if entry.trec is not None and folded == entry.trec.casefold():
@@ -292,7 +292,7 @@ def _read_trec(text: str, trec: bool) -> tuple[Entry, list[float | None]] | None
 
 
 def trec_name(measure: Measure) -> str:
-    """The name trec_eval prints for a measure; karat's own where it has none."""
+    """The name that trec_eval prints for a measure; karat's own if trec_eval has none."""
     entry = measure.entry
     if measure.cutoff is None and entry.trec:
         return entry.trec

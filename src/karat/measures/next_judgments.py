@@ -1,4 +1,4 @@
-"""Which documents to judge next, so that the sign of a difference is settled soonest."""
+"""Judging priorities: the documents whose judgments settle the sign of a difference soonest."""
 
 from __future__ import annotations
 
@@ -25,29 +25,31 @@ def next_judgments(
 ) -> pl.DataFrame:
     """Unjudged documents whose grades move the mean difference most.
 
-    The idea of minimal test collections (Carterette, Allan & Sitaraman 2006,
-    doi:10.1145/1148170.1148219): where a difference is a weighted sum of gains, the interval it can
-    lie in shrinks most with the document of the largest weight. For nDCG and recall the weight is
-    over the ideal as judged so far. Documents that both runs rank alike are left out.
+    The idea of minimal test collections: where a difference is a weighted sum of gains, judging
+    the document with the largest weight narrows the interval of the difference most. For nDCG and
+    recall the weight is divided by the ideal as judged so far. Documents that both runs rank alike
+    are left out.
 
     Args:
         measure: One whose difference is bounded exactly.
         pair: The two runs.
-        n: How many at most; None for all.
+        n: Maximum number of documents; None for all.
         used: Queries that count; shape (queries,); all if None.
-        weights: What each judged query counts for, from 0; alike if None.
+        weights: Weight of each judged query, 0 or more; shape (queries,); equal if None.
 
     Returns:
-        ``query_id``, ``doc_id``, ``baseline_rank`` and ``candidate_rank`` (null if it is not in
-        that top k) and ``effect``: what the best grade instead of the worst adds to the mean
-        difference; the largest, up or down, first.
+        ``query_id``, ``doc_id``, ``baseline_rank`` and ``candidate_rank`` (null if not in that top
+        k) and ``effect``: what the best grade instead of the worst adds to the mean difference;
+        sorted by its size, descending.
 
     Raises:
-        UsageError: the measure has no weights of documents.
+        UsageError: the measure's difference is not bounded exactly.
+
+    Source: Carterette, Allan & Sitaraman 2006, doi:10.1145/1148170.1148219.
     """
     if measure.entry.symbol not in EXACT or not measure.entry.ours:
         raise UsageError(
-            f"what one judgment does to a difference in {measure} is not known",
+            f"the effect of one judgment on a difference in {measure} is not known",
             fix="nDCG@10, RBP(p=0.8) or P@10 instead",
         )
     evidence = pair.of_baseline
@@ -64,12 +66,14 @@ def next_judgments(
     else:
         linear = Linear.of(measure, pair, pool)
         place, query = linear.place, linear.query
-        whole = denominator(measure, evidence)[query]
+        divisor = denominator(measure, evidence)[query]
         span = linear.ends[1] - linear.ends[0]
         # Without a known gain there is no ideal, and the query does not count.
-        effect = np.where(whole > 0, linear.weight * span / np.where(whole > 0, whole, 1.0), 0.0)
+        effect = np.where(
+            divisor > 0, linear.weight * span / np.where(divisor > 0, divisor, 1.0), 0.0
+        )
     effect = effect * share[query]
-    # Weights that are alike but for the last bits keep the order of queries and ranks.
+    # Weights that differ in the last bits only keep the order of queries and ranks.
     order = np.argsort(-np.abs(effect).round(15), kind="stable")
     order = order[effect[order] != 0][:n]
     rows = place[order]

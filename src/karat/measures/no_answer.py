@@ -1,8 +1,8 @@
-"""Queries that have no right answer: how often a run keeps silent, and what a threshold would do.
+"""No-answer queries: how often a run returns nothing, and what a score threshold would change.
 
-A system that returns something for everything is never silent; a threshold on the score of its
-first document would make it so, at the price of withholding answers that are right. The curve
-shows both. It is the trade-off that abstention measures (nAUC in MTEB) put into one number.
+A system that always returns something is never silent; a threshold on the score of its first
+document makes it silent, but also withholds right answers. The curve shows both: the trade-off
+that abstention measures (nAUC in MTEB) express in one number.
 """
 
 from __future__ import annotations
@@ -33,27 +33,27 @@ def no_answer(
 ) -> NoAnswer:
     """How a run treats the queries that have no right answer.
 
-    The best score of a query is that of its first document. An answer is withheld by a threshold
-    if its best score lies below it (one that equals it is shown); queries answered with nothing
-    (empty or missing) are silent at every threshold. Failed queries are left out everywhere.
+    The best score of a query is that of its first document. A threshold withholds answers whose
+    best score is below it (equal scores are shown); queries without documents (empty or missing)
+    are silent at every threshold. Failed queries are always left out.
 
     The curve has a point for every finite threshold that makes a difference, lowest first: each
-    distinct best score of the queries given, and one just above the highest, at which only
-    infinite scores are shown. The first point withholds nothing: it is what the run does without
-    a threshold. Infinite scores are no thresholds: at every point +inf is shown and -inf is
-    withheld (so the first point does withhold that); if none is finite and one is -inf, a single
-    point, 0, stands for all. The curve is empty if no threshold makes a difference, or n is 0.
+    distinct best score of the queries, and one just above the highest, at which only infinite
+    scores are shown. The first point withholds nothing, like the run without a threshold.
+    Infinite scores are not thresholds: at every point +inf is shown and -inf is withheld (even at
+    the first); if none is finite and one is -inf, the curve is a single point at 0. It is empty if
+    no threshold makes a difference, or n is 0.
 
-    A curve of more than ``MOST_POINTS`` points is thinned: the first, the last, the one with the
-    best Youden's J, and the lowest threshold of each share of silent no-answer queries are kept
-    (no other threshold of that share withholds fewer right answers), and evenly spaced ones of
-    the rest. If those shares alone are too many, evenly spaced ones of them.
+    A curve of more than ``MOST_POINTS`` points is thinned to the first, the last, the one with the
+    best Youden's J, the lowest threshold of each share of silent no-answer queries (no other
+    threshold of that share withholds fewer right answers), and evenly spaced ones of the rest. If
+    there are too many such shares, evenly spaced ones of them.
 
     Args:
         run: The run.
-        marked: Queries that have no right answer; one given twice counts once.
+        marked: Queries that have no right answer; duplicates count once.
         answerable: Queries that have a relevant document.
-        threshold: Also count as silent the answers whose best score lies below it; finite.
+        threshold: Also count answers whose best score is below it as silent; finite.
 
     Raises:
         UsageError: the threshold is not finite.
@@ -62,14 +62,14 @@ def no_answer(
     if threshold is not None and not math.isfinite(threshold):
         raise UsageError(
             f"the threshold {threshold} is not a finite number",
-            fix="give one among the scores of the run",
+            fix="give a number in the range of the run's scores",
         )
     both = set(marked) & set(answerable)
     if both:
         raise InputError(
-            "the query is marked as having no right answer, and has a relevant document",
+            "the query is marked no_answer but has a relevant document",
             query=min(both),
-            fix="take the mark away, or judge the document again",
+            fix="remove the mark, or judge the document again",
         )
     right, wrong = _replies(run, marked), _replies(run, answerable)
     silent = right.silent
@@ -90,18 +90,18 @@ def no_answer(
 def best_threshold(curve: list[Silence]) -> tuple[Silence, float] | None:
     """The point of a curve with the best Youden's J, and that J.
 
-    J is the share of no-answer queries silenced less the share of answerable ones, -1 to 1: 1 is
-    a threshold that parts the two perfectly, 0 one that does no better than chance. Of equal
-    ones the lowest threshold is taken, which withholds least; if it is the first of the curve,
-    no threshold does better than none. Thinning never loses the best point.
+    J is the share of no-answer queries silenced minus the share of answerable ones, -1 to 1: 1
+    separates the two perfectly, 0 is no better than chance. Of equal ones the lowest threshold is
+    taken, which withholds least; if it is the first of the curve, no threshold is better than
+    none. Thinning always keeps the best point.
 
-    The threshold is chosen on the very queries it is measured on, so J flatters it: on new
-    queries expect less, the more so the fewer there are.
-
-    Source: Youden 1950, doi:10.1002/1097-0142(1950)3:1<32::AID-CNCR2820030106>3.0.CO;2-3.
+    The threshold is chosen on the queries it is measured on, so J is optimistic: expect less on
+    new queries, especially if there are few here.
 
     Returns:
         None if the curve is empty or there were no answerable queries.
+
+    Source: Youden 1950, doi:10.1002/1097-0142(1950)3:1<32::AID-CNCR2820030106>3.0.CO;2-3.
     """
     shares = [
         (p.silent_no_answer, p.silent_answerable) for p in curve if p.silent_answerable is not None
@@ -114,7 +114,7 @@ def best_threshold(curve: list[Silence]) -> tuple[Silence, float] | None:
 
 
 def thinned(curve: list[Silence], most: int) -> list[Silence]:
-    """At most so many points of a curve, first, best and last among them."""
+    """At most ``most`` points of a curve, including the first, best and last."""
     silenced = np.array([point.silent_no_answer for point in curve])
     lost = np.array([point.silent_answerable or 0.0 for point in curve])
     return [curve[index] for index in _thinned(silenced, silenced - lost, most)]
@@ -122,7 +122,7 @@ def thinned(curve: list[Silence], most: int) -> list[Silence]:
 
 @dataclass(frozen=True, slots=True)
 class _Replies:
-    """What some queries got: the answered ones' best scores ascending, and counts of the rest."""
+    """Replies to some queries: best scores of answered ones, ascending, and counts of the rest."""
 
     best: Floats
     empty: int
@@ -138,7 +138,7 @@ class _Replies:
         return len(self.best) + self.silent
 
     def withheld(self, threshold: Floats) -> Floats:
-        """Share of the n queries that get nothing at each threshold."""
+        """Share of the n queries without an answer at each threshold."""
         share: Floats = (self.silent + np.searchsorted(self.best, threshold)) / self.n
         return share
 
@@ -153,7 +153,7 @@ def _replies(run: Run, queries: Collection[str]) -> _Replies:
     states = asked.join(run.answers.select("query_id", "state"), on="query_id", how="inner")
     counts = dict(states["state"].value_counts().iter_rows())
     return _Replies(
-        # -0.0 equals 0.0, and must not be what a threshold is printed as
+        # No threshold is printed as -0.0.
         best=best + 0.0,
         empty=counts.get("empty", 0),
         missing=asked.height - states.height,
@@ -167,13 +167,13 @@ def _curve(right: _Replies, wrong: _Replies) -> list[Silence]:
         return []
     silenced = right.withheld(threshold)
     if not wrong.n:
-        kept = _thinned(silenced, silenced, MOST_POINTS)
-        points = zip(threshold[kept].tolist(), silenced[kept].tolist(), strict=True)
+        chosen = _thinned(silenced, silenced, MOST_POINTS)
+        points = zip(threshold[chosen].tolist(), silenced[chosen].tolist(), strict=True)
         return [Silence(at, share, None) for at, share in points]
     lost = wrong.withheld(threshold)
-    kept = _thinned(silenced, silenced - lost, MOST_POINTS)
+    chosen = _thinned(silenced, silenced - lost, MOST_POINTS)
     columns = (threshold, silenced, lost)
-    return [Silence(*point) for point in zip(*(c[kept].tolist() for c in columns), strict=True)]
+    return [Silence(*point) for point in zip(*(c[chosen].tolist() for c in columns), strict=True)]
 
 
 def _thresholds(best: Floats) -> Floats:
@@ -192,8 +192,8 @@ def _thinned(silenced: Floats, youden: Floats, most: int) -> Ints:
         return np.arange(count)
     always = np.array([0, _first_best(youden), count - 1])
     changes = np.flatnonzero(np.diff(silenced, prepend=-1.0))
-    for wanted in (changes, np.arange(count)):
-        more = _spread(np.setdiff1d(wanted, always), most - len(always))
+    for indices in (changes, np.arange(count)):
+        more = _spread(np.setdiff1d(indices, always), most - len(always))
         always = np.union1d(always, more)
     return always
 

@@ -1,4 +1,4 @@
-"""The parameters measures share: relevance level, gain, discount."""
+"""Parameters that measures share: relevance level, gain, discount."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ DISCOUNT = Parameter(
 )
 BASE = Parameter(
     "base",
-    "base of the logarithm of discount=jk, a model of the user's patience",
+    "base of the logarithm for discount=jk; models the user's patience",
     _read_base,
     default=None,
     show=show_number,
@@ -132,9 +132,9 @@ def _finite(gained: Floats) -> Floats:
 
 
 def divisor_of(rank: Ints, discount: str, base: float | None) -> Floats:
-    """What the gain at each rank is divided by; shape as ``rank``.
+    """The divisor of the gain at each rank; shape as ``rank``.
 
-    math.log2 and not numpy's: its last bit is the C library's, and so trec_eval's.
+    Uses math.log2, not NumPy's: its last bit is the C library's, and therefore trec_eval's.
     """
     places, back = np.unique(rank, return_inverse=True)
     if discount == "log2":

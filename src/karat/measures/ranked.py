@@ -1,4 +1,4 @@
-"""Measures of where relevant documents stand: RR, AP, R-precision, precision at recall."""
+"""Measures of the ranks of relevant documents: RR, AP, R-precision, precision at recall."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def _reciprocal_bounds(evidence: Evidence, *, k: float | None, rel: float) -> Bo
 
 
 def _expected_ap(evidence: Evidence, *, rel: float, k: float | None = None) -> Floats:
-    found = average_precision(evidence, k=k, rel=rel)
-    return expected_average_precision(evidence, evidence.relevant(rel), k) / found.norm
+    norm = average_precision(evidence, k=k, rel=rel).norm
+    return expected_average_precision(evidence, evidence.relevant(rel), k) / norm
 
 
 def _ap_bounds(evidence: Evidence, *, rel: float, k: float | None = None) -> Bounds:
@@ -36,9 +36,9 @@ def _ap_bounds(evidence: Evidence, *, rel: float, k: float | None = None) -> Bou
 
 
 def _expected_r_precision(evidence: Evidence, *, rel: float) -> Floats:
-    found = r_precision(evidence, rel=rel)
+    norm = r_precision(evidence, rel=rel).norm
     total = evidence.num_rel(rel)
-    return expected_within(evidence, evidence.relevant(rel), total) / found.norm
+    return expected_within(evidence, evidence.relevant(rel), total) / norm
 
 
 def _expected_r_multiple(evidence: Evidence, *, k: float, rel: float) -> Floats:
@@ -50,7 +50,7 @@ def _expected_r_multiple(evidence: Evidence, *, k: float, rel: float) -> Floats:
     symbol="RR",
     title="reciprocal rank",
     formula="1 / rank of the first relevant document; 0 if it is not in the top k",
-    says="how far a user goes to the first useful result; its mean is MRR",
+    says="how far down the first useful result is; its mean is MRR",
     source="Kantor & Voorhees 2000, TREC-5 confusion track",
     low=0,
     high=1,
@@ -59,7 +59,7 @@ def _expected_r_multiple(evidence: Evidence, *, k: float, rel: float) -> Floats:
     parameters=(REL,),
     equals=(
         Equal("trec_eval 9.0.8 and 10.0", "recip_rank", "no cutoff"),
-        Equal("ir_measures 0.4.3", "RR", "with a cutoff it breaks ties the other way round"),
+        Equal("ir_measures 0.4.3", "RR", "with a cutoff it breaks ties in the opposite order"),
         Equal("ranx 0.3.21", "mrr@K"),
     ),
     example=Example("RR@10", (0, 0, 1, 0, 1), (), 0.3333, "the first relevant is third: 1/3"),
@@ -83,8 +83,8 @@ def reciprocal_rank(evidence: Evidence, *, k: float | None, rel: float) -> Terms
     symbol="AP",
     title="average precision",
     formula="sum over relevant documents of precision at their rank / all relevant",
-    says="one number for a whole ranking: precision at each relevant document, those not found "
-    "(or below k) counting 0; its mean is MAP",
+    says="one number for a whole ranking: precision at each relevant document, 0 for those not "
+    "found (or below k); its mean is MAP",
     source="Harman 1992, TREC-1; Buckley & Voorhees 2000",
     low=0,
     high=1,
@@ -119,7 +119,7 @@ def average_precision(evidence: Evidence, *, k: float | None, rel: float) -> Ter
     symbol="GMAP",
     title="geometric mean average precision",
     formula="exp of the mean of ln max(AP, 0.00001) over queries",
-    says="MAP for those who care about the worst queries: doubling a bad one counts as much as "
+    says="MAP with emphasis on the worst queries: doubling a bad one counts as much as "
     "doubling a good one",
     source="Robertson 2006, doi:10.1145/1183614.1183630",
     low=0,
@@ -143,7 +143,7 @@ def geometric_average_precision(evidence: Evidence, *, rel: float) -> Terms:
     symbol="Rprec",
     title="R-precision",
     formula="relevant in the top R / R, R = all relevant",
-    says="precision at the depth where a perfect ranking would hold nothing but relevant documents",
+    says="precision at the depth where a perfect ranking has only relevant documents",
     source="Buckley, TREC-1; Buckley & Voorhees 2005",
     low=0,
     high=1,
@@ -169,7 +169,7 @@ def r_precision(evidence: Evidence, *, rel: float) -> Terms:
     )
 
 
-# How many relevant documents make a recall level, from level x R.
+# How many relevant documents reach a recall level, from level x R.
 _NEEDED: dict[str, Callable[[Floats], Floats]] = {
     "up": lambda product: np.ceil(product - 1e-9),
     "nearest": lambda product: np.floor(product + 0.5),
@@ -186,8 +186,8 @@ def _read_rounding(text: str) -> str:
 _ROUNDING = Parameter(
     "rounding",
     "up: the first rank at which recall reaches the level; nearest: level x R rounded, as "
-    "trec_eval 10 does, which can stop short of it; trec9: floor(level x R + 0.9), as "
-    "trec_eval 9 does, which misses it where the product is not exact (0.7 x 3)",
+    "in trec_eval 10, which can stop short of it; trec9: floor(level x R + 0.9), as in "
+    "trec_eval 9, which misses it where the product is not exact (0.7 x 3)",
     _read_rounding,
     default="up",
 )
@@ -197,7 +197,7 @@ _ROUNDING = Parameter(
     symbol="IPrec",
     title="interpolated precision at recall",
     formula="max of precision at any rank where recall is at least the level",
-    says="the best precision still to be had once that share of the relevant documents is found",
+    says="the best precision possible once that share of the relevant documents is found",
     source="Salton; Manning, Raghavan & Schütze 2008, ch. 8.4",
     low=0,
     high=1,
@@ -268,7 +268,7 @@ def eleven_point(evidence: Evidence, *, rel: float, rounding: str) -> Floats:
     source="trec_eval (Rprec_mult)",
     low=0,
     high=1,
-    undefined=f"{_NO_REL}, or so small a multiple of R that it makes no place",
+    undefined=f"{_NO_REL}, or a multiple of R below one rank",
     cutoff="multiple",
     parameters=(REL,),
     equals=(Equal("trec_eval 9.0.8 and 10.0", "Rprec_mult_X"),),
@@ -293,9 +293,8 @@ def r_precision_multiple(evidence: Evidence, *, k: float, rel: float) -> Terms:
 
 
 def _best_precision_from(evidence: Evidence, rel: float) -> tuple[Floats, Ints]:
-    """For each relevant hit, the best precision at it or any later one; and how many it makes.
-
-    Both are over the relevant hits only; shape (relevant hits,).
+    """For each relevant hit, the best precision at it or any later one; and how many there are
+    down to it. Both are over the relevant hits only; shape (relevant hits,).
     """
     relevant = evidence.relevant(rel)
     query = evidence.query[relevant]
@@ -303,7 +302,7 @@ def _best_precision_from(evidence: Evidence, rel: float) -> tuple[Floats, Ints]:
     if not len(query):
         return np.empty(0), so_far
     levels, place = np.unique(so_far / evidence.rank[relevant], return_inverse=True)
-    # One running maximum from the end serves all queries: each is lifted above the ones after it.
+    # One running maximum from the end for all queries: each is lifted above the ones after it.
     lift = (query[-1] - query) * len(levels)
     best = np.maximum.accumulate((place + lift)[::-1])[::-1] - lift
     return levels[best], so_far

@@ -1,4 +1,4 @@
-"""The registry: every measure is registered here once, by the decorator on its function."""
+"""The registry: every measure registers here once, with the decorator on its function."""
 
 from __future__ import annotations
 
@@ -30,27 +30,25 @@ _SYMBOL = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 
 
 def measure(**fields: Any) -> Callable[[F], F]:
-    """Register a measure; the keywords are those of ``Entry``, less ``function``.
+    """Register a measure; the keywords are those of ``Entry``, except ``function``.
 
     The function takes the evidence and, by keyword, the cutoff as ``k`` (if it has one) and each
-    parameter; it returns ``Terms`` (preferred: then it can be explained) or one value for each
+    parameter; it returns ``Terms`` (preferred, as these can be explained) or one value for each
     query, NaN where it is undefined.
 
     Raises:
         UsageError: the symbol is taken, or is not letters and digits.
     """
-    if "swaps" in fields:  # its name once
+    if "swaps" in fields:  # the old name
         warnings.warn("swaps is now monotone_in_swaps", FutureWarning, stacklevel=2)
         fields["monotone_in_swaps"] = fields.pop("swaps")
 
     def register(function: F) -> F:
         entry = Entry(function=function, **fields)
         if not _SYMBOL.fullmatch(entry.symbol):
-            raise UsageError(
-                f"a measure cannot be called {entry.symbol!r}: letters and digits only"
-            )
+            raise UsageError(f"invalid measure name {entry.symbol!r}: use letters and digits only")
         if not function.__module__.startswith("karat.measures."):
-            _load()  # one's own measure may come first, and karat's names are taken all the same
+            _load()  # karat's names are reserved even if a user's measure registers first
         for name in (entry.symbol, *entry.aliases):
             taken = _ENTRIES.get(name.casefold())
             if taken is not None and _place(taken.function) != _place(function):
@@ -75,7 +73,7 @@ def spellings() -> dict[str, Entry]:
 
 
 def _place(function: Callable[..., Any]) -> tuple[str, str]:
-    # A module that is loaded again replaces its own measures and nobody else's.
+    # A reloaded module replaces only its own measures.
     return function.__module__, function.__qualname__
 
 
@@ -85,7 +83,7 @@ def _load() -> None:
 
 
 def load_module(name: str) -> None:
-    """Import a module that registers measures of its own.
+    """Import a module that registers custom measures.
 
     Args:
         name: A module on the Python path or in the current folder: ``my_measures``.
@@ -101,8 +99,8 @@ def load_module(name: str) -> None:
         importlib.import_module(name)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a stranger's code raises
         raise UsageError(
-            f"the module {name!r} of measures cannot be imported: {str(error) or type(error)}",
-            fix="name it as Python does, without .py: my_measures for ./my_measures.py",
+            f"cannot import the module {name!r} of measures: {str(error) or type(error)}",
+            fix="give the module name, without .py: my_measures for ./my_measures.py",
         ) from None
     if set(_ENTRIES) == before and not loaded:
         raise UsageError(

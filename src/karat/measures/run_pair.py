@@ -1,4 +1,4 @@
-"""Pair: two runs over the same judgments, and which documents each of them shows."""
+"""Pair: two runs over the same judgments, and the documents that each of them shows."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from karat.tables.run import Run
 
 @dataclass(frozen=True)
 class Pool:
-    """The documents that either run has in its top k, ``u`` in all, for the judged queries.
+    """The documents that either run has in its top k, ``u`` in total, for the judged queries.
 
     Attributes:
         n: Number of judged queries.
         query: Index of the query of each document, ascending; shape (u,).
-        doc_id: The documents; within a query, those that stand highest in either run first.
+        doc_id: The documents; within a query, by the highest rank in either run.
         baseline: Rank in the baseline from 1; 0 if it is not in its top k; shape (u,).
         candidate: The same in the candidate; shape (u,).
-        grade: Grade, NaN if nobody judged it (or it was pooled and not judged); shape (u,).
+        grade: Grade, NaN if not judged (or pooled but not judged); shape (u,).
     """
 
     n: int
@@ -35,7 +35,7 @@ class Pool:
     grade: Floats
 
     def to_depth(self, k: int) -> Pool:
-        """What is left of it if the two runs are cut after k documents."""
+        """The pool of the two runs cut after k documents."""
         baseline = np.where(self.baseline <= k, self.baseline, 0)
         candidate = np.where(self.candidate <= k, self.candidate, 0)
         kept = np.flatnonzero(baseline + candidate)
@@ -64,7 +64,7 @@ class Pair:
         qrels: Judgments of both.
         of_baseline: Evidence of the baseline, cut at ``depth``; n queries.
         of_candidate: Evidence of the candidate, cut at ``depth``; the same queries.
-        depth: Rankings are cut after so many documents; None if they are whole.
+        depth: Number of documents after which rankings are cut; None if they are full.
     """
 
     baseline: Run
@@ -93,8 +93,8 @@ class Pair:
         k = min(limits, default=None)
         if k not in self._pools:
             deeper = [
-                held
-                for depth, held in self._pools.items()
+                pool
+                for depth, pool in self._pools.items()
                 if k is not None and (depth is None or depth > k)
             ]
             self._pools[k] = deeper[0].to_depth(k) if deeper and k else self._pool(k)
@@ -108,7 +108,7 @@ class Pair:
             "doc_id",
             "grade",
         )
-        held = (
+        shown = (
             self.baseline.top(self.query_ids, k)
             .rename({"rank": "baseline"})
             .join(
@@ -118,7 +118,7 @@ class Pair:
                 coalesce=True,
             )
             .join(graded, on=pair, how="left")
-            # The order does not depend on which run is which, so neither do sums.
+            # Swapping the runs changes neither the order nor sums.
             .sort("query", pl.min_horizontal("baseline", "candidate"), "doc_id")
             .with_columns(
                 pl.col("baseline", "candidate").fill_null(0), pl.col("grade").fill_null(np.nan)
@@ -126,9 +126,9 @@ class Pair:
         )
         return Pool(
             n=len(topic),
-            query=held["query"].to_numpy(),
-            doc_id=held["doc_id"],
-            baseline=held["baseline"].to_numpy(),
-            candidate=held["candidate"].to_numpy(),
-            grade=held["grade"].to_numpy(),
+            query=shown["query"].to_numpy(),
+            doc_id=shown["doc_id"],
+            baseline=shown["baseline"].to_numpy(),
+            candidate=shown["candidate"].to_numpy(),
+            grade=shown["grade"].to_numpy(),
         )

@@ -1,8 +1,7 @@
-"""Scores: each measure for each query of one run, with what became of the query.
+"""Scores: each measure for each query of one run, with the status of the query.
 
-The topic set is decided here and nowhere else: by default every query of the qrels that has a
-relevant document; ``complete`` takes every query of the qrels; trec_eval 9 takes those that the
-run has.
+The topic set is decided only here: by default every query of the qrels that has a relevant
+document; with ``complete`` every query of the qrels; in trec_eval 9 those that the run has.
 """
 
 from __future__ import annotations
@@ -34,12 +33,12 @@ class Rules:
     Attributes:
         rel: Lowest grade that counts as relevant.
         complete: Count every query of the qrels; those without a relevant document score 0.
-        depth: Cut rankings after so many documents.
+        depth: Number of documents after which rankings are cut.
         judged_only: Drop documents without a judgment (after the cut).
-        fully_judged: Documents without a judgment are declared not relevant: there are no bounds.
+        fully_judged: Documents without a judgment are known to be not relevant: no bounds.
         compat: The trec_eval to reproduce.
         no_answer: Queries without a right answer: never in the topic set.
-        zero_weight: Queries of weight 0: they count in slices of their own only.
+        zero_weight: Queries with zero weight: they count only in slices of their own.
     """
 
     rel: float = 1.0
@@ -53,7 +52,7 @@ class Rules:
 
     @property
     def silent(self) -> frozenset[str]:
-        """Those of ``no_answer`` that count: of weight 0 only if there are no others."""
+        """Those of ``no_answer`` that count: with zero weight only if there are no others."""
         return self.no_answer - self.zero_weight or self.no_answer
 
 
@@ -64,12 +63,12 @@ class Scores:
     Attributes:
         run: The run.
         rules: How it was read.
-        full: Its hits and ideals, whole.
-        evidence: The same under the rules: cut, condensed.
+        full: Its hits and ideals, of full rankings.
+        evidence: The same after ``rules``: cut, condensed.
         answered: ok | empty | missing | failed for each judged query; shape (n,).
         topics: Queries of the topic set; shape (n,).
         unjudged: Queries of the run without judgments, sorted.
-        lowest_rel: Lowest grade that any measure asked counts as relevant.
+        lowest_rel: Lowest grade that any of the measures counts as relevant.
         values: For each measure, one value for each query, NaN where it has none; shape (n,).
     """
 
@@ -85,12 +84,12 @@ class Scores:
 
     @cached_property
     def overall(self) -> Mask:
-        """Queries that count in numbers over all: all but those of weight 0; shape (n,)."""
+        """Queries that count in overall results: all but those with zero weight; shape (n,)."""
         zero_weight = self.rules.zero_weight
         return np.array([query not in zero_weight for query in self.evidence.query_ids], np.bool_)
 
     def counting(self, chosen: Mask) -> Mask:
-        """Which of some queries count together: those of weight 0 only where there are no others.
+        """Which of some queries count: those with zero weight only where there are no others.
 
         Args:
             chosen: The queries of a slice; shape (n,).
@@ -100,25 +99,25 @@ class Scores:
 
     @property
     def unjudged_counting(self) -> list[str]:
-        """Of ``unjudged``, the queries that would count; sorted."""
+        """Queries of ``unjudged`` that would count; sorted."""
         return [query for query in self.unjudged if query not in self.rules.zero_weight]
 
     @property
     def answerable(self) -> list[str]:
         """The queries that count, have a relevant document and are not marked ``no_answer``."""
-        held = self.overall & (self.evidence.num_rel(self.lowest_rel) > 0)
-        ids = [self.evidence.query_ids[index] for index in np.flatnonzero(held)]
+        chosen = self.overall & (self.evidence.num_rel(self.lowest_rel) > 0)
+        ids = [self.evidence.query_ids[index] for index in np.flatnonzero(chosen)]
         return [query for query in ids if query not in self.rules.no_answer]
 
     def state(self, measure: Measure, index: int) -> State:
-        """What became of one query under one measure."""
+        """The status of one query under one measure."""
         answered = str(self.answered[index])
         if answered == "failed" or not np.isnan(self.values[measure][index]):
             return answered  # type: ignore[return-value]
         return "undefined"
 
     def ties(self, measure: Measure) -> Band:
-        """What other orders of tied documents could make of each value; parts may be None."""
+        """Range of each value over the orders of tied documents; parts may be None."""
         if self.rules.compat:
             return Band()
         band = tie_band(measure, self.full, self.rules.depth, condensed=self.rules.judged_only)
@@ -127,7 +126,7 @@ class Scores:
             None if end is None else _like(value, end)
             for end in (band.low, band.expected, band.high)
         )
-        # The last bits of a sum may lie on the wrong side of what it must not pass.
+        # Rounding may put an end on the wrong side of the value.
         low = None if low is None else np.minimum(low, value)
         high = None if high is None else np.maximum(high, value)
         if expected is not None and low is not None and high is not None:
@@ -136,22 +135,22 @@ class Scores:
 
     def bounds(self, measure: Measure) -> tuple[Floats, Floats] | None:
         """Lowest and highest of each value over all grades of the unjudged; None if not known."""
-        found = None
+        bounds = None
         if not self.rules.compat and not self.rules.judged_only:
-            found = measure.bounds(self.evidence)
-        if found is None:
+            bounds = measure.bounds(self.evidence)
+        if bounds is None:
             return None
         value = self.values[measure]
-        low, high = (_like(value, end) for end in found)
+        low, high = (_like(value, end) for end in bounds)
         most = np.inf if measure.entry.high is None else measure.entry.high
         high = np.minimum(high, most)
         if self.evidence.scale[0] > 0:
-            return np.minimum(low, high), high  # the value takes them as 0, which is off the scale
+            return np.minimum(low, high), high  # the value counts them as 0, outside the scale
         return np.minimum(low, value), np.maximum(high, value)
 
 
 def _like(value: Floats, other: Floats) -> Floats:
-    """Other values where there is one, and the value itself where the other has none."""
+    """The other values, and the value itself where one of the two is NaN."""
     return np.where(np.isnan(value) | np.isnan(other), value, other)
 
 
@@ -159,10 +158,10 @@ def score(run: Run, qrels: Qrels, measures: Sequence[Measure], rules: Rules) -> 
     """Score every judged query of a run.
 
     Raises:
-        InputError: no query of the run is judged; no grade counts as relevant but some lie just
-            below; or the trec_eval to reproduce refuses the run.
+        InputError: no query of the run is judged; no grade counts as relevant but some are just
+            below; or the trec_eval to reproduce rejects the run.
     """
-    # A query counts if any measure asked may find a relevant document in it.
+    # A query counts if it has a relevant document for any of the measures.
     lowest = min([rules.rel, *(_lowest_rel(measure, rules.rel) for measure in measures)])
     if rules.compat is None:
         _check_relevance(qrels, lowest)  # trec_eval scores everything 0 instead
@@ -173,7 +172,7 @@ def score(run: Run, qrels: Qrels, measures: Sequence[Measure], rules: Rules) -> 
     unjudged = [query for query in unjudged if query not in rules.no_answer]
     if (
         unjudged
-        and evidence.n  # where nothing is judged at all, the ids are not to blame
+        and evidence.n  # without any judgments, the ids are not the cause
         and len(unjudged) == len(set(run.answers["query_id"]) - rules.no_answer)
         and len(run)
     ):
@@ -183,9 +182,9 @@ def score(run: Run, qrels: Qrels, measures: Sequence[Measure], rules: Rules) -> 
             f"no query of the run is in the qrels: the run has {_few(unjudged)}, the qrels have "
             f"{_few(evidence.query_ids)}{why}",
             file=run.source,
-            fix=f"are these the judgments of this run? ({qrels.source})"
+            fix=f"check that {qrels.source} has the judgments of this run"
             if cause is None
-            else f"write them the same: {cause.here!r} is {cause.there!r} in {qrels.source}",
+            else f"use the same ids: {cause.here!r} is {cause.there!r} in {qrels.source}",
         )
     answered = _answered(run, evidence)
     if rules.compat:
@@ -214,7 +213,7 @@ def score(run: Run, qrels: Qrels, measures: Sequence[Measure], rules: Rules) -> 
     values = {}
     for measure in measures:
         value = measure(evidence)
-        if measure.entry.direction != "none":  # the judged share of nothing is not 0
+        if measure.entry.direction != "none":  # the judged share without documents is not 0
             value = np.where(np.isnan(value), blank, value)
         values[measure] = np.where(topics & ~failed, value, np.nan)
     return Scores(
@@ -243,7 +242,7 @@ def _answered(run: Run, evidence: Evidence) -> NDArray[np.str_]:
 
 
 def _tied_above(run: Run, evidence: Evidence, depth: int) -> Ints:
-    """Tied documents of each query among its first ``depth``, the other one perhaps below them."""
+    """Tied documents of each query among its first ``depth``; the other may be below."""
     query = np.searchsorted(run.starts, run.tie_start, side="right") - 1
     above = np.clip(depth - (run.tie_start - run.starts[query]), 0, run.tie_size)
     counts = np.bincount(query, above, minlength=len(run.query_ids)).astype(np.int64)
@@ -256,13 +255,12 @@ def _trec_topics(compat: Compat, run: Run, evidence: Evidence, answered: NDArray
     if compat.needs_every_topic and not retrieved.all():
         lacking = [evidence.query_ids[i] for i in np.flatnonzero(~retrieved)]
         raise InputError(
-            f"trec_eval 10 aborts here (exit 4): without -c it wants every judged topic in the "
-            f"run, and {_few(lacking)} {'is' if len(lacking) == 1 else 'are'} not; karat prints "
-            "nothing rather than half of it",
+            f"trec_eval 10 aborts here (exit 4): without -c it requires every judged topic in the "
+            f"run, and {_few(lacking)} {'is' if len(lacking) == 1 else 'are'} missing",
             file=run.source,
             fix=Advice(
                 "--complete scores them 0; --compat trec_eval-9 leaves them out",
-                page="bring a run that answers every judged query",
+                page="upload a run that answers every judged query",
             ),
         )
     return retrieved
@@ -277,11 +275,11 @@ def _check_no_answer(qrels: Qrels, evidence: Evidence, marked: Mask, rel: float)
         good = qrels.frame.filter((pl.col("query_id") == query) & (pl.col("grade") >= top))
         doc_id, grade = good.select("doc_id", "grade").row(0)
         raise InputError(
-            f"the query is marked no_answer, and document {doc_id} has grade {grade:g}, the "
+            f"the query is marked no_answer, but document {doc_id} has grade {grade:g}, the "
             "highest of the scale",
             file=qrels.source,
             query=query,
-            fix="take the mark away, or correct the grade",
+            fix="remove the mark, or correct the grade",
         )
 
 
@@ -298,11 +296,11 @@ def _check_relevance(qrels: Qrels, rel: float) -> None:
             file=qrels.source,
             fix=Advice(
                 f"--rel {min(below.to_list()):g} (the lowest grade that counts as relevant)",
-                page=f"give what is relevant {rel:g} or more",
+                page=f"grade relevant documents {rel:g} or more",
             ),
         )
 
 
 def _few(ids: Sequence[str], most: int = 3) -> str:
     shown = ", ".join(ids[:most])
-    return shown if len(ids) <= most else f"{shown} … ({len(ids)} in all)"
+    return shown if len(ids) <= most else f"{shown} … ({len(ids)} in total)"

@@ -1,4 +1,4 @@
-"""Measures of a set: how much of what is shown is relevant, and how much of it is shown."""
+"""Measures of sets: precision and recall, of the top k or of everything returned."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def precision(evidence: Evidence, *, k: float, rel: float) -> Terms:
     symbol="R",
     title="recall",
     formula="relevant in the top k / all relevant",
-    says="the share of the relevant documents that the first k results hold",
+    says="the share of the relevant documents that are in the first k results",
     source=_SWETS,
     low=0,
     high=1,
@@ -146,7 +146,7 @@ def recall(evidence: Evidence, *, k: float, rel: float) -> Terms:
     bounds=_capped_bounds,
 )
 def capped_recall(evidence: Evidence, *, k: float, rel: float) -> Terms:
-    """Relevant in the top k, divided by as many as k places can hold."""
+    """Relevant in the top k, divided by the maximum possible."""
     most = _or_nan(np.minimum(evidence.num_rel(rel), k))
     return _counted(evidence, evidence.relevant(rel) & (evidence.rank <= k), most)
 
@@ -176,7 +176,7 @@ def capped_recall(evidence: Evidence, *, k: float, rel: float) -> Terms:
     bounds=_success_bounds,
 )
 def success(evidence: Evidence, *, k: float, rel: float) -> Terms:
-    """1 where the top k holds a relevant document."""
+    """1 where the top k has a relevant document."""
     relevant = evidence.relevant(rel)
     first = relevant & (evidence.so_far(relevant) == 1) & (evidence.rank <= k)
     return _counted(evidence, first, np.ones(evidence.n))
@@ -250,12 +250,12 @@ def set_recall(evidence: Evidence, *, rel: float) -> Terms:
 )
 def set_f(evidence: Evidence, *, rel: float, beta: float) -> Floats:
     """Weighted harmonic mean of set precision and set recall."""
-    found = evidence.per_query(evidence.relevant(rel))
+    hits = evidence.per_query(evidence.relevant(rel))
     total = evidence.num_rel(rel)
     x = beta * beta
     with np.errstate(divide="ignore", invalid="ignore"):
-        p, r = found / evidence.returned, found / total
-        value = np.where(found > 0, (x + 1.0) * p * r / (x * p + r), 0.0)
+        p, r = hits / evidence.returned, hits / total
+        value = np.where(hits > 0, (x + 1.0) * p * r / (x * p + r), 0.0)
     return np.where(total > 0, value, np.nan)
 
 
@@ -263,7 +263,7 @@ def set_f(evidence: Evidence, *, rel: float, beta: float) -> Floats:
     symbol="SetAP",
     title="set average precision",
     formula="set precision x set recall",
-    says="average precision if every relevant document stood at the average place",
+    says="average precision if every relevant document were at the average rank",
     source="trec_eval (set_map)",
     low=0,
     high=1,
@@ -277,9 +277,9 @@ def set_f(evidence: Evidence, *, rel: float, beta: float) -> Floats:
 )
 def set_average_precision(evidence: Evidence, *, rel: float) -> Floats:
     """Relevant retrieved squared, divided by retrieved times relevant."""
-    found, total = evidence.per_query(evidence.relevant(rel)), evidence.num_rel(rel)
+    hits, total = evidence.per_query(evidence.relevant(rel)), evidence.num_rel(rel)
     with np.errstate(divide="ignore", invalid="ignore"):
-        value = (found * found) / (evidence.returned * total)
+        value = (hits * hits) / (evidence.returned * total)
     return np.where(total > 0, np.where(evidence.returned > 0, value, 0.0), np.nan)
 
 
@@ -287,7 +287,7 @@ def set_average_precision(evidence: Evidence, *, rel: float) -> Floats:
     symbol="SetRcap",
     title="capped set recall",
     formula="relevant retrieved / min(retrieved, all relevant)",
-    says="the share of the relevant documents that a list of this length could have held",
+    says="relevant documents retrieved, as a share of the most that a list of this length can have",
     source="trec_eval (set_relative_P)",
     low=0,
     high=1,
@@ -300,17 +300,17 @@ def set_average_precision(evidence: Evidence, *, rel: float) -> Floats:
     ordered=False,
 )
 def capped_set_recall(evidence: Evidence, *, rel: float) -> Terms:
-    """Relevant retrieved, divided by as many as a list of that length can hold."""
+    """Relevant retrieved, divided by the maximum for a list of that length."""
     total = evidence.num_rel(rel)
     most = np.where(total > 0, np.maximum(np.minimum(total, evidence.returned), 1), np.nan)
     return _counted(evidence, evidence.relevant(rel), most)
 
 
 def _counted(evidence: Evidence, counted: Mask, norm: Floats) -> Terms:
-    """A count of hits: each is worth 1 wherever it stands."""
+    """A count of hits, each of which counts 1 at any rank."""
     ones = np.ones(len(evidence.rank))
-    worth = counted.astype(np.float64)
-    return Terms(worth, ones, worth, norm)
+    gain = counted.astype(np.float64)
+    return Terms(gain, ones, gain, norm)
 
 
 def _or_nan(norm: Floats) -> Floats:

@@ -1,9 +1,9 @@
-"""Ties: what another order of documents with equal scores could make of a number.
+"""Ties: the range of a measure over the orders of documents with equal scores.
 
-The order of tied documents is an accident. For each query a measure has a lowest, an expected
-and a highest value over all orders of its tied documents (every order alike likely), and all
+The order of tied documents is arbitrary. For each query a measure has a lowest, an expected
+and a highest value over all orders of its tied documents (every order equally likely), and all
 three are computed, not sampled. The expected values follow McSherry & Najork 2008,
-doi:10.1007/978-3-540-78646-7_38; those of Bpref and of cascades (ERR, RR) are worked out here.
+doi:10.1007/978-3-540-78646-7_38; those of Bpref and of cascades (ERR, RR) are derived here.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Discount = Callable[[Ints], Floats]
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """What a measure could be, query by query; each of shape (n,), or None if nobody knows."""
+    """The range of a measure for each query; each of shape (n,), or None if not known."""
 
     low: Floats | None = None
     expected: Floats | None = None
@@ -35,19 +35,19 @@ def tie_band(measure: Measure, evidence: Evidence, depth: int | None, condensed:
 
     Args:
         measure: The measure.
-        evidence: Of whole rankings: a group of tied documents may straddle ``depth``.
-        depth: Rankings are cut after so many documents, whichever come first.
-        condensed: Then unjudged documents are dropped.
+        evidence: Of full rankings: a group of tied documents may straddle ``depth``.
+        depth: Number of documents after which each order is cut; None for no cut.
+        condensed: Drop unjudged documents after the cut.
 
     Returns:
-        The band; parts of it are None where the measure does not say how order moves it, or
+        The band; parts of it are None where the effect of order on the measure is not known, or
         where a cut through a tied group leaves no closed form.
     """
     tied = np.flatnonzero(evidence.per_query(evidence.tie_size > 1))
     some = evidence.at(tied)
 
     if depth is not None and measure.depth is not None and measure.depth <= depth:
-        depth = None if not condensed else depth  # it looks no deeper
+        depth = None if not condensed else depth  # the measure is cut earlier anyway
 
     def read(order: Evidence) -> Evidence:
         cut = order if depth is None else order.to_depth(depth)
@@ -60,24 +60,24 @@ def tie_band(measure: Measure, evidence: Evidence, depth: int | None, condensed:
     if not len(tied) or not (measure.ordered or straddled):
         return Band(value, value, value)
 
-    def whole(of_some: Floats | None) -> Floats | None:
-        if of_some is None:
+    def for_all(of_tied: Floats | None) -> Floats | None:
+        if of_tied is None:
             return None
         of_all = value.copy()
-        of_all[tied] = of_some
+        of_all[tied] = of_tied
         return of_all
 
     expected = None if straddled else measure.expected(read(some))
     if not measure.monotone_in_swaps or (straddled and condensed):
-        return Band(None, whole(expected), None)
+        return Band(None, for_all(expected), None)
     worth = worth_of(measure, some)
     low = measure(read(reordered(some, worth, best=False)))
     high = measure(read(reordered(some, worth, best=True)))
-    return Band(whole(low), whole(expected), whole(high))
+    return Band(for_all(low), for_all(expected), for_all(high))
 
 
 def worth_of(measure: Measure, evidence: Evidence) -> Floats:
-    """What each hit is worth to a measure; shape (h,)."""
+    """Gain of each hit in a measure; shape (h,)."""
     inner = measure.settings.get("of")
     if isinstance(inner, Measure):
         return worth_of(inner, evidence)
@@ -87,11 +87,11 @@ def worth_of(measure: Measure, evidence: Evidence) -> Floats:
 def reordered(evidence: Evidence, worth: Floats, *, best: bool) -> Evidence:
     """The same rankings with the documents of each tied group best first, or best last.
 
-    Documents worth nothing keep their order among themselves, unjudged ones included.
+    Documents without a gain keep their order, unjudged ones included.
 
     Args:
         evidence: Hits and ideals.
-        worth: What each hit is worth; shape (h,).
+        worth: Gain of each hit; shape (h,).
         best: Best first; else best last.
     """
     if not len(evidence.rank):
@@ -121,8 +121,8 @@ def perfectly_reranked(evidence: Evidence, worth: Floats, depth: int) -> Evidenc
 
     Args:
         evidence: Hits and ideals.
-        worth: What each hit is worth; shape (h,).
-        depth: Documents handed to the reranker; what stands below them stays where it is.
+        worth: Gain of each hit; shape (h,).
+        depth: Documents passed to the reranker; lower ranks do not change.
     """
     head = evidence.rank <= depth
     as_tied = dataclasses.replace(
@@ -139,9 +139,9 @@ def expected_sum(evidence: Evidence, gain: Floats, discount: Discount, k: float 
 
     Args:
         evidence: Hits and ideals.
-        gain: What each hit gains wherever it stands; shape (h,).
-        discount: From ranks to what they leave of a gain.
-        k: Nothing below this rank counts; None for no limit.
+        gain: Gain of each hit at any rank; shape (h,).
+        discount: Maps ranks to discounts.
+        k: Lowest rank that counts; None for no limit.
     """
     end = evidence.tie_start + evidence.tie_size - 1
     deepest = int(end.max(initial=0))
@@ -160,7 +160,7 @@ def expected_within(evidence: Evidence, counted: Mask, last: Floats | float) -> 
     Args:
         evidence: Hits and ideals.
         counted: Hits that count; shape (h,).
-        last: The rank, one for all queries or one for each; shape (n,).
+        last: The rank, one for all queries or one for each, shape (n,).
     """
     limit = np.broadcast_to(last, evidence.n)[evidence.query]
     places = np.clip(limit - evidence.tie_start + 1, 0, evidence.tie_size)
@@ -173,7 +173,7 @@ def expected_average_precision(evidence: Evidence, relevant: Mask, k: float | No
     query, start, length = (
         values[group] for values in (evidence.query, evidence.tie_start, evidence.tie_size)
     )
-    held = np.bincount(np.repeat(np.arange(len(group)), size), relevant, minlength=len(group))
+    good = np.bincount(np.repeat(np.arange(len(group)), size), relevant, minlength=len(group))
     before = evidence.so_far(relevant)[group] - relevant[group]
     end = np.minimum(start + length - 1, np.inf if k is None else k).astype(np.int64)
     inside = np.maximum(end - start + 1, 0)
@@ -182,10 +182,10 @@ def expected_average_precision(evidence: Evidence, relevant: Mask, k: float | No
     reciprocal = harmonic[end] - harmonic[np.minimum(start - 1, end)]
     alone = (length == 1) & (inside > 0)
     reciprocal[alone] = 1.0 / start[alone]
-    # At place j of t (from 0), of r - 1 other relevant ones (r - 1) j / (t - 1) stand above.
-    others = (held - 1) / np.maximum(length - 1, 1)
-    found = (before + 1) * reciprocal + others * (inside - start * reciprocal)
-    return sums(query, held / length * found, None, evidence.n)
+    # At place j of t (from 0), (r - 1) j / (t - 1) of the r - 1 other relevant ones are above.
+    others = (good - 1) / np.maximum(length - 1, 1)
+    precision = (before + 1) * reciprocal + others * (inside - start * reciprocal)
+    return sums(query, good / length * precision, None, evidence.n)
 
 
 def expected_cascade(evidence: Evidence, stop: Floats, reward: Discount, k: float | None) -> Floats:
@@ -193,9 +193,9 @@ def expected_cascade(evidence: Evidence, stop: Floats, reward: Discount, k: floa
 
     Args:
         evidence: Hits and ideals.
-        stop: Probability that the user stops at each hit, if he gets there; shape (h,).
-        reward: From ranks to what stopping there earns.
-        k: The user looks no further; None for no limit.
+        stop: Probability that a user who reaches a hit stops there; shape (h,).
+        reward: Maps ranks to the reward for stopping there.
+        k: Lowest rank that the user views; None for no limit.
     """
     last = np.inf if k is None else k
     deepest = int((evidence.tie_start + evidence.tie_size - 1).max(initial=0))
@@ -239,7 +239,7 @@ def expected_bpref(evidence: Evidence, relevant: Mask, above: Mask, r: Floats, n
         low: Floats = np.minimum(count, most)
         return low * (low + 1) / 2 + (count - low) * most
 
-    # Each of the places among the bad ones of the group is alike likely for a good one.
+    # A good document is equally likely at each place among the bad ones of its group.
     mean_lost = (lost(before + bad) - lost(before - 1)) / (bad + 1)
     with np.errstate(divide="ignore", invalid="ignore"):
         share = np.where(mean_lost > 0, mean_lost / np.minimum(n[query], most), 0.0)
@@ -249,19 +249,19 @@ def expected_bpref(evidence: Evidence, relevant: Mask, above: Mask, r: Floats, n
 def _going_on(pass_by: Floats, length: int) -> Floats:
     """Probability to get past the first 0 … length documents of a tied group in random order.
 
-    Elementary symmetric means, one hit added at a time to the documents nobody stops at.
+    Elementary symmetric means, adding one hit at a time to the documents without a stop.
     """
     places = np.arange(length + 1, dtype=np.float64)
     going = np.where(places <= length - len(pass_by), 1.0, 0.0)
-    for held, chance in enumerate(pass_by.tolist(), start=length - len(pass_by) + 1):
+    for count, chance in enumerate(pass_by.tolist(), start=length - len(pass_by) + 1):
         shifted = np.concatenate([[0.0], going[:-1]])
-        going = ((held - places) * going + places * chance * shifted) / held
-        going[held + 1 :] = 0.0
+        going = ((count - places) * going + places * chance * shifted) / count
+        going[count + 1 :] = 0.0
     return going
 
 
 def _groups(evidence: Evidence) -> tuple[Ints, Ints]:
-    """Index of the first hit of each tied group, and how many hits it holds."""
+    """Index of the first hit of each tied group, and its number of hits."""
     starts = np.diff(evidence.query, prepend=-1).astype(bool)
     starts |= np.diff(evidence.tie_start, prepend=-1).astype(bool)
     first = np.flatnonzero(starts)

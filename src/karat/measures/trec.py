@@ -1,4 +1,4 @@
-"""trec_eval's own view of the measures: its order, and its named sets."""
+"""trec_eval compatibility: the order of its measures, and its named sets."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from karat.measures.entry import Entry, Measure
 from karat.measures.registry import spellings
 
-# The order of the table in trec_eval's measures.c, which is the order it prints in.
+# The order of the table in trec_eval's measures.c, in which it prints.
 ORDER = (
     "NumQ", "NumRet", "NumRel", "NumRelRet", "AP", "GMAP", "Rprec", "Bpref", "RR", "IPrec", "P",
     "R", "infAP", "GMBpref", "RprecMult", "IPrec11", "DCG", "IDCG", "nDCG", "nDCG@", "AP@", "Rcap",
@@ -26,8 +26,8 @@ class Compat:
         name: As typed after ``--compat``.
         single_precision: Scores are float32, so more of them tie.
         rounding: How IPrec and IPrec11 turn a recall level into a number of documents.
-        needs_every_topic: Refuses a run that lacks a judged topic, unless ``--complete``.
-        lists_missing: With ``--complete``, prints lines for topics that the run lacks.
+        needs_every_topic: Rejects a run that lacks a judged topic, unless ``--complete``.
+        lists_missing: With ``--complete``, prints lines for topics missing from the run.
     """
 
     name: str
@@ -47,7 +47,7 @@ COMPAT = {
 
 
 def as_in(compat: Compat, measure: Measure) -> Measure:
-    """The measure with the rounding of that version where it has one to choose."""
+    """The measure with the rounding of that version, if it has a rounding parameter."""
     if "rounding" not in measure.settings:
         return measure
     return Measure(measure.entry, measure.cutoff, {**measure.settings, "rounding": compat.rounding})
@@ -59,10 +59,10 @@ def named_set(name: str) -> list[tuple[Entry, float | None]]:
     ``all_trec`` is every measure of trec_eval 9 that karat has: not its experimental ones (G,
     binG, ndcg_rel, Rndcg), utility, relstring, nor preference and multi-assessor measures.
     """
-    chosen = _OFFICIAL if name == "official" else ORDER
+    symbols = _OFFICIAL if name == "official" else ORDER
     known = spellings()
     out: list[tuple[Entry, float | None]] = []
-    for symbol in chosen:
+    for symbol in symbols:
         entry = known[symbol.rstrip("@").casefold()]
         if symbol in {"DCG", "IDCG"}:
             continue  # trec_eval 10 alone has them
@@ -74,7 +74,7 @@ def named_set(name: str) -> list[tuple[Entry, float | None]]:
 
 
 def in_trec_order(measures: list[Measure]) -> list[Measure]:
-    """Measures in the order trec_eval prints them, cutoffs ascending; others after, as given."""
+    """Measures in trec_eval's printing order, cutoffs ascending; others last, as given."""
 
     def place(measure: Measure) -> tuple[int, float]:
         symbol = measure.entry.symbol

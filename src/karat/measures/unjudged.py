@@ -1,11 +1,11 @@
-"""Unjudged: how low and how high a number can be, whatever the unjudged documents are.
+"""Unjudged: the lowest and highest value of a measure over all grades of unjudged documents.
 
-That unjudged means not relevant is a guess. For each query a measure has a lowest and a highest
-value over all grades, on the declared scale, that the unjudged documents of its top k could have;
-documents that this run did not retrieve are taken as not relevant, even if another run did. Which
-queries count stays as it is: one without a known relevant document is left out, whatever was
-retrieved for it. For nDCG the guess is not the lower bound: a document found good after all raises
-the ideal too. Each function returns the two ends, shape (n,), exact; 0 / 0 counts as 0.
+That unjudged means not relevant is an assumption. For each query a measure has a lowest and a
+highest value over all grades, on the declared scale, that the unjudged documents of its top k could
+have; documents that this run did not retrieve count as not relevant, even if another run did. The
+set of queries stays the same: one without a known relevant document is left out, whatever was
+retrieved for it. For nDCG the assumed value is not the lower bound: a good document also raises
+the ideal. Each function returns the two ends, shape (n,), exact; 0 / 0 counts as 0.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from karat.measures.ties import Discount
 
 Bounds = tuple[Floats, Floats]
 
-_CELLS = 1 << 17  # of a block of queries times ranks: what fits the cache
+_CELLS = 1 << 17  # queries times ranks in a block that fits the cache
 
 
 @dataclass(frozen=True, slots=True)
 class Gaps:
-    """Where a block of queries shows documents that nobody judged.
+    """The ranks of unjudged documents in a block of queries.
 
     Attributes:
         queries: The queries of the block.
-        held: Ranks of the top k that hold such a document; shape (b, ranks).
+        held: Whether a rank of the top k has an unjudged document; shape (b, ranks).
         hits: The judged hits of the block in the top k.
         row: For each of those hits, the row of its query in the block.
     """
@@ -57,7 +57,7 @@ def gaps(evidence: Evidence, k: float | None) -> Iterator[Gaps]:
 
 
 def counts(evidence: Evidence, k: float | None) -> Floats:
-    """How many of the top k nobody judged; shape (n,)."""
+    """Number of unjudged documents in the top k; shape (n,)."""
     shown = np.minimum(evidence.returned, np.inf if k is None else k)
     return shown - evidence.per_query(evidence.judged & (evidence.rank <= shown[evidence.query]))
 
@@ -65,21 +65,21 @@ def counts(evidence: Evidence, k: float | None) -> Floats:
 def relevant_bounds(
     evidence: Evidence, k: float | None, rel: float, value: Callable[[Floats, Floats], Floats]
 ) -> Bounds:
-    """Of a measure that counts relevant documents and never falls when one more is found.
+    """Bounds of a measure that counts relevant documents and never falls with one more.
 
     Args:
         evidence: Hits and ideals.
         k: The cutoff; None for all that was retrieved.
         rel: Lowest relevant grade.
-        value: From relevant documents in the top k and all relevant ones to the value.
+        value: Function of the number of relevant documents in the top k and in all.
     """
     can, must = can_be(evidence, rel)
     unjudged = counts(evidence, k)
-    found = evidence.per_query(evidence.relevant(rel) & (evidence.rank <= (k or np.inf)))
+    retrieved = evidence.per_query(evidence.relevant(rel) & (evidence.rank <= (k or np.inf)))
     total = evidence.num_rel(rel)
     return (
-        value(found + must * unjudged, total + must * unjudged),
-        value(found + can * unjudged, total + can * unjudged),
+        value(retrieved + must * unjudged, total + must * unjudged),
+        value(retrieved + can * unjudged, total + can * unjudged),
     )
 
 
@@ -90,12 +90,12 @@ def can_be(evidence: Evidence, rel: float) -> tuple[bool, bool]:
 
 
 def ratio(part: Floats, whole: Floats) -> Floats:
-    """A share where nothing of nothing is 0."""
+    """Part / whole, where 0 / 0 is 0."""
     return np.where(whole > 0, part / np.where(whole > 0, whole, 1.0), 0.0)
 
 
 def first_bounds(evidence: Evidence, k: float | None, rel: float) -> Bounds:
-    """Of reciprocal rank: the first gap decides how high it can be."""
+    """Bounds of reciprocal rank: the first gap decides the highest value."""
     can, must = can_be(evidence, rel)
     last = np.minimum(evidence.returned, np.inf if k is None else k)
     relevant = evidence.relevant(rel)
@@ -110,8 +110,8 @@ def first_bounds(evidence: Evidence, k: float | None, rel: float) -> Bounds:
 
 
 def average_precision_bounds(evidence: Evidence, k: float | None, rel: float) -> Bounds:
-    """Of average precision: c more relevant documents do most at the first c gaps, least at the
-    last c; so the ends lie among these, for some c from 0 to all gaps.
+    """Bounds of average precision: c more relevant documents add most at the first c gaps and
+    least at the last c; so the ends are among these, for some c from 0 to all gaps.
     """
     can, must = can_be(evidence, rel)
     total = evidence.num_rel(rel)
@@ -152,7 +152,7 @@ def _from_end(value: Floats | Mask) -> Floats:
 
 
 def _left(discount: Discount, deepest: int) -> Floats:
-    """What each rank leaves of a gain, to be looked up by rank; nothing at rank 0."""
+    """The discount of each rank, to be looked up by rank; 0 at rank 0."""
     return np.concatenate([[0.0], discount(np.arange(1, deepest + 1))])
 
 
@@ -163,13 +163,13 @@ def sum_bounds(
     discount: Discount,
     k: float | None,
 ) -> Bounds:
-    """Of a sum of gain times discount: every gap gains least, or most.
+    """Bounds of a sum of gain times discount: every gap gains least, or most.
 
     Args:
         evidence: Hits and ideals.
         value: The sum over the judged; shape (n,).
-        ends: Least and most that an unjudged document can gain.
-        discount: From ranks to what they leave of a gain.
+        ends: Least and greatest gain of an unjudged document.
+        discount: Maps ranks to discounts.
         k: The cutoff; None for all that was retrieved.
     """
     room = np.zeros(evidence.n)
@@ -182,12 +182,12 @@ def sum_bounds(
 def cascade_bounds(
     evidence: Evidence, stop: Floats, ends: tuple[float, float], k: float | None
 ) -> Bounds:
-    """Of ERR: a user who may stop earlier never earns less, so every gap stops least, or most.
+    """Bounds of ERR: stopping earlier never earns less, so every gap stops least, or most.
 
     Args:
         evidence: Hits and ideals.
         stop: Probability that the user stops at each hit; shape (h,).
-        ends: Least and most likely that he stops at an unjudged document.
+        ends: Lowest and highest probability of stopping at an unjudged document.
         k: The cutoff; None for all that was retrieved.
     """
     out = np.zeros((2, evidence.n))
@@ -210,21 +210,21 @@ def normalised_bounds(
     discount: Discount,
     k: float | None,
 ) -> Bounds:
-    """Of nDCG, where the unjudged raise the ideal too.
+    """Bounds of nDCG, where the unjudged raise the ideal too.
 
     The value is a ratio of a linear and a convex function of the gains of the gaps. It is least at
     a corner, where the last j gaps gain most and the others least. It is greatest with gains that
-    fall with rank; layer by layer of gain, c documents of the gaps reach the layer, c falling with
-    the layer, which a table solves exactly for a given ratio, and Dinkelbach's iteration (1967,
+    fall with rank; layer by layer of gain, the first c gaps reach the layer, and c falls with
+    the layer. A table solves this exactly for a given ratio, and Dinkelbach's iteration (1967,
     doi:10.1287/mnsc.13.7.492) finds the ratio.
 
     Args:
         evidence: Hits and ideals.
-        gain: What each hit gains; shape (h,).
-        ideal: What each judgment gains; shape (j,).
-        possible: Gains an unjudged document can have; any number of them, the least and the most
-            among them. Gains in between are allowed too, and change nothing.
-        discount: From ranks to what they leave of a gain.
+        gain: Gain of each hit; shape (h,).
+        ideal: Gain of each judgment; shape (j,).
+        possible: Gains an unjudged document can have, including the least and the greatest.
+            Gains in between are allowed too, and change nothing.
+        discount: Maps ranks to discounts.
         k: The cutoff; None for all that was retrieved, and an ideal of all judgments.
     """
     least, most = float(possible.min()), float(possible.max())
@@ -255,12 +255,12 @@ def normalised_bounds(
 
 @dataclass(frozen=True, slots=True)
 class Layers:
-    """Levels of gain that a query's ideal has, or its gaps could have; ``m`` in all.
+    """Levels of gain that a query's ideal has, or its gaps could have; ``m`` in total.
 
     Attributes:
         start: First level of each query, and the end of the last; shape (n + 1,).
         level: The gain, ascending within a query; shape (m,).
-        reach: How many judgments gain as much, of those the ideal has room for; shape (m,).
+        reach: How many judgments gain as much, of those that fit into the ideal; shape (m,).
     """
 
     start: Ints
@@ -270,7 +270,7 @@ class Layers:
     def of(self, queries: slice) -> tuple[Floats, Floats, Ints]:
         """Levels, their height above the one below, and reach; each of shape (b, q).
 
-        Queries with fewer levels have layers without height at the end.
+        Queries with fewer levels have layers of height 0 at the end.
         """
         start, end = self.start[queries], self.start[queries.start + 1 : queries.stop + 1]
         place = start[:, None] + np.arange(max(int((end - start).max(initial=0)), 1))
@@ -285,8 +285,8 @@ class Layers:
 
 
 def layers_of(evidence: Evidence, ideal: Floats, ends: tuple[float, float], length: int) -> Layers:
-    """The levels of each query; ``ends`` are the least and the most a gap can gain."""
-    # Pooled and not judged: it is among the gaps if it was retrieved, and not relevant if not.
+    """The levels of each query; ``ends`` are the least and the greatest gain of a gap."""
+    # Pooled and not judged: a gap if it was retrieved, and not relevant if not.
     gaining = np.flatnonzero((ideal > 0) & (evidence.ideal_grade >= 0))
     order = gaining[np.lexsort((-ideal[gaining], evidence.ideal_query[gaining]))]
     query = evidence.ideal_query[order]
@@ -313,9 +313,9 @@ def layers_of(evidence: Evidence, ideal: Floats, ends: tuple[float, float], leng
 
 @dataclass(frozen=True, slots=True)
 class _Ratio:
-    """DCG over ideal DCG of a block of queries, as a function of what their gaps gain.
+    """DCG over ideal DCG of a block of queries, as a function of the gains of their gaps.
 
-    Column c of a table is: the gaps down to rank c, none of them in column 0.
+    Column c of a table is for the gaps down to rank c, none in column 0.
 
     Attributes:
         step: Height of each layer of gain; shape (b, q).
@@ -353,7 +353,7 @@ class _Ratio:
         np.cumsum(self.held * self.left, axis=1, out=gained[:, 1:])
         count = number.astype(np.int64)
         dcg, best = self._fixed()
-        if (self.free.sum(axis=1) <= 1).all():  # the table of one layer is all there is
+        if (self.free.sum(axis=1) <= 1).all():  # one layer: the corners are all there is
             highest: Floats = ratio(dcg + self._top() * gained, best + self._raised(count)).max(
                 axis=1
             )
@@ -361,18 +361,18 @@ class _Ratio:
         sought = np.zeros(len(self.base))
         while True:
             more, higher = self._best_for(sought, gained, count)
-            found = ratio(dcg[:, 0] + more, best[:, 0] + higher)
-            if not (found > sought).any():
+            improved = ratio(dcg[:, 0] + more, best[:, 0] + higher)
+            if not (improved > sought).any():
                 return sought
-            sought = np.maximum(sought, found)
+            sought = np.maximum(sought, improved)
 
     def _top(self) -> Floats:
-        """What a gap can gain more than the least; shape (b, 1)."""
+        """Greatest less least gain of a gap; shape (b, 1)."""
         top: Floats = (self.step * self.free).sum(axis=1, keepdims=True)
         return top
 
     def _fixed(self) -> tuple[Floats, Floats]:
-        """DCG and ideal of what no choice changes; each of shape (b, 1)."""
+        """The parts of DCG and ideal that no choice changes; each of shape (b, 1)."""
         every = np.where(self.forced, self.held.sum(axis=1)[:, None], 0)
         fixed = np.where(self.free, 0.0, self.step)
         best = (fixed * self.table[self.reach + every]).sum(axis=1)
@@ -380,7 +380,7 @@ class _Ratio:
         return dcg[:, None], best[:, None]
 
     def _raised(self, number: Ints) -> Floats:
-        """Ideal of the free layers where so many gaps reach all of them."""
+        """Ideal of the free layers where ``number`` gaps reach all of them."""
         best = np.zeros(number.shape)
         for step, reach in self._choices():
             best += step * self.table[reach + number]
@@ -404,7 +404,7 @@ class _Ratio:
         return dcg[:, -1], best[:, -1]
 
     def _choices(self) -> Iterator[tuple[Floats, Ints]]:
-        """Layer by layer from below, its height where it is free, and its reach; (b, 1) each."""
+        """Each layer from below: its height where it is free, and its reach; (b, 1) each."""
         height = self.step * self.free
         for layer in range(height.shape[1]):
             yield height[:, layer, None], self.reach[:, layer, None]

@@ -26,7 +26,7 @@ def _read_share(text: str) -> float:
 
 
 _PATIENCE = Parameter(
-    "p", "how likely the user goes on from one document to the next", _read_share, show=show_number
+    "p", "probability that the user goes on to the next document", _read_share, show=show_number
 )
 
 
@@ -45,8 +45,8 @@ def _err_bounds(evidence: Evidence, *, k: float | None, max: float | None) -> Bo
     title="expected reciprocal rank",
     formula="sum over ranks i of R(i)/i x product over ranks j above of (1 - R(j));  "
     "R = (2^grade - 1) / 2^max",
-    says="one over the rank at which a user is satisfied and stops, the better the document the "
-    "likelier; a second good document adds little",
+    says="1 / the rank at which a user is satisfied and stops, which is likelier the better the "
+    "document; a second good document adds little",
     source="Chapelle et al. 2009, doi:10.1145/1645953.1646033",
     low=0,
     high=1,
@@ -55,7 +55,7 @@ def _err_bounds(evidence: Evidence, *, k: float | None, max: float | None) -> Bo
     parameters=(
         Parameter(
             "max",
-            "the highest grade of the scale; if not given, that of the scale the judgments are on",
+            "the highest grade of the scale; default: the highest of the judgments' scale",
             read_positive,
             default=None,
             show=show_number,
@@ -88,14 +88,14 @@ def expected_reciprocal_rank(
 
 
 def stops(evidence: Evidence, highest: float | None) -> Floats:
-    """How likely each hit satisfies the user, (2^grade - 1) / 2^max; shape (h,).
+    """Probability that each hit satisfies the user, (2^grade - 1) / 2^max; shape (h,).
 
     Args:
         evidence: Hits and ideals.
         highest: ERR's parameter ``max``; the top of the scale if None.
 
     Raises:
-        InputError: a judgment lies above it.
+        InputError: a judgment is above it.
     """
     top = evidence.scale[1] if highest is None else highest
     above = evidence.ideal_grade > top
@@ -103,9 +103,9 @@ def stops(evidence: Evidence, highest: float | None) -> Floats:
         first = int(above.argmax())
         grade = float(evidence.ideal_grade[first])
         raise InputError(
-            f"grade {grade:g} is above {top:g}, the highest that ERR was told of",
+            f"grade {grade:g} is above {top:g}, the highest grade set for ERR",
             query=evidence.query_ids[int(evidence.ideal_query[first])],
-            fix=f"ERR(max={show_number(grade)}), or a scale that goes so far",
+            fix=f"ERR(max={show_number(grade)}), or a scale that includes this grade",
         )
     return np.asarray(_stop(np.maximum(evidence.grade, 0.0), top))
 
@@ -132,9 +132,9 @@ def _check_graded(settings: Mapping[str, Any]) -> None:
     if settings["max"] is not None and settings["rel"] != REL.default:
         p, top = show_number(settings["p"]), show_number(settings["max"])
         raise UsageError(
-            "RBP with max counts every grade by its share: it has no lowest relevant grade (rel)",
-            fix=f"RBP(p={p}, max={top}) or RBP(p={p}, rel={show_number(settings['rel'])}), and rel "
-            "with each measure that has one, as in AP(rel=2)",
+            "RBP with max counts every grade in proportion and does not support rel",
+            fix=f"RBP(p={p}, max={top}) or RBP(p={p}, rel={show_number(settings['rel'])}); set rel "
+            "for each measure that supports it, as in AP(rel=2)",
         )
 
 
@@ -162,8 +162,8 @@ def _rbp_bounds(
     title="rank-biased precision",
     formula="(1 - p) x sum over ranks i of gain(i) x p^(i - 1);  gain = 1 if relevant, or "
     "min(grade, max) / max",
-    says="what a user gains per document looked at, who goes on to the next with probability p: "
-    ".5 looks at 2 documents on average, .8 at 5, .95 at 20",
+    says="the gain per document viewed, for a user who goes on to the next one with probability "
+    "p: .5 views 2 documents on average, .8 views 5, .95 views 20",
     source=_MOFFAT,
     low=0,
     high=1,
@@ -174,7 +174,7 @@ def _rbp_bounds(
         REL,
         Parameter(
             "max",
-            "the grade with full gain, for graded judgments; if not given, relevant or not",
+            "the grade with full gain, for graded judgments; default: binary relevance",
             read_positive,
             default=None,
             show=show_number,
@@ -185,7 +185,7 @@ def _rbp_bounds(
         Equal(
             "ir_measures 0.4.3, cwl-eval 1.0.12",
             "RBP(p=P, rel=REL)",
-            "where no scores tie: it leaves tied documents in the order of the file",
+            "where no scores tie: it keeps tied documents in file order",
         ),
     ),
     example=Example(
@@ -203,7 +203,7 @@ def rank_biased_precision(
     rel: float,
     max: float | None,
 ) -> Terms:
-    """Gain per document looked at."""
+    """Gain per document viewed."""
     gain, weight = _gain(evidence, rel, max), _weight(evidence.rank, p)
     counted = evidence.rank <= (k or np.inf)
     return Terms(gain, weight, np.where(counted, gain * weight, 0.0), np.ones(evidence.n))
@@ -212,9 +212,9 @@ def rank_biased_precision(
 @measure(
     symbol="RBPresid",
     title="residual of rank-biased precision",
-    formula="(1 - p) x sum over unjudged ranks i of p^(i - 1), + p^n, n documents being returned "
-    "(or looked at: k)",
-    says="how much RBP could still rise if every unjudged document, and all that would follow "
+    formula="(1 - p) x sum over unjudged ranks i of p^(i - 1), + p^n, where n is the number of "
+    "documents returned (or k, with a cutoff)",
+    says="how much RBP would rise if every unjudged document, and every document after "
     "the last one, were relevant",
     source=_MOFFAT,
     low=0,
@@ -232,8 +232,8 @@ def rank_biased_precision(
     ),
 )
 def rank_biased_residual(evidence: Evidence, *, k: float | None, p: float) -> Floats:
-    """What judgments of the rest could add to RBP; a grade below 0 is no judgment."""
-    # The weights of all ranks add up to 1, so what is not judged is what is left.
+    """What judging the rest could add to RBP; a grade below 0 does not count as a judgment."""
+    # The weights of all ranks add up to 1.
     judged = evidence.judged & (evidence.rank <= (k or np.inf))
     return 1.0 - evidence.per_query(_weight(evidence.rank, p), judged)
 
@@ -254,28 +254,30 @@ def _gain(evidence: Evidence, rel: float, max: float | None) -> Floats:
     title="compatibility with the ideal ranking",
     formula="RBO(ranking, ideal) / RBO(ideal, ideal);  RBO = sum over depths d of p^(d - 1) x "
     "shared in the top d / d, down to the longer of the two lists",
-    says="how much the top of the ranking and the top of the best ranking hold the same "
-    "documents, at every depth; works where only a few best documents are known",
+    says="how far the top of the ranking and the top of the ideal ranking share documents, at "
+    "every depth; works where only a few best documents are known",
     source="Clarke, Vtyurina & Smucker 2021, doi:10.1145/3451161",
     low=0,
     high=1,
     undefined="no document of a grade above 0",
     parameters=(
-        Parameter("p", "weight of each depth to the one above it", _read_share, 0.95, show_number),
+        Parameter(
+            "p", "weight of each depth relative to the one above", _read_share, 0.95, show_number
+        ),
     ),
     equals=(
         Equal(
             "ir_measures 0.4.3",
             "Compat(p=P)",
             "where no scores tie and none is negative: it orders tied documents by id ascending, "
-            "and puts documents not retrieved into the ideal as if their score were 0",
+            "and ranks missing documents in the ideal as if their score were 0",
         ),
         Equal(
             "compatibility.py of the source",
             "compatibility",
             "where the longer of run and ideal has 1,000 documents, and no scores tie: it always "
-            "goes to depth 1,000, which makes .001 on average and .0019 at "
-            "most of runs of 100; it orders tied documents by id ascending",
+            "goes to depth 1,000, which for runs of 100 differs by .001 on average and .0019 at "
+            "most; it orders tied documents by id ascending",
         ),
     ),
     example=Example(
@@ -291,8 +293,8 @@ def _gain(evidence: Evidence, rel: float, max: float | None) -> Floats:
 def compatibility(evidence: Evidence, *, p: float) -> Terms:
     """Rank-biased overlap with the ideal ranking.
 
-    The ideal has every document of a grade above 0, best first; those of one grade as the run
-    has them, and after these the ones it lacks.
+    The ideal has every document with a grade above 0, best first; documents of the same grade in
+    the order of the run, followed by those that the run lacks.
     """
     ideal = evidence.of_ideals(evidence.ideal_grade > 0).astype(np.int64)
     depth = np.maximum(evidence.returned, ideal)
@@ -300,20 +302,20 @@ def compatibility(evidence: Evidence, *, p: float) -> Terms:
     weight = np.power(p, (places - 1).astype(np.float64)) / places
     down_to = np.concatenate([[0.0], np.cumsum(weight)])
     # A document is shared from the depth on at which both lists have it.
-    wanted = evidence.grade > 0
-    shared = np.maximum(evidence.rank, np.where(wanted, _ideal_place(evidence), 1))
+    in_ideal = evidence.grade > 0
+    shared = np.maximum(evidence.rank, np.where(in_ideal, _ideal_place(evidence), 1))
     share = down_to[depth[evidence.query]] - down_to[shared - 1]
     best = (1.0 - np.power(p, ideal)) / (1.0 - p) + ideal * (down_to[depth] - down_to[ideal])
     return Terms(
-        gain=wanted.astype(np.float64),
+        gain=in_ideal.astype(np.float64),
         discount=share,
-        term=np.where(wanted, share, 0.0),
+        term=np.where(in_ideal, share, 0.0),
         norm=np.where(ideal > 0, best, np.nan),
     )
 
 
 def _ideal_place(evidence: Evidence) -> Ints:
-    """Place of each hit in the ideal ranking that takes the run's side in ties; shape (h,)."""
+    """Rank of each hit in the ideal ranking, ties in the order of the run; shape (h,)."""
     levels, level = np.unique(-evidence.ideal_grade, return_inverse=True)
     key = evidence.ideal_query * len(levels) + level
     of_hit = evidence.query * len(levels) + np.searchsorted(levels, -evidence.grade)
@@ -331,22 +333,22 @@ def _ideal_place(evidence: Evidence) -> Ints:
 @measure(
     symbol="Accuracy",
     title="pairwise accuracy",
-    formula="pairs in which the relevant document stands above / pairs of a relevant and a "
+    formula="pairs in which the relevant document ranks higher / pairs of a relevant and a "
     "non-relevant document, both retrieved (in the top k)",
-    says="how likely a relevant document stands above one that is not, of those retrieved; "
-    "unjudged ones are not relevant here, and Condensed(Accuracy) leaves them out",
+    says="how likely a retrieved relevant document ranks above a retrieved non-relevant one; "
+    "unjudged documents count as not relevant, and Condensed(Accuracy) leaves them out",
     source="ir_measures; the area under the ROC curve of what was retrieved",
     low=0,
     high=1,
-    undefined="no relevant document is retrieved, or nothing else is",
+    undefined="no relevant document is retrieved, or no other document",
     cutoff="optional",
     parameters=(REL,),
     equals=(
         Equal(
             "ir_measures 0.4.3",
             "Accuracy, Accuracy@K",
-            "where no scores tie: it leaves tied documents in the order of the file; and it "
-            "divides by 0 where nothing but relevant documents is retrieved",
+            "where no scores tie: it keeps tied documents in file order; and it "
+            "divides by 0 where only relevant documents are retrieved",
         ),
     ),
     example=Example(

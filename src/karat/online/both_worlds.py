@@ -1,4 +1,4 @@
-"""Judged queries and what users did for them, joined: rows and slices of both worlds."""
+"""Judged queries joined with online metrics: rows and slices of both."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ CLASS: Cut = ("class",)
 
 @dataclass
 class Worlds:
-    """What users did for the judged queries.
+    """Online evidence on the judged queries.
 
     Attributes:
-        evidence: Cut by ``QUERY``, and by ``CLASS`` where there are slices, which only the judged
-            queries have.
-        log: What the store holds.
-        rules: Those the evidence was gathered by.
+        evidence: Cut by ``QUERY``, and by ``CLASS`` if there are slices; only judged queries have
+            a class.
+        log: Summary of the event log.
+        rules: The rules of the evidence.
         ratios: The metrics.
-        of_key: The judged query of each folded form.
+        of_key: Folded text to id of the judged query.
     """
 
     evidence: Evidence
@@ -42,10 +42,10 @@ class Worlds:
     of_key: Mapping[str, str]
 
     def __post_init__(self) -> None:
-        there = pl.col("query").is_in(list(self.of_key))
-        self.moments = self.evidence.moments[QUERY].filter(there, pl.col("term") == "value")
-        self.bins = self.evidence.histograms[QUERY].filter(there)
-        self.positions = self.evidence.positions[QUERY].filter(there)
+        judged = pl.col("query").is_in(list(self.of_key))
+        self.moments = self.evidence.moments[QUERY].filter(judged, pl.col("term") == "value")
+        self.bins = self.evidence.histograms[QUERY].filter(judged)
+        self.positions = self.evidence.positions[QUERY].filter(judged)
 
     def rows(
         self,
@@ -54,7 +54,7 @@ class Worlds:
         about: Queries | None,
         parts: Mapping[str, str] | None,
     ) -> list[JudgedAndSearched]:
-        """A row for each judged query that was searched for, most searches first."""
+        """A row for each judged query with searches, most searches first."""
         texts = {} if about is None else about.texts()
         only = Evidence({QUERY: self.moments}, {QUERY: self.bins}, {}, {})
         figures: dict[str, dict[str, Figure]] = {}
@@ -64,11 +64,11 @@ class Worlds:
         counted = self.moments.filter(pl.col("metric") == EVERY_SEARCH.name)
         bins = dict(_split(self.bins))
         places = dict(_split(self.positions))
-        found = []
+        joined = []
         for key, searches, users in counted.select("query", "denominator", "users").iter_rows():
             query = self.of_key[key]
             p50_ms, p95_ms = _latencies(bins.get(key))
-            found.append(
+            joined.append(
                 JudgedAndSearched(
                     query_id=query,
                     text=texts[query],
@@ -82,10 +82,10 @@ class Worlds:
                     position=_middle(places.get(key)),
                 )
             )
-        return sorted(found, key=lambda row: (-row.searches, row.query_id))
+        return sorted(joined, key=lambda row: (-row.searches, row.query_id))
 
     def others(self) -> tuple[int, int]:
-        """Queries that are not judged, and searches for them."""
+        """Number of queries that are not judged, and of searches for them."""
         frame = self.evidence.moments[QUERY].filter(
             pl.col("metric") == EVERY_SEARCH.name,
             pl.col("query").is_not_null(),
@@ -96,7 +96,7 @@ class Worlds:
     def slices(
         self, rows: Sequence[JudgedAndSearched], names: Sequence[str], by: str | None
     ) -> list[WorldSlice]:
-        """All, and each slice."""
+        """All judged queries, and each slice."""
         key_of = {query: key for key, query in self.of_key.items()}
         figures: dict[str, dict[str, Figure]] = {}
         if by is not None:
@@ -104,35 +104,35 @@ class Worlds:
                 figure = Figure(row.value, row.low, row.high, row.n)
                 figures.setdefault(row.slice["class"], {})[row.metric] = figure
         parts = Counter(row.slice for row in rows if row.slice is not None)
-        found = []
+        summaries = []
         for name in (None, *sorted(parts)):
             mine = [row for row in rows if name is None or row.slice == name]
             bins = self.bins.filter(pl.col("query").is_in([key_of[row.query_id] for row in mine]))
             p50_ms, p95_ms = _latencies(bins)
-            found.append(
+            summaries.append(
                 WorldSlice(
                     slice=name,
                     queries=len(mine),
                     searches=sum(row.searches for row in mine),
-                    offline={each: _mean(mine, each, weighted=False) for each in names},
-                    weighted={each: _mean(mine, each, weighted=True) for each in names},
+                    offline={measure: _mean(mine, measure, weighted=False) for measure in names},
+                    weighted={measure: _mean(mine, measure, weighted=True) for measure in names},
                     online=self._pooled(mine) if name is None else figures[name],
                     p50_ms=p50_ms,
                     p95_ms=p95_ms,
                 )
             )
-        return found
+        return summaries
 
     def _pooled(self, rows: Sequence[JudgedAndSearched]) -> dict[str, Figure]:
-        """Each metric over all searches for some queries."""
-        found = {}
+        """Each metric over all searches for the judged queries."""
+        pooled = {}
         for metric in self.ratios:
-            both = [row.online[metric.name] for row in rows]
+            figures = [row.online[metric.name] for row in rows]
             sums = self.moments.filter(pl.col("metric") == metric.name)
             over = float(sums["denominator"].sum())
             value = float(sums["numerator"].sum()) / over if over else None
-            found[metric.name] = Figure(value, None, None, sum(each.n for each in both))
-        return found
+            pooled[metric.name] = Figure(value, None, None, sum(figure.n for figure in figures))
+        return pooled
 
 
 def _split(frame: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
@@ -149,7 +149,7 @@ def _latencies(bins: pl.DataFrame | None) -> tuple[float | None, float | None]:
 
 
 def _middle(places: pl.DataFrame | None) -> int | None:
-    """The position at which half of the clicks are, or above it; None without any."""
+    """The median position of clicks; None without any."""
     known = None if places is None else places.drop_nulls("position").sort("position")
     if known is None or known.is_empty():
         return None
@@ -159,9 +159,9 @@ def _middle(places: pl.DataFrame | None) -> int | None:
 
 def _mean(rows: Sequence[JudgedAndSearched], name: str, *, weighted: bool) -> float | None:
     pairs = [
-        (found, row.searches if weighted else 1)
+        (value, row.searches if weighted else 1)
         for row in rows
-        if (found := row.offline[name]) is not None
+        if (value := row.offline[name]) is not None
     ]
     total = sum(weight for _, weight in pairs)
-    return sum(found * weight for found, weight in pairs) / total if total else None
+    return sum(value * weight for value, weight in pairs) / total if total else None

@@ -1,4 +1,4 @@
-"""What a histogram of times says: quantiles, Kaplan-Meier, restricted means, with intervals."""
+"""Statistics of histograms of times: quantiles, Kaplan-Meier, restricted means, with intervals."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from karat.tables.online.evaluation import OnlineState
 
 Floats = NDArray[np.float64]
 _BLOCK = 1 << 18
-"""Numbers held at once of the curves of draws: what a cache holds is quickest."""
+"""Numbers per block of curves: a block that fits the CPU cache is fastest."""
 _SPARSE = 16
-"""Places for each that is taken, above which it is quicker to go from one taken to the next."""
+"""Cells per occupied cell above which sparse sums are faster than a dense product."""
 
 
 @dataclass(frozen=True, slots=True)
 class Statistic:
-    """What to read from a distribution: as in ``Distribution`` of an entry."""
+    """A statistic of a distribution: fields as in ``Distribution``."""
 
     kind: Literal["mean", "median", "restricted_mean", "quantile"]
     level: float | None = None
@@ -32,8 +32,8 @@ class Statistic:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """What was read, in microseconds: as in ``OnlineResult``."""
+class Estimate:
+    """The value of a statistic, in microseconds: fields as in ``OnlineResult``."""
 
     value: float | None = None
     low: float | None = None
@@ -45,7 +45,7 @@ class Said:
 
 
 class _Counts:
-    """How many stand in each bucket of users and bin: few of the many that there could be."""
+    """Sparse counts by bucket of users and bin."""
 
     def __init__(
         self,
@@ -70,20 +70,20 @@ class _Counts:
         return self._sums(flat, self._count, self._shape[0] * self._shape[1]).reshape(self._shape)
 
     def drawn(self, weights: Floats) -> Floats:
-        """Counts of each bin where buckets are drawn so often; shape (draws, bins)."""
+        """Counts of each bin with buckets weighted by each draw; shape (draws, bins)."""
         if len(self._row) * _SPARSE > self._shape[0] * self._shape[1]:
             product: Floats = weights @ self._dense
             return product
-        found = np.zeros((len(weights), self._shape[1]))
+        counts = np.zeros((len(weights), self._shape[1]))
         if len(self._row):
             columns, first = np.unique(self._column, return_index=True)
             each = weights[:, self._row] * self._count
-            found[:, columns] = np.add.reduceat(each, first, axis=1)
-        return found
+            counts[:, columns] = np.add.reduceat(each, first, axis=1)
+        return counts
 
 
 class Times:
-    """One slice of one distribution.
+    """The times of one slice of one distribution.
 
     Args:
         histogram: ``user_bucket``, ``bin_us``, ``censored``, ``count``, ``sum_us``; a row for each
@@ -108,7 +108,7 @@ class Times:
         self._sums = np.bincount(row[~censored], total[~censored], minlength=len(known))
         self.n = round(float(count.sum()))
         self.without_end = round(float(count[~censored].sum()))
-        # The time of a bin is the mean of what is in it, of ended ones where there are any.
+        # The time of a bin is the mean of the ended times in it; of all if none has ended.
         ended, sums = self._events.of_bins, self._by_bin(column, ~censored, total)
         others, rest = self._censored.of_bins, self._by_bin(column, censored, total)
         counted = np.where(ended > 0, ended, others)
@@ -123,8 +123,8 @@ class Times:
     def _survival(self) -> Floats:
         return kaplan_meier(self._events.of_bins, self._censored.of_bins)
 
-    def read(self, statistic: Statistic, draws: Draws) -> Said:
-        """A statistic with its interval, or why it has none."""
+    def read(self, statistic: Statistic, draws: Draws) -> Estimate:
+        """A statistic with its interval, or the reason why it has none."""
         if statistic.kind == "mean":
             return self._naive_mean(draws)
         if statistic.kind == "restricted_mean":
@@ -133,63 +133,63 @@ class Times:
         level = 0.5 if statistic.level is None else statistic.level
         return self._quantile(level, draws)
 
-    def _naive_mean(self, draws: Draws) -> Said:
+    def _naive_mean(self, draws: Draws) -> Estimate:
         if not self.without_end:
-            return Said(state="none", reason="all of them are censored")
+            return Estimate(state="none", reason="all are censored")
         value = float(self._sums.sum() / self.without_end)
         if reason := self._no_draws(int(np.count_nonzero(self._events.of_buckets))):
-            return Said(value, reason=reason)
+            return Estimate(value, reason=reason)
         weights = draws.of(self.buckets)
         with np.errstate(invalid="ignore"):
             means = (weights @ self._sums) / (weights @ self._events.of_buckets)
-        found = percentile_interval(means, means)
-        return Said(value, found.low, found.high, reason=found.reason)
+        span = percentile_interval(means, means)
+        return Estimate(value, span.low, span.high, reason=span.reason)
 
     def quantile(self, level: float) -> float:
-        """A quantile without its interval, in microseconds; infinite where it is not reached."""
+        """A quantile without an interval, in microseconds; infinite if it is not reached."""
         return float(survival_quantile(self._times, self._survival, level))
 
-    def _quantile(self, level: float, draws: Draws) -> Said:
+    def _quantile(self, level: float, draws: Draws) -> Estimate:
         value = self.quantile(level)
         if np.isinf(value):
             share = 1 - self.without_end / self.n
             half = "more than half are censored" if level == 0.5 else "too many are censored"
-            reason = f"{half} ({100 * share:.0f} % of {self.n:,}), so that it is not reached"
-            return Said(state="unknown", reason=reason)
+            reason = f"{half} ({100 * share:.0f} % of {self.n:,}): it is not reached"
+            return Estimate(state="unknown", reason=reason)
         if reason := self._no_draws(self.buckets):
-            return Said(value, reason=reason)
+            return Estimate(value, reason=reason)
         drawn = np.concatenate(
             [survival_quantile(self._times, curves, level) for _, curves in self._curves(draws)]
         )
-        found = percentile_interval(drawn, drawn)
-        return Said(value, found.low, found.high, reason=found.reason)
+        span = percentile_interval(drawn, drawn)
+        return Estimate(value, span.low, span.high, reason=span.reason)
 
-    def _restricted(self, up_to: int, draws: Draws) -> Said:
+    def _restricted(self, up_to: int, draws: Draws) -> Estimate:
         ends = restricted_mean(self._times, self._survival, self._last[-1], up_to)
         least, most = map(float, ends)
         if most - least > 1e-9 * up_to:
-            return Said(
+            return Estimate(
                 least=least,
                 most=most,
                 state="unknown",
                 reason=f"none was followed for {up_to / 1e6:g} s: only bounds are known",
             )
         if reason := self._no_draws(self.buckets):
-            return Said(least, reason=reason)
+            return Estimate(least, reason=reason)
         lows, highs = [], []
         for last, curves in self._curves(draws):
             low, high = restricted_mean(self._times, curves, last, up_to)
             lows.append(low)
             highs.append(high)
-        found = percentile_interval(np.concatenate(lows), np.concatenate(highs))
-        return Said(least, found.low, found.high, reason=found.reason)
+        span = percentile_interval(np.concatenate(lows), np.concatenate(highs))
+        return Estimate(least, span.low, span.high, reason=span.reason)
 
     def _no_draws(self, buckets: int) -> str:
-        """Why there is no interval over so many buckets; empty if there can be one."""
+        """The reason for no interval over this many buckets; empty if there can be one."""
         if buckets < 2:
             return "one user, or few in one bucket"
         if self._shape[1] == 1:
-            return "all times are alike"
+            return "all times are equal"
         return ""
 
     def _curves(self, draws: Draws) -> Iterator[tuple[Floats, Floats]]:
@@ -199,6 +199,6 @@ class Times:
         for top in range(0, len(weights), height):
             block = weights[top : top + height]
             events, censored = self._events.drawn(block), self._censored.drawn(block)
-            there = (events + censored) > 0
-            last = self._last[there.shape[1] - 1 - there[:, ::-1].argmax(axis=1)]
+            occupied = (events + censored) > 0
+            last = self._last[occupied.shape[1] - 1 - occupied[:, ::-1].argmax(axis=1)]
             yield last, kaplan_meier(events, censored)

@@ -1,4 +1,4 @@
-"""Dwell: how long a clicked document was read, and where nothing says so."""
+"""Dwell: how long a clicked document was read, and whether that is censored."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _NEVER = 2**62  # after all time
 
 
 def clicks(done: nw.LazyFrame[Any], *, hides: bool) -> nw.LazyFrame[Any]:
-    """Clicks with the time their document was left, where the log says so itself.
+    """Clicks with the time their document was hidden, if logged.
 
     Args:
-        done: What ``sessions.with_next`` returns.
-        hides: Whether the log says when pages were left.
+        done: From ``sessions.with_next``.
+        hides: Whether the log has hide events.
 
     Returns:
-        The clicks, with ``hidden_us``: when that document was hidden, if that is the next that was
-        logged of it in the session; else null.
+        The clicks, with ``hidden_us``: when that document was hidden, if that is its next event in
+        the session; else null.
     """
     if not hides:
         nothing = nw.lit(None).cast(nw.Int64)
@@ -53,24 +53,24 @@ def read(
     heartbeats: bool,
     taken: bool,
 ) -> nw.LazyFrame[Any]:
-    """Clicks with how long they were read.
+    """Clicks with their dwell time.
 
-    A click was read until its document was hidden, else until the next thing done in the session.
-    Where there is neither, its dwell is censored: at the session's last heartbeat behind it, or at
-    0. The last click of a session is so as a rule; it is neither left out nor counted as 0.
-    A click on what is then put into the cart or bought, in the same session, is satisfied and no
-    quick back, however short.
+    Dwell ends when the document is hidden, else at the next action in the session. Without either
+    it is censored: at the session's last heartbeat after the click, or at 0. This is usual for the
+    last click of a session, which is neither left out nor counted as 0. If the document is put into
+    the cart or bought later in the session, the click is satisfied and not a quick back, however
+    short.
 
     Args:
-        clicks: What ``clicks`` returns.
-        activity: What ``sessions.in_sessions`` returns, for heartbeats, carts and purchases.
-        rules: No dwell counts for longer than ``rules.dwell``, and is censored there; a click is
-            satisfied from ``rules.satisfied`` on.
-        heartbeats: Whether the log has any.
-        taken: Whether it has carts or purchases.
+        clicks: From ``clicks``.
+        activity: From ``sessions.in_sessions``, for heartbeats, carts and purchases.
+        rules: Dwell is censored at ``rules.dwell``; a click is satisfied from ``rules.satisfied``
+            on.
+        heartbeats: Whether the log has heartbeats.
+        taken: Whether the log has carts or purchases.
 
     Returns:
-        The clicks with ``dwell_us``, ``censored``, ``satisfied`` (null: censored before that) and
+        The clicks with ``dwell_us``, ``censored``, ``satisfied`` (null if censored before that) and
         ``quick_back``; Int64.
     """
     left = nw.coalesce("hidden_us", "next_us") - nw.col("time_us")
@@ -96,15 +96,15 @@ def read(
         .cast(nw.Int64),
         censored=flag(censored),
     )
-    wanted = nw.lit(False)
+    acquired = nw.lit(False)
     if taken:
         own = activity.filter(nw.col("kind").is_in(["cart", "purchase"]))
         last = own.group_by(USER, "session", "doc_id").agg(_taken=nw.col("time_us").max())
         timed = timed.join(last, on=[USER, "session", "doc_id"], how="left")
-        wanted = (nw.col("_taken") >= nw.col("time_us")).fill_null(False)
+        acquired = (nw.col("_taken") >= nw.col("time_us")).fill_null(False)
     known = nw.col("censored") == 0
-    good = (nw.col("dwell_us") >= rules.satisfied) | wanted
-    short = known & ~wanted & (nw.col("dwell_us") < rules.quick_back)
+    good = (nw.col("dwell_us") >= rules.satisfied) | acquired
+    short = known & ~acquired & (nw.col("dwell_us") < rules.quick_back)
     timed = timed.with_columns(
         satisfied=nw.when(good | known).then(flag(good)), quick_back=flag(short)
     )
@@ -115,19 +115,19 @@ def read(
 def answers(
     activity: nw.LazyFrame[Any], bounds: nw.LazyFrame[Any], rules: Rules
 ) -> nw.LazyFrame[Any]:
-    """Answers that were shown, and whether for long enough to be read.
+    """Answers, and whether they were shown for long enough to be read.
 
-    The page was left by the next search, click, cart or purchase, or when any page was hidden.
-    Without one of these, whatever comes later in the session (a heartbeat, another answer) shows
-    that it was still open; behind that nobody knows.
+    The page is left at the next search, click, cart or purchase, or when any page is hidden.
+    Without one of these, a later event of the session (a heartbeat, another answer) shows that it
+    was still open; after the last event it is unknown.
 
     Args:
-        activity: What ``sessions.in_sessions`` returns.
-        bounds: Of sessions, as ``sessions.bounds`` makes them.
-        rules: How long is long enough.
+        activity: From ``sessions.in_sessions``.
+        bounds: From ``sessions.bounds``.
+        rules: The least time, ``rules.answer``.
 
     Returns:
-        The answers with ``answered``: 1, 0, or null where nothing says how long; Int64.
+        The answers with ``answered``: 1, 0, or null if unknown; Int64.
     """
     kind = nw.col("kind")
     leaves = kind.is_in(["search", "click", "hide", "cart", "purchase"])

@@ -1,7 +1,7 @@
-"""From evidence to numbers: a row for each metric and slice, with its interval, or why not.
+"""Estimates from evidence: a row for each metric and slice, with its interval or a reason.
 
-Ratios: the delta method over users. Distributions: Kaplan-Meier where some times are censored, and
-buckets of users resampled. Null is not 0: a row without a value says why.
+Ratios use the delta method over users; distributions use Kaplan-Meier for censored times, and
+resampled buckets of users. Null is not 0: a row without a value has a reason.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from karat.tables.online.evaluation import OnlineResult
 from karat.tables.online.events import EventLog
 
 NOT_SAID = ""
-"""The value of a slice of what the log does not say: evidence has null there, never a blank."""
+"""The value of the slice of missing values, which are null in evidence."""
 _POSITIONS = "ClickPosition"
 _NO_INTERVAL = "a share of clicks by position has no interval"
 _WITHOUT = {
@@ -41,9 +41,9 @@ Slice = tuple[str, ...]
 
 
 def needed(metrics: Sequence[Metric]) -> list[Metric]:
-    """What to gather for some metrics: these, and for distributions who and what they are over.
+    """The metrics to reduce for some metrics: these, and counts for distributions.
 
-    Histograms know buckets of users and not users; a ratio beside each of them counts those.
+    Histograms have buckets of users and not users; a ratio for each counts the users.
     """
     counting = {
         _counts_name(metric.compute): _counting(metric.compute)
@@ -54,15 +54,15 @@ def needed(metrics: Sequence[Metric]) -> list[Metric]:
 
 
 def _counting(compute: Distribution) -> Metric:
-    """How many there are of what a distribution is over; of a mean only those that ended."""
+    """The number of times in a distribution; for a mean only those that ended."""
 
-    def there() -> nw.Expr:
+    def known() -> nw.Expr:
         counts = compute.value() >= 0
         if compute.statistic == "mean" and compute.censored is not None:
             counts = counts & (compute.censored() == 0)
         return nw.when(counts).then(1).otherwise(0)
 
-    return to_count(_counts_name(compute), Ratio(compute.facts, there, there))
+    return to_count(_counts_name(compute), Ratio(compute.facts, known, known))
 
 
 def _counts_name(compute: Distribution) -> str:
@@ -81,23 +81,25 @@ def estimate(
     """The values of metrics in the slices of a cut, slice by slice.
 
     Args:
-        evidence: What the log reduced to, by ``needed(metrics)`` and this cut.
-        metrics: Those wanted, in order.
-        cut: What it is sliced by; () for all.
-        log: What the store holds: says which metrics it cannot say.
-        rules: Those the evidence was gathered by.
-        seed: Of the draws of buckets; each slice is drawn alike, whichever others there are.
+        evidence: Evidence for ``needed(metrics)`` and this cut.
+        metrics: Metrics to estimate, in order.
+        cut: Dimensions to slice by; () for all.
+        log: Summary of the event log, which determines the metrics it has no data for.
+        rules: The rules of the evidence.
+        seed: Seed of the draws of buckets; the draws of a slice do not depend on other slices.
 
     Returns:
-        A row for each slice and metric; of ``ClickPosition`` one for each position, which is
-        then a further part of its slice.
+        A row for each slice and metric; for ``ClickPosition`` one for each position, which is then
+        part of the slice.
     """
-    found = _Found(evidence, cut, log, rules, Draws(seed))
-    return [row for part in found.slices for metric in metrics for row in found.rows(metric, part)]
+    tables = _Tables(evidence, cut, log, rules, Draws(seed))
+    return [
+        row for part in tables.slices for metric in metrics for row in tables.rows(metric, part)
+    ]
 
 
 def trust(results: Sequence[OnlineResult]) -> list[str]:
-    """Which intervals are not to be trusted, in a sentence; none if all are."""
+    """A note on intervals that are not reliable; none if all are."""
     few = [r for r in results if r.low is not None and r.users < TRUSTED_FROM]
     if not few:
         return []
@@ -105,13 +107,13 @@ def trust(results: Sequence[OnlineResult]) -> list[str]:
     slices = {tuple(row.slice.items()) for row in few} - {()}
     where = f" in {len(slices):,} slice{'s' * (len(slices) > 1)}" if slices else ""
     shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
-    said = f"intervals over fewer than {TRUSTED_FROM} users are not to be trusted ({shown}{where})"
-    return [Note(said, Concern.FEW)]
+    text = f"intervals over fewer than {TRUSTED_FROM} users are not reliable ({shown}{where})"
+    return [Note(text, Concern.FEW)]
 
 
 def censoring(evidence: Evidence, metrics: Sequence[Metric]) -> list[str]:
-    """Which share of the times has no known end, in a sentence for each distribution."""
-    said = []
+    """The share of times without a known end, in a sentence for each distribution."""
+    sentences = []
     for metric in metrics:
         compute, frame = metric.compute, evidence.histograms.get(())
         if not isinstance(compute, Distribution) or frame is None or compute.censored is None:
@@ -122,16 +124,16 @@ def censoring(evidence: Evidence, metrics: Sequence[Metric]) -> list[str]:
         if censored:
             share = f"{100 * censored / every:.0f} %"
             sentence = {
-                "dwell": f"nothing says when {censored:,} of {every:,} clicks ({share}) were left",
+                "dwell": f"{censored:,} of {every:,} clicks ({share}) have no known end",
                 "first_click": f"{censored:,} of {every:,} searches ({share}) were left without a "
                 "click",
             }.get(compute.name, "")
-            said.append(f"{sentence}: they count as censored, not as 0")
-    return list(dict.fromkeys(said))
+            sentences.append(f"{sentence}: they count as censored, not as 0")
+    return list(dict.fromkeys(sentences))
 
 
 @dataclass
-class _Found:
+class _Tables:
     """The evidence of one cut, by slice."""
 
     evidence: Evidence
@@ -142,7 +144,7 @@ class _Found:
 
     @cached_property
     def slices(self) -> list[Slice]:
-        """Those that occur, in order; without a cut the one of all."""
+        """The slices that occur, in order; without a cut the one of all."""
         if not self.cut:
             return [()]
         frames = [self.evidence.moments.get(self.cut), self.evidence.histograms.get(self.cut)]
@@ -165,11 +167,11 @@ class _Found:
         frame = self.evidence.histograms.get(self.cut)
         if frame is None or frame.is_empty():
             return {}
-        found: dict[tuple[Slice, str], Times] = {}
+        times: dict[tuple[Slice, str], Times] = {}
         for keys, part in frame.group_by([*self.cut, "name"], maintain_order=True):
             values = dict(zip((*self.cut, "name"), keys, strict=True))
-            found[self._part(values), str(values["name"])] = Times(part)
-        return found
+            times[self._part(values), str(values["name"])] = Times(part)
+        return times
 
     @cached_property
     def clicks(self) -> dict[Slice, list[tuple[int, int]]]:
@@ -178,16 +180,16 @@ class _Found:
         if frame is not None:
             known = frame.filter(pl.col("position").is_not_null())
             rows = known.sort("position").iter_rows(named=True)
-        found: dict[Slice, list[tuple[int, int]]] = {}
+        clicks: dict[Slice, list[tuple[int, int]]] = {}
         for row in rows:
-            found.setdefault(self._part(row), []).append((row["position"], row["clicks"]))
-        return found
+            clicks.setdefault(self._part(row), []).append((row["position"], row["clicks"]))
+        return clicks
 
     def _part(self, row: Mapping[str, Any]) -> Slice:
         return tuple(NOT_SAID if row[name] is None else str(row[name]) for name in self.cut)
 
     def rows(self, metric: Metric, part: Slice) -> Iterator[OnlineResult]:
-        """The rows of a metric in a slice: one, but for positions."""
+        """The rows of a metric in a slice: one, except for positions."""
         unknown = why_unknown(metric, self.log)
         if unknown:
             yield _row(metric, self._slice(part), state="unknown", reason=unknown)
@@ -202,25 +204,25 @@ class _Found:
         return dict(zip(self.cut, part, strict=True))
 
     def _ratio(self, metric: Metric, part: Slice) -> OnlineResult:
-        there = self._slice(part)
+        values = self._slice(part)
         row = self.moments.get((part, metric.name, "value"))
         if row is None or not row["users"] or not row["denominator"]:
-            return _row(metric, there, state="none", reason=f"no {counted_over(metric)}")
+            return _row(metric, values, state="none", reason=f"no {counted_over(metric)}")
         over = float(row["denominator"])
         ends = [self.moments.get((part, metric.name, term)) for term in ("least", "most")]
         least, most = (None if end is None else float(end["numerator"]) / over for end in ends)
         counts: dict[str, Any] = {"n": round(over), "users": int(row["users"])}
         counts |= {"least": least, "most": most}
         if not metric.point and least != most:
-            reason = "the log leaves it open: only bounds are known"
-            return _row(metric, there, state="unknown", reason=reason, **counts)
+            reason = "the log does not determine it: only bounds are known"
+            return _row(metric, values, state="unknown", reason=reason, **counts)
         highest = 1.0 if metric.unit == "share" else metric.highest
         interval = ratio_interval(
             UserMoments.of(row), None if metric.unit == "money" else 0.0, highest
         )
         return _row(
             metric,
-            there,
+            values,
             value=float(row["numerator"]) / over,
             low=interval.low,
             high=interval.high,
@@ -231,53 +233,53 @@ class _Found:
         )
 
     def _distribution(self, metric: Metric, compute: Distribution, part: Slice) -> OnlineResult:
-        there = self._slice(part)
+        values = self._slice(part)
         times = self.times.get((part, compute.name))
         if times is None:
             reason = f"no {_WITHOUT[compute.name]}"
-            return _row(metric, there, state="none", reason=reason)
+            return _row(metric, values, state="none", reason=reason)
         up_to = compute.up_to
         if compute.statistic == "restricted_mean":
             first = compute.name == "first_click"
             up_to = self.rules.first_click_mean if first else self.rules.dwell_mean
         unit = 1e3 if metric.unit == "milliseconds" else 1e6  # microseconds in it
-        said = times.read(Statistic(compute.statistic, compute.level, up_to), self.draws)
+        result = times.read(Statistic(compute.statistic, compute.level, up_to), self.draws)
         counted = self.moments.get((part, _counts_name(compute), "value"))
-        users = int(counted["users"]) if counted else times.buckets  # at least so many
+        users = int(counted["users"]) if counted else times.buckets  # a lower bound
         n = times.without_end if compute.statistic == "mean" else times.n
         scaled = {
             name: None if value is None else value / unit
             for name, value in (
-                ("value", said.value),
-                ("low", said.low),
-                ("high", said.high),
-                ("least", said.least),
-                ("most", said.most),
+                ("value", result.value),
+                ("low", result.low),
+                ("high", result.high),
+                ("least", result.least),
+                ("most", result.most),
             )
         }
         return _row(
             metric,
-            there,
+            values,
             **scaled,
-            method="buckets" if said.low is not None else None,
+            method="buckets" if result.low is not None else None,
             n=n,
             users=users,
-            state=said.state,
-            reason=said.reason,
+            state=result.state,
+            reason=result.reason,
         )
 
     def _positions(self, metric: Metric, part: Slice) -> Iterator[OnlineResult]:
-        there = self._slice(part)
+        values = self._slice(part)
         clicks = self.clicks.get(part, [])
         total = sum(count for _, count in clicks)
         if not total:
-            yield _row(metric, there, state="none", reason="no clicks at a known position")
+            yield _row(metric, values, state="none", reason="no clicks at a known position")
             return
         counted = self.moments.get((part, metric.name, "value"))
         for position, count in clicks:
             yield _row(
                 metric,
-                {**there, "position": str(position)},
+                {**values, "position": str(position)},
                 value=count / total,
                 n=total,
                 users=int(counted["users"]) if counted else 0,
@@ -286,12 +288,12 @@ class _Found:
             )
 
 
-def _row(metric: Metric, there: Mapping[str, str], **said: Any) -> OnlineResult:
-    numbers = (said.get(name) for name in ("value", "low", "high", "least", "most", "total"))
+def _row(metric: Metric, values: Mapping[str, str], **fields: Any) -> OnlineResult:
+    numbers = (fields.get(name) for name in ("value", "low", "high", "least", "most", "total"))
     if not all(math.isfinite(number) for number in numbers if number is not None):
-        counts: dict[str, Any] = {name: said[name] for name in ("n", "users") if name in said}
-        said = {**counts, "state": "none", "reason": "the log has numbers too large to add up"}
-    usual = {
+        counts: dict[str, Any] = {name: fields[name] for name in ("n", "users") if name in fields}
+        fields = {**counts, "state": "none", "reason": "the log has numbers too large to add up"}
+    defaults = {
         "value": None,
         "low": None,
         "high": None,
@@ -305,12 +307,12 @@ def _row(metric: Metric, there: Mapping[str, str], **said: Any) -> OnlineResult:
         "reason": "",
     }
     return OnlineResult(
-        metric=metric.name, version=metric.version, slice=dict(there), **{**usual, **said}
+        metric=metric.name, version=metric.version, slice=dict(values), **{**defaults, **fields}
     )
 
 
 def _order(value: str) -> tuple[int, float, str]:
-    """Numbers as numbers, then texts, and last what is not said."""
+    """Numbers by value, then texts, and missing values last."""
     if value == NOT_SAID:
         return 2, 0.0, ""
     return (0, float(value), "") if value.isdecimal() else (1, 0.0, value)

@@ -1,4 +1,4 @@
-"""Evidence: the small tables that a log reduces to, and from which every online number is made."""
+"""Evidence: the small tables that a log is reduced to, and from which online metrics are made."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from karat.online.histograms import added, empty_histogram, empty_positions
 from karat.tables.online.events import ATTRIBUTE
 
 Cut = tuple[str, ...]
-"""What a log is cut by: ``day``, ``hour``, ``arm``, ``query``, ``class``, or attributes; () is all.
-"""
+"""Dimensions to slice by: ``day``, ``hour``, ``arm``, ``query``, ``class``, or attributes; () is
+all."""
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a log reduced to.
+    """The tables of a reduced log.
 
     Attributes:
         moments: For each cut a row for each of its slices and each ``Ratio``: the cut's columns
-            (String, null where the log does not say), ``metric`` (a name), ``term`` (value | least
-            | most), ``users`` (those with a denominator above 0), ``numerator`` and
-            ``denominator`` (sums), and of these sums by user: ``mean_numerator``,
-            ``mean_denominator``, ``m2_numerator``, ``m2_denominator`` (centred sums of squares)
-            and ``comoment``.
+            (String, null if missing in the log), ``metric`` (a name), ``term`` (value | least |
+            most), ``users`` (those with a denominator above 0), ``numerator`` and ``denominator``
+            (sums), and of these sums by user: ``mean_numerator``, ``mean_denominator``,
+            ``m2_numerator``, ``m2_denominator`` (centred sums of squares) and ``comoment``.
         histograms: For each cut a row for each bin: the cut's columns, ``name`` of the
-            distribution, ``user_bucket``, ``bin_us`` (Int64: microseconds, cut off behind the
-            third digit that counts), ``censored`` (0 or 1), ``count`` and ``sum_us``.
+            distribution, ``user_bucket``, ``bin_us`` (Int64: microseconds, truncated to three
+            significant digits), ``censored`` (0 or 1), ``count`` and ``sum_us``.
         positions: For each cut a row for each position clicked: the cut's columns, ``position``,
             ``clicks``.
-        counts: What was counted on the way: ``events``, ``users``, ``sessions``, ``searches``,
-            ``requests``, ``clicks``, ``unattributed_carts``, ``unattributed_purchases``,
-            ``users_in_several_arms``, ``derived_items`` (searches whose items are what was
-            returned), ``unknown_results`` (completed searches that do not say whether they found
-            anything), ``unknown_query_ids`` (events whose query_id names no request).
+        counts: Totals: ``events``, ``users``, ``sessions``, ``searches``, ``requests``,
+            ``clicks``, ``unattributed_carts``, ``unattributed_purchases``,
+            ``users_in_several_arms``, ``derived_items`` (searches without logged impressions,
+            which use the number returned), ``unknown_results`` (completed searches for which the
+            log does not show whether they had results), ``unknown_query_ids`` (events whose
+            query_id is not that of a request).
     """
 
     moments: Mapping[Cut, pl.DataFrame]
@@ -64,26 +64,26 @@ COUNTS = (
 _COLUMN = {"day": "local_day", "hour": "local_hour", "query": "query_key"}
 _TIMES = {"local_day", "local_hour"}
 _NONE = "\x00"
-"""Stands for null while slices are made: nulls are equal in no join and in every group."""
+"""Replaces null in slices: nulls are equal in groups, but not in joins."""
 
 
 def column_of(dimension: str) -> str:
-    """The column of facts that a dimension is cut by; ``arm`` and ``class`` are their own."""
+    """The column of facts of a dimension; ``arm`` and ``class`` have the same name."""
     if dimension in {"arm", "class"}:
         return dimension
     return _COLUMN.get(dimension, ATTRIBUTE + dimension)
 
 
 def attributes_of(cuts: Sequence[Cut]) -> list[str]:
-    """The columns of attributes that cuts ask for, sorted."""
+    """The columns of attributes in cuts, sorted."""
     columns = {column_of(each) for cut in cuts for each in cut}
     return sorted(each for each in columns if each.startswith(ATTRIBUTE))
 
 
 def cuttable(facts: nw.LazyFrame[Any], cuts: Sequence[Cut]) -> nw.LazyFrame[Any]:
-    """Facts whose columns of cuts hold no nulls, so that users without an arm are a slice too.
+    """Facts without nulls in the columns of cuts: users without an arm are a slice too.
 
-    What is empty says no more than what is lacking: both are that one slice.
+    Empty texts and nulls are the same slice.
     """
     columns = {column_of(each) for cut in cuts for each in cut} - _TIMES
     return facts.with_columns(
@@ -93,7 +93,7 @@ def cuttable(facts: nw.LazyFrame[Any], cuts: Sequence[Cut]) -> nw.LazyFrame[Any]
 
 
 def shown(column: str, value: str | int | None) -> nw.Expr:
-    """Whether a column of facts holds a value; None: whether it holds none, or an empty text."""
+    """Whether a column of facts has a value; for None, whether it is null or empty."""
     if value is not None:
         return nw.col(column) == value
     none = nw.col(column).is_null()
@@ -101,13 +101,13 @@ def shown(column: str, value: str | int | None) -> nw.Expr:
 
 
 def named(table: pl.DataFrame, cut: Cut) -> pl.DataFrame:
-    """A table of slices with the cut's dimensions in words: ``2026-11-20``, ``09``, null.
+    """A table of slices with the cut's dimensions as text: ``2026-11-20``, ``09``, null.
 
     Args:
         table: With the columns of the cut, as ``column_of`` names them.
-        cut: What it is cut by.
+        cut: Its dimensions.
     """
-    words = []
+    texts = []
     for dimension in cut:
         value = pl.col(column_of(dimension))
         if dimension == "day":
@@ -116,21 +116,21 @@ def named(table: pl.DataFrame, cut: Cut) -> pl.DataFrame:
             value = value.cast(pl.String).str.zfill(2)
         else:
             value = pl.when(value != _NONE).then(value)
-        words.append(value.alias(dimension))
+        texts.append(value.alias(dimension))
     rest = [name for name in table.columns if name not in {column_of(each) for each in cut}]
-    return table.select(*words, *rest)
+    return table.select(*texts, *rest)
 
 
 def together(parts: Sequence[Evidence], cuts: Sequence[Cut]) -> Evidence:
-    """The evidence of several batches of users, of whom none is in two, as if they were one.
+    """The combined evidence of disjoint batches of users.
 
     Args:
         parts: Evidence of each batch, of the same cuts and metrics.
-        cuts: Those.
+        cuts: The cuts.
     """
     return Evidence(
         {cut: moments.together([part.moments[cut] for part in parts], cut) for cut in cuts},
-        # Whole users are whole buckets of users: no bin is in two batches.
+        # Batches have whole buckets of users: no bin is in two batches.
         {
             cut: pl.concat([empty_histogram(cut), *(part.histograms[cut] for part in parts)])
             for cut in cuts

@@ -1,7 +1,7 @@
-"""Facts: one row for each search, each click and each session, as SEARCHES, CLICKS, SESSIONS say.
+"""Facts: one row for each search, click and session, in the schemas SEARCHES, CLICKS, SESSIONS.
 
-What happened to a search is gathered by kind of event and joined to its intent; a kind that the log
-never holds is not joined at all, and its columns say what is known then.
+Events are aggregated by kind and joined to their search intent; kinds that are not in the log are
+not joined, and their columns have a constant.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from karat.tables.schema import SEARCHES, SESSIONS
 INTENT = (USER, "intent")
 WHERE = ("user_bucket", USER, "session")
 OF_SEARCH = ("local_day", "local_hour", "arm", "query_key")
-"""What clicks and sessions are cut by: columns of their search."""
+"""Columns of the search that clicks and sessions are sliced by."""
 
 
 def of_clicks(clicks: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
-    """What the clicks of each search intent come to.
+    """Totals of the clicks of each search intent.
 
     Args:
-        clicks: First clicks, as ``dwell.read`` returns them.
+        clicks: First clicks, from ``dwell.read``.
 
     Returns:
         One row for each intent with a click.
     """
     place = (nw.col("position") - 1).cast(nw.Float64)
     sure, open_ = nw.col("satisfied").fill_null(0), nw.col("satisfied").fill_null(1)
-    said = clicks.with_columns(
+    columns = clicks.with_columns(
         _one=flag(nw.lit(True)),
         _paul_5=nw.lit(0.5) ** place,
         _paul_9=nw.lit(0.9) ** place,
         _sure=sure,
         _open=open_,
     )
-    return said.group_by(*INTENT).agg(
+    return columns.group_by(*INTENT).agg(
         clicks=nw.col("_one").sum().cast(nw.Int64),
         first_rank=nw.col("position").min(),
         paul_5=nw.col("_paul_5").sum(),
@@ -57,7 +57,7 @@ def of_carts(carts: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
 
 
 def of_purchases(purchases: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
-    """One row for each intent that something was bought after, and what was paid."""
+    """One row for each intent with a purchase, and its revenue."""
     return (
         purchases.with_columns(purchases=flag(nw.lit(True)), revenue=nw.col("value").fill_null(0.0))
         .group_by(*INTENT)
@@ -66,7 +66,7 @@ def of_purchases(purchases: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
 
 
 def of_answers(answers: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
-    """One row for each intent that an answer was shown for: surely read, and perhaps."""
+    """One row for each intent with an answer: least and most that it was read (0 or 1)."""
     return (
         answers.filter(~nw.col("intent").is_null())
         .with_columns(_sure=nw.col("answered").fill_null(0), _open=nw.col("answered").fill_null(1))
@@ -76,7 +76,7 @@ def of_answers(answers: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
 
 
 def of_impressions(impressions: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
-    """How many documents were seen of each search intent, each counted once.
+    """The number of distinct documents seen of each search intent.
 
     Args:
         impressions: With ``named`` (the intent) and ``doc_id``.
@@ -104,22 +104,22 @@ def searches(
     """One row for each search intent: SEARCHES.
 
     Args:
-        intents: What ``intents.intents`` returns, with ``reformulation`` of the next text.
-        clicks: What ``of_clicks`` returns; None: the log has none.
-        carts: What ``of_carts`` returns; likewise.
-        purchases: What ``of_purchases`` returns.
-        answers: What ``of_answers`` returns.
-        impressions: What ``of_impressions`` returns.
-        closed_us: Searches until then have had their time to lead to a purchase.
-        attributes: Columns of attributes, handed on.
+        intents: From ``intents.intents``, with ``reformulation`` of the next text.
+        clicks: From ``of_clicks``; None if the log has none.
+        carts: From ``of_carts``; None if the log has none.
+        purchases: From ``of_purchases``; None if the log has none.
+        answers: From ``of_answers``; None if the log has none.
+        impressions: From ``of_impressions``; None if the log has none.
+        closed_us: Time until which the purchase window of searches has passed.
+        attributes: Columns of attributes to keep.
 
     Returns:
-        ``SEARCHES``, those attributes, ``derived`` (1: its items are what was returned),
-        ``bought`` (1: something was bought so far), and ``good`` and ``good_surely`` (1: it led to
-        something, what is not known counting for and against it).
+        ``SEARCHES``, those attributes, ``derived`` (1: its items are the number returned),
+        ``bought`` (1: a purchase so far), and ``good`` and ``good_surely`` (1: it was successful,
+        with unknown outcomes counted as successes, and as failures).
     """
     whole: dict[str, nw.Expr] = {}
-    found = intents
+    joined = intents
     parts: tuple[tuple[nw.LazyFrame[Any] | None, dict[str, Any]], ...] = (
         (clicks, {**dict.fromkeys(_COUNTED, 0), **dict.fromkeys(_SUMMED, 0.0), **_UNKNOWN_CLICK}),
         (carts, {"carts": 0}),
@@ -129,12 +129,12 @@ def searches(
     )
     for part, columns in parts:
         if part is not None:
-            found = found.join(part, on=list(INTENT), how="left")
+            joined = joined.join(part, on=list(INTENT), how="left")
         for name, empty in columns.items():
-            whole[name] = _filled(name, empty, there=part is not None)
-    found = found.with_columns(**whole)
-    judged = _judged(found, closed_us, answers=answers is not None)
-    return judged.select(*_SEARCHES, *attributes, "derived", "bought", "good", "good_surely")
+            whole[name] = _filled(name, empty, joined=part is not None)
+    joined = joined.with_columns(**whole)
+    outcomes = _outcomes(joined, closed_us, answers=answers is not None)
+    return outcomes.select(*_SEARCHES, *attributes, "derived", "bought", "good", "good_surely")
 
 
 _SEARCHES = tuple(column.name for column in SEARCHES)
@@ -145,31 +145,31 @@ _ANSWERED = ("answered_low", "answered_high")
 _UNKNOWN_CLICK = {"first_rank": nw.Int32, "first_us": nw.Int64}
 
 
-def _filled(name: str, empty: Any, *, there: bool) -> nw.Expr:
-    """A column that was joined, ``empty`` where it found nothing; a type is null of that type."""
+def _filled(name: str, empty: Any, *, joined: bool) -> nw.Expr:
+    """A joined column with ``empty`` for nulls; a type is null of that type."""
     number = not isinstance(empty, type)
-    if not there:
+    if not joined:
         return nw.lit(empty) if number else nw.lit(None).cast(empty)
     if not number:
         return nw.col(name).cast(empty)
     return nw.col(name).fill_null(empty)
 
 
-def _judged(found: nw.LazyFrame[Any], closed_us: int, *, answers: bool) -> nw.LazyFrame[Any]:
-    """What follows from what was found."""
+def _outcomes(joined: nw.LazyFrame[Any], closed_us: int, *, answers: bool) -> nw.LazyFrame[Any]:
+    """The columns derived from the joined ones."""
     items = nw.coalesce("logged", "returned")
     counts = {name: nw.col(name).cast(nw.Int64) for name in (*_COUNTED, "carts", *_ANSWERED)}
     closed = nw.col("time_us") <= closed_us
     first = nw.col("first_us") - nw.col("time_us")
-    seen = found.with_columns(
+    seen = joined.with_columns(
         **counts,
-        # A document that was clicked was seen, whatever was lost of the log.
+        # A document that was clicked was seen, even if its impression is missing.
         items=nw.when(~items.is_null()).then(nw.max_horizontal(items, nw.col("clicks"))),
         derived=flag(nw.col("logged").is_null() & (nw.col("returned") > 0)),
         clicked=flag(nw.col("clicks") > 0),
         bought=nw.col("purchases").cast(nw.Int64),
         revenue=nw.when(closed).then(nw.col("revenue")),
-        # Clocks of servers and browsers differ; no click comes before its search.
+        # Server and browser clocks differ: a click before its search counts as 0.
         first_click_us=nw.when(first < 0).then(nw.lit(0)).otherwise(first).cast(nw.Int64),
         reformulated=reformulated(),
     ).with_columns(
@@ -195,7 +195,7 @@ def _judged(found: nw.LazyFrame[Any], closed_us: int, *, answers: bool) -> nw.La
         )
     )
     terminal = (nw.col("abandoned_as") == "terminal").fill_null(False)
-    # Without answers in the log any search that was left may have been answered on the page.
+    # Without answers in the log, any abandoned search may have been answered on the page.
     perhaps = nw.col("answered_high") == 1 if answers else nw.lit(True)
     return left.with_columns(
         good_low=flag(terminal & (nw.col("answered_low") == 1)), good_high=flag(terminal & perhaps)
@@ -208,9 +208,9 @@ def clicks(
     """One row for each document clicked of a search intent: CLICKS.
 
     Args:
-        first: First clicks, as ``dwell.read`` returns them.
-        searches: What ``searches`` returns.
-        attributes: Columns of attributes of the search, handed on.
+        first: First clicks, from ``dwell.read``.
+        searches: From ``searches``.
+        attributes: Columns of attributes of the search to keep.
 
     Returns:
         ``CLICKS`` and those attributes; ``session`` is that of the search.
@@ -227,9 +227,9 @@ def sessions(
     """One row for each session with a search: SESSIONS.
 
     Args:
-        searches: What ``searches`` returns, all of each session.
-        bounds: Of sessions, as ``sessions.bounds`` makes them.
-        attributes: Columns of attributes of its first search, handed on.
+        searches: From ``searches``, all of each session.
+        bounds: From ``sessions.bounds``.
+        attributes: Columns of attributes of the first search to keep.
 
     Returns:
         ``SESSIONS`` and those attributes.

@@ -1,4 +1,4 @@
-"""What to know before any number is read: how far a log can be trusted, in sentences."""
+"""Data quality of an event log, in sentences."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from karat.tables.online.events import EventLog
 from karat.tables.zones import local_time
 
 WEEK = 7
-"""Days of a period below which weekdays and weekends are not alike in it."""
+"""Shortest period in days with weekdays and weekends in proportion."""
 SEVERAL_ARMS = 0.01
 """Share of users in several arms above which arms should not be compared."""
 NIGHT = 2
-"""Hours at either end of a day in which nothing need happen."""
-NO_REAL_PEOPLE = "users were simulated: these numbers are of no real people"
+"""Hours at either end of a day that may have no events."""
+NO_REAL_PEOPLE = "users were simulated: these numbers are not of real users"
 _RESULTS = {"hits", "returned", "total_hits"}
 
 
@@ -26,25 +26,25 @@ def health(
     first_day: int | None = None,
     last_day: int | None = None,
 ) -> list[str]:
-    """What bends the numbers of a period, in sentences; none if nothing is known to.
+    """Notes on what affects the metrics of a period, in sentences.
 
     Args:
-        counts: Of the evidence: what was counted on the way.
-        log: What the store holds.
-        rules: Those the evidence was gathered by.
-        first_day: First day asked for, in days since 1970-01-01; None: the first there is.
-        last_day: Last day asked for; None: the last there is.
+        counts: ``Evidence.counts``.
+        log: Summary of the event log.
+        rules: The rules of the evidence.
+        first_day: First requested day, in days since 1970-01-01; None for the first of the log.
+        last_day: Last requested day; None for the last of the log.
     """
     days = period(log, first_day, last_day)
     whole = days == (log.first_day, log.last_day)
-    found = [*_people(counts, log, whole=whole), *_gaps(counts, log, rules)]
+    notes = [*_people(counts, log, whole=whole), *_gaps(counts, log, rules)]
     if days is not None:
-        found += _days(log, rules, *days)
-    return found
+        notes += _days(log, rules, *days)
+    return notes
 
 
 def period(log: EventLog, first_day: int | None, last_day: int | None) -> tuple[int, int] | None:
-    """First and last day of what was asked for that the log holds; None if it holds none of it."""
+    """First and last requested day that the log has; None if it has none of them."""
     if log.first_day is None or log.last_day is None:
         return None
     first = log.first_day if first_day is None else max(first_day, log.first_day)
@@ -58,7 +58,7 @@ def _people(counts: Mapping[str, int], log: EventLog, *, whole: bool) -> Iterato
     if log.bots:
         share = _share(log.bots, log.rows)
         of = "events" if whole else "events of the whole log"  # a store counts them for all days
-        yield f"robots made {log.bots:,} of {log.rows:,} {of} ({share}); they count nowhere"
+        yield f"bots made {log.bots:,} of {log.rows:,} {of} ({share}); they are excluded"
     several, users = counts.get("users_in_several_arms", 0), counts.get("users", 0)
     if several:
         much = several > SEVERAL_ARMS * users
@@ -74,45 +74,45 @@ def _gaps(counts: Mapping[str, int], log: EventLog, rules: Rules) -> Iterator[st
     if requests > searches:
         yield (
             f"{requests:,} requests are {searches:,} search{'es' * (searches != 1)}: "
-            "typing, paging and repetitions are joined"
+            "typing, paging and repetitions are merged"
         )
     if derived:
         yield (
             f"{derived:,} of {searches:,} searches ({_share(derived, searches)}) "
-            f"{'have' if derived > 1 else 'has'} no logged impressions: what was returned stands "
-            f"for {'them' if derived > 1 else 'those'}"
+            f"{'have' if derived > 1 else 'has'} no logged impressions: the number of returned "
+            "documents is used instead"
         )
     yield from unknown_results(counts, log)
     unknown, events = counts.get("unknown_query_ids", 0), counts.get("events", 0)
     if unknown:
         yield (
             f"{unknown:,} of {events:,} events ({_share(unknown, events)}) name a search that is "
-            "not in the log; they go to the one before them, or to none"
+            "not in the log; they are attributed to the search before them, or to none"
         )
     for kind, window in (("cart", rules.cart), ("purchase", rules.purchase)):
         lost = counts.get(f"unattributed_{kind}s", 0)
         if lost:
             several = lost > 1
             yield (
-                f"{lost:,} {kind}{'s belong' if several else ' belongs'} to no search: no click or "
+                f"{lost:,} {kind}{'s' * several} could not be attributed to a search: no click or "
                 f"impression of the document in the {duration_text(window)} before; "
-                f"{'they count' if several else 'it counts'} nowhere"
+                f"{'they are' if several else 'it is'} excluded"
             )
 
 
 def unknown_results(counts: Mapping[str, int], log: EventLog) -> Iterator[str]:
-    """That ZeroResults cannot see some searches, in a log that says of others what they found.
+    """A note on searches without a number of results, if other searches have one.
 
     Args:
-        counts: Of the evidence.
-        log: What the store holds.
+        counts: ``Evidence.counts``.
+        log: Summary of the event log.
     """
-    unsaid, searches = counts.get("unknown_results", 0), counts.get("searches", 0)
-    if unsaid and log.known & _RESULTS:
+    unknown, searches = counts.get("unknown_results", 0), counts.get("searches", 0)
+    if unknown and log.known & _RESULTS:
         yield (
-            f"the log does not say whether {unsaid:,} of {searches:,} searches "
-            f"({_share(unsaid, searches)}) found anything: ZeroResults leaves "
-            f"{'them' if unsaid > 1 else 'it'} out"
+            f"the number of results is unknown for {unknown:,} of {searches:,} searches "
+            f"({_share(unknown, searches)}): ZeroResults excludes "
+            f"{'them' if unknown > 1 else 'it'}"
         )
 
 
@@ -122,14 +122,14 @@ def _days(log: EventLog, rules: Rules, first: int, last: int) -> Iterator[str]:
     length = last - first + 1
     if length < WEEK:
         yield (
-            f"{length} day{'s' * (length > 1)} {'are' if length > 1 else 'is'} no whole week: "
+            f"{length} day{'s' * (length > 1)} {'are' if length > 1 else 'is'} less than a week: "
             "weekdays and weekends differ"
         )
     begins, ends = local_time(log.first_us, log.timezone), local_time(log.last_us, log.timezone)
     if first == log.first_day and begins.hour >= NIGHT:
-        yield f"{day_text(first)} may not be whole: its first event is at {begins:%H:%M}"
+        yield f"{day_text(first)} may be incomplete: its first event is at {begins:%H:%M}"
     if last == log.last_day and ends.hour < 24 - NIGHT:
-        yield f"{day_text(last)} may not be whole: its last event is at {ends:%H:%M}"
+        yield f"{day_text(last)} may be incomplete: its last event is at {ends:%H:%M}"
     open_since = local_time(log.last_us - rules.purchase, log.timezone).date()
     if log.kinds.get("purchase", 0) and day_text(last) >= open_since.isoformat():
         yield (

@@ -1,4 +1,4 @@
-"""Histograms: how times are distributed, bucket of users by bucket, in bins that add up exactly."""
+"""Histograms of times by bucket of users, in bins that add up exactly."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _LONGEST = 13  # powers of ten: 10^16 us are three hundred years
 
 
 def bin_us(time_us: nw.Expr) -> nw.Expr:
-    """A time in microseconds, cut off behind the third digit that counts; Int64.
+    """A time in microseconds, truncated to three significant digits; Int64.
 
-    Up to 999 us each microsecond is a bin; 12,345 us lies in the bin of 12,300. So a bin is at
-    most 1 % wide, and the same for all engines, batches and days.
+    Up to 999 us each microsecond is a bin; 12,345 us is in the bin of 12,300. A bin is at most 1 %
+    wide, and the same for all engines, batches and days.
     """
     cut = time_us
     for power in range(1, _LONGEST + 1):
@@ -33,9 +33,9 @@ def histogram(
     """The histogram of a distribution in each slice of a cut.
 
     Args:
-        facts: The table of facts it is over.
-        distribution: What is counted.
-        cut: Columns to cut by; without nulls.
+        facts: The table of facts of the distribution.
+        distribution: The distribution.
+        cut: Columns to slice by; without nulls.
 
     Returns:
         The cut's columns, ``user_bucket``, ``bin_us``, ``censored``, ``count``, ``sum_us``.
@@ -52,11 +52,11 @@ def histogram(
 
 
 def positions(clicks: nw.LazyFrame[Any], cut: Sequence[str]) -> nw.LazyFrame[Any]:
-    """How often each position was clicked in each slice of a cut.
+    """The clicks at each position in each slice of a cut.
 
     Args:
         clicks: CLICKS.
-        cut: Columns to cut by; without nulls.
+        cut: Columns to slice by; without nulls.
     """
     return (
         clicks.filter(~nw.col("position").is_null())
@@ -66,7 +66,7 @@ def positions(clicks: nw.LazyFrame[Any], cut: Sequence[str]) -> nw.LazyFrame[Any
 
 
 def empty_histogram(cut: Sequence[str]) -> pl.DataFrame:
-    """No histogram, of a cut."""
+    """An empty histogram of a cut."""
     counted = ("user_bucket", "bin_us", "censored", "count", "sum_us")
     return pl.DataFrame(
         schema={
@@ -78,17 +78,17 @@ def empty_histogram(cut: Sequence[str]) -> pl.DataFrame:
 
 
 def empty_positions(cut: Sequence[str]) -> pl.DataFrame:
-    """No positions, of a cut."""
+    """An empty table of positions of a cut."""
     return pl.DataFrame(
         schema={**dict.fromkeys(cut, pl.String), "position": pl.Int64, "clicks": pl.Int64}
     )
 
 
 def added(parts: Sequence[pl.DataFrame], counted: Sequence[str]) -> pl.DataFrame:
-    """Tables of counts put together: rows that differ only in what is counted become one, sorted.
+    """The sum of tables of counts: rows with equal keys are added; sorted.
 
     Args:
-        parts: At least one table; all of the same columns.
+        parts: At least one table; all with the same columns.
         counted: Columns of counts and sums.
     """
     every = pl.concat(parts)

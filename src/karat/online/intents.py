@@ -1,4 +1,4 @@
-"""Search intents: keystrokes become the search that was typed, pages and filters its parts."""
+"""Search intents: requests while typing, paging and filtering are merged into one search."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ _BY_INTENT = ("intent",)
 
 
 def in_intents(activity: nw.LazyFrame[Any], rules: Rules) -> nw.LazyFrame[Any]:
-    """Each request with the search intent it belongs to.
+    """Requests with their search intent.
 
-    A request that comes within ``rules.typing`` of the one before, same session, one text a prefix
-    of the other and not the same, is that search being typed; so is one with the same text as soon,
-    if the one before it was (a key that changes no word). The last of such a chain counts. Then
-    consecutive chains of a session with the same ``query_key`` are one intent: paging, filters,
-    sorting, going back, trying again. The first of these that was answered speaks for it, else the
-    first. A request without a text, or with a blank one, is an intent of its own.
+    A request within ``rules.typing`` of the previous one in the session is part of typing the same
+    search if one text is a proper prefix of the other; also with the same text, if the previous
+    request was (a key that changes no word). The last of such a chain counts. Consecutive chains of
+    a session with the same ``query_key`` are one intent: paging, filters, sorting, going back,
+    retries. The first of these that succeeded represents it, else the first. A request without a
+    text, or with a blank one, is an intent of its own.
 
     Args:
-        activity: What ``in_sessions`` returns, with ``query_key``.
-        rules: How quickly one types.
+        activity: From ``in_sessions``, with ``query_key``.
+        rules: The longest gap while typing.
 
     Returns:
         The requests, and ``intent`` (the user's, from 1), ``typed`` (1: the last of its chain) and
-        ``counts`` (1: the request that speaks for its intent); Int64. A blank ``query_key`` is
+        ``counts`` (1: the request that represents its intent); Int64. A blank ``query_key`` is
         null.
     """
     order = list(ORDER)
@@ -46,7 +46,7 @@ def in_intents(activity: nw.LazyFrame[Any], rules: Rules) -> nw.LazyFrame[Any]:
     chained = asked.with_columns(
         _typing=flag(soon & (key != earlier) & longer), _fresh=1 - flag(soon & (key == earlier))
     ).drop("_time", "_key", "_session")
-    # Equal texts go with the first of them, which is typed or not.
+    # Equal texts follow the first of them, which is part of typing or not.
     chained = chained.with_columns(_like=running(nw.col("_fresh")))
     chained = chained.with_columns(_typing=nw.col("_typing").max().over(USER, "_like"))
     chained = chained.with_columns(
@@ -71,8 +71,8 @@ def in_intents(activity: nw.LazyFrame[Any], rules: Rules) -> nw.LazyFrame[Any]:
         _first=nw.col("_first").min().over(USER, "intent"),
         _answered=nw.col("_answered").min().over(USER, "intent"),
     )
-    speaks = nw.col("request") == nw.coalesce("_answered", "_first")
-    return joined.with_columns(counts=flag(speaks)).drop(
+    represents = nw.col("request") == nw.coalesce("_answered", "_first")
+    return joined.with_columns(counts=flag(represents)).drop(
         "_typing", "_fresh", "_like", "_chain", "_on", "_first", "_answered"
     )
 
@@ -80,18 +80,18 @@ def in_intents(activity: nw.LazyFrame[Any], rules: Rules) -> nw.LazyFrame[Any]:
 def intents(
     requests: nw.LazyFrame[Any], bounds: nw.LazyFrame[Any], *, filters: bool
 ) -> nw.LazyFrame[Any]:
-    """One row for each search intent: what its request says, and what it is followed by.
+    """One row for each search intent: its request, and the next intent.
 
     Args:
-        requests: What ``in_intents`` returns, with what is to be known of a request.
-        bounds: Of sessions, as ``sessions.bounds`` makes them.
-        filters: Whether the log says which requests were filtered.
+        requests: From ``in_intents``, with the columns of requests.
+        bounds: From ``sessions.bounds``.
+        filters: Whether the log has the column ``filtered``.
 
     Returns:
         The columns of the request that counts, ``intent``, ``requests``, ``completed``, ``error``,
-        ``timeout``, ``zero``, ``zero_raw``, ``zero_filtered``, ``returned`` (the most that any of
-        its requests showed, Int64; null if unknown), ``began_us`` and ``ended_us`` (its first and
-        last request), ``left_us``, and of the next intent of the same session ``next_key`` and
+        ``timeout``, ``zero``, ``zero_raw``, ``zero_filtered``, ``returned`` (the maximum of its
+        requests, Int64; null if unknown), ``began_us`` and ``ended_us`` (its first and last
+        request), ``left_us``, and of the next intent of the same session ``next_key`` and
         ``next_us`` (its first request), null without.
     """
     done = nw.coalesce(nw.col("status"), nw.lit("ok"))
@@ -99,31 +99,31 @@ def intents(
     hits = nw.coalesce(nw.col("total_hits"), returned)
     shown = nw.coalesce(returned, nw.when(nw.col("total_hits") == 0).then(nw.lit(0)))
     typed, failed = nw.col("typed") == 1, done.is_in(["error", "timeout"])
-    said = requests.with_columns(
+    flagged = requests.with_columns(
         error=flag(done == "error"),
         timeout=flag(done == "timeout"),
         _hits=nw.when(~failed).then(hits),
-        # What keys showed on the way was of other words.
+        # Results shown while typing were for other texts.
         _shown=nw.when(typed).then(shown),
-        _untold=flag(typed & ~failed & shown.is_null()),
+        _unknown=flag(typed & ~failed & shown.is_null()),
         _filtered=flag(nw.col("filtered")) if filters else flag(nw.lit(False)),
     )
-    counted = said.filter(nw.col("counts") == 1).with_columns(
+    counted = flagged.filter(nw.col("counts") == 1).with_columns(
         completed=1 - nw.col("error") - nw.col("timeout")
     )
-    whole = said.group_by(USER, "intent").agg(
+    whole = flagged.group_by(USER, "intent").agg(
         requests=nw.len().cast(nw.Int64),
         began_us=nw.col("time_us").min(),
         ended_us=nw.col("time_us").max(),
         _most=nw.col("_shown").max(),
-        _untold=nw.col("_untold").max(),
+        _unknown=nw.col("_unknown").max(),
     )
-    every = counted.drop("_shown", "_untold").join(whole, on=[USER, "intent"], how="left")
-    # That one request showed nothing does not say that another, of which nobody knows, did not.
-    told = (nw.col("_most") > 0) | (nw.col("_untold") == 0)
-    every = every.with_columns(returned=nw.when(told).then(nw.col("_most")))
-    every = _with_zeros(every, said, filters=filters)
-    # What a filter left of nothing at all says nothing of the search either.
+    every = counted.drop("_shown", "_unknown").join(whole, on=[USER, "intent"], how="left")
+    # 0 for one request is not 0 for the intent if the number of another is unknown.
+    known = (nw.col("_most") > 0) | (nw.col("_unknown") == 0)
+    every = every.with_columns(returned=nw.when(known).then(nw.col("_most")))
+    every = _with_zeros(every, flagged, filters=filters)
+    # A filtered request with 0 unfiltered hits does not determine the search's result either.
     raw = (nw.col("completed") == 1) & ~nw.col("raw_hits").is_null()
     raw = raw & ~((nw.col("_filtered") == 1) & (nw.col("raw_hits") == 0))
     every = every.with_columns(
@@ -142,18 +142,18 @@ def intents(
     return every.with_columns(
         left_us=nw.coalesce(nw.col("next_us"), nw.col("_end")) - nw.col("time_us")
     ).drop(
-        *("_session", "_next_key", "_next_us", "_end", "_hits", "_filtered", "_most", "_untold"),
+        *("_session", "_next_key", "_next_us", "_end", "_hits", "_filtered", "_most", "_unknown"),
         *("typed", "counts"),
     )
 
 
 def _with_zeros(
-    counted: nw.LazyFrame[Any], said: nw.LazyFrame[Any], *, filters: bool
+    counted: nw.LazyFrame[Any], requests: nw.LazyFrame[Any], *, filters: bool
 ) -> nw.LazyFrame[Any]:
-    """``zero`` and ``zero_filtered``: whether the search found nothing, or only its filter did.
+    """``zero`` and ``zero_filtered``: whether the search, or only the filtered one, had no results.
 
-    A filter that left nothing is no zero of the search where the search without it had results,
-    and says nothing of the search where that was never asked.
+    If only the filtered request had none, ``zero`` is 0 if the search without the filter had
+    results, and null if it was never requested.
     """
     hits, known = nw.col("_hits"), ~nw.col("_hits").is_null()
     if not filters:
@@ -161,8 +161,8 @@ def _with_zeros(
             zero=known_flag(known, hits == 0), zero_filtered=known_flag(known, hits < 0)
         )
     filtered = nw.col("_filtered") == 1
-    heard = (
-        said.filter((nw.col("typed") == 1) & known)
+    by_intent = (
+        requests.filter((nw.col("typed") == 1) & known)
         .with_columns(
             _had=flag(hits > 0),
             _none=flag((hits == 0) & ~filtered),
@@ -174,7 +174,7 @@ def _with_zeros(
     had, none, left = nw.col("_had") == 1, nw.col("_none") == 1, nw.col("_left") == 1
     alone = filtered & (hits == 0) & ~had & ~none
     return (
-        counted.join(heard, on=[USER, "intent"], how="left")
+        counted.join(by_intent, on=[USER, "intent"], how="left")
         .with_columns(
             zero=nw.when(known & ~alone).then(flag((hits == 0) & (~filtered | ~had))),
             zero_filtered=known_flag(known, (left & had) | alone),

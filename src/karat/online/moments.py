@@ -1,10 +1,9 @@
-"""Moments: sums of users within slices, from which ratios and their intervals are made.
+"""Moments: sums over users within slices, from which ratios and their intervals are computed.
 
-Users are the unit: a search of one user is no independent observation, so numerators and
-denominators are summed by user first, and the centred moments are of those sums. Engines compute
-variances and covariances around the mean; batches are put together by Chan, Golub and LeVeque's
-update (1983). Nothing subtracts one square of a sum from another, which at values around 1e9 leaves
-no digit.
+Users are the unit: the searches of one user are not independent, so numerators and denominators are
+summed by user first, and the centred moments are of those sums. Engines compute variances and
+covariances around the mean; batches are combined by Chan, Golub and LeVeque's update (1983). No
+squares of sums are subtracted, which would cancel all digits at values around 1e9.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _CENTRED = ("m2_numerator", "m2_denominator", "comoment")
 
 
 def terms(metric: Metric) -> list[str]:
-    """The numerators of a ratio: ``value``, and its bounds ``least`` and ``most`` if it has any."""
+    """The numerators of a ratio: ``value``, and its bounds ``least`` and ``most`` if any."""
     ratio = metric.compute
     assert isinstance(ratio, Ratio)
     bounds = [("least", ratio.least), ("most", ratio.most)]
@@ -31,10 +30,10 @@ def terms(metric: Metric) -> list[str]:
 
 
 def rows(facts: nw.LazyFrame[Any], metrics: Sequence[Metric], cut_by: Sequence[str]) -> Any:
-    """What each row adds to each ratio.
+    """The contribution of each row to each ratio.
 
     Args:
-        facts: The table of facts these ratios are over.
+        facts: The table of facts of these ratios.
         metrics: Ratios.
         cut_by: Columns to keep for cuts.
 
@@ -68,9 +67,9 @@ def moments(
     """The moments of each slice of a cut.
 
     Args:
-        added: What ``rows`` returns.
+        added: From ``rows``.
         metrics: The same ratios.
-        cut: Columns to cut by; without nulls.
+        cut: Columns to slice by; without nulls.
 
     Returns:
         One row for each slice, with ``users{i}``, ``sum_d{i}``, ``m2_d{i}`` of ratio number i, and
@@ -131,22 +130,19 @@ def long(wide: pl.DataFrame, metrics: Sequence[Metric], cut: Sequence[str]) -> p
 
 
 def empty(cut: Sequence[str]) -> pl.DataFrame:
-    """No moments, of a cut."""
+    """An empty table of moments of a cut."""
     number = dict.fromkeys(("numerator", "denominator", "mean_numerator"), pl.Float64)
     more = dict.fromkeys(("mean_denominator", *_CENTRED), pl.Float64)
-    said = {"metric": pl.String, "term": pl.String, "users": pl.Int64}
-    return pl.DataFrame(schema={**dict.fromkeys(cut, pl.String), **said, **number, **more})
+    labels = {"metric": pl.String, "term": pl.String, "users": pl.Int64}
+    return pl.DataFrame(schema={**dict.fromkeys(cut, pl.String), **labels, **number, **more})
 
 
 def together(parts: Sequence[pl.DataFrame], cut: Sequence[str]) -> pl.DataFrame:
-    """The moments of several batches of users, of whom none is in two.
+    """The combined moments of disjoint batches of users, sorted.
 
     Args:
         parts: Moments of the same cut.
         cut: Its columns.
-
-    Returns:
-        Their moments as if they had been one batch, sorted.
     """
     keys = [*cut, "metric", "term"]
     every = pl.concat([empty(cut), *parts])
@@ -170,7 +166,7 @@ def together(parts: Sequence[pl.DataFrame], cut: Sequence[str]) -> pl.DataFrame:
 
 
 def _with_means(frame: pl.DataFrame) -> pl.DataFrame:
-    """With the means over users."""
+    """The frame with means over users."""
     return frame.with_columns(
         mean_numerator=pl.col("numerator") / pl.col("users"),
         mean_denominator=pl.col("denominator") / pl.col("users"),

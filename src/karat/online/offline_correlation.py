@@ -1,11 +1,10 @@
-"""Offline against online: how two orders of queries go together, and where they do not.
+"""Correlation of offline measures with online metrics over queries, and disagreements of the two.
 
-**Weights.** A query counts once, or as often as it was searched for: the first says whether a
+**Weights.** A query counts once, or in proportion to its searches: the first shows whether a
 measure ranks queries as users do, the second whether it ranks searches so.
 
-**Intervals** resample queries, as it is queries that were drawn. What the noise of single queries
-takes from a correlation they do not give back: with few searches each, even a perfect measure
-correlates weakly.
+**Intervals** resample queries, the unit of sampling. Correlations are not corrected for attenuation
+by noise of single queries: with few searches each, even a perfect measure correlates weakly.
 """
 
 from __future__ import annotations
@@ -28,17 +27,17 @@ from karat.tables.online.offline_correlation import (
 
 RESAMPLES = 1000
 LEAST = 4
-"""Queries without which a correlation has no interval."""
+"""Least number of queries for an interval."""
 LEAST_DISCORD = 0.4
-"""Of all ranks, how far apart two must be to be called a disagreement."""
-_PAIRS = 1500  # queries up to which all pairs are held at once
-_BLOCK = 1_000_000  # cells held at once
+"""Least difference of two ranks, as a share of all ranks, that is a disagreement."""
+_PAIRS = 1500  # queries up to which all pairs fit in memory
+_BLOCK = 1_000_000  # cells per block
 
 _UNEXPLAINED = (
-    "nothing in the log explains it: look at the judgments, and whether the run is what was served"
+    "the log does not explain it: check the judgments, and that the run is what was served"
 )
-_DEEP = 4  # a position that many do not look at
-_SLOW = 1.5  # times as slow as all
+_DEEP = 4  # a position that many users do not look at
+_SLOW = 1.5  # latency relative to that of all
 _OFTEN, _TWICE = 0.1, 2.0
 _JUDGED = 0.5
 
@@ -52,17 +51,17 @@ def concord(
 
     Args:
         offline: A measure of each query, no NaN; shape (n,).
-        online: A metric of each; shape (n,).
-        searches: For each, above 0; shape (n,).
-        weighted: Whether a query counts as often as it was searched for.
-        seed: Of the resamples.
+        online: A metric of each query; shape (n,).
+        searches: Searches of each query, above 0; shape (n,).
+        weighted: Whether queries are weighted by their searches.
+        seed: Seed of the resamples.
 
     Returns:
-        Interval of Spearman's, of Kendall's, both values (None where one column is the same
-        everywhere), and why something is None.
+        The intervals of Spearman's and Kendall's correlation, both values (None if a column is
+        constant), and the reason if one is None.
 
-    Source: Spearman by midranks and Kendall's tau-b, of a sample in which each query stands as
-    often as its weight says; Efron & Tibshirani 1993, ch. 13, for the intervals.
+    Source: Spearman by midranks and Kendall's tau-b, of a sample in which each query is repeated
+    according to its weight; Efron & Tibshirani 1993, ch. 13, for the intervals.
     """
     n = len(offline)
     none = Interval(None, None)
@@ -88,21 +87,21 @@ def concord(
 
 
 def _places(values: Floats) -> Ints:
-    """Place of each value from 0, equal ones at one place."""
+    """Rank of each value from 0; equal values share one."""
     _, place = np.unique(values, return_inverse=True)
     return place
 
 
 def weighted_spearman(left: Ints, right: Ints, weights: Floats) -> Floats:
-    """Correlation of weighted midranks; NaN where one column is the same everywhere.
+    """Correlation of weighted midranks; NaN if a column is constant.
 
     Args:
-        left: Places from 0, equal values at one; shape (n,).
-        right: Likewise.
-        weights: How often each stands, 0 or more; a row for each sample, shape (b, n).
+        left: Ranks from 0, shared by equal values; shape (n,).
+        right: Ranks of the other column; shape (n,).
+        weights: Weights, 0 or more; a row for each sample, shape (b, n).
 
     Returns:
-        One for each sample; shape (b,).
+        The correlation in each sample; shape (b,).
     """
     out = np.empty(len(weights))
     height = max(1, _BLOCK // max(len(left), 1))
@@ -116,7 +115,7 @@ def weighted_spearman(left: Ints, right: Ints, weights: Floats) -> Floats:
         ]
         spread = np.sqrt(products[1] * products[2])
         with np.errstate(invalid="ignore", divide="ignore"):
-            # The spread of equal ranks is rounding, of the size of total³.
+            # The variance of equal ranks is a rounding error, of the size of total³.
             flat = spread <= 1e-12 * total[:, 0] ** 3
             out[top : top + height] = np.where(
                 flat, np.nan, np.clip(products[0] / spread, -1.0, 1.0)
@@ -125,7 +124,7 @@ def weighted_spearman(left: Ints, right: Ints, weights: Floats) -> Floats:
 
 
 def _midranks(place: Ints, weights: Floats) -> Floats:
-    """Weight below each place and half of that at it; their weighted mean is half the total."""
+    """Weight below each rank plus half of that at it; the weighted mean is half the total."""
     order = np.argsort(place, kind="stable")
     starts = np.flatnonzero(np.diff(place[order], prepend=-1))
     sizes = np.add.reduceat(weights[:, order], starts, axis=1)
@@ -135,7 +134,7 @@ def _midranks(place: Ints, weights: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class _Pairs:
-    """All pairs of queries: 1 where both columns order them alike, -1 where not, 0 where tied."""
+    """All pairs of queries: 1 if both columns order them alike, -1 if not, 0 if tied."""
 
     alike: Floats
     left: Floats
@@ -143,7 +142,7 @@ class _Pairs:
 
     @classmethod
     def of(cls, left: Ints, right: Ints) -> _Pairs:
-        """The pairs of two columns of places."""
+        """The pairs of two columns of ranks."""
         one, other = (np.sign(place[:, None] - place[None]) for place in (left, right))
         return cls(
             (one * other).astype(np.float64),
@@ -152,13 +151,13 @@ class _Pairs:
         )
 
     def tau(self, weights: Floats) -> Floats:
-        """Tau-b of each sample; NaN where one column is the same everywhere; shape (b,)."""
+        """Tau-b of each sample; NaN if a column is constant; shape (b,)."""
         alike, left, right = (
             ((weights @ pairs) * weights).sum(1) for pairs in (self.alike, self.left, self.right)
         )
         with np.errstate(invalid="ignore", divide="ignore"):
-            found: Floats = np.where(left * right > 0, alike / np.sqrt(left * right), np.nan)
-        return np.clip(found, -1.0, 1.0)
+            tau: Floats = np.where(left * right > 0, alike / np.sqrt(left * right), np.nan)
+        return np.clip(tau, -1.0, 1.0)
 
 
 def _between(drawn: Floats) -> Interval:
@@ -178,13 +177,13 @@ def concords(
     *,
     seed: int = 0,
 ) -> list[Concord]:
-    """How each measure goes with each metric: over all queries, and in each slice.
+    """The correlation of each measure with each metric: over all queries, and in each slice.
 
     Args:
         rows: Queries with enough searches.
-        measures: Offline.
-        metrics: Online, each with its direction.
-        seed: Of the resamples.
+        measures: Names of the offline measures.
+        metrics: Names of the online metrics, each with its direction.
+        seed: Seed of the resamples.
     """
     weightings: tuple[Weighting, ...] = ("queries", "searches")
     parts: list[tuple[str | None, list[JudgedAndSearched]]] = [(None, list(rows))]
@@ -192,7 +191,7 @@ def concords(
         (name, [row for row in rows if row.slice == name])
         for name in sorted({row.slice for row in rows if row.slice is not None})
     ]
-    found = []
+    correlations = []
     for name, part in parts:
         for measure in measures:
             for metric, direction in metrics:
@@ -201,7 +200,7 @@ def concords(
                     spearman, kendall, rho, tau, reason = concord(
                         *both, weighted=weighting == "searches", seed=seed
                     )
-                    found.append(
+                    correlations.append(
                         Concord(
                             measure=measure,
                             metric=metric,
@@ -218,13 +217,13 @@ def concords(
                             reason=reason,
                         )
                     )
-    return found
+    return correlations
 
 
 def _both(
     rows: Sequence[JudgedAndSearched], measure: str, metric: str
 ) -> tuple[Floats, Floats, Floats]:
-    """Values of the queries that have both, and their searches."""
+    """Values of the queries with both, and their searches."""
     pairs = [
         (offline, online, float(row.searches))
         for row in rows
@@ -236,7 +235,7 @@ def _both(
 
 
 def best_first(values: Floats, *, higher: bool) -> Floats:
-    """Rank of each from 1, the best; equal ones at the mean of their ranks; shape (n,)."""
+    """Rank of each from 1, the best; ties have the mean of their ranks; shape (n,)."""
     place = _places(-values if higher else values)
     sizes = np.bincount(place)
     ranks: Floats = (np.cumsum(sizes) - (sizes - 1) / 2)[place]
@@ -244,14 +243,14 @@ def best_first(values: Floats, *, higher: bool) -> Floats:
 
 
 def apart(offline: Floats, online: Floats, *, higher: tuple[bool, bool]) -> Floats:
-    """How many ranks lower online than offline, of all there are: -1 to 1; shape (n,).
+    """Difference of the ranks online and offline, as a share of all ranks: -1 to 1; shape (n,).
 
-    Above 0, judges like it better than users do.
+    Above 0, the query does better with raters than with users.
 
     Args:
-        offline: Of each query; shape (n,).
-        online: Likewise.
-        higher: Whether higher is better, of each.
+        offline: A measure of each query; shape (n,).
+        online: A metric of each query; shape (n,).
+        higher: Whether higher is better, for each of the two.
     """
     n = len(offline)
     if n < 2:
@@ -264,13 +263,13 @@ def apart(offline: Floats, online: Floats, *, higher: tuple[bool, bool]) -> Floa
 def surely_off(
     row: JudgedAndSearched | WorldSlice, metric: str, whole: float, gap: float, *, higher: bool
 ) -> bool:
-    """Whether a metric is surely on the side of all that its gap says.
+    """Whether a metric's whole interval is on the side of the overall value that its gap indicates.
 
     Args:
         row: The query, or the slice.
-        metric: The metric.
+        metric: Name of the metric.
         whole: Its value over all these queries.
-        gap: Of ``apart``.
+        gap: From ``apart``.
         higher: Whether higher is better.
     """
     figure = row.online[metric]
@@ -285,39 +284,41 @@ def surely_off(
 def reasons(
     row: JudgedAndSearched, whole: WorldSlice, kind: str, judged: float | None
 ) -> list[str]:
-    """What may be behind a disagreement about a query, the plainest first; sentences.
+    """Possible reasons for a disagreement about a query, the simplest first; sentences.
 
     Args:
         row: The query.
-        whole: All queries in both worlds.
+        whole: All judged queries with searches.
         kind: As in ``Discord``.
-        judged: Share of what the run returns at the top for it that is judged; None if unknown.
+        judged: Share of the run's top documents for it that is judged; None if unknown.
     """
-    found = _served_badly(row, whole) if kind == "judges" else []
+    explanations = _served_badly(row, whole) if kind == "judges" else []
     if kind == "users" and judged is not None and judged < _JUDGED:
-        found.append(
-            f"only {100 * judged:.0f} % of what the run returns at the top is judged: its value "
-            "may be low for want of judgments"
+        explanations.append(
+            f"only {100 * judged:.0f} % of the run's top documents are judged: its value may be "
+            "too low"
         )
-    return found or [_UNEXPLAINED]
+    return explanations or [_UNEXPLAINED]
 
 
 def _served_badly(row: JudgedAndSearched, whole: WorldSlice) -> list[str]:
-    found = []
-    for metric, said in (
-        ("ZeroResults", "of its searches were served nothing"),
-        ("Reformulation", "of its searches were said again in other words"),
+    problems = []
+    for metric, problem in (
+        ("ZeroResults", "of its searches had no results"),
+        ("Reformulation", "of its searches were reformulated"),
     ):
         mine, all_ = (world.online.get(metric) for world in (row, whole))
         if mine is None or all_ is None or mine.value is None or all_.value is None:
             continue
         if mine.value >= _OFTEN and mine.value >= _TWICE * all_.value:
-            found.append(f"{100 * mine.value:.0f} % {said} (of all: {100 * all_.value:.0f} %)")
+            problems.append(
+                f"{100 * mine.value:.0f} % {problem} (of all: {100 * all_.value:.0f} %)"
+            )
     if row.p95_ms is not None and whole.p95_ms and row.p95_ms >= _SLOW * whole.p95_ms:
-        found.append(f"it is slow: p95 {row.p95_ms:,.0f} ms (of all: {whole.p95_ms:,.0f} ms)")
+        problems.append(f"it is slow: p95 {row.p95_ms:,.0f} ms (of all: {whole.p95_ms:,.0f} ms)")
     if row.position is not None and row.position >= _DEEP:
-        found.append(
-            f"half of its clicks are at position {row.position} or below: what people want "
-            "stands low"
+        problems.append(
+            f"half of its clicks are at position {row.position} or below: relevant documents rank "
+            "low"
         )
-    return found
+    return problems

@@ -1,4 +1,4 @@
-"""Reformulations: whether the next search says the same in other words, and in which way."""
+"""Reformulations: whether the next search rephrases the previous one, and how."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from karat.online.rules import Rules
 KINDS = ("add", "drop", "substitute", "respell", "reorder")
 _JACCARD = 0.5
 _ALIKE = 0.6
-_AT_ONCE = 100_000  # pairs; their tokens lie in memory
+_AT_ONCE = 100_000  # pairs whose tokens are in memory
 PAIR = ("query_key", "next_key")
 
 
 def candidates(intents: nw.LazyFrame[Any], rules: Rules) -> nw.LazyFrame[Any]:
-    """Search intents with the next one, where it comes soon enough to be a reformulation.
+    """Search intents with the next one, if it comes soon enough to be a reformulation.
 
     Args:
-        intents: What ``intents.intents`` returns.
-        rules: How soon.
+        intents: From ``intents.intents``.
+        rules: The longest gap, ``rules.reformulation``.
 
     Returns:
-        The intents; ``next_key`` is null where the next comes later, or in another session.
+        The intents; ``next_key`` is null if the next comes later, or in another session.
     """
     soon = nw.col("next_us") - nw.col("ended_us") <= rules.reformulation
     other = nw.col("next_key") != nw.col("query_key")
@@ -37,24 +37,26 @@ def candidates(intents: nw.LazyFrame[Any], rules: Rules) -> nw.LazyFrame[Any]:
 
 
 def pairs(intents: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
-    """The distinct pairs of texts to be classed: ``query_key`` and ``next_key``."""
+    """The distinct pairs of texts to classify: ``query_key`` and ``next_key``."""
     return intents.filter(~nw.col("next_key").is_null()).select(*PAIR).unique()
 
 
 def classed(texts: pl.DataFrame) -> pl.DataFrame:
-    """What kind of reformulation each pair is.
+    """The kind of reformulation of each pair.
 
-    A pair is one if the Jaccard index of its tokens is at least .5, or its normalised Levenshtein
-    similarity at least .6, or the tokens of one are among the other's. Then it is ``reorder`` (the
-    same tokens), ``add``, ``drop`` (one's tokens among the other's), ``respell`` (what they do not
-    share is alike by the same .6), or ``substitute``. After Huang and Efthimiadis, CIKM 2009;
-    likeness of the surface has many false positives (Hassan, EMNLP 2013).
+    A pair is a reformulation if the Jaccard index of its tokens is at least .5, its normalised
+    Levenshtein similarity is at least .6, or the tokens of one are a subset of the other's. It is
+    ``reorder`` (the same tokens), ``add`` or ``drop`` (a subset), ``respell`` (the tokens not
+    shared have a similarity of at least .6), or ``substitute``.
 
     Args:
         texts: ``query_key`` and ``next_key``, distinct pairs, no nulls.
 
     Returns:
-        The same in the same order with ``reformulation``, null where it is none.
+        The same rows in order with ``reformulation``, null if it is not a reformulation.
+
+    Source: after Huang and Efthimiadis, CIKM 2009; surface similarity has many false positives
+    (Hassan, EMNLP 2013).
     """
     parts = [_classed(each) for each in _slices(texts)]
     return (
@@ -108,7 +110,7 @@ def _classed(texts: pl.DataFrame) -> pl.DataFrame:
 
 
 def _apart(text: str, other: str) -> pl.Expr:
-    """The words of a text that the other does not have, in their order."""
+    """The words of a text that are not in the other, in order."""
     words = pl.col(text).str.split(" ").list.set_difference(other)
     return words.list.join(" ")
 
@@ -127,11 +129,11 @@ def _likeness(frame: pl.DataFrame, one: str, two: str) -> pl.Series:
 def with_classes(
     intents: nw.LazyFrame[Any], classes: nw.LazyFrame[Any] | None
 ) -> nw.LazyFrame[Any]:
-    """Search intents with ``reformulation`` of the text behind them; null where there is none.
+    """Search intents with ``reformulation`` by the next text; null without one.
 
     Args:
-        intents: What ``candidates`` returns.
-        classes: What ``classed`` returns; None: there are none.
+        intents: From ``candidates``.
+        classes: From ``classed``; None if there are no pairs.
     """
     if classes is None:
         return intents.with_columns(reformulation=nw.lit(None).cast(nw.String))
@@ -139,5 +141,5 @@ def with_classes(
 
 
 def reformulated() -> nw.Expr:
-    """1 where a search is reformulated: the next is like it, and no click on it was satisfied."""
+    """1 where a search is reformulated: the next is similar, and no click was satisfied."""
     return flag(~nw.col("reformulation").is_null() & (nw.col("sat_low") == 0))

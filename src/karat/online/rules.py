@@ -1,4 +1,4 @@
-"""The rules by which events become searches, sessions and metrics; each result names them."""
+"""The rules that turn events into searches, sessions and metrics; each result names them."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ _LONGEST = 366 * DAY
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How long what may take; all in microseconds.
+    """Time limits; all in microseconds.
 
     Attributes:
-        idle: A session ends when nothing is done for longer (Catledge and Pitkow 1995, rounded to
-            30 minutes by habit; Jones and Klinkner, CIKM 2008, on what it costs).
-        session: No session is longer.
-        typing: A request that comes within this, one text a prefix of the other, is the same
-            search being typed.
-        reformulation: The next search within this may be a reformulation.
-        satisfied: A click read for at least this is satisfied (Fox et al. 2005).
-        quick_back: A click left within this is not.
-        dwell: No dwell counts for longer.
-        dwell_mean: The restricted mean of dwell is up to here.
-        first_click_mean: The restricted mean of the time to the first click is up to here.
+        idle: A session ends after a longer time without events (Catledge and Pitkow 1995, usually
+            rounded to 30 minutes; Jones and Klinkner, CIKM 2008, on its limits).
+        session: Longest session.
+        typing: A request within this time, with one text a prefix of the other, is part of typing
+            the same search.
+        reformulation: The next search within this time may be a reformulation.
+        satisfied: Least dwell of a satisfied click (Fox et al. 2005).
+        quick_back: A click with a shorter dwell is a quick back.
+        dwell: Longer dwell is censored here.
+        dwell_mean: Limit of the restricted mean of dwell.
+        first_click_mean: Limit of the restricted mean of the time to the first click.
         answer: An answer is read if it is visible for at least this.
-        cart: A cart belongs to a search at most this before it, in the same session.
-        purchase: A purchase belongs to a search at most this before it; a search counts for
+        cart: A cart is attributed to a search at most this before it, in the same session.
+        purchase: A purchase is attributed to a search at most this before it; a search counts for
             conversion once that has passed.
     """
 
@@ -60,49 +60,48 @@ class Rules:
 
     @property
     def id(self) -> str:
-        """The rules in one line, to stand beside each result: version, and what is not usual.
+        """The rules in one line: the version, and those that differ from the defaults.
 
-        What is not usual stands as it can be typed: ``rules@1 idle=20min``.
+        These are written as they can be typed: ``rules@1 idle=20min``.
         """
-        usual = Rules()
-        lengths = {each.name: getattr(self, each.name) for each in fields(self)}
-        said = [
+        defaults = Rules()
+        lengths = {field.name: getattr(self, field.name) for field in fields(self)}
+        changed = [
             f"{name}={re.sub('[ ,]', '', duration_text(length))}"
             for name, length in lengths.items()
-            if length != getattr(usual, name)
+            if length != getattr(defaults, name)
         ]
-        return " ".join(["rules@1", *said])
+        return " ".join(["rules@1", *changed])
 
 
-def rules_from(said: Iterable[str]) -> Rules:
-    """The rules, with those changed that are said.
+def rules_from(changes: Iterable[str]) -> Rules:
+    """The default rules with changes.
 
     Args:
-        said: As ``idle=20min``, ``satisfied=15 s``, ``purchase=7d``; names are those of ``Rules``.
+        changes: Such as ``idle=20min``, ``satisfied=15 s``, ``purchase=7d``; names as in ``Rules``.
 
     Raises:
-        UsageError: no rule has the name, or it is no length of time, or one of the rules then
-            makes no sense.
+        UsageError: an unknown rule, an invalid duration, or rules that contradict each other.
     """
-    known = [each.name for each in fields(Rules)]
+    known = [field.name for field in fields(Rules)]
     changed: dict[str, int] = {}
-    for text in said:
+    for text in changes:
         name, equals, length = text.partition("=")
         name = name.strip().casefold().replace("-", "_")
         if name not in known:
             raise UsageError(
-                f"there is no rule called {name!r}",
+                f"unknown rule {name!r}",
                 nearest=nearest(name, known, 1),
                 fix=f"--rule NAME=TIME; rules: {', '.join(known)}",
             )
         if name in changed:
             raise UsageError(f"the rule {name} is given twice", fix="give it once")
-        found = _LENGTH.fullmatch(length.strip().casefold())
-        if not equals or not found or found[2] not in _UNITS:
+        match = _LENGTH.fullmatch(length.strip().casefold())
+        if not equals or not match or match[2] not in _UNITS:
             raise UsageError(
-                f"{text!r} does not say how long", fix=f"{name}=20min; units are ms, s, min, h, d"
+                f"{text!r} has no duration", fix=f"{name}=20min; units are ms, s, min, h, d"
             )
-        changed[name] = round(float(found[1]) * _UNITS[found[2]])
+        changed[name] = round(float(match[1]) * _UNITS[match[2]])
         if not 0 < changed[name] <= _LONGEST:
             raise UsageError(
                 f"the rule {text.strip()} is not between 0 and 366 days", fix=f"{name}=20min"
@@ -119,7 +118,7 @@ def rules_from(said: Iterable[str]) -> Rules:
 
 
 def duration_text(microseconds: int) -> str:
-    """How long, in the largest unit that is whole: 30 min, 24 h, 7 d."""
+    """A duration in the largest unit that divides it: 30 min, 24 h, 7 d."""
     if microseconds >= 2 * DAY and microseconds % DAY == 0:
         return f"{microseconds // DAY:,} d"
     for unit, name in ((HOUR, "h"), (MINUTE, "min")):

@@ -1,4 +1,4 @@
-"""Sessions: where a user's events break off, and which request each event comes behind."""
+"""Sessions of a user's events, and the request that each event follows."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ _EVER = -(2**62)  # before all time
 
 
 def of_people(events: nw.LazyFrame[Any], *, bots: bool) -> nw.LazyFrame[Any]:
-    """The events that count.
+    """The events without those of bots.
 
     Args:
-        events: Rows of ``EVENTS``; ``bot`` is asked for only if there are any.
-        bots: Whether the log holds events of robots.
+        events: Rows of ``EVENTS``; the column ``bot`` is needed only if there are any.
+        bots: Whether the log has events of bots.
     """
     return events.filter(~nw.col("bot").fill_null(False)) if bots else events
 
 
 def in_sessions(events: nw.LazyFrame[Any], rules: Rules) -> nw.LazyFrame[Any]:
-    """Each event but impressions with its session and the request before it.
+    """Events except impressions, with their session and the number of requests so far.
 
-    A session ends when nothing is done for longer than ``rules.idle`` (exactly that long stays
-    within it), and is cut at whole multiples of ``rules.session`` from its start; midnight cuts
-    nothing (Jones and Klinkner, CIKM 2008, on what any rule of this kind costs).
+    A session ends after more than ``rules.idle`` without events, and is split at multiples of
+    ``rules.session`` from its start, but not at midnight (Jones and Klinkner, CIKM 2008, on the
+    limits of such rules).
 
     Args:
-        events: Rows of ``EVENTS`` of people, all of a user's together, with ``user_key``,
-            ``time_us``, ``tie`` and ``kind``.
-        rules: Which gap ends a session.
+        events: Rows of ``EVENTS`` without bots, all of each user, with ``user_key``, ``time_us``,
+            ``tie`` and ``kind``.
+        rules: The limits of a session.
 
     Returns:
-        The rows that are no impressions, and ``session`` (the user's, from 1) and ``request``
+        The rows that are not impressions, and ``session`` (the user's, from 1) and ``request``
         (requests of the user so far, this one included; 0 before the first); Int64.
     """
     order = list(ORDER)
@@ -58,7 +58,7 @@ def bounds(activity: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
     """First and last event of each session.
 
     Args:
-        activity: What ``in_sessions`` returns.
+        activity: From ``in_sessions``.
 
     Returns:
         ``user_key``, ``session``, ``began_us``, ``ended_us``.
@@ -69,16 +69,15 @@ def bounds(activity: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
 
 
 def with_next(activity: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
-    """What a user does, each with the time of the next thing done in the same session.
+    """A user's actions, each with the time of the next one in the session.
 
     Args:
-        activity: What ``in_sessions`` returns, with ``doc_id``.
+        activity: From ``in_sessions``, with ``doc_id``.
 
     Returns:
-        The rows, without heartbeats and without hides that name no document, which say that a page
-        was looked at or left but not that anything else was done, and without ``other``, of which
-        nobody knows what it is (often the view of the very page that was clicked); and ``next_us``,
-        null at the end of a session.
+        The rows with ``next_us``, null at the end of a session. Heartbeats and hides without a
+        document are left out: they show that a page was viewed or left, but no other action. So is
+        ``other``, whose meaning is unknown (often the view of the page that was clicked).
     """
     kind = nw.col("kind")
     done = activity.filter(

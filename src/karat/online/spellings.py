@@ -1,4 +1,4 @@
-"""Spellings: how queries were typed, and what people searched for instead of them."""
+"""Spellings: how queries were typed, and what users searched for next."""
 
 from __future__ import annotations
 
@@ -14,41 +14,41 @@ from karat.online.flags import behind
 def spellings(
     searches: nw.LazyFrame[Any], keys: nw.LazyFrame[Any], part: Sequence[nw.Expr] = ()
 ) -> nw.LazyFrame[Any]:
-    """How some queries were typed, and what people searched for instead.
+    """How some queries were typed, and what users searched for next.
 
     Args:
-        searches: SEARCHES, with what was typed.
-        keys: ``query_key``, each once: the queries that are wanted.
-        part: What holds of the searches that are wanted; what follows may be any.
+        searches: SEARCHES, with the text as typed.
+        keys: ``query_key``, distinct: the queries to report.
+        part: Conditions on their searches; the next search may be any.
 
     Returns:
-        ``query_key``, ``query``, ``next_query`` (as typed; null where it neither was said again in
-        other words nor found nothing) and ``count``, each combination once.
+        ``query_key``, ``query``, ``next_query`` (as typed; null unless the search was reformulated
+        or had no results) and ``count``, each combination once.
     """
-    said = searches.with_columns(
+    followed = searches.with_columns(
         _session=behind("session", order=("intent",)), _next=behind("query", order=("intent",))
     )
-    # Whoever finds nothing may say it in quite other words: cms, content management.
+    # After zero results, users may choose quite different words: cms, content management.
     lost = (nw.col("reformulated") == 1) | (nw.col("zero") == 1)
     again = (nw.col("_session") == nw.col("session")) & lost
-    wanted = said.join(keys, on="query_key", how="inner")
+    selected = followed.join(keys, on="query_key", how="inner")
     for test in part:
-        wanted = wanted.filter(test)
+        selected = selected.filter(test)
     return (
-        wanted.with_columns(next_query=nw.when(again).then(nw.col("_next")))
+        selected.with_columns(next_query=nw.when(again).then(nw.col("_next")))
         .group_by("query_key", "query", "next_query")
         .agg(count=nw.len().cast(nw.Int64))
     )
 
 
 def most_frequent(pairs: pl.DataFrame) -> dict[str, list[tuple[str, int]]]:
-    """What goes with each query, the most frequent first; of equals by its text.
+    """The texts of each query, the most frequent first; ties by text.
 
     Args:
-        pairs: ``query_key``, ``key`` (under which spellings are one), ``text`` and ``count``.
+        pairs: ``query_key``, ``key`` (equal for all spellings), ``text`` and ``count``.
 
     Returns:
-        For each query the texts, each spelt as it was most often, with their counts.
+        For each query the texts, each in its most frequent spelling, with their counts.
     """
     spelt = (
         pairs.group_by("query_key", "key", "text")
@@ -58,9 +58,9 @@ def most_frequent(pairs: pl.DataFrame) -> dict[str, list[tuple[str, int]]]:
     totals = spelt.group_by("query_key", "key", maintain_order=True).agg(
         pl.col("text").first(), pl.col("count").sum()
     )
-    found: dict[str, list[tuple[str, int]]] = {}
+    texts: dict[str, list[tuple[str, int]]] = {}
     for query, _, text, count in totals.sort(
         "query_key", "count", "key", descending=[False, True, False]
     ).iter_rows():
-        found.setdefault(query, []).append((text, count))
-    return found
+        texts.setdefault(query, []).append((text, count))
+    return texts

@@ -1,20 +1,19 @@
-"""Whether the latest window of a metric is what earlier weeks make one expect.
+"""Whether the latest window of a metric differs from what earlier weeks predict.
 
-**What is expected** is the mean over the comparable windows before (same weekday, same hours): so a
+**The expected value** is the mean over earlier comparable windows (same weekdays, same hours): a
 Sunday is compared with Sundays.
 
-**How far luck reaches.** A window differs from that mean by its own sampling error (people are the
-units), by that of the earlier ones, and by what weeks differ for reasons of their own. The latter
-shows only in the spread of a few earlier windows, from which alone a test could hardly ever tell
-anything. So that spread, as a multiple of what sampling explains, is drawn towards what it is for
-all metrics (or all slices of all) together, as far as they agree (moderated t). It is never taken
-for less than sampling explains; and as all series share their weeks, the others count at most twice
-as much as the series itself.
+**Variance.** A window differs from that mean by its own sampling error (users are the units), by
+that of the earlier windows, and by differences between weeks. The latter are estimated from the
+variance between a few earlier windows, which alone would give a test almost no power. Therefore
+that variance, relative to the sampling variance, is shrunk towards its value over all metrics (or
+all slices), to the degree that they agree (moderated t). The ratio is never below 1; and as
+all series share their weeks, the others have at most twice the weight of the series itself.
 
-**Many tests.** Of what is called worse or better, at most 5 % is expected to be luck (Benjamini and
-Hochberg). Metrics over everything are one family of tests, those of all slices another, so that who
-looks at more slices comes to no other verdict on the whole; if nothing changed, 5 % of all watches
-say anything of the whole, and 5 % of slices.
+**Multiple tests.** Of the changes called worse or better, at most 5 % are expected to be false
+(Benjamini and Hochberg). Overall metrics are one family of tests and slices another, so more slices
+do not change the verdict on the whole; if nothing changed, 5 % of all watches report a change of
+the whole, and 5 % one of a slice.
 
 Sources: Smyth 2004, doi:10.2202/1544-6115.1027, for moderated t; Benjamini & Hochberg 1995.
 """
@@ -37,11 +36,11 @@ from karat.tables.online.watch import Change, Contribution, Moved
 
 LEAST_WINDOWS = 3
 LEAST_USERS = 30
-"""People in the window, and in the earlier ones on average; below, means are not normal."""
+"""Users in the window, and in the earlier ones on average; below, means are not normal."""
 LEVEL = 0.05
-_LEAST_TESTS = 5  # series that say how much weeks differ
-_OTHERS = 2  # times as much as a series itself, at most
-_LEAST_RATIO = 0.01  # of spread and what sampling explains: below, it is luck or rounding
+_LEAST_TESTS = 5  # series needed to estimate how much weeks differ
+_OTHERS = 2  # largest weight of the other series relative to the series itself
+_LEAST_RATIO = 0.01  # of variance to sampling variance: below, it is chance or rounding
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +48,10 @@ class Reading:
     """A metric in one window.
 
     Attributes:
-        value: In its unit.
-        error: Standard error by sampling, 0 or more.
-        n: What it is over.
-        users: People in that.
+        value: The value, in the metric's unit.
+        error: Standard error of sampling, 0 or more.
+        n: Denominator.
+        users: Users in it.
     """
 
     value: float
@@ -66,11 +65,11 @@ class Series:
     """A metric in one slice.
 
     Attributes:
-        metric: The metric; it has a direction.
+        metric: The metric, with a direction.
         slice: Dimension to value; empty for all.
-        now: In the window; None if it has no value there.
-        before: In the comparable windows that have a value, the latest first.
-        margin: A change up to this matters to nobody; in the metric's unit.
+        now: Reading in the window; None without a value.
+        before: Readings of the comparable windows with a value, the latest first.
+        margin: A change up to this is negligible; in the metric's unit.
     """
 
     metric: Metric
@@ -82,15 +81,15 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class _Spread:
-    """How a series varies without a change.
+    """The variance of a series without a change.
 
     Attributes:
         expected: Mean of the earlier values.
-        sampling: What sampling explains of the variance of one earlier window.
-        sampling_now: The same of the window, half way to what it is.
-        sampling_usual: The same of a window of its size, as they are usually.
+        sampling: Sampling variance of an earlier window, on average.
+        sampling_now: Sampling variance of the window, half way between its own and the usual.
+        sampling_usual: Usual sampling variance of a window of its size.
         ratio: Variance between earlier windows over ``sampling``; 0 if that is 0.
-        windows: How many there are.
+        windows: Number of earlier windows.
     """
 
     expected: float
@@ -104,8 +103,8 @@ class _Spread:
 def compare(series: Sequence[Series]) -> list[Change]:
     """Each series with its verdict, in the order given; see the module.
 
-    Those over everything and those of slices are two families of tests, and neither says anything
-    of the other: who looks at more slices comes to no other verdict on the whole.
+    Overall series and slices are separate families of tests: more slices do not change the verdict
+    on the whole.
     """
     changes: dict[int, Change] = {}
     for sliced in (False, True):
@@ -116,7 +115,7 @@ def compare(series: Sequence[Series]) -> list[Change]:
 
 def _compared(series: Sequence[Series]) -> list[Change]:
     """One family of tests."""
-    spreads = [None if _untold(one) else _spread(one) for one in series]
+    spreads = [None if _untestable(one) else _spread(one) for one in series]
     tested = [spread for spread in spreads if spread is not None and spread.sampling > 0]
     ratios = np.array([spread.ratio for spread in tested])
     freedom = np.array([spread.windows - 1 for spread in tested])
@@ -130,14 +129,14 @@ def _compared(series: Sequence[Series]) -> list[Change]:
 
 
 def spread_prior(ratios: Floats, freedom: Floats) -> tuple[float, float]:
-    """What all series say of how weeks differ: degrees of freedom it is worth, and the ratio.
+    """The prior of the variance ratio from all series: its degrees of freedom, and the ratio.
 
     Args:
-        ratios: Variance between windows over what sampling explains, of each series; shape (s,).
+        ratios: Variance between windows over sampling variance, of each series; shape (s,).
         freedom: Degrees of freedom of each, 1 or more; shape (s,).
 
     Returns:
-        0 and 1 if there are too few series to say. The ratio is 1 or more.
+        Degrees of freedom and a ratio of 1 or more; 0 and 1 if there are too few series.
 
     Source: Smyth 2004, section 6.2, by the moments of log ratios.
     """
@@ -155,7 +154,7 @@ def spread_prior(ratios: Floats, freedom: Floats) -> tuple[float, float]:
 
 
 def _trigamma_inverse(value: float) -> float:
-    """Where the trigamma function has a value above 0; by Newton's method on its reciprocal."""
+    """The inverse of the trigamma function above 0, by Newton's method on its reciprocal."""
     from scipy.special import polygamma
 
     x = 0.5 + 1 / value
@@ -168,20 +167,18 @@ def _trigamma_inverse(value: float) -> float:
     return x
 
 
-def _untold(one: Series) -> str:
-    """Why nobody can tell of a series; empty if one can try."""
+def _untestable(one: Series) -> str:
+    """The reason why a series cannot be tested; empty if it can."""
     if len(one.before) < LEAST_WINDOWS:
         had = "1 earlier window has" if len(one.before) == 1 else f"{len(one.before)} have"
         return f"{LEAST_WINDOWS} earlier windows are needed, and {had} a value"
     usual = sum(reading.users for reading in one.before) / len(one.before)
     if one.now is None:
         n = sum(reading.n for reading in one.before) / len(one.before)
-        return f"nothing to count over in the window, and {n:,.0f} in earlier ones"
+        return f"a denominator of 0 in the window, and {n:,.0f} in earlier ones"
     if min(one.now.users, usual) < LEAST_USERS:
-        people = "1 person" if one.now.users == 1 else f"{one.now.users:,} people"
-        return (
-            f"{people} in the window and {int(usual):,} in earlier ones; {LEAST_USERS} are needed"
-        )
+        users = "1 user" if one.now.users == 1 else f"{one.now.users:,} users"
+        return f"{users} in the window and {int(usual):,} in earlier ones; {LEAST_USERS} are needed"
     return ""
 
 
@@ -191,8 +188,8 @@ def _spread(one: Series) -> _Spread:
     sizes = np.array([max(reading.n, 1) for reading in one.before], np.float64)
     errors = np.array([reading.error for reading in one.before])
     size = max(one.now.n, 1)
-    # Of one search, so that windows of other sizes speak for each other: a window in which
-    # something never happens says that it cannot vary.
+    # Variance per search, averaged over windows: a window in which something never happens would
+    # have a variance of 0.
     unit, unit_now = float((errors**2 * sizes).mean()), one.now.error**2 * size
     if unit == unit_now == 0 and one.metric.unit == "share" and (values != one.now.value).any():
         rate = (float((values * sizes).sum()) + one.now.value * size + 0.5) / (
@@ -204,8 +201,8 @@ def _spread(one: Series) -> _Spread:
     return _Spread(
         expected=float(values.mean()),
         sampling=sampling,
-        # The usual rate varies too little where it is near 0, the new one too much if it is luck:
-        # half way, luck alarms no more often than it should, and twice as many jumps are found.
+        # The usual variance is too small for rates near 0, the new one too large for chance jumps:
+        # half way, the false alarm rate is kept, and twice as many jumps are detected.
         sampling_now=(unit + max(unit, unit_now)) / 2 / size,
         sampling_usual=unit / size,
         ratio=float(values.var(ddof=1)) / sampling if sampling else 0.0,
@@ -223,7 +220,7 @@ def _change(one: Series, spread: _Spread | None, prior: tuple[float, float]) -> 
         unit=one.metric.unit,
         slice=one.slice,
         verdict="cannot_tell",
-        reason=_untold(one),
+        reason=_untestable(one),
         value=None if now is None else now.value,
         expected=expected,
         usual_low=None,
@@ -245,15 +242,15 @@ def _change(one: Series, spread: _Spread | None, prior: tuple[float, float]) -> 
     own = spread.windows - 1
     df = int(worth + own)
     ratio = max(1.0, (worth * level + own * spread.ratio) / (worth + own))
-    # What weeks add of their own, and the error of the expected value.
-    beside = spread.sampling * (ratio - 1 + ratio / spread.windows)
-    error = math.sqrt(beside + spread.sampling_now)
+    # The variance between weeks, and that of the expected value.
+    between = spread.sampling * (ratio - 1 + ratio / spread.windows)
+    error = math.sqrt(between + spread.sampling_now)
     beyond = max(0.0, abs(change.change) - one.margin)
     if error == 0:
         if beyond == 0:
             return replace(change, df=df, p=1.0)
-        return replace(change, reason="no window before it had another value")
-    low, high = _range(one.metric, spread.expected, df, math.sqrt(beside + spread.sampling_usual))
+        return replace(change, reason="all earlier windows had the same value")
+    low, high = _range(one.metric, spread.expected, df, math.sqrt(between + spread.sampling_usual))
     return replace(
         change,
         usual_low=low,
@@ -264,7 +261,7 @@ def _change(one: Series, spread: _Spread | None, prior: tuple[float, float]) -> 
 
 
 def _range(metric: Metric, expected: float, df: int, error: float) -> tuple[float, float]:
-    """What is usual, within what the metric can be."""
+    """The usual range, within the metric's bounds."""
     reach = t_quantile(0.975, df) * error
     lowest = -math.inf if metric.unit == "money" else 0.0
     highest = 1.0 if metric.unit == "share" else math.inf
@@ -282,12 +279,12 @@ def _verdict(change: Change, adjusted: float | None) -> Moved:
 
 
 def ordered(changes: Sequence[Change]) -> list[Change]:
-    """What is worse first, then better, the surest first; then the rest as it was."""
+    """Worse changes first, then better, by p-value; then the rest in their order."""
     rank = {"worse": 0, "better": 1}
 
     def key(change: Change) -> tuple[int, float]:
         first = rank.get(change.verdict, 2)
-        # Engines add up in other orders: what differs in the last digits is equal.
+        # Engines add up in different orders: values that differ in the last digits are equal.
         return first, float(f"{change.p or 0.0:.6g}") if first < 2 else 0.0
 
     return sorted(changes, key=key)
@@ -296,15 +293,15 @@ def ordered(changes: Sequence[Change]) -> list[Change]:
 def contributions(
     now: pl.DataFrame, before: Sequence[pl.DataFrame]
 ) -> tuple[list[Contribution], float]:
-    """What each query adds to the change of a ratio, the most first; see ``Contribution``.
+    """The contribution of each query to the change of a ratio, the largest first.
 
     Args:
-        now: ``query``, ``numerator`` and ``denominator`` of each query in the window; null is a
-            query of its own: nothing was typed.
+        now: ``query``, ``numerator`` and ``denominator`` of each query in the window; null, an
+            empty search, is a query of its own.
         before: The same of each earlier window with a denominator.
 
     Returns:
-        A row for each query, ``text`` being its folded form, and the change they add up to.
+        A row for each query, with its folded text as ``text``, and the change they add up to.
     """
     whole = float(now["denominator"].sum())
     wholes = [float(frame["denominator"].sum()) for frame in before]
@@ -321,10 +318,10 @@ def contributions(
         _part(frame, total, expected, -1 / len(before), earlier=True)
         for frame, total in zip(before, wholes, strict=True)
     ]
-    found = pl.concat(parts).group_by("query").agg(pl.all().exclude("query").sum())
+    by_query = pl.concat(parts).group_by("query").agg(pl.all().exclude("query").sum())
     change = float(now["numerator"].sum()) / whole - expected
     up = 1 if change >= 0 else -1
-    found = found.sort((pl.col("adds") * -up).round(12), -pl.col("denominator"), "query")
+    by_query = by_query.sort((pl.col("adds") * -up).round(12), -pl.col("denominator"), "query")
     rows = [
         Contribution(
             query=row["query"],
@@ -335,7 +332,7 @@ def contributions(
             n_before=row["earlier_over"] / len(before),
             adds=row["adds"],
         )
-        for row in found.iter_rows(named=True)
+        for row in by_query.iter_rows(named=True)
     ]
     return rows, change
 
@@ -358,18 +355,18 @@ def _part(
 
 
 Margins = Callable[[Metric, float | None], float]
-"""What a change of a metric must go beyond, given what is expected of it."""
+"""From a metric and its expected value to the smallest relevant change."""
 
 
 def read_margins(texts: Sequence[str], find: Callable[[str], Metric]) -> Margins:
-    """Margins as they are typed: ``5%`` (of what is expected), ``CTR=2%``, ``ZeroResults=0.01``.
+    """Margins from text: ``5%`` (of the expected value), ``CTR=2%``, ``ZeroResults=0.01``.
 
     Args:
-        texts: What was typed; a later one goes before an earlier one.
-        find: The metric of a name.
+        texts: The texts; a later one overrides an earlier one.
+        find: Finds the metric of a name.
 
     Raises:
-        UsageError: one is no margin, or there is no such metric.
+        UsageError: an invalid margin, or an unknown metric.
     """
     general, special = (0.0, False), {}
     for text in texts:
@@ -382,7 +379,7 @@ def read_margins(texts: Sequence[str], find: Callable[[str], Metric]) -> Margins
             value = math.nan
         if not (0 <= value < math.inf) or (not equals and not share):
             raise UsageError(
-                f"--margin {text!r} is no margin", fix="--margin 5%, or --margin ZeroResults=0.01"
+                f"invalid margin {text!r}", fix="--margin 5%, or --margin ZeroResults=0.01"
             )
         margin = (value / 100 if share else value, share)
         if equals:

@@ -1,4 +1,4 @@
-"""Windows of local time: the latest that is complete, and those of earlier weeks like it."""
+"""Windows of local time: the latest complete one, and the comparable ones of earlier weeks."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _LONGEST = 28  # days
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Some hours of a day, or some days.
+    """Hours of a day, or whole days.
 
     Attributes:
-        first_day: Local day, in days since 1970-01-01.
-        last_day: The same of its last day.
-        first_hour: Local hour it begins at, 0 to 23; 0 of days.
-        end_hour: Hour it ends before, 1 to 24; 24 of days.
+        first_day: First local day, in days since 1970-01-01.
+        last_day: Last local day, likewise.
+        first_hour: First local hour, 0 to 23; 0 for whole days.
+        end_hour: Hour after the last, 1 to 24; 24 for whole days.
     """
 
     first_day: int
@@ -32,7 +32,7 @@ class Window:
 
     @property
     def whole_days(self) -> bool:
-        """Whether it is of whole days."""
+        """Whether it has whole days."""
         return self.end_hour - self.first_hour == 24
 
     @property
@@ -50,12 +50,12 @@ def hours_of(text: str, *, what: str = "--window") -> int:
     """Hours of a span: ``1h``, ``6h``, ``1d``, ``7d``, ``1w``.
 
     Raises:
-        UsageError: it is none.
+        UsageError: not a duration.
     """
-    found = _SPAN.fullmatch(text)
-    hours = int(found[1]) * _HOURS[found[2].casefold()] if found else 0
+    match = _SPAN.fullmatch(text)
+    hours = int(match[1]) * _HOURS[match[2].casefold()] if match else 0
     if not hours:
-        raise UsageError(f"{what} {text!r} is no span of time", fix=f"{what} 1d, 6h or 28d")
+        raise UsageError(f"{what} {text!r} is not a duration", fix=f"{what} 1d, 6h or 28d")
     return hours
 
 
@@ -64,11 +64,11 @@ def latest(text: str, day: int, hour: int) -> Window:
 
     Args:
         text: Its length: hours that divide a day, or up to 28 whole days.
-        day: Local day, in days since 1970-01-01.
-        hour: Hour of it that has just begun, 0 to 24.
+        day: Current local day, in days since 1970-01-01.
+        hour: Current hour, 0 to 24.
 
     Raises:
-        UsageError: no such length.
+        UsageError: invalid length.
     """
     hours = hours_of(text)
     if hours < 24:
@@ -91,14 +91,14 @@ def latest(text: str, day: int, hour: int) -> Window:
 
 
 def earlier(window: Window, history: int) -> list[Window]:
-    """Windows like it before it, the latest first: the same weekdays and hours.
+    """Earlier comparable windows, the latest first: the same weekdays and hours.
 
     Args:
-        window: The one that is compared.
-        history: How many days before the window they may lie in.
+        window: The window to compare.
+        history: Number of days before the window to search.
     """
     length = window.last_day - window.first_day + 1
-    step = -(-length // WEEK) * WEEK  # whole weeks, so that none overlaps the next
+    step = -(-length // WEEK) * WEEK  # whole weeks, without overlap
     return [
         Window(window.first_day - back, window.last_day - back, window.first_hour, window.end_hour)
         for back in range(step, history + 1, step)

@@ -1,14 +1,14 @@
-"""Worst queries: which searches failed and how, and how sure a query's share of them is.
+"""Worst queries: which searches failed and how, and each query's share of failed searches.
 
-**A search fails** if it was served nothing; or if it brought no satisfied click, nothing put into
-the cart or bought, and no answer that was read, and it was then said in other words, or was left
-after clicks that did not satisfy, or without a click on results that were seen. What the log does
-not hold fails nobody: without clicks in it, only zero results and reformulations tell.
+**A search fails** if it has no results; or if it has no satisfied click, cart, purchase or answer
+read, and is then reformulated, or left after clicks that did not satisfy, or without a click on
+results that were seen. Missing data does not count as failure: without clicks in the log, only zero
+results and reformulations do.
 
-**A query's share of failed searches** is drawn towards that of all queries. Searches of one person
-hang together, so the evidence is counted in people: a query is as if each of its people had failed
-by that share. Shares of queries follow a beta distribution, whose spread is estimated by moments
-from the queries themselves.
+**A query's share of failed searches** is shrunk towards that of all queries. Searches of one user
+are correlated, so the evidence is counted in users: a query counts as if each of its users had
+failed by that share. Shares of queries follow a beta distribution, whose variance is estimated by
+moments from the queries.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from karat.stats.student import beta_below
 from karat.tables.online.worst_queries import FAILURES, Failure, LostGroup, LostQuery, Order
 
 MANY = 1e9
-"""A prior that no query outweighs: the queries differ no more than luck makes them."""
-_LEAST_PRIOR = 1.0  # people; below, a query of one person is drawn nowhere
-_NEXT = 5  # of what is searched for instead
+"""A strength that no query outweighs: the queries differ only by chance."""
+_LEAST_PRIOR = 1.0  # users; below, the share of a query of one user is not shrunk
+_NEXT = 5  # next queries shown
 
 _NAMES: dict[Failure, str] = {
     "zero results": "Failed(zero)",
@@ -45,12 +45,12 @@ SORTED_BY: Mapping[Order, str] = {
     "abandoned": "Abandoned",
     "reformulated": "Reformulated",
 }
-"""The column of ``ranked`` that each order goes by."""
+"""The column of ``ranked`` for each order."""
 _COUNTS = ("Failed", "Zero", "Abandoned", "Terminal", "Reformulated", "Clicked", "Satisfied")
 
 
 def _failed(failure: Failure, clicks: bool) -> Expression:
-    """1 where a search failed in this way, and in none that stands before it; else 0."""
+    """1 where a search failed in this way, and in none of the earlier ones; else 0."""
 
     def expression() -> nw.Expr:
         empty = flag(nw.col("zero") == 1)
@@ -58,7 +58,7 @@ def _failed(failure: Failure, clicks: bool) -> Expression:
             return empty
         again, clicked = flag(nw.col("reformulated") == 1), flag(nw.col("clicked") == 1)
         left = flag(nw.col("abandoned") == 1)
-        if not clicks:  # then everything looks abandoned
+        if not clicks:  # all searches look abandoned
             left = left * 0
         return {
             "reformulated": _unserved(empty) * again,
@@ -70,7 +70,7 @@ def _failed(failure: Failure, clicks: bool) -> Expression:
 
 
 def _unserved(empty: nw.Expr) -> nw.Expr:
-    """1 where results came, and nobody was satisfied with them; else 0."""
+    """1 where there were results, and the user was not satisfied; else 0."""
     served = flag(
         (nw.col("sat") > 0)
         | (nw.col("carts") > 0)
@@ -89,14 +89,14 @@ def _any_failed(clicks: bool) -> Expression:
 
 
 def metrics(*, clicks: bool) -> list[Metric]:
-    """What a log is reduced to for this: counts over searches that were answered.
+    """The metrics to reduce a log to: counts over completed searches.
 
     Args:
-        clicks: Whether the log holds clicks.
+        clicks: Whether the log has clicks.
     """
 
     def over(name: str) -> Expression:
-        """Searches that were answered, of which this is known."""
+        """Completed searches for which this is known."""
         return lambda: nw.col("completed") * flag(~nw.col(name).is_null())
 
     def seen() -> nw.Expr:
@@ -123,11 +123,11 @@ def metrics(*, clicks: bool) -> list[Metric]:
 
 @dataclass(frozen=True, slots=True)
 class Prior:
-    """How shares of failed searches are spread over queries: Beta(mean·strength, …).
+    """Distribution of shares of failed searches over queries: Beta(mean·strength, …).
 
     Attributes:
-        mean: Of all searches, 0 to 1.
-        strength: In people; ``MANY`` if all queries are alike.
+        mean: Share over all searches, 0 to 1.
+        strength: In users; ``MANY`` if all queries are alike.
     """
 
     mean: float
@@ -135,15 +135,15 @@ class Prior:
 
 
 def prior_of(failed: Floats, searches: Floats, users: Floats) -> Prior:
-    """The prior that the queries themselves give.
+    """The prior estimated from the queries.
 
     Args:
         failed: Failed searches of each query; shape (q,).
         searches: Its searches, above 0; shape (q,).
-        users: Its people, above 0; shape (q,).
+        users: Its users, above 0; shape (q,).
 
     Source: the moment estimator of Kleinman 1973, doi:10.1080/01621459.1973.10481332, of shares
-    weighted by size, with people for size; the mean is that over all searches.
+    weighted by number of users; the mean is that over all searches.
     """
     mean = float(failed.sum() / searches.sum())
     if not 0 < mean < 1 or len(users) < 2:
@@ -162,13 +162,13 @@ def prior_of(failed: Floats, searches: Floats, users: Floats) -> Prior:
 
 
 def drawn(failed: float, searches: float, users: float, prior: Prior) -> float:
-    """Share of failed searches of a query, drawn towards that of all as far as few people say it.
+    """Share of failed searches of a query, shrunk towards that of all; less with more users.
 
     Args:
         failed: Failed searches.
         searches: Searches, above 0.
-        users: People.
-        prior: Of all queries.
+        users: Number of users.
+        prior: The prior of all queries.
     """
     own = failed / searches
     return (users * own + prior.strength * prior.mean) / (users + prior.strength)
@@ -177,10 +177,10 @@ def drawn(failed: float, searches: float, users: float, prior: Prior) -> float:
 def interval(
     failed: float, searches: float, users: float, prior: Prior, confidence: float = 0.95
 ) -> tuple[float, float] | None:
-    """Where that share lies with 95 %: quantiles of its beta distribution; arguments as there.
+    """The 95 % interval of ``drawn``, by quantiles of its beta distribution; arguments as there.
 
     Returns:
-        None if the prior says nothing of how shares are spread, so that there is no distribution.
+        None if the prior has no variance and so there is no distribution.
     """
     if prior.strength >= MANY or not 0 < prior.mean < 1:
         return None
@@ -192,7 +192,7 @@ def interval(
 
 
 def _beta_quantile(probability: float, a: float, b: float) -> float:
-    """By halving: 50 times narrow it to what a float holds of it."""
+    """By bisection: 50 steps are the precision of a float."""
     low, high = 0.0, 1.0
     for _ in range(50):
         middle = (low + high) / 2
@@ -212,8 +212,7 @@ def wide(moments: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
 
     Returns:
         The columns of the cut, ``searches``, ``users`` and for each metric its numerator under its
-        name and its denominator under ``of NAME``; only rows with searches. Those without a query
-        (searches for nothing) are left out.
+        name and its denominator under ``of NAME``; only rows with searches, without empty queries.
     """
     columns = list(by)
     values = moments.filter(pl.col("term") == "value", pl.col("query").is_not_null())
@@ -237,12 +236,12 @@ def _of(name: str, column: str) -> pl.Expr:
 def ranked(frame: pl.DataFrame, prior: Prior, sort: Order) -> pl.DataFrame:
     """Rows of ``wide`` with ``share`` and ``lost``, the worst first.
 
-    Ties go to what is searched for more, then by the text.
+    Ties are ordered by searches, then by text.
 
     Args:
-        frame: Of ``wide``.
-        prior: Of all queries.
-        sort: ``lost`` searches, or how many had ``zero`` results, were ``abandoned`` or
+        frame: From ``wide``.
+        prior: The prior of all queries.
+        sort: ``lost`` searches, or the number with ``zero`` results, ``abandoned`` or
             ``reformulated``.
     """
     own = pl.col("Failed") / pl.col("searches")
@@ -262,14 +261,14 @@ def lost_query(
     text: str,
     next_queries: Sequence[tuple[str, int]],
 ) -> LostQuery:
-    """A row of ``ranked`` as what reports show.
+    """A row of ``ranked`` as a record for reports.
 
     Args:
         row: The row.
-        prior: Of all queries.
-        by: What it is sliced by, besides the query.
-        text: As it was typed most often.
-        next_queries: What was searched for instead, with how often, the most frequent first.
+        prior: The prior of all queries.
+        by: Dimensions of the slice, besides the query.
+        text: The most frequent spelling.
+        next_queries: The next searches with their counts, the most frequent first.
     """
 
     def number(name: str) -> float:
@@ -282,7 +281,7 @@ def lost_query(
     by_failure: dict[Failure, int] = {
         failure: round(number(_NAMES[failure])) for failure in FAILURES
     }
-    chief = max(FAILURES, key=lambda failure: by_failure[failure])  # of equals the first
+    chief = max(FAILURES, key=lambda failure: by_failure[failure])  # the first if tied
     reason = chief if by_failure[chief] else ""
 
     def known(name: str, by_name: str | None = None) -> int | None:
@@ -311,7 +310,7 @@ def lost_query(
         high=high,
         lost=number("lost"),
         reason=reason,
-        # What came next is known of the query, and not of each slice of it.
+        # Next queries are known for the query, and not for each slice.
         why=_why(reason, by_failure, round(searches), () if by else next_queries),
         next_queries=tuple(next_queries[:_NEXT]),
     )
@@ -325,15 +324,15 @@ def _why(
 ) -> str:
     if not reason:
         return "none of its searches failed"
-    said = {
-        "zero results": "{n} of {all} {were} served nothing",
-        "reformulated": "{n} of {all} {were} said again in other words",
+    pattern = {
+        "zero results": "{n} of {all} had no results",
+        "reformulated": "{n} of {all} {were} reformulated",
         "clicks without satisfaction": "{n} of {all} clicked and came back unsatisfied",
         "nobody clicks": "{n} of {all} saw results and clicked none",
     }[reason]
     count = next(n for failure, n in by_failure.items() if failure == reason)
     were = "was" if count == 1 else "were"
-    sentence = said.format(n=f"{count:,}", all=f"{searches:,}", were=were)
+    sentence = pattern.format(n=f"{count:,}", all=f"{searches:,}", were=were)
     if next_queries and reason in ("reformulated", "zero results"):
         text, times = next_queries[0]
         sentence += f", {times:,} next as “{text}”"
@@ -341,16 +340,16 @@ def _why(
 
 
 def groups(frame: pl.DataFrame, by: str) -> list[LostGroup]:
-    """What each slice loses in all, the most first.
+    """Totals of each slice, the most failed searches first.
 
     Args:
-        frame: Of ``wide``.
+        frame: From ``wide``.
         by: The column of slices.
     """
-    found = frame.group_by(by).agg(
+    totals = frame.group_by(by).agg(
         pl.len().alias("queries"), pl.col("searches").sum(), pl.col("Failed").sum()
     )
-    found = found.sort("Failed", "searches", by, descending=[True, True, False], nulls_last=True)
+    totals = totals.sort("Failed", "searches", by, descending=[True, True, False], nulls_last=True)
     return [
         LostGroup(
             slice={} if row[by] is None else {by: row[by]},
@@ -359,12 +358,12 @@ def groups(frame: pl.DataFrame, by: str) -> list[LostGroup]:
             failed=round(row["Failed"]),
             share=row["Failed"] / row["searches"] if row["searches"] else None,
         )
-        for row in found.iter_rows(named=True)
+        for row in totals.iter_rows(named=True)
     ]
 
 
 def prior_from(frame: pl.DataFrame) -> Prior:
-    """The prior of the rows of ``wide``."""
+    """The prior estimated from rows of ``wide``."""
     if frame.is_empty():
         return Prior(0.0, MANY)
     columns = ("Failed", "searches", "users")

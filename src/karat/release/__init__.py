@@ -1,1 +1,1 @@
-"""May it ship: policies, and what they say."""
+"""Release: policies and gates."""

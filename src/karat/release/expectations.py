@@ -1,4 +1,4 @@
-"""Expectations: which document must stand where for one query, each with its reason."""
+"""Expectations: where a document must rank for one query, each with its reason."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from karat.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a search returned for one query.
+    """The documents returned for one query.
 
     Attributes:
-        query: What was asked.
-        doc_ids: The documents, best first, each once.
+        query: The text of the query.
+        doc_ids: The documents, best first, distinct.
     """
 
     query: str
@@ -25,14 +25,14 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """An expectation that an answer does not keep.
+    """An expectation that an answer does not meet.
 
     Attributes:
-        expected: What was expected, as in ``"a" in the top 3``.
-        because: Why, in the words of whoever wrote it.
-        found: What is so instead.
+        expected: The expectation, such as ``"a" in the top 3``.
+        because: The reason, in the author's words.
+        found: The actual result.
         answer: The answer.
-        named: The documents that the expectation is about.
+        named: The documents of the expectation.
     """
 
     expected: str
@@ -46,14 +46,14 @@ def top(answer: Answer, k: int, doc_id: str | int, *, because: str) -> Broken | 
     """Expect a document in the top k.
 
     Raises:
-        UsageError: ``k`` is no whole number from 1, an id is no text, or there is no reason.
+        UsageError: ``k`` is not a whole number from 1, an id is not text, or the reason is missing.
     """
-    wanted, reason, k = _doc_id(doc_id), _reason(because), _depth(k, "k")
-    rank = _rank(answer, wanted)
+    document, reason, k = _doc_id(doc_id), _reason(because), _depth(k, "k")
+    rank = _rank(answer, document)
     if rank is not None and rank <= k:
         return None
-    where = f'"{wanted}" in the top {k}' if k > 1 else f'"{wanted}" on top'
-    return Broken(where, reason, _whereabouts(answer, wanted), answer, (wanted,))
+    where = f'"{document}" in the top {k}' if k > 1 else f'"{document}" on top'
+    return Broken(where, reason, _position(answer, document), answer, (document,))
 
 
 def absent(
@@ -61,38 +61,39 @@ def absent(
 ) -> Broken | None:
     """Expect a document not to be shown, or not in the top ``within``.
 
-    An empty answer does not keep it: a search that is dead shows nothing wrong either.
+    An empty answer does not meet it: a search that is down shows nothing wrong either.
 
     Raises:
-        UsageError: ``within`` is no whole number from 1, an id is no text, or there is no reason.
+        UsageError: ``within`` is not a whole number from 1, an id is not text, or the reason is
+            missing.
     """
-    unwanted, reason = _doc_id(doc_id), _reason(because)
+    document, reason = _doc_id(doc_id), _reason(because)
     within = None if within is None else _depth(within, "within")
-    rank = _rank(answer, unwanted)
-    expected = f'"{unwanted}" not {"returned" if within is None else f"in the top {within}"}'
+    rank = _rank(answer, document)
+    expected = f'"{document}" not {"returned" if within is None else f"in the top {within}"}'
     if not answer.doc_ids:
         found = "the search returned nothing at all; if that is right, expect nothing(…)"
         return Broken(expected, reason, found, answer)
     if rank is None or (within is not None and rank > within):
         return None
-    return Broken(expected, reason, _whereabouts(answer, unwanted), answer, (unwanted,))
+    return Broken(expected, reason, _position(answer, document), answer, (document,))
 
 
 def before(answer: Answer, doc_id: str | int, other: str | int, *, because: str) -> Broken | None:
-    """Expect a document before another; it must be returned, and the other need not be.
+    """Expect a document before another; it must be returned, the other need not be.
 
     Raises:
-        UsageError: the two are the same, an id is no text, or there is no reason.
+        UsageError: the two are the same, an id is not text, or the reason is missing.
     """
     first, second, reason = _doc_id(doc_id), _doc_id(other), _reason(because)
     if first == second:
-        raise UsageError(f'"{first}" cannot stand before itself', fix='before("a", "b", …)')
+        raise UsageError(f'"{first}" cannot be before itself', fix='before("a", "b", …)')
     rank, behind = _rank(answer, first), _rank(answer, second)
     if rank is not None and (behind is None or rank < behind):
         return None
-    found = f"{_whereabouts(answer, first)}; {_whereabouts(answer, second)}"
+    found = f"{_position(answer, first)}; {_position(answer, second)}"
     if not answer.doc_ids:
-        found = _whereabouts(answer, first)
+        found = _position(answer, first)
     return Broken(f'"{first}" before "{second}"', reason, found, answer, (first, second))
 
 
@@ -100,7 +101,7 @@ def nothing(answer: Answer, *, because: str) -> Broken | None:
     """Expect no document: the query has no right answer.
 
     Raises:
-        UsageError: there is no reason.
+        UsageError: the reason is missing.
     """
     reason, count = _reason(because), len(answer.doc_ids)
     if not count:
@@ -113,7 +114,7 @@ def _rank(answer: Answer, doc_id: str) -> int | None:
     return answer.doc_ids.index(doc_id) + 1 if doc_id in answer.doc_ids else None
 
 
-def _whereabouts(answer: Answer, doc_id: str) -> str:
+def _position(answer: Answer, doc_id: str) -> str:
     rank, count = _rank(answer, doc_id), len(answer.doc_ids)
     if not count:
         return "the search returned nothing at all"
@@ -126,7 +127,7 @@ def _doc_id(value: Any) -> str:
     if isinstance(value, Integral) and not isinstance(value, bool):
         return str(int(value))
     if not isinstance(value, str) or not value:
-        raise UsageError(f"{value!r} is no id of a document", fix='text, as in top(3, "a", …)')
+        raise UsageError(f"{value!r} is not a document id", fix='text, as in top(3, "a", …)')
     return value
 
 
@@ -139,18 +140,18 @@ def _depth(value: Any, what: str) -> int:
 def _reason(because: Any) -> str:
     if not isinstance(because, str) or not because.strip():
         raise UsageError(
-            f"the reason is {because!r}, and whoever sees this fail will want to know it",
+            f"the reason is {because!r}; it is needed when the expectation fails",
             fix='because="ticket 12: a typo in the log"',
         )
     return because.strip()
 
 
 def best_first(doc_ids: Sequence[str], scores: Sequence[float]) -> tuple[str, ...]:
-    """Documents by score, those of the same score as they were returned.
+    """Documents by score; ties in the order returned.
 
     Args:
-        doc_ids: As returned, each once.
-        scores: Their scores; where there were none, -1, -2, ….
+        doc_ids: As returned, distinct.
+        scores: Their scores; -1, -2, … if the search has none.
     """
     order = sorted(range(len(doc_ids)), key=lambda place: -scores[place])
     return tuple(doc_ids[place] for place in order)

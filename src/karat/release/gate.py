@@ -1,4 +1,4 @@
-"""Gate: a policy held against numbers; bad evidence never passes."""
+"""Gate: the rules of a policy checked against measured values; weak evidence never passes."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from karat.stats.intervals import LEAST, TRUSTED_FROM
 from karat.tables.comparison import ROUNDING
 from karat.tables.release.gate import WORST_FIRST, Check, GateVerdict
 
-_PRINTED = 5e-5  # what is less prints as 0.0000
-_NO_SPREAD = f"fewer than {TRUSTED_FROM} without spread prove nothing"
+_PRINTED = 5e-5  # smaller values print as 0.0000
+_NO_SPREAD = f"fewer than {TRUSTED_FROM} without variance prove nothing"
 
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """Why the numbers of a baseline count no more.
+    """Why the values of a baseline no longer count.
 
     Attributes:
-        verdict: What that makes of rules about a drop.
-        reason: Why, in a sentence.
+        verdict: The verdict of rules about a drop.
+        reason: The reason, in a sentence.
     """
 
     verdict: GateVerdict
@@ -29,19 +29,19 @@ class Doubt:
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """What a drop is held against, over all queries or a slice.
+    """The values of a drop, over all queries or a slice.
 
     Attributes:
         n: Queries that have a value in both runs.
         candidate_value: Mean of the candidate; None without queries.
-        baseline_value: Mean of the baseline; likewise.
-        drop: How much worse the candidate is; likewise.
-        ci_low: Lower end of the 95 % interval of the drop; None without spread.
+        baseline_value: Mean of the baseline; None without queries.
+        drop: How much worse the candidate is; None without queries.
+        ci_low: Lower end of the 95 % interval of the drop; None without variance.
         ci_high: Upper end.
         smallest_detected: The smallest drop these queries detect with a power of 80 %.
-        alike: Queries of the same weight that would tell as much; ``n`` where all weigh the same.
-        even: Whether every query dropped as much, so that there is no spread.
-        attribute: What is sliced by; None for all queries.
+        alike: Effective number of queries; ``n`` if all have the same weight.
+        even: Whether every query dropped by the same amount: there is no variance.
+        attribute: The slicing attribute; None for all queries.
         slice: Its value; None for all queries.
     """
 
@@ -60,17 +60,17 @@ class Numbers:
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """What a floor is held against: the candidate by itself, over all queries or a slice.
+    """The candidate's own value, for a floor, over all queries or a slice.
 
     Attributes:
-        n: Queries that have a value in the candidate, whatever the baseline has.
+        n: Queries that have a value in the candidate, with or without one in the baseline.
         value: Their mean; None without queries.
-        ci_low: Lower end of its 95 % interval; None without spread.
+        ci_low: Lower end of its 95 % interval; None without variance.
         ci_high: Upper end.
-        alike: Queries of the same weight that would tell as much; ``n`` where all weigh the same.
-        even: Whether every query has the same value, so that there is no spread.
-        baseline_value: Mean of the baseline, if it has values for just these queries.
-        attribute: What is sliced by; None for all queries.
+        alike: Effective number of queries; ``n`` if all have the same weight.
+        even: Whether every query has the same value: there is no variance.
+        baseline_value: Mean of the baseline, if it has values for exactly these queries.
+        attribute: The slicing attribute; None for all queries.
         slice: Its value; None for all queries.
     """
 
@@ -92,7 +92,7 @@ def overall(checks: Sequence[Check]) -> GateVerdict:
 
 
 def blind(checks: Sequence[Check]) -> Iterator[str]:
-    """A sentence on what passed although its queries could not have seen it fail, if anything."""
+    """A sentence on checks that passed although their queries cannot detect a failure, if any."""
     unseen = [
         check
         for check in checks
@@ -108,35 +108,35 @@ def blind(checks: Sequence[Check]) -> Iterator[str]:
         where = f" ({first.attribute} {first.slice})" if first.attribute else ""
         more = f", and {len(unseen) - 1} more likewise" if len(unseen) > 1 else ""
         yield (
-            f"“{first.rule}”{where} passed by what was observed; its {first.n} queries detect no "
+            f"“{first.rule}”{where} passed by the observed value; its {first.n} queries detect no "
             f"drop below {first.smallest_detected:.4f}, and {first.limit:.4f} is allowed: a true "
-            f'drop may hide there (evidence = "interval" asks for proof){more}'
+            f'drop may be undetected (evidence = "interval" requires proof){more}'
         )
 
 
 def unless_worse(check: Check, at_worst: Check, failed: int) -> Check:
-    """A check that passes only because queries without an answer do not count cannot tell.
+    """The check, or ``cannot_tell`` if it passes only because failed queries do not count.
 
     Args:
         check: Over the queries that were answered.
-        at_worst: The same with the others at the worst value there is.
-        failed: How many were not answered.
+        at_worst: The same check with the others at the worst possible value.
+        failed: Number of queries that were not answered.
     """
     if check.verdict != "pass" or at_worst.verdict == "pass":
         return check
     worst = "one unanswered at its" if failed == 1 else f"{failed:,} unanswered at their"
-    said = f"{check.reason}; with the {worst} worst it would not hold"
-    return replace(check, verdict="cannot_tell", reason=said)
+    reason = f"{check.reason}; with the {worst} worst it would fail"
+    return replace(check, verdict="cannot_tell", reason=reason)
 
 
 def drop_check(rule: Rule, most: Drop, numbers: Numbers, doubt: Doubt | None = None) -> Check:
-    """A drop held against the most that it may be.
+    """Check a drop against the maximum allowed.
 
     Args:
         rule: The rule.
         most: Its ``max_drop``.
-        numbers: What it is held against.
-        doubt: Why the baseline's numbers count no more; None if they do.
+        numbers: The values of the drop.
+        doubt: Why the baseline's values no longer count; None if they do.
     """
     limit: float | None = most.size
     if most.relative:
@@ -171,16 +171,19 @@ def _drop_verdict(
     if not numbers.n or drop is None or before is None or limit is None:
         return "cannot_tell", "no query has a value in both runs"
     if most.relative and abs(before) <= ROUNDING:
-        return "error", f"the baseline is 0, and {100 * most.size:g} % of 0 is no limit; write 0.01"
+        return (
+            "error",
+            f"the baseline is 0, so {100 * most.size:g} % of it is not a limit; write 0.01",
+        )
     if rule.evidence == "interval":
         return _sure(numbers, drop, limit, most.said(limit))
-    held = _moved(rule, drop, before)
+    reason = _change_text(rule, drop, before)
     if drop > ROUNDING:
-        held += f", {most.said(limit)}"
-    return ("pass" if drop <= limit + ROUNDING else "fail"), held
+        reason += f", {most.said(limit)}"
+    return ("pass" if drop <= limit + ROUNDING else "fail"), reason
 
 
-def _moved(rule: Rule, drop: float, before: float) -> str:
+def _change_text(rule: Rule, drop: float, before: float) -> str:
     """How much it dropped or rose, with its share of the baseline."""
     if abs(drop) <= ROUNDING:
         return "unchanged"
@@ -191,26 +194,26 @@ def _moved(rule: Rule, drop: float, before: float) -> str:
 
 
 def _sure(numbers: Numbers, drop: float, limit: float, allowed: str) -> tuple[GateVerdict, str]:
-    """Whether the whole interval lies within the limit."""
+    """Whether the whole interval is within the limit."""
     low, high, n = numbers.ci_low, numbers.ci_high, numbers.n
     alike = n if numbers.alike is None else numbers.alike
-    said = f"the drop is {_signed(drop)}"
+    text = f"the drop is {_signed(drop)}"
     if low is None or high is None:
         if n >= LEAST and not numbers.even:
-            return "cannot_tell", f"{said}, and nobody knows its interval, {allowed}"
-        said += _without_spread(n, even=numbers.even)
+            return "cannot_tell", f"{text}, and its interval is unknown, {allowed}"
+        text += _without_spread(n, even=numbers.even)
     else:
-        said += f" (95 %: {_signed(low)} to {_signed(high)})"
-    said += f", {allowed}"
+        text += f" (95 %: {_signed(low)} to {_signed(high)})"
+    text += f", {allowed}"
     if few := _too_few(n, alike):
-        return "cannot_tell", f"{said}; {few}"
+        return "cannot_tell", f"{text}; {few}"
     if low is None or high is None:
         if abs(drop) > ROUNDING and drop <= limit + ROUNDING and alike < TRUSTED_FROM:
-            return "cannot_tell", f"{said}; {_NO_SPREAD}"
+            return "cannot_tell", f"{text}; {_NO_SPREAD}"
         low = high = drop
     if high <= limit + ROUNDING:
-        return "pass", said
-    return ("fail" if low > limit + ROUNDING else "cannot_tell"), said
+        return "pass", text
+    return ("fail" if low > limit + ROUNDING else "cannot_tell"), text
 
 
 def _without_spread(n: int, *, even: bool) -> str:
@@ -220,15 +223,15 @@ def _without_spread(n: int, *, even: bool) -> str:
 
 
 def _too_few(n: int, alike: float) -> str:
-    """That so few queries prove nothing; empty if they may."""
+    """A reason if there are too few queries to prove anything; else empty."""
     if alike >= LEAST:
         return ""
     few = "1 query proves" if n == 1 else f"{n:,} queries prove"
-    return f"{'so unlike in weight, ' if alike < n else ''}{few} nothing"
+    return f"{'with such unequal weights, ' if alike < n else ''}{few} nothing"
 
 
 def _apart(value: float, least: float) -> str:
-    """A value in four digits, or as many as tell it from the least or most it may be."""
+    """A value in four digits, or as many as distinguish it from the limit."""
     same = abs(value - least) <= ROUNDING
     digits = (4,) if same else range(4, 13)
     shown = (f"{value:.{digit}f}" for digit in digits)
@@ -244,12 +247,12 @@ def _percent(share: float) -> str:
 
 
 def floor_check(rule: Rule, least: float, own: Own) -> Check:
-    """The candidate's own value held against the least (or most) that it must be.
+    """Check the candidate's own value against the least (or most) allowed.
 
     Args:
         rule: The rule.
         least: Its ``least``.
-        own: What it is held against.
+        own: The candidate's value.
     """
     value = own.value
     verdict: GateVerdict
@@ -279,23 +282,23 @@ def _within(value: float, least: float, *, lower: bool) -> bool:
 
 
 def _surely(own: Own, value: float, least: float, *, lower: bool) -> tuple[GateVerdict, str]:
-    """Whether the whole interval of the value lies where it must."""
+    """Whether the whole interval of the value is within the limit."""
     low, high, n = own.ci_low, own.ci_high, own.n
     alike = n if own.alike is None else own.alike
-    said = f"it is {_apart(value, least)}"
+    text = f"it is {_apart(value, least)}"
     if low is None or high is None:
         if n >= LEAST and not own.even:
-            return "cannot_tell", f"{said}, and nobody knows its interval"
-        said += _without_spread(n, even=own.even)
+            return "cannot_tell", f"{text}, and its interval is unknown"
+        text += _without_spread(n, even=own.even)
     else:
-        said += f" (95 %: {_apart(low, least)} to {_apart(high, least)})".replace("-", "−")
+        text += f" (95 %: {_apart(low, least)} to {_apart(high, least)})".replace("-", "−")
     if few := _too_few(n, alike):
-        return "cannot_tell", f"{said}; {few}"
+        return "cannot_tell", f"{text}; {few}"
     if low is None or high is None:
         if _within(value, least, lower=lower) and alike < TRUSTED_FROM:
-            return "cannot_tell", f"{said}; {_NO_SPREAD}"
+            return "cannot_tell", f"{text}; {_NO_SPREAD}"
         low = high = value
     worst, best = (high, low) if lower else (low, high)
     if _within(worst, least, lower=lower):
-        return "pass", said
-    return ("cannot_tell" if _within(best, least, lower=lower) else "fail"), said
+        return "pass", text
+    return ("cannot_tell" if _within(best, least, lower=lower) else "fail"), text

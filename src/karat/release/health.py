@@ -1,4 +1,4 @@
-"""Health: whether a search answered as it must before any number counts."""
+"""Health: conditions on a search's answers before any measure counts."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from karat.stats.quantiles import LEAST, quantile_change
 from karat.tables.comparison import ROUNDING
 from karat.tables.release.gate import Check, GateVerdict
 
-_ERRORS = 3  # reasons that are told
+_ERRORS = 3  # reasons shown
 _ERROR = 80  # characters of each
-_SLOWER = 2.0  # times by which a p95 that no rule looks at may grow unsaid
-_QUICK_US = 1000.0  # what is quicker than that is nobody's wait
+_SLOWER = 2.0  # factor by which a p95 without a rule may grow without a note
+_QUICK_US = 1000.0  # shorter times are not noticeable
 
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What became of the queries of a run.
+    """Outcomes of the queries of a run.
 
     Attributes:
         run: Name of the run.
         queries: Queries that count.
         failed: Of these, without an answer.
         missing: Of these, not in the run.
-        empty: Of these, answered with nothing.
-        repeated: Of these, answered with a document more than once.
+        empty: Of these, with no results.
+        repeated: Of these, with a duplicate document.
         documents: Documents returned in all.
-        judged: Mean Judged@k by cutoff k, weighted as every mean; None where nothing was returned.
-        p95_us: 95th percentile of the times that there are; None without times.
-        times_us: The time to an answer by query; of failed queries none.
-        asked: Queries that were or should have been asked, with a time or without.
-        marked: What became of each query without a right answer: ok | empty | missing | failed.
-        errors: Why queries failed, and how many of those that count did.
-        foreign: Why its document ids are not those of the judgments; empty if nothing says so.
-        nothing: What to say of a run that holds no query at all; empty if it holds one.
+        judged: Mean Judged@k by cutoff k, with the weights of all means; None without documents.
+        p95_us: 95th percentile of the known times; None without times.
+        times_us: Query to its time; without failed queries.
+        asked: Queries that were or should have been sent, with a time or without.
+        marked: Outcome of each query without a right answer: ok | empty | missing | failed.
+        errors: Error to the number of queries that count and failed with it.
+        foreign: Why its document ids are not those of the judgments; empty if they are.
+        nothing: The reason if the run has no queries; else empty.
     """
 
     run: str
@@ -60,12 +60,12 @@ class Answers:
 
 
 def health_checks(health: Health, candidate: Answers, baseline: Answers | None) -> Iterator[Check]:
-    """Whether the search answered as it must before any number counts.
+    """Check the health of a search before any measure counts.
 
     Args:
-        health: What is demanded.
-        candidate: Of the candidate.
-        baseline: Of the baseline; what speaks against it makes nothing sure.
+        health: The conditions.
+        candidate: Answers of the candidate.
+        baseline: Answers of the baseline, if any; its failures give ``cannot_tell``.
     """
     yield from _answered(health, candidate)
     if baseline is not None:
@@ -87,7 +87,7 @@ def health_checks(health: Health, candidate: Answers, baseline: Answers | None) 
         yield Check(
             rule=f"Judged@{k} is at least {least:g}",
             verdict="pass" if enough else "cannot_tell",
-            reason="nothing was returned" if share is None else f"{100 * share:.0f} % are judged",
+            reason="no documents" if share is None else f"{100 * share:.0f} % are judged",
             candidate_value=share,
             limit=least,
         )
@@ -101,17 +101,17 @@ def health_checks(health: Health, candidate: Answers, baseline: Answers | None) 
 
 
 def unheld(health: Health, candidate: Answers, baseline: Answers | None) -> Iterator[str]:
-    """A sentence on each thing that got worse and that no demand looks at.
+    """A sentence on each thing that got worse and that no condition covers.
 
     Args:
-        health: What is demanded.
-        candidate: Of the candidate.
-        baseline: Of the baseline, if there is one.
+        health: The conditions.
+        candidate: Answers of the candidate.
+        baseline: Answers of the baseline, if any.
     """
     if candidate.repeated and health.max_duplicates is None:
         yield (
-            f"a document came back more than once in {_queries(candidate.repeated)}; no rule looks "
-            "at it (max_duplicates)"
+            f"{_queries(candidate.repeated)} returned a document more than once; no rule checks "
+            "it (max_duplicates)"
         )
     if baseline is None:
         return
@@ -119,12 +119,12 @@ def unheld(health: Health, candidate: Answers, baseline: Answers | None) -> Iter
     unlimited = health.max_p95_ms is None and health.max_p95_increase is None
     if unlimited and now > max(_SLOWER * before, _QUICK_US):
         rules = "max_p95_ms, max_p95_increase"
-        yield f"p95 went from {_ms(before)} to {_ms(now)}; no rule looks at it ({rules})"
+        yield f"p95 went from {_ms(before)} to {_ms(now)}; no rule checks it ({rules})"
     if health.max_empty is None and candidate.empty > baseline.empty:
-        verb = "is" if candidate.empty == 1 else "are"
+        verb = "has" if candidate.empty == 1 else "have"
         yield (
-            f"{_queries(candidate.empty)} {verb} answered with nothing (baseline: "
-            f"{baseline.empty:,}); no rule looks at it (max_empty)"
+            f"{_queries(candidate.empty)} {verb} no results (baseline: "
+            f"{baseline.empty:,}); no rule checks it (max_empty)"
         )
     both = [
         (candidate.marked[query], baseline.marked[query])
@@ -134,7 +134,7 @@ def unheld(health: Health, candidate: Answers, baseline: Answers | None) -> Iter
     shown, shown_before = (sum(pair[side] == "ok" for pair in both) for side in (0, 1))
     if shown > shown_before:
         verb = "is" if shown == 1 else "are"
-        unseen = "; no rule looks at it (min_silent)" if health.min_silent is None else ""
+        unseen = "; no rule checks it (min_silent)" if health.min_silent is None else ""
         yield (
             f"{shown:,} of {_queries(len(both))} without a right answer {verb} answered now "
             f"(baseline: {shown_before:,}){unseen}"
@@ -142,12 +142,12 @@ def unheld(health: Health, candidate: Answers, baseline: Answers | None) -> Iter
 
 
 def _answered(health: Health, answers: Answers, baseline: str = "") -> Iterator[Check]:
-    """Failed and missing queries against their budgets, and whether anything was returned.
+    """Failed and missing queries against their budgets, and whether there are any documents.
 
     Args:
         health: The budgets.
-        answers: What became of the queries.
-        baseline: Name of the baseline, if it is about that.
+        answers: The answers.
+        baseline: Name of the baseline, if the answers are its own.
     """
     of = f"baseline {baseline}: " if baseline else ""
     otherwise: GateVerdict = "cannot_tell" if baseline else "unhealthy"
@@ -183,7 +183,7 @@ def _answered(health: Health, answers: Answers, baseline: str = "") -> Iterator[
         yield Check(
             f"{of}some document is returned", otherwise, "there is no query that counts", n=n
         )
-    elif not answers.documents and broken < n:  # what is said of all queries is said once
+    elif not answers.documents and broken < n:  # not in addition to a failure of all queries
         yield Check(
             f"{of}some document is returned",
             otherwise,
@@ -193,7 +193,7 @@ def _answered(health: Health, answers: Answers, baseline: str = "") -> Iterator[
 
 
 def _allowed(most: float, n: int) -> int:
-    """A budget of so many queries: a share of them below 1, or a count."""
+    """A budget as a number of queries: below 1 it is a share of them."""
     return math.floor(most * n + ROUNDING) if most < 1 else int(most)
 
 
@@ -204,25 +204,25 @@ def _at_most(allowed: int, n: int, what: str) -> str:
 
 
 def _budgets(health: Health, answers: Answers) -> Iterator[Check]:
-    """Queries answered with nothing, or with a document twice: what users see, so a broken rule."""
+    """Queries without results or with duplicates: visible to users, so the check fails."""
     n = answers.queries
-    absent = answers.missing  # a format without answers leaves out what was answered with nothing
+    absent = answers.missing  # some formats cannot represent queries without results
     for most, count, unknown, what, some, none in (
         (
             health.max_empty,
             answers.empty,
             absent,
-            "answered with nothing",
-            "got nothing",
-            "all got something",
+            "without results",
+            "have no results",
+            "all have results",
         ),
         (
             health.max_duplicates,
             answers.repeated,
             0,
-            "with a document returned twice",
-            "got a document more than once",
-            "no answer held a document twice",
+            "with a duplicate document",
+            "have a duplicate document",
+            "none has a duplicate document",
         ),
     ):
         if most is None:
@@ -231,9 +231,9 @@ def _budgets(health: Health, answers: Answers) -> Iterator[Check]:
         verdict: GateVerdict = "pass" if count + unknown <= allowed else "cannot_tell"
         reason = f"{count:,} of {n:,} {some}" if count else none
         if unknown:
-            held = f"{count:,} of {n:,} {some}"
+            known = f"{count:,} of {n:,} {some}"
             are = "is" if unknown == 1 else "are"
-            reason = f"{held}, and {unknown:,} {are} not in the run, which may mean the same"
+            reason = f"{known}, and {unknown:,} {are} not in the run, which may mean the same"
         yield Check(
             rule=_at_most(allowed, n, what),
             verdict="fail" if count > allowed else verdict,
@@ -245,39 +245,39 @@ def _budgets(health: Health, answers: Answers) -> Iterator[Check]:
 
 
 def _slower(most: Drop, candidate: Answers, baseline: Answers) -> Check:
-    """How far the 95th percentile rose, over the queries that were timed in both runs."""
+    """The rise of the 95th percentile, over the queries timed in both runs."""
     old, new = baseline.times_us, candidate.times_us
     shared = sorted(old.keys() & new.keys())
-    lacking = sorted(old.keys() - new.keys())
+    untimed = sorted(old.keys() - new.keys())
     rule = f"p95 rises by at most {most if most.relative else f'{most.size:g} ms'}"
     if len(shared) < LEAST:
         return Check(rule, "cannot_tell", _untimed(len(shared), candidate, baseline), n=len(shared))
     before = np.array([old[query] for query in shared])
-    found = quantile_change(before, np.array([new[query] for query in shared]))
-    values = np.array([found.before, found.after, *_ends(found.difference)]) / 1000
+    change = quantile_change(before, np.array([new[query] for query in shared]))
+    values = np.array([change.before, change.after, *_ends(change.difference)]) / 1000
     rise, (low, high) = values[1] - values[0], values[2:]
-    if most.relative and found.before > 0:
-        rise, (low, high) = found.after / found.before - 1, _ends(found.increase)
+    if most.relative and change.before > 0:
+        rise, (low, high) = change.after / change.before - 1, _ends(change.increase)
     allowed = f"allowed {100 * most.size:g} %" if most.relative else f"allowed {most.size:g} ms"
     span = f"95 %: {_rise(low, most)} to {_rise(high, most)}"
-    reason = f"p95 went from {_ms(found.before)} to {_ms(found.after)}: "
+    reason = f"p95 went from {_ms(change.before)} to {_ms(change.after)}: "
     reason += f"{_rise(rise, most)} ({span}), {allowed}"
     verdict: GateVerdict = "pass"
-    if most.relative and (found.before <= 0 or math.isnan(low)):
+    if most.relative and (change.before <= 0 or math.isnan(low)):
         verdict, reason = (
             "cannot_tell",
-            "the baseline's p95 is 0 ms, and no share of that is a limit",
+            "the baseline's p95 is 0 ms, so a share of it is not a limit",
         )
     elif rise > most.size + ROUNDING:
         verdict = "fail" if low > most.size + ROUNDING else "cannot_tell"
-    elif lacking:
-        times = np.array([old[query] for query in shared + lacking])
-        late = np.array([new.get(query, math.inf) for query in shared + lacking])
+    elif untimed:
+        times = np.array([old[query] for query in shared + untimed])
+        late = np.array([new.get(query, math.inf) for query in shared + untimed])
         worst = quantile_change(times, late)
         limit = worst.before * (1 + most.size) if most.relative else worst.before + 1000 * most.size
         if worst.after > limit + ROUNDING:
             verdict = "cannot_tell"
-            reason += f"; {_queries(len(lacking))} without a time may have taken longer"
+            reason += f"; {_queries(len(untimed))} without a time may have taken longer"
     return Check(
         rule=rule,
         verdict=verdict,
@@ -309,14 +309,14 @@ def _untimed(n: int, candidate: Answers, baseline: Answers) -> str:
         verb = "have" if len(without) == 2 else "has"
         return f"{' and '.join(without)} {verb} no times"
     are = "query is" if n == 1 else "queries are"
-    return f"{n:,} {are} timed in both runs, and under {LEAST} a 95th percentile says too little"
+    return f"{n:,} {are} timed in both runs; a 95th percentile needs {LEAST}"
 
 
 def _why(errors: Mapping[str, int]) -> str:
-    """The most frequent reasons why queries failed, in brackets; empty if nobody knows."""
+    """The most frequent errors, in brackets; empty if unknown."""
     if not errors:
         return ""
-    ordered = sorted(errors.items(), key=lambda held: -held[1])
+    ordered = sorted(errors.items(), key=lambda item: -item[1])
     shown = [f"{count:,} × {_short(error)}" for error, count in ordered[:_ERRORS]]
     rest = sum(count for _, count in ordered[_ERRORS:])
     return f" ({', '.join([*shown, f'{rest:,} × other'] if rest else shown)})"
@@ -358,7 +358,7 @@ def _in_time(most: float, answers: Answers) -> Check:
 
 
 def _silent(least: float, answers: Answers) -> Check:
-    """How many of the queries without a right answer get nothing; failed ones may get something."""
+    """The share of no-answer queries without results; failed ones may have had some."""
     states = list(answers.marked.values())
     failed, missing = states.count("failed"), states.count("missing")
     n, silent = len(states) - failed, states.count("empty") + missing

@@ -1,4 +1,4 @@
-"""Policies: what a candidate must hold, as a team writes it down."""
+"""Policies: a team's rules for a release candidate."""
 
 from __future__ import annotations
 
@@ -32,11 +32,7 @@ class Drop:
         return f"{100 * self.size:g}%" if self.relative else f"{self.size:g}"
 
     def said(self, limit: float) -> str:
-        """The drop that is allowed, in a sentence.
-
-        Args:
-            limit: The same in the unit of the measure.
-        """
+        """The allowed drop, in words; ``limit`` is the same in the unit of the measure."""
         if not self.relative:
             return f"allowed {self.size:g}"
         return f"allowed {100 * self.size:g} % = {limit:.4f}"
@@ -48,13 +44,13 @@ class Rule:
 
     Attributes:
         measure: The measure.
-        max_drop: The most that it may drop from the baseline; None if any drop may be.
-        least: The least that the candidate must have; None if there is no such floor. For a
-            measure of which less is better, the most.
-        evidence: ``observed``: the drop, or the value, itself is compared · ``interval``: its whole
-            95 % interval must lie within the limit.
-        attribute: The attribute sliced by; None for all queries.
-        value: The one slice it is about; None for each of them.
+        max_drop: Largest drop from the baseline; None without a limit.
+        least: Least value of the candidate; None without a floor. For a measure that is better
+            when lower, the largest value.
+        evidence: ``observed``: the drop or value itself is compared · ``interval``: its whole 95 %
+            interval must be within the limit.
+        attribute: The slicing attribute; None for all queries.
+        value: One slice; None for each slice.
     """
 
     measure: Measure
@@ -71,7 +67,7 @@ class Rule:
 
     @property
     def drop_text(self) -> str:
-        """What is demanded of the drop; empty if nothing is."""
+        """The condition on the drop; empty without one."""
         if self.max_drop is None:
             return ""
         sure = ", surely" if self.evidence == "interval" else ""
@@ -79,7 +75,7 @@ class Rule:
 
     @property
     def least_text(self) -> str:
-        """What is demanded of the value itself; empty if nothing is."""
+        """The condition on the value itself; empty without one."""
         if self.least is None:
             return ""
         sure = ", surely" if self.evidence == "interval" else ""
@@ -93,20 +89,20 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """What must be so before any number counts; None is no demand.
+    """Conditions before any measure counts; None for no condition.
 
     Attributes:
-        max_failed: Most queries that may have got no answer: a share below 1, or a count.
-        max_missing: Most queries that a run may lack: likewise. Formats without answers cannot tell
-            them from queries that were answered with nothing, so a few are let pass.
-        max_empty: Most queries that may be answered with nothing: likewise.
-        max_duplicates: Most queries whose answer may hold a document more than once: likewise.
+        max_failed: Most queries without an answer: a share below 1, or a count.
+        max_missing: Most queries not in the run: a share or a count. Some formats cannot represent
+            queries without results, so a few are allowed.
+        max_empty: Most queries without results: a share or a count.
+        max_duplicates: Most queries with a duplicate document: a share or a count.
         min_judged: Least mean Judged@k of each measure with a cutoff, 0 to 1; of the first 10
             documents if no measure has a cutoff.
-        min_queries: Least queries that count.
-        max_p95_ms: Most that the 95th percentile of the times to an answer may be, in milliseconds.
-        max_p95_increase: How far it may rise from the baseline's: a share of that, or milliseconds.
-        min_silent: Least share of the queries without a right answer that must get nothing, 0 to 1.
+        min_queries: Least number of queries that count.
+        max_p95_ms: Largest 95th percentile of the times, in milliseconds.
+        max_p95_increase: Its largest rise from the baseline: a share of that, or milliseconds.
+        min_silent: Least share of the queries without a right answer that have no results, 0 to 1.
     """
 
     max_failed: float = 0.0
@@ -122,13 +118,13 @@ class Health:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A query that is known to fail.
+    """A known failure.
 
     Attributes:
         query_id: The query.
-        measure: What it fails by.
+        measure: The measure by which it fails.
         least: It passes when its value reaches this.
-        reason: Why it is on the list, in the words of the team; empty if they do not say.
+        reason: Why it is on the list, in the team's words; empty without one.
     """
 
     query_id: str
@@ -139,16 +135,16 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What a candidate must hold.
+    """The rules for a release candidate.
 
     Attributes:
-        rules: One at least.
-        health: What must be so before any rule counts.
-        known_failures: Queries known to fail; they count in no rule.
-        source: What messages call it.
+        rules: One or more rules.
+        health: Conditions before any rule counts.
+        known_failures: Queries known to fail; rules exclude them.
+        source: Its name in messages.
         notes: What to change in it, in sentences.
-        fully_judged: Whether it declares documents without a judgment not relevant; it changes no
-            number and no demand.
+        fully_judged: Whether it declares documents without a judgment not relevant; it does not
+            change values or conditions.
     """
 
     rules: tuple[Rule, ...]
@@ -166,12 +162,12 @@ class Policy:
 
     @property
     def attributes(self) -> list[str]:
-        """What its rules slice by, each once."""
+        """The slicing attributes of its rules, each once."""
         return list(dict.fromkeys(r.attribute for r in self.rules if r.attribute is not None))
 
     @property
     def content(self) -> tuple[object, ...]:
-        """What it demands, as plain values: equal for equal policies, and for no others."""
+        """Its conditions as plain values: equal exactly for equal policies."""
         rules = [
             (
                 str(rule.measure),
@@ -205,17 +201,17 @@ _PARTS = ("rule", "health", "known_failure", "fully_judged")
 def policy_of(
     written: Mapping[str, Any], source: str = "policy", rel: float | None = None
 ) -> Policy:
-    """A policy from what TOML, or a dictionary, holds.
+    """A policy from parsed TOML or a dictionary.
 
     Args:
-        written: ``rule`` (a list), and perhaps ``health``, ``known_failure`` (a list) and
+        written: ``rule`` (a list), and optionally ``health``, ``known_failure`` (a list) and
             ``fully_judged``.
-        source: What messages call it.
-        rel: Lowest grade that counts as relevant, where a measure does not say.
+        source: Its name in messages.
+        rel: Lowest relevant grade, for measures without one.
 
     Raises:
-        InputError: a key that there is not (the nearest is named), a value of the wrong kind or
-            out of range, a rule that asks for nothing, or no rule.
+        InputError: an unknown key (the nearest is named), a value of the wrong type or out of
+            range, a rule without a condition, or no rules.
     """
     reader = _Reader(source, rel)
     unlike = isinstance(written, Mapping) and written
@@ -252,7 +248,7 @@ def policy_of(
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Reads the parts of a policy, and says where one is wrong."""
+    """Reads the parts of a policy, and reports errors with their location."""
 
     source: str
     rel: float | None
@@ -283,9 +279,8 @@ class _Reader:
             raise self.wrong(f"fully_judged is {given!r}, not true or false", "fully_judged = true")
         if given and health.min_judged is not None:
             raise self.wrong(
-                "min_judged asks how many documents are judged, and fully_judged declares that all "
-                "are",
-                "leave out one of the two",
+                "min_judged requires judged documents, and fully_judged declares all judged",
+                "remove one of the two",
             )
         return given
 
@@ -296,15 +291,15 @@ class _Reader:
         floor, other = ("max", "min") if lower else ("min", "max")
         if other in given:
             raise self.wrong(
-                f"{where}: {'less' if lower else 'more'} of {measure} is better, so {other} is no "
-                "demand on it",
+                f"{where}: {'less' if lower else 'more'} of {measure} is better, so {other} does "
+                "not apply to it",
                 f"{floor} = {given[other]}",
             )
         max_drop = self.drop(given["max_drop"], where) if "max_drop" in given else None
         least = self.number(given[floor], f"{where}: {floor}") if floor in given else None
         self.refuse_beyond(measure, max_drop, least, where)
         if max_drop is None and least is None:
-            raise self.wrong(f"{where} asks for nothing", 'max_drop = "5%", or min = 0.8')
+            raise self.wrong(f"{where} has no condition", 'max_drop = "5%", or min = 0.8')
         evidence = given.get("evidence", "observed")
         if evidence not in EVIDENCE:
             raise self.wrong(f"{where}: evidence is {evidence!r}", f"one of {', '.join(EVIDENCE)}")
@@ -314,13 +309,12 @@ class _Reader:
     def refuse_beyond(
         self, measure: Measure, max_drop: Drop | None, least: float | None, where: str
     ) -> None:
-        """Refuse what a measure cannot reach or cannot leave: it would never, or always, hold."""
+        """Refuse limits outside a measure's range: they would always fail, or always hold."""
         low, high = measure.entry.low, measure.entry.high
         lower = measure.entry.direction == "lower"
         if max_drop is not None and max_drop.relative and max_drop.size >= 1 and not lower:
             raise self.wrong(
-                f"{where}: nothing drops by more than all there is, so max_drop = "
-                f'"{max_drop}" always holds',
+                f'{where}: no drop is above 100 %, so max_drop = "{max_drop}" always holds',
                 'max_drop = "5%"',
             )
         unit = max_drop.size if max_drop is not None and not max_drop.relative else 0.0
@@ -339,20 +333,20 @@ class _Reader:
                 "a value that a bad run does not reach",
             )
         if lower and least < low:
-            raise self.wrong(f"{where}: {measure} is {low:g} at least, and {least:g} is asked for")
+            raise self.wrong(f"{where}: {measure} is {low:g} at least, so {least:g} always fails")
         if not lower and high is not None and least > high:
-            raise self.wrong(f"{where}: {measure} is {high:g} at most, and {least:g} is asked for")
+            raise self.wrong(f"{where}: {measure} is {high:g} at most, so {least:g} always fails")
 
     def measure(self, given: Any, where: str) -> Measure:
         if not isinstance(given, str):
-            raise self.wrong(f"{where} names no measure", 'measure = "nDCG@10"')
+            raise self.wrong(f"{where} has no measure", 'measure = "nDCG@10"')
         try:
-            found = parse(given, rel=self.rel)
+            measure = parse(given, rel=self.rel)
         except UsageError as error:
             raise self.wrong(f"{where}: {error}") from None
-        if found.aggregate != "mean" or found.entry.direction == "none":
-            raise self.wrong(f"{where}: {found} is no mean that is better or worse", "AP, say")
-        return found
+        if measure.aggregate != "mean" or measure.entry.direction == "none":
+            raise self.wrong(f"{where}: {measure} is not a mean with a direction", "use AP, say")
+        return measure
 
     def drop(self, given: Any, where: str) -> Drop:
         if isinstance(given, str):
@@ -364,7 +358,7 @@ class _Reader:
             )
         size = self.number(given, f"{where}: max_drop")
         if size < 0:
-            raise self.wrong(f"{where}: a max_drop of {size:g} is below 0", "max_drop = 0.01")
+            raise self.wrong(f"{where}: max_drop is {size:g}, below 0", "max_drop = 0.01")
         return Drop(size, relative=False)
 
     def slice(self, given: Mapping[str, Any], where: str) -> tuple[str | None, str | None]:
@@ -400,7 +394,7 @@ class _Reader:
         )
 
     def health_number(self, key: str, given: Any) -> float:
-        """A number, or a share written as a percentage where it may be a share."""
+        """A number, or a percentage for keys that accept a share."""
         share = _PERCENT.fullmatch(given) if isinstance(given, str) else None
         if share is None or key not in (*_BUDGETS, *_SHARES):
             return self.number(given, f"health: {key}")
@@ -429,11 +423,11 @@ class _Reader:
             raise self.wrong(f"{where} has both query_id and query", "leave out query")
         query = given.get("query_id", given.get("query"))
         if not isinstance(query, str | Integral) or isinstance(query, bool) or query == "":
-            raise self.wrong(f"{where} names no query", 'query_id = "q12"')
+            raise self.wrong(f"{where} has no query_id", 'query_id = "q12"')
         if "measure" in given:
             measure = self.measure(given["measure"], where)
         if "min" not in given:
-            raise self.wrong(f"{where} does not say when it passes", "min = 0.5")
+            raise self.wrong(f"{where} has no min, the value at which it passes", "min = 0.5")
         reason = given.get("reason", "")
         if not isinstance(reason, str):
             raise self.wrong(f"{where}: reason is {reason!r}, not text", 'reason = "no synonyms"')

@@ -1,4 +1,4 @@
-"""A policy to start with: what no search should do, and rules that a team then makes its own."""
+"""A starter policy, which a team then adapts."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ import math
 from karat.release.health import Answers
 from karat.stats.quantiles import LEAST
 
-_EMPTY = 5  # per cent of the queries that may be answered with nothing
-_MARGIN = 2  # per cent more than a baseline that has more of them
+_EMPTY = 5  # per cent of the queries that may have no results
+_MARGIN = 2  # percentage points more than a baseline with more of them
 _JUDGED = 0.5
-_OF_BASELINE = 2 / 3  # of the judged share of a baseline that has less
+_OF_BASELINE = 2 / 3  # of the judged share of a baseline with less
 
 _POLICY = """\
-# What a candidate must hold to ship. Change what does not fit your search.
+# The conditions for a release. Change what does not fit your search.
 # karat gate --policy FILE QRELS BASELINE CANDIDATE
 
-[health]                   # demands on the answers, before any measure counts
-max_failed = 0             # queries that may get no answer: a count, or a share such as "1%"
-max_missing = "5%"         # queries that the run may lack
+[health]                   # conditions on the answers, before any measure counts
+max_failed = 0             # queries without an answer: a count, or a share such as "1%"
+max_missing = "5%"         # queries not in the run
 {empty}
-max_duplicates = 0         # queries whose answer may hold a document twice
+max_duplicates = 0         # queries with a duplicate document
 {p95}
-min_queries = 25           # queries that count; with fewer an interval is not to be trusted
+min_queries = 25           # queries that count; with fewer, intervals are not reliable
 {judged}
 
 [[rule]]                   # the first page
 measure = "nDCG@10"
 max_drop = "5%"            # of the baseline's value; 0.01 would be in the unit of the measure
 
-[[rule]]                   # the whole ranking: what is found at all, and how early
+[[rule]]                   # the whole ranking: what is found, and how early
 measure = "AP"
 max_drop = "5%"
 
@@ -44,8 +44,8 @@ def starter(baseline: Answers | None = None) -> str:
     """A policy as TOML.
 
     Args:
-        baseline: How the run that will be the baseline answered: what its file cannot show is
-            written as a comment that says so, and limits that it breaks itself are widened.
+        baseline: Answers of the future baseline: conditions without data are commented out, and
+            limits that it breaks itself are widened.
     """
     return _POLICY.format(empty=_empty(baseline), p95=_p95(baseline), judged=_judged(baseline))
 
@@ -55,7 +55,7 @@ def _line(demand: str, comment: str) -> str:
 
 
 def _empty(baseline: Answers | None) -> str:
-    most, why = _EMPTY, "queries that may be answered with nothing"
+    most, why = _EMPTY, "queries without results"
     if baseline is not None and baseline.queries:
         share = 100 * baseline.empty / baseline.queries
         if share > _EMPTY:
@@ -67,7 +67,8 @@ def _empty(baseline: Answers | None) -> str:
 def _p95(baseline: Answers | None) -> str:
     demand = 'max_p95_increase = "50%"'
     if baseline is None or len(baseline.times_us) >= LEAST:
-        return _line(demand, f"of the time to an answer, over {LEAST} queries timed in both runs")
+        return _line(demand, f"of the latency; needs {LEAST} queries timed in both runs")
+
     timed = len(baseline.times_us)
     why = f"only {timed:,} answers have a time" if timed else "its answers have no times"
     return _line(f"# {demand}", f"not for {baseline.run}: {why}; it needs {LEAST}")

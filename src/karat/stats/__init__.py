@@ -1,4 +1,4 @@
-"""Is the difference real: averages, and how sure one can be of them."""
+"""Statistics: averages, intervals and tests over queries."""
 
 from karat.stats.averages import geometric_mean, mean
 from karat.stats.intervals import Interval, bca_interval, resample, t_interval

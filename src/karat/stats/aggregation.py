@@ -17,19 +17,19 @@ from karat.tables import Result
 from karat.tables.results import QueryScores
 
 NEAR = 100
-"""Bounds of measures that look no deeper are worked out unasked."""
+"""Cutoff up to which bounds are computed by default."""
 
 
 class Aggregation:
-    """Turns the scores of one run into result rows, and remembers why intervals are lacking.
+    """Turns the scores of one run into result rows, and collects reasons for missing intervals.
 
     Args:
         scores: The scores.
-        weighing: What each query counts for.
+        weighing: Weights of the queries.
         interval: t | bca | none.
         drawn: The bootstrap's resamples, for bca.
-        bounds: Whether to work out what the unjudged could change; None does so for measures that
-            look no deeper than ``NEAR``, which costs next to nothing.
+        bounds: Whether to compute the bounds of unjudged documents; None for measures with a
+            cutoff up to ``NEAR``, where they cost little.
     """
 
     def __init__(
@@ -55,24 +55,24 @@ class Aggregation:
         self.without: dict[str, dict[str, None]] = {}
 
     def behind(self, rows: Sequence[Result], chosen: Mask) -> QueryScores:
-        """The values that means over the chosen queries are of, as far as these give the means."""
+        """The values behind the means over the chosen queries, where they give these means."""
         weights = self.weighing.over(chosen)
         if weights is not None:
             chosen = chosen & (weights > 0)
-        kept = {
+        averaged = {
             str(measure): values
             for measure, values in self.scores.values.items()
             if any(
                 row.measure == str(measure) and self._is_mean(row, values, chosen) for row in rows
             )
         }
-        # One that has no value by any measure, as nothing is relevant, is not among them.
-        valued = np.array([~np.isnan(values) for values in kept.values()]).any(axis=0)
-        chosen = chosen & valued if kept else chosen
+        # Without queries that have no value by any measure, as nothing is relevant.
+        valued = np.array([~np.isnan(values) for values in averaged.values()]).any(axis=0)
+        chosen = chosen & valued if averaged else chosen
         ids = [self.scores.evidence.query_ids[place] for place in np.flatnonzero(chosen)]
         return QueryScores(
             ids,
-            {name: values[chosen] for name, values in kept.items()},
+            {name: values[chosen] for name, values in averaged.items()},
             None if weights is None else weights[chosen],
         )
 
@@ -81,8 +81,8 @@ class Aggregation:
         if row.attribute is not None or row.value is None or not used.any():
             return False
         weights = self.weighing.over(chosen)
-        found = mean(values[used], None if weights is None else weights[used])
-        return row.aggregate == "mean" and abs(found - row.value) <= 1e-9 * max(1, abs(found))
+        average = mean(values[used], None if weights is None else weights[used])
+        return row.aggregate == "mean" and abs(average - row.value) <= 1e-9 * max(1, abs(average))
 
     def row(
         self,
@@ -135,18 +135,18 @@ class Aggregation:
 
     @property
     def without_band(self) -> list[Measure]:
-        """Measures whose lowest and highest value over orders of tied documents nobody knows."""
+        """Measures whose range over the orders of tied documents is not known."""
         return [measure for measure, band in self._bands.items() if band.low is None]
 
     @property
     def without_mean(self) -> list[Measure]:
-        """Measures with such a band, but without the mean over those orders."""
+        """Measures with a known range, but without a known mean over those orders."""
         bands = self._bands.items()
         return [m for m, band in bands if band.low is not None and band.expected is None]
 
     @property
     def unbounded(self) -> list[Measure]:
-        """Measures asked for bounds of which nobody knows what the unjudged could change."""
+        """Measures for which bounds were requested but are not known."""
         return [m for m, bounds in self._bounds.items() if bounds is None]
 
     def _value(self, measure: Measure, values: Floats | None, used: Mask) -> float | None:
@@ -159,7 +159,7 @@ class Aggregation:
         if self.scores.rules.compat:
             # trec_eval adds from left to right in the order of topic names, then divides.
             geometric = measure.aggregate == "geometric"
-            # Not sum(): since Python 3.12 it compensates, and would be more exact than trec_eval.
+            # Not sum(): since Python 3.12 it is more exact than trec_eval.
             total = float(np.cumsum(log_floored(values) if geometric else values)[-1])
             return math.exp(total / len(values)) if geometric else total / len(values)
         if measure.aggregate == "geometric":
@@ -179,7 +179,7 @@ class Aggregation:
         else:
             span = t_interval(taken, weights, strata)
         if geometric and span.low is not None and span.high is not None:
-            # Few queries make the logarithms spread so far that e to their power means nothing.
+            # With few queries the logarithms may spread so far that exp overflows.
             span = Interval(math.exp(span.low), math.exp(min(span.high, 700.0)))
         return shown(span, values[used], *value_range(measure))
 

@@ -1,10 +1,10 @@
-"""How far raters agree: Cohen's κ, Fleiss' κ, Krippendorff's α, Gwet's AC1, the share equal.
+"""Agreement of raters: Cohen's κ, Fleiss' κ, Krippendorff's α, Gwet's AC1, the share equal.
 
-Judgments of one query hang together, so queries are what an interval has to resample. Every figure
-is therefore a function of sums that add up over queries: ``Sums`` holds one row of them for each
-query, and the figure of any set of queries, or of a whole matrix of resamples, is one call.
+Judgments of one query are correlated, so intervals resample queries. Every statistic is therefore a
+function of sums over queries: ``Sums`` has one row of them for each query, and the statistic of any
+set of queries, or of a matrix of resamples, is one call.
 
-A figure that chance cannot be told from (every rating is the same grade) is undefined: NaN here.
+A statistic that cannot be distinguished from chance (all ratings are the same grade) is NaN.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WEIGHTS: tuple[Weights, ...] = ("none", "linear", "quadratic")
 METRICS: tuple[Metric, ...] = ("nominal", "ordinal", "interval")
 
 _NOTHING = 1e-12
-"""Share of chance disagreement up to which it is a rounding error of none at all."""
+"""Share of chance disagreement up to which it is rounding error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +38,9 @@ class Ratings:
         item: Index of the pair of query and document, from 0; shape (n,).
         rater: Index of the rater, from 0; shape (n,).
         level: Index into ``grades``; shape (n,).
-        grades: The grades there are, ascending; shape (levels,). Distances are between these
-            values, so a grade that nobody used changes none of them.
-        queries: How many queries there are, with or without ratings.
+        grades: The grades of the scale, ascending; shape (levels,). Distances are between these
+            values, so an unused grade changes none of them.
+        queries: Number of queries, with or without ratings.
     """
 
     query: Integers
@@ -50,19 +50,19 @@ class Ratings:
     grades: Floats
     queries: int
 
-    def keep(self, held: NDArray[np.bool_]) -> Ratings:
-        """Only those; indices stay what they were."""
+    def keep(self, chosen: NDArray[np.bool_]) -> Ratings:
+        """Only the chosen ratings, shape (n,); indices do not change."""
         return Ratings(
-            self.query[held],
-            self.item[held],
-            self.rater[held],
-            self.level[held],
+            self.query[chosen],
+            self.item[chosen],
+            self.rater[chosen],
+            self.level[chosen],
             self.grades,
             self.queries,
         )
 
     def counts(self) -> tuple[Floats, Integers]:
-        """How often each item got each grade, and the item's query; items without one are out.
+        """How often each rated item got each grade, and the item's query.
 
         Returns:
             Shapes (items, levels) and (items,).
@@ -83,14 +83,14 @@ class Ratings:
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """What a figure is made of: a row for each query, and the figure as a function of their sum.
+    """A statistic as a function of the sum of one row for each query.
 
     Attributes:
         table: One row for each query; shape (queries, columns).
-        value: From sums of shape (..., columns) to figures of shape (...); NaN is undefined.
-        weight: How much each query has to say, 0 for nothing: the pairs judged twice, or more
-            often; shape (queries,).
-        floor: Of a figure that is 1 at most and this at least; None of one without such bounds.
+        value: From sums of shape (..., columns) to values of shape (...); NaN is undefined.
+        weight: Number of items of each query that were judged at least twice, or 0; shape
+            (queries,).
+        floor: The lowest possible value, if the highest is 1; None if there are no such bounds.
     """
 
     table: Floats
@@ -100,15 +100,15 @@ class Sums:
 
     @property
     def whole(self) -> float:
-        """The figure over all queries."""
+        """The statistic over all queries."""
         return float(self.value(self.table.sum(axis=0)))
 
     def without(self) -> Floats:
-        """The figure over all queries but one, each in turn; shape (queries,)."""
+        """The statistic over all queries but one, for each query; shape (queries,)."""
         return self.value(self.table.sum(axis=0) - self.table)
 
     def minus(self, other: Sums) -> Sums:
-        """This figure minus another over the same queries."""
+        """This statistic minus another over the same queries."""
         width = self.table.shape[1]
         return Sums(
             np.hstack([self.table, other.table]),
@@ -125,7 +125,7 @@ def by_query(query: Integers, values: Floats, queries: int) -> Floats:
 
 
 def ratio(query: Integers, over: Floats, under: Floats, queries: int) -> Sums:
-    """Sum of ``over`` by sum of ``under``: a share, or a mean if ``under`` is 1 throughout."""
+    """Sum of ``over`` / sum of ``under``: a share, or a mean if ``under`` is always 1."""
     table = by_query(query, np.stack([over, under], axis=1), queries)
     return Sums(table, lambda sums: _divide(sums[..., 0], sums[..., 1]), table[:, 1])
 
@@ -150,11 +150,11 @@ def kappa(
         first: Index into ``grades`` of one rater's grade; shape (n,).
         second: The same of the other.
         grades: Ascending; shape (levels,).
-        queries: How many there are.
-        weights: What a disagreement counts: ``none`` 1, ``linear`` the distance of the grades,
+        queries: Number of queries.
+        weights: Weight of a disagreement: ``none`` 1, ``linear`` the distance of the grades,
             ``quadratic`` its square.
 
-    Undefined if both used one and the same grade throughout.
+    Undefined if both always used the same grade.
 
     Source: Cohen 1960, doi:10.1177/001316446002000104; 1968, doi:10.1037/h0026256.
     """
@@ -175,9 +175,9 @@ def kappa(
 
 
 def mean_kappa(ratings: Ratings, weights: Weights = "none") -> Sums:
-    """Mean of the κ of each two raters, weighted by how many items both graded.
+    """Mean κ of all pairs of raters, weighted by how many items both graded.
 
-    Of two raters it is their κ. Two raters whose κ is undefined are left out.
+    Pairs whose κ is undefined are left out.
     """
     raters, parts = np.unique(ratings.rater), []
     for place, first in enumerate(raters):
@@ -191,10 +191,10 @@ def mean_kappa(ratings: Ratings, weights: Weights = "none") -> Sums:
     width = parts[0].table.shape[1]
 
     def value(sums: Floats) -> Floats:
-        each = sums.reshape(*sums.shape[:-1], len(parts), width)
-        found, size = parts[0].value(each), each[..., 0]
-        size = np.where(np.isnan(found), 0.0, size)
-        return _divide((np.nan_to_num(found) * size).sum(axis=-1), size.sum(axis=-1))
+        pairs = sums.reshape(*sums.shape[:-1], len(parts), width)
+        kappas, size = parts[0].value(pairs), pairs[..., 0]
+        size = np.where(np.isnan(kappas), 0.0, size)
+        return _divide((np.nan_to_num(kappas) * size).sum(axis=-1), size.sum(axis=-1))
 
     weight = np.sum([part.weight for part in parts], axis=0)
     return Sums(np.hstack([part.table for part in parts]), value, weight, -1.0)
@@ -204,16 +204,16 @@ def mean_share_equal(ratings: Ratings) -> Sums:
     """Share of equal grades among the pairs of ratings of an item, each item counting once."""
     counts, query = ratings.counts()
     size = counts.sum(axis=1)
-    held = size > 1
-    return _share(query[held], _equal(counts[held], size[held]), ratings.queries)
+    twice = size > 1
+    return _share(query[twice], _equal(counts[twice], size[twice]), ratings.queries)
 
 
 def fleiss(ratings: Ratings) -> Sums:
-    """Fleiss' κ; items with other numbers of raters count by their shares.
+    """Fleiss' κ, also for unequal numbers of raters.
 
     Source: Fleiss 1971, doi:10.1037/h0031619; with unequal numbers of raters as in Gwet 2014,
-    Handbook of Inter-Rater Reliability, ch. 2 (an item of one rating counts for the grades'
-    shares only).
+    Handbook of Inter-Rater Reliability, ch. 2 (an item with one rating counts only for the
+    grades' shares).
     """
 
     def chance(shares: Floats) -> Floats:
@@ -223,13 +223,13 @@ def fleiss(ratings: Ratings) -> Sums:
 
 
 def ac1(ratings: Ratings, categories: int) -> Sums:
-    """Gwet's AC1, which a rare grade does not pull down as it does κ.
+    """Gwet's AC1, which a rare grade does not lower as it does κ.
 
     Args:
-        ratings: As they are.
-        categories: How many grades the scale has, used or not; 2 at least.
+        ratings: The ratings.
+        categories: Number of grades of the scale, used or not; at least 2.
 
-    Undefined, as the others here, if every rating is the same grade (the formula says 1).
+    Undefined, like the others, if all ratings are the same grade (the formula gives 1).
 
     Source: Gwet 2008, doi:10.1348/000711006X126600; unequal numbers of raters as in ``fleiss``.
     """
@@ -241,7 +241,7 @@ def ac1(ratings: Ratings, categories: int) -> Sums:
 
 
 def _by_shares(ratings: Ratings, chance: Callable[[Floats], Floats]) -> Sums:
-    """(P - chance) / (1 - chance), P the mean share of equal pairs of ratings of an item."""
+    """(P - chance) / (1 - chance), where P is the mean share of equal pairs of ratings."""
     counts, query = ratings.counts()
     size = counts.sum(axis=1)
     twice = size > 1
@@ -252,28 +252,28 @@ def _by_shares(ratings: Ratings, chance: Callable[[Floats], Floats]) -> Sums:
 
     def value(sums: Floats) -> Floats:
         shares = _divide(sums[..., 3:], sums[..., 2:3])
-        seen, expected = _divide(sums[..., 1], sums[..., 0]), chance(shares)
-        found = _corrected(1 - seen, 1 - expected, 1.0)
-        return np.where(shares.max(axis=-1, initial=0.0) > 1 - _NOTHING, np.nan, found)
+        observed, expected = _divide(sums[..., 1], sums[..., 0]), chance(shares)
+        corrected = _corrected(1 - observed, 1 - expected, 1.0)
+        return np.where(shares.max(axis=-1, initial=0.0) > 1 - _NOTHING, np.nan, corrected)
 
     return Sums(table, value, table[:, 0], -1.0)
 
 
 def alpha(ratings: Ratings, metric: Metric = "ordinal") -> Sums:
-    """Krippendorff's α: any number of raters, of whom any may be missing anywhere.
+    """Krippendorff's α, for any number of raters with any missing ratings.
 
     Args:
-        ratings: Items of one rating do not count.
-        metric: What a disagreement counts: ``nominal`` 1, ``ordinal`` the square of how many
-            ratings lie between, ``interval`` the square of the distance of the grades.
+        ratings: The ratings; items with one rating do not count.
+        metric: Weight of a disagreement: ``nominal`` 1, ``ordinal`` the square of the number of
+            ratings between, ``interval`` the square of the distance of the grades.
 
     Source: Krippendorff 2011, Computing Krippendorff's Alpha-Reliability,
     https://repository.upenn.edu/asc_papers/43.
     """
     counts, query = ratings.counts()
     size, levels = counts.sum(axis=1), len(ratings.grades)
-    held = size > 1
-    counts, query, size = counts[held], query[held], size[held]
+    twice = size > 1
+    counts, query, size = counts[twice], query[twice], size[twice]
     table = np.zeros((ratings.queries, levels, levels))
     order = np.argsort(query, kind="stable")
     present, starts = np.unique(query[order], return_index=True)
@@ -292,9 +292,9 @@ def alpha(ratings: Ratings, metric: Metric = "ordinal") -> Sums:
         if metric == "ordinal":
             place = (np.cumsum(marginal, axis=-1) - marginal / 2) / np.maximum(n, 1.0)[..., None]
             cost = (place[..., :, None] - place[..., None, :]) ** 2
-        seen = (pairs * cost).sum(axis=(-2, -1)) * (n - 1)
+        observed = (pairs * cost).sum(axis=(-2, -1)) * (n - 1)
         expected = (marginal[..., :, None] * marginal[..., None, :] * cost).sum(axis=(-2, -1))
-        return _corrected(seen, expected, n * n * fixed.max(initial=1.0))
+        return _corrected(observed, expected, n * n * fixed.max(initial=1.0))
 
     weight = by_query(query, np.ones(len(query)), ratings.queries)
     return Sums(table.reshape(ratings.queries, levels * levels), value, weight, -1.0)
@@ -307,15 +307,14 @@ def confusion(first: Integers, second: Integers, levels: int) -> Integers:
 
 
 def _share(query: Integers, equal: Floats, queries: int) -> Sums:
-    found = ratio(query, equal, np.ones(len(query)), queries)
-    return replace(found, floor=0.0)
+    return replace(ratio(query, equal, np.ones(len(query)), queries), floor=0.0)
 
 
 def _cost(grades: Floats, weights: Weights) -> Floats:
-    apart = np.abs(grades[:, None] - grades[None, :])
+    distance = np.abs(grades[:, None] - grades[None, :])
     if weights == "none":
-        return (apart > 0).astype(np.float64)
-    return apart if weights == "linear" else apart**2
+        return (distance > 0).astype(np.float64)
+    return distance if weights == "linear" else distance**2
 
 
 def _equal(counts: Floats, size: Floats) -> Floats:
@@ -323,13 +322,13 @@ def _equal(counts: Floats, size: Floats) -> Floats:
     return np.asarray(((counts**2).sum(axis=1) - size) / (size * (size - 1)))
 
 
-def _corrected(seen: Floats, chance: Floats, scale: Floats | float) -> Floats:
-    """1 - seen / chance; NaN where chance could not disagree."""
-    return 1 - _divide(seen, np.where(chance > _NOTHING * scale, chance, 0.0))
+def _corrected(observed: Floats, chance: Floats, scale: Floats | float) -> Floats:
+    """1 - observed / chance disagreement; NaN where chance gives no disagreement."""
+    return 1 - _divide(observed, np.where(chance > _NOTHING * scale, chance, 0.0))
 
 
 def _divide(over: Floats, under: Floats) -> Floats:
-    """NaN for nothing by nothing, and for anything else by nothing."""
+    """The quotient; NaN for division by 0."""
     over, under = np.broadcast_arrays(over, under)
     out = np.full(over.shape, np.nan)
     return np.asarray(np.divide(over, under, out=out, where=under > 0))

@@ -1,4 +1,4 @@
-"""Averages over queries: exactly rounded sums, weights everywhere."""
+"""Averages over queries: weighted, by exactly rounded sums."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 GEOMETRIC_FLOOR = 0.00001
-"""What a value of 0 counts as in a geometric mean, as in trec_eval."""
+"""Lowest value in a geometric mean; smaller values count as this, as in trec_eval."""
 
 
 def mean(values: Floats, weights: Floats | None = None) -> float:
-    """Weighted mean by exactly rounded sums: the same in any order of queries.
+    """Weighted mean by exactly rounded sums, independent of the order of queries.
 
     Args:
         values: Shape (n,), n at least 1, no NaN.
@@ -31,5 +31,5 @@ def geometric_mean(values: Floats, weights: Floats | None = None) -> float:
 
 
 def log_floored(values: Floats) -> Floats:
-    """Natural logarithm of each value, of 0.00001 where it is less; shape (n,)."""
+    """Natural logarithm of each value, or of 0.00001 if the value is smaller; shape (n,)."""
     return np.log(np.maximum(values, GEOMETRIC_FLOOR))

@@ -1,7 +1,8 @@
-"""Intervals of what moments cannot say (quantiles, Kaplan-Meier): buckets of users resampled.
+"""Bootstrap over buckets of users, for intervals of quantiles and Kaplan-Meier estimates.
 
-A user is in one of 256 buckets by a hash, so buckets are samples of users, alike and independent.
-They are drawn with replacement, and the statistic is computed on each draw.
+A hash puts each user into one of 256 buckets, which are therefore independent, identically
+distributed samples of users. Buckets are drawn with replacement, and the statistic is computed on
+each draw.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from karat.stats.intervals import Interval, resample
 Floats = NDArray[np.float64]
 
 RESAMPLES = 1000
-"""Draws of buckets for an interval."""
+"""Number of draws of buckets for an interval."""
 
 
 class Draws:
-    """Draws of buckets, the same for every statistic over as many.
+    """Draws of buckets, the same for every statistic over the same number of buckets.
 
     Args:
-        seed: Of all of them. The draws of so many buckets do not depend on what was drawn before.
+        seed: Random seed. Draws do not depend on earlier draws.
     """
 
     def __init__(self, seed: int) -> None:
@@ -31,7 +32,7 @@ class Draws:
         self._drawn: dict[int, Floats] = {}
 
     def of(self, buckets: int) -> Floats:
-        """How often each bucket stands in each draw; shape (draws, buckets)."""
+        """How often each bucket occurs in each draw; shape (draws, buckets)."""
         if buckets not in self._drawn:
             rng = np.random.default_rng((self._seed, buckets))
             self._drawn[buckets] = resample(buckets, RESAMPLES, rng)
@@ -39,20 +40,20 @@ class Draws:
 
 
 def percentile_interval(least: Floats, most: Floats, confidence: float = 0.95) -> Interval:
-    """What lies between the outer percentiles of the statistic over the draws.
+    """Interval between the outer percentiles of the statistic over the draws.
 
     Args:
-        least: The statistic of each draw, or the least it can be; infinite where a draw has none,
-            NaN where it has nothing at all; shape (draws,).
-        most: The same, or the most it can be; shape (draws,).
-        confidence: Share of samples of users whose interval holds the true value.
+        least: The statistic of each draw, or its lower bound; infinite where a draw does not
+            reach it, NaN where a draw has no data; shape (draws,).
+        most: The same, or its upper bound; shape (draws,).
+        confidence: Share of samples of users whose interval contains the true value.
 
     Source: Efron & Tibshirani 1993, An Introduction to the Bootstrap, ch. 13.
     """
     least, most = least[~np.isnan(least)], most[~np.isnan(most)]
     if not len(least) or not len(most):
         return Interval(None, None, "no draw of the users has any")
-    # Percentiles that were drawn, the outer ones: between a time and infinity is nothing.
+    # Outer percentiles without interpolation, which fails between a time and infinity.
     below = math.floor((0.5 - confidence / 2) * (len(least) - 1))
     above = math.ceil((0.5 + confidence / 2) * (len(most) - 1))
     low = float(np.partition(least, below)[below])

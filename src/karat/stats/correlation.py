@@ -1,7 +1,7 @@
-"""How a measure goes with an outcome of the user's own: rank correlation, and AUC for yes and no.
+"""Correlation of a measure with an outcome: rank correlation, and AUC for binary outcomes.
 
-Our own, and not SciPy's, for the reason of ``karat.stats.student``: importing ``scipy.stats``
-takes longer than the correlations of a whole evaluation. The tests hold it to SciPy's.
+Not SciPy's, as importing ``scipy.stats`` takes longer than the correlations of an evaluation. The
+tests compare the results with SciPy's.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Correlation:
-    """How two values of each query go together.
+    """Correlation of two values over queries.
 
     Attributes:
-        n: Queries that have both.
+        n: Number of queries that have both.
         spearman: Spearman's rank correlation, -1 to 1, or None.
         ci_low: Lower end of its interval, or None.
         ci_high: Upper end.
         kendall: Kendall's tau-b, -1 to 1, or None.
-        auc: For an outcome of yes and no, how often a query with yes has the higher value, ties
+        auc: For a binary outcome, how often a query with 1 has a higher value than one with 0, ties
             counting half; 0 to 1, or None.
-        reason: Why there is no interval, or no correlation at all; empty if there is both.
+        reason: Why there is no interval, or no correlation; empty if there are both.
     """
 
     n: int
@@ -46,30 +46,30 @@ class Correlation:
 def outcome(
     values: Floats, outcomes: Floats | NDArray[np.bool_], *, confidence: float = 0.95
 ) -> Correlation:
-    """Correlation of a measure with an outcome, query by query.
+    """Correlation of a measure with an outcome over queries.
 
-    Every query counts the same: weights and strata are not looked at, so this describes the
-    queries at hand and not the population they were drawn from.
+    Every query counts the same: weights and strata are ignored, so this describes these queries,
+    not the population they were sampled from.
 
     Args:
         values: One for each query; NaN where there is none; shape (n,).
-        outcomes: One for each query, NaN where there is none; any numbers, of which only the
-            order matters, or booleans; shape (n,). An outcome of which all are 0 or 1 is one of
-            no and yes. Queries that lack either are left out.
-        confidence: Share of samples whose interval holds the true Spearman correlation.
+        outcomes: One for each query, NaN where there is none; booleans, or numbers of which only
+            the order matters; shape (n,). Outcomes that are all 0 or 1 are binary. Queries that
+            lack either are left out.
+        confidence: Share of samples whose interval contains the true Spearman correlation.
 
     Returns:
-        Spearman and Kendall are None where one of the two is the same everywhere; AUC has a
-        value if there is both a yes and a no (0.5 where all values are equal).
+        Spearman and Kendall are None if all values or all outcomes are equal; AUC has a value if
+        both 0 and 1 occur (0.5 if all values are equal).
 
     Source: Spearman by midranks; Kendall 1945, doi:10.1093/biomet/33.3.239 (tau-b); AUC as
     Mann & Whitney's U over the number of pairs.
     """
-    given = outcomes.astype(np.float64)
-    both = ~(np.isnan(values) | np.isnan(given))
-    left, right = _Ranked.of(values[both]), _Ranked.of(given[both])
+    numeric = outcomes.astype(np.float64)
+    both = ~(np.isnan(values) | np.isnan(numeric))
+    left, right = _Ranked.of(values[both]), _Ranked.of(numeric[both])
     n = len(left.place)
-    auc = _auc(left, given[both])
+    auc = _auc(left, numeric[both])
     reason = _no_correlation(left, right)
     if reason:
         return Correlation(n, None, None, None, None, auc, reason)
@@ -82,13 +82,13 @@ def outcome(
 def spearman_interval(correlation: float, n: int, confidence: float = 0.95) -> Interval:
     """Interval of Spearman's correlation, by Fisher's z.
 
-    The variance of z is taken as (1 + r²/2) / (n - 3), which holds for correlations up to 0.95
-    or so. Where there are many ties, as in any yes or no, the interval is rather too wide.
+    The variance of z is approximated by (1 + r²/2) / (n - 3), for correlations up to about 0.95.
+    With many ties, as in binary outcomes, the interval is somewhat too wide.
 
     Args:
         correlation: Spearman's r, -1 to 1.
-        n: Queries it is over.
-        confidence: Share of samples whose interval holds the true correlation.
+        n: Number of queries.
+        confidence: Share of samples whose interval contains the true correlation.
 
     Source: Bonett & Wright 2000, doi:10.1007/BF02294183.
     """
@@ -104,7 +104,7 @@ def spearman_interval(correlation: float, n: int, confidence: float = 0.95) -> I
 
 @dataclass(frozen=True, slots=True)
 class _Ranked:
-    """Values by their order: ``place`` from 0, equal ones at one place; ``size`` of each place."""
+    """Values by rank: ``place`` from 0, equal values at one place; ``size`` of each place."""
 
     place: Ints
     size: Ints
@@ -116,7 +116,7 @@ class _Ranked:
 
     @property
     def midrank(self) -> Floats:
-        """Rank of each from 1, equal ones at the mean of their ranks."""
+        """Rank of each from 1; equal values have the mean of their ranks."""
         rank: Floats = (np.cumsum(self.size) - (self.size - 1) / 2)[self.place]
         return rank
 
@@ -140,7 +140,7 @@ def _no_correlation(left: _Ranked, right: _Ranked) -> str:
 
 def _pearson(x: Floats, y: Floats) -> float:
     """Correlation of two centred columns."""
-    # Full agreement is exactly 1, whatever the sums round to: there is no interval then.
+    # Full agreement is exactly 1, regardless of rounding: then there is no interval.
     if (x == y).all():
         return 1.0
     if (x == -y).all():
@@ -149,10 +149,10 @@ def _pearson(x: Floats, y: Floats) -> float:
 
 
 def _tau_b(left: _Ranked, right: _Ranked) -> float:
-    """Concordant less discordant pairs, over the geometric mean of the pairs untied in each."""
+    """Concordant minus discordant pairs, over the geometric mean of the pairs untied in each."""
     joint = left.place * np.int64(len(right.size)) + right.place
     _, size = np.unique(joint, return_counts=True)
-    # Of pairs tied in the left one, the right one ascends: no inversion, so D is what it ought.
+    # Pairs tied on the left ascend on the right, so they are not counted as inversions.
     discordant = _inversions(right.place[np.argsort(joint)])
     tied_in_either = _pairs(left.size) + _pairs(right.size) - _pairs(size)
     untied = _pairs(np.array([len(joint)])) - tied_in_either
@@ -163,8 +163,8 @@ def _tau_b(left: _Ranked, right: _Ranked) -> float:
 def _inversions(place: Ints) -> int:
     """Pairs in which a later value is smaller, in O(n log n).
 
-    Two values part at one bit, the highest in which they differ. From the top bit down, values
-    that agree so far stand together in their first order, and each 0 counts the 1s before it.
+    Two values separate at the highest bit in which they differ. From the top bit down, values
+    that agree so far are grouped in their original order, and each 0 counts the 1s before it.
     """
     total = 0
     for bit in range(int(place.max()).bit_length() - 1, -1, -1):

@@ -1,35 +1,33 @@
-"""Drift: many small steps in one direction, none of which shows by itself.
+"""Drift: many small steps in one direction, none of which is visible on its own.
 
 **Which noise.** All points of a stretch are means over the same queries with the same judgments.
-The interval of each point measures the luck of having drawn these queries and not others, and that
-is nearly the same luck at every point: it moves the whole line up or down and leaves the steps
-alone. So the standard errors are not the scatter about the line, and a slope weighed by them is
-nearly blind. A slope tested by its residuals sees slopes everywhere, as changes of code stay: the
-line is a random walk (Granger and Newbold 1974, J. Econometrics 2). What is left is the steps
-themselves, paired as they are.
+The interval of each point measures the sampling error of these queries, which is nearly the same at
+every point: it shifts the whole line and not the steps. So the standard errors are not the scatter
+about the line, and a slope weighted by them has hardly any power. A slope tested by its residuals
+finds slopes everywhere, as changes of code persist: the line is a random walk (Granger and Newbold
+1974, J. Econometrics 2). What remains is the steps themselves, which are paired.
 
 **The test.** Without drift, a step is as likely to go down as up by the same amount, whatever its
-size and whatever came before. So one can bet on its sign, knowing its size: the stake is
-``tanh(θ |step| / s)`` (the form that is best for normal steps), s being the median size of the
-steps so far, this one among them, which one great step does not move. The product of the returns
-is a martingale of mean 1; so is its average over θ and over the step at which the drift began
-(weights 1 / (j (j + 1))); and by Ville's inequality it ever reaches 1 / α with a chance of α at
-most: however often one looks, however long the history is. Steps of exactly 0 count for nothing.
+size and the steps before. So one can bet on its sign, knowing its size: the stake is
+``tanh(θ |step| / s)`` (the best form for normal steps), where s is the median size of the steps so
+far, this one included, which one large step does not move. The product of the returns is a
+martingale of mean 1; so is its average over θ and over the step at which the drift began (weights
+1 / (j (j + 1))); by Ville's inequality it ever reaches 1 / α with probability α at most, for any
+number of looks and any length of the history. Steps of exactly 0 do not count.
 
-**Begun anew.** A history is cut into stretches, and each is tested from its own beginning; so the
-k-th of them is given 6 α / (π² k²), which add up to α over as many as there may be. That it ever
-leaned is no state of now: a drift is called one while the fall still stands (``since_best``), which
-takes alarms away and adds none.
+**Stretches.** A history is cut into stretches, each tested from its own beginning; the k-th has the
+level 6 α / (π² k²), and these add up to α. A drift is reported only while the fall persists
+(``since_best``), which removes alarms and adds none.
 
 Sources: Ville 1939; de la Peña 1999, Annals of Probability 27 (symmetric steps); Ramdas, Grünwald,
 Vovk and Shafer 2023, Game-theoretic statistics and safe anytime-valid inference, Statistical
 Science 38 (4). Several series: each has its share of α (Bonferroni).
 
-``told_apart`` is another thing: two values held against both their intervals, at 5 % for these two
-and no other. Looked at night after night it is no test, and what it says is never called drift.
+``told_apart`` is different: it compares two values with both their intervals, at 5 % for this pair
+only. Repeated every night it is not a valid test, and its result is never reported as drift.
 
-If each point has noise of its own that the next does not keep (an index that answers by chance), a
-step down is followed by one up: the test alarms less often than stated, and sees less.
+If each point has independent noise (such as an index with random answers), a step down is followed
+by one up: the test alarms less often than stated and has less power.
 """
 
 from __future__ import annotations
@@ -40,30 +38,30 @@ from collections.abc import Sequence
 from statistics import NormalDist
 
 LEVEL = 0.05
-"""Most chance that any series of a history without drift is ever said to drift."""
+"""Highest probability that drift is ever reported for any series of a history without drift."""
 
 BESIDE_LOOKS = 0.01
-"""The same where values query by query are tested too (``karat.stats.looks``), at the rest."""
+"""The same if values by query are tested as well (``karat.stats.looks``), at the rest."""
 
 _STEEPNESS = (0.5, 1.0, 2.0)
-"""Means of the steps that are bet on, in units of their median size."""
+"""Mean steps that are bet on, in units of their median size."""
 _HIGHEST_STAKE = 0.95
-"""One step for the better, however large, leaves a twentieth of the evidence."""
+"""One step up, however large, leaves at least a twentieth of the evidence."""
 _ENOUGH = 1e300
 _Z = NormalDist().inv_cdf(0.975)
 
 
 def evidence(steps: Sequence[float]) -> tuple[float, float]:
-    """Evidence that steps lean downwards, and that they lean upwards, after the last of them.
+    """Evidence of drift downwards and of drift upwards, after the last step.
 
     Args:
         steps: Differences between neighbours, oldest first; finite.
 
     Returns:
-        The values of two martingales of mean 1, above 0: each reaches 20 or more in at most one
-        history of twenty without drift, looked at after every step. 1 without steps.
+        The values of two martingales of mean 1, above 0: each ever reaches 20 in at most one of
+        twenty histories without drift, checked after every step. 1 without steps.
     """
-    # For each θ, the sum over beginnings of weight times product, of those begun so far.
+    # For each θ, the sum over beginnings so far of weight times product.
     down, up = [0.0] * len(_STEEPNESS), [0.0] * len(_STEEPNESS)
     waiting = 1.0
     sizes: list[float] = []
@@ -81,11 +79,11 @@ def evidence(steps: Sequence[float]) -> tuple[float, float]:
 
 
 def needed(series: int, stretch: int, level: float = LEVEL) -> float:
-    """Evidence from which steps are said to lean.
+    """Evidence from which drift is reported.
 
     Args:
-        series: So many are tested; 1 or more.
-        stretch: Which stretch of a series it is, counted from 1; each has a share of the level.
+        series: Number of series tested; 1 or more.
+        stretch: Number of the stretch in its series, from 1; each has a share of the level.
         level: Of all series and stretches together.
 
     Returns:
@@ -95,39 +93,39 @@ def needed(series: int, stretch: int, level: float = LEVEL) -> float:
 
 
 def since_best(values: Sequence[float]) -> tuple[int, bool]:
-    """From where a fall is counted, and whether it still stands.
+    """Where a fall begins, and whether it persists.
 
     Args:
         values: Oldest first, one or more; higher is better.
 
     Returns:
-        The place of the best value, of those with a neighbour that is as good (of several the
-        first; so that one odd night is none); and whether the last value is below it, and not above
+        The index of the best value that has a neighbour at least as good (the first of several;
+        this ignores single outliers); and whether the last value is below it, and not above
         the median of the values from there on.
     """
-    held = []
+    sustained = []
     for place, value in enumerate(values):
-        beside = [*values[max(place - 1, 0) : place], *values[place + 1 : place + 2]]
-        held.append(min(value, max(beside, default=value)))
-    best = held.index(max(held))
+        neighbours = [*values[max(place - 1, 0) : place], *values[place + 1 : place + 2]]
+        sustained.append(min(value, max(neighbours, default=value)))
+    best = sustained.index(max(sustained))
     last = values[-1]
     return best, last < values[best] and last <= _middle(sorted(values[best:]))
 
 
 def _middle(ordered: Sequence[float]) -> float:
-    """The median of what is in order already."""
+    """The median of sorted values."""
     half = len(ordered) // 2
     if len(ordered) % 2:
         return ordered[half]
-    # Neither the sum of two great steps nor the half of a small one is a number to divide by.
+    # Neither overflows for large steps nor becomes 0 for small ones.
     return ordered[half - 1] + (ordered[half] - ordered[half - 1]) / 2
 
 
 def standard_error(value: float | None, low: float | None, high: float | None) -> float | None:
     """Standard error behind a 95 % interval, by the normal distribution; None without one.
 
-    By the end farther from the value: the other may have been cut at the range of the measure.
-    For Student's t of few queries it is a little too large, which errs on the side of silence.
+    Uses the end farther from the value, as the other may be cut at the range of the measure.
+    For Student's t of few queries it is slightly too large, which is conservative.
     """
     if value is None or low is None or high is None:
         return None
@@ -137,12 +135,12 @@ def standard_error(value: float | None, low: float | None, high: float | None) -
 def told_apart(
     before: float, after: float, errors: tuple[float | None, float | None]
 ) -> bool | None:
-    """Whether two values differ by more than both their intervals allow; None without intervals.
+    """Whether two values are significantly different by their intervals; None without intervals.
 
-    Where one has none (as all its queries have the same value), that of the other is taken for it.
+    If one has none (as all its queries have the same value), that of the other is used for it.
 
-    The two are taken for independent. They share their queries, so that their difference varies
-    less than this: yes can be relied on, no cannot. ``karat compare`` of the two runs tells more.
+    The two are treated as independent. They share their queries, so their difference varies
+    less: True is reliable, False is not. ``karat compare`` of the two runs is more exact.
 
     Args:
         before: The earlier value.
@@ -153,4 +151,4 @@ def told_apart(
     if not known:
         return None
     reach = _Z * math.hypot(known[0], known[-1])
-    return bool(abs(after - before) > reach)  # of NumPy, too
+    return bool(abs(after - before) > reach)  # not a NumPy bool

@@ -1,7 +1,7 @@
-"""How large a difference is: in units of its spread, and in queries won and lost.
+"""Effect sizes: a difference in units of its spread, and in queries won and lost.
 
-Everywhere, a difference is candidate minus baseline of one query, and more is better; negate the
-differences of a measure of which less is better.
+A difference is candidate minus baseline of one query, and higher is better; negate the differences
+of a measure for which lower is better.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from karat.stats.averages import Floats, mean
 from karat.tables.comparison import ROUNDING
 
 TIED = ROUNDING
-"""A difference no larger than this is what sums leave behind, and counts as none."""
+"""A difference up to this is rounding error and counts as none."""
 
 
 class WinTieLoss(NamedTuple):
@@ -35,7 +35,7 @@ def standardised(
     Args:
         difference: One for each query, no NaN; shape (n,).
         weights: Above 0; shape (n,). The variance is then n/(n-1) times the weighted mean square.
-        corrected: Take out the bias of small samples by the exact factor of Hedges.
+        corrected: Correct the bias of small samples by Hedges' exact factor.
 
     Returns:
         None for fewer than 2 queries (3 if corrected), and where all differences are equal.
@@ -53,7 +53,7 @@ def standardised(
 
 
 def win_tie_loss(difference: Floats, tolerance: float = TIED) -> WinTieLoss:
-    """How many queries the candidate wins, ties and loses.
+    """Number of queries that the candidate wins, ties and loses.
 
     Args:
         difference: One for each query, no NaN; shape (n,).
@@ -63,7 +63,7 @@ def win_tie_loss(difference: Floats, tolerance: float = TIED) -> WinTieLoss:
         UsageError: a tolerance below 0.
     """
     if not tolerance >= 0:
-        raise UsageError(f"a tolerance of {tolerance:g} is below 0", fix="give 0 or more")
+        raise UsageError(f"tolerance {tolerance:g} is below 0", fix="give 0 or more")
     wins = int((difference > tolerance).sum())
     losses = int((difference < -tolerance).sum())
     return WinTieLoss(wins, len(difference) - wins - losses, losses)
@@ -72,7 +72,7 @@ def win_tie_loss(difference: Floats, tolerance: float = TIED) -> WinTieLoss:
 def superiority(
     difference: Floats, weights: Floats | None = None, tolerance: float = TIED
 ) -> float | None:
-    """How probably the candidate is better on a query, a tie counting half; None without queries.
+    """Probability that the candidate is better on a query, ties counting half; None without any.
 
     Args:
         difference: One for each query, no NaN; shape (n,).
@@ -88,5 +88,5 @@ def superiority(
 
 
 def _unbiased(df: int) -> float:
-    """Hedges' factor: what the standardised difference is to be multiplied by."""
+    """Hedges' factor for the standardised difference."""
     return math.exp(math.lgamma(df / 2) - math.lgamma((df - 1) / 2)) / math.sqrt(df / 2)

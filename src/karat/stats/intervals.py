@@ -1,7 +1,7 @@
 """95 % intervals of a mean over queries: Student's t, and the BCa bootstrap.
 
-Queries are a sample of what users ask, so the interval says how far the mean could be from the
-one over all such queries. Weights and strata are those of the sampling; the plain mean is the
+Queries are a sample of what users ask, so the interval shows how far the mean may be from the
+mean over all such queries. Weights and strata are those of the sampling; the plain mean is the
 special case of equal weights in one stratum.
 """
 
@@ -19,18 +19,18 @@ from karat.stats.averages import Floats, mean
 from karat.stats.student import t_quantile
 
 TRUSTED_FROM = 25
-"""Queries below which an interval is not to be trusted."""
+"""Number of queries below which an interval is not reliable."""
 
 LEAST = 5
-"""Queries below which no interval is shown: the formula's would say nothing."""
+"""Number of queries below which no interval is shown, as it would be meaningless."""
 
 RESAMPLES = 2000
-"""Of a bootstrap interval."""
+"""Resamples of a bootstrap interval."""
 
 _BLOCK = 1 << 18
-"""Numbers held at once while drawing: what a cache holds is quickest."""
+"""Numbers per block while drawing, which fits the cache."""
 _COLUMNS = 64
-"""Columns whose resampled means are held at once."""
+"""Columns whose resampled means are in memory at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Interval:
         low: Lower end, or None.
         high: Upper end, or None.
         reason: Why there is none; empty if there is one.
-        cut: Where it was cut, as it left the range of the measure; empty if it was not.
+        cut: Where it was cut to the range of the measure; empty if it was not.
     """
 
     low: float | None
@@ -52,7 +52,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A mean, its standard error, and the degrees of freedom of that."""
+    """A mean, its standard error, and the degrees of freedom of the error."""
 
     centre: float
     error: float
@@ -70,26 +70,26 @@ def t_interval(
     Args:
         values: One for each query; shape (n,).
         weights: Above 0; shape (n,).
-        strata: Stratum index of each query; shape (n,). Strata of one query are pooled; a single
-            one joins the smallest other.
-        confidence: Share of samples whose interval holds the true mean.
+        strata: Stratum index of each query; shape (n,). Strata with one query are pooled; if there
+            is only one of them, it joins the smallest other.
+        confidence: Share of samples whose interval contains the true mean.
 
     Source: Cochran 1977, Sampling Techniques, ch. 5 and 6 (linearised ratio estimator).
     """
-    found = estimate(values, weights, strata)
-    if isinstance(found, str):
-        return Interval(None, None, found)
-    reach = t_quantile(0.5 + confidence / 2, found.df) * found.error
-    return Interval(found.centre - reach, found.centre + reach)
+    estimated = estimate(values, weights, strata)
+    if isinstance(estimated, str):
+        return Interval(None, None, estimated)
+    reach = t_quantile(0.5 + confidence / 2, estimated.df) * estimated.error
+    return Interval(estimated.centre - reach, estimated.centre + reach)
 
 
 def value_range(measure: Measure) -> tuple[float | None, float | None]:
-    """The lowest and the highest value of a measure; None where there is none."""
+    """The lowest and the highest value of a measure; None if unbounded."""
     return measure.entry.low, measure.entry.high
 
 
 def difference_range(measure: Measure) -> tuple[float | None, float | None]:
-    """The least and the most that two values of a measure can differ; None if unbounded."""
+    """The lowest and highest difference of two values of a measure; None if unbounded."""
     if measure.entry.high is None:
         return None, None
     width = measure.entry.high - measure.entry.low
@@ -97,16 +97,16 @@ def difference_range(measure: Measure) -> tuple[float | None, float | None]:
 
 
 def shown(span: Interval, values: Floats, low: float | None, high: float | None) -> Interval:
-    """The interval as it is shown: cut at the range of the values, and none of a few queries.
+    """The interval to show: cut at the range of the values, and none for few queries.
 
-    Cutting leaves the share of samples whose interval holds the true mean as it is, as no mean lies
-    beyond the range. It changes no verdict of a gate, as no limit may lie at or beyond an end.
+    Cutting does not change the coverage, as no mean is outside the range, nor any verdict of a
+    gate, as no limit may be at or beyond an end.
 
     Args:
-        span: Of the mean of the values.
-        values: One for each query; shape (n,). A range that they leave is widened to hold them.
-        low: The lowest value there can be; None if there is none.
-        high: The highest; None likewise.
+        span: Interval of the mean of the values.
+        values: One for each query; shape (n,). The range is widened to include them.
+        low: The lowest possible value; None if unbounded.
+        high: The highest possible value; None if unbounded.
     """
     if span.low is None or span.high is None:
         return span
@@ -122,7 +122,7 @@ def shown(span: Interval, values: Floats, low: float | None, high: float | None)
 def estimate(
     values: Floats, weights: Floats | None = None, strata: NDArray[np.int64] | None = None
 ) -> Estimate | str:
-    """What ``t_interval`` is made of, or the reason why there is none; arguments as there."""
+    """The estimate behind ``t_interval``, or the reason why there is none; arguments as there."""
     reason = _no_interval(values)
     if reason:
         return reason
@@ -143,11 +143,10 @@ def estimate(
 def resample(
     n: int, count: int, rng: np.random.Generator, strata: NDArray[np.int64] | None = None
 ) -> Floats:
-    """How often each query stands in each bootstrap sample; shape (count, n).
+    """How often each query occurs in each bootstrap sample; shape (count, n).
 
-    One such matrix serves every measure and every run, which keeps them comparable. Strata are
-    resampled each on its own. Drawn a few rows at a time from one generator, the rows are those
-    of one call.
+    One such matrix is used for every measure and run, which keeps them comparable. Each stratum is
+    resampled separately. Several calls with one generator give the same rows as a single call.
     """
     groups = pooled_strata(strata, n)
     order = np.argsort(groups, kind="stable")
@@ -172,14 +171,14 @@ def resampled_estimates(
     """Mean of each resample, and its variance as ``t_interval`` estimates it from the resample.
 
     Args:
-        values: One row for each query, no NaN; shape (n, m). Values near 0 lose fewest digits.
+        values: One row for each query, no NaN; shape (n, m). Most precise for values near 0.
         drawn: From ``resample``, for the same queries and strata; shape (resamples, n).
         weights: Above 0; shape (n,).
-        strata: As ``resample`` was given; shape (n,).
+        strata: As passed to ``resample``; shape (n,).
 
     Returns:
-        Means and variances, each of shape (resamples, m). A variance of 0 may come out as a
-        rounding error to either side of it.
+        Means and variances, each of shape (resamples, m). A variance of 0 may be a positive or
+        negative rounding error.
 
     Source: as ``t_interval``.
     """
@@ -214,10 +213,10 @@ def bca_interval(
     """Bias-corrected and accelerated bootstrap interval of the mean.
 
     Args:
-        values: One for each query; shape (n,). Of two runs' differences, it is the paired one.
+        values: One for each query; shape (n,). For differences of two runs it is paired.
         drawn: From ``resample``, for the same queries; shape (resamples, n).
         weights: Above 0; shape (n,).
-        strata: As ``resample`` was given, for these queries; shape (n,).
+        strata: As passed to ``resample``; shape (n,).
         confidence: As in ``t_interval``.
 
     Source: Efron 1987, doi:10.1080/01621459.1987.10478410.
@@ -232,7 +231,7 @@ def bca_intervals(
     strata: NDArray[np.int64] | None = None,
     confidence: float = 0.95,
 ) -> list[Interval]:
-    """The same for many measures, runs or pairs of runs at once: one interval for each column.
+    """BCa intervals for many measures, runs or pairs of runs: one for each column.
 
     Args:
         values: One row for each query, no NaN; shape (n, m).
@@ -246,18 +245,18 @@ def bca_intervals(
         return [Interval(None, None, reason) for reason in reasons]
     weight = np.ones(len(values)) if weights is None else weights
     weighed = drawn @ weight
-    held = weighed > 0  # a sample may miss every query the measure is defined for
-    if not held.all():
-        drawn, weighed = drawn[held], weighed[held]
-    found: list[Interval] = []
+    usable = weighed > 0  # a sample may miss every query the measure is defined for
+    if not usable.all():
+        drawn, weighed = drawn[usable], weighed[usable]
+    spans: list[Interval] = []
     for start in range(0, values.shape[1], _COLUMNS):
         columns = values[:, start : start + _COLUMNS]
         means = ((drawn @ (weight[:, None] * columns)) / weighed[:, None]).T
         for column, row in zip(columns.T, np.ascontiguousarray(means), strict=True):
-            reason = reasons[len(found)]
+            reason = reasons[len(spans)]
             span = Interval(None, None, reason) if reason else None
-            found.append(span or _bca(column, row, weight, strata, confidence))
-    return found
+            spans.append(span or _bca(column, row, weight, strata, confidence))
+    return spans
 
 
 def _bca(
@@ -268,14 +267,14 @@ def _bca(
     confidence: float,
 ) -> Interval:
     centre = mean(values, weight)
-    # Sums in another order differ in their last digits and are to count as equal.
+    # Sums in another order differ in their last digits but count as equal.
     slack = 1e-12 * float(np.abs(values).max())
     if not len(means) or np.ptp(means) <= slack:
         return Interval(None, None, "every resample has the same mean")
     lower, higher = np.sum(means < centre - slack), np.sum(means > centre + slack)
     below = (lower + 0.5 * (len(means) - lower - higher)) / len(means)
     if not 0 < below < 1:
-        return Interval(None, None, "every resample lies on one side of the mean")
+        return Interval(None, None, "every resample is on one side of the mean")
     normal = NormalDist()
     bias = normal.inv_cdf(float(below))
     total, sum_of = weight.sum(), (weight * values).sum()
@@ -306,12 +305,12 @@ def _no_interval(values: Floats) -> str:
 
 
 def pooled_strata(strata: NDArray[np.int64] | None, n: int) -> NDArray[np.int64]:
-    """Strata by index; those of a single query, which have no spread, pooled into one."""
+    """Stratum of each query by index; strata with one query, which have no spread, are pooled."""
     if strata is None:
         return np.zeros(n, np.int64)
     _, groups, counts = np.unique(strata, return_inverse=True, return_counts=True)
     single = counts == 1
     pool = len(counts)
-    if single.sum() == 1 < len(counts):  # alone it would add a value and no variance
+    if single.sum() == 1 < len(counts):  # alone it would add no variance
         pool = int(np.argmin(np.where(single, n, counts)))
     return np.where(single[groups], pool, groups)

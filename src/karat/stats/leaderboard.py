@@ -1,4 +1,4 @@
-"""Leaderboard: several runs in order, which pairs differ, and whether measures agree."""
+"""Leaderboard: the order of several runs, which pairs differ, and whether measures agree."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class PairTest:
     """A candidate against the baseline, as one of all pairs of runs.
 
     Attributes:
-        p: P-value by itself; None where nothing differs.
+        p: Uncorrected p-value; None if there are no differences.
         p_corrected: The same, corrected over all pairs of runs and all measures.
-        family: How many these are.
+        family: Number of these comparisons.
     """
 
     p: float | None
@@ -40,29 +40,29 @@ class AllPairs:
     """Every pair of runs under every measure, tested as one family.
 
     Attributes:
-        found: By measure; systems are the runs in the order given.
-        runs: How many they are.
+        found: Tests by measure; systems are the runs in the order given.
+        runs: Number of runs.
     """
 
     found: Mapping[Measure, Tukey]
     runs: int
 
     def against_first(self, measures: Sequence[Measure]) -> list[PairTest | None]:
-        """The first run and each other under each measure; None where no query has all values."""
+        """The first run with each other under each measure; None where no query has all values."""
         return [self._pair(run, measure) for run in range(1, self.runs) for measure in measures]
 
     def _pair(self, candidate: int, measure: Measure) -> PairTest | None:
-        one = self.found.get(measure)
-        if one is None:
+        test = self.found.get(measure)
+        if test is None:
             return None
-        if not one.differing[0, candidate]:
-            return PairTest(None, None, one.family)
-        p, corrected = float(one.alone[0, candidate]), float(one.p_values[0, candidate])
-        return PairTest(p, corrected, one.family)
+        if not test.differing[0, candidate]:
+            return PairTest(None, None, test.family)
+        p, corrected = float(test.alone[0, candidate]), float(test.p_values[0, candidate])
+        return PairTest(p, corrected, test.family)
 
 
 def shared(scored: Sequence[Scores]) -> list[Scores]:
-    """The same without the values of queries for which some run has none, by measure."""
+    """The scores without the values of queries for which any run has none, by measure."""
     without = {m: np.any([np.isnan(s.values[m]) for s in scored], axis=0) for m in scored[0].values}
     return [
         replace(s, values={m: np.where(without[m], np.nan, v) for m, v in s.values.items()})
@@ -75,13 +75,13 @@ def all_pairs(
 ) -> AllPairs:
     """Test every pair of runs under every measure, as one family.
 
-    Only queries for which every run has a value count, without those of weight 0.
+    Only queries for which every run has a value count, without those of zero weight.
 
     Args:
         scored: Two runs or more, over the same queries.
-        weighing: What each query counts for.
-        resamples: Of the test.
-        seed: Of these.
+        weighing: Weights of the queries.
+        resamples: Number of resamples of the test.
+        seed: Random seed.
 
     Source: as ``karat.stats._tukey``.
     """
@@ -91,12 +91,12 @@ def all_pairs(
         if (used := _counting(scored, table)).any():
             alike.setdefault(used.tobytes(), []).append(measure)
     pairs, tested = math.comb(len(scored), 2), sum(map(len, alike.values()))
-    found: dict[Measure, Tukey] = {}
+    tests: dict[Measure, Tukey] = {}
     for key, measures in alike.items():
         used = np.frombuffer(key, np.bool_)
         cube = np.stack([values[measure][used] for measure in measures], axis=2)
         weights, strata = weighing.at(used)
-        each = tukey_each(
+        of_measures = tukey_each(
             cube,
             np.random.default_rng(seed),
             weights=weights,
@@ -104,20 +104,20 @@ def all_pairs(
             resamples=resamples,
             others=pairs * (tested - len(measures)),
         )
-        found |= zip(measures, each, strict=True)
-    return AllPairs(found, len(scored))
+        tests |= zip(measures, of_measures, strict=True)
+    return AllPairs(tests, len(scored))
 
 
 def standings(
     scored: Sequence[Scores], weighing: Weighing, tested: AllPairs | None = None
 ) -> list[Standing]:
-    """The place of each run under each measure, best first; with tie groups, if tested.
+    """The runs under each measure, best first; with tie groups, if tested.
 
-    Only queries for which every run has a value count, without those of weight 0.
+    Only queries for which every run has a value count, without those of zero weight.
 
     Args:
         scored: Two runs or more, over the same queries.
-        weighing: What each query counts for.
+        weighing: Weights of the queries.
         tested: All pairs of these runs; None without tie groups.
     """
     rows: list[Standing] = []
@@ -149,13 +149,13 @@ def standings(
 
 
 def _counting(scored: Sequence[Scores], table: Floats) -> Mask:
-    """Queries for which every run has a value, without those of weight 0."""
+    """Queries for which every run has a value, without those of zero weight."""
     counting: Mask = scored[0].overall & ~np.isnan(table).any(axis=1)
     return counting
 
 
 def orders(rows: Sequence[Standing], measures: Sequence[Measure]) -> list[Order]:
-    """Whether each two measures put the runs in one order; none for fewer than three runs."""
+    """How far each two measures agree on the order of runs; none for fewer than three runs."""
     sign = {str(measure): -1 if measure.entry.direction == "lower" else 1 for measure in measures}
     means: dict[str, dict[str, float]] = {}
     for row in rows:
@@ -163,12 +163,13 @@ def orders(rows: Sequence[Standing], measures: Sequence[Measure]) -> list[Order]
     runs = list(dict.fromkeys(row.run for row in rows))
     if len(runs) < 3:
         return []
-    found = []
+    agreements = []
     for one, other in itertools.combinations(means, 2):
         left, right = (_column(means[measure], runs) for measure in (one, other))
-        agreed = order_agreement(left, right)
-        found.append(Order(one, other, len(runs), agreed.kendall, agreed.tau_ap, agreed.spearman))
-    return found
+        found = order_agreement(left, right)
+        order = Order(one, other, len(runs), found.kendall, found.tau_ap, found.spearman)
+        agreements.append(order)
+    return agreements
 
 
 def _column(means: dict[str, float], runs: Sequence[str]) -> Floats:

@@ -1,4 +1,4 @@
-"""Many comparisons at once: p-values corrected for how many chances luck had."""
+"""P-values corrected for multiple comparisons."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from karat.stats.averages import Floats
 
 
 def holm(p: Sequence[float | None] | Floats) -> list[float | None]:
-    """Adjusted p-values of Holm: the chance of any false finding stays below the level.
+    """Holm's adjusted p-values, which control the probability of any false finding.
 
-    Holds however the tests hang together.
+    Holds for any dependence between the tests.
 
     Args:
-        p: P-values, 0 to 1, in any order; shape (m,). None and NaN are no tests: they come back
-            as they are and do not count among the m.
+        p: P-values, 0 to 1, in any order; shape (m,). None and NaN are not counted among the m,
+            and returned unchanged.
 
     Returns:
-        The smallest level at which each would be found, in the order given; at most 1.
+        The lowest level at which each would be significant, in the order given; at most 1.
 
     Raises:
         UsageError: a p-value outside of 0 to 1.
@@ -35,16 +35,15 @@ def holm(p: Sequence[float | None] | Floats) -> list[float | None]:
 
 
 def benjamini_hochberg(p: Sequence[float | None] | Floats) -> list[float | None]:
-    """Adjusted p-values of Benjamini and Hochberg: of what is found, few are false.
+    """Benjamini and Hochberg's adjusted p-values, which control the false discovery rate.
 
-    Keeps the expected share of false findings below the level if the tests are independent or
-    hang together positively, as slices of one comparison do.
+    Holds for tests that are independent or positively correlated, as slices of one comparison are.
 
     Args:
         p: As in ``holm``.
 
     Returns:
-        As ``holm`` does.
+        As in ``holm``.
 
     Raises:
         UsageError: a p-value outside of 0 to 1.
@@ -54,26 +53,26 @@ def benjamini_hochberg(p: Sequence[float | None] | Floats) -> list[float | None]
     known, sizes = _known(p)
     order = np.argsort(sizes, kind="stable")
     m = len(sizes)
-    # m / rank first would make the largest one differ from its own p by a bit.
+    # Computing m / rank first would change the last bit of the largest.
     scaled = sizes[order] * m / np.arange(1, m + 1)
     stepped = np.minimum(1.0, np.minimum.accumulate(scaled[::-1])[::-1])
     return _back(p, known, order, stepped)
 
 
 def _known(p: Sequence[float | None] | Floats) -> tuple[list[int], Floats]:
-    """Places of those that are p-values, and these."""
+    """Indices of the p-values that are not None or NaN, and these p-values."""
     known = [i for i, value in enumerate(p) if value is not None and not np.isnan(value)]
     sizes = np.array([p[i] for i in known], np.float64)
     wrong = sizes[(sizes < 0) | (sizes > 1)]
     if len(wrong):
-        raise UsageError(f"{float(wrong[0]):g} is no p-value", fix="give numbers from 0 to 1")
+        raise UsageError(f"{float(wrong[0]):g} is not a p-value", fix="give numbers from 0 to 1")
     return known, sizes
 
 
 def _back(
     p: Sequence[float | None] | Floats, known: list[int], order: np.ndarray, stepped: Floats
 ) -> list[float | None]:
-    """The adjusted ones where the p-values stood; rounding makes none smaller than its p."""
+    """The adjusted p-values in the order of ``p``; rounding makes none smaller than its p."""
     out = [None if value is None else float(value) for value in p]
     for place, adjusted in zip(order.tolist(), stepped.tolist(), strict=True):
         before = out[known[place]]

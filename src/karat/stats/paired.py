@@ -1,9 +1,9 @@
-"""Paired tests: is the difference between two runs, query by query, more than chance makes?
+"""Paired tests: is the difference between two runs, over queries, larger than chance explains?
 
-Everywhere, a difference is candidate minus baseline of one query, NaN left out. Queries with equal
-values on all sides are "identical", and no test is made up for them.
+A difference is candidate minus baseline of one query, without NaN. If all are 0, the runs are
+"identical" and not tested.
 
-Only NumPy: SciPy's tests take longer to import than these to run. The tests hold them to SciPy's.
+Only NumPy: SciPy's tests take longer to import than these to run. Our tests compare the two.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ from karat.stats.intervals import Estimate, estimate, resample, resampled_estima
 from karat.stats.student import beta_below, t_above, t_quantile
 
 EXACT_TO = 12
-"""Queries that differ, up to which the randomisation test goes through every arrangement."""
+"""Number of differing queries up to which the randomisation test uses every arrangement."""
 
 _WILCOXON_EXACT_TO = 25
 _BLOCK = 1 << 18
-"""Numbers held at once for signs, and for sums: what a cache holds is quickest."""
+"""Numbers per block of signs, and of sums, which fits the cache."""
 _SAME = 1e-10
-"""Sums that differ by less, as a share of the sum of sizes, differ by rounding only."""
+"""Sums that differ by less, as a share of the sum of sizes, are equal but for rounding."""
 
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """What a paired test found.
+    """The result of a paired test.
 
     Attributes:
         name: t | wilcoxon | sign.
         p: Two-sided p-value, or None.
-        statistic: What the test looks at; None where p is.
-        n: Queries that it looks at.
+        statistic: The test statistic; None if p is.
+        n: Number of queries used.
         reason: Why there is no p-value; empty if there is one.
-        direction: 1 if it finds the candidate higher, -1 lower, 0 neither. Of ranks or signs this
-            need not be the direction of the mean.
+        direction: 1 if the candidate is higher, -1 lower, 0 neither. For ranks or signs this
+            may differ from the direction of the mean.
     """
 
-    __test__ = False  # the name is a statistician's; pytest is not to collect it
+    __test__ = False  # not for pytest to collect
 
     name: str
     p: float | None
@@ -60,11 +60,11 @@ class MarginTest:
 
     Attributes:
         name: equivalence | non-inferiority.
-        p: Chance of such differences if the true one were as large as the margin; None if there
-            is no spread to tell by.
+        p: Probability of such differences if the true one were as large as the margin; None
+            without a spread.
         low: Lower end of the interval of the mean difference, of confidence 1 - 2 alpha: p is
-            below alpha where the interval lies within the margins. None where p is.
-        high: Upper end; None for non-inferiority, which asks for no upper bound.
+            below alpha where the interval is within the margins. None if p is.
+        high: Upper end; None for non-inferiority, which has no upper bound.
         margin: The margin.
         n: Number of queries.
         reason: Why there is no p-value; empty if there is one.
@@ -88,16 +88,16 @@ def randomisation(
 ) -> Floats:
     """P-values of the paired randomisation test of the mean, two-sided.
 
-    If the two runs are alike, each query's difference might as well have had the other sign. The
-    p-value is the share of arrangements of signs whose mean is as far from 0 as the one seen:
-    c / 2^k where all are gone through, which is done if no more than 12 queries (k) differ, and
-    otherwise (c + 1) / (resamples + 1) over arrangements drawn. Strata play no part, as nothing
-    is exchanged between queries.
+    If the two runs are equally good, each query's difference is as likely to have the other sign.
+    The p-value is the share of arrangements of signs whose mean is as far from 0 as the observed
+    one: c / 2^k over all arrangements if at most 12 queries (k) differ, and otherwise
+    (c + 1) / (resamples + 1) over random arrangements. Strata do not matter, as nothing is
+    exchanged between queries.
 
     Args:
         difference: One for each query, no NaN; shape (n,), or (n, m) for m measures or systems.
-            The columns share their arrangements; each has the p-value it would have alone.
-        resamples: Arrangements to draw, at least 1.
+            The columns share their arrangements; each has the same p-value as alone.
+        resamples: Number of arrangements to draw, at least 1.
         seed: For ``numpy.random.default_rng``. The draws are the same for any m.
         weights: Of the queries, above 0; shape (n,). The mean is the weighted one.
 
@@ -135,18 +135,18 @@ def bootstrap(
 ) -> Floats:
     """P-values of the paired bootstrap test of the mean, studentised, two-sided.
 
-    Queries are drawn with replacement from the differences less their mean, that is, from a world
-    in which the runs do not differ. The p-value is the share of resamples whose t is as far from
-    0 as that of ``t_test``, as (c + 1) / (resamples + 1). A resample without spread, which has no
-    t, counts as being as far: where few queries differ, no p-value comes out small.
+    Queries are drawn with replacement from the differences minus their mean, that is, under the
+    null hypothesis. The p-value is the share of resamples whose t is as far from 0 as that of
+    ``t_test``, as (c + 1) / (resamples + 1). A resample without spread, which has no t, counts as
+    being as far: where few queries differ, no p-value is small.
 
     Args:
         difference: One for each query, no NaN; shape (n,), or (n, m) for m measures or systems.
-            The columns share their resamples; each has the p-value it would have alone.
-        resamples: How many to draw, at least 1.
+            The columns share their resamples; each has the same p-value as alone.
+        resamples: Number of resamples to draw, at least 1.
         seed: For ``numpy.random.default_rng``. The draws are the same for any m.
         weights: Of the queries, above 0; shape (n,). The mean is the weighted one.
-        strata: As in ``t_interval``; shape (n,). They are resampled each on its own.
+        strata: As in ``t_interval``; shape (n,). Each is resampled separately.
 
     Returns:
         Shape () or (m,); above 0 to 1. 1 where all differences are 0, as in ``randomisation``.
@@ -161,22 +161,22 @@ def bootstrap(
     _refuse_none(resamples)
     values = np.asarray(difference, np.float64)
     columns = values[:, None] if values.ndim == 1 else values
-    found = [_estimate(column, weights, strata) for column in columns.T]
-    p = np.array([1.0 if each == "identical" else np.nan for each in found])
-    kept = {k: each for k, each in enumerate(found) if isinstance(each, Estimate)}
-    if kept:
-        tested = list(kept)
-        shifted = columns[:, tested] - np.array([each.centre for each in kept.values()])
-        seen = np.array([abs(each.centre) / each.error for each in kept.values()])
+    results = [_estimate(column, weights, strata) for column in columns.T]
+    p = np.array([1.0 if result == "identical" else np.nan for result in results])
+    estimates = {k: result for k, result in enumerate(results) if isinstance(result, Estimate)}
+    if estimates:
+        tested = list(estimates)
+        shifted = columns[:, tested] - np.array([found.centre for found in estimates.values()])
+        observed = np.array([abs(found.centre) / found.error for found in estimates.values()])
         slack = _SAME * np.abs(columns[:, tested]).max(axis=0)
         rng, beyond = np.random.default_rng(seed), np.zeros(len(tested), np.int64)
         block = max(1, _BLOCK // max(columns.shape[0], len(tested)))
         for start in range(0, resamples, block):
             drawn = resample(len(columns), min(block, resamples - start), rng, strata)
             means, variances = resampled_estimates(shifted, drawn, weights, strata)
-            # Less than this is what values leave behind that are equal but for rounding.
+            # Smaller variances are rounding errors.
             errors = np.sqrt(np.maximum(variances - slack**2 / len(columns), 0))
-            beyond += (np.abs(means) >= seen * errors - slack).sum(axis=0)
+            beyond += (np.abs(means) >= observed * errors - slack).sum(axis=0)
         p[tested] = (beyond + 1) / (resamples + 1)
     return p.reshape(values.shape[1:])
 
@@ -188,8 +188,7 @@ def t_test(
 ) -> Test:
     """Student's paired t test of the (weighted, stratified) mean difference.
 
-    Finds a difference at level alpha exactly where ``t_interval`` of confidence 1 - alpha leaves
-    out 0.
+    Significant at level alpha exactly where ``t_interval`` of confidence 1 - alpha excludes 0.
 
     Args:
         difference: One for each query, no NaN; shape (n,).
@@ -210,10 +209,10 @@ def t_test(
 def wilcoxon(difference: Floats) -> Test:
     """Wilcoxon's signed-rank test.
 
-    Differences of 0 are dropped, equal sizes share their mean rank; sizes within 1e-12 are equal.
-    Exact for up to 25 differences of unequal sizes; otherwise by the normal distribution, with
-    correction for ties and continuity. The statistic is the smaller of the two rank sums, and n
-    the number of differences that are not 0.
+    Differences of 0 are dropped; equal sizes (within 1e-12) share their mean rank. Exact for up to
+    25 differences of unequal sizes; otherwise by the normal distribution, with correction for ties
+    and continuity. The statistic is the smaller of the two rank sums, and n the number of
+    differences that are not 0.
 
     Args:
         difference: One for each query, no NaN; shape (n,).
@@ -226,7 +225,7 @@ def wilcoxon(difference: Floats) -> Test:
         return Test("wilcoxon", None, None, 0, reason)
     kept = difference[np.abs(difference) > TIED]
     sizes = np.sort(np.abs(kept))
-    # A chain of sizes, each within rounding of the one before, is one place.
+    # A chain of sizes, each within rounding of the one before, has one rank.
     place = np.cumsum(np.diff(sizes, prepend=sizes[0]) > TIED)
     count = np.bincount(place)
     midrank = (np.cumsum(count) - (count - 1) / 2)[place]
@@ -246,8 +245,8 @@ def wilcoxon(difference: Floats) -> Test:
 def sign_test(difference: Floats) -> Test:
     """Sign test: are as many queries won as lost?
 
-    Ties (within 1e-12) are dropped. The statistic is the number of queries won, and n that of
-    queries won or lost. Exact, by the binomial distribution.
+    Ties (within 1e-12) are dropped. The statistic is the number of queries won, and n the number
+    won or lost. Exact, by the binomial distribution.
 
     Args:
         difference: One for each query, no NaN; shape (n,).
@@ -279,7 +278,7 @@ def equivalence(
         margin: Above 0, in units of the measure: a difference smaller than this does not matter.
         weights: Above 0; shape (n,).
         strata: As in ``t_interval``; shape (n,).
-        alpha: Level the interval goes with, above 0 and below 0.5.
+        alpha: Level of the interval, above 0 and below 0.5.
 
     Raises:
         UsageError: margin or alpha out of range.
@@ -300,7 +299,7 @@ def non_inferiority(
     """Is the candidate at most a margin worse? A one-sided t test.
 
     Args:
-        difference: One for each query, no NaN, more being better; shape (n,).
+        difference: One for each query, no NaN, higher is better; shape (n,).
         margin: Above 0, in units of the measure: a loss smaller than this does not matter.
         weights: As in ``equivalence``.
         strata: As in ``equivalence``.
@@ -316,7 +315,7 @@ def non_inferiority(
 
 def _refuse_none(resamples: int) -> None:
     if resamples < 1:
-        raise UsageError(f"{resamples} resamples are too few", fix="give 1 or more, say 10,000")
+        raise UsageError(f"{resamples} resamples are too few", fix="at least 1, such as 10,000")
 
 
 def _against(
@@ -330,7 +329,7 @@ def _against(
     if not 0 < margin < math.inf:
         raise UsageError(f"a margin of {margin:g} is not above 0", fix="give 0.01, for example")
     if not 0 < alpha < 0.5:
-        raise UsageError(f"alpha {alpha:g} cannot be", fix="give a number between 0 and 0.5")
+        raise UsageError(f"alpha {alpha:g} is out of range", fix="a number between 0 and 0.5")
     n = len(difference)
     found = _estimate(difference, weights, strata)
     if isinstance(found, str):
@@ -347,7 +346,7 @@ def _against(
 def _estimate(
     difference: Floats, weights: Floats | None, strata: NDArray[np.int64] | None
 ) -> Estimate | str:
-    """The estimate behind ``t_interval``, or why no test can be made of it."""
+    """The estimate behind ``t_interval``, or why it cannot be tested."""
     found = _untestable(difference) or estimate(difference, weights, strata)
     if isinstance(found, str):
         return found
@@ -373,7 +372,7 @@ def _exact(column: Floats) -> float:
 
 
 def _drawn(columns: Floats, resamples: int, rng: np.random.Generator) -> Floats:
-    """P-values over arrangements drawn; shape (m,)."""
+    """P-values over random arrangements; shape (m,)."""
     n, m = columns.shape
     total = columns.sum(axis=0)
     seen = np.abs(total) - _SAME * np.abs(columns).sum(axis=0)
@@ -382,7 +381,7 @@ def _drawn(columns: Floats, resamples: int, rng: np.random.Generator) -> Floats:
     block = max(1, _BLOCK // max(64 * words, m))
     for start in range(0, resamples, block):
         rows = min(block, resamples - start)
-        # Whole words, so that what is drawn does not depend on how it is cut into blocks.
+        # Whole words, so draws do not depend on the size of blocks.
         drawn = rng.integers(0, 2**64, size=(rows, words), dtype=np.uint64).astype("<u8")
         bits = np.unpackbits(drawn.view(np.uint8), axis=1, count=n)
         # With bits for signs, the sum is what the ones add less what the zeros do.

@@ -12,13 +12,13 @@ def paired_share_interval(more: int, fewer: int, n: int) -> Interval:
     """95 % interval of the difference of two shares of the same n queries.
 
     Args:
-        more: Queries that have it in the second run only.
-        fewer: In the first run only.
-        n: All queries, at least one.
+        more: Number of queries counted in the second run only.
+        fewer: Number of queries counted in the first run only.
+        n: Number of queries, at least one.
 
     Source: Agresti & Min 2005, Simple improved confidence intervals for comparing matched
-    proportions, Statistics in Medicine 24: Wald's interval after half a query is added to each of
-    the four cells; as good for few queries and shares near 0, and never of width 0.
+    proportions, Statistics in Medicine 24: Wald's interval after adding half a query to each of
+    the four cells; also good for few queries and shares near 0, and never of width 0.
     """
     size = n + 2
     centre = (more - fewer) / size

@@ -1,4 +1,4 @@
-"""How long answers took: quantiles of a run's latencies."""
+"""Quantiles of latencies of runs."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from karat.tables import Run
 from karat.tables.results import Latency
 
 LEAST = 100
-"""Timed queries below which no interval of a quantile is given."""
-_BLOCK = 1 << 20  # numbers held at once while drawing
+"""Number of timed queries below which a quantile has no interval."""
+_BLOCK = 1 << 20  # numbers in memory at once while drawing
 
 
 @dataclass(frozen=True, slots=True)
 class QuantileChange:
-    """How a quantile of the times moved between two runs timed on the same queries.
+    """The change of a latency quantile between two runs timed on the same queries.
 
     Attributes:
         before: The quantile of the first run, in the unit of the times.
         after: Of the second.
-        n: Queries timed in both.
-        difference: 95 % interval of ``after - before``; without ends under ``LEAST`` queries.
-        increase: 95 % interval of ``after / before - 1``; likewise, and where ``before`` is 0.
+        n: Number of queries timed in both.
+        difference: 95 % interval of ``after - before``; no ends below ``LEAST`` queries.
+        increase: 95 % interval of ``after / before - 1``; likewise, and if ``before`` is 0.
     """
 
     before: float
@@ -38,21 +38,20 @@ class QuantileChange:
 def quantile_change(
     before: Floats, after: Floats, seed: int = 0, *, share: float = 0.95
 ) -> QuantileChange:
-    """A quantile of the times of two runs, and intervals of how it differs.
+    """A quantile of the times of two runs, and intervals of its change.
 
-    Queries are drawn with replacement, both of their times together, 2,000 times; the interval is
-    between the 2.5th and the 97.5th percentile of what the draws give, the outer values of those
-    drawn. It covers which queries were timed, not what the machine was busy with at the time of
-    either run.
+    Queries are drawn with replacement, with both of their times, 2,000 times; the interval is from
+    the 2.5th to the 97.5th percentile of the draws, without interpolation. It reflects the sampling
+    of queries, not the load of the machine during either run.
 
     Args:
         before: Times of one run, one for each query; at least one; shape (n,).
         after: Of the other, in the same order; shape (n,).
-        seed: Of the draws.
-        share: Of the answers that do not exceed the quantile.
+        seed: Random seed.
+        share: Share of the answers that do not exceed the quantile.
 
-    Source: Efron & Tibshirani 1993, An Introduction to the Bootstrap, ch. 13. How often it holds
-    the truth is measured by benchmarks/latency_coverage.py (docs/explanation/intervals.md).
+    Source: Efron & Tibshirani 1993, An Introduction to the Bootstrap, ch. 13. Its coverage is
+    measured by benchmarks/latency_coverage.py (docs/explanation/intervals.md).
     """
     n = len(before)
     one = np.ones((1, n))
@@ -74,17 +73,18 @@ def _resampled(
     before: Floats, after: Floats, rng: np.random.Generator, share: float
 ) -> tuple[Floats, Floats]:
     """The quantiles of both runs in each draw of queries; shape (draws,) each."""
-    n, found = len(before), []
+    n, quantiles = len(before), []
     height = max(1, _BLOCK // n)
     for top in range(0, RESAMPLES, height):
         drawn = resample(n, min(height, RESAMPLES - top), rng)
-        found.append((_drawn_quantile(before, drawn, share), _drawn_quantile(after, drawn, share)))
-    old, new = zip(*found, strict=True)
+        pair = _drawn_quantile(before, drawn, share), _drawn_quantile(after, drawn, share)
+        quantiles.append(pair)
+    old, new = zip(*quantiles, strict=True)
     return np.concatenate(old), np.concatenate(new)
 
 
 def _drawn_quantile(times: Floats, drawn: Floats, share: float) -> Floats:
-    """The smallest time that such a share of each draw do not exceed; shape (draws,)."""
+    """The smallest time that this share of each draw does not exceed; shape (draws,)."""
     order = np.argsort(times, kind="stable")
     reached = np.cumsum(drawn[:, order], axis=1) >= share * drawn.sum(axis=1)[:, None] - 1e-9
     return np.asarray(times[order][reached.argmax(axis=1)], np.float64)
@@ -98,10 +98,9 @@ def _outer(values: Floats) -> Interval:
 def latency_of(run: Run) -> Latency | None:
     """The latency row of a run; None if none of its answers has a time.
 
-    A quantile is the smallest time that was seen and that the share of answers did not exceed
-    (NumPy's method ``inverted_cdf``, Hyndman and Fan 1996, definition 1): nothing is interpolated
-    between a quick answer and a slow one. Failed queries that have a time are counted; one that
-    timed out took at least the time it was given.
+    A quantile is the smallest observed time that the share of answers did not exceed (NumPy's
+    method ``inverted_cdf``, Hyndman and Fan 1996, definition 1), without interpolation. Failed
+    queries that have a time count; one that timed out took at least that time.
     """
     if "latency_us" not in run.answers.columns:
         return None

@@ -1,6 +1,6 @@
-"""How alike two runs rank: rank-biased overlap, and how much of the top k they share.
+"""Similarity of the rankings of two runs: rank-biased overlap, and overlap of the top k.
 
-No judgments are needed. Documents of equal score are a tie; a run says nothing of their order.
+No judgments are needed. Documents with equal scores are tied: their order is not known.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ Ints = NDArray[np.int64]
 Ties = Literal["corrected", "expected", "equal"]
 
 _BLOCK = 1 << 21
-"""Pairs of a tied document and a depth held at once."""
+"""Pairs of a tied document and a depth in memory at once."""
 
 _CELLS = 1 << 18
-"""Pairs of a query and a depth held at once."""
+"""Pairs of a query and a depth in memory at once."""
 
 _LEAST = 2.0**-60
-"""Weight below which depths are not looked at: far less than the last bit of a value near 1."""
+"""Weight below which depths are ignored: far below the precision of a value near 1."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Similarity:
-    """How alike two runs are, query by query.
+    """Similarity of two runs for each query.
 
     Attributes:
-        query_ids: Queries that both runs answered, if only with nothing; in the order of the
+        query_ids: Queries that both runs answered, including empty answers; in the order of the
             first run's answers.
         values: One for each of them, 0 to 1; shape (n,).
-        left_out: Queries that were asked of either run (of those given, if any were) and not
-            answered by both: they failed in one, or the run does not name them.
+        left_out: Queries of either run (and of ``query_ids``, if given) that were not answered by
+            both: they failed in one, or are missing from it.
     """
 
     query_ids: list[str]
@@ -57,11 +57,11 @@ class Similarity:
 def overlap(
     left: Run, right: Run, k: int, *, query_ids: Collection[str] | None = None
 ) -> Similarity:
-    """Share of the top k that both runs have, whatever its order: overlap@k.
+    """Share of the top k that both runs have, in any order: overlap@k.
 
-    Documents in common, over k; where neither run returned k, over the longer of the two. Two
-    empty answers are alike (1), an empty and another one are not (0). Ties across rank k are
-    cut as everywhere in karat, by document id, the same way in both runs.
+    Documents in common, divided by k, or by the longer of the two answers if both are shorter. Two
+    empty answers have overlap 1, an empty and a non-empty one 0. Ties across rank k are broken by
+    document id, as everywhere in karat.
 
     Args:
         left: One run.
@@ -92,22 +92,22 @@ def rank_biased_overlap(
 ) -> Similarity:
     """Extrapolated rank-biased overlap (RBO), for rankings of any two lengths, with ties.
 
-    The mean agreement of the two rankings down to each depth d, weighed by (1 - p) p^(d - 1).
-    What stands below the last rank is taken to agree as the part above it did.
+    The mean agreement of the two rankings down to each depth d, weighted by (1 - p) p^(d - 1).
+    Below the last rank, agreement is assumed to be as above it.
 
     Args:
         left: One run.
         right: The other; the two may be exchanged.
         p: Persistence, between 0 and 1. The first 10 ranks have .86 of the weight at .9.
         ties: How tied documents count. ``expected``: the mean RBO over all orders of the tied
-            ones (RBO^a); a ranking with ties is then not wholly like itself, as nobody knows its
-            order. ``corrected``: that, less what the ties hide (RBO^b), so that equal rankings
-            have 1. ``equal``: tied ones share one rank (RBO^w), as in sports.
+            ones (RBO^a), below 1 for a ranking with ties and itself, as its order is not known.
+            ``corrected``: the same, corrected for ties (RBO^b): 1 for equal rankings.
+            ``equal``: tied documents share one rank (RBO^w), as in sports.
         query_ids: Queries that count; all if None.
 
     Returns:
         1 where the rankings are equal (to rounding) and 0 where they share no document. Two
-        empty answers are equal; an empty one and another share none.
+        empty answers are equal.
 
     Raises:
         UsageError: ``p`` is not between 0 and 1, or ``ties`` is none of these.
@@ -118,10 +118,12 @@ def rank_biased_overlap(
     if not 0 < p < 1:
         raise UsageError(f"p is {p}, not between 0 and 1", fix="p=0.9")
     if ties not in ("corrected", "expected", "equal"):
-        raise UsageError(f"ties is {ties!r}", fix="ties='corrected', 'expected' or 'equal'")
-    # Agreement is from 0 to 1 at every depth, and so is what is taken to stand below the last. All
-    # depths below D weigh p^D together, so another agreement there moves the value by p^D at most.
-    # What counts down to D does not depend on what is below, but for ties that D cuts.
+        raise UsageError(
+            f"unknown value {ties!r} of ties", fix="ties='corrected', 'expected' or 'equal'"
+        )
+    # Agreement is from 0 to 1 at every depth. All depths below D have the total weight p^D, so
+    # agreement there changes the value by p^D at most. Agreement down to D does not depend on lower
+    # ranks, except for ties that D cuts.
     depth = math.ceil(math.log(_LEAST) / math.log(p))
     pair = _Pair.of(left, right, depth, query_ids)
     longest = np.maximum(pair.left.lengths, pair.right.lengths)
@@ -135,12 +137,12 @@ def rank_biased_overlap(
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """One run at the queries in question, down to a depth; ``m`` documents, query by query.
+    """One run for the given queries, down to a depth; ``m`` documents, by query.
 
     Attributes:
-        lengths: Documents of each query, those below the depth not counted; shape (n,).
+        lengths: Number of documents of each query down to the depth; shape (n,).
         first: Where the documents of each query start, and m at the end; shape (n + 1,). If a tie
-            stands across the depth, its documents below are there too.
+            crosses the depth, all of its documents are included.
         query: Index of the query of each document; shape (m,).
         row: Row of each in the run; shape (m,).
         rank: Rank of each, from 1; shape (m,).
@@ -178,7 +180,7 @@ class _Side:
         return cls(lengths, first, query, row, rank, top, bottom)
 
     def table(self, queries: slice, depths: int) -> tuple[Ints, Ints]:
-        """First and last rank of the tie at each depth; below the end each depth stands alone.
+        """First and last rank of the tie at each depth; below the end, no depth is tied.
 
         Each of shape (queries, depths).
         """
@@ -203,10 +205,10 @@ def _tie_of(row: Ints, run: Run) -> tuple[Ints, Ints]:
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """Two runs side by side, and the documents both have, query by query.
+    """Two runs and the documents that both have, by query.
 
-    ``query`` is the index of the query of each such document, ``left_at`` and ``right_at`` are its
-    place in either side's arrays.
+    ``query`` is the index of the query of each shared document, ``left_at`` and ``right_at`` are
+    its indices in the arrays of each side.
     """
 
     query_ids: list[str]
@@ -234,7 +236,7 @@ class _Pair:
         for run, side in zip((left, right), sides, strict=True):
             key = mixed(run.rows["doc_hash"].gather(side.row), side.query.astype(np.uint32))
             frames.append(pl.DataFrame({"key": key, "at": np.arange(len(key))}))
-        # Numbers are joined far faster than ids; equal hashes are confirmed.
+        # Joining numbers is far faster than joining ids; matches are then verified.
         likely = frames[0].join(frames[1], on="key", maintain_order="left")
         at = likely["at"].to_numpy(), likely["at_right"].to_numpy()
         docs = (
@@ -275,13 +277,13 @@ def _rbo(pair: _Pair, queries: slice, p: float, ties: Ties) -> Floats:
         shared = _shared(query, top, bottom, shape)
         size = np.broadcast_to(depth.astype(np.float64), shape)
         if ties == "corrected":
-            # Squares of what each document counts: whole above the tie, a share within it.
+            # Squares of the share of each document: 1 above the tie, less within it.
             squares = [
                 first - 1 + (depth - first + 1) ** 2 / (last - first + 1) for first, last in tables
             ]
             size = np.sqrt(squares[0] * squares[1])
 
-    # Below the end of the shorter ranking, documents it lacks count as they agreed above.
+    # Below the end of the shorter ranking, agreement is assumed to be as above.
     end_of_short = each, np.maximum(s - 1, 0)
     agreement = shared[end_of_short] / size[end_of_short]
     seen = shared
@@ -289,7 +291,7 @@ def _rbo(pair: _Pair, queries: slice, p: float, ties: Ties) -> Floats:
     if (s < longest).any():
         met = np.ones(shape)
         if ties != "equal":
-            # Of documents only the longer one has, what each counts at this depth on average.
+            # Average share, at this depth, of documents that only the longer ranking has.
             left_longer = left > right
             held = _from(query, np.where(left_longer[query], top[0], top[1]), shape)
             last = np.where(left_longer[:, None], left_bottom, right_bottom)
@@ -297,18 +299,18 @@ def _rbo(pair: _Pair, queries: slice, p: float, ties: Ties) -> Floats:
         seen = shared + below * ((depth - s[:, None]) * agreement[:, None] * met)
     last_rank = each, np.maximum(longest - 1, 0)
     end = (shared[last_rank] + (longest - s) * agreement) / size[last_rank]
-    # The weights of all depths add up to 1: agreement throughout comes to exactly that.
+    # The weights of all depths add up to 1: full agreement gives exactly 1.
     parts = (seen / size - end[:, None]) * p ** (depth - 1.0) * (depth <= longest[:, None])
-    # A running sum, for what stands below the end of a ranking must not change the last bits.
+    # A running sum: depths below the end of a ranking must not change the last bits.
     values: Floats = end + (1 - p) * np.cumsum(parts, axis=1)[:, -1]
     return np.where(s > 0, values, (longest == 0).astype(np.float64))
 
 
 def _shared(query: Ints, top: Ints, bottom: Ints, shape: tuple[int, int]) -> Floats:
-    """Documents in common down to each depth, on average over the orders of ties.
+    """Documents in common down to each depth, on average over the orders of ties; of ``shape``.
 
-    A document of a tie is above depth d with probability (d - top + 1) / size, on its own in each
-    ranking. Arguments are of the documents in common, of shape (m,) and (2, m). Returns ``shape``.
+    A tied document is above depth d with probability (d - top + 1) / size, independently in each
+    ranking. Arguments are of the documents in common, of shape (m,) and (2, m).
     """
     start, end = top.max(axis=0), bottom.max(axis=0)
     total = _from(query, end, shape)
@@ -316,7 +318,7 @@ def _shared(query: Ints, top: Ints, bottom: Ints, shape: tuple[int, int]) -> Flo
     if not partly.any():
         return total
     ends = dict(zip("qabcd", (query, *top, *bottom), strict=True))
-    # Ties with the same ends count as one, so there is little to go through but in odd cases.
+    # Documents with the same ties are counted together, which usually leaves few.
     kinds = pl.DataFrame(ends).filter(partly).group_by(*ends, maintain_order=True).len("count")
     query, count = kinds["q"].to_numpy(), kinds["count"].to_numpy()
     top, bottom = kinds.select("a", "b").to_numpy().T, kinds.select("c", "d").to_numpy().T
@@ -343,7 +345,7 @@ def _counting(lengths: Ints) -> Ints:
 
 
 def _from(query: Ints, rank: Ints, shape: tuple[int, int]) -> Floats:
-    """How many documents count at each depth, each from its rank on; of the shape given."""
+    """Number of documents down to each depth, given their ranks; of the shape given."""
     shown = rank <= shape[1]
     here = np.bincount(query[shown] * shape[1] + rank[shown] - 1, minlength=shape[0] * shape[1])
     return np.cumsum(here.reshape(shape), axis=1, dtype=np.float64)

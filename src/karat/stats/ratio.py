@@ -1,8 +1,8 @@
-"""The interval of a ratio of two sums over users, from moments alone: the delta method.
+"""The interval of a ratio of two sums over users, from moments: the delta method.
 
-Searches of one user resemble each other, so users, and not searches, are what was sampled. A
-click-through rate is a sum of clicks over users divided by a sum of searches over users; its
-variance follows from how both vary between users.
+Searches of one user are correlated, so users, not searches, are the sampling units. A click-through
+rate is a sum of clicks over users divided by a sum of searches over users; its variance follows
+from how both vary between users.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from karat.stats.intervals import Interval
 from karat.stats.student import t_quantile
 
 _ROUNDING = 1e-12
-"""Share of the squares below which what is left of them is rounding."""
+"""Share of the squares below which their sum is rounding error."""
 
 
 @dataclass(frozen=True, slots=True)
 class UserMoments:
-    """What users' sums come to: enough for a ratio and its interval.
+    """Moments of sums by user, sufficient for a ratio and its interval.
 
     Attributes:
-        users: How many.
+        users: Number of users.
         mean_numerator: Mean over users of the numerator's sum.
         mean_denominator: Mean over users of the denominator's sum; above 0.
         m2_numerator: Sum over users of its squared distance from the mean.
@@ -58,7 +58,7 @@ class UserMoments:
 
 
 def ratio_variance(moments: UserMoments) -> float:
-    """Variance of the ratio; 0 where users do not differ; two users at least.
+    """Variance of the ratio; 0 if users do not differ; needs two users at least.
 
     Source: Deng, Knoblich & Lu 2018, KDD (Applying the delta method in metric analytics); Cochran
     1977, Sampling Techniques, 6.4.
@@ -85,9 +85,9 @@ def ratio_interval(
 
     Args:
         moments: Of the users.
-        lowest: The least it can be: no end is below.
-        highest: The most it can be: no end is above.
-        confidence: Share of samples of users whose interval holds the true ratio.
+        lowest: Lowest possible ratio, at which the interval is cut; None if unbounded.
+        highest: Highest possible ratio, likewise.
+        confidence: Share of samples of users whose interval contains the true ratio.
     """
     if moments.users < 2:
         return Interval(None, None, "one user")

@@ -1,4 +1,4 @@
-"""Shrinkage: estimates of slices drawn towards the whole, so that a small one does not shout."""
+"""Shrinkage: estimates of slices shrunk towards the overall one, as small slices are noisy."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from karat.tables.comparison import Difference
 
 
 def shrunken(estimates: Floats, errors: Floats, centre: float) -> Floats:
-    """Each estimate between itself and the centre, by how much it knows; shape (s,).
+    """Estimates shrunk towards the centre according to their precision; shape (s,).
 
-    The spread between slices beyond what their errors explain is estimated by moments; without
-    any, all are drawn to the centre whole.
+    The variance between slices beyond that of their errors is estimated by moments; if it is 0,
+    all estimates become the centre.
 
     Args:
         estimates: One for each slice; shape (s,).
-        errors: Their standard errors, 0 or more; NaN where a slice has none, and then it is taken
-            to know nothing; shape (s,).
-        centre: What is known of all together.
+        errors: Their standard errors, 0 or more; NaN where a slice has none, which shrinks it to
+            the centre; shape (s,).
+        centre: The overall estimate.
 
     Source: DerSimonian & Laird 1986, doi:10.1016/0197-2456(86)90046-2, for the spread; Efron &
     Morris 1975 for the estimate.
@@ -46,23 +46,23 @@ def shrink_slices(
     rows: Sequence[Difference],
     apart: Collection[tuple[str, str | None, str | None]] = (),
 ) -> list[Difference]:
-    """Slices drawn towards the whole, each under its own measure and candidate.
+    """Differences in slices shrunk towards the overall one of the same measure and candidate.
 
-    The error of a slice is that of the whole, scaled to its number of queries: a few queries that
-    happen to agree do not look sure. Slices are taken to share no query; where they do, it is a
-    guide. A slice in which both runs are identical stays at 0.
+    The error of a slice is the overall one, scaled to its number of queries, so a few queries that
+    happen to agree do not look certain. Slices are assumed to share no query; if they do, this is
+    an approximation. A slice in which both runs are identical stays at 0.
 
     Args:
         wholes: Over all queries.
-        rows: In slices of them.
-        apart: Candidate, attribute and value of slices whose queries have no part in the whole
-            (weight 0): nothing draws them to it, and they say nothing of the others.
+        rows: In slices.
+        apart: Candidate, attribute and value of slices whose queries have zero weight: they are
+            neither shrunk nor used to estimate the variance between slices.
     """
     out: dict[int, float] = {}
     for whole in wholes:
         if whole.difference is None or whole.standard_error is None:
             continue
-        held = [
+        members = [
             i
             for i, row in enumerate(rows)
             if (row.candidate, row.measure) == (whole.candidate, whole.measure)
@@ -70,9 +70,9 @@ def shrink_slices(
             and row.n > 1
             and row.verdict != "identical"
         ]
-        estimates = np.array([rows[i].difference for i in held], np.float64)
-        errors = np.array([whole.standard_error * math.sqrt(whole.n / rows[i].n) for i in held])
-        out |= zip(held, shrunken(estimates, errors, whole.difference).tolist(), strict=True)
+        estimates = np.array([rows[i].difference for i in members], np.float64)
+        errors = np.array([whole.standard_error * math.sqrt(whole.n / rows[i].n) for i in members])
+        out |= zip(members, shrunken(estimates, errors, whole.difference).tolist(), strict=True)
     return [
         replace(row, shrunk=row.difference if row.verdict == "identical" else out.get(i))
         for i, row in enumerate(rows)

@@ -1,8 +1,8 @@
 """Student's t: its quantiles and its tail.
 
-Our own, and not SciPy's, for one reason: an interval stands beside every mean, so every start
-of ``karat evaluate`` would pay for importing ``scipy.special`` (a third of a second, a fifth of
-a whole evaluation). The tests hold it to SciPy's within 1e-12.
+Not SciPy's, as every mean has an interval, so every ``karat evaluate`` would have to import
+``scipy.special`` (a third of a second, a fifth of an evaluation). The tests compare it with SciPy's
+within 1e-12.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _SERIES_TO = 2000  # degrees of freedom above which the expansion alone is exact
 
 @lru_cache(maxsize=4096)
 def t_quantile(probability: float, df: int) -> float:
-    """The value that Student's t stays below with a given probability.
+    """The quantile of Student's t.
 
     Args:
         probability: Above 0 and below 1.
@@ -71,14 +71,14 @@ def _density(t: float, df: int) -> float:
 
 
 def t_above(t: float, df: int) -> float:
-    """Chance that Student's t exceeds a value, exact in the tail too."""
+    """Probability that Student's t exceeds a value, precise in the tail too."""
     if t < 0:
         return 1 - t_above(-t, df)
     return beta_below(df / (df + t * t), t * t / (df + t * t), df / 2, 0.5) / 2
 
 
 def beta_below(x: float, rest: float, a: float, b: float) -> float:
-    """The regularised incomplete beta function I_x(a, b); rest is 1 - x, given unrounded.
+    """The regularised incomplete beta function I_x(a, b); ``rest`` is 1 - x, without rounding.
 
     Source: its continued fraction, NIST DLMF 8.17.22, by Lentz's method.
     """

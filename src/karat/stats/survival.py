@@ -1,6 +1,6 @@
-"""Times of which some are known to be "at least": the Kaplan-Meier curve and what is read from it.
+"""Survival analysis of censored times: the Kaplan-Meier curve, its quantiles and its mean.
 
-Everything takes one sample or many at once (resamples): the last axis is time.
+All functions take one sample or many at once (resamples): the last axis is time.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 _ROUNDING = 1e-9
-"""Distance from a level that is rounding: a product of many factors is not exact."""
+"""Rounding error of a product of many factors."""
 
 
 def kaplan_meier(events: Floats, censored: Floats) -> Floats:
@@ -19,7 +19,7 @@ def kaplan_meier(events: Floats, censored: Floats) -> Floats:
 
     Args:
         events: How many ended at each time, times ascending; shape (…, times).
-        censored: How many were last seen at each time; who ends there ends before, as is usual.
+        censored: How many were last seen at each time; events at the same time come first.
 
     Source: Kaplan & Meier 1958, JASA 53, 457-481.
     """
@@ -31,10 +31,10 @@ def kaplan_meier(events: Floats, censored: Floats) -> Floats:
 
 
 def survival_quantile(times: Floats, survival: Floats, level: float) -> Floats:
-    """The smallest time by which a share has ended; infinite where the curve does not get there.
+    """The smallest time by which a share has ended; infinite if the curve does not reach it.
 
     Without censoring it is the smallest time that the share did not exceed (Hyndman and Fan 1996,
-    definition 1): nothing is interpolated.
+    definition 1), without interpolation.
 
     Args:
         times: Ascending; shape (times,).
@@ -44,17 +44,17 @@ def survival_quantile(times: Floats, survival: Floats, level: float) -> Floats:
     Returns:
         Shape (…).
     """
-    there = survival <= 1 - level + _ROUNDING
-    return np.where(there.any(axis=-1), times[there.argmax(axis=-1)], np.inf)
+    reached = survival <= 1 - level + _ROUNDING
+    return np.where(reached.any(axis=-1), times[reached.argmax(axis=-1)], np.inf)
 
 
 def restricted_mean(
     times: Floats, survival: Floats, last: Floats | float, up_to: float
 ) -> tuple[Floats, Floats]:
-    """Mean of the smaller of the time and ``up_to``: the area under the curve; its bounds.
+    """Bounds of the mean of the smaller of the time and ``up_to``: the area under the curve.
 
-    Both are equal where somebody was followed that long, or nobody is left. Else nothing is known
-    of the rest: at worst they ended when they were last seen, at best none did before ``up_to``.
+    They are equal if any time reaches ``up_to``, or all have ended. Otherwise the rest ended, at
+    the earliest, when last seen and, at the latest, at ``up_to``.
 
     Args:
         times: Ascending; shape (times,).
@@ -63,7 +63,7 @@ def restricted_mean(
         up_to: In the unit of the times.
 
     Returns:
-        The least and the most it can be, each of shape (…).
+        Lower and upper bound, each of shape (…).
 
     Source: Irwin 1949, J. Hyg. 47; Royston & Parmar 2013, BMC Med. Res. Methodol. 13:152.
     """

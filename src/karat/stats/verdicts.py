@@ -1,4 +1,4 @@
-"""Verdicts: what may be said of a difference between two runs, over all queries or a slice."""
+"""Verdicts on the difference between two runs, over all queries or a slice."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ class Contrast:
     """Baseline and candidate under one measure.
 
     Attributes:
-        baseline: Scores of the run compared with.
-        candidate: Scores of the run in question, for the same queries.
+        baseline: Scores of the baseline.
+        candidate: Scores of the candidate, for the same queries.
         measure: The measure.
-        bounds: What the unjudged could make of the difference; None if that is not asked.
+        bounds: Bounds of the difference over grades of the unjudged; None if not requested.
     """
 
     baseline: Scores
@@ -77,7 +77,7 @@ class Contrast:
 
     @property
     def sign(self) -> float:
-        """1 where more is better, -1 where less is."""
+        """1 if higher is better, -1 if lower is."""
         return -1.0 if self.measure.entry.direction == "lower" else 1.0
 
 
@@ -86,10 +86,10 @@ class Measured:
     """A difference before its p-values are corrected.
 
     Attributes:
-        contrast: What it is of.
+        contrast: The runs and the measure.
         row: The difference; its verdict is ``identical`` or still open (``cannot tell``).
-        contrary: Whether the test points the other way than the mean, as one of ranks or signs
-            may.
+        contrary: Whether the test contradicts the direction of the mean, as tests of ranks or
+            signs may.
     """
 
     contrast: Contrast
@@ -99,15 +99,15 @@ class Measured:
 
 @dataclass(frozen=True)
 class Testing:
-    """How differences are tested and what is said of them.
+    """How differences are tested and judged.
 
     Attributes:
         test: One of ``TESTS``.
-        drawn: Resamples for BCa intervals, as ``resample`` gives them; None for Student's t.
-        margin: Differences smaller than this do not matter; None if nobody said.
+        drawn: Resamples for BCa intervals, from ``resample``; None for Student's t.
+        margin: Differences smaller than this do not matter; None if not set.
         resamples: Of the randomisation and bootstrap tests.
-        seed: Of these.
-        weighing: What each query counts for.
+        seed: Their random seed.
+        weighing: Weights of the queries.
     """
 
     test: str
@@ -118,18 +118,18 @@ class Testing:
     weighing: Weighing
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be.
+        """Validate the settings.
 
         Raises:
-            UsageError: an unknown test, one that knows no weights though there are some, or a
-                margin, seed or number of resamples out of range.
+            UsageError: an unknown test, a test that does not support weights with weighted
+                queries, or a margin, seed or number of resamples out of range.
         """
         if self.test not in TESTS:
             near = nearest(str(self.test), TESTS) or TESTS
-            raise UsageError(f"there is no test called {self.test!r}", nearest=near)
+            raise UsageError(f"unknown test {self.test!r}", nearest=near)
         if self.test in UNWEIGHTED and self.weighing.weights is not None:
             raise UsageError(
-                f"the {self.test} test knows no weights, and the queries have some",
+                f"the {self.test} test does not support weights, and the queries have some",
                 fix="--test randomisation, bootstrap or t",
             )
         if self.margin is not None and not 0 < self.margin < math.inf:
@@ -138,7 +138,7 @@ class Testing:
             )
         if self.seed < 0 or not LEAST_RESAMPLES <= self.resamples <= MOST_RESAMPLES:
             raise UsageError(
-                f"seed {self.seed} and {self.resamples:,} resamples cannot be",
+                f"seed {self.seed} or {self.resamples:,} resamples out of range",
                 fix=f"a seed from 0, and {LEAST_RESAMPLES} to {MOST_RESAMPLES:,} resamples",
             )
 
@@ -149,9 +149,9 @@ class Testing:
         attribute: str | None = None,
         value: str | None = None,
     ) -> list[Measured]:
-        """Differences over the chosen queries, a slice if it has a name."""
-        found: dict[int, Measured] = {}
-        # Those over the same queries share their arrangements and resamples.
+        """Differences over the chosen queries; of a slice, if an attribute and value are given."""
+        measured: dict[int, Measured] = {}
+        # Contrasts over the same queries share their arrangements and resamples.
         alike: dict[bytes, list[int]] = {}
         for place, contrast in enumerate(contrasts):
             used = chosen & ~np.isnan(contrast.difference)
@@ -165,8 +165,8 @@ class Testing:
                 row = self._row(contrasts[place], used, span, p)
                 contrary = _size(row) > TIED and (row.difference or 0.0) * direction < 0
                 row = replace(row, attribute=attribute, slice=value)
-                found[place] = Measured(contrasts[place], row, contrary)
-        return [found[place] for place in range(len(contrasts))]
+                measured[place] = Measured(contrasts[place], row, contrary)
+        return [measured[place] for place in range(len(contrasts))]
 
     def decided(
         self,
@@ -175,16 +175,16 @@ class Testing:
         level: float | None = None,
         pairs: Sequence[PairTest | None] | None = None,
     ) -> list[Difference]:
-        """The rows with p-values corrected over all of them, and with what may be said.
+        """The rows with p-values corrected over all of them, and with verdicts.
 
         Args:
             family: From ``measured``.
             correct: Holm, or Benjamini and Hochberg.
-            level: What power is told for; what a family of so many leaves to each if None.
-            pairs: P-values from the family of all pairs of runs, one for each of ``family``, in
-                place of those of the test; None where these stand.
+            level: Level for power; if None, that of each test in a family of this size.
+            pairs: P-values from the family of all pairs of runs, one for each of ``family``,
+                instead of those of the test; None to use the test's.
         """
-        rows = [each.row for each in family]
+        rows = [measured.row for measured in family]
         corrected = correct([row.p for row in rows])
         tests = sum(row.p is not None for row in rows)
         if pairs is not None:
@@ -195,7 +195,7 @@ class Testing:
             corrected = [None if pair is None else pair.p_corrected for pair in pairs]
             tests = max((pair.family for pair in pairs if pair is not None), default=0)
         alone = LEVEL / max(tests, 1) if level is None else level
-        found = [
+        completed = [
             replace(
                 _powered(row, alone), p_corrected=p, family=tests, equivalence_p=e, not_worse_p=w
             )
@@ -207,7 +207,8 @@ class Testing:
                 strict=True,
             )
         ]
-        return [self._decided(each, row) for each, row in zip(family, found, strict=True)]
+        pairs_of = zip(family, completed, strict=True)
+        return [self._decided(measured, row) for measured, row in pairs_of]
 
     def _spans(self, columns: Floats, used: Mask) -> list[Interval]:
         weights, strata = self.weighing.at(used)
@@ -216,14 +217,14 @@ class Testing:
         return bca_intervals(columns, self.drawn[:, used], weights, strata)
 
     def _tests(self, columns: Floats, used: Mask) -> list[tuple[float | None, int]]:
-        """P-values, None where nothing differs, and the direction found; one for each column."""
+        """P-value, None without differences, and direction of each column."""
         differing = [place for place, column in enumerate(columns.T) if not _same(column)]
-        found: list[tuple[float | None, int]] = [(None, 0)] * columns.shape[1]
+        tests: list[tuple[float | None, int]] = [(None, 0)] * columns.shape[1]
         if differing:
             tested = self._tested(columns[:, differing], *self.weighing.at(used))
             for place, (p, direction) in zip(differing, tested, strict=True):
-                found[place] = (None if p is None or math.isnan(p) else p, direction)
-        return found
+                tests[place] = (None if p is None or math.isnan(p) else p, direction)
+        return tests
 
     def _tested(
         self, columns: Floats, weights: Floats | None, strata: NDArray[np.int64] | None
@@ -308,7 +309,7 @@ class Testing:
         equal = row.equivalence_p is not None and row.equivalence_p <= LEVEL
         found = row.p_corrected is not None and row.p_corrected <= LEVEL and _size(row) > TIED
         if found and measured.contrary:
-            reason = f"the {self.test} test finds the contrary of the mean ({_p_told(row)})"
+            reason = f"the {self.test} test contradicts the direction of the mean ({_p(row)})"
             return replace(row, reason=reason)
         if found and row.difference:
             up = measured.contrast.sign * row.difference > 0
@@ -316,26 +317,24 @@ class Testing:
             ahead = row.wins > row.losses if row.wins != row.losses else None
             against = "" if ahead in (None, up) else ", though on fewer queries than it is not"
             small = f"; yet smaller than {self.margin:g}, so it may not matter" if equal else ""
-            return replace(
-                row, verdict=verdict, reason=f"{_p_told(row)}{against}{small}{_turned(row)}"
-            )
+            return replace(row, verdict=verdict, reason=f"{_p(row)}{against}{small}{_turned(row)}")
         if equal and self.margin is not None:
             reason = f"smaller than {self.margin:g} (p {_p_text(row.equivalence_p)})"
             low, high = row.unjudged_low, row.unjudged_high
             if low is not None and high is not None and max(-low, high) >= self.margin:
                 reason += f"; the unjudged could make it {_span(low, high)}"
             return replace(row, verdict="equivalent", reason=reason)
-        held = ""
+        not_worse = ""
         if row.not_worse_p is not None and row.not_worse_p <= LEVEL:
-            held = f"; not more than {self.margin:g} worse (p {_p_text(row.not_worse_p)})"
-        return replace(row, reason=_why_not(row) + held)
+            not_worse = f"; not more than {self.margin:g} worse (p {_p_text(row.not_worse_p)})"
+        return replace(row, reason=_why_not(row) + not_worse)
 
 
 def _powered(row: Difference, level: float) -> Difference:
-    """The row with what so many queries detect, and what the difference takes, at a level."""
+    """The row with the smallest difference that its queries detect, and the queries needed."""
     if row.standard_error is None or row.difference is None or row.n < 2:
         return row
-    spread = row.standard_error * math.sqrt(row.n)  # with weights, what the design makes it
+    spread = row.standard_error * math.sqrt(row.n)  # includes the effect of weights
     if spread <= TIED:
         return row
     size = _size(row)
@@ -353,24 +352,24 @@ def _size(row: Difference) -> float:
 def _unjudged_ends(
     contrast: Contrast, used: Mask, weights: Floats | None, centre: float | None
 ) -> tuple[float | None, float | None, bool | None]:
-    found = contrast.bounds
-    ends = found.mean(used, weights) if found is not None and centre is not None else None
-    if found is None or ends is None or centre is None:
+    bounds = contrast.bounds
+    ends = bounds.mean(used, weights) if bounds is not None and centre is not None else None
+    if bounds is None or ends is None or centre is None:
         return None, None, None
     if contrast.baseline.evidence.scale[0] > 0:
-        return *ends, found.exact  # the difference takes the unjudged as 0, which is off the scale
-    return min(ends[0], centre), max(ends[1], centre), found.exact
+        return *ends, bounds.exact  # the difference counts the unjudged as 0, outside the scale
+    return min(ends[0], centre), max(ends[1], centre), bounds.exact
 
 
 def _turned(row: Difference) -> str:
-    """Whether documents that nobody judged could turn the sign."""
+    """Whether unjudged documents could flip the sign."""
     low, high = row.unjudged_low, row.unjudged_high
     if low is None or high is None:
         return ""
     if not row.sign_could_flip:
-        return "; no grade of the unjudged turns the sign"
+        return "; no grades of the unjudged flip the sign"
     sure = "could" if row.unjudged_exact else "might"
-    return f"; but the unjudged {sure} turn it ({_span(low, high)})"
+    return f"; but the unjudged {sure} flip it ({_span(low, high)})"
 
 
 def _same(difference: Floats) -> bool:
@@ -382,20 +381,20 @@ def _why_not(row: Difference) -> str:
     if not row.n:
         return "no query has a value in both"
     if row.n < 2:
-        return "one query tells nothing"
+        return "one query is not enough for a test"
     if row.smallest_detected is None:
-        return "the difference has no spread that a test could go by"
-    before = f"{_p_told(row)}; " if row.p is not None and row.p <= LEVEL else ""
+        return "the difference has no spread for a test"
+    before = f"{_p(row)}; " if row.p is not None and row.p <= LEVEL else ""
     if row.n < LEAST:
         return f"{before}{row.n} queries are too few to detect anything"
-    seen = f"{before}{row.n} queries detect {row.smallest_detected:.3f} or more (power 80 %)"
+    detects = f"{before}{row.n} queries detect {row.smallest_detected:.3f} or more (power 80 %)"
     if row.queries_needed is None or row.difference is None or row.queries_needed <= row.n:
-        return seen
+        return detects
     more = row.queries_needed - row.n
-    return f"{seen}; to detect {abs(row.difference):.3f} takes {more:,} more"
+    return f"{detects}; to detect {abs(row.difference):.3f} takes {more:,} more"
 
 
-def _p_told(row: Difference) -> str:
+def _p(row: Difference) -> str:
     if row.family > 1:
         alone, corrected = _p_text(row.p), _p_text(row.p_corrected)
         return f"p {corrected} corrected over {row.family} comparisons ({alone} alone)"

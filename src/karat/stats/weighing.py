@@ -1,8 +1,8 @@
-"""What each query counts for: sampling weights and strata, where queries were sampled unequally.
+"""Sampling weights and strata of queries, where queries were sampled unequally.
 
-A query of weight 0 was chosen on purpose and stands for no share of what is asked. It counts in
-nothing over all queries; in a slice where all have weight 0, each counts the same. Which queries
-those are ``Scores.counting`` says; here, what they weigh.
+A query with zero weight was chosen on purpose and represents no share of the traffic. It is
+excluded from results over all queries; in a slice where all have zero weight, each counts the
+same. ``Scores.counting`` decides which queries count; this module has their weights.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from karat.tables import Queries
 
 @dataclass(frozen=True)
 class Weighing:
-    """Weights and strata of the judged queries; None where all are alike.
+    """Weights and strata of the judged queries; None if all are equal.
 
     Attributes:
         weights: 0 or more; shape (n,).
@@ -34,7 +34,7 @@ class Weighing:
 
     @classmethod
     def of(cls, queries: Queries | None, query_ids: list[str]) -> Weighing:
-        """Those of some queries.
+        """The weights and strata of some queries.
 
         Raises:
             UsageError: there are weights, but a query has none.
@@ -43,20 +43,20 @@ class Weighing:
         if queries is None:
             return cls(None, None, len(query_ids))
         weights = strata = None
-        given = queries.weights()
-        if given:
-            lacking = [query for query in query_ids if query not in given]
+        by_query = queries.weights()
+        if by_query:
+            lacking = [query for query in query_ids if query not in by_query]
             if lacking:
                 raise UsageError(
-                    f"{queries.source} gives weights, but none to query {lacking[0]}",
+                    f"{queries.source} has weights, but none for query {lacking[0]}",
                     fix="give every judged query a weight, or drop the column",
                 )
-            weights = np.array([given[query] for query in query_ids])
+            weights = np.array([by_query[query] for query in query_ids])
             marked = queries.no_answer()
-            counting = [given[query] for query in query_ids if query not in marked]
+            counting = [by_query[query] for query in query_ids if query not in marked]
             if counting and not any(counting):
                 raise InputError(
-                    "every judged query has weight 0, so there is nothing to take a mean over",
+                    "every judged query has weight 0, so there is no mean",
                     file=queries.source,
                     fix="give some of them a weight above 0, or drop the column",
                 )
@@ -68,7 +68,7 @@ class Weighing:
         return cls(weights, strata, len(query_ids))
 
     def at(self, used: NDArray[np.bool_]) -> tuple[Floats | None, NDArray[np.int64] | None]:
-        """Weights and strata of some of the queries; those of weight 0 alone weigh the same."""
+        """Weights and strata of some of the queries; equal weights if all of them are 0."""
         weights = self.over(used)
         return (
             None if weights is None else weights[used],
@@ -76,7 +76,7 @@ class Weighing:
         )
 
     def over(self, used: NDArray[np.bool_]) -> Floats | None:
-        """Weights for a mean over some of the queries; shape (n,), None where all are alike."""
+        """Weights for a mean over some of the queries; shape (n,), None if all are equal."""
         if self.weights is None or (used.any() and not self.weights[used].any()):
             return None
         return self.weights
@@ -84,20 +84,20 @@ class Weighing:
     def drawn(self, count: int, seed: int) -> Floats:
         """The bootstrap's resamples of all queries, as ``resample`` gives them.
 
-        Queries of weight 0 are drawn apart from the others, which so are drawn as without them.
+        Queries with zero weight are drawn separately, so they do not change the other draws.
 
         Args:
-            count: How many resamples.
-            seed: Of the generator; 0 or more.
+            count: Number of resamples.
+            seed: Random seed, 0 or more.
 
         Returns:
-            How often each query stands in each; shape (count, n).
+            How often each query occurs in each; shape (count, n).
         """
         weighs = np.ones(self.n, np.bool_) if self.weights is None else self.weights > 0
-        found = np.zeros((count, self.n))
+        occurrences = np.zeros((count, self.n))
         for part in (weighs, ~weighs):
             if part.any():
                 strata = None if self.strata is None else self.strata[part]
                 rng = np.random.default_rng(seed)
-                found[:, part] = resample(int(part.sum()), count, rng, strata)
-        return found
+                occurrences[:, part] = resample(int(part.sum()), count, rng, strata)
+        return occurrences

@@ -84,7 +84,7 @@ def test_why_it_cannot_be_judged_is_asked_for(typed: Typed, shop: Path) -> None:
     )
     assert said(shop) == [("zoe", None, "language: Finnish")]
     assert " 3  it is in a language I do not read" in done.out
-    assert "'nonsense' is no reason" in done.out
+    assert "unknown reason 'nonsense'" in done.out
     assert "say what it is: other: the link is dead" in done.out
 
 
@@ -92,7 +92,7 @@ def test_the_last_judgment_can_be_taken_back(typed: Typed, shop: Path) -> None:
     done = typed("judge --terminal --rater zoe -w shop", given="0\n" * 4 + "z\n3\nw\nq\n")
     assert [grade for _, grade, _ in said(shop)] == [0, 0, 0, 3]
     assert "the queue is empty: z undoes your last judgment, q stops" in done.out
-    assert done.out.splitlines()[-1] == "zoe: all 4 judged: nothing waits for you"
+    assert done.out.splitlines()[-1] == "zoe: all 4 judged: nothing left"
     empty = typed("judge --terminal --rater new -w shop", given="z\nq\n")
     assert "nothing to undo" in empty.out
 

@@ -49,8 +49,8 @@ def test_numbers_of_a_log(typed: Typed, events: Path) -> None:
     assert next(line for line in lines if line[:1] == ["CTR@1"])[1:3] == ["0.0", "%"]
     assert next(line for line in lines if line[:1] == ["ZeroResults"])[1:3] == ["25.0", "%"]
     assert next(line for line in lines if line[:1] == ["Conversion"])[1] == "–"
-    assert "· Conversion: –: the log holds no purchases" in done.out
-    assert "2 days are no whole week" in done.out
+    assert "· Conversion: –: the log has no purchases" in done.out
+    assert "2 days are less than a week" in done.out
     assert max(map(len, done.out.splitlines())) <= 80
 
 
@@ -78,7 +78,7 @@ def test_other_formats(typed: Typed, events: Path) -> None:
     rows = typed(f"online evaluate --events {events} -m CTR --by hour -f csv")
     found = list(csv.DictReader(io.StringIO(rows.out)))
     assert [(row["slice_hour"], row["n"]) for row in found] == [("", "3"), ("09", "3")]
-    assert "karat: 2 days are no whole week" in rows.err
+    assert "karat: 2 days are less than a week" in rows.err
     assert "| CTR | 66.7 % |" in typed(f"online evaluate --events {events} -m CTR -f md").out
 
 

@@ -93,8 +93,8 @@ def test_exit_codes(typed, store) -> None:
     assert "cannot filter by hour" in typed(f"{HERE} --only hour=9", code=2).err
     other = typed(f"{HERE} --until 2024-11-22 --only query=PUMP")
     assert "only searches with query=pump are counted" in " ".join(other.out.split())
-    assert "no span of time" in typed(f"{HERE} --window day", code=2).err
-    assert "no margin" in typed(f"{HERE} --margin 0.1", code=2).err
+    assert "not a duration" in typed(f"{HERE} --window day", code=2).err
+    assert "invalid margin" in typed(f"{HERE} --margin 0.1", code=2).err
 
 
 def test_json(typed, store) -> None:

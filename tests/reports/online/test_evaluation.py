@@ -34,21 +34,21 @@ DAYS = ("2026-11-01", "2026-11-02")
 ROWS = [
     row("CTR", 0.4213, **users(0.4011, 0.4416)),
     row("GoodAbandonment", least=0.0, most=0.1234, state="unknown",
-        reason="the log leaves it open: only bounds are known"),
+        reason="the log does not determine it: only bounds are known"),
     row("SAT", 0.3, **users(0.28, 0.32), least=0.22, most=0.3),
     row("Dwell", 41.25, low=33.0, method="buckets",
         reason="no upper end: many draws of the users do not reach it"),
-    row("Conversion", state="unknown", n=0, users=0, reason="the log holds no purchases"),
+    row("Conversion", state="unknown", n=0, users=0, reason="the log has no purchases"),
     row("Latency(p95)", 1234.4, low=1100.0, high=1400.0, method="buckets"),
     row("ErrorRate", 0.0, reason="all users are alike"),
     row("CTR", 0.4, slice={"day": DAYS[0]}, **users(0.35, 0.45), n=500),
     row("Conversion", slice={"day": DAYS[0]}, state="unknown", n=0,
-        reason="the log holds no purchases"),
+        reason="the log has no purchases"),
     row("Dwell", slice={"day": DAYS[0]}, state="unknown",
-        reason="more than half are censored (60 % of 5), so that it is not reached"),
+        reason="more than half are censored (60 % of 5): it is not reached"),
     row("CTR", slice={"day": DAYS[1]}, reason="no searches with results seen", n=0, users=0),
     row("Conversion", slice={"day": DAYS[1]}, state="unknown", n=0,
-        reason="the log holds no purchases"),
+        reason="the log has no purchases"),
     row("Dwell", 12.0, slice={"day": DAYS[1]}, low=9.0, high=30.0, method="buckets", n=90),
 ]  # fmt: skip
 
@@ -56,7 +56,7 @@ ROWS = [
 def results(rows: list[OnlineResult], **more: Any) -> OnlineResults:
     usual: dict[str, Any] = {
         "by": ("day",), "rules": "rules@1 idle=20min", "period": DAYS, "events": 9876,
-        "health": ["2 days are no whole week: weekdays and weekends differ"],
+        "health": ["2 days are less than a week: weekdays and weekends differ"],
         "notes": ["something to note"], "simulated": False,
     }  # fmt: skip
     return OnlineResults(results=rows, **{**usual, **more})
@@ -77,7 +77,7 @@ def test_the_table_at_80_columns() -> None:
         shown(results(ROWS))
         == """\
 quality of the log
-· 2 days are no whole week: weekdays and weekends differ
+· 2 days are less than a week: weekdays and weekends differ
 
 users, 2026-11-01 to 2026-11-02, 9,876 events
 
@@ -103,19 +103,19 @@ by day
  2026-11-02     90               –  12.0 9.0–30.0
 
 · with overridden rules: idle=20min
-· GoodAbandonment: –: the log leaves it open: only bounds are known
-· Conversion: –: the log holds no purchases
+· GoodAbandonment: –: the log does not determine it: only bounds are known
+· Conversion: –: the log has no purchases
 · Dwell: 95 %: no upper end: many draws of the users do not reach it
 · ErrorRate: no interval: all users are alike
-· Dwell in 1 slice: –: more than half are censored, so that it is not reached
+· Dwell in 1 slice: –: more than half are censored: it is not reached
 · CTR in 1 slice: –: no searches with results seen
 · something to note""".splitlines()
     )
     # The rules, and the two values that are missing, matter most.
     assert shown(results(ROWS), all_notes=False)[-4:] == [
         "· with overridden rules: idle=20min",
-        "· GoodAbandonment: –: the log leaves it open: only bounds are known",
-        "· Conversion: –: the log holds no purchases",
+        "· GoodAbandonment: –: the log does not determine it: only bounds are known",
+        "· Conversion: –: the log has no purchases",
         "5 more notes: --notes",
     ]
 
@@ -321,7 +321,7 @@ def test_slices_have_one_notation_from_low_to_high() -> None:
         row("SAT", 0.3, slice={"arm": "a"}, **users(0.28, 0.32), least=0.22, most=0.3),
         row("RevenuePerSearch", -1.5, slice={"arm": "a"}, **users(-2.0, -1.0)),
         row("GoodAbandonment", slice={"arm": "a"}, least=0.0, most=0.1234, state="unknown",
-            reason="the log leaves it open"),
+            reason="the log does not determine it"),
         row("Dwell", 12.0, slice={"arm": "a"}, low=9.0, method="buckets"),
     ]  # fmt: skip
     lines = shown(results(rows, by=("arm",)), 150)
@@ -396,11 +396,11 @@ def test_csv_has_a_column_for_each_dimension() -> None:
 
 def test_markdown_is_the_same_in_rows() -> None:
     text = evaluation.to_markdown(results([*ROWS, row("CTR", 0.5, slice={"day": "a|b"})]))
-    assert text.startswith("- 2 days are no whole week")
+    assert text.startswith("- 2 days are less than a week")
     assert "| CTR | 42.1 % | 40.1 – 44.2 |  | 1,200 | 300 |" in text
     assert "| 2026-11-02 | 90 | – | 12.0 9.0–30.0 |" in text
     assert "| a&#124;b |" in text
-    assert "- Conversion: –: the log holds no purchases" in text
+    assert "- Conversion: –: the log has no purchases" in text
 
 
 @pytest.mark.parametrize(

@@ -62,10 +62,10 @@ def test_more_raters_below_zero_and_one_query() -> None:
 
 def test_without_an_interval_or_a_figure_it_says_why() -> None:
     perfect = dataclasses.replace(
-        KAPPA, value=1.0, ci_low=None, ci_high=None, reason="no disagreement was seen"
+        KAPPA, value=1.0, ci_low=None, ci_high=None, reason="no disagreement was observed"
     )
     assert but(perfect, needed=None) == (
-        "κ 1.00, quadratic weights, 52 queries; no interval: no disagreement was seen"
+        "κ 1.00, quadratic weights, 52 queries; no interval: no disagreement was observed"
     )
     none = dataclasses.replace(perfect, value=None, reason="nothing was graded by two raters")
     assert but(none) == "agreement not available: nothing was graded by two raters"

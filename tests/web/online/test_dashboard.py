@@ -122,16 +122,16 @@ def test_each_metric_with_its_interval_n_and_users(engineer: Browser, workspace:
 def test_health_stands_before_any_number(engineer: Browser, workspace: Path) -> None:
     put_users(workspace)
     page = engineer.get("/online").text
-    assert page.index("5 days are no whole week") < page.index("50.0 %")
+    assert page.index("5 days are less than a week") < page.index("50.0 %")
 
 
 def test_what_the_log_cannot_say_is_not_a_zero(engineer: Browser, workspace: Path) -> None:
     put_users(workspace)
     found = engineer.get("/online?metrics=CTR,Conversion&format=json").json()
-    assert ["Conversion", "the log holds no purchases"] in found["unknown"]
+    assert ["Conversion", "the log has no purchases"] in found["unknown"]
     assert [row["metric"] for row in found["headlines"]] == ["CTR"]
     said = texts(engineer.get("/online?metrics=CTR,Conversion").text)
-    assert "Not available: Conversion (the log holds no purchases)." in said
+    assert "Not available: Conversion (the log has no purchases)." in said
 
 
 def test_a_day_without_searches_is_a_gap(engineer: Browser, workspace: Path) -> None:

@@ -164,12 +164,12 @@ def test_why_a_metric_is_unknown_stands_instead_of_its_rows(engineer: Browser, c
     asks = f"metric=Conversion&counts={counts}"
     page = engineer.get(f"/online/rows?{asks}")
     assert page.status_code == 200
-    assert "Conversion is not available: the log holds no purchases." in page.text
+    assert "Conversion is not available: the log has no purchases." in page.text
     assert "No searches match" not in page.text
     assert 'id="rows"' not in page.text
     answer = engineer.get(f"/online/rows?{asks}&format=csv")
     assert answer.status_code == 400
-    assert "the log holds no purchases" in answer.text
+    assert "the log has no purchases" in answer.text
     assert "192 in all" in engineer.get("/online/rows?metric=Conversion").text
 
 

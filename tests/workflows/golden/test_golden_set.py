@@ -58,8 +58,8 @@ def test_an_empty_golden_set_has_empty_tables() -> None:
 @pytest.mark.parametrize(
     ("query", "judgments", "more", "says"),
     [
-        ("join two lists", ["a"], {}, "the query 'join two lists' is there already, as q1"),
-        ("new", ["a"], {"query_id": "q1"}, "'q1' is taken by 'join two lists'"),
+        ("join two lists", ["a"], {}, "the query 'join two lists' already exists, as q1"),
+        ("new", ["a"], {"query_id": "q1"}, "'q1' is already used by 'join two lists'"),
         ("new", "abc", {}, "the judged documents are 'abc', not ids"),
         ("new", 7, {}, "the judged documents are 7, not ids"),
         ("new", {"a": 4}, {}, "grade 4 of document a is not on the scale 0 to 3"),
@@ -68,7 +68,7 @@ def test_an_empty_golden_set_has_empty_tables() -> None:
         ("new", {"a": "3"}, {}, "not a finite number"),
         ("new", {"a": None}, {}, "not a finite number"),
         ("new", {1.5: 1}, {}, "the doc_id is 1.5, not text"),
-        ("new", ["a", "a"], {}, "document a stands twice"),
+        ("new", ["a", "a"], {}, "duplicate document a"),
         ("new", {"a": 3}, {"no_answer": True}, "marked no_answer, and document a has grade 3"),
         ("new", ["a"], {"no_answer": "no"}, "no_answer is 'no', not true or false"),
         ("new", ["a"], {"tags": ["x"]}, r"tags is \['x'\]; attributes are text"),
@@ -281,7 +281,9 @@ def test_a_log_may_be_a_file_or_a_frame(kind: str, tmp_path: Path) -> None:
     done = golden.add_from_logs(log)
     assert golden["q1"].grades == {"a": 2.0, "b": 0.0}
     assert done.left_out == {}
-    assert done.notes == ["Nothing in the log tells bots from people: none were left out."]
+    assert done.notes == [
+        "No bots were left out: the log has no column that marks them (is_bot, user_agent)."
+    ]
 
 
 def test_a_log_may_have_a_row_for_each_search(tmp_path: Path) -> None:

@@ -208,7 +208,7 @@ def test_a_search_that_always_fails_has_no_value_and_says_why() -> None:
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({"measures": "nDGC"}, "no measure called 'nDGC'"),
+        ({"measures": "nDGC"}, "unknown measure 'nDGC'"),
         ({"measures": []}, r"measures is \[\], not names"),
         ({"measures": 5}, "measures is 5, not names"),
         ({"measures": [5]}, r"measures is \[5\], not names"),

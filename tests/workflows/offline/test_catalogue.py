@@ -29,7 +29,7 @@ def test_an_entry_is_found_by_any_spelling(name: str, symbol: str) -> None:
 
 
 def test_an_unknown_measure_names_the_nearest() -> None:
-    with pytest.raises(UsageError, match="there is no measure called 'nDGC'; did you mean nDCG"):
+    with pytest.raises(UsageError, match="unknown measure 'nDGC'; did you mean nDCG"):
         find_entry("nDGC@10")
 
 

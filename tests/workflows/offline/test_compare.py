@@ -154,11 +154,11 @@ def test_the_unjudged_could_turn_the_sign() -> None:
     assert row.unjudged_exact is True
     assert row.unjudged_low is not None
     assert row.unjudged_low <= 0
-    assert "but the unjudged could turn it" in row.reason
+    assert "but the unjudged could flip it" in row.reason
     judged = {q: {"good": 1} | {f"x{i}": 0 for i in range(9)} for q in QUERIES}
     [sure] = compare(judged, ranked(OLD), ranked(BETTER), "RR").differences
     assert sure.unjudged_low == pytest.approx(sure.difference)
-    assert "no grade of the unjudged turns the sign" in sure.reason
+    assert "no grades of the unjudged flip the sign" in sure.reason
     [dropped] = compare(QRELS, ranked(OLD), ranked(BETTER), "P@3", judged_only=True).differences
     assert dropped.unjudged_low is None
 
@@ -181,7 +181,7 @@ def test_what_to_judge_next() -> None:
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({"test": "anova"}, "there is no test called 'anova'"),
+        ({"test": "anova"}, "unknown test 'anova'"),
         ({"margin": 0}, "a margin of 0 is not above 0"),
         ({"measures": "GMAP"}, "not a mean over queries"),
         ({"measures": "NumRet"}, "not a mean over queries"),
@@ -190,7 +190,7 @@ def test_what_to_judge_next() -> None:
         ({"by": "kind"}, "needs the queries"),
         ({"measures": []}, "no measure to compute"),
         ({"measures": "Judged@3"}, "has no direction"),
-        ({"test": None}, "there is no test called None"),
+        ({"test": None}, "unknown test None"),
         ({"interval": "normal"}, "unknown interval"),
         ({"review": -1}, "review and judge_next must be 0 or more"),
         ({"judge_next": 3, "judged_only": True}, "judged_only drops"),

@@ -193,7 +193,7 @@ def test_weights_weigh_the_mean_and_the_judged_share() -> None:
 
 def test_every_judged_query_needs_a_weight() -> None:
     about = Queries(pl.DataFrame({"query_id": ["q1"], "weight": [1.0]}), source="queries.csv")
-    with pytest.raises(UsageError, match=r"queries\.csv gives weights, but none to query q2"):
+    with pytest.raises(UsageError, match=r"queries\.csv has weights, but none for query q2"):
         evaluate(WEIGHED, RANKED, queries=about)
 
 

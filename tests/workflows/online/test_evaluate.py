@@ -196,7 +196,7 @@ def test_a_period_holds_the_days_asked_for(log: EventLog) -> None:
     found = karat.evaluate_online(log, "CTR", by="day", first="2026-11-03", last=date(2026, 11, 4))
     assert [row.slice.get("day") for row in found.results] == [None, "2026-11-03", "2026-11-04"]
     assert found.period == ("2026-11-03", "2026-11-04")
-    assert "2 days are no whole week: weekdays and weekends differ" in found.health
+    assert "2 days are less than a week: weekdays and weekends differ" in found.health
 
 
 def test_classes_come_from_queries(log: EventLog, tmp_path: Path) -> None:

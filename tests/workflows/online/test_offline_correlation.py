@@ -174,5 +174,5 @@ def test_what_cannot_be_asked(log: EventLog) -> None:
         compared(log, queries=about().with_columns(text=pl.col("text") + " never"))
     with pytest.raises(UsageError, match="expected one run, got 2"), open_engine() as opened:
         against(log, opened, QRELS, {"one": RUN, "two": RUN}, queries=about())
-    with pytest.raises(InputError, match="without Conversion: the log holds no purchases"):
+    with pytest.raises(InputError, match="without Conversion: the log has no purchases"):
         compared(log, metrics=["Conversion"])

@@ -188,7 +188,7 @@ def test_what_is_logged_no_more_cannot_be_told(log_of: LogOf) -> None:
     found = watched(log_of(rows), metrics=["CTR", "Latency:p95"])
     assert (found.verdict, found.exit_code) == ("cannot_tell", 3)
     assert found.health == [
-        "Latency(p95): nothing to count over in the window, and 240 in earlier ones"
+        "Latency(p95): a denominator of 0 in the window, and 240 in earlier ones"
     ]
 
 
@@ -207,7 +207,7 @@ def test_a_margin(broken: EventLog) -> None:
 
 def test_metrics_the_log_lacks_are_said(sound: EventLog) -> None:
     found = watched(sound)
-    assert "not watched: Conversion: the log holds no purchases" in found.notes
+    assert "not watched: Conversion: the log has no purchases" in found.notes
     none = watched(sound, metrics=["Conversion"])
     assert (none.verdict, none.exit_code) == ("cannot_tell", 3)
 
@@ -350,7 +350,7 @@ def test_searches_that_do_not_say_what_they_found_are_said(log_of: LogOf) -> Non
     # 54 of CMS, 2, 1 and 1 of the others, of four queries by 60 people each.
     assert found.health == [
         (
-            "the log does not say whether 58 of 240 searches (24 %) found anything: ZeroResults "
-            "leaves them out"
+            "the number of results is unknown for 58 of 240 searches (24 %): ZeroResults "
+            "excludes them"
         )
     ]

@@ -407,7 +407,7 @@ def test_an_edited_certificate_does_not_hold(change: Callable[[Any], None], find
 def test_less_than_is_proven_may_be_stated() -> None:
     certificate = certify({q: {"good": 1, "x": 0} for q in QRELS}, OLD, NEW, "P@1")
     assert (certificate.unseen, certificate.unseen_unlimited) == (None, True)
-    assert "looks only at what the runs show" in certificate.reason
+    assert "depends only on the documents that the runs show" in certificate.reason
     for unseen in (None, 0, 7):
         assert verify_certificate(replace(certificate, unseen=unseen, unseen_unlimited=False)).holds
     # But nothing is proven about the unseen in AP.

@@ -1,4 +1,4 @@
-"""Searches that lead to nothing: abandonment, and saying it again in other words."""
+"""Abandonment and reformulation."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from karat.online.metrics.expressions import column, equals, known, one
 _LI = "Li, Huffman & Tokuda 2009, SIGIR (Good abandonment in mobile and PC internet search)"
 _HUANG = "Huang & Efthimiadis 2009, CIKM (Analyzing and evaluating query reformulation strategies)"
 _SURFACE = (
-    "It goes by how alike two texts are, which has many false positives (Hassan 2013, EMNLP): "
-    "label some pairs of your own before you aim at it."
+    "It uses the similarity of two texts, which has many false positives (Hassan 2013, EMNLP): "
+    "label some pairs of your own before you optimise it."
 )
 _OVER = "searches whose results, or lack of any, were seen"
 
@@ -21,12 +21,12 @@ ABANDONMENT = Metric(
     version=2,
     title="abandonment rate",
     definition=f"searches without a click, cart or purchase / {_OVER}",
-    says="how often people do nothing with what they found",
+    says="how often users do nothing with the results",
     source="Radlinski, Kurup & Joachims 2008, CIKM, doi:10.1145/1458082.1458092",
     traps=(
         (
-            "It mixes good and bad: who read the answer on the page abandons too. Read its three "
-            "parts, and GoodAbandonment."
+            "It mixes good and bad: users who read the answer on the page abandon too. Compare its "
+            "three parts, and GoodAbandonment."
         ),
         "Searches without results count as abandoned.",
     ),
@@ -64,14 +64,14 @@ GOOD = Metric(
     title="good abandonment, between its bounds",
     definition="searches abandoned for an answer that was read on the results page / "
     f"{_OVER}; least: surely read (open for 5 s or more), most: perhaps read",
-    says="how often people may have left because the results page itself answered them",
+    says="how often users may have left because the results page answered them",
     source=f"{_LI}; Williams et al. 2016, WWW",
     traps=(
         (
-            "It is an interval of what is not known, and has no value: nobody logs whether an "
-            "answer was read. More searches do not narrow it; logging visible answers does."
+            "It has bounds and no value: logs do not record whether an answer was read. More "
+            "searches do not narrow the bounds; logging visible answers does."
         ),
-        "Where the log holds no answers at all, it is anything from 0 to Abandonment(terminal).",
+        "If the log has no answers, the bounds are 0 and Abandonment(terminal).",
         "It is much higher on phones.",
     ),
     direction="higher",
@@ -92,16 +92,16 @@ REFORMULATION = Metric(
     name="Reformulation",
     version=1,
     title="reformulation rate",
-    definition="searches that the next one says in other words / searches",
-    says="how often people have to say it again",
+    definition="searches that the next one reformulates / searches",
+    says="how often users have to reformulate",
     source=_HUANG,
     traps=(
         _SURFACE,
         (
-            "A next search within 5 minutes of the same session, without a satisfied click "
-            "between; not the same text, and not a text still being typed."
+            "The next search is within 5 minutes in the same session, without a satisfied click "
+            "between; it is not the same text, and not a text still being typed."
         ),
-        "Exploring looks alike: where that is what people come for, it is not bad.",
+        "Exploration looks the same: where users come to explore, it is not bad.",
     ),
     direction="lower",
     unit="share",
@@ -112,11 +112,11 @@ REFORMULATION = Metric(
 
 Kind = Literal["add", "drop", "substitute", "respell", "reorder"]
 _KINDS: dict[Kind, tuple[str, str]] = {
-    "add": ("words added", "how often people have to narrow what they typed"),
-    "drop": ("words dropped", "how often people have to widen what they typed"),
-    "substitute": ("words replaced", "how often people have to find another word"),
-    "respell": ("words spelt otherwise", "how often people mend their spelling themselves"),
-    "reorder": ("words reordered", "how often people put the same words in another order"),
+    "add": ("words added", "how often users have to narrow their query"),
+    "drop": ("words dropped", "how often users have to broaden their query"),
+    "substitute": ("words replaced", "how often users have to find another word"),
+    "respell": ("spelling changed", "how often users correct their spelling themselves"),
+    "reorder": ("words reordered", "how often users put the same words in another order"),
 }
 
 
@@ -126,7 +126,7 @@ def _reformulation(kind: Kind) -> Metric:
         name=f"Reformulation({kind})",
         version=1,
         title=f"reformulation: {what}",
-        definition=f"searches that the next one says again, {what} / searches",
+        definition=f"searches that the next one reformulates: {what} / searches",
         says=says,
         source=_HUANG,
         traps=(_SURFACE, "The five kinds add up to Reformulation."),
@@ -143,23 +143,23 @@ FAMILY = (
     _part(
         "zero",
         "zero",
-        "nothing was found",
-        "how often people leave an empty page",
-        "It goes by the first answer, as ZeroResults does, though another try had results.",
+        "no results",
+        "how often users leave an empty page",
+        "It uses the first completed request, as ZeroResults does, even if another had results.",
     ),
     _part(
         "reformulated",
         "reformulated",
-        "searched again in other words",
-        "how often people turn from their results to other words",
+        "reformulated",
+        "how often users leave the results and reformulate",
         _SURFACE,
     ),
     _part(
         "terminal",
         "terminal",
-        "nothing done, and not searched again in other words",
-        "how often people see results and give up, or are content with seeing them",
-        "Who found the answer on the page is among these: GoodAbandonment bounds how many.",
+        "no action, and not reformulated",
+        "how often users see results and give up, or are satisfied by seeing them",
+        "It includes users who found the answer on the page: GoodAbandonment bounds how many.",
     ),
     GOOD,
     REFORMULATION,

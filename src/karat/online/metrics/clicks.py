@@ -1,4 +1,4 @@
-"""Clicks: whether people click, and where."""
+"""Clicks: whether users click, and at which positions."""
 
 from __future__ import annotations
 
@@ -13,15 +13,13 @@ from karat.online.metrics.expressions import (
 )
 
 SEEN = "impression|returned|hits"
-"""What says whether results were seen."""
+"""The columns that show whether results were seen."""
 _FIELD = "Radlinski, Kurup & Joachims 2008, CIKM, doi:10.1145/1458082.1458092"
 _RANKED = (
-    "A search whose clicks have no logged position is left out: where the user clicked is unknown, "
-    "which is not nowhere."
+    "A search whose clicks have no logged position is left out: the position is unknown, which is "
+    "not the same as no click."
 )
-_AGAIN = (
-    "A document clicked several times in one search counts at the best position it was clicked at."
-)
+_AGAIN = "A document clicked several times in one search counts once, at its best position."
 _OVER = "searches with results seen whose clicks, if any, have a known position"
 
 CTR = Metric(
@@ -29,24 +27,25 @@ CTR = Metric(
     version=2,
     title="click-through rate",
     definition="searches with a click / searches with results seen",
-    says="how often people click on anything they found",
+    says="how often users click on a result",
     source=_FIELD,
     traps=(
         "It is per search, not per item: ItemCTR is another number.",
         (
-            "A search of which no request had results does not count here. ZeroResults goes by the "
-            "first answer: empty at first, and results when tried again, is in both."
+            "A search without results in any request does not count here. ZeroResults uses the "
+            "first completed request: a search that is empty at first and has results when "
+            "retried is in both."
         ),
         (
-            "Who clicks has seen results: a search with a click counts even where the log says "
-            "that nothing was returned, and is then in ZeroResults too."
+            "A click implies results: a search with a click counts even if the log has 0 results, "
+            "and is then in ZeroResults too."
         ),
         "Null is not 0: without a search there is no rate, with searches and no click it is 0.",
         (
-            "It falls when people find the answer on the results page (GoodAbandonment), and rises "
-            "with tempting titles: SAT says whether the click was worth it."
+            "It falls when users find the answer on the results page (GoodAbandonment), and rises "
+            "with tempting titles: SAT shows whether the click was worth it."
         ),
-        "Requests while somebody types are one search; counted one by one they would halve it.",
+        "Requests while typing are one search; counted one by one they would halve it.",
     ),
     direction="higher",
     unit="share",
@@ -63,14 +62,14 @@ def ctr_at(k: int) -> Metric:
         version=3,
         title=f"click-through rate in the first {k}",
         definition=f"searches with a click at position {k} or better / {_OVER}",
-        says=f"how often people click on one of the first {k} results",
+        says=f"how often users click on one of the first {k} results",
         source=_FIELD,
         traps=(
             _RANKED,
             _AGAIN,
             (
-                "People click on top because it is on top: a ranker is not better for the clicks "
-                "that its first places get."
+                "Users click on the first results because they are first (position bias): such "
+                "clicks do not show that a ranker is better."
             ),
         ),
         direction="higher",
@@ -86,18 +85,17 @@ ITEM_CTR = Metric(
     version=2,
     title="click-through rate per item",
     definition="documents clicked, each once in a search / results seen",
-    says="what share of the results that were seen is clicked",
+    says="the share of the results seen that is clicked",
     source=f"{_FIELD} (clicks per query), as a share of what was seen",
     traps=(
         (
-            "Where the log has no impressions, what was returned stands for what was seen, of "
-            "several pages or tries the longest; few people see all of it."
+            "If the log has no impressions, the number of returned documents is used instead (the "
+            "largest of several pages or requests); few users see all of them."
         ),
         "Longer lists lower it, whatever their quality; it is not CTR.",
         (
             "A document that was clicked was seen: a search has at least as many results seen as "
-            "documents clicked, even where the log lacks their impressions or says that nothing "
-            "was returned."
+            "documents clicked, even if the log has no impressions of them or 0 results."
         ),
     ),
     direction="higher",
@@ -112,12 +110,12 @@ MRCR = Metric(
     version=3,
     title="mean reciprocal click rank",
     definition=f"sum of 1 / best position clicked, 0 without a click / {_OVER}",
-    says="how high up the best result that people click on stands, no click being the worst",
+    says="how high the best clicked result ranks, with no click as the worst",
     source=f"{_FIELD} (max reciprocal rank)",
     traps=(
         _RANKED,
-        "It is over all searches with results: MRCR(clicked) can rise while clicks fall.",
-        "It needs positions from 1; an import says which base it assumed.",
+        "It is over all searches with results; MRCR(clicked) can rise while clicks fall.",
+        "It needs positions from 1; an import reports the base it assumed.",
     ),
     direction="higher",
     unit="rank",
@@ -133,12 +131,12 @@ MRCR_CLICKED = Metric(
     title="mean reciprocal click rank of searches with a click",
     definition="sum of 1 / best position clicked / searches with results seen and a click at a "
     "known position",
-    says="how high up the best result stands that people click on, where they click at all",
+    says="how high the best clicked result ranks, in searches with a click",
     source=f"{_FIELD} (max reciprocal rank, clicked queries only)",
     traps=(
         (
             "It can rise while clicks fall: a system that loses all clicks below the first place "
-            "gets 1. Read it beside CTR."
+            "gets 1. Read it together with CTR."
         ),
     ),
     direction="higher",
@@ -156,12 +154,12 @@ def _paul(factor: float, stored: str) -> Metric:
         version=3,
         title=f"PaulScore with F = {factor}",
         definition=f"sum of {factor}^(position - 1) over the documents clicked / {_OVER}",
-        says="how much of what people click on stands high up, each click counting "
-        + ("half as much a place further down" if factor == 0.5 else "nearly as much further down"),
+        says="how high the clicked results rank, with the weight of a click "
+        + ("halved at each position" if factor == 0.5 else "falling slowly with its position"),
         source="Wikimedia Discovery, PaulScore (positions from 0 there)",
         traps=(
             "Several clicks in one search add up, and may be a sign of struggle.",
-            "A number says nothing without its F: 0.5 looks at the top, 0.9 far down.",
+            "A number has no meaning without its F: 0.5 is for the top, 0.9 reaches far down.",
             _RANKED,
             _AGAIN,
         ),
@@ -177,13 +175,13 @@ def _paul(factor: float, stored: str) -> Metric:
 CLICK_POSITION = Metric(
     name="ClickPosition",
     version=2,
-    title="where clicks fall",
+    title="click positions",
     definition="clicks at a position / clicks at a known position; a row for each position, each "
     "document clicked once in a search",
-    says="which share of the clicks falls on each position",
+    says="the share of clicks at each position",
     source="karat; the position bias of Joachims et al. 2005, doi:10.1145/1076034.1076063",
     traps=(
-        "It mostly shows where people look: the first places get clicks for being first.",
+        "It mostly shows where users look: the first positions get clicks for being first.",
         _AGAIN,
         "Its rows have the position as a slice, and no interval.",
     ),

@@ -1,4 +1,4 @@
-"""Counts: what a log is reduced to as if it were a metric, though no catalogue has it."""
+"""Internal counts, reduced like metrics but not in the catalogue."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from karat.online.metrics.expressions import one
 
 
 def to_count(name: str, ratio: Ratio) -> Metric:
-    """An entry that is gathered and read by its sums; nobody can ask for it, and nothing prints it.
+    """An internal metric that is read by its sums; it cannot be requested and is not printed.
 
     Args:
-        name: Of its rows in the evidence; no metric has it.
-        ratio: What is counted, and over what.
+        name: Name of its rows in the evidence, distinct from metrics.
+        ratio: Numerator and denominator.
     """
     return Metric(
         name=name,

@@ -1,8 +1,8 @@
-"""What an online metric is: one entry that says everything about it, and how events reduce to it.
+"""The entry of an online metric: its documentation, and how facts are reduced to it.
 
-The catalogue, the reference page and the laws are printed from entries. What an entry computes is
-said as Narwhals expressions over the facts (SEARCHES, CLICKS and SESSIONS of the schema), so that
-one entry runs on every engine.
+The catalogue, the reference page and the law tests use entries. Computations are Narwhals
+expressions over the facts (SEARCHES, CLICKS and SESSIONS of the schema): one entry runs on every
+engine.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from typing import Literal
 import narwhals as nw
 
 Facts = Literal["searches", "clicks", "sessions"]
-"""The table of facts a metric is over."""
+"""The table of facts of a metric."""
 BINNED = (
-    "Times are counted by their first three digits: it is right within 1 %, and may lie between "
-    "times that the log has."
+    "Times are truncated to three significant digits: it is accurate to 1 %, and may be between "
+    "times of the log."
 )
-"""A trap of what is read from a histogram of times."""
+"""A trap of metrics that are read from a histogram of times."""
 Expression = Callable[[], nw.Expr]
 
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """One sum divided by another, both over users: a mean, a share, a rate.
+    """A ratio of two sums over users: a mean, a share, a rate.
 
     Attributes:
-        facts: The table it is over.
+        facts: The table of facts.
         numerator: Of each row; null counts as 0, but see ``denominator``.
-        denominator: Of each row, 0 or null where the row does not count, and then its numerator
-            does not either; None: 1 for each user who has a row.
-        least: A numerator where everything unknown is the worse; None without such bounds.
-        most: One where everything unknown is the better.
+        denominator: Of each row, 0 or null if neither it nor the numerator counts; None for 1 per
+            user with a row.
+        least: The numerator with unknowns at their lowest; None without bounds.
+        most: The numerator with unknowns at their highest; None without bounds.
     """
 
     facts: Facts
@@ -45,14 +45,14 @@ class Ratio:
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """A statistic of how times are distributed, some of them censored.
+    """A statistic of a distribution of times, some of them censored.
 
     Attributes:
-        facts: The table it is over.
-        name: What the histogram is called; metrics that share it share the histogram.
-        value: Of each row, in microseconds; null where the row does not count.
-        censored: 1 where it was at least that long; None: never.
-        statistic: ``mean`` of the uncensored · ``median`` (Kaplan-Meier where censored) ·
+        facts: The table of facts.
+        name: Name of the histogram, which metrics can share.
+        value: Of each row, in microseconds; null if the row does not count.
+        censored: 1 if the time is a lower bound; None if no times are censored.
+        statistic: ``mean`` of uncensored times · ``median`` (Kaplan-Meier if censored) ·
             ``restricted_mean`` up to ``up_to`` · ``quantile`` at ``level``.
         up_to: In microseconds, for a restricted mean.
         level: From 0 to 1, for a quantile.
@@ -69,25 +69,25 @@ class Distribution:
 
 @dataclass(frozen=True)
 class Metric:
-    """Everything about one online metric.
+    """An online metric.
 
     Attributes:
-        name: As printed.
-        version: Of its definition; a changed definition is another version.
+        name: Name, as printed.
+        version: Version of its definition.
         title: Its name in words.
-        definition: In plain text; of a ratio: ``what is counted / what it is counted over``.
-        says: What it tells, in a sentence a newcomer understands.
+        definition: In plain text; for a ratio ``numerator / denominator``.
+        says: What it measures, in a phrase a newcomer understands.
         source: Paper or tool.
-        traps: What it is mistaken for, and what bends it; sentences.
-        direction: Which way is better; ``none`` for what is neither.
+        traps: Pitfalls: common misreadings and biases; sentences.
+        direction: Which way is better; ``none`` for neither.
         unit: ``share`` | ``count`` | ``seconds`` | ``milliseconds`` | ``money`` | ``rank``.
-        compute: How.
-        needs: Columns of ``EVENTS`` or kinds of events, without which a log cannot say it; where
-            either will do, with a ``|`` between them.
-        family: Metrics that are shown together: ``clicks``, ``zero``, ``time`` and so on.
-        guardrail: Whether it is watched so that it does not get worse, and not aimed at.
-        point: Whether it has a value of its own; if not, it has bounds only (``least``, ``most``).
-        highest: Its highest possible value; None without one. Of a share it is 1.
+        compute: Its computation.
+        needs: Required columns of ``EVENTS`` or kinds of events; alternatives are separated by
+            ``|``.
+        family: Metrics that are shown together: ``clicks``, ``zero``, ``reading`` and so on.
+        guardrail: Whether it is watched and not optimised.
+        point: Whether it has a value; if not, only bounds (``least``, ``most``).
+        highest: Its highest possible value; None without one. For a share it is 1.
     """
 
     name: str

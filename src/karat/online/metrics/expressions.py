@@ -1,7 +1,7 @@
-"""The expressions that entries are made of, over the columns of the facts.
+"""Expressions of entries, over the columns of the facts.
 
-Only what Polars, DuckDB and Spark compute alike: whole numbers, comparisons, ``when``. Some are
-null where a fact is: ``moments.rows`` counts null as 0, as a numerator and as a denominator.
+They use only what Polars, DuckDB and Spark compute alike: whole numbers, comparisons, ``when``.
+Nulls count as 0 in ``moments.rows``, both as a numerator and as a denominator.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from karat.online.metrics.entry import Expression
 
 
 def column(name: str) -> Expression:
-    """A column as it is; null where it is."""
+    """A column, with its nulls."""
     return lambda: nw.col(name)
 
 
@@ -37,7 +37,7 @@ def at_most(name: str, value: int) -> Expression:
 
 
 def ranked(over: str = "seen") -> Expression:
-    """1 where ``over`` is 1 and it is known where the user clicked, if at all; else 0."""
+    """1 where ``over`` is 1 and the position of the click, if any, is known; else 0."""
     unknown = (nw.col("clicked") == 1) & nw.col("first_rank").is_null()
     return lambda: nw.when((nw.col(over) == 1) & ~unknown).then(1).otherwise(0)
 
@@ -49,12 +49,12 @@ def reciprocal() -> nw.Expr:
 
 def clicked_and_ranked() -> nw.Expr:
     """1 where results were seen and a position clicked is known; else 0."""
-    there = (nw.col("seen") == 1) & ~nw.col("first_rank").is_null()
-    return nw.when(there).then(1).otherwise(0)
+    counts = (nw.col("seen") == 1) & ~nw.col("first_rank").is_null()
+    return nw.when(counts).then(1).otherwise(0)
 
 
 def to_first_click() -> nw.Expr:
-    """Time to the first click, else to what the user did last; null where nothing was seen."""
+    """Time to the first click, else until the search was left; null where no results were seen."""
     until = nw.when(nw.col("clicked") == 1).then(nw.col("first_click_us")).otherwise(
         nw.col("left_us")
     )  # fmt: skip

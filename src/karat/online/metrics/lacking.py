@@ -1,4 +1,4 @@
-"""What a log does not hold, in words: why a metric is unknown, which is not 0."""
+"""Why a metric is unknown: the data that a log does not have."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ _WORDS = {
 
 
 def why_unknown(metric: Metric, log: EventLog) -> str:
-    """Why a log cannot say a metric; empty if it can."""
+    """The reason why a metric is unknown for a log; empty if it is known."""
     for need in metric.needs:
         either = need.split("|")
-        if not any(_holds(log, name) for name in either):
+        if not any(_has(log, name) for name in either):
             words = [_WORDS.get(name, name) for name in either]
             if len(words) == 1:
-                return f"the log holds no {words[0]}"
-            return f"the log holds neither {', '.join(words[:-1])} nor {words[-1]}"
+                return f"the log has no {words[0]}"
+            return f"the log has neither {', '.join(words[:-1])} nor {words[-1]}"
     return ""
 
 
 def counted_over(metric: Metric) -> str:
-    """What a ratio is counted over, in words, as its definition has it."""
+    """The denominator of a ratio in words, from its definition."""
     return metric.definition.rpartition(" / ")[2].partition(";")[0]
 
 
-def _holds(log: EventLog, name: str) -> bool:
+def _has(log: EventLog, name: str) -> bool:
     return log.kinds.get(name, 0) > 0 if name in KINDS else name in log.known

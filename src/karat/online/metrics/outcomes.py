@@ -1,4 +1,4 @@
-"""What comes of it: success, carts, purchases, and coming back."""
+"""Outcomes: success, carts, purchases, and retention."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ _KOHAVI = (
     "explained)"
 )
 _BING = (
-    "It is no success: a fault in Bing's ranker raised queries per user by about 10 % and revenue "
-    "by about 30 %, as people had to search more (Kohavi 2012)."
+    "It is not a measure of success: a bug in Bing's ranker raised queries per user by about 10 % "
+    "and revenue by about 30 %, as users had to search more (Kohavi 2012)."
 )
 _WINDOW = (
-    "A search counts once the day after it has passed, else the newest searches would look worse "
-    "than they are."
+    "A search counts once the day after it has passed; otherwise the newest searches would look "
+    "worse than they are."
 )
 _TOUCH = (
-    "It goes to the last search in which the document was clicked or seen; the same thing found "
-    "in a recommendation goes to no search, and is counted apart."
+    "It is attributed to the last search in which the document was clicked or seen; a document "
+    "found in a recommendation is not attributed to a search, and is counted separately."
 )
 _SESSIONS = (
-    "A session ends after 30 idle minutes, a habit: tasks of one session mix (Jones & Klinkner "
-    "2008, CIKM)."
+    "A session ends after 30 idle minutes, a convention: it may mix several tasks (Jones & "
+    "Klinkner 2008, CIKM)."
 )
 
 SUCCESS = Metric(
@@ -33,15 +33,15 @@ SUCCESS = Metric(
     definition="sessions with a satisfied click, cart, purchase or answer, a last click or answer "
     "of unknown length counting as one / sessions with a search; least: none of those, most: all "
     "that may be",
-    says="how often people who search get something out of it",
+    says="how often sessions with a search are successful",
     source="karat; Deng & Shi 2016, KDD (Data-driven metric development)",
     traps=(
         _SESSIONS,
         (
             "A last click of unknown dwell counts as a success, as in SAT; so does a last answer. "
-            "least and most say what that leaves open."
+            "least and most are the bounds."
         ),
-        "Several tasks in one session need only one success.",
+        "One success is enough for several tasks in one session.",
     ),
     direction="higher",
     unit="share",
@@ -95,13 +95,13 @@ REVENUE = Metric(
     version=1,
     title="revenue per search",
     definition="what was paid within a day / searches a day old or older",
-    says="what a search brings in",
+    says="the revenue of a search",
     source="karat; last-touch attribution, closed windows only",
     traps=(
         _BING,
         _WINDOW,
         _TOUCH,
-        "One huge order moves it: nothing is cut off here. Look at its interval first.",
+        "It is sensitive to one huge order: values are not capped. Look at its interval first.",
     ),
     direction="none",
     unit="money",
@@ -115,12 +115,12 @@ SEARCHES_PER_SESSION = Metric(
     version=1,
     title="searches per session",
     definition="searches / sessions with a search",
-    says="how many searches people make in one go",
+    says="how many searches users make in one session",
     source="Radlinski, Kurup & Joachims 2008, CIKM, doi:10.1145/1458082.1458092",
     traps=(
         (
             "More is neither better nor worse: it rises with interest and with struggle. "
-            "Reformulation and TasksPerSession tell the two apart."
+            "Reformulation and TasksPerSession distinguish the two."
         ),
         _SESSIONS,
     ),
@@ -136,12 +136,12 @@ TASKS = Metric(
     version=1,
     title="tasks per session",
     definition="chains of reformulations / sessions with a search",
-    says="how many different things people look for in one go",
+    says="how many different things users look for in one session",
     source="karat; Jones & Klinkner 2008, CIKM (Beyond the session timeout)",
     traps=(
         (
-            "A chain is told by how alike the texts are: what is said in quite other words counts "
-            "as another task."
+            "A chain is detected by the similarity of texts: a reformulation in quite different "
+            "words counts as another task."
         ),
         _SESSIONS,
     ),
@@ -157,11 +157,11 @@ SESSIONS_PER_USER = Metric(
     version=1,
     title="sessions per user",
     definition="sessions with a search / users with a search",
-    says="how often people come back to search",
+    says="how often users come back to search",
     source=_KOHAVI,
     traps=(
         "It grows with the length of the period: compare periods of equal length only.",
-        "Who never came is not in it, and a user who deletes cookies is two.",
+        "Users who never came are not included, and a user who deletes cookies counts twice.",
     ),
     direction="higher",
     unit="count",
@@ -175,7 +175,7 @@ SEARCHES_PER_USER = Metric(
     version=1,
     title="searches per user",
     definition="searches / users with a search",
-    says="how much people search, for whatever reason",
+    says="how much users search, for whatever reason",
     source=_KOHAVI,
     traps=(_BING, "It grows with the length of the period."),
     direction="none",

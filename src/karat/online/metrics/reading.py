@@ -1,4 +1,4 @@
-"""What a click was worth: satisfied clicks, dwell, and how long the first click takes."""
+"""Click quality: satisfied clicks, dwell, and the time to the first click."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _KAPLAN = "Kaplan & Meier 1958, JASA 53"
 _RESTRICTED = "Royston & Parmar 2013, BMC Med. Res. Methodol. 13:152"
 _MINUTES, _SECONDS = 10 * 60_000_000, 60_000_000
 _LAST = (
-    "Nothing says when the last click of a session was left; its dwell is at least what is known "
-    "(censored), neither dropped nor 0."
+    "The end of the last click of a session is unknown; its dwell is censored: at least the known "
+    "time, neither dropped nor 0."
 )
 _LEAVERS = (
-    "Kaplan-Meier takes those of unknown dwell for no other than the rest. Last clicks often are "
-    "the longest: then it is too low. Page hides or heartbeats in the log mend that."
+    "Kaplan-Meier assumes that censoring is non-informative. Last clicks are often the longest: "
+    "then it is too low. Page hides or heartbeats in the log fix this."
 )
 _TABS = "A page left open in another tab counts as read; no dwell counts for more than 30 minutes."
-_CLOCK = "With a server's clock it holds the latency too: read it beside Latency."
+_CLOCK = "With a server's clock it includes the latency: read it together with Latency."
 
 SAT = Metric(
     name="SAT",
@@ -33,17 +33,18 @@ SAT = Metric(
     definition="searches with a click read for 30 s or more or whose document was then put into "
     "the cart or bought, a last click of unknown dwell counting as one / searches with results "
     "seen; least: none of those, most: all that may be",
-    says="how often a search leads to something that people stay on",
+    says="how often a search leads to a document that users stay on",
     source=_FOX,
     traps=(
         (
-            "30 s is a habit: what is enough depends on the page (Kim et al. 2014, WSDM), and some "
-            "logs show no knee at all. Calibrate it, and set it with --rule satisfied=…"
+            "30 s is a convention: the right threshold depends on the page (Kim et al. 2014, "
+            "WSDM), and some logs have no clear threshold. Calibrate it, and set it with --rule "
+            "satisfied=…"
         ),
-        f"{_LAST} least and most say what that leaves open; more users do not narrow it.",
+        f"{_LAST} least and most are the bounds; more users do not narrow them.",
         (
-            "Who takes a document into the cart after reading it for 5 s is satisfied: carts and "
-            "purchases in the same session count, where the log has them."
+            "A user who puts a document into the cart after reading it for 5 s is satisfied: carts "
+            "and purchases in the same session count, if the log has them."
         ),
         _TABS,
     ),
@@ -65,12 +66,12 @@ QUICK_BACK = Metric(
     version=1,
     title="quick-back rate",
     definition="searches with a click left within 10 s / searches with a click",
-    says="how often people click and are back at once",
+    says="how often users click and come back at once",
     source=f"{_FOX}; Kim et al. 2014, WSDM",
     traps=(
-        "A click whose end nobody logged does not count as left at once.",
+        "A click whose end was not logged does not count as a quick back.",
         "Nor does one whose document was put into the cart or bought in the same session.",
-        "Where a glance is enough (opening hours), it is no failure.",
+        "Where a glance is enough (opening hours), it is not a failure.",
     ),
     direction="lower",
     unit="share",
@@ -84,12 +85,12 @@ DWELL_NAIVE = Metric(
     version=1,
     title="mean dwell of clicks whose end is known",
     definition="mean dwell of the clicks that are not censored",
-    says="the dwell that other tools print, which leaves out every click whose end is unknown",
-    source="karat, to be compared with other tools; not to be aimed at",
+    says="the dwell that other tools report, without clicks whose end is unknown",
+    source="karat, for comparison with other tools; not a target",
     traps=(
         (
-            "It drops the last click of each session, so it is of those who came back: too low, "
-            "and lower the better search gets. Dwell and Dwell(mean) do not."
+            "It drops the last click of each session, so it covers only users who came back: it is "
+            "too low, and lower the better search gets. Dwell and Dwell(mean) are not affected."
         ),
     ),
     direction="none",
@@ -103,14 +104,14 @@ DWELL = Metric(
     name="Dwell",
     version=2,
     title="median dwell (Kaplan-Meier)",
-    definition="the time that half of the clicks are read for, those of unknown end known to last "
-    "at least as long as seen",
-    says="how long people typically stay on what they clicked",
+    definition="the time that half of the clicks are read for, with clicks of unknown end censored "
+    "at the last known time",
+    says="how long users typically stay on a clicked document",
     source=_KAPLAN,
     traps=(
         _LAST,
         _LEAVERS,
-        "Where more than half are censored there is no median.",
+        "If more than half are censored, there is no median.",
         _TABS,
         BINNED,
     ),
@@ -126,13 +127,13 @@ DWELL_MEAN = Metric(
     version=2,
     title="mean dwell, up to 10 minutes (Kaplan-Meier)",
     definition="mean of the smaller of dwell and 10 minutes: the area under the Kaplan-Meier curve",
-    says="how long people stay on what they clicked, on average, 10 minutes at most",
+    says="how long users stay on a clicked document, on average, 10 minutes at most",
     source=f"{_KAPLAN}; {_RESTRICTED}",
     traps=(
         _LAST,
         _LEAVERS,
         (
-            "Where no click was followed for 10 minutes, only bounds are known: the rest left at "
+            "If no click was observed for 10 minutes, only bounds are known: the others left at "
             "once, or stayed."
         ),
         _TABS,
@@ -157,15 +158,15 @@ FIRST_CLICK = Metric(
     version=3,
     title="median time to the first click (Kaplan-Meier)",
     definition="the time after which half of the searches with results seen have a click, those "
-    "without one known to have none until they were left",
-    says="how long people need to find something to click on",
+    "without one censored when they were left",
+    says="how long users need to find something to click on",
     source=f"{_KAPLAN}; Radlinski, Kurup & Joachims 2008, CIKM",
     traps=(
         (
-            "Searches without a click are censored when they are left, not dropped: over clicked "
-            "ones alone it falls when the undecided give up."
+            "Searches without a click are censored when they are left, not dropped: over searches "
+            "with a click alone, it falls when undecided users give up."
         ),
-        "Where less than half would ever click there is no median.",
+        "If less than half would ever have a click, there is no median.",
         _CLOCK,
         BINNED,
     ),
@@ -182,7 +183,7 @@ FIRST_CLICK_MEAN = Metric(
     title="mean time to the first click, up to 60 s (Kaplan-Meier)",
     definition="mean of the smaller of the time to the first click and 60 s, over searches with "
     "results seen: the area under the Kaplan-Meier curve",
-    says="how long people go without a click, on average, 60 s at most",
+    says="how long users go without a click, on average, 60 s at most",
     source=f"{_KAPLAN}; {_RESTRICTED}",
     traps=(
         "Searches without a click are censored when they are left, not dropped.",

@@ -1,4 +1,4 @@
-"""The registry: every online metric by its name, in whatever spelling it is typed."""
+"""The registry of online metrics, by name in any spelling."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ DEFAULT: tuple[str, ...] = (
     "Latency(p95)",
     "ErrorRate",
 )
-"""What is computed when nobody says what to compute."""
+"""The metrics computed by default."""
 
 FAMILIES: dict[str, str] = {
     "clicks": "clicks",
-    "zero": "nothing found",
-    "abandonment": "nothing done",
-    "reading": "what clicks were worth",
-    "outcomes": "what came of it",
-    "service": "the service",
+    "zero": "zero results",
+    "abandonment": "abandonment",
+    "reading": "click quality",
+    "outcomes": "outcomes",
+    "service": "service",
 }
 """Families in the order in which they are shown, with their headings."""
 
@@ -69,8 +69,8 @@ _ELSEWHERE: dict[str, tuple[str, ...]] = {
     "SessionsPerUser": ("retention", "return rate"),
     "Latency(p95)": ("response time", "search time", "duration"),
 }  # fmt: skip
-"""What other tools call them, besides their titles here."""
-_CLOSE = 0.8  # of two names in words
+"""Names in other tools, in addition to the titles here."""
+_CLOSE = 0.8  # similarity of two names in words
 _ADVICE = Advice(
     "karat online metrics lists them all", page="the reference of online metrics lists them all"
 )
@@ -79,8 +79,8 @@ _ADVICE = Advice(
 def all_metrics() -> list[Metric]:
     """Every metric once, family by family.
 
-    Of those that take a number, the usual ones: ``CTR@5`` stands for every cutoff, and any
-    percentile of the latency can be asked for.
+    Metrics with a number are included with the usual ones: ``CTR@5`` for every cutoff, and a few
+    percentiles of the latency.
     """
     return list(_ALL)
 
@@ -89,11 +89,11 @@ def find(name: str) -> Metric:
     """The metric of a name.
 
     Args:
-        name: Without regard to case: ``CTR``, ``ctr@3``, ``PaulScore(F=0.9)``, and in a form that
-            needs no quotes in a shell, ``PaulScore:F=0.9``, ``Latency:p95``.
+        name: Case-insensitive: ``CTR``, ``ctr@3``, ``PaulScore(F=0.9)``, or without quotes in a
+            shell ``PaulScore:F=0.9``, ``Latency:p95``.
 
     Raises:
-        UsageError: there is none; the nearest is named.
+        UsageError: unknown metric; the nearest is named.
     """
     papers, shell = _LIKE_PAPERS.fullmatch(name), _LIKE_SHELL.fullmatch(name)
     if papers:
@@ -111,10 +111,10 @@ def find(name: str) -> Metric:
     inside = None if inside is None else _plain(inside)
     if at is not None:
         return _at(base, inside, at)
-    wanted = folded if inside is None else f"{folded}({inside})"
-    found = _BY_NAME.get(wanted)
-    if found is not None:
-        return found
+    key = folded if inside is None else f"{folded}({inside})"
+    metric = _BY_NAME.get(key)
+    if metric is not None:
+        return metric
     if folded == "latency" and inside is not None:
         return _latency(inside)
     kin = [metric.name for metric in _ALL if metric.name.casefold().startswith(f"{folded}(")]
@@ -122,17 +122,14 @@ def find(name: str) -> Metric:
         raise UsageError(f"{kin[0].partition('(')[0]} is one of {', '.join(kin)}", fix=kin[0])
     if kin:
         raise UsageError(
-            f"there is no online metric called {name.strip()!r}; of that kind there are "
-            f"{', '.join(kin)}",
-            nearest=nearest(wanted, kin, 1),
+            f"unknown online metric {name.strip()!r}; similar ones are {', '.join(kin)}",
+            nearest=nearest(key, kin, 1),
         )
     if folded in _BY_NAME:
-        found = _BY_NAME[folded]
-        raise UsageError(f"{found.name} takes nothing in brackets", fix=found.name)
+        metric = _BY_NAME[folded]
+        raise UsageError(f"{metric.name} has no parameters in brackets", fix=metric.name)
     _not_offline(name)
-    raise UsageError(
-        f"there is no online metric called {name.strip()!r}", nearest=_meant(name), fix=_ADVICE
-    )
+    raise UsageError(f"unknown online metric {name.strip()!r}", nearest=_meant(name), fix=_ADVICE)
 
 
 def find_all(names: Sequence[str]) -> list[Metric]:
@@ -141,7 +138,7 @@ def find_all(names: Sequence[str]) -> list[Metric]:
 
 
 def _plain(inside: str) -> str:
-    """What stands in brackets as entries spell it: no blanks or quotes, numbers as 0.9."""
+    """The text in brackets in canonical form: no blanks or quotes, numbers as 0.9."""
     text = re.sub(r"[\s'\"]", "", inside).casefold()
     name, equals, number = text.rpartition("=")
     try:
@@ -154,23 +151,21 @@ def _at(base: str, inside: str | None, at: str) -> Metric:
     if base.casefold() != "ctr" or inside is not None:
         if base.casefold() not in _BY_NAME:
             _not_offline(f"{base}@{at}")
-            raise UsageError(
-                f"there is no online metric called {base}", nearest=_meant(base), fix=_ADVICE
-            )
-        raise UsageError(f"{base} takes no cutoff; only CTR does", fix="CTR@5")
+            raise UsageError(f"unknown online metric {base!r}", nearest=_meant(base), fix=_ADVICE)
+        raise UsageError(f"{base} has no cutoff; only CTR has one", fix="CTR@5")
     if not re.fullmatch(r"[1-9]\d{0,3}", at) or int(at) > _DEEPEST:
         raise UsageError(f"CTR@{at}: {at!r} is not a position from 1 to {_DEEPEST:,}", fix="CTR@5")
     return clicks.ctr_at(int(at))
 
 
 def _latency(inside: str) -> Metric:
-    found = _PERCENTILE.fullmatch(inside)
-    if not found or not float(found[1]):
+    match = _PERCENTILE.fullmatch(inside)
+    if not match or not float(match[1]):
         raise UsageError(
             f"Latency({inside}): {inside!r} is not a percentile above p0 and below p100",
             fix="Latency:p95",
         )
-    return service.latency(float(found[1]))
+    return service.latency(float(match[1]))
 
 
 def _letters(name: str) -> str:
@@ -178,7 +173,7 @@ def _letters(name: str) -> str:
 
 
 def _meant(name: str) -> list[str]:
-    """The metrics that are called so in words, here or elsewhere, else those spelt most alike."""
+    """The metrics with this name in words, here or in other tools, else the most similar names."""
     called: dict[str, list[str]] = {}
     for metric in _ALL:
         for words in (metric.title, *_ELSEWHERE.get(metric.name, ())):
@@ -190,16 +185,16 @@ def _meant(name: str) -> list[str]:
 
 
 def _not_offline(name: str) -> None:
-    """Tell who asks users for what judges say."""
+    """Refuse an offline measure."""
     try:
         offline(name)
     except UsageError:
         return
     raise UsageError(
-        f"{name.strip()} is an offline measure: judgments make it, not users",
+        f"{name.strip()} is an offline measure: it needs judgments, not events",
         fix=Advice(
-            f"karat evaluate QRELS RUN -m {name.strip()}; karat online against QRELS RUN lays both "
-            "side by side",
-            page="evaluate a run for it, or lay offline beside online",
+            f"karat evaluate QRELS RUN -m {name.strip()}; karat online against QRELS RUN compares "
+            "both",
+            page="evaluate a run for it, or compare offline with online",
         ),
     )

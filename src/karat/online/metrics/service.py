@@ -1,4 +1,4 @@
-"""What the service does: how long answers take, and how many fail. Guardrails all of them."""
+"""Service metrics: latency and errors. All are guardrails."""
 
 from __future__ import annotations
 
@@ -7,21 +7,20 @@ from karat.online.metrics.expressions import column, one
 
 
 def latency(percent: float) -> Metric:
-    """A quantile of the time to the answer; percent above 0 and below 100."""
+    """A percentile of the latency, above 0 and below 100."""
     rest = 100 - percent
     return Metric(
         name=f"Latency(p{percent:g})",
         version=2,
         title="median latency" if percent == 50 else f"latency, {percent:g}th percentile",
-        definition=f"the smallest time to the answer that {percent:g} % of the searches do not "
-        "exceed",
-        says="how long half of the answers take at most"
+        definition=f"the smallest latency that {percent:g} % of the searches do not exceed",
+        says="the longest latency of the faster half of the searches"
         if percent == 50
-        else f"how long the slowest {rest:g} % of the answers take at least",
+        else f"the least latency of the slowest {rest:g} % of the searches",
         source="Hyndman & Fan 1996, definition 1; Dean & Barroso 2013, CACM 56(2) (on tails)",
         traps=(
             "Quantiles cannot be averaged over days or arms: it is computed anew for each slice.",
-            "It is the time that the log has, mostly the server's; the user waits longer.",
+            "It is the latency in the log, mostly the server's; users wait longer.",
             BINNED,
         ),
         direction="lower",
@@ -39,12 +38,12 @@ ERRORS = Metric(
     name="ErrorRate",
     version=1,
     title="error rate",
-    definition="searches of which no request was answered, the first ending in an error / searches",
+    definition="searches without a completed request, the first with an error / searches",
     says="how often a search fails",
     source="karat",
     traps=(
-        "An error is no zero result. No error among few searches does not show that it is safe.",
-        "Who tried again and was answered is not in it: it is of searches, not of requests.",
+        "An error is not a zero result. No errors in few searches do not show that it is safe.",
+        "A search that succeeds when retried does not count: it is of searches, not of requests.",
     ),
     direction="lower",
     unit="share",
@@ -58,14 +57,13 @@ TIMEOUTS = Metric(
     name="TimeoutRate",
     version=1,
     title="timeout rate",
-    definition="searches of which no request was answered, the first running out of time / "
-    "searches",
-    says="how often a search is not answered in time",
+    definition="searches without a completed request, the first with a timeout / searches",
+    says="how often a search times out",
     source="karat",
     traps=(
         (
-            "Who gave up waiting and left before the timeout is not in it, nor who tried again and "
-            "was answered."
+            "Users who left before the timeout do not count, nor does a search that succeeds when "
+            "retried."
         ),
     ),
     direction="lower",

@@ -1,4 +1,4 @@
-"""Searches that find nothing."""
+"""Zero results."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from karat.online.metrics.entry import Metric, Ratio
 from karat.online.metrics.expressions import column, known
 
 SERVED = "total_hits|returned|hits"
-"""What says how much was served."""
-_SOURCE = "karat; errors, fallbacks and filters kept apart"
-_ERRORS = "Errors and timeouts are no zeros: ErrorRate and TimeoutRate have those."
+"""The columns that show how much was served."""
+_SOURCE = "karat; errors, fallbacks and filters separately"
+_ERRORS = "Errors and timeouts do not count: ErrorRate and TimeoutRate are for those."
 
 ZERO = Metric(
     name="ZeroResults",
     version=1,
     title="zero-result rate as served",
-    definition="searches that served nothing / completed searches",
-    says="how often people get an empty page",
+    definition="searches served without results / completed searches",
+    says="how often users get an empty page",
     source=_SOURCE,
     traps=(
         _ERRORS,
         (
-            "It is what the user saw: a fallback that fills the page hides what did not match, "
-            "which ZeroResults(raw) shows."
+            "It is what users saw: a fallback that fills the page hides a query without matches; "
+            "ZeroResults(raw) counts it."
         ),
         "Searches that only a filter emptied are in ZeroResults(filtered), and not here.",
-        "Requests while somebody types are one search: half a word often finds nothing.",
+        "Requests while typing are one search: half a word often has no results.",
     ),
     direction="lower",
     unit="share",
@@ -40,7 +40,7 @@ ZERO_RAW = Metric(
     title="zero-result rate before any fallback",
     definition="searches that matched nothing before any fallback / "
     "completed searches whose matches before any fallback were logged",
-    says="how often nothing matches what people typed, whatever is then shown instead",
+    says="how often a query has no matches, whatever is shown instead",
     source=_SOURCE,
     traps=(_ERRORS, "It needs what matched before relaxation or fallback (raw_hits) in the log."),
     direction="lower",
@@ -56,11 +56,11 @@ ZERO_FILTERED = Metric(
     version=1,
     title="zero results for a filter",
     definition="searches that only a filter left empty / completed searches of which that is known",
-    says="how often a filter, and not the words, empties the page",
+    says="how often a filter, and not the query, empties the page",
     source=_SOURCE,
     traps=(
         _ERRORS,
-        "It needs to be logged whether a filter was on. Such searches are kept out of ZeroResults.",
+        "The log must record whether a filter was on. Such searches are excluded from ZeroResults.",
     ),
     direction="lower",
     unit="share",

@@ -515,9 +515,7 @@ def _corrections(comparison: Comparison) -> Iterator[str]:
             f"over {family} comparisons"
         )
     if family > 1:
-        yield (
-            "intervals are not corrected: read the verdict, not whether an interval contains 0"
-        )
+        yield ("intervals are not corrected: read the verdict, not whether an interval contains 0")
     if comparison.slices:
         yield (
             "p-values of slices are corrected by Benjamini and Hochberg within each attribute; "

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from karat.golden._fixed import Fixed
+from karat.golden.query import Fixed
 
 
 @pytest.mark.parametrize(
