@@ -83,7 +83,7 @@ def tau_ap(reference: Floats, estimated: Floats) -> float:
     right = (truth[:, None] > truth) + 0.5 * (truth[:, None] == truth)  # row above column
     above = np.arange(s)[:, None] < first
     concordant = (right * above).sum(axis=0)
-    # Any member of the tie may stand at any of its ranks, and any two members in either order.
+    # Any member of the tie may have any of its ranks, and any two members either order.
     mean_concordant = np.bincount(first, concordant, minlength=s)[first] / size
     ahead = np.arange(s)  # systems above, tied ones included
     expected = mean_concordant + (ahead - first) / 2

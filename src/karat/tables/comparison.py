@@ -460,7 +460,7 @@ class Comparison:
         schema = {"query_id": text, "doc_id": text, "grade": real, "text": text}
         schema |= {"baseline_rank": integer, "candidate_rank": integer, "effect": real}
         rows = [asdict(row) | {"grade": None} for row in self.judge_next]
-        return Pairs(pl.DataFrame(rows, schema), "judge next")
+        return Pairs(pl.DataFrame(rows, schema), "judging priorities")
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object of ``karat compare --format json`` (docs/reference/json.md)."""

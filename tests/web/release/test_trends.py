@@ -104,7 +104,7 @@ def test_what_is_told_apart_is_explained_where_that_stands(
     assert "significant" not in texts(engineer.get("/trends").text)
     page = texts(engineer.get(address("AP")).text)
     assert page.count("significant") >= 2  # the column, and what it means
-    assert "told apart: by both intervals" in page
+    assert "significant: by both intervals" in page
     assert "significant" not in texts(engineer.get(address(run="dense")).text)
 
 

@@ -230,7 +230,10 @@ def test_what_is_there_is_replaced_only_by_force(said: Workspace, tmp_path: Path
     assert "q3\td1\t1" in (folder / "qrels/test.tsv").read_text(encoding="utf-8")
     # A folder of anything else is never replaced: what is in it would be gone.
     (folder / "qrels/notes.txt").write_text("mine", encoding="utf-8")
-    with pytest.raises(InputError, match=r"replacing the folder would delete other files in it, such as qrels/notes\.txt"):
+    with pytest.raises(
+        InputError,
+        match=r"replacing the folder would delete other files in it, such as qrels/notes\.txt",
+    ):
         export_golden_set(said, folder, "beir", force=True)
     with pytest.raises(InputError, match="expected a folder"):
         export_golden_set(said, source, "beir", force=True)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 import karat
 from karat.formats.own import history
 from karat.formats.own.query_values import packed
-from karat.reports.phrases.trend import TOLD_BY_QUERY, sentence, verdict_of
+from karat.reports.phrases.trend import SIGNIFICANT_BY_QUERY, sentence, verdict_of
 from karat.tables.release.history import Point, Value
 from karat.tables.results import QueryScores
 from karat.workflows.release.gate import gate
@@ -70,7 +70,7 @@ def test_what_compare_finds_is_found_in_a_trend() -> None:
         "over a year of nightly runs p 0.026 is needed)"
     )
     assert [mark.told_apart for mark in series.marks[-4:]] == [False, True, False, False]
-    assert TOLD_BY_QUERY in found.notes
+    assert SIGNIFICANT_BY_QUERY in found.notes
     old = [replace(point, by_query=None) for point in line(nights)]
     [unpaired] = trend(old).series
     assert (unpaired.lean.paired, unpaired.lean.worsened) == (None, False), "as it was before"

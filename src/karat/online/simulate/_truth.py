@@ -16,7 +16,7 @@ from karat.online.simulate.wording import WORDINGS
 
 @dataclass(frozen=True)
 class Truth:
-    """What people did and thought, robots left out.
+    """What users did and thought, without bots.
 
     Attributes:
         requests: One row for each request, keystrokes left out: ``session``, ``user_id``,

@@ -16,7 +16,7 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """What became of n pages with k places each; arrays of shape (n, k).
+    """The outcome of n pages with k places each; arrays of shape (n, k).
 
     Attributes:
         examined: Whether the place was looked at.

@@ -23,7 +23,7 @@ class Habits:
 
     Attributes:
         tasks: Mean number of needs in a session, from 1.
-        reformulate: Chance that somebody who found nothing good says it in other words.
+        reformulate: Chance that a user who found nothing good reformulates.
         page_on: Chance to turn to the next page instead, if there is one.
         narrow: Chance to put on a filter instead.
         retry: Chance to try again after an error or a timeout.
@@ -41,7 +41,7 @@ class Habits:
         impressions: ``page`` (each result shown), ``seen`` (down to the last one looked at) or
             ``none``.
         heartbeats: Whether pages say every ten seconds that they are still looked at.
-        robots: Share of all searches that robots make.
+        robots: Share of all searches made by bots.
     """
 
     tasks: float = 1.4

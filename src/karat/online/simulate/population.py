@@ -1,4 +1,4 @@
-"""Who searches, and when: users of very different activity, weekdays, hours, and robots."""
+"""Who searches, and when: users of very different activity, weekdays, hours, and bots."""
 
 from __future__ import annotations
 

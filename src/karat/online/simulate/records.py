@@ -128,7 +128,7 @@ def robots(
     days: int,
     rng: np.random.Generator,
 ) -> pl.DataFrame:
-    """About ``count`` searches by robots: bursts of any query at all, a second apart, no clicks."""
+    """About ``count`` searches by bots: bursts of random queries, one a second, no clicks."""
     burst = 25
     bursts = -(-count // burst)
     start = first_day * DAY + rng.integers(0, days * DAY - 2 * burst * SECOND, bursts)

@@ -19,13 +19,13 @@ class SimulatedLog:
         first: Its first day.
         last: Its last.
         events: Events in it.
-        kinds: How many of each kind; keystrokes and robots are searches too.
-        users: People who came.
+        kinds: How many of each kind; keystrokes and bots are searches too.
+        users: Users with a session.
         sessions: How often.
         requests: Requests of people, keystrokes left out.
         searches: The same, with pages, filters and repetitions of the same words joined.
-        robots: Searches of robots.
-        zero: Share of the searches that were answered with nothing; failed ones left out.
+        robots: Searches by bots.
+        zero: Share of the searches without results; failed ones excluded.
         satisfied: Share of searches with results in which a click satisfied.
         places: Of each place of a page: results shown, mean chance of a click once examined,
             expected, examined and clicked shares.
@@ -59,7 +59,7 @@ def told(made: Simulated) -> SimulatedLog:
         requests.sort("session", "time_us")
         .with_columns(search=pl.struct("session", "query", "wording").rle_id())
         .group_by("search")
-        # The first request that was answered speaks for it: who is told of an error tries again.
+        # The first answered request counts: users repeat a request that failed.
         .agg(
             pl.col("shown").filter(pl.col("status") == "ok").first(),
             pl.col("satisfied").any(),

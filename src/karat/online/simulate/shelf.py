@@ -40,8 +40,8 @@ _FALLBACK = 0.4
 class Shelf:
     """What can be asked and what is shown, as arrays.
 
-    A run says what an arm found for a query's own words. What it would have found for other words
-    nobody knows: there its ranking is shaken, more for words that say less.
+    A run has what an arm returned for the original text of a query. For other wordings that is
+    unknown: its ranking is perturbed, more for less specific wordings.
 
     Attributes:
         arms: Names of the runs.
@@ -54,7 +54,7 @@ class Shelf:
         matched: Documents that matched; shape (arms, queries, wordings).
         raw: The same before any fallback.
         weight: How often each query is asked; sums to 1.
-        attributes: What the log shall say about each query beside its text, by name.
+        attributes: What the log records about each query besides its text, by name.
     """
 
     arms: tuple[str, ...]
@@ -106,7 +106,7 @@ def stock(
     weights = weight if weight is not None else queries.weights() if queries is not None else {}
     share = np.array([weights.get(query_id, 0.0 if weights else 1.0) for query_id in asked])
     if not share.sum() > 0:
-        raise InputError("all queries weigh 0, so nobody asks anything", file=qrels.source)
+        raise InputError("all queries weigh 0, so no query would be asked", file=qrels.source)
     top = [run.top(asked, DEPTH) for run in runs]
     ids = pl.concat([each["doc_id"] for each in top]).unique(maintain_order=True)
     place = pl.DataFrame({"doc_id": ids, "place": np.arange(len(ids), dtype=np.int32)})

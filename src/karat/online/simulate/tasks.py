@@ -48,7 +48,7 @@ class Needs:
 
 @dataclass(frozen=True)
 class Requests:
-    """Requests and what became of them; n rows, by need and then in time. k is ``PAGE``.
+    """Requests and their outcomes; n rows, by need and then in time. k is ``PAGE``.
 
     Attributes:
         need: Number of the need.
@@ -209,7 +209,7 @@ def _ask(
 
     latency = _latency(habits, arm, status, rng)
     glance = _lognormal(rng, (n, found.shape[1]), 1.2, 0.5) * looked.examined
-    # A click takes time to decide on, even on what nobody else looked at.
+    # A click takes time to decide on, even on a document that no other user looked at.
     dwell = np.where(
         satisfied,
         SATISFIED + 0.5 + _lognormal(rng, found.shape, 60.0, 0.9),
@@ -225,7 +225,7 @@ def _ask(
     spent = spent + np.where(carted.any(axis=1), 2 * TILL, 0.0)
     strokes = np.where(needs.instant[need] & typed & (page == 1), rng.integers(1, _STROKES, n), 0)
     stroke_us = rng.integers(150_000, 900_000, n)
-    # Nobody has other words within three seconds; what comes sooner is the same text being typed.
+    # No user reformulates within three seconds; what comes sooner is the same text being typed.
     thinks, turns = 3.2 + _lognormal(rng, (n,), 3.0, 0.7), _lognormal(rng, (n,), 1.5, 0.4)
     pause = np.where(typed, thinks, turns)
     return Requests(

@@ -11,17 +11,17 @@ from karat.tables.release.trend import Loss, Mark, Series, Trend
 _NAMED = 3  # points named for a problem
 _LABEL = 10  # characters of a commit label that is not a hash
 
-TOLD_APART = (
-    "told apart: by both intervals, as if the queries were different, so “yes” is reliable and "
-    "“no” is not; karat compare of the two runs tells more"
+SIGNIFICANT = (
+    "significant: by both intervals, as if the queries were different, so “yes” is reliable and "
+    "“no” is not; karat compare of the two runs is more sensitive"
 )
 """Meaning of the column ``told_apart``."""
-TOLD_BY_QUERY = (
-    "told apart, where the history has values by query: by a t test of the differences, at 5 % for "
-    "this step alone"
+SIGNIFICANT_BY_QUERY = (
+    "significant, where the history has values by query: by a t test of the differences, at 5 % "
+    "for this step alone"
 )
 """Meaning of the column for points with values by query."""
-ABOUT_APART = (TOLD_APART, TOLD_BY_QUERY)
+ABOUT_SIGNIFICANT = (SIGNIFICANT, SIGNIFICANT_BY_QUERY)
 BY_QUERY = (
     "WORSE and “may be worse” are by query where the history has values by query: of histories in "
     "which nothing got worse, at most 4 in 100 are called WORSE within a year of nightly runs, and "

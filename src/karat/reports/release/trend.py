@@ -17,7 +17,7 @@ from karat.tables.release.trend import Mark, Series, Trend
 
 _WIDEST, _NARROWEST = 40, 10  # columns of the chart
 _CHANGED = 12  # columns of ``changed`` at the expense of the chart
-_APART = 7  # columns of ``told apart``
+_APART = 7  # columns of ``signif.``
 _PROBLEMS = 5
 
 
@@ -46,7 +46,7 @@ def show_trend(trend: Trend, out: Console, *, all_notes: bool = False) -> None:
             points = counted(hidden, "earlier point", "earlier points")
             out.print(f"{points} not shown (--last {len(series.marks)})", style="dim")
         out.print()
-    notes = [n for n in trend.notes if n != nothing and (explained or n != words.TOLD_APART)]
+    notes = [n for n in trend.notes if n != nothing and (explained or n != words.SIGNIFICANT)]
     show_footnotes(notes, out, every=all_notes)
 
 
@@ -72,7 +72,7 @@ def value_range(marks: Iterable[Mark]) -> tuple[float, float]:
 
 
 def _table(marks: Sequence[Mark], width: int) -> tuple[Table, bool]:
-    """The points as rows, and whether there is the column ``told apart``."""
+    """The points as rows, and whether there is the column ``signif.``."""
     times, heads = _times(marks), ["time", "commit", "value", "n", "change"]
     cells = [
         [
@@ -108,7 +108,7 @@ def _table(marks: Sequence[Mark], width: int) -> tuple[Table, bool]:
     table.add_column(_axis(low, high, room), no_wrap=True, min_width=room)
     table.add_column("change", justify="right", no_wrap=True)
     if has_flags:
-        table.add_column("told\napart", no_wrap=True)
+        table.add_column("signif.", no_wrap=True)
     if any(verdicts):
         table.add_column("verdict", min_width=max(map(_word, verdicts)), max_width=11)
     table.add_column("changed", overflow="fold", min_width=len("changed"))

@@ -187,7 +187,7 @@ def _row(mark: Mark) -> dict[str, str | bool]:
         "interval": interval,
         "n": "" if mark.n is None else f"{mark.n:,}",
         "change": words.change_text(mark.change),
-        "told": words.yes(mark.told_apart),
+        "significant": words.yes(mark.told_apart),
         "changed": words.changed(mark),
         "verdict": words.verdict(mark),
         "trouble": mark.trouble or "",

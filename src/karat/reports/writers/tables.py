@@ -71,7 +71,7 @@ def html_table(table: Table) -> str:
 
     def cell(tag: str, column: Column, text: str) -> str:
         mark = ' class="text"' if column.is_text else ""
-        return f"<{tag}{mark}>{_escaped(text)}</{tag.split()[0]}>"
+        return f"<{tag}{mark}>{_escaped(text)}</{tag.split(maxsplit=1)[0]}>"
 
     caption = f"<caption>{_escaped(table.title)}</caption>" if table.title else ""
     heads = "".join(cell('th scope="col"', column, column.heading) for column in columns)

@@ -367,7 +367,7 @@ def _file(history: History) -> File:
 
 def _notes(history: History, *, explained: bool) -> list[str]:
     """Notes on a history; those on the column of significance only if it is shown."""
-    return [note for note in history.notes if explained or note not in words.ABOUT_APART]
+    return [note for note in history.notes if explained or note not in words.ABOUT_SIGNIFICANT]
 
 
 def _others(history: History, series: Series) -> dict[str, list[tuple[str, str, bool]]]:

@@ -16,8 +16,8 @@ from karat.formats.own.query_values import packed
 from karat.measures import parse
 from karat.reports.phrases.trend import (
     BY_QUERY,
-    TOLD_APART,
-    TOLD_BY_QUERY,
+    SIGNIFICANT,
+    SIGNIFICANT_BY_QUERY,
     place,
     sentence,
     uncompared,
@@ -379,9 +379,9 @@ def _notes(series: Sequence[Series]) -> list[str]:
         )
     compared = [mark for mark in marks if mark.told_apart is not None]
     if any(not mark.by_query for mark in compared):
-        notes.append(TOLD_APART)
+        notes.append(SIGNIFICANT)
     if any(mark.by_query for mark in compared):
-        notes.append(TOLD_BY_QUERY)
+        notes.append(SIGNIFICANT_BY_QUERY)
     if any(one.lean.paired is not None for one in series):
         notes.append(BY_QUERY)
     if any(one.lean.below_start or one.lean.drop is not None for one in series):

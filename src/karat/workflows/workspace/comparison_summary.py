@@ -38,8 +38,8 @@ def in_short(
 
     Returns:
         ``said`` (the verdict in a few words), ``turns`` (measures whose sign unjudged pairs could
-        flip: the first, and others with a verdict of better or worse), ``next`` (number of pairs to
-        judge next) and ``clock`` (hash of its inputs; None if it was not stored).
+        flip: the first, and others with a verdict of better or worse), ``next`` (number of judging
+        priorities) and ``clock`` (hash of its inputs; None if it was not stored).
     """
     folder = folder_of(opened, row.id)
     head = _head(str(folder), stamp_of(folder))

@@ -127,7 +127,7 @@ comparison = Table(
     CheckConstraint("state IN ('waiting', 'running', 'done', 'failed')", name="state"),
 )
 
-mark = Table(  # what happened to the search, beside its numbers over time
+mark = Table(  # what happened to the search, for its trend
     "mark",
     METADATA,
     Column("id", Id, primary_key=True),
