@@ -39,7 +39,6 @@ LONGER = {
     "cli/workspace/demo.py demo": 89,
     "demo/build.py build": 78,
     "formats/exchange/plain.py read_csv": 62,
-    "golden/sampling.py choose": 64,
     "measures/scores.py score": 67,
     "online/simulate/tasks.py _ask": 79,
     "reports/charts/report.py intervals": 88,

@@ -214,10 +214,12 @@ def test_phrases_are_found(text: str, phrases: list[str]) -> None:
 
 
 def test_strings_and_comments_are_read() -> None:
-    source = '"""One."""\nx = f"two {1}"  # three\n# four\n# five\ny = ("six " "seven", ``eight``)'
+    source = (
+        '"""One word."""\nx = f"two {1}"  # three\n# four\n# five\ny = ("six " "seven", ``eight``)'
+    )
     source = source.replace(", ``eight``", "")
     assert [text for _, text in python_texts(source)] == [
-        "One.",
+        "One word.",
         "six seven",
         "two ",
         "three\nfour\nfive",

@@ -99,14 +99,7 @@ def choose(
         size = rest.height
     sizes = _sizes(strata, size, allocation, quotas, meets)
     numbers = permanent_numbers(rest["key"], salt)
-    chance = np.zeros(rest.height)
-    picked: list[Ints] = []
-    for cell, n in enumerate(sizes.tolist()):
-        here = np.flatnonzero(cells == cell)
-        drawn, probability = draw(counts[here], n, numbers[here])
-        chance[here] = probability
-        picked.append(here[drawn])
-    at = np.concatenate([*picked, np.zeros(0, np.int64)]).astype(np.int64)
+    at, chance = _draw_strata(cells, sizes, counts, numbers)
     names = strata["stratum"].to_numpy()
     chosen = rest[at].with_columns(
         stratum=pl.Series(names[cells[at]], dtype=pl.String), probability=pl.Series(chance[at])
@@ -141,6 +134,18 @@ def choose(
         effective=float(weight.sum() ** 2 / (weight**2).sum()) if len(weight) else 0.0,
         notes=tuple(notes),
     )
+
+
+def _draw_strata(cells: Ints, sizes: Ints, counts: Floats, numbers: Floats) -> tuple[Ints, Floats]:
+    """Draw from each stratum: the places drawn, and the probability of every query."""
+    chance = np.zeros(len(counts))
+    picked: list[Ints] = []
+    for cell, n in enumerate(sizes.tolist()):
+        here = np.flatnonzero(cells == cell)
+        drawn, probability = draw(counts[here], n, numbers[here])
+        chance[here] = probability
+        picked.append(here[drawn])
+    return np.concatenate([*picked, np.zeros(0, np.int64)]).astype(np.int64), chance
 
 
 def permanent_numbers(keys: Iterable[str], salt: str) -> Floats:
