@@ -378,7 +378,7 @@ def list_comparisons(
 @COMPARISONS.post(
     "/comparisons",
     status_code=201,
-    response_description=f"The comparison, done or still being computed: {COMPARISON}.",
+    response_description=f"The comparison, finished or in progress: {COMPARISON}.",
 )
 def make(
     site: TheState,
