@@ -296,7 +296,7 @@ def test_answers_where_there_is_none_are_told_of_and_may_fail(tmp_path: Path) ->
     for baseline in (silent, tmp_path / "old.json"):
         found = gate(DROP, QRELS, baseline, loud, queries=about)
         assert found.verdict == "pass"
-        said = "1 of 1 query without a right answer is answered now (baseline: 0); no rule looks"
+        said = "1 of 1 query without a right answer is answered now (baseline: 0); no rule checks"
         assert [note for note in found.notes if note.startswith(said)]
         held = DROP | {"health": {"min_silent": 0.9}}
         assert gate(held, QRELS, baseline, loud, queries=about).verdict == "fail"
