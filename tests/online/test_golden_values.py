@@ -157,7 +157,7 @@ def test_slices_of_the_golden_log(results: OnlineResults) -> None:
 
 def test_the_health_of_the_golden_log(results: OnlineResults) -> None:
     said = "\n".join(results.health)
-    assert "robots made 2 of" in said  # eve
+    assert "bots made 2 of" in said  # eve
     assert "1 of 5 users (20 %) were in several arms" in said  # dan
     assert "3 carts could not be attributed to a search" in said  # bob's of d5, and fay's two
     assert "2 days are less than a week" in said

@@ -131,7 +131,7 @@ def test_other_judgments_make_it_stale(karat: Karat, files: Path, capsys: Captur
     ("arguments", "says"),
     [
         (("qrels", "old.trec", "new.trec"), "no policy to check the candidate against"),
-        (("--policy", "gate.toml", "qrels", "old.trec"), "there is no baseline"),
+        (("--policy", "gate.toml", "qrels", "old.trec"), "the policy compares with a baseline"),
         (("--policy", "gate.toml", "qrels", *["old.trec"] * 3), "got 3"),
         (
             ("--policy", "gate.toml", "-m", "RR", "qrels", *["old.trec"] * 2),
@@ -192,12 +192,15 @@ def test_an_empty_baseline_tells_nothing(karat: Karat, files: Path, capsys: Capt
     [
         (
             ("golden.json", "old.trec", "main.json"),
-            "main.json: this is a saved baseline, and a run",
+            "main.json: expected a run, got a saved baseline",
         ),
-        (("main.json", "old.trec", "new.trec"), "main.json: this is a saved baseline, and qrels"),
-        (("qrels", "golden.json", "new.trec"), "golden.json: this is a golden set, and a run"),
-        (("qrels", "old.trec", "gate.toml"), "gate.toml: this is a policy, and a run"),
-        (("old.trec", "qrels", "new.trec"), "qrels: this looks like TREC qrels"),
+        (("main.json", "old.trec", "new.trec"), "main.json: expected qrels, got a saved baseline"),
+        (("qrels", "golden.json", "new.trec"), "golden.json: expected a run, got a golden set"),
+        (("qrels", "old.trec", "gate.toml"), "gate.toml: expected a run, got a policy"),
+        (
+            ("old.trec", "qrels", "new.trec"),
+            "qrels: expected a run (6 fields), got what looks like TREC qrels",
+        ),
     ],
 )
 def test_files_in_the_wrong_order(

@@ -115,7 +115,7 @@ def test_each_metric_with_its_interval_n_and_users(engineer: Browser, workspace:
     sat = headline(found, "SAT")["cell"]
     assert (sat["least"], sat["most"]) == (0.5, 0.5)
     page = engineer.get("/online").text
-    for said in ("50.0 %", "25.3 – 74.7", "144", "no whole week"):
+    for said in ("50.0 %", "25.3 – 74.7", "144", "less than a week"):
         assert said in page
 
 

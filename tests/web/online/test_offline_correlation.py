@@ -61,8 +61,8 @@ def test_it_is_drawn_told_and_leads_to_both_sides(engineer: Browser) -> None:
     found = engineer.get("/online/against?run=old&format=json").json()
     # A hat has no SAT, which leaves three.
     assert found["lead"][1] == "These are too few for a conclusion: at least 10 are needed."
-    assert found["of_few"] == "a rank correlation of fewer than 10 queries means little"
-    assert "A rank correlation of fewer than 10 queries means little." in said
+    assert found["of_few"] == "a rank correlation over fewer than 10 queries means little"
+    assert "A rank correlation over fewer than 10 queries means little." in said
     assert found["concord"]
 
 

@@ -72,7 +72,7 @@ def test_how_it_is_ordered_and_drawn_is_said_as_the_command_says_it(
     engineer: Browser, workspace: Path
 ) -> None:
     found = engineer.get("/online/queries?format=json").json()
-    assert "drawn towards that of all queries" in found["ordering"][0]
+    assert "shrunk towards that of all queries" in found["ordering"][0]
     page = engineer.get("/online/queries").text
     for sentence in found["ordering"]:
         assert sentence[1:] in html.unescape(page)

@@ -211,7 +211,7 @@ def test_rows_are_filtered_and_sorted_on_the_server(engineer: Browser) -> None:
     [
         ("slice=arm", "slice=arm=b"),
         ("slice=devic%3Dx", "device"),
-        ("slice=arm%3Da&slice=arm%3Db", "slices are of arm"),
+        ("slice=arm%3Da&slice=arm%3Db", "two slices by arm"),
         ("metric=zeroresult", "ZeroResults"),
         ("slice=hour%3Dnoon", "is not a valid hour"),
         ("slice=hour%3D24", "is not a valid hour"),

@@ -74,7 +74,7 @@ def test_a_file_is_evaluated_as_its_import_would_be(given: Any, temporary: Path)
     log.write_parquet("log.parquet")
     found = karat.evaluate_online(given, "ZeroResults")
     assert [(row.value, row.n) for row in found.results] == [(0.5, 2)]
-    [left_out] = [note for note in found.notes if note.startswith("1 row left out, no time that")]
+    [left_out] = [note for note in found.notes if note.startswith("1 row left out, no valid time")]
     assert "(log." in left_out
     assert not list(temporary.iterdir())
 

@@ -128,7 +128,7 @@ def test_the_query_they_disagree_on_is_said_with_its_reason(log: EventLog) -> No
         "judges like it and users do not: “Query 0” has RR 1.000 (rank 1 of 10) and CTR 0.0 % "
         "(rank 10), in 20 searches"
     )
-    assert only.reasons == ("50 % of its searches were served nothing (of all: 5 %)",)
+    assert only.reasons == ("50 % of its searches had no results (of all: 5 %)",)
 
 
 def test_slices(log: EventLog) -> None:

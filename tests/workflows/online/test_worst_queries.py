@@ -220,7 +220,7 @@ def test_into_the_golden_set(log: EventLog, shop: Workspace, tick: Callable[[], 
             row["query_id"]: row
             for row in stored_queries.frame(connection, shop.golden.id).iter_rows(named=True)
         }
-    assert taken.exchange.assumed == ["1 query is already, left unchanged"]
+    assert taken.exchange.assumed == ["1 query exists already, left unchanged"]
     mine = {name: value for name, value in kept["mine"].items() if value not in (None, False)}
     assert mine == {"query_id": "mine", "text": "PUMP"}
     cms = next(row for row in kept.values() if row["text"] == "CMS")
@@ -228,7 +228,7 @@ def test_into_the_golden_set(log: EventLog, shop: Workspace, tick: Callable[[], 
     # Once more: nothing is new. A sample of another log lets them stay.
     again = to_golden(shop, found(log, min_searches=4), now=tick())
     assert again.queries == again.changed == 0
-    assert again.exchange.assumed == ["2 queries are already, left unchanged"]
+    assert again.exchange.assumed == ["2 queries exist already, left unchanged"]
 
 
 def test_one_query_has_no_interval(log_of: LogOf) -> None:

@@ -98,7 +98,7 @@ def test_a_share_of_a_baseline_of_0_is_an_error() -> None:
     nothing = {query: {"bad": 1.0} for query in QUERIES}  # judged, and not relevant
     found = gate(POLICY, QRELS, nothing, OLD)
     assert (found.verdict, found.exit_code) == ("error", 4)
-    assert "is no limit" in found.checks[0].reason
+    assert "is not a limit" in found.checks[0].reason
 
 
 def test_the_interval_as_evidence_cannot_tell_what_it_does_not_show() -> None:

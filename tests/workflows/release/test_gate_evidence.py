@@ -148,7 +148,7 @@ def test_slower_emptier_and_doubled_candidates_do_not_pass(tmp_path: Path, saved
     assert said()[0] == "pass"
     assert said(empty=6)[0] == "pass"
     assert said(empty=12) == ("fail", "12 of 120 got nothing")
-    assert said(twice=120) == ("fail", "120 of 120 got a document more than once")
+    assert said(twice=120) == ("fail", "120 of 120 have a duplicate document")
     verdict, reason = said(factor=4)
     assert verdict == "fail"
     assert reason.startswith("p95 went from 38 ms to 152 ms: +300 % (95 %: +")
@@ -176,7 +176,7 @@ def test_only_the_same_run_is_called_so(tmp_path: Path) -> None:
         assert slower.startswith("candidate and baseline returned the same for every query (SHA")
         assert slower.endswith("with other latencies")
         [doubled] = notes(baseline, twice=120)
-        assert doubled.startswith("a document came back more than once in 120 queries; no rule")
+        assert doubled.startswith("120 queries returned a document more than once; no rule")
 
 
 def test_a_gate_sees_what_a_benchmark_noticed(tmp_path: Path) -> None:
@@ -190,7 +190,7 @@ def test_a_gate_sees_what_a_benchmark_noticed(tmp_path: Path) -> None:
         found = gate(policy, judged, run, tmp_path / name)
         assert (found.verdict, found.checks[0].reason) == (
             "fail",
-            "40 of 40 got a document more than once",
+            "40 of 40 have a duplicate document",
         )
 
 
@@ -296,7 +296,7 @@ def test_answers_where_there_is_none_are_told_of_and_may_fail(tmp_path: Path) ->
     for baseline in (silent, tmp_path / "old.json"):
         found = gate(DROP, QRELS, baseline, loud, queries=about)
         assert found.verdict == "pass"
-        said = "1 of 1 query without a right answer is answered now (baseline: 0); no rule looks"
+        said = "1 of 1 query without a right answer is answered now (baseline: 0); no rule checks"
         assert [note for note in found.notes if note.startswith(said)]
         held = DROP | {"health": {"min_silent": 0.9}}
         assert gate(held, QRELS, baseline, loud, queries=about).verdict == "fail"
