@@ -225,4 +225,4 @@ def compare(page: Any) -> None:
     page.locator("details.judge summary").click()
     page.locator("form[data-in-place] button[value='3']").click()
     page.wait_for_function("() => document.querySelectorAll('.grade.unjudged').length === 0")
-    assert "Grade 3 is recorded for d9" in page.locator("#said").inner_text()
+    assert "Grade 3 recorded for d9" in page.locator("#said").inner_text()

@@ -29,7 +29,7 @@ def test_an_edition_is_made_once_and_noted(client_of: ClientOf) -> None:
     assert again.status_code == 400  # type: ignore[attr-defined]
     said = unescape(again.text)  # type: ignore[attr-defined]
     assert "There is already an edition '2026/03'" in said
-    assert "editions never change: a new name" in said
+    assert "use a new name: editions never change" in said
     with browser.site.workspace.store.read() as c:
         noted = audit.frame(c).filter(pl.col("action") == "freeze edition")
     assert noted.select("person", "subject").rows() == [("egon", "2026/03")]

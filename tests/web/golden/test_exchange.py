@@ -105,12 +105,12 @@ def test_grades_of_a_model_say_so(client_of: ClientOf) -> None:
         ("bad.json", b'{"a": [1, 2', "quepid-json", ""),
         ("deep.json", b"[" * 100_000, "rre", ""),
         ("run.trec", b"q1 Q0 d1 1 2.5 bm25\n", "", "this is a run"),
-        ("x.csv", CSV, "magic", "no exchange format called 'magic'"),
+        ("x.csv", CSV, "magic", "unknown exchange format 'magic'"),
         ("x.csv", CSV, "beir", "BEIR folder"),
         ("half.zip", b"PK\x03\x04 not a zip", "", ""),
         ("x.gz", b"\x1f\x8b\x08 broken", "", ""),
         ("nul.csv", CSV.replace(b"blue", b"bl\x00ue"), "", ""),
-        ("no_queries.zip", NO_QUERIES, "", "put queries.jsonl into the ZIP file"),
+        ("no_queries.zip", NO_QUERIES, "", "add queries.jsonl to the ZIP file"),
         ("latin.csv", CSV.replace(b"blue", b"bl\xe9"), "", ""),
     ],
 )
@@ -177,7 +177,7 @@ def test_no_file_is_no_import(client_of: ClientOf) -> None:
     browser = client_of("engineer")
     answer = browser.fill("/golden/shop/exchange")
     assert answer.status_code == 400  # type: ignore[attr-defined]
-    assert "No file is chosen" in answer.text  # type: ignore[attr-defined]
+    assert "No file was chosen" in answer.text  # type: ignore[attr-defined]
     broken = browser.post(
         "/golden/shop/exchange",
         content=b"--x\r\nContent-Disposition: form-data; name=",
@@ -217,7 +217,7 @@ def test_every_format_that_is_written_is_downloaded(client_of: ClientOf) -> None
 def test_what_cannot_go_out_is_said_on_the_page(client_of: ClientOf) -> None:
     browser = client_of("engineer")
     for query, said in (
-        ("to=magic", "no exchange format called 'magic'"),
+        ("to=magic", "unknown exchange format 'magic'"),
         ("to=rankquest", "only be read"),
         ("to=trec&edition=none", "no edition 'none'"),
         ("to=trec&run=old", "trec holds no runs"),

@@ -103,7 +103,7 @@ def test_pairs_are_chosen_from_kept_runs(client_of: ClientOf) -> None:
         ({"runs": ["older"]}, "no run &#39;older&#39;"),
         ({}, "No run is selected"),
         ({"runs": ["old"], "budget": "many"}, "is not a number of pairs"),
-        ({"runs": ["old"], "method": "magic"}, "are not chosen by"),
+        ({"runs": ["old"], "method": "magic"}, "nknown pooling method"),
         ({"runs": ["old"], "k": 0}, 'role="alert"'),
     ):
         wrong = browser.fill("/golden/shop/pairs", **fields)

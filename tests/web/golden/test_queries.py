@@ -17,7 +17,7 @@ from tests.web.conftest import NOW, Browser, ClientOf
 from karat.formats.tables.log_size import Most
 from karat.store.sql import audit
 from karat.tables.golden.exchange import Exchange
-from karat.web.api import queue
+from karat.web.api import golden as api
 from karat.web.golden import queries
 from karat.workflows.golden.import_ import import_exchange
 from karat.workflows.workspace.workspace import open_workspace
@@ -224,7 +224,7 @@ def test_a_log_is_as_large_as_it_is_unpacked(
 ) -> None:
     browser = client_of("engineer")
     monkeypatch.setattr(queries, "ON_SERVER", size)
-    monkeypatch.setattr(queue, "ON_SERVER", size)
+    monkeypatch.setattr(api, "ON_SERVER", size)
     packed = gzip.compress(b"query,count\n" + b"red shoes,1\n" * 50)
     assert len(packed) < 60
     parquet = BytesIO()

@@ -35,7 +35,7 @@ def test_two_runs_are_compared_and_a_missing_grade_is_given(
         page.locator("form[data-in-place] button[value='3']").first.click()
         page.wait_for_function("() => document.querySelectorAll('.grade.unjudged').length === 0")
         assert "/queries/q1" in page.url
-        assert "Grade 3 is recorded for d5" in page.locator("#said").inner_text()
+        assert "Grade 3 recorded for d5" in page.locator("#said").inner_text()
         assert "1 judgment was given since" in page.locator("#rankings").inner_text()
         sound(page)
         page.get_by_role("button", name="Recompute").click()

@@ -114,7 +114,7 @@ def test_its_name_may_be_said_and_it_is_kept_once(client_of: ClientOf) -> None:
     assert kept_already in unescape(egon.get(where).text)
     assert kept_already not in unescape(egon.get(where).text), "it is said once"
     same = brought(egon, called="other.trec").headers["location"]  # type: ignore[attr-defined]
-    assert "kept as 'other' already: nothing changed." in unescape(egon.get(same).text)
+    assert "already stored as 'other': nothing changed." in unescape(egon.get(same).text)
     for address in ("/runs/1", f"{plain}?said=kept+already", f"{plain}?said=%ff", plain):
         page = egon.get(address)
         assert page.status_code == 200
@@ -198,7 +198,7 @@ def test_a_server_with_too_much_to_compute_says_so(
     answer = egon.get("/runs/2")
     gate.set()
     assert answer.status_code == 503
-    assert "look again in a minute" in answer.text
+    assert "try again in a minute" in answer.text
     assert answer.headers["retry-after"]
 
 

@@ -223,7 +223,7 @@ def test_marks_stand_in_the_charts(engineer: Browser, workspace: Path) -> None:
     assert [(each["number"], each["text"]) for each in found["marks"]] == [(1, evil)]
     page = engineer.get("/online?metrics=CTR").text
     assert "<img src=x" not in page
-    assert "mark 1: Release" in html.unescape(page)
+    assert "annotation 1: Release" in html.unescape(page)
 
 
 def test_every_number_leads_to_its_rows(engineer: Browser, workspace: Path) -> None:

@@ -137,7 +137,8 @@ def test_the_whole_is_judged_as_the_command_does(engineer: Browser, workspace: P
         own = whole[change.metric]["p_adjusted"]
         assert own == pytest.approx(change.p_adjusted, rel=1e-9)
     assert (
-        f"not sliced by {len(noise) + 1 - MOST_CUTS} more attributes: choose one" in found["notes"]
+        f"not sliced by {len(noise) + 1 - MOST_CUTS} more attributes: choose one to see it"
+        in found["notes"]
     )
 
 

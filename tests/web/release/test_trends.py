@@ -117,7 +117,7 @@ def test_good_points_are_shown_beside_a_damaged_line(engineer: Browser, workspac
     for where in ("/trends", address()):
         said = texts(engineer.get(where).text)
         assert "1 line is damaged and skipped: line 5: " in said
-        assert "Fix: take the line out, or restore the file" in said
+        assert "Fix: delete the line, or restore the file" in said
     [home] = [each for each in engineer.get("/?format=json").json()["attention"]
               if each["where"] == "/trends"]  # fmt: skip
     assert home["what"] == "The history history.jsonl has 1 damaged line"
