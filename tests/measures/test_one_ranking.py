@@ -160,7 +160,7 @@ def test_an_ideal_that_is_not_all_grades_is_refused() -> None:
     # Otherwise nDCG were above 1, or silently relative to what this ranking found.
     with pytest.raises(UsageError, match="ideal has fewer documents with a grade above 0"):
         ndcg_at_k([3, 3], [3, 2], 2)
-    with pytest.raises(UsageError, match="no gain 'log'; did you mean linear or exp"):
+    with pytest.raises(UsageError, match="unknown gain 'log'; did you mean linear or exp"):
         dcg_at_k([1], 3, gain="log")
     with pytest.raises(InputError, match="too high for gain=exp"):
         dcg_at_k([2000], 3, gain="exp")

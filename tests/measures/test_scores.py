@@ -98,7 +98,7 @@ def test_ids_are_named_where_nothing_is_shared() -> None:
     text = str(caught.value)
     assert text.startswith("bm25.trec: no query of the run is in the qrels: the run has Q1, the ")
     assert "q0, q1, q2 … (9 in total)" in text
-    assert "in all); ids differ by upper and lower case" in text
+    assert "in total); ids differ by upper and lower case" in text
     assert "use the same ids: 'Q1' is 'q1' in judged.trec" in text
     other = Run.from_dict({"topic": {"a": 1.0}}, source="bm25.trec")
     with pytest.raises(InputError, match=r"check that judged.trec has the judgments of this run"):

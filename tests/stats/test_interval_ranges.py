@@ -82,7 +82,7 @@ def test_evaluate_cuts_and_says_so() -> None:
         assert row.ci_high == 1.0
         assert row.ci_low < row.value
         assert row.ci_reason == "cut at 1"
-    assert any("RR, nDCG@10 are cut" in note for note in found.notes)
+    assert any("RR, nDCG@10 are clipped" in note for note in found.notes)
 
 
 def test_two_queries_have_no_interval() -> None:
@@ -109,7 +109,7 @@ def test_the_difference_of_two_runs_is_cut_at_its_own_range() -> None:
     assert row.ci_low == pytest.approx(0.4 - 1.11, abs=2e-3)
     assert row.ci_high == 1.0
     assert row.ci_reason == "cut at 1"
-    assert any("P@1 are cut" in note for note in found.notes)
+    assert any("P@1 are clipped" in note for note in found.notes)
 
 
 @given(st.lists(UNIT, min_size=5, max_size=30), st.floats(0.001, 0.999))

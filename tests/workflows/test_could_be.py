@@ -139,7 +139,7 @@ def test_a_marked_query_may_have_related_documents_but_no_answer() -> None:
     graded = ANSWERABLE | {"2": {"c": 3}, "3": {"near": 1}}
     results = evaluate(graded, RUN, "RR", queries=MARKED)
     assert (results.results[0].n, results.results[0].undefined) == (2, 0)
-    with pytest.raises(InputError, match="marked no_answer, and document right has grade 3"):
+    with pytest.raises(InputError, match="marked no_answer, but document right has grade 3"):
         evaluate(graded | {"3": {"right": 3}}, RUN, "RR", queries=MARKED)
 
 

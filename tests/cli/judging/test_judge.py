@@ -85,7 +85,7 @@ def test_why_it_cannot_be_judged_is_asked_for(typed: Typed, shop: Path) -> None:
     assert said(shop) == [("zoe", None, "language: Finnish")]
     assert " 3  it is in a language I do not read" in done.out
     assert "unknown reason 'nonsense'" in done.out
-    assert "say what it is: other: the link is dead" in done.out
+    assert "the reason other needs an explanation\n  fix: other: the link is dead" in done.out
 
 
 def test_the_last_judgment_can_be_taken_back(typed: Typed, shop: Path) -> None:
@@ -166,7 +166,7 @@ def test_a_pair_that_another_took_is_left_behind(
     monkeypatch.setattr(command, "_lines", keys)
     done = typed("judge --terminal --rater zoe -w shop")
     assert "not recorded: the pair is not yours" in done.out
-    assert "nothing waits" in done.out
+    assert "the queue is empty" in done.out
     assert said(shop) == [("other", 1, None)] * 4
 
 

@@ -85,7 +85,7 @@ def test_depth_k_and_normalise(karat: Karat) -> None:
         (["--seed", "0"], "--seed needs --tune"),
         (["--tune", "qrels.txt", "--k", "1"], "--tune needs --method sum"),
         (["--tune", "qrels.txt", "--weights", "1,1"], "--tune and --weights exclude each other"),
-        (["--tune", "qrels.txt", "--folds", "2"], "2 folds take 2 queries"),
+        (["--tune", "qrels.txt", "--folds", "2"], "2 folds need at least 2 queries"),
         (["lost.run"], "lost.run"),
     ],
 )

@@ -408,7 +408,7 @@ def test_a_policy_to_start_with_fits_the_run(karat: Karat, files: Path, capsys: 
 
 def test_a_policy_is_never_overwritten(karat: Karat, files: Path, capsys: Capture) -> None:
     assert karat("--init") == 2
-    assert "gate.toml: there is a file of this name" in capsys.readouterr().err
+    assert "gate.toml: the file already exists" in capsys.readouterr().err
     assert (files / "gate.toml").read_text() == DROP
     assert karat("--init", "--policy", "no/such/folder.toml") == 2
     assert karat("--init", "--policy", "x.toml", "qrels", "old.trec", "new.trec") == 2

@@ -223,7 +223,7 @@ def test_names_and_series_that_cannot_be_are_refused_before_anything_is_read(
     assert (code, "1 names and 2 runs: expected one --name for each run" in err) == (2, True)
     assert evaluate("none.trec", "none.trec", "--name", "a", "--name", "a")[0] == 2
     code, _, err = evaluate(*nights[:2], "--history", "h.jsonl", "--series", "x")
-    assert (code, "there are 2 runs" in err, Path("h.jsonl").exists()) == (2, True, False)
+    assert (code, "got 2 runs" in err, Path("h.jsonl").exists()) == (2, True, False)
     both = ("--name", "a", "--name", "b", "-f", "json", "-m", "P@1")
     found = json.loads(evaluate(*nights[:2], *both)[1])
     assert [row["run"] for row in found["results"]] == ["a", "b"]

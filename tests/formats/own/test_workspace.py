@@ -99,7 +99,7 @@ def test_the_environment_stands_above_the_file(tmp_path: Path) -> None:
         ('[golden]\nscale = "3"\n', "not a scale"),
         ('[golden]\norder = "querry"\n', "did you mean query"),
         ('[golden]\nname = " "\n', "not a string"),
-        ("[golden]\nlease = 10\n", "no length of time"),
+        ("[golden]\nlease = 10\n", "not a duration"),
         ("[golden.grades]\n0 = 3\n", "not a string"),
         ('[golden.grades]\n0 = "no"\n', "lacks 3, an end of the scale"),
         ('[golden.grades]\n9 = "no"\n', "not a grade from 0 to 3"),

@@ -110,7 +110,7 @@ def test_the_newest_point_comes_first_in_what_is_said() -> None:
 def test_the_column_is_explained_where_it_is_shown() -> None:
     found = trend(points())
     assert not any("significant:" in line for line in shown(found)), "left out for want of room"
-    assert any("told" in line for line in shown(found, 120))
+    assert any("signif." in line for line in shown(found, 120))
     assert any("significant:" in line for line in shown(found, 120))
 
 

@@ -185,7 +185,7 @@ def test_what_to_judge_next() -> None:
         ({"margin": 0}, "a margin of 0 is not above 0"),
         ({"measures": "GMAP"}, "not a mean over queries"),
         ({"measures": "NumRet"}, "not a mean over queries"),
-        ({"seed": -1}, "cannot be"),
+        ({"seed": -1}, "out of range"),
         ({"resamples": 5}, "100 to 10,000,000 resamples"),
         ({"by": "kind"}, "needs the queries"),
         ({"measures": []}, "no measure to compute"),

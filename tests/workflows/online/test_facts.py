@@ -77,7 +77,7 @@ def test_nothing_there_has_the_same_columns(
     ("where", "only", "said"),
     [
         ({"devise": "x"}, None, "did you mean device"),
-        ({"day": "yesterday"}, None, "'yesterday' is not a date"),
+        ({"day": "yesterday"}, None, "'yesterday' is not a valid day"),
         ({"hour": "noon"}, None, "'noon' is not a valid hour"),
         ({"class": "x"}, None, "needs the class of each query"),
         ({}, "Dwell", "Dwell is computed over clicks, not searches"),

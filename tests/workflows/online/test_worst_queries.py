@@ -203,7 +203,7 @@ def test_the_export_can_be_drawn_from(log: EventLog, tmp_path: Path, shop: Works
 
 
 def test_export_refuses_what_it_cannot_write(log: EventLog, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"use the extension \.csv, \.tsv, \.jsonl"):
+    with pytest.raises(UsageError, match=r"use one of \.csv, \.tsv, \.jsonl"):
         write_log(found(log), tmp_path / "worst.xlsx")
     with pytest.raises(InputError, match="nothing to write"):
         write_log(found(log, min_searches=100), tmp_path / "worst.csv")

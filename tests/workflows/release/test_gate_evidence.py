@@ -147,7 +147,7 @@ def test_slower_emptier_and_doubled_candidates_do_not_pass(tmp_path: Path, saved
 
     assert said()[0] == "pass"
     assert said(empty=6)[0] == "pass"
-    assert said(empty=12) == ("fail", "12 of 120 got nothing")
+    assert said(empty=12) == ("fail", "12 of 120 have no results")
     assert said(twice=120) == ("fail", "120 of 120 have a duplicate document")
     verdict, reason = said(factor=4)
     assert verdict == "fail"
