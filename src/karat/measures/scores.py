@@ -256,7 +256,8 @@ def _trec_topics(compat: Compat, run: Run, evidence: Evidence, answered: NDArray
         lacking = [evidence.query_ids[i] for i in np.flatnonzero(~retrieved)]
         raise InputError(
             f"trec_eval 10 aborts here (exit 4): without -c it requires every judged topic in the "
-            f"run, and {_few(lacking)} {'is' if len(lacking) == 1 else 'are'} missing",
+            f"run, and {_few(lacking)} {'is' if len(lacking) == 1 else 'are'} missing; "
+            "karat prints no partial results",
             file=run.source,
             fix=Advice(
                 "--complete scores them 0; --compat trec_eval-9 leaves them out",
