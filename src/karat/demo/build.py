@@ -59,14 +59,7 @@ def build(
     """Collect the documents, run all systems on the golden queries, write the folder.
 
     Args:
-        directory: Created if absent; a previous demo in it is overwritten.
         progress: Called with one line of text before each step.
-        embed: Takes a list of texts and returns one vector for each; its ranking by cosine
-            replaces the semantic system, and its run is named after it (`karat.demo.embedding`).
-
-    Raises:
-        UsageError: The directory is a file, or holds files that are not a previous demo; `embed`
-            fails or returns something else (then nothing is written).
     """
     directory = Path(directory)
     check_is_free(directory)

@@ -58,9 +58,6 @@ def load(reference: str) -> Embedding:
     Args:
         reference: The module is on the Python path or in the current folder; the function may be
             a method of an object in it (`my_model:model.encode`).
-
-    Raises:
-        UsageError: The reference is malformed, cannot be imported, or is not callable.
     """
     module_name, _, path = reference.partition(":")
     if not (module_name and path):
@@ -90,11 +87,7 @@ def load(reference: str) -> Embedding:
 
 
 def of(function: Function, *, called: str | None = None, name: str | None = None) -> Embedding:
-    """A function as an `Embedding`, by default under its own name.
-
-    Raises:
-        UsageError: It is not callable.
-    """
+    """A function as an `Embedding`, by default under its own name."""
     if isinstance(function, Embedding):
         return function
     if not callable(function):
@@ -137,21 +130,14 @@ def rank(
     """Rank the documents (doc_id, title, text) for each query text, by the cosine of their vectors.
 
     Args:
-        documents: The function gets the title, a newline, and the text of each.
-        queries: query_id → text, passed unchanged.
         embed: Called with lists of at most 256 texts, queries first; returns one vector for each,
             of the same width and finite numbers. Vectors need not have length 1.
         progress: Called with one line of text now and then.
-        depth: Number of documents per query.
 
     Returns:
         query_id → the best `depth` (doc_id, cosine), cosine from -1 to 1 rounded to 6 digits, best
         first: cosine descending, then doc_id descending by bytes. A document whose vector is all 0
         has the cosine 0; a query whose vector is all 0 has an empty list.
-
-    Raises:
-        UsageError: The function raised an error, returned something else, or returned only zeros
-            for all queries or all documents.
     """
     embedding = of(embed)
     query_vectors = vectors_of(embedding, list(queries.values()), "queries", progress)
@@ -177,11 +163,7 @@ def vectors_of(
     progress: Callable[[str], None],
     width: int | None = None,
 ) -> Vectors:
-    """The vectors of all texts scaled to length 1, zeros unchanged: shape (texts, width).
-
-    Raises:
-        UsageError: see `rank`.
-    """
+    """The vectors of all texts scaled to length 1, zeros unchanged: shape (texts, width)."""
     parts: list[Vectors] = []
     for start in range(0, len(texts), BATCH):
         batch = texts[start : start + BATCH]
@@ -204,11 +186,7 @@ def vectors_of(
 
 
 def checked(returned: Any, texts: Sequence[str], called: str, width: int | None) -> Vectors:
-    """The return value of an embedding function as vectors: shape (texts, width).
-
-    Raises:
-        UsageError: It is something else.
-    """
+    """The return value of an embedding function as vectors: shape (texts, width)."""
     count = len(texts)
     if inspect.isawaitable(returned):
         if inspect.iscoroutine(returned):

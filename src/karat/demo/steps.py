@@ -32,7 +32,6 @@ def keep_steps(demo: Demo, clock: Callable[[], int]) -> Path:
     """Add all steps to a new history of the demo, or the newest step to an existing one.
 
     Args:
-        demo: The demo.
         clock: Returns the current time in microseconds UTC.
     """
     path = demo.directory / HISTORY

@@ -44,7 +44,6 @@ def keep_traffic(demo: Demo, *, now: int) -> EventLog:
     """Simulate traffic, write its log and import it, unless the demo has events already.
 
     Args:
-        demo: The demo.
         now: Microseconds UTC; the traffic ends on the last working day before.
     """
     folder = demo.directory / EVENTS
@@ -93,7 +92,6 @@ def paragraphs(log: EventLog, *, now: int) -> Iterator[str]:
     """Summarise the traffic in the demo's event store, and the result of a watch.
 
     Args:
-        log: The log.
         now: Microseconds UTC.
     """
     if not {CUT, "simulated"} <= set(log.attributes):

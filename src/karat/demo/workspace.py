@@ -33,15 +33,7 @@ _ALONE: dict[str, str] = {}  # ignores KARAT_STORE: the demo does not write to a
 
 @dataclass(frozen=True)
 class Kept:
-    """The contents of the workspace.
-
-    Attributes:
-        agreement: Agreement of the graders.
-        edition: Name of its edition.
-        grades: Number of grades in it.
-        waiting: Number of judgments waiting in the queue.
-        notes: Sentences on runs stored under another name.
-    """
+    """The contents of the workspace."""
 
     agreement: Agreement
     edition: str
@@ -54,7 +46,6 @@ def keep_comparison(demo: Demo, clock: Callable[[], int]) -> str | None:
     """Store a comparison of the runs in the demo's workspace, unless there is one already.
 
     Args:
-        demo: The demo, with a workspace created by ``keep``.
         clock: Returns the current time in microseconds UTC.
 
     Returns:
@@ -81,8 +72,6 @@ def keep(demo: Demo, to_judge: Pairs, *, now: int) -> Kept:
     """Create a workspace in the demo's folder, or update an existing one, keeping its judgments.
 
     Args:
-        demo: The demo.
-        to_judge: Pairs for the queue.
         now: Microseconds UTC.
     """
     if not (demo.directory / NAME).exists():

@@ -12,12 +12,7 @@ class NotToml(ValueError):
 
 
 def table(data: bytes) -> dict[str, Any]:
-    """Parse TOML; a byte order mark is ignored.
-
-    Raises:
-        UnicodeDecodeError: it is not UTF-8.
-        NotToml: it is not TOML, or nested too deeply.
-    """
+    """Parse TOML; a byte order mark is ignored."""
     text = data.decode("utf-8-sig")
     try:
         return tomllib.loads(text)

@@ -30,14 +30,7 @@ _LITERAL = str.maketrans({"[": "[[]", "*": "[*]", "?": "[?]"})  # escapes glob p
 
 
 class OnDuckDB:
-    """Runs plans on DuckDB, in a temporary database.
-
-    Args:
-        rows_at_once: Maximum number of events of a batch.
-
-    Attributes:
-        name: ``duckdb``.
-    """
+    """Runs plans on DuckDB, in a temporary database."""
 
     name = "duckdb"
 

@@ -36,9 +36,6 @@ class OnSpark:
     Args:
         master: Master URL of a new session, such as ``local[2]`` or ``spark://host:7077``; None
             for Spark's configuration. The event store must be readable from there.
-
-    Attributes:
-        name: ``spark``.
     """
 
     name = "spark"
@@ -87,11 +84,7 @@ class OnSpark:
         return integers_alike(collected)
 
     def __enter__(self) -> Self:
-        """Use the active session, or open one.
-
-        Raises:
-            KaratError: Spark does not start, for example without Java.
-        """
+        """Use the active session, or open one."""
         self._own = SparkSession.getActiveSession() is None
         builder = SparkSession.builder.appName("karat")
         if self._own and self._master is not None:

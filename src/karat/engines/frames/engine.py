@@ -29,8 +29,6 @@ class Engine(Protocol):
         """The events of a log, in batches with all events of their users.
 
         Args:
-            log: Content of the store.
-            columns: The columns to read; null if missing in a file.
             since: Only events at or after this time, microseconds UTC; None for all.
             until: Only events before this time, microseconds UTC; None for all.
         """

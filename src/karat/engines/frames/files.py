@@ -17,13 +17,7 @@ _TYPES: Mapping[str, pl.DataType] = {column.name: column.dtype for column in EVE
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Buckets of users that are read together.
-
-    Attributes:
-        files: The files that contain them.
-        low: The lowest ``user_bucket``.
-        high: The highest ``user_bucket`` plus 1.
-    """
+    """Buckets of users that are read together."""
 
     files: tuple[EventFile, ...]
     low: int
@@ -73,11 +67,7 @@ def lacking(existing: Sequence[str], columns: Sequence[str]) -> list[str]:
 
 @contextmanager
 def reading(paths: Iterable[str]) -> Iterator[None]:
-    """Runs a plan; if it fails, checks its files and reports a damaged one as the cause.
-
-    Raises:
-        InputError: a file is damaged.
-    """
+    """Runs a plan; if it fails, checks its files and reports a damaged one as the cause."""
     try:
         yield
     except KaratError:

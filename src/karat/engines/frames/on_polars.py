@@ -14,14 +14,7 @@ from karat.tables.online.events import EventLog
 
 
 class OnPolars:
-    """Runs plans on Polars.
-
-    Args:
-        rows_at_once: Maximum number of events in memory; a bucket of users is never split.
-
-    Attributes:
-        name: ``polars``.
-    """
+    """Runs plans on Polars."""
 
     name = "polars"
 

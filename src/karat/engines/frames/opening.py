@@ -17,11 +17,6 @@ def open_engine(
         name: ``polars`` | ``duckdb`` | ``spark``, in any case.
         master: Master URL of Spark, such as ``local[2]`` or ``spark://host:7077``; None for the
             active session, or Spark's configuration.
-        rows_at_once: Maximum number of events in memory, for engines that compute in memory.
-
-    Raises:
-        UsageError: unknown engine, or ``master`` with another engine than Spark.
-        MissingExtra: its package is not installed.
     """
     engine = name.strip().lower()
     if engine not in ENGINES:

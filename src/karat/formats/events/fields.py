@@ -29,10 +29,6 @@ _KEY = r'"([^"\\]{1,64})"\s*:'
 def spread(frame: pl.DataFrame, left_out: set[str]) -> pl.DataFrame:
     """Objects flattened into columns such as ``event_attributes.object.object_id``.
 
-    Args:
-        frame: Rows; an object is a Struct, or JSON text.
-        left_out: Collects fields with more than ``MOST_NAMES`` names.
-
     Returns:
         The same rows, names in snake case; of two columns with one name, the first value counts.
     """

@@ -24,10 +24,6 @@ class Reading:
 
     Attributes:
         now: Microseconds UTC; times more than ten minutes later are rejected.
-        zone: Time zone of timestamps that have none.
-        mapped: The mapping.
-        attributes: Names of the attributes that are stored, in the order they appeared.
-        seen: Columns that have held a value so far.
     """
 
     now: int
@@ -38,16 +34,7 @@ class Reading:
 
 
 class Flat:
-    """A chunk of a log.
-
-    Args:
-        frame: Flattened (``fields.spread``), with ``LINE``.
-        reading: The rules.
-        tally: Counts what is dropped and changed.
-
-    Attributes:
-        used: Columns that were looked up.
-    """
+    """A chunk of a log."""
 
     def __init__(self, frame: pl.DataFrame, reading: Reading, tally: Tally) -> None:
         self.frame, self.reading, self.tally = frame, reading, tally
@@ -120,8 +107,6 @@ class Flat:
         """A column as whole numbers ≥ 0; other values become null and are counted.
 
         Args:
-            column: One of karat's.
-            wrong: Message for other values.
             only: Rows that count; all if None.
         """
         names = self.there(column)
@@ -150,9 +135,6 @@ class Flat:
         """Count rows whose columns hold a value that could not be parsed.
 
         Args:
-            wrong: The message.
-            names: The columns.
-            parsed: The parsed values.
             only: Rows that count; all if None.
         """
         candidates = self.texts(names)

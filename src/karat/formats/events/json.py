@@ -149,11 +149,7 @@ def _table(rows: list[tuple[int, dict[str, Any]]], names: Names) -> pl.DataFrame
 
 
 def read_array(source: Source, tally: Tally, names: Names) -> Iterator[pl.DataFrame]:
-    """An array of objects, or the ``hits.hits`` of search responses.
-
-    Raises:
-        InputError: damaged compression, or invalid JSON.
-    """
+    """An array of objects, or the ``hits.hits`` of search responses."""
     tally.unit = "object"
     held: list[tuple[int, dict[str, Any]]] = []
     objects = values(source) if source.head.lstrip().startswith(b"[") else hits(source)

@@ -20,9 +20,7 @@ class Lines:
     """Some lines of a file.
 
     Attributes:
-        data: Whole lines.
         first: Number of the first, from 1.
-        long: Numbers of lines skipped just before ``first`` because they are too long.
     """
 
     data: bytes
@@ -58,9 +56,6 @@ def lines(source: Source, size: int | None = None) -> Iterator[Lines]:
     """The lines of a file, in chunks of about ``size`` bytes (12 MiB); may be called once.
 
     A line that is too long ends a chunk: the lines after it are in the next.
-
-    Raises:
-        InputError: damaged compression.
     """
     size = size or CHUNK
     number, buffer, skipping = 1, bytearray(), False

@@ -52,16 +52,10 @@ def read_events(
     """Read a log.
 
     Args:
-        path: The file.
-        reading: The rules; collects attributes as they appear.
-        tally: Counts what is dropped and changed.
         watch: Called with the size of each piece read.
 
     Returns:
         Chunks of events, in order, as ``rows.rows`` returns them.
-
-    Raises:
-        InputError: no such file, damaged compression, or not an event log.
     """
     try:
         source = Source(path)
@@ -106,11 +100,7 @@ def _form(source: Source) -> Literal["parquet", "cells", "array", "lines"]:
 
 
 def columns_of(path: str | Path) -> list[str] | None:
-    """The column names of a table; None for JSON, whose objects may have any field.
-
-    Raises:
-        InputError: no such file, damaged compression, or not an event log.
-    """
+    """The column names of a table; None for JSON, whose objects may have any field."""
     try:
         source = Source(path)
     except EmptyFile:
@@ -129,7 +119,6 @@ def holds(columns: Collection[str], name: str) -> bool:
     """Whether columns of a log include, or may contain, a column named in a mapping.
 
     Args:
-        columns: In the log's spelling or karat's.
         name: In the mapping's spelling; ``a.b`` may be a field of the objects of ``a``.
     """
     ours = {spelling for column in columns for spelling in (column, snake(column))}
@@ -155,11 +144,7 @@ UNEVEN = "number of cells differs from the first line"
 
 
 def read_parquet(source: Source, tally: Tally) -> Iterator[pl.DataFrame]:
-    """Parquet as frames with ``LINE``.
-
-    Raises:
-        InputError: it is compressed, from a pipe, or damaged.
-    """
+    """Parquet as frames with ``LINE``."""
     tally.unit = "row"
     plan, row = _plan(source), 1
     try:
@@ -204,9 +189,6 @@ def read_cells(source: Source, tally: Tally) -> Iterator[pl.DataFrame]:
     """CSV or TSV with a header line, as frames of text with ``LINE``.
 
     One line is one row: line breaks within cells are not supported.
-
-    Raises:
-        InputError: damaged compression, or no header.
     """
     names: list[str] = []
     separator = ","

@@ -41,20 +41,13 @@ class Mapped:
     """The content of a mapping.
 
     Attributes:
-        columns: karat's column to the log's.
         attributes: Attribute to the log's column; None: every further column is an attribute.
-        constants: karat's column to a default value.
-        kinds: The log's action to a kind.
         unit: Unit of numeric times; None: guessed from their size.
-        zone: Time zone of timestamps that have none.
         form: Format of times, as for ``strptime``.
         latency: Unit of latencies; None: from the column's name.
-        separator: Between the documents of a search, where they are one text.
         empty: What empty hits mean: ``nothing`` (no results) | ``unknown``; None: not stated.
         base: Number of the first position; None: guessed from the smallest.
         statuses: The log's status, in lower case, to karat's.
-        written: How numbers and booleans are written.
-        name: The mapping's file.
     """
 
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -91,11 +84,7 @@ class Mapped:
 
 
 def read_mapping(path: str | Path) -> Mapped:
-    """Read a mapping.
-
-    Raises:
-        InputError: not TOML, an unknown key, or an invalid value.
-    """
+    """Read a mapping."""
     with Source(path) as source:
         data, name = source.whole(), source.name
     try:

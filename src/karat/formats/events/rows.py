@@ -46,11 +46,6 @@ LONG_ID = f"an id longer than {LONGEST_ID:,} bytes"
 def rows(frame: pl.DataFrame, reading: Reading, tally: Tally) -> pl.DataFrame:
     """Events of a chunk of a log.
 
-    Args:
-        frame: The chunk, with ``LINE``.
-        reading: The rules.
-        tally: Counts what is dropped and changed.
-
     Returns:
         ``user_id``, ``client_id``, ``session_id`` as logged, ``time_us``, ``position`` as logged,
         ``told`` (whether a search is an event rather than a query record), ``unsaid`` (see
@@ -304,12 +299,6 @@ def unsaid(flat: Flat, kinds: pl.Series, hits: pl.Series, found: pl.DataFrame) -
     """Searches without an error of which the log states neither the results nor their number.
 
     Hits that are not a list of ids are counted as a change, not as empty.
-
-    Args:
-        flat: The chunk.
-        kinds: Kinds of its rows.
-        hits: What ``documents`` returns.
-        found: What ``search_facts`` returns.
     """
     search = kinds == "search"
     names = flat.there("hits")

@@ -21,21 +21,7 @@ class Tally:
     """The counts for one file.
 
     Attributes:
-        file: Name of the file in messages.
         unit: What ``examples`` count: ``line`` | ``row``.
-        rows: Rows read.
-        dropped: Rows dropped, by reason.
-        examples: A few places for each reason.
-        changed: Stored rows with a value left out or changed, by description.
-        assumed: Rows by assumption; ``log.SAID`` has the messages.
-        unknown: Actions of no known kind.
-        left_out: Attributes that are not stored.
-        renamed: Attributes to their stored names, where these differ.
-        firsts: The first value for items of ``changed``, where there is one to show.
-        columns: Columns of the file that hold a value.
-        counted_by: Those that state what, or how many documents, searches returned.
-        strange_time: The first invalid time.
-        accepted: Rows that are events.
         encoding: Likely encoding of lines that are not UTF-8, from ``lines.encoding_of``.
     """
 

@@ -21,8 +21,6 @@ def times(
     """The time of each row.
 
     Args:
-        values: Text (ISO 8601 or numbers), numbers since 1970, or times.
-        zone: Time zone of timestamps that have none.
         unit: Unit of numbers: s | ms | us | ns; guessed from their size if None.
         form: Format of text, as for ``strptime``; ISO 8601 if None.
 

@@ -29,14 +29,6 @@ def write_events(path: str | Path, frame: pl.DataFrame) -> None:
 
     Searches become query records, all else events; ``user_id`` is written as ``client_id``. An
     action that would be read as another kind is replaced by the usual name of its kind.
-
-    Args:
-        path: The file; ``.gz`` and ``.zst`` compress it.
-        frame: ``user_id``, ``time_us`` and ``kind``, any other columns of ``EVENTS``, and
-            attributes.
-
-    Raises:
-        InputError: it cannot be written.
     """
     attributes = {
         name: name.removeprefix(ATTRIBUTE) for name in frame.columns if name.startswith(ATTRIBUTE)

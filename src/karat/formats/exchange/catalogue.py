@@ -32,17 +32,7 @@ from karat.tables.golden.exchange import Exchange
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A format of another tool.
-
-    Attributes:
-        name: Name for ``--format``.
-        what: Description.
-        reads: Content that is read from it: queries, documents, judgments, runs.
-        read: The reader.
-        writes: Content that is written to it; empty if it is only read.
-        write: The writer.
-        holds: What it can store.
-    """
+    """A format of another tool."""
 
     name: str
     what: str
@@ -264,17 +254,11 @@ def read_exchange(path: str | Path, format: str | None = None) -> Exchange:  # n
     """Read a file of another tool.
 
     Args:
-        path: The file, plain, gzip, zstd, bzip2 or ZIP; a BEIR folder; ``-`` for standard input.
         format: A name of ``EXCHANGES``; detected by content if None. Plain lines, one query each,
             are read only as ``opensearch-queries``, by name.
 
     Returns:
         The tables, and what was kept, assumed and lost.
-
-    Raises:
-        InputError: the file cannot be read, is damaged (with the line or JSON path), or has an
-            unknown format.
-        UsageError: unknown format name.
     """
     if format is not None:
         _peer(format)
@@ -335,20 +319,12 @@ def write_exchange(
     """Write a file for another tool, completely or not at all.
 
     Args:
-        exchange: The tables to write; its notes are ignored.
         path: The file; ``.gz``, ``.zst`` and ``.bz2`` compress it, and a book called ``.zip``
             becomes a ZIP file; ``-`` is standard output. For ``beir`` a folder that does not exist.
-        format: A name of ``EXCHANGES``.
         replace: Whether an existing BEIR folder may be replaced; never one with other files.
 
     Returns:
         The same tables, with what was kept, assumed and lost.
-
-    Raises:
-        InputError: the format would change the content (raters disagree and it has one grade per
-            pair, two queries have the same text and it has no ids, fractional grades and it has
-            integers), it can store none of the content, or the file cannot be written.
-        UsageError: unknown format name, or a format that is only read.
     """
     peer = _peer(format)
     if peer.write is None:
@@ -414,11 +390,7 @@ def _write_folder(files: Mapping[str, bytes], folder: Path, *, replace: bool) ->
 
 
 def refuse_there(folder: Path, *, replace: bool) -> None:
-    """Refuse an existing file or folder, unless it is a BEIR folder and ``replace`` is set.
-
-    Raises:
-        InputError: it is a file, may not be replaced, or contains other files, which would be lost.
-    """
+    """Refuse an existing file or folder, unless it is a BEIR folder and ``replace`` is set."""
     if not folder.is_dir():
         raise InputError(
             "expected a folder, and there is a file of this name",

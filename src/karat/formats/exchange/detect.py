@@ -32,11 +32,7 @@ _FIX = Advice(
 
 
 def detect(content: SourceFile) -> str:
-    """The name of the format of a file.
-
-    Raises:
-        InputError: the format is unknown, or the file is damaged.
-    """
+    """The name of the format of a file."""
     data = content.data.lstrip()
     if data[:1] in (b"{", b"["):
         return _json(content)

@@ -28,24 +28,7 @@ class Rated(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Holds:
-    """What a format can store.
-
-    Attributes:
-        ids: The ids of queries; without them queries are identified by their text.
-        text: The text of queries.
-        columns: Further columns of queries; True for any.
-        bare: Queries without judgments.
-        judgments: Grades.
-        raters: Several grades per pair, with their raters.
-        named: The rater of a grade, with one grade per pair.
-        reasons: Reasons of judgments.
-        unjudged: That a document could not be judged.
-        whole: Grades are whole numbers.
-        scale: The scale of the grades.
-        documents: Columns of documents; True for any.
-        corpus: Documents without a judgment and in no run.
-        runs: Rankings.
-    """
+    """What a format can store."""
 
     ids: bool = False
     text: bool = True
@@ -66,25 +49,8 @@ class Holds:
 class Export:
     """An exchange prepared for the format it is written in.
 
-    Args:
-        exchange: The tables to write.
-        name: Name of the format.
-        holds: What the format can store.
-        file: The target file, for errors.
-
     Attributes:
-        queries: Columns of each query by id, including queries only in judgments or runs.
-        texts: Text of each query by id; unique if the format has no ids.
-        documents: Columns of each document by id.
-        judgments: The judgments to write.
         runs: Documents by query by run, best first, with their scores.
-        assumed: What the format requires and the exchange does not state.
-        lost: What the format cannot store.
-
-    Raises:
-        InputError: the format would change the content: two queries with the same text in a format
-            without ids, raters who disagree in one with one grade per pair, fractional grades in
-            one with integers; or it can store none of the content.
     """
 
     def __init__(self, exchange: Exchange, name: str, holds: Holds, file: str) -> None:
@@ -121,11 +87,7 @@ class Export:
     def sheet(
         self, header: Sequence[str], rows: Iterable[Sequence[Any]], separator: str = ","
     ) -> bytes:
-        """CSV with a header: text guarded against formulas, None empty.
-
-        Raises:
-            InputError: a cell contains a NUL byte.
-        """
+        """CSV with a header: text guarded against formulas, None empty."""
         out = []
         for row in (header, *rows):
             cells = [

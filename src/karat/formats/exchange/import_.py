@@ -41,7 +41,6 @@ class ImportedExchange(Exchange):
 
     Attributes:
         places: ``jq`` paths of judgments in JSON, by query, document and rater.
-        made_ids: Whether query ids were generated because the file has only texts.
     """
 
     places: dict[tuple[str, str, str | None], str] = field(default_factory=dict)
@@ -52,10 +51,6 @@ class ImportBuilder:
     """The content of one file while it is read; ``exchange`` returns the result.
 
     Queries without ids get q1, q2, … in the order they first appear; equal texts are one query.
-
-    Args:
-        name: Name of the format.
-        file: Name of the file in messages.
     """
 
     def __init__(self, name: str, file: str) -> None:
@@ -95,9 +90,6 @@ class ImportBuilder:
 
         Returns:
             The id.
-
-        Raises:
-            InputError: an id with two texts.
         """
         if query_id is None:
             assert text is not None
@@ -153,16 +145,8 @@ class ImportBuilder:
         """Add a judgment; duplicates with the same grade count once.
 
         Args:
-            query_id: The query.
-            doc_id: The document.
             grade: The grade; None if the document could not be judged.
             rater: The rater, stripped; None if anonymous.
-            reason: The reason.
-            line: Its line, in a file of lines.
-            node: Its place in JSON.
-
-        Raises:
-            InputError: two grades of one document by one rater.
         """
         rater = (rater or "").strip() or None
         key = (query_id, doc_id, rater)
@@ -224,11 +208,7 @@ class ImportBuilder:
             )
 
     def exchange(self) -> ImportedExchange:
-        """The result.
-
-        Raises:
-            InputError: it is empty, or a ranking has a duplicate document.
-        """
+        """The result."""
         runs = {name: self._run(name, rows) for name, rows in self._runs.items()}
         if not (self._queries or self._judged or runs):
             raise InputError(

@@ -27,11 +27,6 @@ def beir_in(path: Path) -> Iterator[Path | None]:
 
     Judgments alone are not a folder: ``open_source_file`` reads a single file in a ZIP file. Errors
     about files in the folder name the ZIP file and the file.
-
-    Raises:
-        InputError: the ZIP file is damaged or encrypted, contains paths outside of it or
-            duplicates, has several splits, none called ``test``, or expands more than real data
-            does.
     """
     name = str(path)
     if not _zipped(path):

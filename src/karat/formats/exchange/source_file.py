@@ -38,8 +38,6 @@ class SourceFile:
     """The bytes of a file.
 
     Attributes:
-        name: Name in messages.
-        stem: Its name without folder and extensions; the name of a run without one.
         data: The content, decompressed, without a byte order mark.
         ending: Its last extension, in lower case, with the dot.
     """
@@ -54,11 +52,7 @@ class SourceFile:
         return Node(parsed(self.data, self.name, 1), "", self.name)
 
     def lines(self) -> Iterator[tuple[int, str]]:
-        """Lines that are not blank, stripped, with their numbers from 1.
-
-        Raises:
-            InputError: a line is not UTF-8, or binary.
-        """
+        """Lines that are not blank, stripped, with their numbers from 1."""
         for number, raw in enumerate(self.data.split(b"\n"), 1):
             text = _decoded(raw, self.name, number).strip()
             if text:
@@ -73,13 +67,7 @@ class Sheet:
     """A CSV or TSV file with a header.
 
     Attributes:
-        separator: A tab if the header has one, else a comma, or a semicolon, which spreadsheets
-            write where a comma is the decimal sign.
         names: The columns; duplicates are called "NAME (2)" and so on.
-        twice: Duplicate names.
-        restored: Cells from which the space before a formula was removed, so far.
-        decimal: Numbers with a decimal comma, so far.
-        cells: Number of cells in the latest row.
     """
 
     def __init__(self, foreign: SourceFile) -> None:
@@ -100,11 +88,7 @@ class Sheet:
         ]
 
     def rows(self) -> Iterator[tuple[int, dict[str, str]]]:
-        """Every row with its line; missing cells are empty.
-
-        Raises:
-            InputError: a row has more cells than there are columns.
-        """
+        """Every row with its line; missing cells are empty."""
         for line, cells in self._records:
             if len(cells) > len(self.names):
                 raise InputError(
@@ -135,9 +119,7 @@ class Node:
     """A value in a JSON file, with its place.
 
     Attributes:
-        value: The value.
         path: Its ``jq`` path: ``.queries[0].ratings``.
-        file: The file.
     """
 
     def __init__(self, value: Any, path: str, file: str) -> None:
@@ -240,11 +222,7 @@ def number(value: Any) -> float | None:
 
 
 def open_source_file(path: str | Path) -> SourceFile:
-    """The content of a file, plain, gzip, zstd, bzip2, or in a ZIP file with one file.
-
-    Raises:
-        InputError: it cannot be read, is damaged, is not text, or is an unsafe ZIP file.
-    """
+    """The content of a file, plain, gzip, zstd, bzip2, or in a ZIP file with one file."""
     with Source(path) as source:
         packed = source.head.startswith(ZIP)
         if not packed:
@@ -259,12 +237,7 @@ def open_source_file(path: str | Path) -> SourceFile:
 
 
 def unzipped(data: bytes, name: str) -> bytes:
-    """The only file in a ZIP file, in memory.
-
-    Raises:
-        InputError: it is damaged or encrypted, contains no file or several, a path outside of it,
-            or expands more than real data does.
-    """
+    """The only file in a ZIP file, in memory."""
     with unzipping(name), zipfile.ZipFile(io.BytesIO(data)) as folder:
         entry = _only(folder.infolist(), name)
         with folder.open(entry) as stream:

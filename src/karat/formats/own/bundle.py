@@ -49,15 +49,7 @@ class Writing:
     files: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def add(self, name: str, path: Path) -> None:
-        """Add a file.
-
-        Args:
-            name: Its name in the archive, with slashes.
-            path: The file.
-
-        Raises:
-            InputError: the file cannot be read, or the name is invalid.
-        """
+        """Add a file."""
         try:
             stream = path.open("rb")
         except OSError as error:
@@ -66,11 +58,7 @@ class Writing:
             self.put(name, stream)
 
     def put(self, name: str, stream: IO[bytes]) -> None:
-        """Add an open file; ``name`` is its name in the archive, with slashes.
-
-        Raises:
-            InputError: the file was truncated meanwhile, or the name is invalid.
-        """
+        """Add an open file; ``name`` is its name in the archive, with slashes."""
         if not is_safe(name) or name in self.files:
             raise InputError("a backup cannot contain a file of this name", file=name)
         size = os.fstat(stream.fileno()).st_size
@@ -104,16 +92,7 @@ class _Counted:
 
 @contextmanager
 def writing(path: Path, about: Mapping[str, Any]) -> Iterator[Writing]:
-    """Write an archive, which appears when the block ends; readable by its owner only.
-
-    Args:
-        path: A file that does not exist; its extension selects zip or tar.
-        about: Further JSON content of the list.
-
-    Raises:
-        UsageError: the file exists, or has another extension.
-        InputError: it cannot be written.
-    """
+    """Write an archive, which appears when the block ends; readable by its owner only."""
     ending = next((each for each in ENDINGS if path.name.lower().endswith(each)), None)
     if ending is None:
         fix = f"use the extension {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}"
@@ -150,12 +129,7 @@ def _end(bundle: Writing, about: Mapping[str, Any]) -> None:
 
 
 def checked(path: Path) -> dict[str, Any]:
-    """The list of an archive, after checking the SHA-256 of every file.
-
-    Raises:
-        InputError: it is not a backup, is damaged, was written by a newer karat, contains a path
-            outside of it or a link, or expands more than real data does.
-    """
+    """The list of an archive, after checking the SHA-256 of every file."""
     actual: dict[str, dict[str, Any]] = {}
     head = b""
     with _reading(path) as entries:
@@ -190,11 +164,7 @@ def checked(path: Path) -> dict[str, Any]:
 
 
 def entries(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
-    """Name and content of each file except the list; read each before the next.
-
-    Raises:
-        InputError: as ``checked``, without the SHA-256.
-    """
+    """Name and content of each file except the list; read each before the next."""
     with _reading(path) as found:
         for name, stream in found:
             if name != HEAD:

@@ -15,13 +15,7 @@ from karat.formats.tables.jsonl import parsed
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of karat's own files: a head and a list of queries.
-
-    Attributes:
-        what: Name in messages.
-        version: The supported version.
-        remade: How to create a new one.
-    """
+    """A kind of karat's own files: a head and a list of queries."""
 
     what: str
     version: int
@@ -37,11 +31,7 @@ class Kind:
         return re.match(rf'\s*\{{\s*"{self.mark}"\s*:'.encode(), data[:200]) is not None
 
     def content(self, data: bytes, name: str) -> dict[str, Any]:
-        """The object in a file, without its mark.
-
-        Raises:
-            InputError: it is not JSON, not of this kind, or of another version.
-        """
+        """The object in a file, without its mark."""
         content = parsed(data, name, 1)
         if not isinstance(content, dict) or self.mark not in content:
             raise self.none(name)
@@ -69,18 +59,7 @@ def to_bytes(content: Mapping[str, Any]) -> bytes:
 
 
 class Fields:
-    """The fields of one object.
-
-    Args:
-        value: The value that should be an object.
-        names: Its required fields; no others are allowed.
-        name: The file.
-        remade: How to create a new file of the kind.
-        where: Which object of the file it is; empty for the file itself.
-
-    Raises:
-        InputError: it is not an object, or has other fields.
-    """
+    """The fields of one object."""
 
     def __init__(
         self, value: Any, names: Sequence[str], name: str, remade: str, where: str = ""

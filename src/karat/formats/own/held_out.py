@@ -32,10 +32,7 @@ class Use:
 
     Attributes:
         time: In UTC, as ``2026-03-01T02:00:00.000000Z``.
-        golden: The golden set's file or folder, relative to the ledger's folder.
-        queries: Number of queries in the part.
         runs: Name and SHA-256 of each run.
-        by: The user.
         commit: The commit of the code; None if unknown.
     """
 
@@ -54,11 +51,7 @@ class Use:
 
 
 def place(golden: str | Path) -> Path:
-    """The path of a golden set's ledger.
-
-    Args:
-        golden: Its file, or the BEIR folder (or a file in it) that it was exported to.
-    """
+    """The path of a golden set's ledger."""
     path = _whole(golden)
     try:
         return find_workspace(path.parent).parent / NAME
@@ -79,11 +72,7 @@ def _whole(golden: str | Path) -> Path:
 
 
 def uses(path: Path) -> list[Use]:
-    """The uses in a ledger, oldest first; empty without a file.
-
-    Raises:
-        InputError: it cannot be read, or a line is damaged.
-    """
+    """The uses in a ledger, oldest first; empty without a file."""
     return _uses(_held(path), str(path))
 
 
@@ -94,9 +83,6 @@ def append(path: Path, use: Use) -> Sequence[Use]:
 
     Returns:
         The uses before it, of this golden set and others.
-
-    Raises:
-        InputError: the ledger is damaged, or cannot be written.
     """
     with locked(path):
         data = _held(path)

@@ -50,10 +50,6 @@ def append(path: str | Path, *points: Point) -> None:
 
     Writers lock the file and replace it as a whole, so no line is lost or half-written. A name in
     ``.gz`` compresses it.
-
-    Raises:
-        InputError: the file is not a history, its last line is truncated, it cannot be written, or
-            a point is invalid.
     """
     path = Path(path)
     if path.exists() and not path.is_file():
@@ -77,14 +73,10 @@ def read(
     """The points of a history, in line order.
 
     Args:
-        path: The file.
         told: Called with a note if the last line is truncated, because a program was stopped while
             it wrote; the line is then skipped. An error if None.
         damaged: Called with the error of each damaged line, which is then skipped. An error if
             None, or if all lines are damaged.
-
-    Raises:
-        InputError: it cannot be read, has no points, a line is damaged, or is of a newer karat.
     """
     with Source(path) as source:
         data, name = source.whole(), source.name
@@ -147,11 +139,7 @@ def _no_history(name: str) -> InputError:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Lock a file against writes by other karat processes (on Windows: of the same user).
-
-    Raises:
-        InputError: the file cannot be written.
-    """
+    """Lock a file against writes by other karat processes (on Windows: of the same user)."""
     if sys.platform == "win32":
         # An open file cannot be replaced there, so lock another file.
         import msvcrt

@@ -45,11 +45,7 @@ def packed(scores: QueryScores) -> ByQuery | None:
 
 
 def unpacked(text: str, n: int) -> NDArray[np.float64]:
-    """The values of a measure, or weights; NaN if missing; shape (n,).
-
-    Raises:
-        InputError: the text is damaged, or has another number of values.
-    """
+    """The values of a measure, or weights; NaN if missing; shape (n,)."""
     try:
         stream = zlib.decompressobj()
         data = stream.decompress(base64.b64decode(text, validate=True), 4 * n + 1)

@@ -119,11 +119,7 @@ def read_workspace(path: Path, environment: Mapping[str, str] | None = None) -> 
     """Read a ``karat.toml``.
 
     Args:
-        path: The file.
         environment: Where ``KARAT_STORE`` is looked up; ``os.environ`` if None.
-
-    Raises:
-        InputError: it cannot be read, or a key or value is invalid.
     """
     written, name, _ = _read(path)
     variables = os.environ if environment is None else environment
@@ -131,11 +127,7 @@ def read_workspace(path: Path, environment: Mapping[str, str] | None = None) -> 
 
 
 def read_defaults(start: Path) -> Defaults | None:
-    """``[defaults]`` of the ``karat.toml`` in a folder or the nearest parent; None without.
-
-    Raises:
-        InputError: the file cannot be read, or a default has the wrong type.
-    """
+    """``[defaults]`` of the ``karat.toml`` in a folder or the nearest parent; None without."""
     try:
         path = find_workspace(start)
     except UsageError:
@@ -182,18 +174,7 @@ def _no_toml(message: str, data: bytes, name: str) -> InputError:
 def write_workspace(
     root: Path, *, store: str, name: str, scale: str, raters: int
 ) -> WorkspaceConfig:
-    """Create ``karat.toml`` and, if there is none, a guideline.
-
-    Args:
-        root: The folder, created if necessary.
-        store: URL of the database, without a password.
-        name: Name of the golden set.
-        scale: Such as ``0-3``.
-        raters: Raters per pair.
-
-    Raises:
-        UsageError: there is a workspace, the scale is invalid, or the URL includes a password.
-    """
+    """Create ``karat.toml`` and, if there is none, a guideline."""
     if (root / NAME).exists():
         raise UsageError(f"{root / NAME} already exists", fix="edit it, or choose another folder")
     _check_url(store)
@@ -462,11 +443,7 @@ class _Written:
 
 
 def _check_url(url: str) -> None:
-    """Refuse ambiguous URLs, without quoting them: they may include a password.
-
-    Raises:
-        UsageError: SQLite with two slashes, or a server with a second @.
-    """
+    """Refuse ambiguous URLs, without quoting them: they may include a password."""
     if re.match("sqlite://[^/]", url):
         raise UsageError(
             "the URL of the store has two slashes, which precede a host",

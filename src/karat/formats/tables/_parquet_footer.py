@@ -25,11 +25,7 @@ class Footer:
     """The footer of a Parquet file.
 
     Attributes:
-        rows: Rows.
-        values: Values of all columns, including nulls.
         uncompressed: Bytes of all pages, decompressed; strings in a dictionary count once.
-        columns: ColumnMetaData of each column of each row group, by field number.
-        metadata: Key-value metadata.
     """
 
     rows: int

@@ -28,12 +28,7 @@ NUMBERS = {
 
 
 def fast(frame: pl.DataFrame, chosen: Mapping[str, str]) -> pl.DataFrame | None:
-    """Columns of qrels or a run, cast as a whole; None if any cell needs the careful way.
-
-    Args:
-        frame: The columns of the file.
-        chosen: Column of the table to column of the file (``column_names.choose``).
-    """
+    """Columns of qrels or a run, cast as a whole; None if any cell needs the careful way."""
     if any(column in chosen for column in ANSWER):
         return None
     out = []
@@ -72,12 +67,7 @@ def settled(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 class Careful:
-    """Rows of qrels or a run, added one at a time.
-
-    Args:
-        source: Name of the file in messages.
-        unit: "line" fills the line of errors; any other word goes into their text.
-    """
+    """Rows of qrels or a run, added one at a time."""
 
     def __init__(self, source: str, unit: str = "line") -> None:
         self.source, self.unit = source, unit
@@ -89,10 +79,6 @@ class Careful:
 
         Args:
             row: Cells by column of the table; None and "" are empty.
-            place: Line or row number.
-
-        Raises:
-            InputError: an empty id, or a cell of the wrong type.
         """
         out: dict[str, Any] = {"query_id": self.identifier(row.get("query_id"), "query_id", place)}
         query: str = out["query_id"]

@@ -61,9 +61,6 @@ class Sheet:
     """The layout of a file.
 
     Attributes:
-        names: Columns of the file.
-        chosen: Column of the table to column of the file.
-        separator: Between cells.
         role: qrels | run | queries | documents.
     """
 
@@ -195,11 +192,7 @@ def _attributes(piece: Chunk, sheet: Sheet, name: str) -> pl.DataFrame:
 def _floats(
     frame: pl.DataFrame, column: str, piece: Chunk, sheet: Sheet, name: str
 ) -> pl.DataFrame:
-    """The frame with the numbers of a column written with a decimal point.
-
-    Raises:
-        InputError: a weight is not a number.
-    """
+    """The frame with the numbers of a column written with a decimal point."""
     if sheet.separator == ";":
         frame = frame.with_columns(pl.col(column).str.replace(_DECIMAL, "${1}.${2}"))
     values = frame[column]

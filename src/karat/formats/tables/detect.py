@@ -40,11 +40,7 @@ def detect(source: Source, role: str) -> str:
     """The name of the format of a file, from its head.
 
     Args:
-        source: The file.
         role: qrels | run | queries | documents.
-
-    Raises:
-        InputError: no format fits, two do, or the file is of another role.
     """
     head = source.head
     if head.startswith(b"PAR1"):
@@ -83,11 +79,7 @@ def own_kind(source: Source) -> str | None:
 
 
 def refuse_kind(source: Source, role: str) -> None:
-    """Refuse one of karat's own files; a golden set is accepted as judgments and queries.
-
-    Raises:
-        WrongRole: it is one.
-    """
+    """Refuse one of karat's own files; a golden set is accepted as judgments and queries."""
     kind = own_kind(source)
     if kind is None or (kind == _KINDS["golden_set"] and role in _JUDGED):
         return
@@ -106,11 +98,7 @@ def refuse_kind(source: Source, role: str) -> None:
 
 
 def refuse_binary(source: Source) -> None:
-    """Refuse ZIP files, binary data, UTF-16 without a byte order mark, and CR line ends.
-
-    Raises:
-        InputError: it is one of these.
-    """
+    """Refuse ZIP files, binary data, UTF-16 without a byte order mark, and CR line ends."""
     head = source.head
     if head.startswith(b"PK\x03\x04"):
         raise InputError(

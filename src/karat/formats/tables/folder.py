@@ -15,11 +15,7 @@ _FILES = {"queries": "queries.jsonl", "documents": "corpus.jsonl"}
 
 
 def in_folder(folder: Path, role: str) -> Path:
-    """The file of a BEIR folder with the table of a role.
-
-    Raises:
-        InputError: there is none, or several splits of qrels, none called ``test``.
-    """
+    """The file of a BEIR folder with the table of a role."""
     if role == "run":
         raise InputError(
             "expected a run file, got a folder", file=str(folder), fix="name a file in it"
@@ -60,16 +56,7 @@ def _split(folder: Path) -> Path:
 
 
 def one_split(splits: Mapping[str, _T], file: str, fix: str) -> _T:
-    """The split of qrels to read: ``test``, or the only one.
-
-    Args:
-        splits: At least one, by name.
-        file: Name of the folder or ZIP file in messages.
-        fix: The fix for the command line if there are several.
-
-    Raises:
-        InputError: there are several, none called ``test``.
-    """
+    """The split of qrels to read: ``test``, or the only one."""
     if "test" in splits:
         return splits["test"]
     if len(splits) == 1:

@@ -24,8 +24,6 @@ class Rows:
 
     Attributes:
         batches: Frames with the columns of the table; may be read once.
-        answers: For a run, the states of queries (``schema.ANSWERS``), if the format stores them.
-        about: Further facts in the file; call it after reading all batches.
     """
 
     batches: Iterable[pl.DataFrame]
@@ -35,12 +33,7 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The place of a row in a text file.
-
-    Attributes:
-        line: From 1; the first line of a record that spans several.
-        ids: Its ids: query and document, or one of them.
-    """
+    """The place of a row in a text file."""
 
     line: int
     ids: tuple[str, ...]
@@ -56,14 +49,7 @@ class Format:
     """One format.
 
     Attributes:
-        name: Name for ``--input-format``.
-        what: Description.
-        extensions: File name extensions that select it for writing.
-        readers: Role to reader.
-        writers: Role to writer.
         places: Lists rows with their lines, for errors; None for binary formats.
-        keeps: What its files store of a run besides rankings: ``about``, and ``answers`` (states,
-            times, errors). A sidecar stores the rest (``karat.formats.tables.sidecar``).
     """
 
     name: str
@@ -83,11 +69,7 @@ class Format:
 def format_of(
     formats: Mapping[str, Format], name: str, role: str, *, writes: bool = False
 ) -> Format:
-    """The format of that name, which must read (or write) the role.
-
-    Raises:
-        UsageError: there is none, or it does not support the role.
-    """
+    """The format of that name, which must read (or write) the role."""
     can = [
         each.name for each in formats.values() if role in (each.writers if writes else each.readers)
     ]
@@ -138,12 +120,7 @@ def details_of(run: Run) -> list[str]:
 
 
 def refuse_failed(run: Run, what: str) -> None:
-    """Refuse a run with failed queries if the format cannot distinguish failed from missing.
-
-    Raises:
-        InputError: a query failed. (A query that returned nothing may be left out: missing and
-            empty both score 0.)
-    """
+    """Refuse a run with failed queries if the format cannot distinguish failed from missing."""
     failed = run.answers.filter(pl.col("state") == "failed")
     if failed.height:
         raise InputError(
@@ -155,11 +132,7 @@ def refuse_failed(run: Run, what: str) -> None:
 
 
 def refuse_subtopics(qrels: Qrels, what: str) -> None:
-    """Refuse judgments by subtopic if the format stores one grade per document.
-
-    Raises:
-        InputError: there are subtopics.
-    """
+    """Refuse judgments by subtopic if the format stores one grade per document."""
     if qrels.subtopics is not None:
         row = qrels.subtopics.row(0, named=True)
         raise InputError(
@@ -175,11 +148,7 @@ def refuse_subtopics(qrels: Qrels, what: str) -> None:
 def refuse_unwritable(
     frame: pl.DataFrame, columns: tuple[str, ...], pattern: str, what: str, source: str
 ) -> None:
-    """Refuse cells that a format would read back as something else.
-
-    Raises:
-        InputError: a cell matches the pattern.
-    """
+    """Refuse cells that a format would read back as something else."""
     for column in columns:
         if column not in frame.columns:
             continue

@@ -34,11 +34,7 @@ class DuplicateKey(ValueError):
 
 
 def no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object without duplicate keys, for ``json.loads(object_pairs_hook=…)``.
-
-    Raises:
-        DuplicateKey: a duplicate key.
-    """
+    """An object without duplicate keys, for ``json.loads(object_pairs_hook=…)``."""
     out = dict(pairs)
     if len(out) < len(pairs):
         seen: set[str] = set()
@@ -187,17 +183,7 @@ def _objects(chunk: Chunk, name: str) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def parsed(raw: bytes, name: str, line: int, hook: Any = no_twins) -> Any:
-    """Parse JSON.
-
-    Args:
-        raw: The text.
-        name: Name of the file in messages.
-        line: The line it starts on.
-        hook: ``object_pairs_hook``.
-
-    Raises:
-        InputError: not UTF-8, not JSON, or a duplicate key.
-    """
+    """Parse JSON."""
     try:
         text = raw.decode("utf-8")
         row = json.loads(text, object_pairs_hook=hook)

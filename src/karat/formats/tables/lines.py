@@ -33,12 +33,7 @@ _NUMBERS: dict[type[pl.DataType], Callable[[str], float | int]] = {
 
 @dataclass(frozen=True, slots=True)
 class Further:
-    """Rules for further fields of a line, which are ignored unless another line begins in them.
-
-    Attributes:
-        joined: Whether another line begins among the fields.
-        like: Matches, in lines with single spaces, wherever ``joined`` might be true.
-    """
+    """Rules for further fields of a line, which are ignored unless another line begins in them."""
 
     joined: Callable[[Sequence[str]], bool]
     like: re.Pattern[bytes]
@@ -49,13 +44,6 @@ class Layout:
     """How the fields of a line become columns.
 
     Attributes:
-        what: Name of a line in messages: "a TREC run line".
-        fields: Display names of the fields, in order.
-        keep: Field index to column name and type; number types are parsed.
-        optional: Columns whose invalid values become null (ranks).
-        more: Rules for further fields, if they are allowed.
-        tabs: Fields are separated by single tabs and may contain spaces.
-        comments: Lines that begin with # are comments.
         blank: Text columns that may be empty.
     """
 
@@ -184,11 +172,7 @@ def refuse_joined(
 
 
 def split(raw: bytes, layout: Layout, name: str, number: int) -> list[str] | None:
-    """The fields of a line, or None for a blank line or a comment.
-
-    Raises:
-        InputError: bytes that are not UTF-8 text, or a carriage return within the line.
-    """
+    """The fields of a line, or None for a blank line or a comment."""
     refuse_return(raw, name, number)
     if b"\x00" in raw:
         raise InputError("binary data, not text", file=name, line=number)

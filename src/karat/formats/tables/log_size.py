@@ -15,7 +15,6 @@ class Most:
 
     Attributes:
         size: Bytes, uncompressed.
-        rows: Lines, or rows of Parquet.
     """
 
     size: int

@@ -79,11 +79,7 @@ def read_attributes(source: Source, role: str) -> Rows:
 
 
 def scan(source: Source) -> tuple[pl.LazyFrame, list[str]]:
-    """A lazy frame of the file, and its column names.
-
-    Raises:
-        InputError: it is damaged, or expands more than real data does.
-    """
+    """A lazy frame of the file, and its column names."""
     return _scanned(source)[:2]
 
 
@@ -108,11 +104,7 @@ def _scanned(source: Source) -> tuple[pl.LazyFrame, list[str], Footer | None]:
 
 
 def sound_footer(file: BinaryIO, source: Source) -> Footer | None:
-    """The footer of an open file, if it has a readable one.
-
-    Raises:
-        InputError: a page is inconsistent.
-    """
+    """The footer of an open file, if it has a readable one."""
     footer = read_footer(file)
     wrong = None if footer is None else odd_page(file, footer)
     if wrong is not None:

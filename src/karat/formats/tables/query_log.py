@@ -63,19 +63,11 @@ def read_query_log(
     """Read a query log.
 
     Args:
-        path: The file, or ``-`` for standard input.
-        text: The column of queries, if it has no usual name.
-        count: The column of counts, if it has no usual name.
-        notes: Collects notes on how it was read, as sentences.
         most: The size limit; the file must then be readable twice.
 
     Returns:
         One row for each row of the file, in its order: ``text``, ``count`` (1 if the file has no
         counts), and its other columns. Equal queries are not merged: see ``karat.golden.traffic``.
-
-    Raises:
-        InputError: a damaged or too large file, no column of queries or several, or a count that
-            is not a whole number ≥ 0.
     """
     if most is not None:
         measure(path, most)

@@ -153,12 +153,7 @@ def read_pairs(path: str | Path, input_format: str | None = None) -> Pairs:
     """Read pairs to be judged, as written by ``karat compare --judge-file``.
 
     Args:
-        path: A file with the columns ``query_id`` and ``doc_id``; ``-`` for standard input.
         input_format: A name of ``FORMATS``; detected by content if None.
-
-    Raises:
-        InputError: the file cannot be read; with the line, if there is one.
-        UsageError: an unknown format, or one without attributes of documents.
     """
     # As documents, with the query as an attribute.
     with _Opened(path, "documents", input_format) as opened:

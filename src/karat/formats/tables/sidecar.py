@@ -38,14 +38,7 @@ def place_of(path: str | Path) -> Path:
 
 
 def read(path: str | Path) -> tuple[dict[str, str], pl.DataFrame | None]:
-    """The about and the answers in a run's sidecar; empty if there is none.
-
-    Args:
-        path: The run.
-
-    Raises:
-        InputError: the sidecar is damaged, or describes another content of the run.
-    """
+    """The about and the answers in a run's sidecar; empty if there is none."""
     try:
         place = place_of(path)
         if str(path) == "-" or not place.is_file():
@@ -66,13 +59,7 @@ def read(path: str | Path) -> tuple[dict[str, str], pl.DataFrame | None]:
 def refuse_without_rows(
     answers: pl.DataFrame, with_rows: Collection[str], path: str | Path
 ) -> None:
-    """Raise InputError if a query is ``ok`` in a sidecar and has no rows in the run.
-
-    Args:
-        answers: From the sidecar.
-        with_rows: Ids of the queries with rows.
-        path: The run.
-    """
+    """Raise InputError if a query is ``ok`` in a sidecar and has no rows in the run."""
     ok = answers.filter(pl.col("state") == "ok")["query_id"]
     lacking = ok.filter(~ok.is_in(list(with_rows)))
     if lacking.len():
@@ -85,15 +72,7 @@ def refuse_without_rows(
 
 
 def load(place: Path, name: str) -> tuple[dict[str, str], pl.DataFrame | None, Any]:
-    """The content of a sidecar: about, answers, and the size and SHA-256 of the run.
-
-    Args:
-        place: The sidecar.
-        name: Its name in messages.
-
-    Raises:
-        InputError: it is damaged, or has answers without the SHA-256 of the run.
-    """
+    """The content of a sidecar: about, answers, and the size and SHA-256 of the run."""
     try:
         with Source(place) as source:
             content = parsed(source.whole(), name, 1)
@@ -134,13 +113,7 @@ def _damaged(name: str, why: str) -> InputError:
 
 
 def writer(run: Run, path: Path, keeps: frozenset[str]) -> Callable[[Path], None] | None:
-    """A function that writes the sidecar, given the run's finished file; None if none is needed.
-
-    Args:
-        run: The run.
-        path: Its target path.
-        keeps: What its format stores itself: ``about``, ``answers``.
-    """
+    """A function that writes the sidecar, given the run's finished file; None if none is needed."""
     about = {} if "about" in keeps else facts(flat(run.about, run.source))
     answers = [] if "answers" in keeps else _told(run)
     if not about and not answers:

@@ -98,21 +98,13 @@ class Source:
 
     Use it in a ``with`` statement, or close it.
 
-    Args:
-        path: The path, or ``-`` for standard input.
-
     Attributes:
-        name: Name in messages.
         path: The path; None for standard input.
         again: The path if it can be opened a second time; None for standard input and pipes.
         head: The first bytes, decompressed, up to 64 KiB.
-        bom: Whether it began with a UTF-8 byte order mark (not part of the data).
         compressed: gzip | zstd | bzip2 | None.
         tail: The last bytes that ``chunks`` returned.
         watch: Called with the size of each chunk; may be set.
-
-    Raises:
-        InputError: no such file, a folder, an empty file, or damaged compression.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -168,12 +160,7 @@ class Source:
             self._raw.close()
 
     def chunks(self, size: int = CHUNK) -> Iterator[Chunk]:
-        """The whole file in chunks of whole lines; may be called once.
-
-        Raises:
-            InputError: a line longer than 64 MiB, damaged compression, or a file that expands
-                more than real data does.
-        """
+        """The whole file in chunks of whole lines; may be called once."""
         if self._can_be_cut():
             yield from self._cut(size)
             return

@@ -98,12 +98,7 @@ def write_run(
 
 
 def check_run(query_ids: Sequence[str], path: str | Path, output_format: str | None) -> None:
-    """Check that a run of these queries could be written, before it is created.
-
-    Raises:
-        UsageError: unknown format, or one that cannot store failed queries on standard output.
-        InputError: a query id that the format cannot store, or the file cannot be written.
-    """
+    """Check that a run of these queries could be written, before it is created."""
     entry = format_of(FORMATS, output_format or _named(path, "run"), "run", writes=True)
     entry.writers["run"](Run.from_dict({query: {"x": 1.0} for query in query_ids}), io.BytesIO())
     if str(path) == "-":
@@ -216,9 +211,6 @@ def beside(
         secret: Whether nothing may be left behind, even if the process is killed: if the system
             supports it, the file has no name until it is complete.
         first: Called with the finished file before it is renamed.
-
-    Raises:
-        InputError: it cannot be written.
     """
     nameless = _nameless(path.resolve().parent) if secret else None
     with _renamed(path, first) if nameless is None else _linked(path, nameless) as raw:

@@ -40,15 +40,7 @@ RUN = "run"
 
 
 def named_format(path: str | Path, runs: Sequence[str] = ()) -> str:
-    """The format by the extension of a name; ``beir`` without one.
-
-    Args:
-        path: The file or folder.
-        runs: Names of stored runs; if any, the format is ``run``.
-
-    Raises:
-        UsageError: unknown extension.
-    """
+    """The format by the extension of a name; ``beir`` without one."""
     if runs:
         return RUN
     name = Path(path)
@@ -80,22 +72,10 @@ def export_golden_set(
     """Export an edition, the current golden set, or stored runs for another tool.
 
     Args:
-        opened: The workspace.
-        path: The file, or a folder for ``beir``; ``-`` is standard output.
-        format: A name of ``karat.formats.exchange.catalogue.EXCHANGES``; ``run`` for one run
-            only, in the format given by the file's extension.
         edition: Its name; the current golden set if None.
-        each_rater: Export every rater's judgment instead of the aggregated grade.
-        runs: Names of stored runs, for a format with runs.
-        force: Overwrite an existing file or BEIR folder.
 
     Returns:
         What was written, with lists of what was kept, assumed and lost.
-
-    Raises:
-        InputError: the format cannot hold it, it cannot be written, or the file exists.
-        UsageError: unknown format, edition or run; the format needs runs or cannot hold them; or
-            ``each_rater`` with an edition.
     """
     if each_rater and edition is not None:
         raise UsageError(

@@ -39,18 +39,7 @@ _SHOWN = 3  # pairs of similar rater names in a warning
 
 @dataclass(frozen=True)
 class ImportResult:
-    """The outcome of an import.
-
-    Attributes:
-        exchange: The content of the file, with what was kept, assumed and lost.
-        queries: Number of new queries.
-        documents: Number of new documents.
-        judgments: Number of new judgments.
-        corrected: Number of judgments that supersede an earlier one of the same rater.
-        changed: Number of existing queries and documents that changed.
-        runs: Names under which its runs are stored.
-        raters: Number of judgments by each rater that the file names.
-    """
+    """The outcome of an import."""
 
     exchange: Exchange
     queries: int
@@ -80,20 +69,9 @@ def import_from(
     the file lacks stay as they are.
 
     Args:
-        opened: The workspace.
-        path: The file, or a BEIR folder, which needs no judgments.
         now: Microseconds UTC.
         format: A name of ``karat.formats.exchange.catalogue.EXCHANGES``, or ``queries`` or
             ``documents`` for a file of these; detected if None.
-        rater: The rater, where the file names none.
-        sources: As in ``import_exchange``.
-        called: Name of the file in the store, if ``path`` is a copy of it.
-        may_correct: As in ``import_exchange``.
-
-    Raises:
-        InputError: it cannot be read, is damaged, a grade is off the scale, a rater's name is
-            reserved, or it would correct judgments made here that it may not correct.
-        UsageError: unknown format, or ``rater`` is empty or reserved.
     """
     content = read_file(path, format)
     name = called or str(path)
@@ -123,23 +101,10 @@ def import_exchange(
     """Import the content of a file: all of it, or nothing. The import is recorded in the store.
 
     Args:
-        opened: The workspace.
-        data: The content; its ``assumed`` gets further notes.
-        file: Name of the file in the store and in messages.
         sha256: Hash of its bytes.
         now: Microseconds UTC.
-        rater: The rater, where the file names none.
-        sources: Source of the judgments by rater, with "" for all others; values of
-            ``tables.judgments.SOURCES``. Raters not in it keep their known source, else are people.
         may_correct: Raters whose judgments made here, not imported, the file may correct; all if
             None, as at the command line.
-
-    Raises:
-        InputError: a grade is off the scale, a rater's name is reserved, a rater judges a pair
-            twice, the file would correct judgments made here that it may not correct, or it has
-            more than ``MOST_ATTRIBUTES`` attributes.
-        UsageError: ``rater`` is empty or reserved, or a source is unknown.
-        SourceUnknown: a rater's name looks like a model's and is not in ``sources``.
     """
     golden, rater = opened.golden, _named(rater)
     check_judgments(data, golden.scale, file)
@@ -252,14 +217,7 @@ def _refuse_wide(
 def _refuse_forged(
     here: pl.DataFrame, facts: pl.DataFrame, may_correct: Collection[str], file: str
 ) -> None:
-    """Refuse facts that would supersede judgments that other raters made here.
-
-    Args:
-        here: Judgments made here that count.
-        facts: Judgments of the file.
-        may_correct: Raters whose judgments it may correct.
-        file: Name of the file in messages.
-    """
+    """Refuse facts that would supersede judgments that other raters made here."""
     key = ["query_id", "doc_id", "rater", "source"]
     old = here.filter(pl.col("kind") == "rating").select(*key, was="grade", because="reason")
     both = facts.join(old, on=key, maintain_order="left")

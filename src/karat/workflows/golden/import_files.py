@@ -29,11 +29,7 @@ _TEXTS = ("queries", "documents")
 
 
 def check_there(paths: Iterable[str | Path]) -> None:
-    """Refuse paths that do not exist, before anything is imported.
-
-    Raises:
-        InputError: a file does not exist; with the nearest name.
-    """
+    """Refuse paths that do not exist, before anything is imported."""
     for path in paths:
         if str(path) != "-" and not os.path.exists(path):  # noqa: PTH110 - False for any odd name
             Source(path).close()
@@ -44,11 +40,6 @@ def read_file(path: str | Path, name: str | None = None) -> Exchange:
 
     Args:
         path: The file, or a BEIR folder, which may be in a ZIP file.
-        name: A name of ``EXCHANGES``, or ``queries`` or ``documents``.
-
-    Raises:
-        InputError: it cannot be read, is damaged, is a run, or its format is not recognised.
-        UsageError: unknown format.
     """
     where = Path(path)
     if name in (None, "beir"):
@@ -110,16 +101,7 @@ def _semicolons(path: str | Path) -> bool:
 
 
 def check_judgments(content: Exchange, scale: Scale, file: str) -> None:
-    """Refuse grades off the scale, and the reserved name of a rater.
-
-    Args:
-        content: The content of the file.
-        scale: Lowest and highest grade of the golden set.
-        file: Name of the file in messages.
-
-    Raises:
-        InputError: there is one; with its line, or its place in the JSON.
-    """
+    """Refuse grades off the scale, and the reserved name of a rater."""
     if content.judgments is None:
         return
     low, high = scale

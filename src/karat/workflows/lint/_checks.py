@@ -271,13 +271,7 @@ def _number(score: float | None) -> str:
 
 
 def check_judgments(rows: pl.DataFrame, tally: Tally, silent: Collection[str] = ()) -> None:
-    """Check the judgments of one file.
-
-    Args:
-        rows: ``query_id``, ``doc_id``, ``grade``, ``line`` and perhaps ``subtopic``.
-        tally: Tally of the file.
-        silent: Queries marked ``no_answer``.
-    """
+    """Check the judgments of one file."""
     bad = rows.filter(~pl.col("grade").is_finite())
     if bad.height:
         _count(tally, "grade-not-a-number", bad)

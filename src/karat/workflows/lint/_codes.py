@@ -12,12 +12,7 @@ class Code:
     """One kind of finding.
 
     Attributes:
-        name: The code.
         severity: error | warning | info.
-        says: The message, one sentence without a full stop.
-        why: Why it matters.
-        fix: How to fix it.
-        noun: What is counted.
     """
 
     name: str

@@ -50,11 +50,7 @@ Record = tuple[int, Mapping[str, Any], str]
 
 
 def pieces(source: Source, role: str, name: str, ends: LineEnds) -> Iterator[Piece]:
-    """The rows of a file of records, with findings.
-
-    Raises:
-        InputError: the file cannot be read to its end, or a column is missing.
-    """
+    """The rows of a file of records, with findings."""
     if name == "parquet":
         yield from _parquet(source, role)
         return

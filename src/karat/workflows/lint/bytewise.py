@@ -61,13 +61,7 @@ class LineEnds:
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """A checked chunk.
-
-    Attributes:
-        chunk: The same lines with LF line ends; white space as spaces, if it separates fields.
-        lines: Numbers of the lines with data, neither blank nor comments.
-        short: Those of them with too few fields.
-    """
+    """A checked chunk."""
 
     chunk: Chunk
     lines: NDArray[np.int64]
@@ -83,16 +77,7 @@ def look(
     fields: int = 0,
     more: Further | None = None,
 ) -> Looked:
-    """Count blank lines, comments, doubled separators, extra fields and joined lines.
-
-    Args:
-        chunk: Whole lines.
-        tally: Tally of the file.
-        spaces: Whether white space separates fields, rather than tabs.
-        comments: Whether lines that begin with # are comments.
-        fields: Expected number of fields; 0 for no check.
-        more: Allowed extra fields.
-    """
+    """Count blank lines, comments, doubled separators, extra fields and joined lines."""
     data = chunk.data.replace(b"\r\n", b"\n") if b"\r" in chunk.data else chunk.data
     if b"\r" in data:
         data = _ENDS.sub(b"", data)

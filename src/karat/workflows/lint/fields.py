@@ -46,7 +46,6 @@ class Piece:
     Attributes:
         rows: ``line`` (from 1; 0 if there is none) and the columns of the role: ``query_id``,
             ``doc_id``, ``grade`` or ``score`` and optionally ``rank``; or ``id`` and ``empty``.
-        tally: Findings in these lines.
         size: Bytes read.
     """
 
@@ -56,11 +55,7 @@ class Piece:
 
 
 def pieces(source: Source, layout: Layout, ends: LineEnds) -> Iterator[Piece]:
-    """The rows of a file of fields, with findings.
-
-    Raises:
-        InputError: the file cannot be read to its end.
-    """
+    """The rows of a file of fields, with findings."""
 
     def seen() -> Iterator[Chunk]:
         for chunk in source.chunks():

@@ -61,13 +61,7 @@ def lint(
     """Check files completely, each by itself and against the others.
 
     Args:
-        files: Paths of qrels, runs, queries and documents, in any order; BEIR folders; ``-`` for
-            standard input.
-        roles_given: Roles by path, for files whose role is not detected.
         watch: Called with a file's name and the bytes read since the last call.
-
-    Raises:
-        InputError: a file that does not exist, or a folder that is not a BEIR folder.
     """
     roles_by_path = dict(roles_given or {})
     checked = [
@@ -332,11 +326,6 @@ class _Held:
 
     Attributes:
         role: qrels | run | queries.
-        file: Name of the file.
-        tally: Findings in the file.
-        queries: First line by query id.
-        silent: Queries marked ``no_answer``, which need no judgments.
-        answered: Queries listed in the sidecar file of a run, with or without documents.
     """
 
     role: str

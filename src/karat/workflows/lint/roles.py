@@ -24,11 +24,7 @@ _GRADES = {"grade", "relevance", "rel", "label", "judgment", "judgement", "ratin
 
 
 def of_folder(folder: Path) -> list[tuple[str, str]]:
-    """Path and role of every file of a BEIR folder.
-
-    Raises:
-        InputError: it has none of a BEIR folder's files.
-    """
+    """Path and role of every file of a BEIR folder."""
     files = []
     for role, pattern in (("documents", "corpus.jsonl"), ("queries", "queries.jsonl")):
         files += [(file, role) for file in _packed(folder, pattern)[:1]]
@@ -44,11 +40,7 @@ def of_folder(folder: Path) -> list[tuple[str, str]]:
 
 
 def given(pairs: Sequence[str], files: Sequence[str]) -> dict[str, str]:
-    """Roles from ``FILE=ROLE``.
-
-    Raises:
-        UsageError: an unknown role or file.
-    """
+    """Roles from ``FILE=ROLE``."""
     roles = {}
     for pair in pairs:
         file, _, role = pair.rpartition("=")

@@ -46,13 +46,7 @@ class Tally:
         """Count a finding. Of ``example``, ``query``, ``says`` and ``fix`` the first given is kept.
 
         Args:
-            code: A name in ``CODES``.
             lines: Lines it occurs on, ascending; 0 if there is no line.
-            count: Number of occurrences, if not one per line.
-            example: A line or an id that shows it.
-            query: A query it concerns.
-            says: A message more specific than that in ``CODES``.
-            fix: A fix more specific than that in ``CODES``.
         """
         assert code in CODES, code
         entry = self._entries.setdefault(code, _Entry())
