@@ -17,6 +17,9 @@ SOURCES = sorted(
     path.relative_to(ROOT).as_posix() for folder in OURS for path in (ROOT / folder).rglob("*.py")
 )
 MODULES = [path for path in SOURCES if path.startswith("src/")]
+KNOW = {"tables", "measures", "fusion", "stats", "golden", "online", "experiments", "diagnosis",
+        "release"}  # fmt: skip
+"""Layers whose public functions are documented in full; elsewhere, only what names do not say."""
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
@@ -62,8 +65,10 @@ def test_what_is_public_has_a_docstring() -> None:
         source = (ROOT / path).read_text(encoding="utf-8")
         if private or not source.strip():
             continue
+        know = Path(path).parts[2] in KNOW
         bare += [
             f"{path}:{getattr(node, 'lineno', 1)} {getattr(node, 'name', 'the module')}"
             for node in undocumented(ast.parse(source))
+            if know or isinstance(node, ast.Module)
         ]
     assert not bare, f"no docstring: {', '.join(bare)}"

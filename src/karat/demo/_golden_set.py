@@ -37,7 +37,6 @@ class Judgment(NamedTuple):
 
 
 def queries() -> list[Query]:
-    """All queries, by query_id."""
     rows = [json.loads(line) for line in lines("queries.jsonl")]
     return [
         Query(
@@ -69,5 +68,4 @@ def _read(name: str) -> list[Judgment]:
 
 
 def lines(name: str) -> list[str]:
-    """The lines of a file of the golden set."""
     return (files("karat.demo") / "golden" / name).read_text(encoding="utf-8").splitlines()

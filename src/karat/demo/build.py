@@ -33,8 +33,6 @@ MADE_BY = "karat demo"
 
 @dataclass(frozen=True)
 class Demo:
-    """The files of the demo, and its counts."""
-
     directory: Path
     corpus: Path
     queries: Path
@@ -169,7 +167,6 @@ def remove_other_runs(directory: Path, kept: Collection[str]) -> None:
 
 
 def run_path(directory: Path, name: str) -> Path:
-    """Path of the run of a system."""
     return directory / "runs" / f"{name}.trec"
 
 
@@ -187,12 +184,10 @@ def as_number(score: float) -> str:
 
 
 def as_json(row: Mapping[str, object]) -> str:
-    """One line of a JSON Lines file."""
     return json.dumps(row, ensure_ascii=False)
 
 
 def write(path: Path, lines: Iterable[str]) -> None:
-    """Write a file atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:

@@ -106,7 +106,6 @@ def of(function: Function, *, called: str | None = None, name: str | None = None
 
 
 def callables(thing: Any) -> list[str]:
-    """Public names of the callables in a module or an object."""
     return [
         name
         for name in dir(thing)
@@ -228,7 +227,6 @@ def checked(returned: Any, texts: Sequence[str], called: str, width: int | None)
 
 
 def widths(returned: Any) -> Iterator[int]:
-    """The lengths of the vectors in a list or tuple."""
     if isinstance(returned, list | tuple):
         yield from (len(vector) for vector in returned if hasattr(vector, "__len__"))
 
@@ -243,7 +241,6 @@ def unit(vectors: Vectors) -> Vectors:
 
 
 def one_line(error: BaseException) -> str:
-    """The type and the message of an exception, on one line."""
     try:
         message = " ".join(str(error).split())
     except Exception:  # noqa: BLE001 - its __str__ may raise too

@@ -46,7 +46,6 @@ def keep_steps(demo: Demo, clock: Callable[[], int]) -> Path:
 
 
 def steps(demo: Demo) -> Iterator[tuple[str, Run]]:
-    """The label and the run of each step."""
     texts = dict(read_queries(demo.queries).frame.select("query_id", "text").iter_rows())
     nothing: dict[str, dict[str, float]] = {query_id: {} for query_id in texts}
 

@@ -118,7 +118,6 @@ def paragraphs(log: EventLog, *, now: int) -> Iterator[str]:
 
 
 def _sentence(row: OnlineResult, phrase: str) -> str:
-    """A value, or its bounds, with a phrase."""
     entry = find(row.metric)
     if row.least is not None and row.most is not None:
         return f"{figure(entry, row.least)} to {figure(entry, row.most)} {phrase}"

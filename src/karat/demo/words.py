@@ -18,7 +18,6 @@ MEASURES = ("nDCG@10", "R@100")
 
 
 def conclusions(results: Results, found: Comparison, made: Demo) -> Iterator[str]:
-    """The conclusions, a paragraph each."""
     *others, newest = dict.fromkeys(row.candidate for row in found.differences)
     yield " ".join(_verdicts(found, newest, further=True))
     yield from _where(found, newest)

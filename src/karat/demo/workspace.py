@@ -33,8 +33,6 @@ _ALONE: dict[str, str] = {}  # ignores KARAT_STORE: the demo does not write to a
 
 @dataclass(frozen=True)
 class Kept:
-    """The contents of the workspace."""
-
     agreement: Agreement
     edition: str
     grades: int

@@ -43,7 +43,6 @@ class OnDuckDB:
     def batches(
         self, log: EventLog, columns: Sequence[str], since: int | None, until: int | None
     ) -> Iterator[nw.LazyFrame[Any]]:
-        """See ``Engine.batches``."""
         for batch in batches_of(log, self._rows_at_once):
             self._paths = [file.path for file in batch.files]
             with reading(self._paths):
@@ -64,7 +63,6 @@ class OnDuckDB:
         return nw.from_native(self._connection.from_arrow(frame.to_arrow()))
 
     def collect(self, frame: nw.LazyFrame[Any]) -> pl.DataFrame:
-        """See ``Engine.collect``."""
         with reading(self._paths):
             table = nw.to_native(frame).to_arrow_table()
         collected = pl.from_arrow(table)
@@ -82,7 +80,6 @@ class OnDuckDB:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the database and delete the folder."""
         self._connection.close()
         self._spill.cleanup()
 
@@ -91,7 +88,6 @@ class OnDuckDB:
         return f"karat_{self._made}"
 
     def _drop(self) -> None:
-        """Drop the tables of a batch."""
         while self._kept:
             self._connection.execute(f'DROP TABLE "{self._kept.pop()}"')
 

@@ -67,7 +67,6 @@ class OnSpark:
         return nw.from_native(kept)
 
     def table(self, frame: pl.DataFrame) -> nw.LazyFrame[Any]:
-        """See ``Engine.table``."""
         # Spark does not support the string views of Polars.
         schema = pa.schema(
             (field.name, pa.string() if pa.types.is_large_string(field.type) else field.type)
@@ -77,14 +76,12 @@ class OnSpark:
         return nw.from_native(self._session.createDataFrame(plain))
 
     def collect(self, frame: nw.LazyFrame[Any]) -> pl.DataFrame:
-        """See ``Engine.collect``."""
         with reading(self._paths):
             collected = pl.from_arrow(nw.to_native(frame).toArrow())
         assert isinstance(collected, pl.DataFrame)
         return integers_alike(collected)
 
     def __enter__(self) -> Self:
-        """Use the active session, or open one."""
         self._own = SparkSession.getActiveSession() is None
         builder = SparkSession.builder.appName("karat")
         if self._own and self._master is not None:
@@ -107,7 +104,6 @@ class OnSpark:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the session if it was opened here."""
         if self._own:
             self._session.stop()
 

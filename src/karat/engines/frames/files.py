@@ -60,7 +60,6 @@ def _batch(log: EventLog, low: int, high: int) -> Batch:
 
 
 def lacking(existing: Sequence[str], columns: Sequence[str]) -> list[str]:
-    """The columns that a file does not have."""
     names = set(existing)
     return [column for column in columns if column not in names]
 
@@ -85,7 +84,6 @@ def reading(paths: Iterable[str]) -> Iterator[None]:
 
 
 def _damage(path: str) -> str | None:
-    """Why a file cannot be read; None if it can."""
     try:
         for _ in pl.scan_parquet(path, glob=False).collect_batches():
             pass

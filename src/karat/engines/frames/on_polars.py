@@ -25,7 +25,6 @@ class OnPolars:
     def batches(
         self, log: EventLog, columns: Sequence[str], since: int | None, until: int | None
     ) -> Iterator[nw.LazyFrame[Any]]:
-        """See ``Engine.batches``."""
         for batch in batches_of(log, self._rows_at_once):
             self._paths = [file.path for file in batch.files]
             with reading(self._paths):
@@ -39,16 +38,13 @@ class OnPolars:
         return nw.from_native(kept)
 
     def table(self, frame: pl.DataFrame) -> nw.LazyFrame[Any]:
-        """See ``Engine.table``."""
         return nw.from_native(frame.lazy())
 
     def collect(self, frame: nw.LazyFrame[Any]) -> pl.DataFrame:
-        """See ``Engine.collect``."""
         with reading(self._paths):
             return integers_alike(nw.to_native(frame).collect())
 
     def __enter__(self) -> Self:
-        """Nothing to open."""
         return self
 
     def __exit__(self, *_: object) -> None:

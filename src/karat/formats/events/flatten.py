@@ -34,8 +34,6 @@ class Reading:
 
 
 class Flat:
-    """A chunk of a log."""
-
     def __init__(self, frame: pl.DataFrame, reading: Reading, tally: Tally) -> None:
         self.frame, self.reading, self.tally = frame, reading, tally
         self.used: set[str] = {LINE}
@@ -124,7 +122,6 @@ class Flat:
         return values.to_frame().select(pl.first().fill_null(value)).to_series()
 
     def first(self, expressions: Sequence[pl.Expr], dtype: pl.DataType) -> pl.Series:
-        """The first value that is not null, row by row."""
         if not expressions:
             return pl.repeat(None, self.frame.height, dtype=dtype, eager=True)
         return self.frame.select(pl.coalesce(expressions).cast(dtype).alias("said")).to_series()
@@ -150,7 +147,6 @@ class Flat:
             self.change(wrong, unparsed, texts.filter(unparsed)[0])
 
     def times(self) -> pl.DataFrame:
-        """The time of each row."""
         mapped = self.reading.mapped
         zone = mapped.zone or self.reading.zone
         result: pl.DataFrame | None = None

@@ -45,7 +45,6 @@ class Names:
         self.more = False
 
     def look(self, row: dict[str, Any]) -> None:
-        """Add the fields of an object."""
         for name in row:
             if name not in self.all:
                 if len(self.all) < _MOST_NAMES:

@@ -84,7 +84,6 @@ class Mapped:
 
 
 def read_mapping(path: str | Path) -> Mapped:
-    """Read a mapping."""
     with Source(path) as source:
         data, name = source.whole(), source.name
     try:

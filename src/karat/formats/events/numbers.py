@@ -49,7 +49,6 @@ def number(text: pl.Expr, written: Written) -> pl.Expr:
 
 
 def flag(text: pl.Expr, written: Written) -> pl.Expr:
-    """Text as booleans; null if it is neither."""
     bare = text.str.strip_chars().str.to_lowercase()
     return (
         pl.when(bare.is_in([*YES, *written.yes]))

@@ -43,7 +43,6 @@ class Tally:
     encoding: tuple[str, str] | None = None
 
     def drop(self, reason: str, places: Iterable[int], count: int) -> None:
-        """Count dropped rows, with the first few places."""
         if count:
             self.dropped[reason] += count
             self._place(reason, places)
@@ -51,7 +50,6 @@ class Tally:
     def change(
         self, what: str, places: Iterable[int], count: int, first: str | None = None
     ) -> None:
-        """Count changed rows, with the first such value."""
         if count:
             if first is not None:
                 self.firsts.setdefault(what, first)
@@ -66,7 +64,6 @@ class Tally:
             examples.append(f"{self.file}, {self.unit} {place}")
 
     def name(self, actions: Iterable[tuple[str, int]]) -> None:
-        """Count actions of no known kind."""
         for action, count in actions:
             known = action in self.unknown or len(self.unknown) < _NAMES
             self.unknown[action if known else "(others)"] += count

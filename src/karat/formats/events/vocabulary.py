@@ -147,7 +147,6 @@ ACTIONS: Mapping[Kind, tuple[str, ...]] = MappingProxyType(
 
 
 def snake(name: str) -> str:
-    """A name in snake case."""
     spaced = re.sub(r"([a-z\d])([A-Z])", r"\1_\2", name.strip())
     return re.sub(r"[\s\-:/]+", "_", spaced).casefold()
 

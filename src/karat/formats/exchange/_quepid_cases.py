@@ -27,7 +27,6 @@ _LOST = {
 
 
 def read(foreign: SourceFile) -> Exchange:
-    """A case as JSON."""
     gathered = ImportBuilder("quepid-case", foreign.name)
     root = foreign.json()
     for key, what in _LOST.items():

@@ -78,7 +78,6 @@ def _text(value: Any) -> str:
 
 
 def write_request(leaving: Export) -> bytes:
-    """A request; the metric is nDCG@10."""
     requests, templated, unnamed = [], False, False
     for query, text in leaving.texts.items():
         row = leaving.queries[query]

@@ -32,8 +32,6 @@ from karat.tables.golden.exchange import Exchange
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A format of another tool."""
-
     name: str
     what: str
     reads: tuple[str, ...]
@@ -282,7 +280,6 @@ def read_exchange(path: str | Path, format: str | None = None) -> Exchange:  # n
 
 
 def _with_fix(error: InputError, fix: str | None) -> InputError:
-    """The same error with a fix."""
     return InputError(
         error.what,
         file=error.file,

@@ -32,7 +32,6 @@ _FIX = Advice(
 
 
 def detect(content: SourceFile) -> str:
-    """The name of the format of a file."""
     data = content.data.lstrip()
     if data[:1] in (b"{", b"["):
         return _json(content)

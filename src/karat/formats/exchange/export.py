@@ -17,8 +17,6 @@ ANY_TEXT = Advice("--format csv, which stores any text", page="choose csv, which
 
 
 class Rated(NamedTuple):
-    """One judgment."""
-
     query_id: str
     doc_id: str
     grade: float | None
@@ -28,8 +26,6 @@ class Rated(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Holds:
-    """What a format can store."""
-
     ids: bool = False
     text: bool = True
     columns: tuple[str, ...] | bool = ()
@@ -74,7 +70,6 @@ class Export:
             raise InputError(f"no judgments to write, and {name} stores nothing else", file=file)
 
     def of(self, query_id: str) -> list[Rated]:
-        """The judgments of one query."""
         return self._by_query.get(query_id, [])
 
     def cell(self, text: str) -> str:
@@ -280,12 +275,10 @@ class Export:
 
 
 def whole(value: float) -> float | int:
-    """A grade as an integer, if it is whole."""
     return int(value) if value.is_integer() and abs(value) < 1e15 else value
 
 
 def dumped(value: Any) -> bytes:
-    """Indented JSON with a final newline."""
     return (
         json.dumps(value, ensure_ascii=False, indent=1, allow_nan=False, default=str) + "\n"
     ).encode()

@@ -192,7 +192,6 @@ class ImportBuilder:
         ranking.append((doc_id, score))
 
     def run(self, name: str) -> None:
-        """Add a run, which may be empty."""
         self._runs.setdefault(name, {})
 
     def read(self, sheet: Sheet) -> None:
@@ -208,7 +207,6 @@ class ImportBuilder:
             )
 
     def exchange(self) -> ImportedExchange:
-        """The result."""
         runs = {name: self._run(name, rows) for name, rows in self._runs.items()}
         if not (self._queries or self._judged or runs):
             raise InputError(

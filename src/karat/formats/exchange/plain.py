@@ -168,7 +168,6 @@ def _qrels(leaving: Export) -> Qrels:
 
 
 def write_trec(leaving: Export) -> bytes:
-    """TREC qrels."""
     out = io.BytesIO()
     with _by_format():
         write_qrels(_qrels(leaving), out)

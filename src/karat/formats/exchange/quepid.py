@@ -97,7 +97,6 @@ def read_json(foreign: SourceFile) -> Exchange:
 
 
 def once(gathered: ImportBuilder, text: str, **others: Any) -> str:
-    """Add a query that should have one entry."""
     query = gathered.query(text, **others)
     gathered.met(query)
     return query

@@ -155,7 +155,6 @@ def _judge(gathered: ImportBuilder, query: str, doc: str, node: Node) -> None:
 
 
 def write(leaving: Export) -> bytes:
-    """A book as JSON."""
     pairs = []
     _refuse_repeated(leaving)
     for (query, doc), of in _pairs(leaving).items():
@@ -188,7 +187,6 @@ def write(leaving: Export) -> bytes:
 
 
 def written(row: dict[str, Any]) -> dict[str, Any]:
-    """Columns of a query under Quepid's names."""
     names = (("need", "information_need"), ("notes", "notes"), ("options", "options"))
     return {
         # Only options are an object; notes may look like one.
@@ -199,7 +197,6 @@ def written(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def as_fields(row: dict[str, Any]) -> dict[str, Any]:
-    """Columns of a document under their original names."""
     return {name.removeprefix("field."): unpacked(value) for name, value in row.items()}
 
 

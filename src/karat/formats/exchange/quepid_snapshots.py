@@ -82,7 +82,6 @@ def position(foreign: SourceFile, line: int, cell: str) -> float:
 
 
 def write_csv(leaving: Export) -> bytes:
-    """A CSV file of snapshots."""
     names = dict.fromkeys(name for row in leaving.documents.values() for name in row)
     rows = []
     for run, queries in leaving.runs.items():

@@ -22,14 +22,12 @@ _TEXT = "$query"
 
 
 def read(foreign: SourceFile) -> Exchange:
-    """A ratings file."""
     gathered = ImportBuilder("rre", foreign.name)
     gather(gathered, foreign.json())
     return gathered.exchange()
 
 
 def gather(gathered: ImportBuilder, root: Node) -> None:
-    """Add the content of a ratings file."""
     below = ("topics", "query_groups", "queries")
     if not any(root.has(key) for key in below):
         root.need("topics")

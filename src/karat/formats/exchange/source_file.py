@@ -126,14 +126,12 @@ class Node:
         self.value, self.path, self.file = value, path, file
 
     def wrong(self, expected: str, fix: str | None = None) -> InputError:
-        """The error for another value than expected."""
         where = self.path or "the file"
         return InputError(
             f"{where} is {short(self.value)}, not {expected}", file=self.file, fix=fix
         )
 
     def has(self, key: str) -> bool:
-        """Whether it is an object with this key and a value other than null."""
         return isinstance(self.value, dict) and self.value.get(key) is not None
 
     def get(self, key: str) -> Node | None:
@@ -237,7 +235,6 @@ def open_source_file(path: str | Path) -> SourceFile:
 
 
 def unzipped(data: bytes, name: str) -> bytes:
-    """The only file in a ZIP file, in memory."""
     with unzipping(name), zipfile.ZipFile(io.BytesIO(data)) as folder:
         entry = _only(folder.infolist(), name)
         with folder.open(entry) as stream:
@@ -249,7 +246,6 @@ def unzipped(data: bytes, name: str) -> bytes:
 
 @contextmanager
 def unzipping(name: str) -> Iterator[None]:
-    """Errors of the zipfile module as InputError."""
     try:
         yield
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError) as error:

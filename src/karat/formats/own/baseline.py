@@ -44,7 +44,6 @@ def holds_baseline(path: str | Path) -> bool:
 
 
 def read_baseline(path: str | Path) -> SavedBaseline:
-    """Read a saved baseline, plain or compressed."""
     with Source(path) as source:
         data, name = source.whole(), source.name
     content = _KIND.content(data, name)

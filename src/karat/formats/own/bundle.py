@@ -49,7 +49,6 @@ class Writing:
     files: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def add(self, name: str, path: Path) -> None:
-        """Add a file."""
         try:
             stream = path.open("rb")
         except OSError as error:

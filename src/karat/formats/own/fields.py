@@ -47,7 +47,6 @@ class Kind:
         return content
 
     def none(self, name: str) -> InputError:
-        """The error for a file of another kind."""
         return InputError(f"not a karat {self.what}", file=name, fix=self.remade)
 
 
@@ -59,8 +58,6 @@ def to_bytes(content: Mapping[str, Any]) -> bytes:
 
 
 class Fields:
-    """The fields of one object."""
-
     def __init__(
         self, value: Any, names: Sequence[str], name: str, remade: str, where: str = ""
     ) -> None:
@@ -79,7 +76,6 @@ class Fields:
         return f"{self.where}: " if self.where else ""
 
     def wrong(self, key: str, expected: str) -> InputError:
-        """The error for an invalid field."""
         return InputError(
             f"{self._at}{key} is {short(self.value[key])}, not {expected}",
             file=self.name,
@@ -94,26 +90,22 @@ class Fields:
         return value
 
     def number(self, key: str) -> float:
-        """A finite number."""
         value = finite(self.value[key])
         if value is None:
             raise self.wrong(key, "a finite number")
         return value
 
     def above_zero(self, key: str) -> float:
-        """A finite number above 0."""
         value = self.number(key)
         if value <= 0:
             raise self.wrong(key, "a number above 0")
         return value
 
     def maybe(self, key: str) -> float | None:
-        """A finite number or null."""
         return None if self.value[key] is None else self.number(key)
 
 
 def finite(value: Any) -> float | None:
-    """A finite number; None for anything else."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         try:
             number = float(value)

@@ -44,7 +44,6 @@ class Use:
     commit: str | None
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON object of its line."""
         runs = [{"name": name, "sha256": sha256} for name, sha256 in self.runs]
         head = {_MARK: VERSION, "time": self.time, "golden": self.golden, "queries": self.queries}
         return {**head, "runs": runs, "by": self.by, "commit": self.commit}

@@ -113,7 +113,6 @@ def _is_json(line: bytes) -> bool:
 
 
 def _held(path: Path) -> bytes:
-    """The content of the history so far."""
     if not path.exists() or not path.stat().st_size:
         return b""
     with Source(path) as source:

@@ -14,7 +14,6 @@ _EXAMPLE = '[[rule]] on a line, then measure = "nDCG@10", then max_drop = "5%"'
 
 
 def write_policy(text: str, path: str | Path) -> None:
-    """Write a policy to a new file."""
     place = Path(path)
     try:
         with place.open("x", encoding="utf-8") as stream:
@@ -30,7 +29,6 @@ def write_policy(text: str, path: str | Path) -> None:
 
 
 def read_policy(path: str | Path, rel: float | None = None) -> Policy:
-    """Read a policy."""
     with Source(path) as source:
         data, name, kind = source.whole(), source.name, own_kind(source)
     if kind not in {None, "a policy"}:

@@ -222,7 +222,6 @@ def without_password(url: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A TOML string, written as JSON."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
@@ -233,8 +232,6 @@ def _grades(low: float, high: float) -> dict[float, str]:
 
 
 class _Written:
-    """Checked access to a ``karat.toml``."""
-
     def __init__(
         self, content: Mapping[str, Any], name: str, lines: Mapping[str, int | None] | None = None
     ) -> None:
@@ -249,7 +246,6 @@ class _Written:
         self.content = content
 
     def workspace(self, root: Path, environment: Mapping[str, str]) -> WorkspaceConfig:
-        """The configuration."""
         low, high = self._scale()
         grades = self._read_grades(low, high)
         weights = self._one_of("agreement", "weights", KAPPA_WEIGHTS, "quadratic")

@@ -124,11 +124,9 @@ class _Thrift:
 
     @property
     def at(self) -> int:
-        """The number of bytes read."""
         return self._at
 
     def struct(self) -> dict[int, Any]:
-        """A struct: its fields by number."""
         self._deeper()
         fields: dict[int, Any] = {}
         number = 0

@@ -118,7 +118,6 @@ class Careful:
                 values.append(None)
 
     def frame(self) -> pl.DataFrame:
-        """The rows added."""
         if not self._count:
             return pl.DataFrame()
         schema = {name: NUMBERS.get(name, pl.String) for name in self.columns}
@@ -157,7 +156,6 @@ class Careful:
     def wrong(
         self, what: str, place: int, query: str | None = None, fix: str | None = None
     ) -> InputError:
-        """An error at a line or row."""
         if self.unit == "line":
             return InputError(what, file=self.source, line=place, query=query, fix=fix)
         return InputError(f"{self.unit} {place}: {what}", file=self.source, query=query, fix=fix)

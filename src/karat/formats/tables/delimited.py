@@ -87,7 +87,6 @@ def read(source: Source, role: str, separator: str, names: Sequence[str] | None 
 def places(
     source: Source, role: str, separator: str, names: Sequence[str] | None = None
 ) -> Iterator[Place]:
-    """Every record with its line and ids."""
     pieces = _pieces(source)
     sheet, rest = _sheet(source, pieces, role, separator, names)
     ids = [c for c in sheet.chosen if c.endswith("_id") or c == "subtopic"]

@@ -191,7 +191,6 @@ def _json(source: Source, role: str) -> str:
 
 
 def _with_header(source: Source, lines: Sequence[str], role: str) -> str | None:
-    """The format, if the first line is a header."""
     first = lines[0]
     for separator, name in (("\t", "tsv"), (",", "csv"), (";", "csv")):
         cells = [cell.strip().strip('"') for cell in first.split(separator)]
@@ -223,7 +222,6 @@ def _with_header(source: Source, lines: Sequence[str], role: str) -> str | None:
 
 
 def _refuse_other_role(source: Source, names: Sequence[str], role: str) -> None:
-    """Refuse column names of another role."""
     if role not in ("qrels", "run"):
         return
     meant = {known(name, "qrels") for name in names} | {known(name, "run") for name in names}

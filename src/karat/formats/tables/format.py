@@ -33,8 +33,6 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The place of a row in a text file."""
-
     line: int
     ids: tuple[str, ...]
 

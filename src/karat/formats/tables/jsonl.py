@@ -46,7 +46,6 @@ def no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def read_table(source: Source, role: str) -> Rows:
-    """Qrels or a run."""
     chunks = source.chunks()
     first, about = _without_header(chunks, role, source.name)
     line, row = next(_objects(first, source.name), (None, {}))
@@ -88,7 +87,6 @@ def _without_header(chunks: Iterator[Chunk], role: str, name: str) -> tuple[Chun
 
 
 def read_attributes(source: Source, role: str) -> Rows:
-    """Queries or documents."""
     key = "query_id" if role == "queries" else "doc_id"
     careful = Careful(source.name)
     columns: dict[str, list[Any]] = {}

@@ -21,7 +21,6 @@ class Most:
     rows: int
 
     def refuse(self, size: int, rows: int, file: str) -> None:
-        """Raise InputError if a log is larger."""
         if size > self.size or rows > self.rows:
             raise InputError(
                 f"the log has more than {self.size >> 20} MiB uncompressed or {self.rows:,} lines",

@@ -28,7 +28,6 @@ class _Pairs(list[tuple[str, Any]]):
 
 
 def read(source: Source, role: str) -> Rows:
-    """Qrels or a run."""
     data = source.whole()
     table = parsed(data, source.name, 1, _Pairs)
     if not isinstance(table, _Pairs):
@@ -169,7 +168,6 @@ class _Place:
 
 
 def _write(table: dict[str, dict[str, float] | None], stream: IO[bytes]) -> None:
-    """One query per line."""
     stream.write(b"{")
     between = "\n"
     for query, docs in table.items():

@@ -29,7 +29,6 @@ BROKEN = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 
 
 def read_table(source: Source, role: str) -> Rows:
-    """Qrels or a run."""
     plan, names, footer = _scanned(source)
     chosen = choose(names, role, source.name)
     schema = _collected(plan.head(0), source).schema
@@ -59,7 +58,6 @@ def _about(footer: Footer | None, source: Source) -> dict[str, str]:
 
 
 def read_attributes(source: Source, role: str) -> Rows:
-    """Queries or documents."""
     plan, names = scan(source)
     key = "query_id" if role == "queries" else "doc_id"
     chosen = choose(names, role, source.name)
@@ -79,12 +77,10 @@ def read_attributes(source: Source, role: str) -> Rows:
 
 
 def scan(source: Source) -> tuple[pl.LazyFrame, list[str]]:
-    """A lazy frame of the file, and its column names."""
     return _scanned(source)[:2]
 
 
 def _scanned(source: Source) -> tuple[pl.LazyFrame, list[str], Footer | None]:
-    """A lazy frame, its column names, and the footer."""
     path = source.again if source.compressed is None else None
     if path is not None:
         with path.open("rb") as stream:
@@ -172,7 +168,6 @@ def _collected(plan: pl.LazyFrame, source: Source) -> pl.DataFrame:
 
 
 def damaged(error: BaseException, source: Source) -> InputError:
-    """The error for Parquet data that cannot be read."""
     reason = str(error).split("\n", maxsplit=1)[0].removeprefix("parquet: ")
     return InputError(
         f"the Parquet data is damaged or truncated ({reason})",

@@ -135,7 +135,6 @@ def _refuse_table(source: Source, head: Sequence[str]) -> None:
 
 
 def _guess(names: Sequence[str], rows: Sequence[Sequence[str]]) -> Advice:
-    """The fix for a table without a known column."""
     lines = "; if each line is a query, add the header line query"
     if any(_NUMBER.fullmatch(name) for name in names):
         header = f"add a header line, such as query,count{lines}"
@@ -312,7 +311,6 @@ def _parquet(
 def _choose(
     names: Sequence[str], text: str | None, count: str | None, file: str, line: int | None = None
 ) -> tuple[str, str | None]:
-    """The columns of queries and of counts."""
     if len(set(names)) < len(names):
         raise InputError("duplicate column name", file=file, line=line, fix="rename one")
     for count_column in (text, count):
@@ -364,7 +362,6 @@ def _clash(file: str) -> InputError:
 
 
 def _whole(value: Any, file: str, line: int | None) -> int:
-    """A count, checked."""
     try:
         number = finite(float(value.strip()) if isinstance(value, str) else value)
     except ValueError:
@@ -375,7 +372,6 @@ def _whole(value: Any, file: str, line: int | None) -> int:
 
 
 def _decoded(source: Source) -> Iterator[tuple[int, str]]:
-    """Every line with its number."""
     for chunk in source.chunks():
         for number, raw in enumerate(_split(chunk.data), chunk.first_line):
             try:

@@ -237,7 +237,6 @@ class _Opened:
             ) from None
 
     def frame(self) -> pl.DataFrame:
-        """All rows."""
         rows = self.reader(self.source)
         frames = [batch for batch in rows.batches if batch.height]
         self.about = rows.about()
@@ -271,7 +270,6 @@ class _Opened:
             )
 
     def unique(self, frame: pl.DataFrame, column: str, what: str) -> None:
-        """Refuse a duplicate id, with its line."""
         if frame[column].dtype == pl.String:
             self.unmarked(frame[column])
         twice = ~frame[column].is_first_distinct()

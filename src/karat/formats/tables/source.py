@@ -68,7 +68,6 @@ class Chunk:
 
     @property
     def data(self) -> bytes:
-        """The bytes."""
         if callable(self._data):
             self._data = self._data()
         return self._data

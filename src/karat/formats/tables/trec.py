@@ -75,7 +75,6 @@ _SPACE = r"[ \t\n\r\v\f\x00]"
 
 
 def read_qrels(source: Source) -> Rows:
-    """The judgments of a TREC qrels file."""
     return Rows(_in_order(frames(source, QRELS), source.name))
 
 

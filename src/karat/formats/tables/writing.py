@@ -223,7 +223,6 @@ def beside(
 
 
 def _named(path: str | Path, role: str) -> str:
-    """The format given by a file name."""
     if str(path) == "-":
         return _BY_DEFAULT[role]
     name = Path(path)

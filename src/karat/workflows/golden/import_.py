@@ -39,8 +39,6 @@ _SHOWN = 3  # pairs of similar rater names in a warning
 
 @dataclass(frozen=True)
 class ImportResult:
-    """The outcome of an import."""
-
     exchange: Exchange
     queries: int
     documents: int
@@ -175,7 +173,6 @@ def import_exchange(
 
 
 def _named(rater: str | None) -> str | None:
-    """The rater's name, checked."""
     if rater is None:
         return None
     if not rater.strip():
@@ -245,7 +242,6 @@ def _refuse_forged(
 
 
 def _counted(facts: pl.DataFrame) -> dict[str, int]:
-    """Number of judgments by rater, most first."""
     named = facts.filter(pl.col("source") == "human").group_by("rater").len()
     return dict(named.sort("len", "rater", descending=[True, False]).rows())
 

@@ -51,13 +51,11 @@ class Rankings:
         return bool(self._back)
 
     def report_scattered(self, tally: Tally) -> None:
-        """Report queries that are not contiguous."""
         if self._back:
             query = next(iter(self._back))
             tally.add("non-contiguous-query", list(self._back.values()), query=query)
 
     def finish(self) -> Tally:
-        """All other findings."""
         self._report_ties()
         self._report_selves()
         self._report_depth()
@@ -271,7 +269,6 @@ def _number(score: float | None) -> str:
 
 
 def check_judgments(rows: pl.DataFrame, tally: Tally, silent: Collection[str] = ()) -> None:
-    """Check the judgments of one file."""
     bad = rows.filter(~pl.col("grade").is_finite())
     if bad.height:
         _count(tally, "grade-not-a-number", bad)

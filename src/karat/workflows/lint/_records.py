@@ -50,7 +50,6 @@ Record = tuple[int, Mapping[str, Any], str]
 
 
 def pieces(source: Source, role: str, name: str, ends: LineEnds) -> Iterator[Piece]:
-    """The rows of a file of records, with findings."""
     if name == "parquet":
         yield from _parquet(source, role)
         return
@@ -134,7 +133,6 @@ def _checked(records: Iterable[Record], role: str, sized: _Sized) -> Iterator[Pi
 def _row(
     values: Mapping[str, Any], role: str, text: str, tally: Tally, line: int
 ) -> dict[str, Any] | None:
-    """A row of the role's schema; None, and a finding, if it is invalid."""
     row: dict[str, Any] = {}
     state = values.get("state") if role == "run" else None
     for column in _ids(role):
@@ -293,7 +291,6 @@ def _id_tab_text(sized: _Sized, role: str) -> Iterator[Record]:
 
 
 def _objects(sized: _Sized, role: str) -> Iterator[Record]:
-    """JSONL: one JSON object per line."""
     meanings: dict[tuple[str, ...], dict[str, str] | str] = {}
     for number, text in sized.lines():
         if not text.strip(_BLANK):

@@ -27,7 +27,6 @@ class LineEnds:
     first: dict[str, list[int]] = field(default_factory=lambda: {"crlf": [], "lf": []})
 
     def see(self, chunk: Chunk) -> None:
-        """Count the line ends of the next chunk."""
         lines = chunk.data.count(b"\n")
         crlf = chunk.data.count(b"\r\n") if b"\r" in chunk.data else 0
         for kind, count in (("crlf", crlf), ("lf", lines - crlf)):
@@ -36,7 +35,6 @@ class LineEnds:
                 self.first[kind] += self._where(chunk, kind, lines == count)
 
     def report(self, tally: Tally) -> None:
-        """Report CR LF and mixed line ends."""
         crlf, lf = self.counts["crlf"], self.counts["lf"]
         if crlf and lf:
             fewer, other = ("crlf", "LF") if crlf <= lf else ("lf", "CR LF")
@@ -61,8 +59,6 @@ class LineEnds:
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """A checked chunk."""
-
     chunk: Chunk
     lines: NDArray[np.int64]
     short: NDArray[np.int64]
@@ -154,7 +150,6 @@ def _count(tally: Tally, code: str, mask: NDArray[np.bool_], chunk: Chunk) -> No
 
 
 def _line(chunk: Chunk, line: int) -> str:
-    """The text of a line of the chunk."""
     start = 0
     for _ in range(line - chunk.first_line):
         start = chunk.data.index(b"\n", start) + 1

@@ -55,8 +55,6 @@ class Piece:
 
 
 def pieces(source: Source, layout: Layout, ends: LineEnds) -> Iterator[Piece]:
-    """The rows of a file of fields, with findings."""
-
     def seen() -> Iterator[Chunk]:
         for chunk in source.chunks():
             ends.see(chunk)
@@ -66,7 +64,6 @@ def pieces(source: Source, layout: Layout, ends: LineEnds) -> Iterator[Piece]:
 
 
 def odd_ids(rows: pl.DataFrame, tally: Tally, *columns: str) -> None:
-    """Report ids that contain blanks or invisible characters."""
     for column in columns:
         marked = rows.filter(rows[column].str.starts_with("\ufeff").fill_null(value=False))
         if marked.height:
@@ -132,7 +129,6 @@ def _blocks(looked: Looked) -> Iterator[Looked]:
 
 
 def _ranks(rows: pl.DataFrame, tally: Tally, chunk: Chunk) -> None:
-    """Report ranks that are not whole numbers."""
     if "rank" in rows.columns and not rows["rank"].null_count():
         return
     lines = chunk.data.split(b"\n")

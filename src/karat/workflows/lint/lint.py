@@ -36,8 +36,6 @@ Watch = Callable[[str, int], None]
 
 @dataclass(slots=True)
 class _File:
-    """The state of one file."""
-
     path: str
     tally: Tally = field(default_factory=Tally)
     role: str | None = None

@@ -40,7 +40,6 @@ def of_folder(folder: Path) -> list[tuple[str, str]]:
 
 
 def given(pairs: Sequence[str], files: Sequence[str]) -> dict[str, str]:
-    """Roles from ``FILE=ROLE``."""
     roles = {}
     for pair in pairs:
         file, _, role = pair.rpartition("=")

@@ -27,8 +27,6 @@ class _Entry:
 
 
 class Tally:
-    """The findings in one file so far, by code."""
-
     def __init__(self) -> None:
         self._entries: dict[str, _Entry] = {}
 
@@ -60,7 +58,6 @@ class Tally:
         entry.fix = entry.fix if entry.fix is not None else fix
 
     def merge(self, other: Tally) -> None:
-        """Add the findings of a later part of the file."""
         for code, entry in other._entries.items():
             self.add(
                 code,
