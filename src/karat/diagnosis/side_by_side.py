@@ -21,46 +21,32 @@ _NOTHING = 1e-12  # an effect of rounding only
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A document in a ranking.
+    """A document in a ranking."""
 
-    Attributes:
-        doc_id: The document.
-        rank: Its rank, from 1, as measured; None if it was not returned.
-        grade: Its grade; None if not judged.
-        other: Its rank in the other ranking; None if it was not returned there.
-        effect: What it adds to the query's difference (without a baseline: to its value); 0 for
-            unjudged documents; None if the measure is not a sum over documents.
-    """
-
-    doc_id: str
-    rank: int | None
-    grade: float | None
-    other: int | None
+    doc_id: str  # the document
+    rank: int | None  # its rank, from 1, as measured; None if it was not returned
+    grade: float | None  # its grade; None if not judged
+    other: int | None  # its rank in the other ranking; None if it was not returned there
+    # What it adds to the query's difference (without a baseline: to its value); 0 for unjudged
+    # documents; None if the measure is not a sum over documents
     effect: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The top of one ranking, and other documents that matter.
-
-    Attributes:
-        run: Name of the run.
-        top: Its first k documents.
-        below: Other documents that matter: those whose effect is not 0, and relevant ones in the
-            baseline's top k, highest in the baseline first. Without a baseline: those whose effect
-            is not 0, and relevant ones, highest first.
-        unlisted: Number of further such documents, left out of ``below``.
-        rest: Total effect of documents that are neither in ``top`` nor in ``below``; None if the
-            measure is not a sum.
-        returned: Number of documents returned, as measured.
-    """
+    """The top of one ranking, and other documents that matter."""
 
     run: str
-    top: list[Placed]
+    top: list[Placed]  # its first k documents
+    # Other documents that matter: those whose effect is not 0, and relevant ones in the baseline's
+    # top k, highest in the baseline first. Without a baseline: those whose effect is not 0, and
+    # relevant ones, highest first.
     below: list[Placed]
-    unlisted: int
+    unlisted: int  # number of further such documents, left out of `below`
+    # Total effect of documents that are neither in `top` nor in `below`; None if the measure is not
+    # a sum
     rest: float | None
-    returned: int
+    returned: int  # number of documents returned, as measured
 
 
 def side_by_side(

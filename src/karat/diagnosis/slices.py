@@ -32,17 +32,11 @@ from karat.tables import Documents, Qrels, Queries
 
 
 class Slice(NamedTuple):
-    """Some of the judged queries.
+    """Some of the judged queries."""
 
-    Attributes:
-        attribute: What they are sliced by; None for all queries.
-        value: The value that they share; None for all queries.
-        chosen: Which queries; shape (n,).
-    """
-
-    attribute: str | None
-    value: str | None
-    chosen: Mask
+    attribute: str | None  # what they are sliced by; None for all queries
+    value: str | None  # the value that they share; None for all queries
+    chosen: Mask  # which queries; shape (n,)
 
 
 BUILT_IN = ("relevant_documents", "first_relevant", "query_length", "query_form", "frequency_band")

@@ -37,15 +37,10 @@ _TIMES_FROM = 1e8  # 1973 in seconds; smaller numbers are not times
 
 @dataclass(frozen=True)
 class Labels:
-    """The slice of each of ``m`` values.
+    """The slice of each of ``m`` values."""
 
-    Attributes:
-        names: The slices, in order.
-        code: Index of the slice of each value, -1 where there is none; shape (m,).
-    """
-
-    names: list[str]
-    code: Ints
+    names: list[str]  # the slices, in order
+    code: Ints  # index of the slice of each value, -1 where there is none; shape (m,)
 
     def slices(self, query: Ints, counted: Mask, attribute: str) -> Slices:
         """The queries that have a value of each slice, and those that have none.

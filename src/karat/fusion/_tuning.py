@@ -25,37 +25,24 @@ MOST_RUNS = 8
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """One fold of the queries, held out while its weights were chosen.
+    """One fold of the queries, held out while its weights were chosen."""
 
-    Attributes:
-        weights: Of the runs, in their order; 0 or more, adding up to 1.
-        query_ids: The queries fused with them, sorted.
-        value: Mean of the measure over its queries that have a value; None if none has.
-    """
-
-    weights: tuple[float, ...]
-    query_ids: tuple[str, ...]
-    value: float | None
+    weights: tuple[float, ...]  # of the runs, in their order; 0 or more, adding up to 1
+    query_ids: tuple[str, ...]  # the queries fused with them, sorted
+    value: float | None  # mean of the measure over its queries that have a value; None if none has
 
 
 @dataclass(frozen=True, slots=True)
 class Tuned:
-    """A fusion with tuned weights, and its expected value on unseen queries.
+    """A fusion with tuned weights, and its expected value on unseen queries."""
 
-    Attributes:
-        run: The held-out folds combined. Queries without a value under any weights are fused
-            with ``weights``.
-        measure: The measure that the weights were chosen for.
-        value: Its mean over the queries of the held-out folds that have a value.
-        n: Number of these queries.
-        weights: Chosen on all queries, for future use; ``value`` estimates their performance.
-        folds: The folds.
-    """
-
+    # The held-out folds combined. Queries without a value under any weights are fused with
+    # `weights`.
     run: Run
-    measure: str
-    value: float | None
-    n: int
+    measure: str  # the measure that the weights were chosen for
+    value: float | None  # its mean over the queries of the held-out folds that have a value
+    n: int  # number of these queries
+    # Chosen on all queries, for future use; `value` estimates their performance
     weights: tuple[float, ...]
     folds: tuple[Fold, ...]
 

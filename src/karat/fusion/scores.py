@@ -76,27 +76,17 @@ def weighted_sum(
 
 @dataclass(frozen=True)
 class Aligned:
-    """The normalised scores of several runs in one table, to be fused with any weights.
+    """The normalised scores of several runs in one table, to be fused with any weights."""
 
-    Attributes:
-        runs: The runs; m of them.
-        normalise: How their scores were normalised.
-        depth: Number of documents read of each ranking, and kept; None for all.
-        query_ids: Every query of any run; shape (q,).
-        query: Number of the query of each pair of query and document; shape (n,).
-        doc_id: Its document; shape (n,).
-        values: Its normalised score in each run, the lowest where the run lacks it; shape (n, m).
-        held: Whether the run has it; shape (n, m).
-    """
-
-    runs: list[Run]
-    normalise: str
-    depth: int | None
-    query_ids: pl.Series
-    query: Ints
-    doc_id: pl.Series
+    runs: list[Run]  # the runs; m of them
+    normalise: str  # how their scores were normalised
+    depth: int | None  # number of documents read of each ranking, and kept; None for all
+    query_ids: pl.Series  # every query of any run; shape (q,)
+    query: Ints  # number of the query of each pair of query and document; shape (n,)
+    doc_id: pl.Series  # its document; shape (n,)
+    # Its normalised score in each run, the lowest where the run lacks it; shape (n, m)
     values: Floats
-    held: NDArray[np.bool_]
+    held: NDArray[np.bool_]  # whether the run has it; shape (n, m)
 
     def fused(self, weights: Floats, name: str) -> Run:
         """The weighted sum.

@@ -43,44 +43,26 @@ _FIX = (
 
 @dataclass(frozen=True, slots=True)
 class LoggedQuery:
-    """One query of a log.
+    """One query of a log."""
 
-    Attributes:
-        key: Its folded text, which is equal for all spellings.
-        text: The most frequent spelling.
-        clicked: Documents with a click that counts, in the order of the log.
-        shown: Documents shown, the clicked ones included.
-        rows: Its rows in the log.
-    """
-
-    key: str
-    text: str
-    clicked: list[str]
-    shown: list[str]
-    rows: int
+    key: str  # its folded text, which is equal for all spellings
+    text: str  # the most frequent spelling
+    clicked: list[str]  # documents with a click that counts, in the order of the log
+    shown: list[str]  # documents shown, the clicked ones included
+    rows: int  # its rows in the log
 
 
 @dataclass(frozen=True, slots=True)
 class Clicks:
-    """The queries of a log, with counts.
+    """The queries of a log, with counts."""
 
-    Attributes:
-        queries: In the order of their first rows.
-        rows: Rows of the log.
-        clicks: Clicks that count.
-        short_clicks: Clicks after which the user came back too soon; they do not count.
-        unknown_dwell: Clicks that count although their dwell time is unknown.
-        left_out: Reason to number of rows left out.
-        notes: Notes for the user, in sentences.
-    """
-
-    queries: list[LoggedQuery]
-    rows: int
+    queries: list[LoggedQuery]  # in the order of their first rows
+    rows: int  # rows of the log
     clicks: int
-    short_clicks: int
-    unknown_dwell: int
-    left_out: Mapping[str, int]
-    notes: tuple[str, ...]
+    short_clicks: int  # clicks after which the user came back too soon; they do not count
+    unknown_dwell: int  # clicks that count although their dwell time is unknown
+    left_out: Mapping[str, int]  # reason to number of rows left out
+    notes: tuple[str, ...]  # notes for the user, in sentences
 
 
 def clicks_of(log: pl.DataFrame, *, dwell_s: float, source: str = "the log") -> Clicks:

@@ -27,19 +27,14 @@ _SCHEMA = pl.Schema(
 
 @dataclass(frozen=True, slots=True)
 class Composition:
-    """Composition of a set of queries.
-
-    Attributes:
-        queries: Number of queries.
-        frame: ``attribute`` (band, class, origin, no_answer, words, then any others), ``value``
-            (null where a query has none), ``queries``, ``share`` of the queries, and ``weight``:
-            the share of the weight, null if the queries have no weights.
-        warnings: Gaps, in sentences.
-    """
+    """Composition of a set of queries."""
 
     queries: int
+    # `attribute` (band, class, origin, no_answer, words, then any others), `value` (null where a
+    # query has none), `queries`, `share` of the queries, and `weight`: the share of the weight,
+    # null if the queries have no weights
     frame: pl.DataFrame
-    warnings: tuple[str, ...]
+    warnings: tuple[str, ...]  # gaps, in sentences
 
 
 def composition(queries: pl.DataFrame) -> Composition:

@@ -15,21 +15,17 @@ _KEY = ["query_id", "doc_id"]
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """The share of the documents shown by runs that has a grade.
+    """The share of the documents shown by runs that has a grade."""
 
-    Attributes:
-        k: Cutoff: documents per query.
-        runs: ``run``, ``queries`` (of the edition), ``answered`` (with a document), ``judged``
-            (mean of Judged@k over those; null without any), ``unjudged`` (pairs).
-        queries: ``run``, ``query_id``, ``shown`` (documents in the top k), ``graded`` (of those),
-            ``judged`` (graded / shown; null if nothing was shown).
-        unjudged: The pairs of a top k without a grade: ``query_id``, ``doc_id``, ``best_rank``,
-            ``systems``; those shown by most systems first, then by rank.
-    """
-
-    k: int
+    k: int  # cutoff: documents per query
+    # `run`, `queries` (of the edition), `answered` (with a document), `judged` (mean of Judged@k
+    # over those; null without any), `unjudged` (pairs)
     runs: pl.DataFrame
+    # `run`, `query_id`, `shown` (documents in the top k), `graded` (of those), `judged` (graded /
+    # shown; null if nothing was shown)
     queries: pl.DataFrame
+    # The pairs of a top k without a grade: `query_id`, `doc_id`, `best_rank`, `systems`; those
+    # shown by most systems first, then by rank
     unjudged: Pairs
 
 

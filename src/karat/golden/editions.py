@@ -31,24 +31,19 @@ _SOURCE = "edition"
 
 @dataclass(frozen=True, slots=True)
 class EditionDifference:
-    """The difference of two editions.
+    """The difference of two editions."""
 
-    Attributes:
-        queries: ``query_id``, ``change`` (added | removed | changed), ``field`` (``text``,
-            ``weight``, any attribute; null unless changed), ``old``, ``new`` (as text).
-        grades: ``query_id``, ``doc_id``, ``change``, ``old``, ``new`` (grades; null where there is
-            none), ``class`` (of the query; null without ``by``).
-        moves: ``old``, ``new``, ``pairs``: number of grades changed from old to new.
-        classes: ``class``, ``added``, ``removed``, ``changed``, ``same``: pairs of each class; one
-            row, its class null, without ``by``.
-        about: Metadata that differ: name → (old, new).
-    """
-
+    # `query_id`, `change` (added | removed | changed), `field` (`text`, `weight`, any attribute;
+    # null unless changed), `old`, `new` (as text)
     queries: pl.DataFrame
+    # `query_id`, `doc_id`, `change`, `old`, `new` (grades; null where there is none), `class` (of
+    # the query; null without `by`)
     grades: pl.DataFrame
-    moves: pl.DataFrame
+    moves: pl.DataFrame  # `old`, `new`, `pairs`: number of grades changed from old to new
+    # `class`, `added`, `removed`, `changed`, `same`: pairs of each class; one row, its class null,
+    # without `by`
     classes: pl.DataFrame
-    about: dict[str, tuple[Any, Any]]
+    about: dict[str, tuple[Any, Any]]  # metadata that differ: name → (old, new)
 
     @property
     def same(self) -> bool:

@@ -11,15 +11,11 @@ from karat.tables.workspace import WorkspaceConfig
 
 @dataclass(frozen=True, slots=True)
 class Freeze:
-    """Whether an edition may be frozen.
+    """Whether an edition may be frozen."""
 
-    Attributes:
-        verdict: ``ok`` | ``warn`` (it may, with the sentence as a warning) | ``refuse``.
-        sentence: The reason.
-    """
-
+    # `ok` | `warn` (it may, with the sentence as a warning) | `refuse`
     verdict: Literal["ok", "warn", "refuse"]
-    sentence: str
+    sentence: str  # the reason
 
 
 def may_freeze(head: Figure, policy: WorkspaceConfig) -> Freeze:

@@ -16,18 +16,13 @@ _KEY = ["query_id", "doc_id"]
 
 @dataclass(frozen=True, slots=True)
 class Stale:
-    """Judgments of documents that have changed.
+    """Judgments of documents that have changed."""
 
-    Attributes:
-        judgments: ``judgment``, ``query_id``, ``doc_id``, ``rater``, ``grade``, ``time_us``,
-            ``change`` (``changed``: the text differs; ``gone``: the document no longer exists).
-        checked: Judgments whose document was compared.
-        unknown: Judgments without a document hash, mostly imported ones.
-    """
-
+    # `judgment`, `query_id`, `doc_id`, `rater`, `grade`, `time_us`, `change` (`changed`: the text
+    # differs; `gone`: the document no longer exists)
     judgments: pl.DataFrame
-    checked: int
-    unknown: int
+    checked: int  # judgments whose document was compared
+    unknown: int  # judgments without a document hash, mostly imported ones
 
     @property
     def pairs(self) -> pl.DataFrame:

@@ -64,17 +64,11 @@ _IBANS = {code: length for length, codes in _COUNTRIES.items() for code in codes
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Personal data in a text.
+    """Personal data in a text."""
 
-    Attributes:
-        kind: One of ``KINDS``.
-        start: First character, from 0.
-        end: Character after the last one.
-    """
-
-    kind: str
-    start: int
-    end: int
+    kind: str  # one of `KINDS`
+    start: int  # first character, from 0
+    end: int  # character after the last one
 
 
 def find(text: str) -> tuple[Found, ...]:

@@ -19,40 +19,24 @@ SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a golden set of one size detects and costs.
-
-    Attributes:
-        queries: Number of queries.
-        sees: The smallest true difference of two systems detected with the given power.
-        judgments: By all raters together, repeats included.
-        hours: Of all raters together.
-        money: Cost of these hours, in the currency of ``per_hour``; None without it.
-    """
+    """What a golden set of one size detects and costs."""
 
     queries: int
-    sees: float
-    judgments: int
-    hours: float
-    money: float | None
+    sees: float  # the smallest true difference of two systems detected with the given power
+    judgments: int  # by all raters together, repeats included
+    hours: float  # of all raters together
+    money: float | None  # cost of these hours, in the currency of `per_hour`; None without it
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The size and cost of a golden set.
+    """The size and cost of a golden set."""
 
-    Attributes:
-        difference: Difference to detect, in units of the measure.
-        sd: Assumed standard deviation of the differences over queries.
-        power: Probability of detecting it.
-        needed: Size and cost; None if the difference is negligible relative to ``sd``.
-        sizes: The same for other numbers of queries, ascending.
-    """
-
-    difference: float
-    sd: float
-    power: float
-    needed: Cost | None
-    sizes: tuple[Cost, ...]
+    difference: float  # difference to detect, in units of the measure
+    sd: float  # assumed standard deviation of the differences over queries
+    power: float  # probability of detecting it
+    needed: Cost | None  # size and cost; None if the difference is negligible relative to `sd`
+    sizes: tuple[Cost, ...]  # the same for other numbers of queries, ascending
 
 
 def plan(

@@ -24,15 +24,10 @@ _KEY = ["query_id", "doc_id"]
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Limits on new judgments: judged pairs do not count.
+    """Limits on new judgments: judged pairs do not count."""
 
-    Attributes:
-        total: Pairs in all, spread evenly over the queries, the best of each first.
-        per_query: Pairs per query.
-    """
-
-    total: int | None = None
-    per_query: int | None = None
+    total: int | None = None  # pairs in all, spread evenly over the queries, the best of each first
+    per_query: int | None = None  # pairs per query
 
     def __post_init__(self) -> None:
         for what, number in (("total", self.total), ("per_query", self.per_query)):

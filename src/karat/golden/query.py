@@ -50,36 +50,24 @@ for _name in (
 
 @dataclass(frozen=True, slots=True)
 class Judgment:
-    """One grade and its source.
+    """One grade and its source."""
 
-    Attributes:
-        grade: How relevant the document is; 0 is judged and not relevant.
-        source: ``person``, ``clicks``, or any other text.
-    """
-
-    grade: float
-    source: str = PERSON
+    grade: float  # how relevant the document is; 0 is judged and not relevant
+    source: str = PERSON  # `person`, `clicks`, or any other text
 
 
 @dataclass(frozen=True, slots=True)
 class GoldenQuery:
-    """One query of a golden set; immutable.
-
-    Attributes:
-        query_id: Its id.
-        text: The text of the query.
-        judgments: Document id to judgment.
-        no_answer: Whether it has no right answer: a good system returns nothing.
-        attributes: Category, difficulty, need, origin, weight, and any others.
-        judged: False for a query that has not been judged yet. A judged query without judgments
-            has no relevant document.
-    """
+    """One query of a golden set; immutable."""
 
     query_id: str
     text: str
-    judgments: Mapping[str, Judgment] = field(default_factory=dict)
-    no_answer: bool = False
+    judgments: Mapping[str, Judgment] = field(default_factory=dict)  # document id to judgment
+    no_answer: bool = False  # whether it has no right answer: a good system returns nothing
+    # category, difficulty, need, origin, weight, and any others
     attributes: Mapping[str, Scalar] = field(default_factory=dict)
+    # False for a query that has not been judged yet. A judged query without judgments has no
+    # relevant document.
     judged: bool = True
 
     def __post_init__(self) -> None:
@@ -96,17 +84,11 @@ class GoldenQuery:
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """A location for error messages.
+    """A location for error messages."""
 
-    Attributes:
-        source: The file, or the name of the golden set.
-        line: Line from 1, in files with a query per line.
-        item: Place in the list from 1, elsewhere.
-    """
-
-    source: str
-    line: int | None = None
-    item: int | None = None
+    source: str  # the file, or the name of the golden set
+    line: int | None = None  # line from 1, in files with a query per line
+    item: int | None = None  # place in the list from 1, elsewhere
 
     def wrong(
         self, what: str, query: str | None = None, doc_id: str | None = None, fix: str | None = None

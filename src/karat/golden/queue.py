@@ -49,17 +49,12 @@ _LEAST_TIMED = 5
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A validated judgment of a pair.
+    """A validated judgment of a pair."""
 
-    Attributes:
-        state: ``graded`` | ``cannot_judge``.
-        grade: The grade; None if it could not be judged.
-        reason: Free text or None; for ``cannot_judge`` one of ``REASONS``, optionally with an
-            explanation: ``other: the link is dead``.
-    """
-
-    state: str
-    grade: float | None
+    state: str  # `graded` | `cannot_judge`
+    grade: float | None  # the grade; None if it could not be judged
+    # Free text or None; for `cannot_judge` one of `REASONS`, optionally with an explanation:
+    # `other: the link is dead`
     reason: str | None
 
 
@@ -99,19 +94,14 @@ class Standing:
     inconspicuous; with ``mixed`` every pair is a query of its own. What falls due within a query
     comes at its end. The share is exact except for ``REPEAT_GAP`` and the last query, after which
     no hidden items come.
-
-    Attributes:
-        done: Judgments of any kind, hidden ones too, that the rater has given and not withdrawn.
-        since: ``done`` when the first pair of the current query was shown; -1 if no pair was
-            judged yet. Places up to this one are settled.
-        repeats: Repeats given since.
-        golds: Gold items given since.
     """
 
-    done: int
+    done: int  # judgments of any kind, hidden ones too, that the rater has given and not withdrawn
+    # `done` when the first pair of the current query was shown; -1 if no pair was judged yet.
+    # Places up to this one are settled.
     since: int
-    repeats: int = 0
-    golds: int = 0
+    repeats: int = 0  # repeats given since
+    golds: int = 0  # gold items given since
 
 
 def standing(kinds: Sequence[tuple[str, str]], done: int, order: str) -> Standing:

@@ -38,22 +38,18 @@ class Quota:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The queries drawn.
+    """The queries drawn."""
 
-    Attributes:
-        queries: ``query_id``, ``text``, ``weight`` (1 on average; null if the query is not in the
-            log), ``stratum``, ``band``, ``count`` of searches, ``probability`` of being drawn,
-            ``origin`` (log | written), and the attributes of the log.
-        strata: ``stratum``, ``band``, ``queries`` and ``searches`` of the log in it, ``chosen``,
-            and ``certain``: those chosen with probability 1.
-        effective: Effective sample size: queries of equal weight with intervals as narrow (Kish).
-        notes: Notes for the user, in sentences.
-    """
-
+    # `query_id`, `text`, `weight` (1 on average; null if the query is not in the log), `stratum`,
+    # `band`, `count` of searches, `probability` of being drawn, `origin` (log | written), and the
+    # attributes of the log
     queries: pl.DataFrame
+    # `stratum`, `band`, `queries` and `searches` of the log in it, `chosen`, and `certain`: those
+    # chosen with probability 1
     strata: pl.DataFrame
+    # Effective sample size: queries of equal weight with intervals as narrow (Kish)
     effective: float
-    notes: tuple[str, ...]
+    notes: tuple[str, ...]  # notes for the user, in sentences
 
     @property
     def weighted(self) -> pl.DataFrame:

@@ -26,19 +26,12 @@ SALT = "karat"
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """The parts of a golden set.
+    """The parts of a golden set."""
 
-    Attributes:
-        parts: The part of each query.
-        new: Queries that had no part before.
-        dev: Number of queries for development.
-        held_out: Number of queries held out.
-    """
-
-    parts: dict[str, str]
-    new: list[str]
-    dev: int
-    held_out: int
+    parts: dict[str, str]  # the part of each query
+    new: list[str]  # queries that had no part before
+    dev: int  # number of queries for development
+    held_out: int  # number of queries held out
 
 
 def parts(query_ids: Iterable[str], share: float = SHARE, salt: str = SALT) -> dict[str, str]:

@@ -40,41 +40,28 @@ _ABSURD = 0.2  # a share of all searches that is implausible for one query or cl
 
 @dataclass(frozen=True, slots=True)
 class Cleaned:
-    """The queries of a log, with counts of what was dropped and merged.
+    """The queries of a log, with counts of what was dropped and merged."""
 
-    Attributes:
-        frame: One row for each query, most searched first: ``text`` as shown, ``key`` its folded
-            form, ``count`` of searches, ``spellings`` merged into it, ``personal`` (kinds found,
-            separated by spaces; null if none), and the attributes.
-        rows: Rows of the log.
-        searches: Searches in them.
-        empty: Searches dropped because their text is empty.
-        never: Rows dropped because their count is 0.
-        bots: Searches dropped as a bot's.
-        told_bots_by: The columns that detected bots; empty if the log has none.
-        merged: Spellings that were merged into another.
-        control: Rows with control characters.
-        personal: Kind of personal data to number of queries with it, before masking.
-        masked: Whether personal data was masked.
-        left_out: Columns of single searches (bots, users, times), left out of the attributes.
-        varying: Attribute to number of queries with several values; the most frequent is used.
-        notes: Notes for the user, in sentences.
-    """
-
+    # One row for each query, most searched first: `text` as shown, `key` its folded form, `count`
+    # of searches, `spellings` merged into it, `personal` (kinds found, separated by spaces; null if
+    # none), and the attributes
     frame: pl.DataFrame
-    rows: int
-    searches: int
-    empty: int
-    never: int
-    bots: int
-    told_bots_by: tuple[str, ...]
-    merged: int
-    control: int
+    rows: int  # rows of the log
+    searches: int  # searches in them
+    empty: int  # searches dropped because their text is empty
+    never: int  # rows dropped because their count is 0
+    bots: int  # searches dropped as a bot's
+    told_bots_by: tuple[str, ...]  # the columns that detected bots; empty if the log has none
+    merged: int  # spellings that were merged into another
+    control: int  # rows with control characters
+    # Kind of personal data to number of queries with it, before masking
     personal: Mapping[str, int]
-    masked: bool
+    masked: bool  # whether personal data was masked
+    # Columns of single searches (bots, users, times), left out of the attributes
     left_out: tuple[str, ...]
+    # Attribute to number of queries with several values; the most frequent is used
     varying: Mapping[str, int]
-    notes: tuple[str, ...]
+    notes: tuple[str, ...]  # notes for the user, in sentences
 
 
 def folded(texts: Iterable[str]) -> list[str]:

@@ -54,31 +54,20 @@ _NOT_KNOWN = "the effect of unseen documents on a difference in {} is not known"
 
 @dataclass(frozen=True)
 class Proof:
-    """The range of a difference, and with how many unseen documents it keeps its sign.
+    """The range of a difference, and with how many unseen documents it keeps its sign."""
 
-    Attributes:
-        low: Lowest difference of each query; shape (n,).
-        high: Highest; shape (n,).
-        ends: Lowest and highest mean difference.
-        exact: Whether these ends can be reached.
-        sign: 1 or -1 if no grades can flip it, else 0.
-        unseen: As in ``Certificate``; None without a sign.
-        unseen_unlimited: As in ``Certificate``; False without a sign.
-        reason: As in ``Certificate``.
-        ideal: Ideal DCG or relevant documents of each query; shape (n,); None if the measure
-            divides by neither.
-        allowed: The same with the unseen; shape (n,); None likewise, or without a limit.
-    """
-
-    low: Floats
-    high: Floats
-    ends: tuple[float, float]
-    exact: bool
-    sign: int
-    unseen: int | None
-    unseen_unlimited: bool
-    reason: str
+    low: Floats  # lowest difference of each query; shape (n,)
+    high: Floats  # highest; shape (n,)
+    ends: tuple[float, float]  # lowest and highest mean difference
+    exact: bool  # whether these ends can be reached
+    sign: int  # 1 or -1 if no grades can flip it, else 0
+    unseen: int | None  # as in `Certificate`; None without a sign
+    unseen_unlimited: bool  # as in `Certificate`; False without a sign
+    reason: str  # as in `Certificate`
+    # Ideal DCG or relevant documents of each query; shape (n,); None if the measure divides by
+    # neither
     ideal: Floats | None
+    # The same with the unseen; shape (n,); None likewise, or without a limit
     allowed: Floats | None
 
 

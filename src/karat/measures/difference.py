@@ -50,20 +50,14 @@ OUTER = frozenset({"AP", "ERR"})
 
 @dataclass(frozen=True, slots=True)
 class DifferenceBounds:
-    """The range of a difference, candidate minus baseline, of each query.
+    """The range of a difference, candidate minus baseline, of each query."""
 
-    Attributes:
-        low: Lowest difference of each judged query; shape (n,); None if not known.
-        high: Highest; shape (n,); None if not known.
-        exact: Whether both ends can be reached; if not, the difference is within the interval,
-            but the interval may be too wide.
-        reason: Why the bounds are not exact or not known; empty if exact.
-    """
-
-    low: Floats | None
-    high: Floats | None
+    low: Floats | None  # lowest difference of each judged query; shape (n,); None if not known
+    high: Floats | None  # highest; shape (n,); None if not known
+    # Whether both ends can be reached; if not, the difference is within the interval, but the
+    # interval may be too wide
     exact: bool
-    reason: str = ""
+    reason: str = ""  # why the bounds are not exact or not known; empty if exact
 
     def mean(
         self, used: Mask | None = None, weights: Floats | None = None
@@ -187,26 +181,16 @@ class _Quotient:
     """A weighted sum of gains over the ideal DCG, as a function of the gains of the unjudged.
 
     Documents are sorted by falling weight; column c of a table is for the first c of them.
-
-    Attributes:
-        step: Height of each layer of gain; shape (b, q).
-        forced: Layers that every document reaches; shape (b, q).
-        free: Layers that a document may reach or not; shape (b, q). None reaches the others.
-        reach: For each layer, judgments and unseen documents that reach it; shape (b, q).
-        table: Sum of the discounts of the first places of the ideal.
-        base: The sum over the judged; shape (b,).
-        number: Documents of each column; shape (b, c).
-        gained: Sum of their weights; shape (b, c).
     """
 
-    step: Floats
-    forced: Mask
-    free: Mask
-    reach: Ints
-    table: Floats
-    base: Floats
-    number: Ints
-    gained: Floats
+    step: Floats  # height of each layer of gain; shape (b, q)
+    forced: Mask  # layers that every document reaches; shape (b, q)
+    free: Mask  # layers that a document may reach or not; shape (b, q). None reaches the others.
+    reach: Ints  # for each layer, judgments and unseen documents that reach it; shape (b, q)
+    table: Floats  # sum of the discounts of the first places of the ideal
+    base: Floats  # the sum over the judged; shape (b,)
+    number: Ints  # documents of each column; shape (b, c)
+    gained: Floats  # sum of their weights; shape (b, c)
 
     def greatest(self) -> Floats:
         """The highest value; shape (b,)."""

@@ -27,16 +27,12 @@ _LONG = 1_000_000  # ranks from which the asymptotic series of the harmonic numb
 
 @dataclass(frozen=True, slots=True)
 class Covered(Example):
-    """A worked example with subtopics.
+    """A worked example with subtopics."""
 
-    Attributes:
-        covers: For each retrieved document, the subtopics it is relevant to, a letter each; it is
-            judged of grade 0 for every other subtopic.
-        lost: The same for each document missed.
-    """
-
+    # For each retrieved document, the subtopics it is relevant to, a letter each; it is judged of
+    # grade 0 for every other subtopic
     covers: tuple[str, ...]
-    lost: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()  # the same for each document missed
 
 
 def _read_alpha(text: str) -> float:

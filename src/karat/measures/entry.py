@@ -35,38 +35,23 @@ NEVER = (
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter of a measure.
+    """One parameter of a measure."""
 
-    Attributes:
-        name: As typed.
-        meaning: One line.
-        read: Parses text; raises ValueError that describes the allowed values.
-        default: Its default, or ``REQUIRED``.
-        show: Formats a value as text that ``read`` parses.
-    """
-
-    name: str
-    meaning: str
-    read: Callable[[str], Any]
-    default: Any = REQUIRED
-    show: Callable[[Any], str] = str
+    name: str  # as typed
+    meaning: str  # one line
+    read: Callable[[str], Any]  # parses text; raises ValueError that describes the allowed values
+    default: Any = REQUIRED  # its default, or `REQUIRED`
+    show: Callable[[Any], str] = str  # formats a value as text that `read` parses
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """An additive measure: per query, the sum of ``term`` over its hits divided by ``norm``.
+    """An additive measure: per query, the sum of ``term`` over its hits divided by ``norm``."""
 
-    Attributes:
-        gain: Gain of each hit; shape (h,).
-        discount: Discount at its rank; shape (h,).
-        term: What it adds before normalising, 0 where it does not count; shape (h,).
-        norm: Divisor of the sum; NaN where the measure is undefined; shape (n,).
-    """
-
-    gain: Floats
-    discount: Floats
-    term: Floats
-    norm: Floats
+    gain: Floats  # gain of each hit; shape (h,)
+    discount: Floats  # discount at its rank; shape (h,)
+    term: Floats  # what it adds before normalising, 0 where it does not count; shape (h,)
+    norm: Floats  # divisor of the sum; NaN where the measure is undefined; shape (n,)
 
     def values(self, evidence: Evidence) -> Floats:
         """One value for each query; NaN where undefined; shape (n,)."""
@@ -86,89 +71,59 @@ class Equal:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A worked example, run by the tests.
+    """A worked example, run by the tests."""
 
-    Attributes:
-        measure: The name to compute.
-        retrieved: Grades by rank; None is a document without a judgment.
-        missed: Grades of judged documents that were not retrieved.
-        value: The result, to the digits given.
-        arithmetic: The calculation by hand.
-    """
-
-    measure: str
-    retrieved: tuple[float | None, ...]
-    missed: tuple[float, ...]
-    value: float
-    arithmetic: str
+    measure: str  # the name to compute
+    retrieved: tuple[float | None, ...]  # grades by rank; None is a document without a judgment
+    missed: tuple[float, ...]  # grades of judged documents that were not retrieved
+    value: float  # the result, to the digits given
+    arithmetic: str  # the calculation by hand
 
 
 @dataclass(frozen=True)
 class Entry:
-    """Everything about one measure.
+    """Everything about one measure."""
 
-    Attributes:
-        symbol: Its printed name.
-        title: Its name in words.
-        formula: In plain text.
-        says: What it shows, in a sentence a newcomer understands.
-        source: Paper or tool.
-        low: Lowest possible value.
-        high: Highest possible value; None if unbounded.
-        direction: Whether higher or lower is better; ``none`` for neither.
-        undefined: When it has no value.
-        function: ``(evidence, k=cutoff, **parameters)`` to ``Terms`` or one value for each query,
-            NaN where undefined.
-        cutoff: Whether it supports ``@k``: a rank, a ``recall`` level from 0 to 1, or a
-            ``multiple`` of the number of relevant documents.
-        parameters: In the order printed.
-        aggregate: How the values of queries are aggregated.
-        equals: Tools that give the same number.
-        example: A worked example.
-        aliases: Other spellings of the symbol.
-        trec: trec_eval's name without a cutoff, or None.
-        trec_at: trec_eval's name with one (``{k}``), or None.
-        trec_cutoffs: The default cutoffs of trec_eval.
-        integer: Printed by trec_eval as a whole number.
-        summary_only: trec_eval prints it only for all queries together.
-        check: Raises UsageError for settings that cannot be combined.
-        monotone_in_swaps: Whether moving a better document up past a worse one never lowers the
-            value. Then the best and the worst order of tied documents are known, and with them
-            the exact band.
-        ordered: Whether the order of documents matters; if not, ties matter only where a ranking
-            is cut through them.
-        expected: ``(evidence, k=cutoff, **parameters)`` to the mean over all orders of tied
-            documents, for each query; None without a closed form. Not for geometric means:
-            the expectation of one is not the geometric mean of expectations.
-        bounds: ``(evidence, k=cutoff, **parameters)`` to the lowest and the highest value over
-            all grades that unjudged documents could have; None if not known.
-    """
-
-    symbol: str
-    title: str
-    formula: str
-    says: str
-    source: str
-    low: float
-    high: float | None
-    undefined: str
+    symbol: str  # its printed name
+    title: str  # its name in words
+    formula: str  # in plain text
+    says: str  # what it shows, in a sentence a newcomer understands
+    source: str  # paper or tool
+    low: float  # lowest possible value
+    high: float | None  # highest possible value; None if unbounded
+    undefined: str  # when it has no value
+    # `(evidence, k=cutoff, **parameters)` to `Terms` or one value for each query, NaN where
+    # undefined
     function: Callable[..., Terms | Floats]
+    # Whether higher or lower is better; `none` for neither
     direction: Literal["higher", "lower", "none"] = "higher"
+    # Whether it supports `@k`: a rank, a `recall` level from 0 to 1, or a `multiple` of the number
+    # of relevant documents
     cutoff: Cutoff = "none"
-    parameters: tuple[Parameter, ...] = ()
-    aggregate: Aggregate = "mean"
-    equals: tuple[Equal, ...] = ()
-    example: Example | None = None
-    aliases: tuple[str, ...] = ()
-    trec: str | None = None
-    trec_at: str | None = None
-    trec_cutoffs: tuple[float, ...] = ()
-    integer: bool = False
-    summary_only: bool = False
+    parameters: tuple[Parameter, ...] = ()  # in the order printed
+    aggregate: Aggregate = "mean"  # how the values of queries are aggregated
+    equals: tuple[Equal, ...] = ()  # tools that give the same number
+    example: Example | None = None  # a worked example
+    aliases: tuple[str, ...] = ()  # other spellings of the symbol
+    trec: str | None = None  # trec_eval's name without a cutoff, or None
+    trec_at: str | None = None  # trec_eval's name with one (`{k}`), or None
+    trec_cutoffs: tuple[float, ...] = ()  # the default cutoffs of trec_eval
+    integer: bool = False  # printed by trec_eval as a whole number
+    summary_only: bool = False  # trec_eval prints it only for all queries together
+    # Raises UsageError for settings that cannot be combined
     check: Callable[[Mapping[str, Any]], None] | None = None
+    # Whether moving a better document up past a worse one never lowers the value. Then the best and
+    # the worst order of tied documents are known, and with them the exact band.
     monotone_in_swaps: bool = False
+    # Whether the order of documents matters; if not, ties matter only where a ranking is cut
+    # through them
     ordered: bool = True
+    # `(evidence, k=cutoff, **parameters)` to the mean over all orders of tied documents, for each
+    # query; None without a closed form. Not for geometric means: the expectation of one is not the
+    # geometric mean of expectations.
     expected: Callable[..., Floats | None] | None = None
+    # `(evidence, k=cutoff, **parameters)` to the lowest and the highest value over all grades that
+    # unjudged documents could have; None if not known
     bounds: Callable[..., tuple[Floats, Floats]] | None = None
 
     @property

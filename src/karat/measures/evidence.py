@@ -22,20 +22,14 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Subtopics:
-    """Judgments by subtopic; ``s`` judgments.
+    """Judgments by subtopic; ``s`` judgments."""
 
-    Attributes:
-        query: Index of the query of each judgment, ascending; shape (s,).
-        document: Number of the judged document, as in ``Evidence.document``. Numbers ascend
-            within a query while document ids descend by bytes; shape (s,).
-        subtopic: Number of the subtopic, unique across queries; shape (s,).
-        grade: Grade of the document for that subtopic; shape (s,).
-    """
-
-    query: Ints
+    query: Ints  # index of the query of each judgment, ascending; shape (s,)
+    # Number of the judged document, as in `Evidence.document`. Numbers ascend within a query while
+    # document ids descend by bytes; shape (s,).
     document: Ints
-    subtopic: Ints
-    grade: Floats
+    subtopic: Ints  # number of the subtopic, unique across queries; shape (s,)
+    grade: Floats  # grade of the document for that subtopic; shape (s,)
 
     def relevant(self, rel: float) -> Subtopics:
         """Only judgments of grade ``rel`` or better."""
@@ -58,37 +52,22 @@ class Subtopics:
 
 @dataclass(frozen=True)
 class Evidence:
-    """Hits and ideals of ``n`` judged queries, with ``h`` hits and ``j`` judgments.
+    """Hits and ideals of ``n`` judged queries, with ``h`` hits and ``j`` judgments."""
 
-    Attributes:
-        query_ids: The judged queries, sorted by bytes; length n.
-        returned: Number of documents retrieved for each; shape (n,).
-        tied: Number of these that are tied with another; shape (n,).
-        query: Index of the query of each hit, ascending; shape (h,).
-        grade: Grade of each hit; shape (h,).
-        rank: Rank of each hit from 1, ascending within a query; shape (h,).
-        tie_start: Rank at which the hit's group of equal scores starts; shape (h,).
-        tie_size: Size of that group, 1 if the score is alone; shape (h,).
-        ideal_query: Index of the query of each judgment, ascending; shape (j,).
-        ideal_grade: Grades, best first within a query; shape (j,).
-        scale: Lowest and highest grade that a judgment could have given.
-        subtopics: Judgments by subtopic, if the qrels have them.
-        document: Number of the document of each hit, for ``subtopics``; shape (h,); None if the
-            qrels have no subtopics.
-    """
-
-    query_ids: list[str]
-    returned: Ints
-    tied: Ints
-    query: Ints
-    grade: Floats
-    rank: Ints
-    tie_start: Ints
-    tie_size: Ints
-    ideal_query: Ints
-    ideal_grade: Floats
-    scale: tuple[float, float]
-    subtopics: Subtopics | None = None
+    query_ids: list[str]  # the judged queries, sorted by bytes; length n
+    returned: Ints  # number of documents retrieved for each; shape (n,)
+    tied: Ints  # number of these that are tied with another; shape (n,)
+    query: Ints  # index of the query of each hit, ascending; shape (h,)
+    grade: Floats  # grade of each hit; shape (h,)
+    rank: Ints  # rank of each hit from 1, ascending within a query; shape (h,)
+    tie_start: Ints  # rank at which the hit's group of equal scores starts; shape (h,)
+    tie_size: Ints  # size of that group, 1 if the score is alone; shape (h,)
+    ideal_query: Ints  # index of the query of each judgment, ascending; shape (j,)
+    ideal_grade: Floats  # grades, best first within a query; shape (j,)
+    scale: tuple[float, float]  # lowest and highest grade that a judgment could have given
+    subtopics: Subtopics | None = None  # judgments by subtopic, if the qrels have them
+    # Number of the document of each hit, for `subtopics`; shape (h,); None if the qrels have no
+    # subtopics
     document: Ints | None = None
 
     @property

@@ -26,21 +26,13 @@ RECALLS = frozenset({"R", "SetR", "Rcap"})
 
 @dataclass(frozen=True)
 class Linear:
-    """The numerator of a difference: a known part, and a weighted sum of the gains of unjudged.
+    """The numerator of a difference: a known part, and a weighted sum of the gains of unjudged."""
 
-    Attributes:
-        base: The part of the judged documents; shape (n,).
-        query: Index of the query of each of ``m`` unjudged documents, ascending; shape (m,).
-        weight: What each adds for a gain of 1; shape (m,).
-        place: Row of each in the pool; shape (m,).
-        gains: Gains that an unjudged document can have, including the least and the greatest;
-            ascending.
-    """
-
-    base: Floats
-    query: Ints
-    weight: Floats
-    place: Ints
+    base: Floats  # the part of the judged documents; shape (n,)
+    query: Ints  # index of the query of each of `m` unjudged documents, ascending; shape (m,)
+    weight: Floats  # what each adds for a gain of 1; shape (m,)
+    place: Ints  # row of each in the pool; shape (m,)
+    # Gains that an unjudged document can have, including the least and the greatest; ascending
     gains: Floats
 
     @classmethod

@@ -16,23 +16,14 @@ from karat.tables.run import Run
 
 @dataclass(frozen=True)
 class Pool:
-    """The documents that either run has in its top k, ``u`` in total, for the judged queries.
+    """The documents that either run has in its top k, ``u`` in total, for the judged queries."""
 
-    Attributes:
-        n: Number of judged queries.
-        query: Index of the query of each document, ascending; shape (u,).
-        doc_id: The documents; within a query, by the highest rank in either run.
-        baseline: Rank in the baseline from 1; 0 if it is not in its top k; shape (u,).
-        candidate: The same in the candidate; shape (u,).
-        grade: Grade, NaN if not judged (or pooled but not judged); shape (u,).
-    """
-
-    n: int
-    query: Ints
-    doc_id: pl.Series
-    baseline: Ints
-    candidate: Ints
-    grade: Floats
+    n: int  # number of judged queries
+    query: Ints  # index of the query of each document, ascending; shape (u,)
+    doc_id: pl.Series  # the documents; within a query, by the highest rank in either run
+    baseline: Ints  # rank in the baseline from 1; 0 if it is not in its top k; shape (u,)
+    candidate: Ints  # the same in the candidate; shape (u,)
+    grade: Floats  # grade, NaN if not judged (or pooled but not judged); shape (u,)
 
     def to_depth(self, k: int) -> Pool:
         """The pool of the two runs cut after k documents."""
@@ -56,22 +47,14 @@ class Pool:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two runs to be compared, candidate minus baseline, under the same judgments.
+    """Two runs to be compared, candidate minus baseline, under the same judgments."""
 
-    Attributes:
-        baseline: The run compared with.
-        candidate: The run in question.
-        qrels: Judgments of both.
-        of_baseline: Evidence of the baseline, cut at ``depth``; n queries.
-        of_candidate: Evidence of the candidate, cut at ``depth``; the same queries.
-        depth: Number of documents after which rankings are cut; None if they are full.
-    """
-
-    baseline: Run
-    candidate: Run
-    qrels: Qrels
-    of_baseline: Evidence
-    of_candidate: Evidence
+    baseline: Run  # the run compared with
+    candidate: Run  # the run in question
+    qrels: Qrels  # judgments of both
+    of_baseline: Evidence  # evidence of the baseline, cut at `depth`; n queries
+    of_candidate: Evidence  # evidence of the candidate, cut at `depth`; the same queries
+    # Number of documents after which rankings are cut; None if they are full
     depth: int | None = None
     _pools: dict[int | None, Pool] = field(default_factory=dict, repr=False, compare=False)
 

@@ -28,26 +28,19 @@ from karat.tables.run import Run
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How a run is read before it is measured.
+    """How a run is read before it is measured."""
 
-    Attributes:
-        rel: Lowest grade that counts as relevant.
-        complete: Count every query of the qrels; those without a relevant document score 0.
-        depth: Number of documents after which rankings are cut.
-        judged_only: Drop documents without a judgment (after the cut).
-        fully_judged: Documents without a judgment are known to be not relevant: no bounds.
-        compat: The trec_eval to reproduce.
-        no_answer: Queries without a right answer: never in the topic set.
-        zero_weight: Queries with zero weight: they count only in slices of their own.
-    """
-
-    rel: float = 1.0
+    rel: float = 1.0  # lowest grade that counts as relevant
+    # Count every query of the qrels; those without a relevant document score 0
     complete: bool = False
-    depth: int | None = None
-    judged_only: bool = False
+    depth: int | None = None  # number of documents after which rankings are cut
+    judged_only: bool = False  # drop documents without a judgment (after the cut)
+    # Documents without a judgment are known to be not relevant: no bounds
     fully_judged: bool = False
-    compat: Compat | None = None
+    compat: Compat | None = None  # the trec_eval to reproduce
+    # Queries without a right answer: never in the topic set
     no_answer: frozenset[str] = frozenset()
+    # Queries with zero weight: they count only in slices of their own
     zero_weight: frozenset[str] = frozenset()
 
     @property
@@ -58,28 +51,17 @@ class Rules:
 
 @dataclass(frozen=True)
 class Scores:
-    """Values and states of one run over the judged queries.
-
-    Attributes:
-        run: The run.
-        rules: How it was read.
-        full: Its hits and ideals, of full rankings.
-        evidence: The same after ``rules``: cut, condensed.
-        answered: ok | empty | missing | failed for each judged query; shape (n,).
-        topics: Queries of the topic set; shape (n,).
-        unjudged: Queries of the run without judgments, sorted.
-        lowest_rel: Lowest grade that any of the measures counts as relevant.
-        values: For each measure, one value for each query, NaN where it has none; shape (n,).
-    """
+    """Values and states of one run over the judged queries."""
 
     run: Run
-    rules: Rules
-    full: Evidence
-    evidence: Evidence
-    answered: NDArray[np.str_]
-    topics: Mask
-    unjudged: list[str]
-    lowest_rel: float
+    rules: Rules  # how it was read
+    full: Evidence  # its hits and ideals, of full rankings
+    evidence: Evidence  # the same after `rules`: cut, condensed
+    answered: NDArray[np.str_]  # ok | empty | missing | failed for each judged query; shape (n,)
+    topics: Mask  # queries of the topic set; shape (n,)
+    unjudged: list[str]  # queries of the run without judgments, sorted
+    lowest_rel: float  # lowest grade that any of the measures counts as relevant
+    # For each measure, one value for each query, NaN where it has none; shape (n,)
     values: dict[Measure, Floats]
 
     @cached_property

@@ -7,38 +7,23 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """One measure recommended for a task.
+    """One measure recommended for a task."""
 
-    Attributes:
-        measure: Its name, ready to type.
-        why: The reason, one sentence.
-    """
-
-    measure: str
-    why: str
+    measure: str  # its name, ready to type
+    why: str  # the reason, one sentence
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A kind of search, and how to measure it.
+    """A kind of search, and how to measure it."""
 
-    Attributes:
-        name: As typed after ``--for``.
-        title: What it is.
-        users: What users do with a ranking.
-        advice: Measures, most important first.
-        beware: Pitfalls.
-        also: Other names.
-        policy: An example policy for ``karat gate``, as TOML; may be empty.
-    """
-
-    name: str
-    title: str
-    users: str
-    advice: tuple[Advice, ...]
-    beware: str
-    also: tuple[str, ...] = ()
-    policy: str = ""
+    name: str  # as typed after `--for`
+    title: str  # what it is
+    users: str  # what users do with a ranking
+    advice: tuple[Advice, ...]  # measures, most important first
+    beware: str  # pitfalls
+    also: tuple[str, ...] = ()  # other names
+    policy: str = ""  # an example policy for `karat gate`, as TOML; may be empty
 
 
 _RAG = """\

@@ -20,21 +20,13 @@ _OFFICIAL = (
 
 @dataclass(frozen=True, slots=True)
 class Compat:
-    """A version of trec_eval to reproduce to the last printed digit.
+    """A version of trec_eval to reproduce to the last printed digit."""
 
-    Attributes:
-        name: As typed after ``--compat``.
-        single_precision: Scores are float32, so more of them tie.
-        rounding: How IPrec and IPrec11 turn a recall level into a number of documents.
-        needs_every_topic: Rejects a run that lacks a judged topic, unless ``--complete``.
-        lists_missing: With ``--complete``, prints lines for topics missing from the run.
-    """
-
-    name: str
-    single_precision: bool
-    rounding: str
-    needs_every_topic: bool
-    lists_missing: bool
+    name: str  # as typed after `--compat`
+    single_precision: bool  # scores are float32, so more of them tie
+    rounding: str  # how IPrec and IPrec11 turn a recall level into a number of documents
+    needs_every_topic: bool  # rejects a run that lacks a judged topic, unless `--complete`
+    lists_missing: bool  # with `--complete`, prints lines for topics missing from the run
 
 
 COMPAT = {

@@ -25,19 +25,12 @@ _CELLS = 1 << 17  # queries times ranks in a block that fits the cache
 
 @dataclass(frozen=True, slots=True)
 class Gaps:
-    """The ranks of unjudged documents in a block of queries.
+    """The ranks of unjudged documents in a block of queries."""
 
-    Attributes:
-        queries: The queries of the block.
-        held: Whether a rank of the top k has an unjudged document; shape (b, ranks).
-        hits: The judged hits of the block in the top k.
-        row: For each of those hits, the row of its query in the block.
-    """
-
-    queries: slice
-    held: Mask
-    hits: Ints
-    row: Ints
+    queries: slice  # the queries of the block
+    held: Mask  # whether a rank of the top k has an unjudged document; shape (b, ranks)
+    hits: Ints  # the judged hits of the block in the top k
+    row: Ints  # for each of those hits, the row of its query in the block
 
 
 def gaps(evidence: Evidence, k: float | None) -> Iterator[Gaps]:
@@ -255,17 +248,11 @@ def normalised_bounds(
 
 @dataclass(frozen=True, slots=True)
 class Layers:
-    """Levels of gain that a query's ideal has, or its gaps could have; ``m`` in total.
+    """Levels of gain that a query's ideal has, or its gaps could have; ``m`` in total."""
 
-    Attributes:
-        start: First level of each query, and the end of the last; shape (n + 1,).
-        level: The gain, ascending within a query; shape (m,).
-        reach: How many judgments gain as much, of those that fit into the ideal; shape (m,).
-    """
-
-    start: Ints
-    level: Floats
-    reach: Ints
+    start: Ints  # first level of each query, and the end of the last; shape (n + 1,)
+    level: Floats  # the gain, ascending within a query; shape (m,)
+    reach: Ints  # how many judgments gain as much, of those that fit into the ideal; shape (m,)
 
     def of(self, queries: slice) -> tuple[Floats, Floats, Ints]:
         """Levels, their height above the one below, and reach; each of shape (b, q).
@@ -316,26 +303,16 @@ class _Ratio:
     """DCG over ideal DCG of a block of queries, as a function of the gains of their gaps.
 
     Column c of a table is for the gaps down to rank c, none in column 0.
-
-    Attributes:
-        step: Height of each layer of gain; shape (b, q).
-        forced: Layers that every gap reaches; shape (b, q).
-        free: Layers that a gap may reach or not; shape (b, q). No gap reaches the others.
-        reach: For each layer, judgments that reach it; shape (b, q).
-        table: Sum of the discounts of the first places of the ideal.
-        held: Which ranks are gaps; shape (b, ranks).
-        left: Discount of each rank; shape (ranks,).
-        base: DCG of the judged; shape (b,).
     """
 
-    step: Floats
-    forced: Mask
-    free: Mask
-    reach: Ints
-    table: Floats
-    held: Mask
-    left: Floats
-    base: Floats
+    step: Floats  # height of each layer of gain; shape (b, q)
+    forced: Mask  # layers that every gap reaches; shape (b, q)
+    free: Mask  # layers that a gap may reach or not; shape (b, q). No gap reaches the others.
+    reach: Ints  # for each layer, judgments that reach it; shape (b, q)
+    table: Floats  # sum of the discounts of the first places of the ideal
+    held: Mask  # which ranks are gaps; shape (b, ranks)
+    left: Floats  # discount of each rank; shape (ranks,)
+    base: Floats  # DCG of the judged; shape (b,)
 
     def least(self) -> Floats:
         """The lowest value: the last gaps gain most, the others least."""

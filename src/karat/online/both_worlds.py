@@ -24,22 +24,14 @@ CLASS: Cut = ("class",)
 
 @dataclass
 class Worlds:
-    """Online evidence on the judged queries.
+    """Online evidence on the judged queries."""
 
-    Attributes:
-        evidence: Cut by ``QUERY``, and by ``CLASS`` if there are slices; only judged queries have
-            a class.
-        log: Summary of the event log.
-        rules: The rules of the evidence.
-        ratios: The metrics.
-        of_key: Folded text to id of the judged query.
-    """
-
+    # Cut by `QUERY`, and by `CLASS` if there are slices; only judged queries have a class
     evidence: Evidence
-    log: EventLog
-    rules: Rules
+    log: EventLog  # summary of the event log
+    rules: Rules  # the rules of the evidence
     ratios: Sequence[Metric]
-    of_key: Mapping[str, str]
+    of_key: Mapping[str, str]  # folded text to id of the judged query
 
     def __post_init__(self) -> None:
         judged = pl.col("query").is_in(list(self.of_key))

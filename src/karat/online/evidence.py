@@ -20,30 +20,25 @@ all."""
 
 @dataclass(frozen=True)
 class Evidence:
-    """The tables of a reduced log.
+    """The tables of a reduced log."""
 
-    Attributes:
-        moments: For each cut a row for each of its slices and each ``Ratio``: the cut's columns
-            (String, null if missing in the log), ``metric`` (a name), ``term`` (value | least |
-            most), ``users`` (those with a denominator above 0), ``numerator`` and ``denominator``
-            (sums), and of these sums by user: ``mean_numerator``, ``mean_denominator``,
-            ``m2_numerator``, ``m2_denominator`` (centred sums of squares) and ``comoment``.
-        histograms: For each cut a row for each bin: the cut's columns, ``name`` of the
-            distribution, ``user_bucket``, ``bin_us`` (Int64: microseconds, truncated to three
-            significant digits), ``censored`` (0 or 1), ``count`` and ``sum_us``.
-        positions: For each cut a row for each position clicked: the cut's columns, ``position``,
-            ``clicks``.
-        counts: Totals: ``events``, ``users``, ``sessions``, ``searches``, ``requests``,
-            ``clicks``, ``unattributed_carts``, ``unattributed_purchases``,
-            ``users_in_several_arms``, ``derived_items`` (searches without logged impressions,
-            which use the number returned), ``unknown_results`` (completed searches for which the
-            log does not show whether they had results), ``unknown_query_ids`` (events whose
-            query_id is not that of a request).
-    """
-
+    # For each cut a row for each of its slices and each `Ratio`: the cut's columns (String, null if
+    # missing in the log), `metric` (a name), `term` (value | least | most), `users` (those with a
+    # denominator above 0), `numerator` and `denominator` (sums), and of these sums by user:
+    # `mean_numerator`, `mean_denominator`, `m2_numerator`, `m2_denominator` (centred sums of
+    # squares) and `comoment`
     moments: Mapping[Cut, pl.DataFrame]
+    # For each cut a row for each bin: the cut's columns, `name` of the distribution, `user_bucket`,
+    # `bin_us` (Int64: microseconds, truncated to three significant digits), `censored` (0 or 1),
+    # `count` and `sum_us`
     histograms: Mapping[Cut, pl.DataFrame]
+    # For each cut a row for each position clicked: the cut's columns, `position`, `clicks`
     positions: Mapping[Cut, pl.DataFrame]
+    # totals: `events`, `users`, `sessions`, `searches`, `requests`, `clicks`, `unattributed_carts`,
+    # `unattributed_purchases`, `users_in_several_arms`, `derived_items` (searches without logged
+    # impressions, which use the number returned), `unknown_results` (completed searches for which
+    # the log does not show whether they had results), `unknown_query_ids` (events whose query_id is
+    # not that of a request)
     counts: Mapping[str, int]
 
 

@@ -25,37 +25,26 @@ _LONGEST = 366 * DAY
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Time limits; all in microseconds.
+    """Time limits; all in microseconds."""
 
-    Attributes:
-        idle: A session ends after a longer time without events (Catledge and Pitkow 1995, usually
-            rounded to 30 minutes; Jones and Klinkner, CIKM 2008, on its limits).
-        session: Longest session.
-        typing: A request within this time, with one text a prefix of the other, is part of typing
-            the same search.
-        reformulation: The next search within this time may be a reformulation.
-        satisfied: Least dwell of a satisfied click (Fox et al. 2005).
-        quick_back: A click with a shorter dwell is a quick back.
-        dwell: Longer dwell is censored here.
-        dwell_mean: Limit of the restricted mean of dwell.
-        first_click_mean: Limit of the restricted mean of the time to the first click.
-        answer: An answer is read if it is visible for at least this.
-        cart: A cart is attributed to a search at most this before it, in the same session.
-        purchase: A purchase is attributed to a search at most this before it; a search counts for
-            conversion once that has passed.
-    """
-
+    # A session ends after a longer time without events (Catledge and Pitkow 1995, usually rounded
+    # to 30 minutes; Jones and Klinkner, CIKM 2008, on its limits)
     idle: int = 30 * MINUTE
-    session: int = 24 * HOUR
+    session: int = 24 * HOUR  # longest session
+    # A request within this time, with one text a prefix of the other, is part of typing the same
+    # search
     typing: int = 3 * SECOND
-    reformulation: int = 5 * MINUTE
-    satisfied: int = 30 * SECOND
-    quick_back: int = 10 * SECOND
-    dwell: int = 30 * MINUTE
-    dwell_mean: int = 10 * MINUTE
-    first_click_mean: int = MINUTE
-    answer: int = 5 * SECOND
+    reformulation: int = 5 * MINUTE  # the next search within this time may be a reformulation
+    satisfied: int = 30 * SECOND  # least dwell of a satisfied click (Fox et al. 2005).
+    quick_back: int = 10 * SECOND  # a click with a shorter dwell is a quick back
+    dwell: int = 30 * MINUTE  # longer dwell is censored here
+    dwell_mean: int = 10 * MINUTE  # limit of the restricted mean of dwell
+    first_click_mean: int = MINUTE  # limit of the restricted mean of the time to the first click
+    answer: int = 5 * SECOND  # an answer is read if it is visible for at least this
+    # A cart is attributed to a search at most this before it, in the same session
     cart: int = 30 * MINUTE
+    # A purchase is attributed to a search at most this before it; a search counts for conversion
+    # once that has passed
     purchase: int = DAY
 
     @property

@@ -45,59 +45,35 @@ _LEAST_RATIO = 0.01  # of variance to sampling variance: below, it is chance or 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A metric in one window.
+    """A metric in one window."""
 
-    Attributes:
-        value: The value, in the metric's unit.
-        error: Standard error of sampling, 0 or more.
-        n: Denominator.
-        users: Users in it.
-    """
-
-    value: float
-    error: float
-    n: int
+    value: float  # the value, in the metric's unit
+    error: float  # standard error of sampling, 0 or more
+    n: int  # denominator
     users: int
 
 
 @dataclass(frozen=True)
 class Series:
-    """A metric in one slice.
+    """A metric in one slice."""
 
-    Attributes:
-        metric: The metric, with a direction.
-        slice: Dimension to value; empty for all.
-        now: Reading in the window; None without a value.
-        before: Readings of the comparable windows with a value, the latest first.
-        margin: A change up to this is negligible; in the metric's unit.
-    """
-
-    metric: Metric
-    slice: Mapping[str, str]
-    now: Reading | None
-    before: Sequence[Reading]
-    margin: float = 0.0
+    metric: Metric  # the metric, with a direction
+    slice: Mapping[str, str]  # dimension to value; empty for all
+    now: Reading | None  # reading in the window; None without a value
+    before: Sequence[Reading]  # readings of the comparable windows with a value, the latest first
+    margin: float = 0.0  # a change up to this is negligible; in the metric's unit
 
 
 @dataclass(frozen=True, slots=True)
 class _Spread:
-    """The variance of a series without a change.
+    """The variance of a series without a change."""
 
-    Attributes:
-        expected: Mean of the earlier values.
-        sampling: Sampling variance of an earlier window, on average.
-        sampling_now: Sampling variance of the window, half way between its own and the usual.
-        sampling_usual: Usual sampling variance of a window of its size.
-        ratio: Variance between earlier windows over ``sampling``; 0 if that is 0.
-        windows: Number of earlier windows.
-    """
-
-    expected: float
-    sampling: float
-    sampling_now: float
-    sampling_usual: float
-    ratio: float
-    windows: int
+    expected: float  # mean of the earlier values
+    sampling: float  # sampling variance of an earlier window, on average
+    sampling_now: float  # sampling variance of the window, half way between its own and the usual
+    sampling_usual: float  # usual sampling variance of a window of its size
+    ratio: float  # variance between earlier windows over `sampling`; 0 if that is 0
+    windows: int  # number of earlier windows
 
 
 def compare(series: Sequence[Series]) -> list[Change]:

@@ -16,19 +16,12 @@ _LONGEST = 28  # days
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Hours of a day, or whole days.
+    """Hours of a day, or whole days."""
 
-    Attributes:
-        first_day: First local day, in days since 1970-01-01.
-        last_day: Last local day, likewise.
-        first_hour: First local hour, 0 to 23; 0 for whole days.
-        end_hour: Hour after the last, 1 to 24; 24 for whole days.
-    """
-
-    first_day: int
-    last_day: int
-    first_hour: int = 0
-    end_hour: int = 24
+    first_day: int  # first local day, in days since 1970-01-01
+    last_day: int  # last local day, likewise
+    first_hour: int = 0  # first local hour, 0 to 23; 0 for whole days
+    end_hour: int = 24  # hour after the last, 1 to 24; 24 for whole days
 
     @property
     def whole_days(self) -> bool:

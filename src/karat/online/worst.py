@@ -123,15 +123,10 @@ def metrics(*, clicks: bool) -> list[Metric]:
 
 @dataclass(frozen=True, slots=True)
 class Prior:
-    """Distribution of shares of failed searches over queries: Beta(mean·strength, …).
+    """Distribution of shares of failed searches over queries: Beta(mean·strength, …)."""
 
-    Attributes:
-        mean: Share over all searches, 0 to 1.
-        strength: In users; ``MANY`` if all queries are alike.
-    """
-
-    mean: float
-    strength: float
+    mean: float  # share over all searches, 0 to 1
+    strength: float  # in users; `MANY` if all queries are alike
 
 
 def prior_of(failed: Floats, searches: Floats, users: Floats) -> Prior:

@@ -12,34 +12,21 @@ from karat.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The documents returned for one query.
-
-    Attributes:
-        query: The text of the query.
-        doc_ids: The documents, best first, distinct.
-    """
+    """The documents returned for one query."""
 
     query: str
-    doc_ids: tuple[str, ...]
+    doc_ids: tuple[str, ...]  # the documents, best first, distinct
 
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """An expectation that an answer does not meet.
+    """An expectation that an answer does not meet."""
 
-    Attributes:
-        expected: The expectation, such as ``"a" in the top 3``.
-        because: The reason, in the author's words.
-        found: The actual result.
-        answer: The answer.
-        named: The documents of the expectation.
-    """
-
-    expected: str
-    because: str
-    found: str
+    expected: str  # the expectation, such as `"a" in the top 3`
+    because: str  # the reason, in the author's words
+    found: str  # the actual result
     answer: Answer
-    named: tuple[str, ...] = ()
+    named: tuple[str, ...] = ()  # the documents of the expectation
 
 
 def top(answer: Answer, k: int, doc_id: str | int, *, because: str) -> Broken | None:

@@ -16,73 +16,44 @@ _NO_SPREAD = f"fewer than {TRUSTED_FROM} without variance prove nothing"
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """Why the values of a baseline no longer count.
+    """Why the values of a baseline no longer count."""
 
-    Attributes:
-        verdict: The verdict of rules about a drop.
-        reason: The reason, in a sentence.
-    """
-
-    verdict: GateVerdict
-    reason: str
+    verdict: GateVerdict  # the verdict of rules about a drop
+    reason: str  # the reason, in a sentence
 
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """The values of a drop, over all queries or a slice.
+    """The values of a drop, over all queries or a slice."""
 
-    Attributes:
-        n: Queries that have a value in both runs.
-        candidate_value: Mean of the candidate; None without queries.
-        baseline_value: Mean of the baseline; None without queries.
-        drop: How much worse the candidate is; None without queries.
-        ci_low: Lower end of the 95 % interval of the drop; None without variance.
-        ci_high: Upper end.
-        smallest_detected: The smallest drop these queries detect with a power of 80 %.
-        alike: Effective number of queries; ``n`` if all have the same weight.
-        even: Whether every query dropped by the same amount: there is no variance.
-        attribute: The slicing attribute; None for all queries.
-        slice: Its value; None for all queries.
-    """
-
-    n: int
-    candidate_value: float | None
-    baseline_value: float | None = None
-    drop: float | None = None
-    ci_low: float | None = None
-    ci_high: float | None = None
+    n: int  # queries that have a value in both runs
+    candidate_value: float | None  # mean of the candidate; None without queries
+    baseline_value: float | None = None  # mean of the baseline; None without queries
+    drop: float | None = None  # how much worse the candidate is; None without queries
+    ci_low: float | None = None  # lower end of the 95 % interval of the drop; None without variance
+    ci_high: float | None = None  # upper end
+    # The smallest drop these queries detect with a power of 80 %
     smallest_detected: float | None = None
-    alike: float | None = None
-    even: bool = False
-    attribute: str | None = None
-    slice: str | None = None
+    alike: float | None = None  # effective number of queries; `n` if all have the same weight
+    even: bool = False  # whether every query dropped by the same amount: there is no variance
+    attribute: str | None = None  # the slicing attribute; None for all queries
+    slice: str | None = None  # its value; None for all queries
 
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """The candidate's own value, for a floor, over all queries or a slice.
+    """The candidate's own value, for a floor, over all queries or a slice."""
 
-    Attributes:
-        n: Queries that have a value in the candidate, with or without one in the baseline.
-        value: Their mean; None without queries.
-        ci_low: Lower end of its 95 % interval; None without variance.
-        ci_high: Upper end.
-        alike: Effective number of queries; ``n`` if all have the same weight.
-        even: Whether every query has the same value: there is no variance.
-        baseline_value: Mean of the baseline, if it has values for exactly these queries.
-        attribute: The slicing attribute; None for all queries.
-        slice: Its value; None for all queries.
-    """
-
-    n: int
-    value: float | None
-    ci_low: float | None = None
-    ci_high: float | None = None
-    alike: float | None = None
-    even: bool = False
+    n: int  # queries that have a value in the candidate, with or without one in the baseline
+    value: float | None  # their mean; None without queries
+    ci_low: float | None = None  # lower end of its 95 % interval; None without variance
+    ci_high: float | None = None  # upper end
+    alike: float | None = None  # effective number of queries; `n` if all have the same weight
+    even: bool = False  # whether every query has the same value: there is no variance
+    # Mean of the baseline, if it has values for exactly these queries
     baseline_value: float | None = None
-    attribute: str | None = None
-    slice: str | None = None
+    attribute: str | None = None  # the slicing attribute; None for all queries
+    slice: str | None = None  # its value; None for all queries
 
 
 def overall(checks: Sequence[Check]) -> GateVerdict:

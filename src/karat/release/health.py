@@ -22,41 +22,27 @@ _QUICK_US = 1000.0  # shorter times are not noticeable
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """Outcomes of the queries of a run.
-
-    Attributes:
-        run: Name of the run.
-        queries: Queries that count.
-        failed: Of these, without an answer.
-        missing: Of these, not in the run.
-        empty: Of these, with no results.
-        repeated: Of these, with a duplicate document.
-        documents: Documents returned in all.
-        judged: Mean Judged@k by cutoff k, with the weights of all means; None without documents.
-        p95_us: 95th percentile of the known times; None without times.
-        times_us: Query to its time; without failed queries.
-        asked: Queries that were or should have been sent, with a time or without.
-        marked: Outcome of each query without a right answer: ok | empty | missing | failed.
-        errors: Error to the number of queries that count and failed with it.
-        foreign: Why its document ids are not those of the judgments; empty if they are.
-        nothing: The reason if the run has no queries; else empty.
-    """
+    """Outcomes of the queries of a run."""
 
     run: str
     queries: int
-    failed: int
-    missing: int
-    documents: int
+    failed: int  # of these, without an answer
+    missing: int  # of these, not in the run
+    documents: int  # documents returned in all
+    # Mean Judged@k by cutoff k, with the weights of all means; None without documents
     judged: Mapping[int, float | None] = field(default_factory=dict)
-    p95_us: float | None = None
+    p95_us: float | None = None  # 95th percentile of the known times; None without times
+    # Query to its time; without failed queries
     times_us: Mapping[str, float] = field(default_factory=dict)
-    asked: int = 0
+    asked: int = 0  # queries that were or should have been sent, with a time or without
+    # Outcome of each query without a right answer: ok | empty | missing | failed
     marked: Mapping[str, str] = field(default_factory=dict)
+    # Error to the number of queries that count and failed with it
     errors: Mapping[str, int] = field(default_factory=dict)
-    nothing: str = ""
-    empty: int = 0
-    repeated: int = 0
-    foreign: str = ""
+    nothing: str = ""  # the reason if the run has no queries; else empty
+    empty: int = 0  # of these, with no results
+    repeated: int = 0  # of these, with a duplicate document
+    foreign: str = ""  # why its document ids are not those of the judgments; empty if they are
 
 
 def health_checks(health: Health, candidate: Answers, baseline: Answers | None) -> Iterator[Check]:

@@ -18,15 +18,10 @@ EVIDENCE: tuple[Evidence, ...] = ("observed", "interval")
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """How much worse a candidate may be.
+    """How much worse a candidate may be."""
 
-    Attributes:
-        size: 0 or more: a share of the baseline if ``relative``, else in the unit of the measure.
-        relative: Whether it is a share of the baseline.
-    """
-
-    size: float
-    relative: bool
+    size: float  # 0 or more: a share of the baseline if `relative`, else in the unit of the measure
+    relative: bool  # whether it is a share of the baseline
 
     def __str__(self) -> str:
         return f"{100 * self.size:g}%" if self.relative else f"{self.size:g}"
@@ -40,25 +35,18 @@ class Drop:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule about one measure; at least one of ``max_drop`` and ``least`` is given.
-
-    Attributes:
-        measure: The measure.
-        max_drop: Largest drop from the baseline; None without a limit.
-        least: Least value of the candidate; None without a floor. For a measure that is better
-            when lower, the largest value.
-        evidence: ``observed``: the drop or value itself is compared · ``interval``: its whole 95 %
-            interval must be within the limit.
-        attribute: The slicing attribute; None for all queries.
-        value: One slice; None for each slice.
-    """
+    """One rule about one measure; at least one of ``max_drop`` and ``least`` is given."""
 
     measure: Measure
-    max_drop: Drop | None = None
+    max_drop: Drop | None = None  # largest drop from the baseline; None without a limit
+    # Least value of the candidate; None without a floor. For a measure that is better when lower,
+    # the largest value.
     least: float | None = None
+    # `observed`: the drop or value itself is compared · `interval`: its whole 95 % interval must be
+    # within the limit
     evidence: Evidence = "observed"
-    attribute: str | None = None
-    value: str | None = None
+    attribute: str | None = None  # the slicing attribute; None for all queries
+    value: str | None = None  # one slice; None for each slice
 
     @property
     def lower(self) -> bool:
@@ -89,69 +77,47 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """Conditions before any measure counts; None for no condition.
+    """Conditions before any measure counts; None for no condition."""
 
-    Attributes:
-        max_failed: Most queries without an answer: a share below 1, or a count.
-        max_missing: Most queries not in the run: a share or a count. Some formats cannot represent
-            queries without results, so a few are allowed.
-        max_empty: Most queries without results: a share or a count.
-        max_duplicates: Most queries with a duplicate document: a share or a count.
-        min_judged: Least mean Judged@k of each measure with a cutoff, 0 to 1; of the first 10
-            documents if no measure has a cutoff.
-        min_queries: Least number of queries that count.
-        max_p95_ms: Largest 95th percentile of the times, in milliseconds.
-        max_p95_increase: Its largest rise from the baseline: a share of that, or milliseconds.
-        min_silent: Least share of the queries without a right answer that have no results, 0 to 1.
-    """
-
-    max_failed: float = 0.0
+    max_failed: float = 0.0  # most queries without an answer: a share below 1, or a count
+    # Most queries not in the run: a share or a count. Some formats cannot represent queries without
+    # results, so a few are allowed.
     max_missing: float = 0.05
+    # Least mean Judged@k of each measure with a cutoff, 0 to 1; of the first 10 documents if no
+    # measure has a cutoff
     min_judged: float | None = None
-    min_queries: int | None = None
-    max_p95_ms: float | None = None
+    min_queries: int | None = None  # least number of queries that count
+    max_p95_ms: float | None = None  # largest 95th percentile of the times, in milliseconds
+    # Least share of the queries without a right answer that have no results, 0 to 1
     min_silent: float | None = None
-    max_empty: float | None = None
+    max_empty: float | None = None  # most queries without results: a share or a count
+    # Most queries with a duplicate document: a share or a count
     max_duplicates: float | None = None
+    # Its largest rise from the baseline: a share of that, or milliseconds
     max_p95_increase: Drop | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A known failure.
-
-    Attributes:
-        query_id: The query.
-        measure: The measure by which it fails.
-        least: It passes when its value reaches this.
-        reason: Why it is on the list, in the team's words; empty without one.
-    """
+    """A known failure."""
 
     query_id: str
-    measure: Measure
-    least: float
-    reason: str = ""
+    measure: Measure  # the measure by which it fails
+    least: float  # it passes when its value reaches this
+    reason: str = ""  # why it is on the list, in the team's words; empty without one
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The rules for a release candidate.
+    """The rules for a release candidate."""
 
-    Attributes:
-        rules: One or more rules.
-        health: Conditions before any rule counts.
-        known_failures: Queries known to fail; rules exclude them.
-        source: Its name in messages.
-        notes: What to change in it, in sentences.
-        fully_judged: Whether it declares documents without a judgment not relevant; it does not
-            change values or conditions.
-    """
-
-    rules: tuple[Rule, ...]
-    health: Health
-    known_failures: tuple[Known, ...] = ()
-    source: str = "policy"
-    notes: tuple[str, ...] = ()
+    rules: tuple[Rule, ...]  # one or more rules
+    health: Health  # conditions before any rule counts
+    known_failures: tuple[Known, ...] = ()  # queries known to fail; rules exclude them
+    source: str = "policy"  # its name in messages
+    notes: tuple[str, ...] = ()  # what to change in it, in sentences
+    # Whether it declares documents without a judgment not relevant; it does not change values or
+    # conditions
     fully_judged: bool = False
 
     @property

@@ -13,21 +13,14 @@ from karat.stats.correlation import outcome
 
 @dataclass(frozen=True, slots=True)
 class OrderAgreement:
-    """How far two orders of the same systems agree; each from -1 (reversed) over 0 to 1.
+    """How far two orders of the same systems agree; each from -1 (reversed) over 0 to 1."""
 
-    Attributes:
-        n: Systems that have both values.
-        kendall: Tau-b: concordant less discordant pairs, over those untied in each; or None.
-        tau_ap: Tau_AP: as tau, with more weight to the top of the second order; or None.
-        spearman: Correlation of midranks; or None.
-        reason: Why there is none; empty if there is.
-    """
-
-    n: int
+    n: int  # systems that have both values
+    # tau-b: concordant less discordant pairs, over those untied in each; or None
     kendall: float | None
-    tau_ap: float | None
-    spearman: float | None
-    reason: str = ""
+    tau_ap: float | None  # Tau_AP: as tau, with more weight to the top of the second order; or None
+    spearman: float | None  # correlation of midranks; or None
+    reason: str = ""  # why there is none; empty if there is
 
 
 def order_agreement(reference: Floats, estimated: Floats) -> OrderAgreement:

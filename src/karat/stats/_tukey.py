@@ -35,26 +35,18 @@ _AS_FAR = 1 - 1e-6
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tukey:
-    """Every pair of systems under one measure, corrected for multiple comparisons.
+    """Every pair of systems under one measure, corrected for multiple comparisons."""
 
-    Attributes:
-        means: Mean of each system; shape (s,).
-        alone: Uncorrected p-value of each pair, above 0 to 1, symmetric, 1 on the diagonal; shape
-            (s, s).
-        p_values: The same, corrected over the family; shape (s, s).
-        differing: Whether a pair differs on any query; shape (s, s).
-        groups: Tie groups, best first: the largest sets of systems in which no two are
-            significantly different. Indices of systems, best first; a system may be in several.
-        family: Number of pairs of systems times measures.
-        alpha: Probability of finding any pair of the family different, if no two systems differ.
-    """
-
-    means: Floats
+    means: Floats  # mean of each system; shape (s,)
+    # Uncorrected p-value of each pair, above 0 to 1, symmetric, 1 on the diagonal; shape (s, s)
     alone: Floats
-    p_values: Floats
-    differing: NDArray[np.bool_]
+    p_values: Floats  # the same, corrected over the family; shape (s, s)
+    differing: NDArray[np.bool_]  # whether a pair differs on any query; shape (s, s)
+    # Tie groups, best first: the largest sets of systems in which no two are significantly
+    # different. Indices of systems, best first; a system may be in several.
     groups: tuple[tuple[int, ...], ...]
-    family: int
+    family: int  # number of pairs of systems times measures
+    # Probability of finding any pair of the family different, if no two systems differ
     alpha: float
 
 

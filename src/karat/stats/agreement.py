@@ -31,24 +31,16 @@ _NOTHING = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Ratings:
-    """Grades by rater and pair, as numbers; at most one for each rater and pair.
+    """Grades by rater and pair, as numbers; at most one for each rater and pair."""
 
-    Attributes:
-        query: Index of the query, from 0; shape (n,).
-        item: Index of the pair of query and document, from 0; shape (n,).
-        rater: Index of the rater, from 0; shape (n,).
-        level: Index into ``grades``; shape (n,).
-        grades: The grades of the scale, ascending; shape (levels,). Distances are between these
-            values, so an unused grade changes none of them.
-        queries: Number of queries, with or without ratings.
-    """
-
-    query: Integers
-    item: Integers
-    rater: Integers
-    level: Integers
+    query: Integers  # index of the query, from 0; shape (n,)
+    item: Integers  # index of the pair of query and document, from 0; shape (n,)
+    rater: Integers  # index of the rater, from 0; shape (n,)
+    level: Integers  # index into `grades`; shape (n,)
+    # The grades of the scale, ascending; shape (levels,). Distances are between these values, so an
+    # unused grade changes none of them.
     grades: Floats
-    queries: int
+    queries: int  # number of queries, with or without ratings
 
     def keep(self, chosen: NDArray[np.bool_]) -> Ratings:
         """Only the chosen ratings, shape (n,); indices do not change."""
@@ -83,19 +75,14 @@ class Ratings:
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """A statistic as a function of the sum of one row for each query.
+    """A statistic as a function of the sum of one row for each query."""
 
-    Attributes:
-        table: One row for each query; shape (queries, columns).
-        value: From sums of shape (..., columns) to values of shape (...); NaN is undefined.
-        weight: Number of items of each query that were judged at least twice, or 0; shape
-            (queries,).
-        floor: The lowest possible value, if the highest is 1; None if there are no such bounds.
-    """
-
-    table: Floats
+    table: Floats  # one row for each query; shape (queries, columns)
+    # From sums of shape (..., columns) to values of shape (...); NaN is undefined
     value: Callable[[Floats], Floats]
+    # Number of items of each query that were judged at least twice, or 0; shape (queries,)
     weight: Floats
+    # The lowest possible value, if the highest is 1; None if there are no such bounds
     floor: float | None = None
 
     @property

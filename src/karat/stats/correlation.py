@@ -21,26 +21,17 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Correlation:
-    """Correlation of two values over queries.
+    """Correlation of two values over queries."""
 
-    Attributes:
-        n: Number of queries that have both.
-        spearman: Spearman's rank correlation, -1 to 1, or None.
-        ci_low: Lower end of its interval, or None.
-        ci_high: Upper end.
-        kendall: Kendall's tau-b, -1 to 1, or None.
-        auc: For a binary outcome, how often a query with 1 has a higher value than one with 0, ties
-            counting half; 0 to 1, or None.
-        reason: Why there is no interval, or no correlation; empty if there are both.
-    """
-
-    n: int
-    spearman: float | None
-    ci_low: float | None
-    ci_high: float | None
-    kendall: float | None
+    n: int  # number of queries that have both
+    spearman: float | None  # Spearman's rank correlation, -1 to 1, or None
+    ci_low: float | None  # lower end of its interval, or None
+    ci_high: float | None  # upper end
+    kendall: float | None  # Kendall's tau-b, -1 to 1, or None
+    # For a binary outcome, how often a query with 1 has a higher value than one with 0, ties
+    # counting half; 0 to 1, or None
     auc: float | None
-    reason: str = ""
+    reason: str = ""  # why there is no interval, or no correlation; empty if there are both
 
 
 def outcome(

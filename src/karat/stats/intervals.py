@@ -35,19 +35,12 @@ _COLUMNS = 64
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """An interval, or the reason why there is none.
+    """An interval, or the reason why there is none."""
 
-    Attributes:
-        low: Lower end, or None.
-        high: Upper end, or None.
-        reason: Why there is none; empty if there is one.
-        cut: Where it was cut to the range of the measure; empty if it was not.
-    """
-
-    low: float | None
-    high: float | None
-    reason: str = ""
-    cut: str = ""
+    low: float | None  # lower end, or None
+    high: float | None  # upper end, or None
+    reason: str = ""  # why there is none; empty if there is one
+    cut: str = ""  # where it was cut to the range of the measure; empty if it was not
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,29 +22,18 @@ from karat.tables.leaderboard import Order, Standing
 
 @dataclass(frozen=True, slots=True)
 class PairTest:
-    """A candidate against the baseline, as one of all pairs of runs.
+    """A candidate against the baseline, as one of all pairs of runs."""
 
-    Attributes:
-        p: Uncorrected p-value; None if there are no differences.
-        p_corrected: The same, corrected over all pairs of runs and all measures.
-        family: Number of these comparisons.
-    """
-
-    p: float | None
-    p_corrected: float | None
-    family: int
+    p: float | None  # uncorrected p-value; None if there are no differences
+    p_corrected: float | None  # the same, corrected over all pairs of runs and all measures
+    family: int  # number of these comparisons
 
 
 @dataclass(frozen=True, slots=True)
 class AllPairs:
-    """Every pair of runs under every measure, tested as one family.
+    """Every pair of runs under every measure, tested as one family."""
 
-    Attributes:
-        found: Tests by measure; systems are the runs in the order given.
-        runs: Number of runs.
-    """
-
-    found: Mapping[Measure, Tukey]
+    found: Mapping[Measure, Tukey]  # tests by measure; systems are the runs in the order given
     runs: int
 
     def against_first(self, measures: Sequence[Measure]) -> list[PairTest | None]:

@@ -43,19 +43,12 @@ _SCREEN = -2.0  # a t above this reaches no look's level, whatever the degrees o
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A state that is significantly worse than an earlier one, over all looks.
+    """A state that is significantly worse than an earlier one, over all looks."""
 
-    Attributes:
-        look: Index of the state, from 1.
-        reference: Index of the state that it is compared with, from 0.
-        p: One-sided p-value of this pair.
-        level: Level of this pair.
-    """
-
-    look: int
-    reference: int
-    p: float
-    level: float
+    look: int  # index of the state, from 1
+    reference: int  # index of the state that it is compared with, from 0
+    p: float  # one-sided p-value of this pair
+    level: float  # level of this pair
 
 
 def share(look: int) -> float:

@@ -32,51 +32,35 @@ _SAME = 1e-10
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """The result of a paired test.
-
-    Attributes:
-        name: t | wilcoxon | sign.
-        p: Two-sided p-value, or None.
-        statistic: The test statistic; None if p is.
-        n: Number of queries used.
-        reason: Why there is no p-value; empty if there is one.
-        direction: 1 if the candidate is higher, -1 lower, 0 neither. For ranks or signs this
-            may differ from the direction of the mean.
-    """
+    """The result of a paired test."""
 
     __test__ = False  # not for pytest to collect
 
-    name: str
-    p: float | None
-    statistic: float | None
-    n: int
-    reason: str = ""
+    name: str  # t | wilcoxon | sign
+    p: float | None  # two-sided p-value, or None
+    statistic: float | None  # the test statistic; None if p is
+    n: int  # number of queries used
+    reason: str = ""  # why there is no p-value; empty if there is one
+    # 1 if the candidate is higher, -1 lower, 0 neither. For ranks or signs this may differ from the
+    # direction of the mean.
     direction: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class MarginTest:
-    """Whether a difference is shown to be small enough.
+    """Whether a difference is shown to be small enough."""
 
-    Attributes:
-        name: equivalence | non-inferiority.
-        p: Probability of such differences if the true one were as large as the margin; None
-            without a spread.
-        low: Lower end of the interval of the mean difference, of confidence 1 - 2 alpha: p is
-            below alpha where the interval is within the margins. None if p is.
-        high: Upper end; None for non-inferiority, which has no upper bound.
-        margin: The margin.
-        n: Number of queries.
-        reason: Why there is no p-value; empty if there is one.
-    """
-
-    name: str
+    name: str  # equivalence | non-inferiority
+    # Probability of such differences if the true one were as large as the margin; None without a
+    # spread
     p: float | None
+    # Lower end of the interval of the mean difference, of confidence 1 - 2 alpha: p is below alpha
+    # where the interval is within the margins. None if p is.
     low: float | None
-    high: float | None
+    high: float | None  # upper end; None for non-inferiority, which has no upper bound
     margin: float
-    n: int
-    reason: str = ""
+    n: int  # number of queries
+    reason: str = ""  # why there is no p-value; empty if there is one
 
 
 def randomisation(

@@ -18,21 +18,13 @@ _BLOCK = 1 << 20  # numbers in memory at once while drawing
 
 @dataclass(frozen=True, slots=True)
 class QuantileChange:
-    """The change of a latency quantile between two runs timed on the same queries.
+    """The change of a latency quantile between two runs timed on the same queries."""
 
-    Attributes:
-        before: The quantile of the first run, in the unit of the times.
-        after: Of the second.
-        n: Number of queries timed in both.
-        difference: 95 % interval of ``after - before``; no ends below ``LEAST`` queries.
-        increase: 95 % interval of ``after / before - 1``; likewise, and if ``before`` is 0.
-    """
-
-    before: float
-    after: float
-    n: int
-    difference: Interval
-    increase: Interval
+    before: float  # the quantile of the first run, in the unit of the times
+    after: float  # of the second
+    n: int  # number of queries timed in both
+    difference: Interval  # 95 % interval of `after - before`; no ends below `LEAST` queries
+    increase: Interval  # 95 % interval of `after / before - 1`; likewise, and if `before` is 0
 
 
 def quantile_change(

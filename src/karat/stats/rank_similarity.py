@@ -34,18 +34,14 @@ _LEAST = 2.0**-60
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Similarity:
-    """Similarity of two runs for each query.
+    """Similarity of two runs for each query."""
 
-    Attributes:
-        query_ids: Queries that both runs answered, including empty answers; in the order of the
-            first run's answers.
-        values: One for each of them, 0 to 1; shape (n,).
-        left_out: Queries of either run (and of ``query_ids``, if given) that were not answered by
-            both: they failed in one, or are missing from it.
-    """
-
+    # Queries that both runs answered, including empty answers; in the order of the first run's
+    # answers
     query_ids: list[str]
-    values: Floats
+    values: Floats  # one for each of them, 0 to 1; shape (n,)
+    # Queries of either run (and of `query_ids`, if given) that were not answered by both: they
+    # failed in one, or are missing from it
     left_out: list[str]
 
     @property
@@ -137,26 +133,17 @@ def rank_biased_overlap(
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """One run for the given queries, down to a depth; ``m`` documents, by query.
+    """One run for the given queries, down to a depth; ``m`` documents, by query."""
 
-    Attributes:
-        lengths: Number of documents of each query down to the depth; shape (n,).
-        first: Where the documents of each query start, and m at the end; shape (n + 1,). If a tie
-            crosses the depth, all of its documents are included.
-        query: Index of the query of each document; shape (m,).
-        row: Row of each in the run; shape (m,).
-        rank: Rank of each, from 1; shape (m,).
-        top: First rank of the tie each belongs to; shape (m,).
-        bottom: Last rank of that tie; shape (m,).
-    """
-
-    lengths: Ints
+    lengths: Ints  # number of documents of each query down to the depth; shape (n,)
+    # Where the documents of each query start, and m at the end; shape (n + 1,). If a tie crosses
+    # the depth, all of its documents are included.
     first: Ints
-    query: Ints
-    row: Ints
-    rank: Ints
-    top: Ints
-    bottom: Ints
+    query: Ints  # index of the query of each document; shape (m,)
+    row: Ints  # row of each in the run; shape (m,)
+    rank: Ints  # rank of each, from 1; shape (m,)
+    top: Ints  # first rank of the tie each belongs to; shape (m,)
+    bottom: Ints  # last rank of that tie; shape (m,)
 
     @classmethod
     def of(cls, run: Run, query_ids: list[str], depth: int) -> _Side:

@@ -21,23 +21,14 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class UserMoments:
-    """Moments of sums by user, sufficient for a ratio and its interval.
-
-    Attributes:
-        users: Number of users.
-        mean_numerator: Mean over users of the numerator's sum.
-        mean_denominator: Mean over users of the denominator's sum; above 0.
-        m2_numerator: Sum over users of its squared distance from the mean.
-        m2_denominator: The same of the denominator.
-        comoment: Sum over users of the product of both distances.
-    """
+    """Moments of sums by user, sufficient for a ratio and its interval."""
 
     users: int
-    mean_numerator: float
-    mean_denominator: float
-    m2_numerator: float
-    m2_denominator: float
-    comoment: float
+    mean_numerator: float  # mean over users of the numerator's sum
+    mean_denominator: float  # mean over users of the denominator's sum; above 0
+    m2_numerator: float  # sum over users of its squared distance from the mean
+    m2_denominator: float  # the same of the denominator
+    comoment: float  # sum over users of the product of both distances
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Self:

@@ -50,18 +50,12 @@ Correction = Callable[[Sequence[float | None]], list[float | None]]
 
 @dataclass(frozen=True)
 class Contrast:
-    """Baseline and candidate under one measure.
-
-    Attributes:
-        baseline: Scores of the baseline.
-        candidate: Scores of the candidate, for the same queries.
-        measure: The measure.
-        bounds: Bounds of the difference over grades of the unjudged; None if not requested.
-    """
+    """Baseline and candidate under one measure."""
 
     baseline: Scores
-    candidate: Scores
+    candidate: Scores  # scores of the candidate, for the same queries
     measure: Measure
+    # Bounds of the difference over grades of the unjudged; None if not requested
     bounds: DifferenceBounds | None = None
 
     @property
@@ -83,39 +77,24 @@ class Contrast:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A difference before its p-values are corrected.
+    """A difference before its p-values are corrected."""
 
-    Attributes:
-        contrast: The runs and the measure.
-        row: The difference; its verdict is ``identical`` or still open (``cannot tell``).
-        contrary: Whether the test contradicts the direction of the mean, as tests of ranks or
-            signs may.
-    """
-
-    contrast: Contrast
-    row: Difference
+    contrast: Contrast  # the runs and the measure
+    row: Difference  # the difference; its verdict is `identical` or still open (`cannot tell`)
+    # Whether the test contradicts the direction of the mean, as tests of ranks or signs may
     contrary: bool
 
 
 @dataclass(frozen=True)
 class Testing:
-    """How differences are tested and judged.
+    """How differences are tested and judged."""
 
-    Attributes:
-        test: One of ``TESTS``.
-        drawn: Resamples for BCa intervals, from ``resample``; None for Student's t.
-        margin: Differences smaller than this do not matter; None if not set.
-        resamples: Of the randomisation and bootstrap tests.
-        seed: Their random seed.
-        weighing: Weights of the queries.
-    """
-
-    test: str
-    drawn: Floats | None
-    margin: float | None
-    resamples: int
-    seed: int
-    weighing: Weighing
+    test: str  # one of `TESTS`
+    drawn: Floats | None  # resamples for BCa intervals, from `resample`; None for Student's t
+    margin: float | None  # differences smaller than this do not matter; None if not set
+    resamples: int  # of the randomisation and bootstrap tests
+    seed: int  # their random seed
+    weighing: Weighing  # weights of the queries
 
     def __post_init__(self) -> None:
         """Validate the settings.

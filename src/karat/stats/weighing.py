@@ -20,17 +20,11 @@ from karat.tables import Queries
 
 @dataclass(frozen=True)
 class Weighing:
-    """Weights and strata of the judged queries; None if all are equal.
+    """Weights and strata of the judged queries; None if all are equal."""
 
-    Attributes:
-        weights: 0 or more; shape (n,).
-        strata: Stratum index; shape (n,).
-        n: Number of queries.
-    """
-
-    weights: Floats | None
-    strata: NDArray[np.int64] | None
-    n: int
+    weights: Floats | None  # 0 or more; shape (n,)
+    strata: NDArray[np.int64] | None  # stratum index; shape (n,)
+    n: int  # number of queries
 
     @classmethod
     def of(cls, queries: Queries | None, query_ids: list[str]) -> Weighing:

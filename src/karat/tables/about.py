@@ -36,18 +36,13 @@ _LONGEST_NAME = 200  # characters
 
 @dataclass(frozen=True, slots=True)
 class AboutChange:
-    """A key of ``about`` whose value differs between the baseline and a candidate.
-
-    Attributes:
-        candidate: Name of the candidate.
-        key: The key.
-        baseline_value: Its value in the baseline; None if the baseline does not have the key.
-        candidate_value: Its value in the candidate; None if the candidate does not have it.
-    """
+    """A key of ``about`` whose value differs between the baseline and a candidate."""
 
     candidate: str
     key: str
+    # Its value in the baseline; None if the baseline does not have the key
     baseline_value: str | None
+    # Its value in the candidate; None if the candidate does not have it
     candidate_value: str | None
 
 

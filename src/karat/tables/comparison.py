@@ -27,87 +27,63 @@ smaller than the margin · ``cannot tell``: neither · ``identical``: every quer
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A candidate against the baseline under one measure, over all queries or a slice.
-
-    Attributes:
-        baseline: Name of the baseline.
-        candidate: Name of the candidate.
-        measure: Canonical name of the measure.
-        baseline_value: Its mean over the shared queries; None if there are none.
-        candidate_value: The mean of the candidate.
-        difference: Candidate minus baseline.
-        standard_error: Standard error of the difference, from the spread of the per-query
-            differences; None without spread.
-        ci_low: Lower end of the 95 % interval of this difference (not corrected for others); None
-            without an interval.
-        ci_high: Upper end.
-        ci_method: t | bca; None without an interval.
-        n: Queries for which both have a value.
-        p: Two-sided p-value of the test; None where all differences are 0.
-        p_corrected: The p-value corrected over the family: Holm over all measures and candidates;
-            with ``all_pairs`` over all pairs of runs and measures, by resampling; in slices
-            Benjamini and Hochberg over all measures, candidates and slices of one attribute.
-        family: Number of tests in the correction.
-        equivalence_p: P-value of the equivalence test (a difference smaller than the margin in
-            either direction), corrected in the same way; None without a margin or spread.
-        not_worse_p: P-value of the non-inferiority test (not worse by the margin or more),
-            corrected in the same way; None without a margin or spread.
-        standardised: Mean difference over its standard deviation (Cohen's d_z); None without
-            spread.
-        superiority: Share of the queries the candidate wins, ties counting half; 0 to 1.
-        wins: Queries where the candidate is better.
-        ties: Queries where both are the same.
-        losses: Queries where the candidate is worse.
-        smallest_detected: The smallest difference that this number of queries detects with a power
-            of 80 %, after the correction; None without spread.
-        queries_needed: Number of queries that detects the observed difference with that power;
-            None if the difference is 0.
-        unjudged_low: Lowest difference over all grades that documents unjudged in either run could
-            have, the same in both; None if unknown (a note says why).
-        unjudged_high: Highest difference; None in the same cases.
-        unjudged_exact: Whether both bounds can be reached; otherwise the true ones lie between.
-        verdict: better | worse | equivalent | cannot tell | identical.
-        reason: The reason for the verdict, in one sentence.
-        attribute: The query attribute sliced by, or None for all queries.
-        slice: Its value, or None.
-        shrunk: In slices: the difference shrunk towards that of all queries, more so the fewer
-            queries the slice has; 0 if both runs are identical; None for a slice of one query, if
-            the differences over all queries have no spread, and outside slices.
-        ci_reason: Why there is no interval, or why it was cut to the range that a difference of
-            the measure can have; empty if neither.
-    """
+    """A candidate against the baseline under one measure, over all queries or a slice."""
 
     baseline: str
     candidate: str
-    measure: str
-    baseline_value: float | None
-    candidate_value: float | None
-    difference: float | None
+    measure: str  # canonical name of the measure
+    baseline_value: float | None  # its mean over the shared queries; None if there are none
+    candidate_value: float | None  # the mean of the candidate
+    difference: float | None  # candidate minus baseline
+    # Standard error of the difference, from the spread of the per-query differences; None without
+    # spread
     standard_error: float | None
+    # Lower end of the 95 % interval of this difference (not corrected for others); None without an
+    # interval
     ci_low: float | None
-    ci_high: float | None
-    ci_method: str | None
-    n: int
-    p: float | None
+    ci_high: float | None  # upper end
+    ci_method: str | None  # t | bca; None without an interval
+    n: int  # queries for which both have a value
+    p: float | None  # two-sided p-value of the test; None where all differences are 0
+    # The p-value corrected over the family: Holm over all measures and candidates; with `all_pairs`
+    # over all pairs of runs and measures, by resampling; in slices Benjamini and Hochberg over all
+    # measures, candidates and slices of one attribute
     p_corrected: float | None
-    family: int
+    family: int  # number of tests in the correction
+    # p-value of the equivalence test (a difference smaller than the margin in either direction),
+    # corrected in the same way; None without a margin or spread
     equivalence_p: float | None
+    # p-value of the non-inferiority test (not worse by the margin or more), corrected in the same
+    # way; None without a margin or spread
     not_worse_p: float | None
+    # Mean difference over its standard deviation (Cohen's d_z); None without spread
     standardised: float | None
-    superiority: float | None
-    wins: int
-    ties: int
-    losses: int
+    superiority: float | None  # share of the queries the candidate wins, ties counting half; 0 to 1
+    wins: int  # queries where the candidate is better
+    ties: int  # queries where both are the same
+    losses: int  # queries where the candidate is worse
+    # The smallest difference that this number of queries detects with a power of 80 %, after the
+    # correction; None without spread
     smallest_detected: float | None
+    # Number of queries that detects the observed difference with that power; None if the difference
+    # is 0
     queries_needed: int | None
+    # Lowest difference over all grades that documents unjudged in either run could have, the same
+    # in both; None if unknown (a note says why)
     unjudged_low: float | None
-    unjudged_high: float | None
+    unjudged_high: float | None  # highest difference; None in the same cases
+    # Whether both bounds can be reached; otherwise the true ones lie between
     unjudged_exact: bool | None
-    verdict: Verdict
-    reason: str
-    attribute: str | None = None
-    slice: str | None = None
+    verdict: Verdict  # better | worse | equivalent | cannot tell | identical
+    reason: str  # the reason for the verdict, in one sentence
+    attribute: str | None = None  # the query attribute sliced by, or None for all queries
+    slice: str | None = None  # its value, or None
+    # In slices: the difference shrunk towards that of all queries, more so the fewer queries the
+    # slice has; 0 if both runs are identical; None for a slice of one query, if the differences
+    # over all queries have no spread, and outside slices
     shrunk: float | None = None
+    # Why there is no interval, or why it was cut to the range that a difference of the measure can
+    # have; empty if neither
     ci_reason: str = ""
 
     @property
@@ -123,280 +99,180 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class QueryDifference:
-    """One query under one measure.
-
-    Attributes:
-        candidate: Name of the candidate.
-        measure: Canonical name of the measure.
-        query_id: The query.
-        baseline_value: Value of the baseline.
-        candidate_value: Value of the candidate.
-        difference: Candidate minus baseline.
-        share: What the query contributes to the mean difference.
-        text: Text of the query; None if unknown.
-        slices: The slices it is in: for each attribute sliced by, its values.
-    """
+    """One query under one measure."""
 
     candidate: str
-    measure: str
+    measure: str  # canonical name of the measure
     query_id: str
     baseline_value: float
     candidate_value: float
-    difference: float
-    share: float
-    text: str | None = None
+    difference: float  # candidate minus baseline
+    share: float  # what the query contributes to the mean difference
+    text: str | None = None  # text of the query; None if unknown
+    # The slices it is in: for each attribute sliced by, its values
     slices: dict[str, list[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class NextJudgment:
-    """An unjudged pair whose grade would say much about the sign of a difference.
-
-    Attributes:
-        query_id: The query.
-        doc_id: The document.
-        baseline_rank: Its rank in the baseline; None below the cutoff.
-        candidate_rank: Its rank in the candidate; None below the cutoff.
-        effect: What the highest grade instead of the lowest adds to the mean difference. A measure
-            with an ideal is divided by the ideal of the judgments so far.
-        text: Text of the query; None if unknown.
-    """
+    """An unjudged pair whose grade would say much about the sign of a difference."""
 
     query_id: str
-    doc_id: str
-    baseline_rank: int | None
-    candidate_rank: int | None
+    doc_id: str  # the document
+    baseline_rank: int | None  # its rank in the baseline; None below the cutoff
+    candidate_rank: int | None  # its rank in the candidate; None below the cutoff
+    # What the highest grade instead of the lowest adds to the mean difference. A measure with an
+    # ideal is divided by the ideal of the judgments so far.
     effect: float
-    text: str | None = None
+    text: str | None = None  # text of the query; None if unknown
 
 
 @dataclass(frozen=True, slots=True)
 class RankChange:
-    """A document whose rank changes, or that only one of the two runs returns.
-
-    Attributes:
-        candidate: Name of the candidate.
-        measure: Canonical name of the measure.
-        query_id: The query.
-        doc_id: The document.
-        grade: Its grade.
-        baseline_rank: Its rank in the baseline, from 1, as measured (cut by ``depth``, condensed
-            by ``judged_only``); None if it was not returned.
-        candidate_rank: Its rank in the candidate; None if it was not returned.
-        effect: What it adds to the query's difference; None if the measure is not a sum over
-            documents.
-    """
+    """A document whose rank changes, or that only one of the two runs returns."""
 
     candidate: str
-    measure: str
+    measure: str  # canonical name of the measure
     query_id: str
-    doc_id: str
+    doc_id: str  # the document
     grade: float
+    # Its rank in the baseline, from 1, as measured (cut by `depth`, condensed by `judged_only`);
+    # None if it was not returned
     baseline_rank: int | None
-    candidate_rank: int | None
+    candidate_rank: int | None  # its rank in the candidate; None if it was not returned
+    # What it adds to the query's difference; None if the measure is not a sum over documents
     effect: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """A judged document worth reviewing: a bad one that is shown, or a relevant one that is not.
+    """A judged document worth reviewing: a bad one that is shown, or a relevant one that is not."""
 
-    Attributes:
-        kind: ``bad``: judged not relevant, but in the candidate's top k · ``missed``: relevant,
-            but not in it.
-        candidate: Name of the candidate.
-        attribute: The attribute sliced by, or None for all queries.
-        slice: Its value, or None.
-        query_id: The query.
-        doc_id: The document.
-        grade: Its grade.
-        baseline_rank: Its rank in the baseline, from 1; None if it was not returned.
-        candidate_rank: Its rank in the candidate; None if it was not returned.
-    """
-
+    # `bad`: judged not relevant, but in the candidate's top k · `missed`: relevant, but not in it
     kind: Literal["bad", "missed"]
     candidate: str
-    attribute: str | None
-    slice: str | None
+    attribute: str | None  # the attribute sliced by, or None for all queries
+    slice: str | None  # its value, or None
     query_id: str
-    doc_id: str
+    doc_id: str  # the document
     grade: float
-    baseline_rank: int | None
-    candidate_rank: int | None
+    baseline_rank: int | None  # its rank in the baseline, from 1; None if it was not returned
+    candidate_rank: int | None  # its rank in the candidate; None if it was not returned
 
 
 @dataclass(frozen=True, slots=True)
 class Finds:
-    """How many relevant documents a run has in its top k.
-
-    Attributes:
-        run: Name of the run.
-        k: Depth.
-        relevant: Relevant documents of all shared queries, found or not.
-        found: Relevant documents in its top k.
-        found_only: Relevant documents in its top k and in no other run's.
-        n: Queries that count and that every run answered.
-    """
+    """How many relevant documents a run has in its top k."""
 
     run: str
-    k: int
-    relevant: int
-    found: int
-    found_only: int
-    n: int
+    k: int  # depth
+    relevant: int  # relevant documents of all shared queries, found or not
+    found: int  # relevant documents in its top k
+    found_only: int  # relevant documents in its top k and in no other run's
+    n: int  # queries that count and that every run answered
 
 
 @dataclass(frozen=True, slots=True)
 class OnlyFound:
-    """A relevant document that exactly one of several runs has in its top k.
-
-    Attributes:
-        run: Name of that run.
-        query_id: The query.
-        doc_id: The document.
-        grade: Its grade.
-        rank: Its rank in that run, from 1.
-    """
+    """A relevant document that exactly one of several runs has in its top k."""
 
     run: str
     query_id: str
-    doc_id: str
+    doc_id: str  # the document
     grade: float
-    rank: int
+    rank: int  # its rank in that run, from 1
 
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """How similar two runs are.
+    """How similar two runs are."""
 
-    Attributes:
-        left: Name of one run.
-        right: Name of the other.
-        k: Depth of all figures but ``rbo``.
-        overlap: Mean share of the top k they have in common, 0 to 1; None without queries that
-            both answered.
-        rbo: Mean rank-biased overlap (p = 0.9, extrapolated, ties corrected), 0 to 1; None without
-            queries that both answered.
-        relevant_both: Relevant documents in the top k of both.
-        relevant_left: Relevant documents in the top k of ``left`` only.
-        relevant_right: Relevant documents in the top k of ``right`` only.
-    """
-
-    left: str
-    right: str
-    k: int
+    left: str  # name of one run
+    right: str  # name of the other
+    k: int  # depth of all figures but `rbo`
+    # Mean share of the top k they have in common, 0 to 1; None without queries that both answered
     overlap: float | None
+    # Mean rank-biased overlap (p = 0.9, extrapolated, ties corrected), 0 to 1; None without queries
+    # that both answered
     rbo: float | None
-    relevant_both: int
-    relevant_left: int
-    relevant_right: int
+    relevant_both: int  # relevant documents in the top k of both
+    relevant_left: int  # relevant documents in the top k of `left` only
+    relevant_right: int  # relevant documents in the top k of `right` only
 
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """Two measures that point in opposite directions, over all queries or in a slice.
-
-    Attributes:
-        candidate: Name of the candidate.
-        attribute: The attribute sliced by, or None for all queries.
-        slice: Its value, or None.
-        better: Measure by which the candidate is better.
-        worse: Measure by which it is worse.
-        better_difference: Mean difference by ``better``.
-        worse_difference: Mean difference by ``worse``.
-        n: Queries with a value under both.
-        opposed: Of these, queries that are better by the one and worse by the other.
-        p: The larger of the two p-values (paired t); the null hypothesis: they do not disagree.
-        p_corrected: The p-value corrected (Benjamini and Hochberg) over all pairs of measures and
-            all slices tested.
-    """
+    """Two measures that point in opposite directions, over all queries or in a slice."""
 
     candidate: str
-    attribute: str | None
-    slice: str | None
-    better: str
-    worse: str
-    better_difference: float
-    worse_difference: float
-    n: int
-    opposed: int
-    p: float
+    attribute: str | None  # the attribute sliced by, or None for all queries
+    slice: str | None  # its value, or None
+    better: str  # measure by which the candidate is better
+    worse: str  # measure by which it is worse
+    better_difference: float  # mean difference by `better`
+    worse_difference: float  # mean difference by `worse`
+    n: int  # queries with a value under both
+    opposed: int  # of these, queries that are better by the one and worse by the other
+    p: float  # the larger of the two p-values (paired t); the null hypothesis: they do not disagree
+    # The p-value corrected (Benjamini and Hochberg) over all pairs of measures and all slices
+    # tested
     p_corrected: float
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How a comparison was made.
+    """How a comparison was made."""
 
-    Attributes:
-        test: The significance test.
-        interval: t | bca.
-        margin: Differences smaller than this do not matter; None if not set.
-        resamples: Number of resamples of randomised tests.
-        seed: Random seed.
-        k: Depth of finds, overlaps and review: that of the first measure, or 10.
-        rel: Lowest grade that counts as relevant in them.
-        all_pairs: Whether the family of the verdicts is every pair of runs under every measure;
-            otherwise it is every candidate against the baseline under every measure.
-        fully_judged: Whether documents without a judgment are declared not relevant.
-    """
-
-    test: str
-    interval: str
-    margin: float | None
-    resamples: int
-    seed: int
-    k: int
-    rel: float
+    test: str  # the significance test
+    interval: str  # t | bca
+    margin: float | None  # differences smaller than this do not matter; None if not set
+    resamples: int  # number of resamples of randomised tests
+    seed: int  # random seed
+    k: int  # depth of finds, overlaps and review: that of the first measure, or 10
+    rel: float  # lowest grade that counts as relevant in them
+    # Whether the family of the verdicts is every pair of runs under every measure; otherwise it is
+    # every candidate against the baseline under every measure
     all_pairs: bool = False
-    fully_judged: bool = False
+    fully_judged: bool = False  # whether documents without a judgment are declared not relevant
 
 
 @dataclass(frozen=True, repr=False)
 class Comparison:
-    """The result of a comparison.
-
-    Attributes:
-        baseline: Name of the baseline.
-        settings: How it was made.
-        differences: One row for each candidate and measure, candidates in the order given.
-        slices: The same for each value of each attribute sliced by.
-        standings: With two or more candidates: all runs under each measure, best first.
-        orders: With two or more candidates: whether pairs of measures order the runs alike.
-        disagreements: Where two measures point in opposite directions, the most important first.
-        queries: Every shared query under every measure, the largest difference first.
-        moves: Rank changes in the queries that gain and lose most.
-        finds: Relevant documents that each run has in its top k.
-        only_found: Relevant documents that exactly one run has in its top k.
-        overlaps: Similarity of each pair of runs.
-        review: Bad documents shown and relevant ones missed; empty unless requested.
-        judge_next: Pairs to judge next for the first candidate and measure, the most informative
-            first; empty unless requested.
-        notes: Sentences a reader must know.
-        answers: Latency and failed or empty answers of each candidate against the baseline, where
-            runs differ or have times.
-        changes: How the metadata (engine, index, commit, …) of each candidate differs from the
-            baseline's.
-        meant: Resolves other spellings of measures, for ``value``; not in the JSON.
-    """
+    """The result of a comparison."""
 
     baseline: str
-    settings: Settings
+    settings: Settings  # how it was made
+    # One row for each candidate and measure, candidates in the order given
     differences: list[Difference]
+    # The same for each value of each attribute sliced by
     slices: list[Difference] = field(default_factory=list)
+    # With two or more candidates: all runs under each measure, best first
     standings: list[Standing] = field(default_factory=list)
+    # With two or more candidates: whether pairs of measures order the runs alike
     orders: list[Order] = field(default_factory=list)
+    # Where two measures point in opposite directions, the most important first
     disagreements: list[Disagreement] = field(default_factory=list)
+    # Every shared query under every measure, the largest difference first
     queries: list[QueryDifference] = field(default_factory=list)
+    # Rank changes in the queries that gain and lose most
     moves: list[RankChange] = field(default_factory=list)
+    # Relevant documents that each run has in its top k
     finds: list[Finds] = field(default_factory=list)
+    # Relevant documents that exactly one run has in its top k
     only_found: list[OnlyFound] = field(default_factory=list)
-    overlaps: list[Overlap] = field(default_factory=list)
+    overlaps: list[Overlap] = field(default_factory=list)  # similarity of each pair of runs
+    # Bad documents shown and relevant ones missed; empty unless requested
     review: list[Review] = field(default_factory=list)
+    # Pairs to judge next for the first candidate and measure, the most informative first; empty
+    # unless requested
     judge_next: list[NextJudgment] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)  # sentences a reader must know
+    # Latency and failed or empty answers of each candidate against the baseline, where runs differ
+    # or have times
     answers: list[AnswerChange] = field(default_factory=list)
+    # How the metadata (engine, index, commit, …) of each candidate differs from the baseline's
     changes: list[AboutChange] = field(default_factory=list)
+    # Resolves other spellings of measures, for `value`; not in the JSON
     meant: Meant | None = field(default=None, compare=False, repr=False)
 
     def value(

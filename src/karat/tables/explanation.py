@@ -11,56 +11,33 @@ from karat.tables.results import State
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One document of the ranking.
+    """One document of the ranking."""
 
-    Attributes:
-        rank: From 1; None for a relevant document that was not retrieved.
-        doc_id: The document.
-        score: The system's score; None if it was not retrieved.
-        grade: Its judgment; None if unjudged.
-        gain: Its gain; None if the measure is not a sum over documents.
-        discount: The factor for its rank.
-        contribution: What it adds to the value. Contributions add up to the value exactly.
-        tied: Whether its score equals a neighbour's.
-    """
-
-    rank: int | None
-    doc_id: str
-    score: float | None
-    grade: float | None
-    gain: float | None
-    discount: float | None
+    rank: int | None  # from 1; None for a relevant document that was not retrieved
+    doc_id: str  # the document
+    score: float | None  # the system's score; None if it was not retrieved
+    grade: float | None  # its judgment; None if unjudged
+    gain: float | None  # its gain; None if the measure is not a sum over documents
+    discount: float | None  # the factor for its rank
+    # What it adds to the value. Contributions add up to the value exactly.
     contribution: float | None
-    tied: bool
+    tied: bool  # whether its score equals a neighbour's
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """How the value of one query comes about.
-
-    Attributes:
-        run: Name of the run.
-        measure: Canonical name of the measure.
-        query_id: The query.
-        value: Its value, or None with the reason in ``state``.
-        state: How the query was answered (``results.State``).
-        lines: The top of the ranking, and every document below it that contributes.
-        missed: Relevant documents that were not retrieved, best first.
-        hidden: Number of documents of the ranking that are not shown.
-        notes: Sentences a reader must know.
-        text: Text of the query; None if unknown.
-    """
+    """How the value of one query comes about."""
 
     run: str
-    measure: str
+    measure: str  # canonical name of the measure
     query_id: str
-    value: float | None
-    state: State
-    lines: list[Line]
-    missed: list[Line]
-    hidden: int
-    notes: list[str]
-    text: str | None = None
+    value: float | None  # its value, or None with the reason in `state`
+    state: State  # how the query was answered (`results.State`)
+    lines: list[Line]  # the top of the ranking, and every document below it that contributes
+    missed: list[Line]  # relevant documents that were not retrieved, best first
+    hidden: int  # number of documents of the ranking that are not shown
+    notes: list[str]  # sentences a reader must know
+    text: str | None = None  # text of the query; None if unknown
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object, with null for infinite scores, which JSON does not support."""

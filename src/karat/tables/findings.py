@@ -17,69 +17,43 @@ LONGEST = 60
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One kind of problem in one file.
+    """One kind of problem in one file."""
 
-    Attributes:
-        code: Its name in ``docs/reference/lint.md``, such as ``duplicate-document``.
-        severity: error | warning | info.
-        file: The file, as given.
-        message: What is wrong, in one sentence without a full stop.
-        why: Why it matters.
-        fix: What to do about it.
-        count: Number of occurrences, in units of ``noun``.
-        noun: The unit of ``count``: line, row (of Parquet), entry (of nested JSON), query,
-            document, file.
-        lines: The first five lines it occurs on, from 1; rows in Parquet; empty in formats without
-            lines, such as nested JSON.
-        query: A query it concerns.
-        example: A line or an id it concerns, escaped and truncated.
-    """
-
-    code: str
-    severity: Severity
-    file: str
-    message: str
-    why: str
-    fix: str
-    count: int
+    code: str  # its name in `docs/reference/lint.md`, such as `duplicate-document`
+    severity: Severity  # error | warning | info
+    file: str  # the file, as given
+    message: str  # what is wrong, in one sentence without a full stop
+    why: str  # why it matters
+    fix: str  # what to do about it
+    count: int  # number of occurrences, in units of `noun`
+    # The unit of `count`: line, row (of Parquet), entry (of nested JSON), query, document, file
     noun: str = "line"
+    # The first five lines it occurs on, from 1; rows in Parquet; empty in formats without lines,
+    # such as nested JSON
     lines: tuple[int, ...] = ()
-    query: str | None = None
-    example: str | None = None
+    query: str | None = None  # a query it concerns
+    example: str | None = None  # a line or an id it concerns, escaped and truncated
 
 
 @dataclass(frozen=True, slots=True)
 class LintedFile:
-    """One file that was read.
+    """One file that was read."""
 
-    Attributes:
-        file: The file, as given.
-        role: qrels | run | queries | documents; None if it could not be detected.
-        format: Name of its format, or None.
-        rows: Rows that could be read.
-        queries: Distinct queries among them.
-    """
-
-    file: str
-    role: str | None
-    format: str | None
-    rows: int = 0
-    queries: int = 0
+    file: str  # the file, as given
+    role: str | None  # qrels | run | queries | documents; None if it could not be detected
+    format: str | None  # name of its format, or None
+    rows: int = 0  # rows that could be read
+    queries: int = 0  # distinct queries among them
 
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """The problems found in a set of files.
+    """The problems found in a set of files."""
 
-    Attributes:
-        files: The files, in the order given.
-        findings: The problems, file by file, worst first.
-        queries: Distinct queries in all files together.
-    """
-
-    files: Sequence[LintedFile]
+    files: Sequence[LintedFile]  # the files, in the order given
+    # The problems, file by file, worst first
     findings: Sequence[Finding] = field(default_factory=list)
-    queries: int = 0
+    queries: int = 0  # distinct queries in all files together
 
     def count(self, severity: Severity) -> int:
         """Number of findings of a severity."""

@@ -25,19 +25,12 @@ Cut = Callable[[str, str], str]
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """The likely reason why ids of one side are not found on the other.
+    """The likely reason why ids of one side are not found on the other."""
 
-    Attributes:
-        cause: What they differ by, such as ``upper and lower case``.
-        here: An id of the one side.
-        there: The id that it most likely corresponds to on the other side.
-        matched: Number of ids that match once the difference is undone.
-    """
-
-    cause: str
-    here: str
-    there: str
-    matched: int
+    cause: str  # what they differ by, such as `upper and lower case`
+    here: str  # an id of the one side
+    there: str  # the id that it most likely corresponds to on the other side
+    matched: int  # number of ids that match once the difference is undone
 
 
 def likely_cause(here: Ids, there: Ids) -> Spelling | None:
@@ -59,19 +52,12 @@ def likely_cause(here: Ids, there: Ids) -> Spelling | None:
 
 
 class _Difference(NamedTuple):
-    """A difference in spelling, and how to undo it.
-
-    Attributes:
-        cause: Its name.
-        here: Undoes it in an id of the run.
-        there: Undoes it in an id of the judgments.
-        merges: Whether several ids of the run may become one.
-    """
+    """A difference in spelling, and how to undo it."""
 
     cause: str
-    here: Fold
-    there: Fold
-    merges: bool = False
+    here: Fold  # undoes it in an id of the run
+    there: Fold  # undoes it in an id of the judgments
+    merges: bool = False  # whether several ids of the run may become one
 
 
 def _differences(here: Ids, there: Ids) -> Iterator[_Difference]:

@@ -30,14 +30,10 @@ class Concern(IntEnum):
 
 
 class Note(str):
-    """A sentence and its topic; plain strings have the topic ``EXPLAINS``.
-
-    Attributes:
-        concern: The topic.
-    """
+    """A sentence and its topic; plain strings have the topic ``EXPLAINS``."""
 
     __slots__ = ("concern",)
-    concern: Concern
+    concern: Concern  # the topic
 
     def __new__(cls, text: str, concern: Concern = Concern.EXPLAINS) -> Self:
         note = super().__new__(cls, text)

@@ -21,23 +21,14 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """A sorted batch of whole queries, each with its documents best first.
+    """A sorted batch of whole queries, each with its documents best first."""
 
-    Attributes:
-        query_ids: The queries, in order of first appearance.
-        counts: Documents of each query.
-        rows: ``doc_id``, ``score`` and ``doc_hash``, query by query.
-        tie_start: First row of each group of two or more equal scores.
-        tie_size: Rows of that group.
-        contradicted: Ids of the queries whose given ranks contradict their scores.
-    """
-
-    query_ids: list[str]
-    counts: NDArray[np.int64]
-    rows: pl.DataFrame
-    tie_start: NDArray[np.int64]
-    tie_size: NDArray[np.int64]
-    contradicted: list[str]
+    query_ids: list[str]  # the queries, in order of first appearance
+    counts: NDArray[np.int64]  # documents of each query
+    rows: pl.DataFrame  # `doc_id`, `score` and `doc_hash`, query by query
+    tie_start: NDArray[np.int64]  # first row of each group of two or more equal scores
+    tie_size: NDArray[np.int64]  # rows of that group
+    contradicted: list[str]  # ids of the queries whose given ranks contradict their scores
 
 
 def settle(batch: pl.DataFrame, source: str) -> Settled:

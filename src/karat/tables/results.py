@@ -27,189 +27,122 @@ without relevant documents), no value · ``unjudged`` no judgments, no value.
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The value of one measure for one run (and one slice), with its counts.
-
-    Attributes:
-        run: Name of the run.
-        measure: Canonical name of the measure.
-        value: The aggregate; None if no query has a value (a note says why).
-        aggregate: ``mean`` | ``sum`` | ``geometric``.
-        ci_low: Lower end of the 95 % interval of ``value``; None without one (a note says why).
-        ci_high: Upper end.
-        ci_method: ``t`` | ``bca``; None without an interval.
-        n: Number of queries in the aggregate.
-        empty: Of these, queries with an empty answer (value 0).
-        missing: Of these, queries that are not in the run (value 0).
-        failed: Queries without an answer: no value, not in ``n``.
-        undefined: Queries for which the measure is undefined: not in ``n``.
-        unjudged: Queries of the run without judgments: not in ``n``.
-        judged: Mean Judged@k over those of the ``n`` queries with a non-empty answer, for a
-            measure with a cutoff k; otherwise None.
-        tied: Share of the retrieved documents that are tied with another, 0 to 1.
-        tie_low: The lowest value over all orders of tied documents; None if unknown (a note says
-            why).
-        tie_expected: The mean over all orders of tied documents; None if unknown.
-        tie_high: The highest value over all orders of tied documents; None if unknown.
-        unjudged_low: The lowest value over all grades that the retrieved unjudged documents (in
-            the top k) could have, over the same n queries. Documents that were not retrieved count
-            as not relevant. None if unknown or not requested.
-        unjudged_high: The highest value; None in the same cases.
-        attribute: The query attribute sliced by, or None for all queries.
-        slice: Its value, or None for all queries.
-        ci_reason: Why there is no interval, or why it was cut to the range of the measure; empty
-            if neither, or if no interval was requested.
-    """
+    """The value of one measure for one run (and one slice), with its counts."""
 
     run: str
-    measure: str
-    value: float | None
-    aggregate: str
+    measure: str  # canonical name of the measure
+    value: float | None  # the aggregate; None if no query has a value (a note says why)
+    aggregate: str  # `mean` | `sum` | `geometric`
+    # Lower end of the 95 % interval of `value`; None without one (a note says why)
     ci_low: float | None
-    ci_high: float | None
-    ci_method: str | None
-    n: int
-    empty: int
-    missing: int
-    failed: int
-    undefined: int
-    unjudged: int
+    ci_high: float | None  # upper end
+    ci_method: str | None  # `t` | `bca`; None without an interval
+    n: int  # number of queries in the aggregate
+    empty: int  # of these, queries with an empty answer (value 0)
+    missing: int  # of these, queries that are not in the run (value 0)
+    failed: int  # queries without an answer: no value, not in `n`
+    undefined: int  # queries for which the measure is undefined: not in `n`
+    unjudged: int  # queries of the run without judgments: not in `n`
+    # Mean Judged@k over those of the `n` queries with a non-empty answer, for a measure with a
+    # cutoff k; otherwise None
     judged: float | None
-    tied: float | None
+    tied: float | None  # share of the retrieved documents that are tied with another, 0 to 1
+    # The lowest value over all orders of tied documents; None if unknown (a note says why)
     tie_low: float | None = None
-    tie_expected: float | None = None
+    tie_expected: float | None = None  # the mean over all orders of tied documents; None if unknown
+    # The highest value over all orders of tied documents; None if unknown
     tie_high: float | None = None
+    # The lowest value over all grades that the retrieved unjudged documents (in the top k) could
+    # have, over the same n queries. Documents that were not retrieved count as not relevant. None
+    # if unknown or not requested.
     unjudged_low: float | None = None
-    unjudged_high: float | None = None
-    attribute: str | None = None
-    slice: str | None = None
+    unjudged_high: float | None = None  # the highest value; None in the same cases
+    attribute: str | None = None  # the query attribute sliced by, or None for all queries
+    slice: str | None = None  # its value, or None for all queries
+    # Why there is no interval, or why it was cut to the range of the measure; empty if neither, or
+    # if no interval was requested
     ci_reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class QueryValue:
-    """The value of one measure for one query.
-
-    Attributes:
-        run: Name of the run.
-        measure: Canonical name of the measure.
-        query_id: The query.
-        value: The value; None only in the states failed, undefined and unjudged.
-        state: How the query was answered (``State``).
-        outcomes: The user's own outcomes of the query; None if none were requested.
-    """
+    """The value of one measure for one query."""
 
     run: str
-    measure: str
+    measure: str  # canonical name of the measure
     query_id: str
-    value: float | None
-    state: State
+    value: float | None  # the value; None only in the states failed, undefined and unjudged
+    state: State  # how the query was answered (`State`)
+    # The user's own outcomes of the query; None if none were requested
     outcomes: dict[str, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Response times of one run, in microseconds.
-
-    Attributes:
-        run: Name of the run.
-        n: Answers with a time, including failed ones.
-        p50_us: Median.
-        p95_us: 95th percentile.
-        p99_us: 99th percentile.
-        max_us: Maximum.
-    """
+    """Response times of one run, in microseconds."""
 
     run: str
-    n: int
-    p50_us: float
-    p95_us: float
-    p99_us: float
-    max_us: float
+    n: int  # answers with a time, including failed ones
+    p50_us: float  # median
+    p95_us: float  # 95th percentile
+    p99_us: float  # 99th percentile
+    max_us: float  # maximum
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Correlation of a measure with the user's own outcome, query by query.
-
-    Attributes:
-        run: Name of the run.
-        measure: Canonical name of the measure.
-        outcome: Name of the outcome.
-        n: Queries that have both.
-        spearman: Rank correlation, -1 to 1; None if one of the two is constant.
-        ci_low: Lower end of its 95 % interval; None without an interval.
-        ci_high: Upper end.
-        kendall: Kendall's tau-b, -1 to 1; None if one of the two is constant.
-        auc: For a binary outcome: how often a positive query has the higher value than a negative
-            one, ties counting half; 0 to 1; None for other outcomes.
-    """
+    """Correlation of a measure with the user's own outcome, query by query."""
 
     run: str
-    measure: str
+    measure: str  # canonical name of the measure
     outcome: str
-    n: int
-    spearman: float | None
-    ci_low: float | None
-    ci_high: float | None
-    kendall: float | None
+    n: int  # queries that have both
+    spearman: float | None  # rank correlation, -1 to 1; None if one of the two is constant
+    ci_low: float | None  # lower end of its 95 % interval; None without an interval
+    ci_high: float | None  # upper end
+    kendall: float | None  # Kendall's tau-b, -1 to 1; None if one of the two is constant
+    # For a binary outcome: how often a positive query has the higher value than a negative one,
+    # ties counting half; 0 to 1; None for other outcomes
     auc: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """The effect of a threshold on the score of the first document.
+    """The effect of a threshold on the score of the first document."""
 
-    Attributes:
-        threshold: Answers whose best score is below it are withheld.
-        silent_no_answer: Share of the no-answer queries whose answer is empty then (right); 0 to 1.
-        silent_answerable: Share of the queries with a relevant document whose answer is empty then
-            (wrong); 0 to 1; None if there are none.
-    """
-
-    threshold: float
+    threshold: float  # answers whose best score is below it are withheld
+    # Share of the no-answer queries whose answer is empty then (right); 0 to 1
     silent_no_answer: float
+    # Share of the queries with a relevant document whose answer is empty then (wrong); 0 to 1; None
+    # if there are none
     silent_answerable: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class NoAnswer:
-    """How one run treats the queries that have no right answer.
-
-    Attributes:
-        run: Name of the run.
-        n: No-answer queries, without the failed ones.
-        silent: Of these, queries with an empty answer (empty or missing), or with a best score
-            below ``threshold`` if there is one.
-        share: ``silent / n``, 0 to 1; None if n is 0.
-        missing: Of the silent, queries that are not in the run.
-        failed: No-answer queries that failed; not in n.
-        threshold: The threshold, or None.
-        curve: The shares at every threshold that makes a difference, lowest first.
-    """
+    """How one run treats the queries that have no right answer."""
 
     run: str
-    n: int
+    n: int  # no-answer queries, without the failed ones
+    # Of these, queries with an empty answer (empty or missing), or with a best score below
+    # `threshold` if there is one
     silent: int
-    share: float | None
-    missing: int
-    failed: int
-    threshold: float | None
-    curve: list[Silence]
+    share: float | None  # `silent / n`, 0 to 1; None if n is 0
+    missing: int  # of the silent, queries that are not in the run
+    failed: int  # no-answer queries that failed; not in n
+    threshold: float | None  # the threshold, or None
+    curve: list[Silence]  # the shares at every threshold that makes a difference, lowest first
 
 
 @dataclass(frozen=True, slots=True)
 class QueryScores:
-    """The values behind the means of one run over all queries.
+    """The values behind the means of one run over all queries."""
 
-    Attributes:
-        query_ids: The n queries that count.
-        values: For each measure that is aggregated by the mean, the value of each query; NaN
-            without a value; shape (n,).
-        weights: The weight of each query, above 0; None if all are equal; shape (n,).
-    """
-
-    query_ids: Sequence[str]
+    query_ids: Sequence[str]  # the n queries that count
+    # For each measure that is aggregated by the mean, the value of each query, shape (n,); NaN
+    # without a value
     values: Mapping[str, NDArray[np.float64]]
+    # The weight of each query, above 0; None if all are equal; shape (n,)
     weights: NDArray[np.float64] | None = None
 
 

@@ -44,19 +44,12 @@ _OWN = re.compile(r"^(an? (?:score|id) [^(]*) \((?:document|result) .*", re.DOTA
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A ranking in the order returned.
+    """A ranking in the order returned."""
 
-    Attributes:
-        doc_ids: The documents, each once.
-        scores: Their scores; if none were returned, minus the rank: -1, -2, ….
-        repeated: Number of duplicate documents left out.
-        scored: Whether scores were returned.
-    """
-
-    doc_ids: list[str]
-    scores: list[float]
-    repeated: int
-    scored: bool = False
+    doc_ids: list[str]  # the documents, each once
+    scores: list[float]  # their scores; if none were returned, minus the rank: -1, -2, …
+    repeated: int  # number of duplicate documents left out
+    scored: bool = False  # whether scores were returned
 
     @property
     def by_doc(self) -> dict[str, float]:

@@ -12,46 +12,27 @@ from karat.tables.run import Run
 
 @dataclass(frozen=True)
 class Reason:
-    """An error that made queries fail.
+    """An error that made queries fail."""
 
-    Attributes:
-        error: The error message of the first of these queries.
-        queries: Number of queries that failed with it.
-        query_id: The first of them.
-        place: File and line of the search function that raised it; None if unknown.
-    """
-
-    error: str
-    queries: int
-    query_id: str
-    place: str | None
+    error: str  # the error message of the first of these queries
+    queries: int  # number of queries that failed with it
+    query_id: str  # the first of them
+    place: str | None  # file and line of the search function that raised it; None if unknown
 
 
 @dataclass(frozen=True)
 class Searched:
-    """The outcome of a benchmark run.
+    """The outcome of a benchmark run."""
 
-    Attributes:
-        run: The run, with its metadata in ``about``.
-        queries: Number of queries.
-        ok: Queries with documents.
-        empty: Queries with an empty answer.
-        failed: Queries without an answer.
-        reasons: The errors, the most common first.
-        latency: Response times; None if no answer has one.
-        notes: Sentences a reader must know.
-        file: Where the run was written; None if it was not.
-    """
-
-    run: Run
+    run: Run  # the run, with its metadata in `about`
     queries: int
-    ok: int
-    empty: int
-    failed: int
-    reasons: list[Reason]
-    latency: Latency | None
-    notes: list[str]
-    file: str | None = None
+    ok: int  # queries with documents
+    empty: int  # queries with an empty answer
+    failed: int  # queries without an answer
+    reasons: list[Reason]  # the errors, the most common first
+    latency: Latency | None  # response times; None if no answer has one
+    notes: list[str]  # sentences a reader must know
+    file: str | None = None  # where the run was written; None if it was not
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object of ``karat search --format json`` (docs/reference/json.md)."""

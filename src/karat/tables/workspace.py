@@ -24,21 +24,13 @@ GRADES: Mapping[float, str] = {
 
 @dataclass(frozen=True)
 class Card:
-    """Which attributes of a document a rater sees.
+    """Which attributes of a document a rater sees."""
 
-    Attributes:
-        title: The attribute for the heading; the id is shown for documents without it.
-        body: The attribute for the text.
-        image: The attribute for the URL of an image; None for no images.
-        url: The attribute for the URL of the document.
-        more: More attributes to show, each with its name.
-    """
-
-    title: str = "title"
-    body: str = "text"
-    image: str | None = None
-    url: str = "url"
-    more: tuple[str, ...] = ()
+    title: str = "title"  # the attribute for the heading; the id is shown for documents without it
+    body: str = "text"  # the attribute for the text
+    image: str | None = None  # the attribute for the URL of an image; None for no images
+    url: str = "url"  # the attribute for the URL of the document
+    more: tuple[str, ...] = ()  # more attributes to show, each with its name
 
 
 DEFAULTS = ("measures", "by", "scale", "fully_judged")
@@ -47,22 +39,15 @@ DEFAULTS = ("measures", "by", "scale", "fully_judged")
 
 @dataclass(frozen=True)
 class Defaults:
-    """Default options from ``[defaults]`` in ``karat.toml``.
+    """Default options from ``[defaults]`` in ``karat.toml``."""
 
-    Attributes:
-        source: The file.
-        measures: Names of measures, as written; empty for none.
-        by: Attributes to slice by; empty for none.
-        scale: Lowest and highest grade as written, ``"0-3"`` or two numbers; None if not set.
-        fully_judged: Whether documents without a judgment are declared not relevant.
-        lines: The line of each key, from 1, where known.
-    """
-
-    source: str
-    measures: tuple[str, ...] = ()
-    by: tuple[str, ...] = ()
+    source: str  # the file
+    measures: tuple[str, ...] = ()  # names of measures, as written; empty for none
+    by: tuple[str, ...] = ()  # attributes to slice by; empty for none
+    # Lowest and highest grade as written, `"0-3"` or two numbers; None if not set
     scale: str | Sequence[float] | None = None
-    fully_judged: bool = False
+    fully_judged: bool = False  # whether documents without a judgment are declared not relevant
+    # The line of each key, from 1, where known
     lines: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -71,49 +56,37 @@ class WorkspaceConfig:
     """The settings in ``karat.toml``.
 
     Attributes:
-        root: The folder of the file.
-        store: URL of the database, with an absolute path; it may contain a password.
-        runs: Folder of the runs.
-        golden: Name of the golden set.
-        scale: Lowest and highest grade.
-        grades: Meaning of each grade: a word and a criterion, as in ``Right: answers it fully``.
-        raters: Raters for each pair, 1 or more.
-        repeats: Share of pairs shown to the same rater again (hidden repeats), 0 to 0.5.
-        golds: Share of gold items among the pairs of a rater, if there are any, 0 to 0.5.
-        order: ``query``: the documents of a query in sequence · ``mixed``: all pairs shuffled.
-        lease_us: How long a pair is reserved for the rater it was shown to, in microseconds.
-        weights: Weighting of disagreements in Cohen's kappa.
-        at_least: Target of kappa for freezing an edition.
-        refuse: Whether freezing below the target is an error; otherwise it gives a warning.
-        card: Which attributes of a document a rater sees in the browser.
-        images: Allowed origins of document images, such as ``https://cdn.example.org``.
-        histories: History files (``--history``) for the trend pages.
-        events: Folder of the events.
-        timezone: Time zone of the days of events, such as ``Europe/Berlin``.
-        notes: Sentences a reader of the file must know.
         guideline: The file with the guideline for raters.
     """
 
-    root: Path
+    root: Path  # the folder of the file
+    # URL of the database, with an absolute path; it may contain a password
     store: str = field(repr=False)
-    runs: Path
-    golden: str = "golden"
-    scale: Scale = (0.0, 3.0)
+    runs: Path  # folder of the runs
+    golden: str = "golden"  # name of the golden set
+    scale: Scale = (0.0, 3.0)  # lowest and highest grade
+    # Meaning of each grade: a word and a criterion, as in `Right: answers it fully`
     grades: Mapping[float, str] = field(default_factory=lambda: dict(GRADES))
-    raters: int = 2
-    repeats: float = 0.05
+    raters: int = 2  # raters for each pair, 1 or more
+    repeats: float = 0.05  # share of pairs shown to the same rater again (hidden repeats), 0 to 0.5
+    # Share of gold items among the pairs of a rater, if there are any, 0 to 0.5
     golds: float = 0.05
+    # `query`: the documents of a query in sequence · `mixed`: all pairs shuffled
     order: Order = "query"
+    # How long a pair is reserved for the rater it was shown to, in microseconds
     lease_us: int = 600_000_000
-    weights: KappaWeights = "quadratic"
-    at_least: float = 0.7
+    weights: KappaWeights = "quadratic"  # weighting of disagreements in Cohen's kappa
+    at_least: float = 0.7  # target of kappa for freezing an edition
+    # Whether freezing below the target is an error; otherwise it gives a warning
     refuse: bool = False
+    # Which attributes of a document a rater sees in the browser
     card: Card = field(default_factory=Card)
+    # Allowed origins of document images, such as `https://cdn.example.org`
     images: tuple[str, ...] = ()
-    histories: tuple[Path, ...] = ()
-    events: Path = Path("events")
-    timezone: str = "UTC"
-    notes: tuple[str, ...] = ()
+    histories: tuple[Path, ...] = ()  # history files (`--history`) for the trend pages
+    events: Path = Path("events")  # folder of the events
+    timezone: str = "UTC"  # time zone of the days of events, such as `Europe/Berlin`
+    notes: tuple[str, ...] = ()  # sentences a reader of the file must know
 
     @property
     def guideline(self) -> Path:

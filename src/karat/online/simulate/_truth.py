@@ -16,25 +16,19 @@ from karat.online.simulate.wording import WORDINGS
 
 @dataclass(frozen=True)
 class Truth:
-    """What users did and thought, without bots.
+    """What users did and thought, without bots."""
 
-    Attributes:
-        requests: One row for each request, keystrokes left out: ``session``, ``user_id``,
-            ``need``, ``number``, ``query`` (place on the shelf), ``arm``, ``wording``, ``page``,
-            ``filtered``, ``status``, ``time_us``, ``shown`` (results), ``clicks``, ``satisfied``
-            (whether a click satisfied) and ``answer_read``.
-        places: One row for each place of a page, of requests that were answered: ``place`` from
-            1, ``shown`` (how often there was a result), ``attraction`` (mean chance of a click on
-            what is examined, over those), ``expected`` (mean chance of a click), ``examined`` and
-            ``clicked`` (shares drawn); those who read an answer instead are left out.
-        sessions: Number of sessions.
-        tasks: Number of needs.
-    """
-
+    # One row for each request, keystrokes left out: `session`, `user_id`, `need`, `number`, `query`
+    # (place on the shelf), `arm`, `wording`, `page`, `filtered`, `status`, `time_us`, `shown`
+    # (results), `clicks`, `satisfied` (whether a click satisfied) and `answer_read`
     requests: pl.DataFrame
+    # One row for each place of a page, of requests that were answered: `place` from 1, `shown` (how
+    # often there was a result), `attraction` (mean chance of a click on what is examined, over
+    # those), `expected` (mean chance of a click), `examined` and `clicked` (shares drawn); those
+    # who read an answer instead are left out
     places: pl.DataFrame
     sessions: int
-    tasks: int
+    tasks: int  # number of needs
 
 
 def tell(made: Made, visits: Visits, behaviour: Behaviour) -> Truth:

@@ -16,17 +16,11 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """The outcome of n pages with k places each; arrays of shape (n, k).
+    """The outcome of n pages with k places each; arrays of shape (n, k)."""
 
-    Attributes:
-        examined: Whether the place was looked at.
-        clicked: Whether it was clicked; never without being examined.
-        satisfied: Whether the click satisfied; never without a click.
-    """
-
-    examined: Flags
-    clicked: Flags
-    satisfied: Flags
+    examined: Flags  # whether the place was looked at
+    clicked: Flags  # whether it was clicked; never without being examined
+    satisfied: Flags  # whether the click satisfied; never without a click
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +28,10 @@ class Taste:
     """What a document's gain does to people: at gain 0 and at gain 1, straight between.
 
     The gain of a grade g on a scale to m is (2^g - 1) / (2^m - 1) (Chapelle et al., CIKM 2009).
-
-    Attributes:
-        attractive: Chance that an examined result is clicked.
-        satisfying: Chance that a click satisfies.
     """
 
-    attractive: tuple[float, float] = (0.06, 0.75)
-    satisfying: tuple[float, float] = (0.06, 0.85)
+    attractive: tuple[float, float] = (0.06, 0.75)  # chance that an examined result is clicked
+    satisfying: tuple[float, float] = (0.06, 0.85)  # chance that a click satisfies
 
     def attraction(self, gain: Floats) -> Floats:
         """The chance of a click on what is examined, for each gain from 0 to 1."""
@@ -89,14 +79,10 @@ class PositionBased:
     position-based model: Craswell, Zoeter, Taylor and Ramsey, WSDM 2008, section 3; its name is
     from Chuklin, Markov and de Rijke, Click Models for Web Search, 2015). Clicks on one page are
     independent.
-
-    Attributes:
-        taste: What people click, and what satisfies them.
-        decay: How fast attention falls, above 0.
     """
 
-    taste: Taste = Taste()
-    decay: float = 0.8
+    taste: Taste = Taste()  # what people click, and what satisfies them
+    decay: float = 0.8  # how fast attention falls, above 0
 
     def examination(self, places: int) -> NDArray[np.float64]:
         """The chance that places 1, 2, … are examined."""
@@ -119,12 +105,9 @@ class Cascade:
 
     The chance to examine place r is the product of (1 - attraction) over the places above it
     (Craswell et al., WSDM 2008, section 3.4). At most one click on a page.
-
-    Attributes:
-        taste: What people click, and what satisfies them.
     """
 
-    taste: Taste = Taste()
+    taste: Taste = Taste()  # what people click, and what satisfies them
 
     def look(self, gain: Floats, shown: Flags, rng: np.random.Generator) -> Looked:
         """See ``Behaviour``."""
@@ -146,14 +129,10 @@ class DynamicBayesian:
     After a place that did not satisfy, people go on with the chance ``patience``; after a click
     that satisfied they stop (the dynamic Bayesian network model: Chapelle and Zhang, WWW 2009,
     section 3; with patience 1, its simplified form).
-
-    Attributes:
-        taste: What people click, and what satisfies them.
-        patience: Chance to go on, from 0 to 1.
     """
 
-    taste: Taste = Taste()
-    patience: float = 0.9
+    taste: Taste = Taste()  # what people click, and what satisfies them
+    patience: float = 0.9  # chance to go on, from 0 to 1
 
     def look(self, gain: Floats, shown: Flags, rng: np.random.Generator) -> Looked:
         """See ``Behaviour``."""

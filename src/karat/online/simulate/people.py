@@ -31,16 +31,12 @@ _APART = 45 * MINUTE
 
 @dataclass(frozen=True)
 class Simulated:
-    """A simulated log, and what was drawn to make it.
+    """A simulated log, and what was drawn to make it."""
 
-    Attributes:
-        events: As ``schema.EVENTS`` has them, but for what an import works out (bucket, key, tie,
-            local day and hour, import); by time. Every event has ``attribute_simulated`` "true".
-        truth: What was drawn.
-    """
-
+    # As `schema.EVENTS` has them, but for what an import works out (bucket, key, tie, local day and
+    # hour, import); by time. Every event has `attribute_simulated` "true".
     events: pl.DataFrame
-    truth: Truth
+    truth: Truth  # what was drawn
 
 
 def simulate(

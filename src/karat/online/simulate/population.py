@@ -20,25 +20,15 @@ DEVICES = ("desktop", "phone")
 
 @dataclass(frozen=True)
 class Population:
-    """Users, as arrays of one length.
+    """Users, as arrays of one length."""
 
-    Attributes:
-        user_id: Their ids.
-        activity: How often they come, in any unit.
-        arm: Number of the arm each is in, always the same.
-        device: Number of the device, in ``DEVICES``.
-        instant: Whether what they use searches while they type.
-        hides: Whether what they use says when a page is left.
-        mark: What ids of their sessions and searches begin with; no two populations share it.
-    """
-
-    user_id: pl.Series
-    activity: NDArray[np.float64]
-    arm: NDArray[np.int8]
-    device: NDArray[np.int8]
-    instant: NDArray[np.bool_]
-    hides: NDArray[np.bool_]
-    mark: str
+    user_id: pl.Series  # their ids
+    activity: NDArray[np.float64]  # how often they come, in any unit
+    arm: NDArray[np.int8]  # number of the arm each is in, always the same
+    device: NDArray[np.int8]  # number of the device, in `DEVICES`
+    instant: NDArray[np.bool_]  # whether what they use searches while they type
+    hides: NDArray[np.bool_]  # whether what they use says when a page is left
+    mark: str  # what ids of their sessions and searches begin with; no two populations share it
 
 
 def populate(
@@ -80,17 +70,11 @@ def populate(
 
 @dataclass(frozen=True)
 class Visits:
-    """Sessions as planned, by user and then by time.
+    """Sessions as planned, by user and then by time."""
 
-    Attributes:
-        user: Place of the user in the population.
-        start: Microseconds UTC.
-        day: Days since the first day, from 0.
-    """
-
-    user: NDArray[np.int64]
-    start: NDArray[np.int64]
-    day: NDArray[np.int64]
+    user: NDArray[np.int64]  # place of the user in the population
+    start: NDArray[np.int64]  # microseconds UTC
+    day: NDArray[np.int64]  # days since the first day, from 0
 
 
 def plan_visits(

@@ -22,23 +22,14 @@ _BEAT = 10 * SECOND
 
 @dataclass(frozen=True)
 class Made:
-    """What was drawn, before it becomes a log.
+    """What was drawn, before it becomes a log."""
 
-    Attributes:
-        shelf: What could be asked.
-        people: Who there was.
-        needs: What they came with.
-        requests: What they did, by session and in time.
-        session: Number of the session of each request, in the visits.
-        begin: When the first key of each request was pressed, in microseconds UTC.
-    """
-
-    shelf: Shelf
-    people: Population
-    needs: Needs
-    requests: Requests
-    session: NDArray[np.int64]
-    begin: NDArray[np.int64]
+    shelf: Shelf  # what could be asked
+    people: Population  # who there was
+    needs: Needs  # what they came with
+    requests: Requests  # what they did, by session and in time
+    session: NDArray[np.int64]  # number of the session of each request, in the visits
+    begin: NDArray[np.int64]  # when the first key of each request was pressed, in microseconds UTC
 
     @property
     def asked(self) -> NDArray[np.int64]:

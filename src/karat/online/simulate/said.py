@@ -12,44 +12,26 @@ from karat.online.simulate.people import Simulated
 
 @dataclass(frozen=True)
 class SimulatedLog:
-    """What was simulated.
+    """What was simulated."""
 
-    Attributes:
-        file: Where the log lies; None if it was not written.
-        first: Its first day.
-        last: Its last.
-        events: Events in it.
-        kinds: How many of each kind; keystrokes and bots are searches too.
-        users: Users with a session.
-        sessions: How often.
-        requests: Requests of people, keystrokes left out.
-        searches: The same, with pages, filters and repetitions of the same words joined.
-        robots: Searches by bots.
-        zero: Share of the searches without results; failed ones excluded.
-        satisfied: Share of searches with results in which a click satisfied.
-        places: Of each place of a page: results shown, mean chance of a click once examined,
-            expected, examined and clicked shares.
-        behaviour: How they clicked.
-        arms: Names of the runs.
-        seed: Of what was drawn.
-    """
-
-    file: str | None
-    first: str
+    file: str | None  # where the log lies; None if it was not written
+    first: str  # its first day
     last: str
     events: int
-    kinds: Mapping[str, int]
-    users: int
-    sessions: int
-    requests: int
-    searches: int
-    robots: int
-    zero: float | None
-    satisfied: float | None
+    kinds: Mapping[str, int]  # how many of each kind; keystrokes and bots are searches too
+    users: int  # users with a session
+    sessions: int  # how often
+    requests: int  # requests of people, keystrokes left out
+    searches: int  # the same, with pages, filters and repetitions of the same words joined
+    robots: int  # searches by bots
+    zero: float | None  # share of the searches without results; failed ones excluded
+    satisfied: float | None  # share of searches with results in which a click satisfied
+    # Of each place of a page: results shown, mean chance of a click once examined, expected,
+    # examined and clicked shares
     places: Sequence[Mapping[str, float]]
-    behaviour: str
-    arms: Sequence[str]
-    seed: int
+    behaviour: str  # how they clicked
+    arms: Sequence[str]  # names of the runs
+    seed: int  # of what was drawn
 
 
 def told(made: Simulated) -> SimulatedLog:

@@ -42,30 +42,20 @@ class Shelf:
 
     A run has what an arm returned for the original text of a query. For other wordings that is
     unknown: its ranking is perturbed, more for less specific wordings.
-
-    Attributes:
-        arms: Names of the runs.
-        documents: Ids of the documents.
-        texts: Text of each wording; shape (queries × wordings), null where there is none.
-        has: Whether there is that wording; shape (queries, wordings).
-        found: Place of each result in ``documents``, best first, -1 where there is none; shape
-            (arms, queries, wordings, depth).
-        gain: Of each result, from 0 to 1; the same shape.
-        matched: Documents that matched; shape (arms, queries, wordings).
-        raw: The same before any fallback.
-        weight: How often each query is asked; sums to 1.
-        attributes: What the log records about each query besides its text, by name.
     """
 
-    arms: tuple[str, ...]
+    arms: tuple[str, ...]  # names of the runs
     documents: pl.Series
-    texts: pl.Series
-    has: NDArray[np.bool_]
+    texts: pl.Series  # text of each wording; shape (queries × wordings), null where there is none
+    has: NDArray[np.bool_]  # whether there is that wording; shape (queries, wordings)
+    # Place of each result in `documents`, best first, -1 where there is none; shape (arms, queries,
+    # wordings, depth)
     found: NDArray[np.int32]
-    gain: NDArray[np.float32]
-    matched: NDArray[np.int32]
-    raw: NDArray[np.int32]
-    weight: NDArray[np.float64]
+    gain: NDArray[np.float32]  # of each result, from 0 to 1; the same shape
+    matched: NDArray[np.int32]  # documents that matched; shape (arms, queries, wordings)
+    raw: NDArray[np.int32]  # the same before any fallback
+    weight: NDArray[np.float64]  # how often each query is asked; sums to 1
+    # What the log records about each query besides its text, by name
     attributes: Mapping[str, pl.Series]
 
 

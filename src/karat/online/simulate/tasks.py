@@ -31,76 +31,42 @@ TILL = 20.0
 
 @dataclass(frozen=True)
 class Needs:
-    """What people come with; arrays of one length.
+    """What people come with; arrays of one length."""
 
-    Attributes:
-        query: Place of the query on the shelf.
-        arm: Number of the arm.
-        broken: ``ZERO``, ``WORSE``, or 0 for a query that works.
-        instant: Whether the page searches while they type.
-    """
-
-    query: NDArray[np.int64]
+    query: NDArray[np.int64]  # place of the query on the shelf
     arm: NDArray[np.int8]
-    broken: NDArray[np.int8]
-    instant: NDArray[np.bool_]
+    broken: NDArray[np.int8]  # `ZERO`, `WORSE`, or 0 for a query that works
+    instant: NDArray[np.bool_]  # whether the page searches while they type
 
 
 @dataclass(frozen=True)
 class Requests:
-    """Requests and their outcomes; n rows, by need and then in time. k is ``PAGE``.
-
-    Attributes:
-        need: Number of the need.
-        number: Of the request among those of its need, from 0.
-        wording: Number of the wording, in ``WORDINGS``.
-        page: From 1.
-        filtered: Whether a filter was on.
-        status: ``OK``, ``ERROR`` or ``TIMEOUT``.
-        latency_us: Time to the answer.
-        strokes: Keystroke requests before it.
-        stroke_us: Time between these.
-        matched: Documents that matched, as served.
-        raw: The same before any fallback.
-        found: Places of the documents shown, -1 where there is none; shape (n, k).
-        gain: Of those; shape (n, k).
-        examined: What was looked at; shape (n, k).
-        clicked: What was clicked; shape (n, k).
-        satisfied: Which click satisfied; shape (n, k).
-        click_us: When, from the request; shape (n, k).
-        dwell_us: How long it was read; shape (n, k).
-        carted: What was put into the cart, when it had been read; shape (n, k).
-        bought: What of that was bought, ``TILL`` later; shape (n, k).
-        answered: Whether an answer was visible.
-        answer_read: Whether that was enough.
-        pause_us: From the end of what was before to the first key.
-        length_us: From the first key to the end of the last thing read.
-    """
+    """Requests and their outcomes; n rows, by need and then in time. k is ``PAGE``."""
 
     need: NDArray[np.int64]
-    number: NDArray[np.int64]
-    wording: NDArray[np.int64]
-    page: NDArray[np.int64]
+    number: NDArray[np.int64]  # of the request among those of its need, from 0
+    wording: NDArray[np.int64]  # number of the wording, in `WORDINGS`
+    page: NDArray[np.int64]  # from 1
     filtered: NDArray[np.bool_]
-    status: NDArray[np.int8]
-    latency_us: NDArray[np.int64]
-    strokes: NDArray[np.int64]
-    stroke_us: NDArray[np.int64]
-    matched: NDArray[np.int64]
-    raw: NDArray[np.int64]
-    found: NDArray[np.int32]
-    gain: NDArray[np.float32]
-    examined: NDArray[np.bool_]
-    clicked: NDArray[np.bool_]
-    satisfied: NDArray[np.bool_]
-    click_us: NDArray[np.int64]
-    dwell_us: NDArray[np.int64]
-    carted: NDArray[np.bool_]
-    bought: NDArray[np.bool_]
-    answered: NDArray[np.bool_]
-    answer_read: NDArray[np.bool_]
-    pause_us: NDArray[np.int64]
-    length_us: NDArray[np.int64]
+    status: NDArray[np.int8]  # `OK`, `ERROR` or `TIMEOUT`
+    latency_us: NDArray[np.int64]  # time to the answer
+    strokes: NDArray[np.int64]  # keystroke requests before it
+    stroke_us: NDArray[np.int64]  # time between these
+    matched: NDArray[np.int64]  # documents that matched, as served
+    raw: NDArray[np.int64]  # the same before any fallback
+    found: NDArray[np.int32]  # places of the documents shown, -1 where there is none; shape (n, k)
+    gain: NDArray[np.float32]  # of those; shape (n, k)
+    examined: NDArray[np.bool_]  # what was looked at; shape (n, k)
+    clicked: NDArray[np.bool_]  # what was clicked; shape (n, k)
+    satisfied: NDArray[np.bool_]  # which click satisfied; shape (n, k)
+    click_us: NDArray[np.int64]  # when, from the request; shape (n, k)
+    dwell_us: NDArray[np.int64]  # how long it was read; shape (n, k)
+    carted: NDArray[np.bool_]  # what was put into the cart, when it had been read; shape (n, k)
+    bought: NDArray[np.bool_]  # what of that was bought, `TILL` later; shape (n, k)
+    answered: NDArray[np.bool_]  # whether an answer was visible
+    answer_read: NDArray[np.bool_]  # whether that was enough
+    pause_us: NDArray[np.int64]  # from the end of what was before to the first key
+    length_us: NDArray[np.int64]  # from the first key to the end of the last thing read
 
     def at(self, rows: NDArray[np.integer] | NDArray[np.bool_]) -> Requests:
         """Some of them."""

@@ -119,9 +119,6 @@ def write_file(path: Path, frame: pl.DataFrame) -> str:
     """Write a file of events (from ``conformed``) atomically; returns its SHA-256.
 
     An existing file, which no manifest can list, is replaced.
-
-    Raises:
-        InputError: it cannot be written.
     """
     part = path.with_name(f".{path.name}.part")
     try:
@@ -149,11 +146,7 @@ def write_error(path: Path, error: Exception) -> InputError:
 
 
 def check_complete(path: Path, size: int | None) -> None:
-    """A quick check that a file of the store is complete; ``size`` in bytes, None if unknown.
-
-    Raises:
-        InputError: it is missing, unreadable, of another size, or does not end like Parquet.
-    """
+    """A quick check that a file of the store is complete; ``size`` in bytes, None if unknown."""
     try:
         with path.open("rb") as stream:
             actual = stream.seek(0, os.SEEK_END)
@@ -171,11 +164,7 @@ def check_complete(path: Path, size: int | None) -> None:
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Reports errors while reading a file of the store as errors of the file.
-
-    Raises:
-        InputError: it cannot be read.
-    """
+    """Reports errors while reading a file of the store as errors of the file."""
     try:
         yield
     except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:

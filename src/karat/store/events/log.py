@@ -41,11 +41,7 @@ class NoEvents(InputError):
 
 
 def read_event_log(folder: Path) -> EventLog:
-    """The content of an event store.
-
-    Raises:
-        InputError: it has no events, or its manifest is damaged or of a newer karat.
-    """
+    """The content of an event store."""
     manifest = read_manifest(folder)
     if manifest is None:
         raise InputError(f"no events in {folder}", fix="karat online import LOG…")
@@ -78,11 +74,7 @@ def read_event_log(folder: Path) -> EventLog:
 
 
 def read_manifest(folder: Path) -> Manifest | None:
-    """The manifest of a store; None if there is none.
-
-    Raises:
-        InputError: it is damaged, or of a newer karat.
-    """
+    """The manifest of a store; None if there is none."""
     path = folder / MANIFEST
     try:
         content = json.loads(path.read_bytes())
@@ -111,9 +103,6 @@ def importing(folder: Path) -> Iterator[Manifest | None]:
     """The manifest of a store, locked against other imports until the block ends.
 
     Creates the folder if missing, and deletes remains of interrupted imports.
-
-    Raises:
-        InputError: another import is running, or the folder cannot be written.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -168,14 +157,9 @@ def store_file(
     """Write a file of the store; it counts after the commit of a manifest that lists it.
 
     Args:
-        folder: The store.
         frame: Events of these buckets, from ``conformed``.
-        buckets: A range of buckets.
         number: Number of the import.
         mark: Suffix that makes the name unique within an import.
-
-    Raises:
-        InputError: it cannot be written.
     """
     low, high = buckets.start, buckets.stop
     name = f"{number:06d}-{low:03d}-{high:03d}{mark}.parquet"
@@ -186,11 +170,7 @@ def store_file(
 
 
 def commit(folder: Path, manifest: Manifest) -> None:
-    """Replace the manifest atomically.
-
-    Raises:
-        InputError: it cannot be written.
-    """
+    """Replace the manifest atomically."""
     path = folder / MANIFEST
     part = folder / f".{MANIFEST}.part"
     body = json.dumps({"karat_events": _VERSION, **asdict(manifest)}, indent=1, ensure_ascii=False)
@@ -205,11 +185,7 @@ def commit(folder: Path, manifest: Manifest) -> None:
 
 
 def already_stored(folder: Path, manifest: Manifest, frame: pl.DataFrame) -> pl.Series:
-    """Whether the store has each event of a frame (with ``tie``) already.
-
-    Raises:
-        InputError: a file of the store cannot be read.
-    """
+    """Whether the store has each event of a frame (with ``tie``) already."""
     if frame.is_empty() or not manifest.files:
         return pl.repeat(value=False, n=frame.height, eager=True)
     first, last = frame["time_us"].min(), frame["time_us"].max()
@@ -241,9 +217,6 @@ def merged(folder: Path, manifest: Manifest, number: int) -> Manifest:
         folder: The store.
         manifest: Not committed yet.
         number: Number of the import.
-
-    Raises:
-        InputError: a file cannot be read or written.
     """
     rounds = 0
     while (crowd := _crowd(manifest.files)) is not None:

@@ -16,89 +16,52 @@ from karat.tables.schema import EVENTS
 
 @dataclass(frozen=True)
 class StoredFile:
-    """A file of the store in the manifest.
+    """A file of the store in the manifest."""
 
-    Attributes:
-        name: Name within the folder.
-        low: Its lowest bucket.
-        high: Its highest bucket plus 1.
-        rows: Number of events.
-        first_us: Time of its first event, microseconds UTC.
-        last_us: Time of its last event, microseconds UTC.
-        sha256: SHA-256 of the file.
-        bytes: Size of the file; None if an older karat wrote it.
-    """
-
-    name: str
-    low: int
-    high: int
-    rows: int
-    first_us: int
-    last_us: int
-    sha256: str
-    bytes: int | None = None
+    name: str  # name within the folder
+    low: int  # its lowest bucket
+    high: int  # its highest bucket plus 1
+    rows: int  # number of events
+    first_us: int  # time of its first event, microseconds UTC
+    last_us: int  # time of its last event, microseconds UTC
+    sha256: str  # SHA-256 of the file
+    bytes: int | None = None  # size of the file; None if an older karat wrote it
 
 
 @dataclass(frozen=True)
 class StoredImport:
-    """An import in the manifest.
+    """An import in the manifest."""
 
-    Attributes:
-        number: Its number, from 1.
-        time_us: When, microseconds UTC.
-        files: SHA-256 of each file that was read, by name.
-        rows: Number of rows read.
-        kept: Number of events added.
-        dropped: Number of rows left out, by reason.
-        assumed: Assumptions, in sentences.
-        settings: How the log was read: columns of user ids, first position.
-    """
-
-    number: int
-    time_us: int
-    files: Mapping[str, str]
-    rows: int
-    kept: int
-    dropped: Mapping[str, int]
-    assumed: Sequence[str]
-    settings: Mapping[str, Any]
+    number: int  # its number, from 1
+    time_us: int  # when, microseconds UTC
+    files: Mapping[str, str]  # SHA-256 of each file that was read, by name
+    rows: int  # number of rows read
+    kept: int  # number of events added
+    dropped: Mapping[str, int]  # number of rows left out, by reason
+    assumed: Sequence[str]  # assumptions, in sentences
+    settings: Mapping[str, Any]  # how the log was read: columns of user ids, first position
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """The manifest of a store.
+    """The manifest of a store."""
 
-    Attributes:
-        timezone: Time zone of ``local_day`` and ``local_hour``.
-        files: Its files.
-        imports: Its imports, in order.
-        bots: Number of events of bots.
-        kinds: Number of events of each kind, without bots.
-        attributes: Names of attributes, without ``attribute_``.
-        arms: Arms of experiments.
-        known: Columns that have any value, without bots.
-        first_us: Time of the first event, microseconds UTC.
-        last_us: Time of the last event.
-        first_day: ``local_day`` of the first event.
-        last_day: ``local_day`` of the last event.
-        simulated: Whether any of the events are simulated.
-        hashing: Fingerprint of the hash function of ``tie``; 0 if there were several.
-    """
-
-    timezone: str = "UTC"
+    timezone: str = "UTC"  # time zone of `local_day` and `local_hour`
+    # Fingerprint of the hash function of `tie`; 0 if there were several
     hashing: int = field(default_factory=event_files.hashing)
     files: Sequence[StoredFile] = ()
-    imports: Sequence[StoredImport] = ()
-    bots: int = 0
+    imports: Sequence[StoredImport] = ()  # its imports, in order
+    bots: int = 0  # number of events of bots
+    # Number of events of each kind, without bots
     kinds: Mapping[str, int] = field(default_factory=dict)
-    attributes: Sequence[str] = ()
-    arms: Sequence[str] = ()
-    known: Sequence[str] = ()
-    first_us: int | None = None
-    last_us: int | None = None
-    first_day: int | None = None
-    last_day: int | None = None
-    simulated: bool = False
+    attributes: Sequence[str] = ()  # names of attributes, without `attribute_`
+    arms: Sequence[str] = ()  # arms of experiments
+    known: Sequence[str] = ()  # columns that have any value, without bots
+    first_us: int | None = None  # time of the first event, microseconds UTC
+    last_us: int | None = None  # time of the last event
+    first_day: int | None = None  # `local_day` of the first event
+    last_day: int | None = None  # `local_day` of the last event
+    simulated: bool = False  # whether any of the events are simulated
 
 
 @dataclass(frozen=True)

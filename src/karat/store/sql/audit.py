@@ -23,21 +23,12 @@ _SCHEMA = {
 def note(
     c: sa.Connection,
     person: str,
-    action: str,
-    subject: str,
+    action: str,  # a verb with its object, as in `freeze edition`
+    subject: str,  # the object's name
     now: int,
-    about: Mapping[str, Any] | None = None,
+    about: Mapping[str, Any] | None = None,  # further details; JSON-compatible
 ) -> None:
-    """Log an action, in the transaction that performs it.
-
-    Args:
-        c: A write transaction.
-        person: Name of the user.
-        action: A verb with its object, as in ``freeze edition``.
-        subject: The object's name.
-        now: Microseconds UTC.
-        about: Further details; JSON-compatible.
-    """
+    """Log an action, in the transaction that performs it."""
     values = {"time_us": now, "person": person, "action": action, "subject": subject}
     c.execute(sa.insert(audit).values(values | {"about": dict(about or {})}))
 

@@ -36,11 +36,7 @@ def rows(c: sa.Connection, name: str) -> Iterator[dict[str, Any]]:
 
 
 def need_empty(store: Store) -> None:
-    """Check that a store is empty.
-
-    Raises:
-        UsageError: it has rows.
-    """
+    """Check that a store is empty."""
     with store.read() as c:
         filled = [
             table.name
@@ -55,11 +51,7 @@ def need_empty(store: Store) -> None:
 
 
 def put(c: sa.Connection, name: str, given: Iterable[Row], metadata: sa.MetaData = METADATA) -> int:
-    """Insert rows into one of ``TABLES``; returns their number.
-
-    Raises:
-        InputError: the columns of a row differ from those of the table.
-    """
+    """Insert rows into one of ``TABLES``; returns their number."""
     table, count, waiting = metadata.tables[name], 0, iter(given)
     columns = set(table.columns.keys())
     while batch := [dict(row) for row in islice(waiting, _AT_ONCE)]:
@@ -100,11 +92,7 @@ class Older:
             self._metadata.reflect(c)
 
     def put(self, name: str, given: Iterable[Row]) -> None:
-        """As ``copying.put``.
-
-        Raises:
-            InputError: this version has no such table, or its columns differ.
-        """
+        """As ``copying.put``."""
         if name not in self._metadata.tables:
             raise InputError(f"that version has no table {name}")
         try:

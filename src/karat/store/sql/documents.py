@@ -30,14 +30,8 @@ def put(c: sa.Connection, set_id: int, frame: pl.DataFrame, now: int) -> Put:
     """Add or replace documents.
 
     Args:
-        c: A write transaction.
-        set_id: The golden set.
         frame: ``doc_id``, and optionally ``title``, ``text``, ``url``; other columns are
             attributes. Documents are replaced as a whole: absent columns become empty.
-        now: Microseconds UTC.
-
-    Raises:
-        InputError: a duplicate document, or an invalid value.
     """
     golden_sets.hold(c, set_id)
     frame = Documents(frame).frame.drop("sha256", strict=False)

@@ -27,23 +27,13 @@ GRADES: dict[str, pl.DataType] = {
 
 @dataclass(frozen=True)
 class EditionRow:
-    """Metadata of an edition.
+    """Metadata of an edition."""
 
-    Attributes:
-        id: Number in the store.
-        name: Its name.
-        sha256: Hash of its content.
-        created_us: When it was frozen, microseconds UTC.
-        about: How it was made.
-        queries: Number of queries.
-        grades: Number of grades.
-    """
-
-    id: int
+    id: int  # number in the store
     name: str
-    sha256: str
-    created_us: int
-    about: dict[str, Any]
+    sha256: str  # hash of its content
+    created_us: int  # when it was frozen, microseconds UTC
+    about: dict[str, Any]  # how it was made
     queries: int
     grades: int
 
@@ -62,19 +52,12 @@ def freeze(
     """Store an edition; returns its number.
 
     Args:
-        c: A write transaction.
-        set_id: The golden set.
         name: Its name, unique in the golden set.
         sha256: Hash of its content (``golden.editions``).
         about: How it was made; JSON-compatible.
         queries: ``query_id`` and every other column to store.
         grades: ``query_id``, ``doc_id``, ``grade``, and optionally ``votes``, ``rule``, ``raters``
             (a list of names, or one text).
-        now: Microseconds UTC.
-
-    Raises:
-        UsageError: the name is taken.
-        InputError: a text with a NUL character.
     """
     golden_sets.hold(c, set_id)
     if name in {row.name for row in editions(c, set_id)}:
@@ -134,11 +117,7 @@ def editions(c: sa.Connection, set_id: int) -> list[EditionRow]:
 def edition(
     c: sa.Connection, set_id: int, name: str
 ) -> tuple[EditionRow, pl.DataFrame, pl.DataFrame]:
-    """An edition, its queries, and its grades (``GRADES``), each sorted by id.
-
-    Raises:
-        UsageError: unknown edition; the nearest is named.
-    """
+    """An edition, its queries, and its grades (``GRADES``), each sorted by id."""
     by_name = {row.name: row for row in editions(c, set_id)}
     if name not in by_name:
         raise UsageError(

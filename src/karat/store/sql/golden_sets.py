@@ -21,31 +21,18 @@ LONGEST = 100
 
 @dataclass(frozen=True)
 class GoldenSetRow:
-    """The declaration of a golden set.
+    """The declaration of a golden set."""
 
-    Attributes:
-        id: Number in the store.
-        name: Its name.
-        scale: Lowest and highest grade.
-        grades: ``label: criterion`` by grade, ascending.
-        raters: Raters for each pair.
-        repeats: Share of a rater's judgments that are hidden repeats, 0 to 0.5.
-        salt: Salt of its hashes, which determine orders and repeats.
-        guideline: Version of the newest guideline: ``1``, ``2``, …
-        guideline_text: Its text.
-        created_us: When it was created, microseconds UTC.
-    """
-
-    id: int
+    id: int  # number in the store
     name: str
-    scale: Scale
-    grades: dict[float, str]
-    raters: int
-    repeats: float
-    salt: str
-    guideline: str
+    scale: Scale  # lowest and highest grade
+    grades: dict[float, str]  # `label: criterion` by grade, ascending
+    raters: int  # raters for each pair
+    repeats: float  # share of a rater's judgments that are hidden repeats, 0 to 0.5
+    salt: str  # salt of its hashes, which determine orders and repeats
+    guideline: str  # version of the newest guideline: `1`, `2`, …
     guideline_text: str
-    created_us: int
+    created_us: int  # when it was created, microseconds UTC
 
 
 def make(
@@ -64,10 +51,6 @@ def make(
 
     Returns:
         Its number.
-
-    Raises:
-        UsageError: the name is taken or invalid (see ``addressable``), a grade is not on the
-            scale, or ``raters`` or ``repeats`` is out of range.
     """
     low, high = read_scale(scale)
     _check_name(name)
@@ -111,12 +94,7 @@ def names(c: sa.Connection) -> list[str]:
 
 
 def find(c: sa.Connection, name: str | None = None) -> GoldenSetRow:
-    """A golden set by its name; the name may be None if there is only one.
-
-    Raises:
-        UsageError: unknown golden set (the nearest is named), there is none at all, or there are
-            several and no name was given.
-    """
+    """A golden set by its name; the name may be None if there is only one."""
     existing = names(c)
     if not existing:
         raise UsageError("the store has no golden set", fix="create one with karat init")
@@ -132,11 +110,7 @@ def find(c: sa.Connection, name: str | None = None) -> GoldenSetRow:
 
 
 def by_id(c: sa.Connection, set_id: int) -> GoldenSetRow:
-    """A golden set by its number.
-
-    Raises:
-        UsageError: there is none.
-    """
+    """A golden set by its number."""
     row = c.execute(_declared(), {"set_id": set_id}).one_or_none()
     if row is None:
         raise UsageError(f"no golden set has the number {set_id}")

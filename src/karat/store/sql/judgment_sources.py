@@ -31,11 +31,8 @@ def correct_source(
     A judgment is withdrawn if the same rater already has one of the pair from that source.
 
     Args:
-        c: A write transaction that holds the raters.
-        set_id: The golden set.
         facts: The rows of ``current`` to correct.
         source: One of ``tables.judgments.SOURCES``.
-        now: Microseconds UTC.
 
     Returns:
         Number of judgments corrected.

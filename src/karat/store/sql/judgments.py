@@ -27,34 +27,21 @@ _MOST_S = 86_400.0  # longer times are discarded
 
 @dataclass(frozen=True)
 class Undone:
-    """A judgment that was withdrawn.
+    """A judgment that was withdrawn."""
 
-    Attributes:
-        judgment: Number of the withdrawn judgment.
-        withdrawn: Number of the judgment that withdraws it.
-        grade: Its grade; None for ``cannot_judge``.
-        reason: Its reason.
-        claim: The pair, leased to the rater again.
-    """
-
-    judgment: int
-    withdrawn: int
-    grade: float | None
+    judgment: int  # number of the withdrawn judgment
+    withdrawn: int  # number of the judgment that withdraws it
+    grade: float | None  # its grade; None for `cannot_judge`
     reason: str | None
-    claim: Claim
+    claim: Claim  # the pair, leased to the rater again
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """The outcome of an import; judgments that existed already are not counted.
+    """The outcome of an import; judgments that existed already are not counted."""
 
-    Attributes:
-        added: New judgments.
-        corrected: Judgments that supersede an earlier one of their rater.
-    """
-
-    added: int
-    corrected: int
+    added: int  # new judgments
+    corrected: int  # judgments that supersede an earlier one of their rater
 
 
 class LeaseLost(UsageError):
@@ -94,14 +81,11 @@ def submit(
 
     Args:
         c: A write transaction; the judgment is durable after its commit.
-        set_id: The golden set.
         slot_id: Slot of the claim.
-        rater: The rater.
         grade: The grade, with ``graded``.
         reason: With ``cannot_judge`` one of ``golden.queue.REASONS``; otherwise free text.
         state: ``graded`` | ``cannot_judge``.
         seconds: How long it took; discarded if below 0 or above a day.
-        now: Microseconds UTC.
         token: Idempotency key of the submission.
         shown: Hash of the document as shown; as it is now, if None.
         guideline: Version of the guideline shown; the newest, if None.
@@ -117,8 +101,6 @@ def submit(
             ``newest_only``, another pair was judged since.
         LeaseLost: the rater does not have the pair any more; or it is an adjudication and the
             raters agree now.
-        UsageError: the judgment is invalid (``golden.queue.checked_submission``), or the token was
-            used for another pair.
     """
     hold_rater(c, set_id, rater)
     held = c.execute(
@@ -228,20 +210,12 @@ def undo(
     rater: str,
     now: int,
     *,
-    lease_us: int = LEASE_US,
-    kind: str = "rating",
+    lease_us: int = LEASE_US,  # duration of the lease, microseconds
+    kind: str = "rating",  # as in `queue.claim`; `rating` includes hidden repeats and gold items
 ) -> Undone | None:
     """Withdraw the newest judgment of a rater that counts, and lease the pair to them again.
 
     Called again, it withdraws the one before, and so on to the first.
-
-    Args:
-        c: A write transaction.
-        set_id: The golden set.
-        rater: The rater.
-        now: Microseconds UTC.
-        lease_us: Duration of the lease, microseconds.
-        kind: As in ``queue.claim``; ``rating`` includes hidden repeats and gold items.
 
     Returns:
         The withdrawn judgment; None if there is nothing to undo.
@@ -284,16 +258,11 @@ def record(c: sa.Connection, set_id: int, frame: pl.DataFrame, import_id: int | 
     blocked meanwhile.
 
     Args:
-        c: A write transaction.
-        set_id: The golden set.
         frame: ``schema.JUDGMENTS`` without ``judgment``: ``query_id``, ``doc_id``, ``grade``,
             ``rater``, ``source``, ``time_us``, and optionally ``state`` (default: ``graded`` with a
             grade, otherwise ``cannot_judge``), ``kind`` (``rating``), ``reason``, ``seconds``,
             ``guideline``, ``document_hash``.
         import_id: Number of the import (``imports.put``).
-
-    Raises:
-        InputError: invalid judgments (``tables.Judgments``), or one rater judging a pair twice.
     """
     golden_sets.hold(c, set_id)
     declared = golden_sets.by_id(c, set_id)

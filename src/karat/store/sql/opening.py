@@ -54,7 +54,6 @@ class Store:
         Raises:
             KaratError: no lock within 30 seconds, the connection was lost, or the database
                 rejected a change.
-            InputError: the file is damaged.
         """
         with self._errors(), self.engine.connect() as connection:
             connection.execution_options(karat_write=True)
@@ -67,7 +66,6 @@ class Store:
 
         Raises:
             KaratError: the connection was lost.
-            InputError: the file is damaged.
         """
         with self._errors(), self.engine.connect() as connection:
             if connection.dialect.name == "postgresql":
@@ -113,10 +111,6 @@ def open_store(url: str, *, make: bool = False, folder: Path | None = None) -> S
         folder: Base of a relative SQLite path; the current folder if None.
 
     Raises:
-        UsageError: an invalid URL, there is no store, or its version is older or newer than this
-            karat supports.
-        InputError: the database is damaged, belongs to another program or cannot be reached, the
-            file is not a database, or it is empty in an existing workspace.
         MissingExtra: the driver of PostgreSQL is not installed.
     """
     parsed = _parsed(url, folder)

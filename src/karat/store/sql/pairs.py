@@ -36,17 +36,11 @@ SCHEMA: dict[str, pl.DataType] = {
 
 @dataclass(frozen=True, slots=True)
 class Queued:
-    """The outcome of adding pairs to the queue.
+    """The outcome of adding pairs to the queue."""
 
-    Attributes:
-        added: New pairs.
-        raised: Existing pairs that moved up.
-        golds: Existing pairs with a new or changed gold grade.
-    """
-
-    added: int
-    raised: int
-    golds: int
+    added: int  # new pairs
+    raised: int  # existing pairs that moved up
+    golds: int  # existing pairs with a new or changed gold grade
 
 
 def put(c: sa.Connection, set_id: int, frame: pl.DataFrame, raters: int, now: int) -> Queued:
@@ -57,17 +51,10 @@ def put(c: sa.Connection, set_id: int, frame: pl.DataFrame, raters: int, now: in
     the pair that are neither filled nor leased.
 
     Args:
-        c: A write transaction.
-        set_id: The golden set.
         frame: ``query_id``, ``doc_id``, and optionally ``priority`` (1, the default, goes first),
             ``chosen_by``, ``chance`` (probability of having been sampled), ``gold_grade`` (the
             known grade; the pair gets no rating slots, it tests raters).
         raters: Raters for each pair, 0 or more.
-        now: Microseconds UTC.
-
-    Raises:
-        InputError: a query that is not in the set, a duplicate pair, or a gold grade that is not on
-            the scale.
     """
     golden_sets.hold(c, set_id)
     declared = golden_sets.by_id(c, set_id)

@@ -14,52 +14,30 @@ from karat.tables.accounts.people import Person, Role
 
 @dataclass(frozen=True)
 class PersonRow:
-    """A user with their state, without the password.
+    """A user with their state, without the password."""
 
-    Attributes:
-        person: Id, name and role.
-        created_us: When the account was created, microseconds UTC.
-        disabled_us: When it was disabled; None if it is active.
-        seen_us: When an active session was last used; None without one.
-        sessions: Number of active sessions.
-        tokens: Number of active tokens.
-    """
-
-    person: Person
-    created_us: int
-    disabled_us: int | None
-    seen_us: int | None
-    sessions: int
-    tokens: int
+    person: Person  # id, name and role
+    created_us: int  # when the account was created, microseconds UTC
+    disabled_us: int | None  # when it was disabled; None if it is active
+    seen_us: int | None  # when an active session was last used; None without one
+    sessions: int  # number of active sessions
+    tokens: int  # number of active tokens
 
 
 @dataclass(frozen=True)
 class Invitation:
-    """An invitation to create an account, or to set a new password.
+    """An invitation to create an account, or to set a new password."""
 
-    Attributes:
-        id: Number in the store.
-        name: Name of the user.
-        role: Role of the user.
-        made_by: User who made it; None for the server itself.
-        ends_us: When it expires, microseconds UTC.
-        renews: Whether it is for an existing account, older than the invitation.
-    """
-
-    id: int
-    name: str
-    role: Role
-    made_by: str | None
-    ends_us: int
-    renews: bool
+    id: int  # number in the store
+    name: str  # name of the user
+    role: Role  # role of the user
+    made_by: str | None  # user who made it; None for the server itself
+    ends_us: int  # when it expires, microseconds UTC
+    renews: bool  # whether it is for an existing account, older than the invitation
 
 
 def add(c: sa.Connection, name: str, role: Role, password: str | None, now: int) -> Person:
-    """Create an account; ``password`` is an Argon2 hash, None for no sign-in by password.
-
-    Raises:
-        UsageError: the name is taken, or looks like one that is.
-    """
+    """Create an account; ``password`` is an Argon2 hash, None for no sign-in by password."""
     taken = looks_like(c, name)
     if taken is not None:
         raise UsageError(f"there is an account called {taken!r}", fix="choose another name")
@@ -127,22 +105,14 @@ def set_password(c: sa.Connection, person_id: int, password: str) -> None:
 
 
 def set_role(c: sa.Connection, person_id: int, role: Role) -> None:
-    """Set a user's role.
-
-    Raises:
-        UsageError: they are the last owner.
-    """
+    """Set a user's role."""
     if role != "owner":
         _keep_an_owner(c, person_id)
     c.execute(sa.update(person).where(person.c.id == person_id).values(role=role))
 
 
 def disable(c: sa.Connection, person_id: int, now: int | None) -> None:
-    """Disable an account (at ``now``), with its sessions and tokens; or enable it again (None).
-
-    Raises:
-        UsageError: they are the last owner.
-    """
+    """Disable an account (at ``now``), with its sessions and tokens; or enable it again (None)."""
     if now is not None:
         _keep_an_owner(c, person_id)
     # Comes first: concurrent sign-ins and new tokens wait for this row, and are then rejected.
@@ -167,9 +137,6 @@ def invite(
     """Store an invitation (``account``) or a one-time link (``link``); returns its id.
 
     Earlier ones of the same kind and name become invalid.
-
-    Raises:
-        UsageError: a link with this token exists already.
     """
     same = sa.select(invitation.c.id).where(invitation.c.token_sha256 == token_sha256)
     if c.execute(same).one_or_none() is not None:

@@ -32,14 +32,8 @@ def put(c: sa.Connection, set_id: int, frame: pl.DataFrame, now: int) -> Put:
     """Add or replace queries; dropped queries are restored.
 
     Args:
-        c: A write transaction.
-        set_id: The golden set.
         frame: ``query_id`` and any of ``SCHEMA``; other columns are attributes. Queries are
             replaced as a whole: absent columns become empty.
-        now: Microseconds UTC.
-
-    Raises:
-        InputError: a duplicate query, or an invalid value (``tables.Queries``).
     """
     golden_sets.hold(c, set_id)
     frame = Queries(frame).frame
@@ -65,8 +59,6 @@ def frame(c: sa.Connection, set_id: int, *, dropped: bool = False) -> pl.DataFra
     """The queries in the order they were added.
 
     Args:
-        c: A connection.
-        set_id: The golden set.
         dropped: Include dropped queries, and a column ``dropped_us``.
 
     Returns:

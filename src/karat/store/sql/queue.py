@@ -60,21 +60,13 @@ _RECENT = 50  # judgments in Progress.seconds
 
 @dataclass(frozen=True)
 class Progress:
-    """Progress of a rater.
+    """Progress of a rater."""
 
-    Attributes:
-        done: Judgments given, including repeats and gold items.
-        left: Judgments left, as far as known now.
-        total: ``done`` plus ``left``.
-        later: Pairs among those left that are snoozed.
-        seconds: Durations of the newest judgments, oldest first, at most 50.
-    """
-
-    done: int
-    left: int
-    total: int
-    later: int
-    seconds: tuple[float | None, ...]
+    done: int  # judgments given, including repeats and gold items
+    left: int  # judgments left, as far as known now
+    total: int  # `done` plus `left`
+    later: int  # pairs among those left that are snoozed
+    seconds: tuple[float | None, ...]  # durations of the newest judgments, oldest first, at most 50
 
 
 class PairRefused(UsageError):
@@ -103,10 +95,6 @@ def claim(
     priority, in the rater's own order.
 
     Args:
-        c: A write transaction.
-        set_id: The golden set.
-        rater: The rater.
-        now: Microseconds UTC.
         lease_us: Duration of the lease, microseconds.
         order: ``query`` keeps the documents of a query together, ``mixed`` shuffles all.
         kind: ``rating``, or ``adjudication`` for disagreements. Excluded are pairs that the rater
@@ -116,9 +104,6 @@ def claim(
 
     Returns:
         The pair; None if all pairs are judged, leased to others or snoozed.
-
-    Raises:
-        UsageError: an invalid name, or an unknown order or kind.
     """
     checked_order(order)
     if kind not in {"rating", "adjudication"}:
@@ -146,10 +131,10 @@ def claim_pair(
     set_id: int,
     rater: str,
     query_id: str,
-    doc_id: str,
+    doc_id: str,  # the document
     *,
     now: int,
-    lease_us: int = LEASE_US,
+    lease_us: int = LEASE_US,  # duration of the lease, microseconds
 ) -> Claim:
     """Lease a given pair to a rater, within its maximum number of ratings.
 
@@ -157,19 +142,9 @@ def claim_pair(
     rated it, the rater may have seen their votes: later ratings are not blind, and agreement uses
     the earlier one (``ratings.first``).
 
-    Args:
-        c: A write transaction.
-        set_id: The golden set.
-        rater: The rater.
-        query_id: The query.
-        doc_id: The document.
-        now: Microseconds UTC.
-        lease_us: Duration of the lease, microseconds.
-
     Raises:
         PairRefused: every slot is filled or leased to others, the rater has seen the votes of
             others, or the pair is not in the queue.
-        UsageError: an invalid name of the rater.
     """
     hold_rater(c, set_id, rater)
     of_pair = (pair.c.query_id == query_id) & (pair.c.doc_id == doc_id)
@@ -214,16 +189,12 @@ def later(
     """Snooze a pair: it goes back into the queue, hidden from this rater until ``until``.
 
     Args:
-        c: A write transaction.
-        set_id: The golden set.
         slot_id: Slot of the claim.
-        rater: The rater.
         until: Microseconds UTC.
         now: Microseconds UTC; disagreements snoozed until before now do not count.
 
     Raises:
         TooManyPutOff: it is a disagreement, and ``MOST_PUT_OFF`` are snoozed already.
-        UsageError: the rater does not have the pair.
     """
     hold_rater(c, set_id, rater)
     pair_id = release_slots(c, set_id, slot_id, rater)
@@ -351,17 +322,11 @@ def open_adjudications(c: sa.Connection, set_id: int, pairs: pl.DataFrame, now: 
     An adjudication is assigned, and counts as open, only while the ratings of its pair disagree.
 
     Args:
-        c: A write transaction.
-        set_id: The golden set.
         pairs: ``query_id`` and ``doc_id``; a pair that is not in the queue is added without rating
             slots (its ratings were imported).
-        now: Microseconds UTC.
 
     Returns:
         Number of pairs queued.
-
-    Raises:
-        InputError: a query that is not in the set.
     """
     from karat.store.sql import pairs as stored
 

@@ -38,8 +38,6 @@ def first(c: sa.Connection, set_id: int, current: Judgments) -> Judgments:
     Corrections made in the queue, where votes are hidden, are blind too.
 
     Args:
-        c: A connection.
-        set_id: The golden set.
         current: The judgments that count, from ``judgments.current``.
     """
     of_set = judgment.c.golden_set_id == set_id

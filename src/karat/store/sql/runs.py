@@ -23,28 +23,17 @@ _NAMES = "names"  # in ``about``: time of the last import by name, if there was 
 
 @dataclass(frozen=True)
 class RunRow:
-    """A stored run.
+    """A stored run."""
 
-    Attributes:
-        id: Number in the store.
-        name: Its first name, or the one it was requested by.
-        sha256: Hash of its content.
-        path: Its Parquet file, relative to the workspace; absolute if it is outside.
-        queries: Number of queries.
-        rows: Number of documents returned.
-        about: Metadata: configuration, commit and so on.
-        added_us: When it was first imported, microseconds UTC.
-        names: Time of the last import under each of its names, microseconds UTC.
-    """
-
-    id: int
-    name: str
-    sha256: str
-    path: str
+    id: int  # number in the store
+    name: str  # its first name, or the one it was requested by
+    sha256: str  # hash of its content
+    path: str  # its Parquet file, relative to the workspace; absolute if it is outside
     queries: int
-    rows: int
-    about: dict[str, Any]
-    added_us: int
+    rows: int  # number of documents returned
+    about: dict[str, Any]  # metadata: configuration, commit and so on
+    added_us: int  # when it was first imported, microseconds UTC
+    # Time of the last import under each of its names, microseconds UTC
     names: Mapping[str, int] = field(default_factory=dict)
 
     @property

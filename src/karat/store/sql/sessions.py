@@ -16,52 +16,31 @@ _COUNTING = 0x7472696573  # "tries"
 
 @dataclass(frozen=True)
 class SessionRow:
-    """A browser session.
+    """A browser session."""
 
-    Attributes:
-        id: Number in the store.
-        created_us: When it began, microseconds UTC.
-        seen_us: When it was last used, to a few minutes.
-        agent: User agent of the browser.
-        here: Whether it is the session of the current request.
-    """
-
-    id: int
-    created_us: int
-    seen_us: int
-    agent: str
-    here: bool = False
+    id: int  # number in the store
+    created_us: int  # when it began, microseconds UTC
+    seen_us: int  # when it was last used, to a few minutes
+    agent: str  # user agent of the browser
+    here: bool = False  # whether it is the session of the current request
 
 
 @dataclass(frozen=True)
 class TokenRow:
-    """An API token; its secret is not stored.
+    """An API token; its secret is not stored."""
 
-    Attributes:
-        id: Number in the store.
-        name: Its purpose.
-        scopes: Its scopes.
-        created_us: When it was created, microseconds UTC.
-        used_us: When it was last used, to a few minutes; None if never.
-        ends_us: When it expires; None if never.
-    """
-
-    id: int
-    name: str
+    id: int  # number in the store
+    name: str  # its purpose
     scopes: tuple[Scope, ...]
-    created_us: int
-    used_us: int | None
-    ends_us: int | None
+    created_us: int  # when it was created, microseconds UTC
+    used_us: int | None  # when it was last used, to a few minutes; None if never
+    ends_us: int | None  # when it expires; None if never
 
 
 def begin(
     c: sa.Connection, token_sha256: str, person_id: int, agent: str, now: int, ends_us: int
 ) -> None:
-    """Store a session, and delete expired ones.
-
-    Raises:
-        UsageError: the account is disabled.
-    """
+    """Store a session, and delete expired ones."""
     _check_active(c, person_id)
     c.execute(sa.delete(web_session).where(web_session.c.ends_us <= now))
     values = {"token_sha256": token_sha256, "person_id": person_id, "agent": agent}
@@ -135,11 +114,7 @@ def add_token(
     now: int,
     ends_us: int | None,
 ) -> int:
-    """Store an API token; returns its id.
-
-    Raises:
-        UsageError: the account is disabled, or the token exists already.
-    """
+    """Store an API token; returns its id."""
     _check_active(c, person_id)
     same = sa.select(api_token.c.id).where(api_token.c.token_sha256 == token_sha256)
     if c.execute(same).one_or_none() is not None:

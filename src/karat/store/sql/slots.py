@@ -32,38 +32,22 @@ _GROUPS = 256  # PostgreSQL allows some thousand locks, and an import may name m
 
 @dataclass(frozen=True)
 class Claim:
-    """A pair leased to a rater.
+    """A pair leased to a rater."""
 
-    Attributes:
-        slot_id: Its slot, for ``judgments.submit``.
-        kind: ``rating`` | ``repeat`` | ``gold`` | ``adjudication``; hidden from raters.
-        query_id: The query.
-        doc_id: The document.
-        leased_until_us: When the lease expires, microseconds UTC.
-        query_text: Text of the query.
-        need: The information need behind it.
-        title: Title of the document.
-        text: Its text; None if the document is not in the store.
-        url: Its URL.
-        document_sha256: Hash of the document as shown, for ``submit(shown=…)``.
-        guideline: Current version of the guideline, for ``submit(guideline=…)``.
-        guideline_text: Its text.
-        attributes: Attributes of the document, by name.
-    """
-
-    slot_id: int
-    kind: str
+    slot_id: int  # its slot, for `judgments.submit`
+    kind: str  # `rating` | `repeat` | `gold` | `adjudication`; hidden from raters
     query_id: str
-    doc_id: str
-    leased_until_us: int
+    doc_id: str  # the document
+    leased_until_us: int  # when the lease expires, microseconds UTC
     query_text: str | None
-    need: str | None
-    title: str | None
-    text: str | None
+    need: str | None  # the information need behind it
+    title: str | None  # title of the document
+    text: str | None  # its text; None if the document is not in the store
     url: str | None
-    document_sha256: str | None
-    guideline: str
+    document_sha256: str | None  # hash of the document as shown, for `submit(shown=…)`
+    guideline: str  # current version of the guideline, for `submit(guideline=…)`
     guideline_text: str
+    # Attributes of the document, by name
     attributes: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -77,11 +61,7 @@ class Claim:
 # Foreign keys lock a referenced row against deletion only, and sets, pairs and judgments are never
 # deleted. SQLite has one lock: BEGIN IMMEDIATE.
 def hold_rater(c: sa.Connection, set_id: int, rater: str) -> None:
-    """Lock a rater, who may have two pages open, until the transaction ends.
-
-    Raises:
-        UsageError: an invalid name.
-    """
+    """Lock a rater, who may have two pages open, until the transaction ends."""
     if not rater.strip() or "\0" in rater or len(rater) > 200:
         raise UsageError("the name of a rater must have 1 to 200 characters")
     if c.dialect.name != "postgresql":

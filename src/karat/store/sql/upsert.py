@@ -24,11 +24,7 @@ class Put:
 
 
 def plain_rows(frame: pl.DataFrame, own: Sequence[str], source: str) -> list[dict[str, Any]]:
-    """Rows with the columns ``own``, and all others under ``attributes``; JSON-compatible.
-
-    Raises:
-        InputError: a text with a NUL character.
-    """
+    """Rows with the columns ``own``, and all others under ``attributes``; JSON-compatible."""
     others = [name for name in frame.columns if name not in own]
     rows = []
     for cells in frame.iter_rows(named=True):
@@ -49,25 +45,15 @@ def plain_rows(frame: pl.DataFrame, own: Sequence[str], source: str) -> list[dic
 
 def put(
     c: sa.Connection,
-    table: sa.Table,
-    key: str,
+    table: sa.Table,  # `query` or `document`
+    key: str,  # column of the key
     set_id: int,
-    rows: Iterable[dict[str, Any]],
+    rows: Iterable[dict[str, Any]],  # the columns to compare and store
     *,
-    when_added: dict[str, Any],
-    when_changed: dict[str, Any],
+    when_added: dict[str, Any],  # more values of a new row
+    when_changed: dict[str, Any],  # more values of a changed row
 ) -> Put:
-    """Add rows to a table of a golden set, or change existing rows with the same key.
-
-    Args:
-        c: A write transaction that holds the set.
-        table: ``query`` or ``document``.
-        key: Column of the key.
-        set_id: The golden set.
-        rows: The columns to compare and store.
-        when_added: More values of a new row.
-        when_changed: More values of a changed row.
-    """
+    """Add rows to a table of a golden set, or change existing rows with the same key."""
     existing = {
         row[key]: row
         for row in c.execute(sa.select(table).where(table.c.golden_set_id == set_id)).mappings()
@@ -93,18 +79,12 @@ def put(
 
 
 def frame_of(
-    rows: Iterable[sa.RowMapping],
-    schema: dict[str, pl.DataType],
+    rows: Iterable[sa.RowMapping],  # with the columns of `schema`, and optionally `attributes`
+    schema: dict[str, pl.DataType],  # type of each column
     *,
-    always: Collection[str],
+    always: Collection[str],  # columns that are included even if empty
 ) -> pl.DataFrame:
-    """Rows as a frame: attributes become columns; empty columns are left out.
-
-    Args:
-        rows: With the columns of ``schema``, and optionally ``attributes``.
-        schema: Type of each column.
-        always: Columns that are included even if empty.
-    """
+    """Rows as a frame: attributes become columns; empty columns are left out."""
     rows = list(rows)
     columns = [
         pl.Series(name, [row[name] for row in rows], dtype=dtype, strict=False)

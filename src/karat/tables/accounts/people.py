@@ -22,14 +22,8 @@ SCOPES_OF: Mapping[Role, tuple[Scope, ...]] = {
 
 @dataclass(frozen=True)
 class Person:
-    """A user with an account.
+    """A user with an account."""
 
-    Attributes:
-        id: Number in the store.
-        name: User name, also the name of the rater.
-        role: ``rater`` | ``engineer`` | ``owner``.
-    """
-
-    id: int
-    name: str
-    role: Role
+    id: int  # number in the store
+    name: str  # user name, also the name of the rater
+    role: Role  # `rater` | `engineer` | `owner`

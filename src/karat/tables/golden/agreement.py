@@ -8,152 +8,91 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A statistic with its confidence interval.
+    """A statistic with its confidence interval."""
 
-    Attributes:
-        name: Its name, such as ``κ, quadratic weights``.
-        value: The value; None if it is undefined.
-        ci_low: Lower end of the 95 % interval; None without an interval.
-        ci_high: Upper end.
-        queries: Number of queries behind it.
-        pairs: Number of (query, document) pairs behind it.
-        reason: Why there is no value, or no interval; empty if there are both.
-        weights: Weighting of disagreements in Cohen's κ; None for other statistics.
-    """
-
-    name: str
-    value: float | None
-    ci_low: float | None
-    ci_high: float | None
-    queries: int
-    pairs: int
-    reason: str = ""
-    weights: str | None = None
+    name: str  # its name, such as `κ, quadratic weights`
+    value: float | None  # the value; None if it is undefined
+    ci_low: float | None  # lower end of the 95 % interval; None without an interval
+    ci_high: float | None  # upper end
+    queries: int  # number of queries behind it
+    pairs: int  # number of (query, document) pairs behind it
+    reason: str = ""  # why there is no value, or no interval; empty if there are both
+    weights: str | None = None  # weighting of disagreements in Cohen's κ; None for other statistics
 
 
 @dataclass(frozen=True, slots=True)
 class Confusion:
-    """The confusion matrix of the grades of two raters.
+    """The confusion matrix of the grades of two raters."""
 
-    Attributes:
-        first: The rater in the rows; None if it is over all raters, each pair counted both ways.
-        second: The rater in the columns; None if it is over all raters.
-        grades: The grades of rows and columns, ascending.
-        counts: Number of pairs; one row for each grade of ``first``.
-    """
-
+    # The rater in the rows; None if it is over all raters, each pair counted both ways
     first: str | None
-    second: str | None
-    grades: tuple[float, ...]
-    counts: tuple[tuple[int, ...], ...]
+    second: str | None  # the rater in the columns; None if it is over all raters
+    grades: tuple[float, ...]  # the grades of rows and columns, ascending
+    counts: tuple[tuple[int, ...], ...]  # number of pairs; one row for each grade of `first`
 
 
 @dataclass(frozen=True, slots=True)
 class TwoRaters:
-    """Agreement of two raters on the pairs that both graded.
+    """Agreement of two raters on the pairs that both graded."""
 
-    Attributes:
-        first: One of them.
-        second: The other.
-        kappa: Cohen's κ with the weights of the headline.
-        equal: Share of equal grades, 0 to 1.
-        confusion: Their confusion matrix.
-    """
-
-    first: str
-    second: str
-    kappa: Figure
-    equal: Figure
-    confusion: Confusion
+    first: str  # one of them
+    second: str  # the other
+    kappa: Figure  # Cohen's κ with the weights of the headline
+    equal: Figure  # share of equal grades, 0 to 1
+    confusion: Confusion  # their confusion matrix
 
 
 @dataclass(frozen=True, slots=True)
 class OneRater:
-    """One rater compared with the others.
-
-    Attributes:
-        rater: Name of the rater.
-        judged: Number of pairs judged, including ``cannot_judge``, excluding hidden repeats.
-        cannot_judge: Share of them that could not be judged, 0 to 1.
-        seconds: Median time of a judgment; None if unknown.
-        kappa: Cohen's κ against all other raters, with the weights of the headline.
-        leniency: Mean grade minus the mean of the others, over pairs that others graded too.
-        self_kappa: Cohen's κ against the rater's own earlier grades (hidden repeats).
-        self_equal: Share of repeats with the same grade, 0 to 1.
-        gold: Share of gold items that got the known grade, 0 to 1.
-        gold_leniency: Mean grade minus the known grade, over gold items.
-    """
+    """One rater compared with the others."""
 
     rater: str
-    judged: int
-    cannot_judge: float
-    seconds: float | None
-    kappa: Figure
-    leniency: Figure
-    self_kappa: Figure
-    self_equal: Figure
-    gold: Figure
-    gold_leniency: Figure
+    judged: int  # number of pairs judged, including `cannot_judge`, excluding hidden repeats
+    cannot_judge: float  # share of them that could not be judged, 0 to 1
+    seconds: float | None  # median time of a judgment; None if unknown
+    kappa: Figure  # Cohen's κ against all other raters, with the weights of the headline
+    leniency: Figure  # mean grade minus the mean of the others, over pairs that others graded too
+    self_kappa: Figure  # Cohen's κ against the rater's own earlier grades (hidden repeats)
+    self_equal: Figure  # share of repeats with the same grade, 0 to 1
+    gold: Figure  # share of gold items that got the known grade, 0 to 1
+    gold_leniency: Figure  # mean grade minus the known grade, over gold items
 
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """The earlier half of a rater's judgments against the later half, on pairs others graded too.
-
-    Attributes:
-        rater: Name of the rater.
-        what: ``agreement`` (κ against the others) or ``leniency`` (grade minus the others').
-        first: In the earlier half.
-        second: In the later half.
-        change: ``second`` minus ``first``; there is drift if its interval excludes 0.
-    """
+    """A rater's earlier half of judgments against the later, on pairs others graded too."""
 
     rater: str
-    what: str
-    first: Figure
-    second: Figure
-    change: Figure
+    what: str  # `agreement` (κ against the others) or `leniency` (grade minus the others')
+    first: Figure  # in the earlier half
+    second: Figure  # in the later half
+    change: Figure  # `second` minus `first`; there is drift if its interval excludes 0
 
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Agreement of raters on their first grades, before adjudication.
+    """Agreement of raters on their first grades, before adjudication."""
 
-    Attributes:
-        headline: Cohen's κ of two raters; with more raters, the mean κ of all pairs of raters,
-            weighted by the pairs both graded.
-        weights: Weighting of disagreements: none, linear or quadratic.
-        target: The target of ``headline``.
-        needed: Number of pairs still to be judged twice until the interval is above the target; 0
-            if it is, None if more judgments would not help or that is unknown.
-        raters: The raters, in the order of their first judgment.
-        queries: Number of queries with a pair graded twice.
-        pairs: Number of pairs graded by two or more raters.
-        figures: The headline and all other statistics over all pairs.
-        two_raters: One row for each two raters that graded the same pair.
-        one_rater: One row for each rater.
-        classes: The headline in each class of queries, if classes were given.
-        guidelines: For each version of the guideline, the headline over pairs graded under it only.
-        confusion: Confusion matrix over all raters.
-        drift: Drift of each rater.
-        notes: Sentences a reader must know.
-    """
-
+    # Cohen's κ of two raters; with more raters, the mean κ of all pairs of raters, weighted by the
+    # pairs both graded
     headline: Figure
-    weights: str
-    target: float
+    weights: str  # weighting of disagreements: none, linear or quadratic
+    target: float  # the target of `headline`
+    # Number of pairs still to be judged twice until the interval is above the target; 0 if it is,
+    # None if more judgments would not help or that is unknown
     needed: int | None
-    raters: tuple[str, ...]
-    queries: int
-    pairs: int
-    figures: tuple[Figure, ...]
-    two_raters: tuple[TwoRaters, ...]
-    one_rater: tuple[OneRater, ...]
-    classes: tuple[Figure, ...]
+    raters: tuple[str, ...]  # the raters, in the order of their first judgment
+    queries: int  # number of queries with a pair graded twice
+    pairs: int  # number of pairs graded by two or more raters
+    figures: tuple[Figure, ...]  # the headline and all other statistics over all pairs
+    two_raters: tuple[TwoRaters, ...]  # one row for each two raters that graded the same pair
+    one_rater: tuple[OneRater, ...]  # one row for each rater
+    classes: tuple[Figure, ...]  # the headline in each class of queries, if classes were given
+    # For each version of the guideline, the headline over pairs graded under it only
     guidelines: tuple[Figure, ...]
-    confusion: Confusion
-    drift: tuple[Drift, ...]
-    notes: tuple[str, ...] = ()
+    confusion: Confusion  # confusion matrix over all raters
+    drift: tuple[Drift, ...]  # drift of each rater
+    notes: tuple[str, ...] = ()  # sentences a reader must know
 
     @property
     def sentence(self) -> str:

@@ -18,68 +18,42 @@ DIMENSIONS = ("day", "hour", "arm", "query", "class")
 
 @dataclass(frozen=True, slots=True)
 class OnlineResult:
-    """The value of one online metric in one slice.
-
-    Attributes:
-        metric: Name of the metric.
-        version: Version of its definition.
-        slice: Dimension to value, such as ``{"day": "2026-11-20", "arm": "b"}``; empty for all.
-        value: The value in the metric's unit; None (not 0) if there is none.
-        low: Lower end of the 95 % interval; None without one (``reason`` says why).
-        high: Upper end.
-        method: ``users`` (delta method over users) | ``buckets`` (resampling of user buckets); None
-            without an interval.
-        least: Lower bound over what the log leaves open (the dwell of a last click); None if the
-            metric has no bounds.
-        most: Upper bound.
-        n: Number of units: searches, clicks, sessions or users.
-        users: Number of users among them.
-        total: Sum of the numerator; None for metrics without one, such as quantiles.
-        state: Whether it has a value, and if not, why.
-        reason: Why it has no value or no interval, in words; empty if it has both.
-    """
+    """The value of one online metric in one slice."""
 
     metric: str
-    version: int
+    version: int  # version of its definition
+    # Dimension to value, such as `{"day": "2026-11-20", "arm": "b"}`; empty for all
     slice: Mapping[str, str]
-    value: float | None
-    low: float | None
-    high: float | None
+    value: float | None  # the value in the metric's unit; None (not 0) if there is none
+    low: float | None  # lower end of the 95 % interval; None without one (`reason` says why)
+    high: float | None  # upper end
+    # `users` (delta method over users) | `buckets` (resampling of user buckets); None without an
+    # interval
     method: str | None
+    # Lower bound over what the log leaves open (the dwell of a last click); None if the metric has
+    # no bounds
     least: float | None
-    most: float | None
-    n: int
-    users: int
-    total: float | None
-    state: OnlineState
-    reason: str = ""
+    most: float | None  # upper bound
+    n: int  # number of units: searches, clicks, sessions or users
+    users: int  # number of users among them
+    total: float | None  # sum of the numerator; None for metrics without one, such as quantiles
+    state: OnlineState  # whether it has a value, and if not, why
+    reason: str = ""  # why it has no value or no interval, in words; empty if it has both
 
 
 @dataclass(frozen=True)
 class OnlineResults:
-    """The results of an online evaluation.
+    """The results of an online evaluation."""
 
-    Attributes:
-        results: A row for each metric and slice.
-        by: Dimensions sliced by.
-        rules: The rules (``Rules.id``).
-        period: First and last day, as ``2026-11-01``; None without events.
-        events: Number of events in the period.
-        health: Problems of the log, in sentences; read them before any value.
-        notes: Sentences a reader must know.
-        simulated: Whether any of the events are simulated.
-        engine: The frame engine that computed them.
-    """
-
-    results: Sequence[OnlineResult]
-    by: tuple[str, ...]
-    rules: str
-    period: tuple[str, str] | None
-    events: int
-    health: Sequence[str]
-    notes: Sequence[str]
-    simulated: bool
-    engine: str = field(default="polars", compare=False)
+    results: Sequence[OnlineResult]  # a row for each metric and slice
+    by: tuple[str, ...]  # dimensions sliced by
+    rules: str  # the rules (`Rules.id`)
+    period: tuple[str, str] | None  # first and last day, as `2026-11-01`; None without events
+    events: int  # number of events in the period
+    health: Sequence[str]  # problems of the log, in sentences; read them before any value
+    notes: Sequence[str]  # sentences a reader must know
+    simulated: bool  # whether any of the events are simulated
+    engine: str = field(default="polars", compare=False)  # the frame engine that computed them
 
     def value(self, metric: str, **slice_of: str) -> float | None:
         """The value of a metric: over everything, or in a slice (``day="2026-11-20", arm="b"``).

@@ -30,81 +30,48 @@ _RARE = 0.05  # probability
 
 @dataclass(frozen=True, slots=True)
 class EventFile:
-    """One Parquet file of an event store, sorted by user_bucket, user_key, time_us and tie.
-
-    Attributes:
-        path: Its path.
-        low: Its lowest ``user_bucket``.
-        high: Its highest ``user_bucket`` plus 1.
-        rows: Number of events.
-    """
+    """One Parquet file of an event store, sorted by user_bucket, user_key, time_us and tie."""
 
     path: str
-    low: int
-    high: int
+    low: int  # its lowest `user_bucket`
+    high: int  # its highest `user_bucket` plus 1
     rows: int
 
 
 @dataclass(frozen=True)
 class EventLog:
-    """The content of an event store.
-
-    Attributes:
-        folder: Its folder.
-        files: Its files.
-        rows: Number of events, including bots.
-        bots: Number of events of bots.
-        kinds: Number of events of each kind, without bots.
-        attributes: Names of attributes, without ``attribute_``, sorted.
-        arms: Arms of experiments, sorted.
-        known: Columns of ``EVENTS`` that have any value: what was logged.
-        first_us: Time of the first event, in microseconds UTC; None without events.
-        last_us: Time of the last event; None without events.
-        first_day: ``local_day`` of the first event; None without events.
-        last_day: ``local_day`` of the last event; None without events.
-        timezone: Time zone of ``local_day`` and ``local_hour``.
-        simulated: Whether any of the events are simulated.
-        version: Changes whenever the content does.
-    """
+    """The content of an event store."""
 
     folder: Path
     files: Sequence[EventFile] = field(repr=False)
-    rows: int
+    rows: int  # number of events, including bots
     bots: int
-    kinds: Mapping[str, int]
-    attributes: tuple[str, ...]
-    arms: tuple[str, ...]
-    known: frozenset[str]
-    first_us: int | None
-    last_us: int | None
-    first_day: int | None
-    last_day: int | None
-    timezone: str
-    simulated: bool
-    version: str
+    kinds: Mapping[str, int]  # number of events of each kind, without bots
+    attributes: tuple[str, ...]  # names of attributes, without `attribute_`, sorted
+    arms: tuple[str, ...]  # arms of experiments, sorted
+    known: frozenset[str]  # columns of `EVENTS` that have any value: what was logged
+    first_us: int | None  # time of the first event, in microseconds UTC; None without events
+    last_us: int | None  # time of the last event; None without events
+    first_day: int | None  # `local_day` of the first event; None without events
+    last_day: int | None  # `local_day` of the last event; None without events
+    timezone: str  # time zone of `local_day` and `local_hour`
+    simulated: bool  # whether any of the events are simulated
+    version: str  # changes whenever the content does
 
 
 @dataclass(frozen=True, slots=True)
 class EmptyHits:
-    """Searches of an import without results in the log, while other searches have them.
+    """Searches of an import without results in the log, while other searches have them."""
 
-    Attributes:
-        columns: The columns of the log that are empty.
-        searches: Number of these searches, without failed ones.
-        of: Number of searches read.
-        clicked: Searches with a click, among ``searches``.
-        others_clicked: Searches with a click, among the others.
-        taken_as: How they are interpreted: ``nothing`` (zero results) | ``unknown``.
-        by: What decided that: ``mapping`` | ``answer`` (to a question) | ``earlier`` (an answer, in
-            an earlier import) | ``default``.
-    """
-
-    columns: Sequence[str]
-    searches: int
-    of: int
-    clicked: int
-    others_clicked: int
+    columns: Sequence[str]  # the columns of the log that are empty
+    searches: int  # number of these searches, without failed ones
+    of: int  # number of searches read
+    clicked: int  # searches with a click, among `searches`
+    others_clicked: int  # searches with a click, among the others
+    # How they are interpreted: `nothing` (zero results) | `unknown`
     taken_as: Literal["nothing", "unknown"]
+    # What decided that: `mapping` | `answer` (to a question) | `earlier` (an answer, in an earlier
+    # import) | `default`
     by: Literal["mapping", "answer", "earlier", "default"]
 
     @property
@@ -118,33 +85,19 @@ class EmptyHits:
 
 @dataclass(frozen=True)
 class Imported:
-    """The outcome of an import.
+    """The outcome of an import."""
 
-    Attributes:
-        number: Number of the import in its store; None if nothing was new, or with ``--check``
-            (then ``files`` is not empty).
-        files: Names of the files read.
-        skipped: Names of files whose content was imported before.
-        rows: Number of rows read.
-        kept: Number of events added.
-        kinds: Number of events added, by kind.
-        dropped: Number of rows left out, by reason in words.
-        assumed: Assumptions, in sentences.
-        examples: A few examples of each reason, as ``file, line 12: …``.
-        unknown: Unknown actions, with counts; imported as ``other``.
-        warnings: Problems that bias metrics until they are resolved, in sentences.
-        empty_hits: Searches without results in the log; None without any.
-    """
-
+    # Number of the import in its store; None if nothing was new, or with `--check` (then `files` is
+    # not empty)
     number: int | None
-    files: Sequence[str]
-    skipped: Sequence[str]
-    rows: int
-    kept: int
-    kinds: Mapping[str, int]
-    dropped: Mapping[str, int]
-    assumed: Sequence[str]
-    examples: Mapping[str, Sequence[str]]
-    unknown: Mapping[str, int]
-    warnings: Sequence[str] = ()
-    empty_hits: EmptyHits | None = None
+    files: Sequence[str]  # names of the files read
+    skipped: Sequence[str]  # names of files whose content was imported before
+    rows: int  # number of rows read
+    kept: int  # number of events added
+    kinds: Mapping[str, int]  # number of events added, by kind
+    dropped: Mapping[str, int]  # number of rows left out, by reason in words
+    assumed: Sequence[str]  # assumptions, in sentences
+    examples: Mapping[str, Sequence[str]]  # a few examples of each reason, as `file, line 12: …`
+    unknown: Mapping[str, int]  # unknown actions, with counts; imported as `other`
+    warnings: Sequence[str] = ()  # problems that bias metrics until they are resolved, in sentences
+    empty_hits: EmptyHits | None = None  # searches without results in the log; None without any

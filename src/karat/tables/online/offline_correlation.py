@@ -12,187 +12,108 @@ Weighting = Literal["queries", "searches"]
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """An online metric of a query or slice.
+    """An online metric of a query or slice."""
 
-    Attributes:
-        value: Its value; None (not 0) if there is none.
-        low: Lower end of its 95 % interval; None without an interval.
-        high: Upper end.
-        n: Number of units: searches, clicks, sessions or users.
-    """
-
-    value: float | None
-    low: float | None
-    high: float | None
-    n: int
+    value: float | None  # its value; None (not 0) if there is none
+    low: float | None  # lower end of its 95 % interval; None without an interval
+    high: float | None  # upper end
+    n: int  # number of units: searches, clicks, sessions or users
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedAndSearched:
-    """One query that was both judged and searched for.
-
-    Attributes:
-        query_id: Id of the judged query.
-        text: Its text in the queries.
-        slice: Its value of the attribute sliced by; None without slices.
-        searches: Number of searches for it.
-        users: Number of users who made them.
-        offline: Value of each measure; None without a value.
-        online: Value of each metric.
-        p50_ms: Median response time, in milliseconds; None if unknown.
-        p95_ms: 95th percentile, in milliseconds; None if unknown.
-        position: Median position of its clicks; None without clicks.
-    """
+    """One query that was both judged and searched for."""
 
     query_id: str
-    text: str
-    slice: str | None
+    text: str  # its text in the queries
+    slice: str | None  # its value of the attribute sliced by; None without slices
     searches: int
-    users: int
-    offline: Mapping[str, float | None]
-    online: Mapping[str, Figure]
-    p50_ms: float | None
-    p95_ms: float | None
-    position: int | None
+    users: int  # number of users who made them
+    offline: Mapping[str, float | None]  # value of each measure; None without a value
+    online: Mapping[str, Figure]  # value of each metric
+    p50_ms: float | None  # median response time, in milliseconds; None if unknown
+    p95_ms: float | None  # 95th percentile, in milliseconds; None if unknown
+    position: int | None  # median position of its clicks; None without clicks
 
 
 @dataclass(frozen=True, slots=True)
 class WorldSlice:
-    """The queries of a slice that were both judged and searched for.
+    """The queries of a slice that were both judged and searched for."""
 
-    Attributes:
-        slice: Value of the attribute; None for all queries.
-        queries: Number of queries.
-        searches: Number of searches for them.
-        offline: Mean of each measure over the queries, each counting once.
-        weighted: The same, each query weighted by its number of searches.
-        online: Each metric over the searches; for all queries without an interval.
-        p50_ms: Median response time, in milliseconds; None if unknown.
-        p95_ms: 95th percentile, in milliseconds; None if unknown.
-    """
-
-    slice: str | None
+    slice: str | None  # value of the attribute; None for all queries
     queries: int
-    searches: int
-    offline: Mapping[str, float | None]
-    weighted: Mapping[str, float | None]
+    searches: int  # number of searches for them
+    offline: Mapping[str, float | None]  # mean of each measure over the queries, each counting once
+    weighted: Mapping[str, float | None]  # the same, each query weighted by its number of searches
+    # Each metric over the searches; for all queries without an interval
     online: Mapping[str, Figure]
-    p50_ms: float | None
-    p95_ms: float | None
+    p50_ms: float | None  # median response time, in milliseconds; None if unknown
+    p95_ms: float | None  # 95th percentile, in milliseconds; None if unknown
 
 
 @dataclass(frozen=True, slots=True)
 class Concord:
-    """Correlation of a measure with an online metric over queries.
+    """Correlation of a measure with an online metric over queries."""
 
-    Attributes:
-        measure: The offline measure.
-        metric: The online metric.
-        direction: Which direction of the metric is better; if ``lower``, a negative correlation is
-            agreement.
-        slice: Value of the attribute; None for all queries.
-        weighting: ``queries``: each query counts once · ``searches``: each counts as often as it
-            was searched for.
-        n: Number of queries with both values and enough searches.
-        spearman: Rank correlation, -1 to 1; None if undefined.
-        spearman_low: Lower end of its 95 % interval, by resampling queries; None without an
-            interval.
-        spearman_high: Upper end.
-        kendall: Kendall's tau-b, -1 to 1; None if undefined.
-        kendall_low: Lower end of its 95 % interval; None without an interval.
-        kendall_high: Upper end.
-        reason: Why something is None; empty if nothing is.
-    """
-
-    measure: str
-    metric: str
+    measure: str  # the offline measure
+    metric: str  # the online metric
+    # Which direction of the metric is better; if `lower`, a negative correlation is agreement
     direction: str
-    slice: str | None
+    slice: str | None  # value of the attribute; None for all queries
+    # `queries`: each query counts once · `searches`: each counts as often as it was searched for
     weighting: Weighting
-    n: int
-    spearman: float | None
+    n: int  # number of queries with both values and enough searches
+    spearman: float | None  # rank correlation, -1 to 1; None if undefined
+    # Lower end of its 95 % interval, by resampling queries; None without an interval
     spearman_low: float | None
-    spearman_high: float | None
-    kendall: float | None
-    kendall_low: float | None
-    kendall_high: float | None
-    reason: str = ""
+    spearman_high: float | None  # upper end
+    kendall: float | None  # Kendall's tau-b, -1 to 1; None if undefined
+    kendall_low: float | None  # lower end of its 95 % interval; None without an interval
+    kendall_high: float | None  # upper end
+    reason: str = ""  # why something is None; empty if nothing is
 
 
 @dataclass(frozen=True, slots=True)
 class Discord:
-    """A query or slice that ranks high offline and low online, or the reverse.
+    """A query or slice that ranks high offline and low online, or the reverse."""
 
-    Attributes:
-        kind: ``judges``: good offline, bad online · ``users``: good online, bad offline.
-        query_id: The query; None for a slice.
-        name: Text of the query, or value of the slice.
-        offline: Value of the measure.
-        offline_rank: Its rank by the measure, from 1 (best); ties get the mean of their ranks.
-        online: Value of the metric.
-        online_rank: Its rank by the metric, in the same way.
-        of: Number of queries or slices ranked.
-        searches: Number of searches for it.
-        sentence: A summary in words.
-        reasons: Possible reasons, in sentences.
-    """
-
+    # `judges`: good offline, bad online · `users`: good online, bad offline
     kind: Literal["judges", "users"]
-    query_id: str | None
-    name: str
-    offline: float
-    offline_rank: float
-    online: float
-    online_rank: float
-    of: int
+    query_id: str | None  # the query; None for a slice
+    name: str  # text of the query, or value of the slice
+    offline: float  # value of the measure
+    offline_rank: float  # its rank by the measure, from 1 (best); ties get the mean of their ranks
+    online: float  # value of the metric
+    online_rank: float  # its rank by the metric, in the same way
+    of: int  # number of queries or slices ranked
     searches: int
-    sentence: str
-    reasons: Sequence[str]
+    sentence: str  # a summary in words
+    reasons: Sequence[str]  # possible reasons, in sentences
 
 
 @dataclass(frozen=True)
 class OfflineCorrelation:
-    """Offline measures of a run and online metrics, side by side.
-
-    Attributes:
-        run: Name of the run.
-        measures: Offline measures; ``discord`` uses the first.
-        metrics: Online metrics; ``discord`` uses the first that is available.
-        by: Attribute of the queries to slice by; None without slices.
-        queries: A row for each query that was judged and searched for, the most frequent first.
-        slices: A row for all queries, then one for each slice.
-        concord: A row for each measure, metric, slice and weighting.
-        discord: Queries on which the two disagree most.
-        discord_slices: Slices on which the two disagree most.
-        judged_only: Number of judged queries without searches.
-        searched_only: Number of queries with searches that are not judged.
-        searched_only_searches: Number of searches for those.
-        min_searches: Minimum number of searches of a query in ``concord`` and ``discord``.
-        enough: Number of queries with at least as many.
-        rules: The rules (``Rules.id``).
-        period: First and last day, as ``2026-11-01``; None without events.
-        notes: Sentences a reader must know.
-        simulated: Whether any of the events are simulated.
-    """
+    """Offline measures of a run and online metrics, side by side."""
 
     run: str
-    measures: tuple[str, ...]
-    metrics: tuple[str, ...]
-    by: str | None
+    measures: tuple[str, ...]  # offline measures; `discord` uses the first
+    metrics: tuple[str, ...]  # online metrics; `discord` uses the first that is available
+    by: str | None  # attribute of the queries to slice by; None without slices
+    # A row for each query that was judged and searched for, the most frequent first
     queries: Sequence[JudgedAndSearched]
-    slices: Sequence[WorldSlice]
-    concord: Sequence[Concord]
-    discord: Sequence[Discord]
-    discord_slices: Sequence[Discord]
-    judged_only: int
-    searched_only: int
-    searched_only_searches: int
-    min_searches: int
-    enough: int
-    rules: str
-    period: tuple[str, str] | None
-    notes: Sequence[str]
-    simulated: bool
+    slices: Sequence[WorldSlice]  # a row for all queries, then one for each slice
+    concord: Sequence[Concord]  # a row for each measure, metric, slice and weighting
+    discord: Sequence[Discord]  # queries on which the two disagree most
+    discord_slices: Sequence[Discord]  # slices on which the two disagree most
+    judged_only: int  # number of judged queries without searches
+    searched_only: int  # number of queries with searches that are not judged
+    searched_only_searches: int  # number of searches for those
+    min_searches: int  # minimum number of searches of a query in `concord` and `discord`
+    enough: int  # number of queries with at least as many
+    rules: str  # the rules (`Rules.id`)
+    period: tuple[str, str] | None  # first and last day, as `2026-11-01`; None without events
+    notes: Sequence[str]  # sentences a reader must know
+    simulated: bool  # whether any of the events are simulated
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object."""

@@ -21,118 +21,69 @@ class Contribution:
     expected value times its denominator, divided by the denominator of all queries; minus the mean
     of the same over the earlier windows. A query that is only more frequent than before, with an
     average value, contributes nothing.
-
-    Attributes:
-        query: Its normalised form; empty for searches without text.
-        text: Its most frequent spelling.
-        value: Its value in the window; None if it has none.
-        before: Its value in the earlier windows together; None if it has none.
-        n: Its denominator in the window.
-        n_before: Its mean denominator over the earlier windows.
-        adds: Its contribution, in the unit of the metric.
     """
 
-    query: str
-    text: str
-    value: float | None
-    before: float | None
-    n: float
-    n_before: float
-    adds: float
+    query: str  # its normalised form; empty for searches without text
+    text: str  # its most frequent spelling
+    value: float | None  # its value in the window; None if it has none
+    before: float | None  # its value in the earlier windows together; None if it has none
+    n: float  # its denominator in the window
+    n_before: float  # its mean denominator over the earlier windows
+    adds: float  # its contribution, in the unit of the metric
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One metric in one slice, in the window and in comparable earlier windows.
-
-    Attributes:
-        metric: Name of the metric.
-        version: Version of its definition.
-        direction: Which direction is better.
-        unit: Its unit, as in the catalogue.
-        slice: Dimension to value; empty for all.
-        verdict: worse | better | usual | cannot_tell.
-        reason: The reason for ``cannot_tell``; empty otherwise.
-        value: Value in the window; None if there is none.
-        expected: Mean over the earlier windows; None if there is none.
-        usual_low: Lower end of the 95 % prediction interval; None without one.
-        usual_high: Upper end.
-        change: ``value - expected``; None without one of them.
-        margin: Changes up to this size do not matter.
-        n: Number of units behind ``value``.
-        users: Number of users among them.
-        windows: Number of earlier windows that have a value.
-        before: Their values, the latest first.
-        df: Degrees of freedom of the test.
-        p: P-value of the change against the margin; None without a test.
-        p_adjusted: The p-value adjusted (Benjamini and Hochberg) over all tests of its kind:
-            overall metrics, or slices.
-        queries: The largest contributions to the change; empty unless it is worse or better, and
-            for metrics that are not ratios.
-        others: Contribution of all other queries; None without ``queries``.
-    """
+    """One metric in one slice, in the window and in comparable earlier windows."""
 
     metric: str
-    version: int
-    direction: str
-    unit: str
-    slice: Mapping[str, str]
-    verdict: Moved
-    reason: str
-    value: float | None
-    expected: float | None
-    usual_low: float | None
-    usual_high: float | None
-    change: float | None
-    margin: float
-    n: int
-    users: int
-    windows: int
-    before: Sequence[float]
-    df: int | None
-    p: float | None
+    version: int  # version of its definition
+    direction: str  # which direction is better
+    unit: str  # its unit, as in the catalogue
+    slice: Mapping[str, str]  # dimension to value; empty for all
+    verdict: Moved  # worse | better | usual | cannot_tell
+    reason: str  # the reason for `cannot_tell`; empty otherwise
+    value: float | None  # value in the window; None if there is none
+    expected: float | None  # mean over the earlier windows; None if there is none
+    usual_low: float | None  # lower end of the 95 % prediction interval; None without one
+    usual_high: float | None  # upper end
+    change: float | None  # `value - expected`; None without one of them
+    margin: float  # changes up to this size do not matter
+    n: int  # number of units behind `value`
+    users: int  # number of users among them
+    windows: int  # number of earlier windows that have a value
+    before: Sequence[float]  # their values, the latest first
+    df: int | None  # degrees of freedom of the test
+    p: float | None  # p-value of the change against the margin; None without a test
+    # The p-value adjusted (Benjamini and Hochberg) over all tests of its kind: overall metrics, or
+    # slices
     p_adjusted: float | None
+    # The largest contributions to the change; empty unless it is worse or better, and for metrics
+    # that are not ratios
     queries: Sequence[Contribution] = ()
-    others: float | None = None
+    others: float | None = None  # contribution of all other queries; None without `queries`
 
 
 @dataclass(frozen=True)
 class Watched:
-    """The result of a watch.
+    """The result of a watch."""
 
-    Attributes:
-        verdict: The overall verdict.
-        window: The window, as ``2026-11-20`` or ``2026-11-20 06:00-12:00``.
-        compared: The earlier windows that have events, the latest first.
-        absent: The earlier windows without events.
-        searches: Number of searches in the window.
-        searches_before: Mean number over the earlier windows; None without any.
-        health: Problems of the log, in sentences; read them first.
-        changes: A row for each metric and slice: worse first, then better, then the rest.
-        tests: Number of tests.
-        by: Dimensions sliced by.
-        rules: The rules (``Rules.id``).
-        timezone: Time zone of the window.
-        notes: Sentences a reader must know.
-        simulated: Whether any of the events are simulated.
-        engine: The frame engine that computed it.
-    """
-
-    verdict: Verdict
-    window: str
-    compared: Sequence[str]
-    absent: Sequence[str]
-    searches: int
-    searches_before: float | None
-    health: Sequence[str]
+    verdict: Verdict  # the overall verdict
+    window: str  # the window, as `2026-11-20` or `2026-11-20 06:00-12:00`
+    compared: Sequence[str]  # the earlier windows that have events, the latest first
+    absent: Sequence[str]  # the earlier windows without events
+    searches: int  # number of searches in the window
+    searches_before: float | None  # mean number over the earlier windows; None without any
+    health: Sequence[str]  # problems of the log, in sentences; read them first
+    # A row for each metric and slice: worse first, then better, then the rest
     changes: Sequence[Change]
     tests: int
-    by: tuple[str, ...]
-    rules: str
-    timezone: str
-    notes: Sequence[str]
-    simulated: bool
-    engine: str = "polars"
+    by: tuple[str, ...]  # dimensions sliced by
+    rules: str  # the rules (`Rules.id`)
+    timezone: str  # time zone of the window
+    notes: Sequence[str]  # sentences a reader must know
+    simulated: bool  # whether any of the events are simulated
+    engine: str = "polars"  # the frame engine that computed it
 
     @property
     def exit_code(self) -> int:

@@ -13,38 +13,27 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class SavedBaseline:
-    """The values of one run.
+    """The values of one run."""
 
-    Attributes:
-        karat: Version of karat that computed them.
-        run: Name of the run.
-        measures: Canonical names of the measures, in the order of ``values``.
-        rel: Lowest grade that counts as relevant, for measures that do not set it.
-        complete: Whether every query of the qrels counts.
-        depth: Depth at which rankings were cut; None if they were not.
-        collapse: Column by which chunks were folded into documents; None if they were not.
-        hashes: SHA-256 of the inputs ``qrels``, ``queries``, ``chunks`` (the parent of each chunk,
-            for ``collapse``) and ``run``; None if there was no such input.
-        answered: ok | empty | missing | failed for each query, including no-answer queries.
-        values: For each query one value for each measure; None without a value.
-        p95_us: 95th percentile of response times, in microseconds; None without times.
-        times_us: Response time of each query, in microseconds; empty without times.
-        source: Its name in error messages.
-    """
-
-    karat: str
+    karat: str  # version of karat that computed them
     run: str
-    measures: tuple[str, ...]
-    rel: float
-    complete: bool
-    depth: int | None
-    collapse: str | None
+    measures: tuple[str, ...]  # canonical names of the measures, in the order of `values`
+    rel: float  # lowest grade that counts as relevant, for measures that do not set it
+    complete: bool  # whether every query of the qrels counts
+    depth: int | None  # depth at which rankings were cut; None if they were not
+    collapse: str | None  # column by which chunks were folded into documents; None if they were not
+    # SHA-256 of the inputs `qrels`, `queries`, `chunks` (the parent of each chunk, for `collapse`)
+    # and `run`; None if there was no such input
     hashes: dict[str, str | None]
+    # ok | empty | missing | failed for each query, including no-answer queries
     answered: dict[str, str]
+    # For each query one value for each measure; None without a value
     values: dict[str, tuple[float | None, ...]]
+    # 95th percentile of response times, in microseconds; None without times
     p95_us: float | None = None
+    # Response time of each query, in microseconds; empty without times
     times_us: Mapping[str, float] = field(default_factory=dict)
-    source: str = "baseline"
+    source: str = "baseline"  # its name in error messages
 
     @property
     def notes(self) -> list[str]:

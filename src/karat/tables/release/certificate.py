@@ -21,84 +21,57 @@ CertifiedVerdict = Literal["better", "worse"]
 
 @dataclass(frozen=True, slots=True)
 class CertifiedQuery:
-    """One query of a certificate.
-
-    Attributes:
-        query_id: The query.
-        weight: Its weight in the mean, above 0.
-        baseline: The documents of the baseline, best first, down to the cutoff of the measure.
-        candidate: The same for the candidate. The pool of the query is the documents of both.
-        judgments: Grades that count: 0 or more in the pool, above 0 elsewhere.
-        unjudged_low: Lowest difference over all grades of the unjudged documents of the pool.
-        unjudged_high: Highest difference.
-        ideal: Ideal DCG, or number of relevant documents, as judged; None if the measure divides
-            by neither.
-        ideal_allowed: The same with as many relevant documents outside the pool as the certificate
-            allows; None if any number is allowed, or the number is unknown.
-    """
+    """One query of a certificate."""
 
     query_id: str
-    weight: float
+    weight: float  # its weight in the mean, above 0
+    # The documents of the baseline, best first, down to the cutoff of the measure
     baseline: tuple[str, ...]
+    # The same for the candidate. The pool of the query is the documents of both.
     candidate: tuple[str, ...]
-    judgments: Mapping[str, float]
-    unjudged_low: float
-    unjudged_high: float
+    judgments: Mapping[str, float]  # grades that count: 0 or more in the pool, above 0 elsewhere
+    unjudged_low: float  # lowest difference over all grades of the unjudged documents of the pool
+    unjudged_high: float  # highest difference
+    # Ideal DCG, or number of relevant documents, as judged; None if the measure divides by neither
     ideal: float | None
+    # The same with as many relevant documents outside the pool as the certificate allows; None if
+    # any number is allowed, or the number is unknown
     ideal_allowed: float | None
 
 
 @dataclass(frozen=True, repr=False)
 class Certificate:
-    """Certifies that a difference keeps its sign for all grades of unjudged documents.
+    """Certifies that a difference keeps its sign for all grades of unjudged documents."""
 
-    Attributes:
-        karat: Version of karat that made it.
-        measure: Canonical name of the measure.
-        scale: Lowest and highest grade. The bounds assume grades from 0 to the highest, because a
-            document without a judgment counts as 0.
-        rel: Lowest relevant grade; it decides which queries count.
-        depth: Depth at which rankings were cut; None if they were not.
-        complete: Whether every query of the qrels counts.
-        collapse: Column by which chunks were folded into documents; None if they were not.
-        baseline: Name of the baseline.
-        candidate: Name of the candidate.
-        difference: Mean difference as judged, candidate minus baseline.
-        unjudged_low: Lowest mean difference over all grades of the unjudged documents of the pool.
-        unjudged_high: Highest mean difference.
-        unjudged_exact: Whether both bounds can be reached; otherwise the difference lies between.
-        verdict: Verdict of the candidate, which holds for all these grades.
-        unseen: Largest number of documents outside the pool, of any grade of the scale, that each
-            query may have without flipping the sign; None if any number is allowed, or unknown.
-        unseen_unlimited: Whether any number is allowed. If False and ``unseen`` is None, the number
-            is unknown.
-        reason: Why the number is unknown, or why any number is allowed; empty otherwise.
-        queries: The queries that count, sorted by bytes.
-        sha256: Checksum of the rest, as stated in the file; None if it was not read from a file. It
-            detects damage but proves no authorship: anyone who edits the file can recompute it.
-        source: Its name in error messages.
-    """
-
-    karat: str
-    measure: str
+    karat: str  # version of karat that made it
+    measure: str  # canonical name of the measure
+    # Lowest and highest grade. The bounds assume grades from 0 to the highest, because a document
+    # without a judgment counts as 0.
     scale: tuple[float, float]
-    rel: float
-    depth: int | None
-    complete: bool
-    collapse: str | None
+    rel: float  # lowest relevant grade; it decides which queries count
+    depth: int | None  # depth at which rankings were cut; None if they were not
+    complete: bool  # whether every query of the qrels counts
+    collapse: str | None  # column by which chunks were folded into documents; None if they were not
     baseline: str
     candidate: str
-    difference: float
+    difference: float  # mean difference as judged, candidate minus baseline
+    # Lowest mean difference over all grades of the unjudged documents of the pool
     unjudged_low: float
-    unjudged_high: float
+    unjudged_high: float  # highest mean difference
+    # Whether both bounds can be reached; otherwise the difference lies between
     unjudged_exact: bool
-    verdict: CertifiedVerdict
+    verdict: CertifiedVerdict  # verdict of the candidate, which holds for all these grades
+    # Largest number of documents outside the pool, of any grade of the scale, that each query may
+    # have without flipping the sign; None if any number is allowed, or unknown
     unseen: int | None
+    # Whether any number is allowed. If False and `unseen` is None, the number is unknown.
     unseen_unlimited: bool
-    reason: str
-    queries: tuple[CertifiedQuery, ...]
+    reason: str  # why the number is unknown, or why any number is allowed; empty otherwise
+    queries: tuple[CertifiedQuery, ...]  # the queries that count, sorted by bytes
+    # Checksum of the rest, as stated in the file; None if it was not read from a file. It detects
+    # damage but proves no authorship: anyone who edits the file can recompute it.
     sha256: str | None = field(default=None, compare=False)
-    source: str = field(default="certificate", compare=False)
+    source: str = field(default="certificate", compare=False)  # its name in error messages
 
     @property
     def n(self) -> int:
@@ -150,18 +123,11 @@ class Certificate:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """Whether a certificate still holds.
+    """Whether a certificate still holds."""
 
-    Attributes:
-        holds: Whether there are no findings.
-        findings: Why it does not hold, in sentences.
-        notes: What was checked, and harmless changes, in sentences.
-        certificate: The certificate.
-    """
-
-    holds: bool
-    findings: list[str]
-    notes: list[str]
+    holds: bool  # whether there are no findings
+    findings: list[str]  # why it does not hold, in sentences
+    notes: list[str]  # what was checked, and harmless changes, in sentences
     certificate: Certificate
 
     def to_dict(self) -> dict[str, Any]:

@@ -39,123 +39,81 @@ EXIT_CODES: dict[GateVerdict, int] = {
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """The check of one rule.
+    """The check of one rule."""
 
-    Attributes:
-        rule: The rule in a few words, such as ``nDCG@10 drops by at most 5%``.
-        verdict: Its verdict.
-        reason: The reason for the verdict, in a sentence.
-        measure: Canonical name of the measure, or None for a rule about answers.
-        attribute: The attribute sliced by, or None for all queries.
-        slice: Its value, or None.
-        n: Number of queries; None for a rule that is not about queries.
-        baseline_value: Value of the baseline; None without one.
-        candidate_value: Value of the candidate, in the unit of the rule.
-        drop: How much worse the candidate is, in the unit of the measure; negative if it is better.
-        ci_low: Lower end of the 95 % interval of ``drop``; None without an interval.
-        ci_high: Upper end.
-        limit: Maximum of ``drop``, or minimum or maximum of ``candidate_value``.
-        smallest_detected: The smallest drop that these queries detect with a power of 80 %.
-    """
-
-    rule: str
+    rule: str  # the rule in a few words, such as `nDCG@10 drops by at most 5%`
     verdict: GateVerdict
-    reason: str
-    measure: str | None = None
-    attribute: str | None = None
-    slice: str | None = None
-    n: int | None = None
-    baseline_value: float | None = None
-    candidate_value: float | None = None
+    reason: str  # the reason for the verdict, in a sentence
+    measure: str | None = None  # canonical name of the measure, or None for a rule about answers
+    attribute: str | None = None  # the attribute sliced by, or None for all queries
+    slice: str | None = None  # its value, or None
+    n: int | None = None  # number of queries; None for a rule that is not about queries
+    baseline_value: float | None = None  # value of the baseline; None without one
+    candidate_value: float | None = None  # value of the candidate, in the unit of the rule
+    # How much worse the candidate is, in the unit of the measure; negative if it is better
     drop: float | None = None
+    # Lower end of the 95 % interval of `drop`; None without an interval
     ci_low: float | None = None
-    ci_high: float | None = None
-    limit: float | None = None
+    ci_high: float | None = None  # upper end
+    limit: float | None = None  # maximum of `drop`, or minimum or maximum of `candidate_value`
+    # The smallest drop that these queries detect with a power of 80 %
     smallest_detected: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class KnownFailure:
-    """A query in the policy's list of known failures.
-
-    Attributes:
-        query_id: The query.
-        measure: The measure by which it fails.
-        value: Its value in the candidate, or None.
-        passes: Whether it passes now and can be removed from the list.
-        reason: The reason given in the policy; empty without one.
-    """
+    """A query in the policy's list of known failures."""
 
     query_id: str
-    measure: str
-    value: float | None
-    passes: bool
-    reason: str = ""
+    measure: str  # the measure by which it fails
+    value: float | None  # its value in the candidate, or None
+    passes: bool  # whether it passes now and can be removed from the list
+    reason: str = ""  # the reason given in the policy; empty without one
 
 
 @dataclass(frozen=True, slots=True)
 class Regression:
-    """A regression: a query that got worse by the measure of a rule that did not pass.
+    """A regression: a query that got worse by the measure of a rule that did not pass."""
 
-    Attributes:
-        measure: Canonical name of the measure.
-        query_id: The query.
-        text: Text of the query; None if unknown.
-        baseline_value: Value of the baseline.
-        candidate_value: Value of the candidate.
-        attribute: The attribute that the check slices by; None for all queries.
-        slice: Its value, or None.
-        moves: The rank changes that matter most; None for a saved baseline, which has no documents.
-    """
-
-    measure: str
+    measure: str  # canonical name of the measure
     query_id: str
-    text: str | None
+    text: str | None  # text of the query; None if unknown
     baseline_value: float
     candidate_value: float
-    attribute: str | None = None
-    slice: str | None = None
+    attribute: str | None = None  # the attribute that the check slices by; None for all queries
+    slice: str | None = None  # its value, or None
+    # The rank changes that matter most; None for a saved baseline, which has no documents
     moves: list[RankChange] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """The verdict of a policy on a candidate.
+    """The verdict of a policy on a candidate."""
 
-    Attributes:
-        verdict: The worst verdict of all checks, by ``WORST_FIRST``; ``error`` without checks.
-        baseline: Name of the baseline; None if no rule needs one.
-        candidate: Name of the candidate.
-        policy: Name of the policy file.
-        checks: One for each rule and slice, the worst first.
-        lost: The largest regressions, each query once for a measure; at most ten for each check
-            that did not pass.
-        known_failures: The queries known to fail.
-        hashes: SHA-256 of the inputs ``queries``, ``qrels``, ``baseline``, ``candidate``,
-            ``policy``; None if there is no such input.
-        notes: Sentences a reader must know.
-        results: Results of the candidate: each measure with its interval and counts, over all
-            queries and in the slices of the rules.
-        fully_judged: Whether documents without a judgment are declared not relevant.
-        scores: The values behind its means over all queries, for a history; not in the JSON.
-        changes: How the metadata (engine, index, commit, …) of the candidate differs from the
-            baseline's; empty for a saved baseline, which has no metadata.
-        meant: Resolves other spellings of measures, for ``value``; not in the JSON.
-    """
-
+    # The worst verdict of all checks, by `WORST_FIRST`; `error` without checks
     verdict: GateVerdict
-    baseline: str | None
+    baseline: str | None  # name of the baseline; None if no rule needs one
     candidate: str
-    policy: str
-    checks: list[Check]
+    policy: str  # name of the policy file
+    checks: list[Check]  # one for each rule and slice, the worst first
+    # The largest regressions, each query once for a measure; at most ten for each check that did
+    # not pass
     lost: list[Regression] = field(default_factory=list)
-    known_failures: list[KnownFailure] = field(default_factory=list)
+    known_failures: list[KnownFailure] = field(default_factory=list)  # the queries known to fail
+    # SHA-256 of the inputs `queries`, `qrels`, `baseline`, `candidate`, `policy`; None if there is
+    # no such input
     hashes: dict[str, str | None] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)  # sentences a reader must know
+    # Results of the candidate: each measure with its interval and counts, over all queries and in
+    # the slices of the rules
     results: list[Result] = field(default_factory=list)
-    fully_judged: bool = False
+    fully_judged: bool = False  # whether documents without a judgment are declared not relevant
+    # The values behind its means over all queries, for a history; not in the JSON
     scores: QueryScores | None = field(default=None, compare=False, repr=False)
+    # How the metadata (engine, index, commit, …) of the candidate differs from the baseline's;
+    # empty for a saved baseline, which has no metadata
     changes: list[AboutChange] = field(default_factory=list)
+    # Resolves other spellings of measures, for `value`; not in the JSON
     meant: Meant | None = field(default=None, compare=False, repr=False)
 
     def value(

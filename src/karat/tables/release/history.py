@@ -29,59 +29,36 @@ WORTHLESS = ("unhealthy", "error")
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """The value of one measure at one point.
+    """The value of one measure at one point."""
 
-    Attributes:
-        measure: Canonical name of the measure.
-        value: The aggregate; None if no query has a value.
-        ci_low: Lower end of its 95 % interval; None without an interval.
-        ci_high: Upper end.
-        n: Number of queries; None if unknown.
-        attribute: The attribute sliced by, or None for all queries.
-        slice: Its value, or None.
-    """
-
-    measure: str
-    value: float | None
-    ci_low: float | None = None
-    ci_high: float | None = None
-    n: int | None = None
-    attribute: str | None = None
-    slice: str | None = None
+    measure: str  # canonical name of the measure
+    value: float | None  # the aggregate; None if no query has a value
+    ci_low: float | None = None  # lower end of its 95 % interval; None without an interval
+    ci_high: float | None = None  # upper end
+    n: int | None = None  # number of queries; None if unknown
+    attribute: str | None = None  # the attribute sliced by, or None for all queries
+    slice: str | None = None  # its value, or None
 
 
 @dataclass(frozen=True, slots=True)
 class ByQuery:
-    """The per-query values of a point, packed (``karat.formats.own.query_values``).
+    """The per-query values of a point, packed (``karat.formats.own.query_values``)."""
 
-    Attributes:
-        queries: Hash of the ids of the queries that count; with equal hashes, values can be paired.
-        n: Number of these queries.
-        values: For each measure, its values in the order of the ids.
-        weights: Weights of the queries; None if all are equal.
-    """
-
+    # Hash of the ids of the queries that count; with equal hashes, values can be paired
     queries: str
-    n: int
-    values: Mapping[str, str]
-    weights: str | None = None
+    n: int  # number of these queries
+    values: Mapping[str, str]  # for each measure, its values in the order of the ids
+    weights: str | None = None  # weights of the queries; None if all are equal
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """How a run answered the queries: the only health check of a nightly evaluation.
-
-    Attributes:
-        queries: Queries that count.
-        failed: Of these, queries without an answer; they have no value.
-        missing: Of these, queries that are not in the run (value 0).
-        empty: Of these, queries with an empty answer (value 0).
-    """
+    """How a run answered the queries: the only health check of a nightly evaluation."""
 
     queries: int
-    failed: int
-    missing: int
-    empty: int
+    failed: int  # of these, queries without an answer; they have no value
+    missing: int  # of these, queries that are not in the run (value 0)
+    empty: int  # of these, queries with an empty answer (value 0)
 
     @property
     def worthless(self) -> bool:
@@ -107,36 +84,23 @@ def _queries(count: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One line of a history.
+    """One line of a history."""
 
-    Attributes:
-        time: Time in UTC, as ``2026-03-01T02:00:00Z``.
-        kind: The command: ``evaluate`` | ``gate``.
-        run: Name of the run.
-        commit: Commit of the code, or any label; None if unknown.
-        verdict: Verdict of the gate; None for an evaluation.
-        rules: Settings that differ from the defaults, as in ``rel=2 depth=100``; for a gate also
-            ``without=`` and a hash of the known failures, which do not count.
-        karat: Version of karat.
-        values: One for each measure, and for each slice of it.
-        hashes: SHA-256 of ``queries``, ``qrels``, ``run`` and ``corpus``; None if unknown.
-        answered: How the queries were answered; None if unknown.
-        series: Name of its series; None if that is the name of the run.
-        by_query: Its per-query values over all queries; None if unknown.
-    """
-
-    time: str
-    kind: Kind
+    time: str  # time in UTC, as `2026-03-01T02:00:00Z`
+    kind: Kind  # the command: `evaluate` | `gate`
     run: str
-    commit: str | None
-    verdict: str | None
+    commit: str | None  # commit of the code, or any label; None if unknown
+    verdict: str | None  # verdict of the gate; None for an evaluation
+    # Settings that differ from the defaults, as in `rel=2 depth=100`; for a gate also `without=`
+    # and a hash of the known failures, which do not count
     rules: str
-    karat: str
-    values: tuple[Value, ...]
+    karat: str  # version of karat
+    values: tuple[Value, ...]  # one for each measure, and for each slice of it
+    # SHA-256 of `queries`, `qrels`, `run` and `corpus`; None if unknown
     hashes: Mapping[str, str | None]
-    answered: Answered | None = None
-    series: str | None = None
-    by_query: ByQuery | None = None
+    answered: Answered | None = None  # how the queries were answered; None if unknown
+    series: str | None = None  # name of its series; None if that is the name of the run
+    by_query: ByQuery | None = None  # its per-query values over all queries; None if unknown
 
     @property
     def series_name(self) -> str:

@@ -23,35 +23,23 @@ _NO_CLASS = {"query_id", "text", "need", "weight", "probability", "count", "drop
 
 @dataclass(frozen=True)
 class Moment:
-    """A consistent snapshot of a golden set.
+    """A consistent snapshot of a golden set."""
 
-    Attributes:
-        queries: As ``karat.store.sql.queries.frame`` returns them.
-        judgments: The judgments of these queries that count.
-        first: The same, with first ratings in place of corrections made after seeing others'
-            votes; agreement is computed from these.
-        pairs: The queue, as ``karat.store.sql.pairs.frame`` returns it.
-        golden: The golden set's settings.
-    """
-
-    queries: pl.DataFrame
-    judgments: Judgments
+    queries: pl.DataFrame  # as `karat.store.sql.queries.frame` returns them
+    judgments: Judgments  # the judgments of these queries that count
+    # The same, with first ratings in place of corrections made after seeing others' votes;
+    # agreement is computed from these
     first: Judgments
-    pairs: pl.DataFrame
-    golden: GoldenSetRow
+    pairs: pl.DataFrame  # the queue, as `karat.store.sql.pairs.frame` returns it
+    golden: GoldenSetRow  # the golden set's settings
 
 
 @dataclass(frozen=True)
 class Disagreements:
-    """Pairs on which raters disagree.
+    """Pairs on which raters disagree."""
 
-    Attributes:
-        frame: As ``disagreements_at`` returns them.
-        queued: Number of adjudications opened.
-    """
-
-    frame: pl.DataFrame
-    queued: int
+    frame: pl.DataFrame  # as `disagreements_at` returns them
+    queued: int  # number of adjudications opened
 
 
 def moment(connection: sa.Connection, set_id: int) -> Moment:
@@ -68,12 +56,7 @@ def agreement_at(snapshot: Moment, workspace: WorkspaceConfig, by: str | None = 
     """How far the raters agree in a snapshot, by the policy of a workspace.
 
     Args:
-        snapshot: The snapshot.
-        workspace: Gives the kappa weights and the target.
         by: An attribute of the queries, to group by.
-
-    Raises:
-        UsageError: unknown attribute.
     """
     classes = None
     if by is not None:
@@ -129,8 +112,6 @@ def disagreements_in(
     """``disagreements_at`` of the golden set as it is now.
 
     Args:
-        opened: The workspace.
-        now: Microseconds UTC.
         queue_them: Queue raters' disagreements for adjudication.
         queue_imported: Queue imported grades that raters contradict.
     """

@@ -33,18 +33,12 @@ def put_before_adjudicator(
     """Queue disagreements for adjudication.
 
     Args:
-        opened: The workspace.
         chosen: Query and document of each; all of kind ``between`` if None. Pairs without an open
             disagreement are ignored.
-        person: The user, for the audit log.
-        now: Microseconds UTC.
         between: ``raters``, or ``import`` for imported grades that raters contradict.
 
     Returns:
         Number of adjudications added.
-
-    Raises:
-        UsageError: an empty selection, or an unknown ``between``.
     """
     if between not in (RATERS, IMPORT):
         raise UsageError(f"unknown kind of disagreement {between!r}", fix=f"{RATERS} or {IMPORT}")
@@ -73,8 +67,8 @@ def freeze_audited(opened: Workspace, name: str, *, person: str, now: int) -> Fr
 
 def import_upload(
     opened: Workspace,
-    path: Path,
-    called: str,
+    path: Path,  # the temporary file; messages name `called` instead
+    called: str,  # its name on the uploader's machine
     *,
     person: str,
     now: int,
@@ -85,20 +79,6 @@ def import_upload(
     """Import an uploaded file, as ``import_.import_from``, recorded in the audit log.
 
     Of judgments made here it may correct the uploader's own only.
-
-    Args:
-        opened: The workspace.
-        path: The temporary file; messages name ``called`` instead.
-        called: Its name on the uploader's machine.
-        person: The uploader.
-        now: Microseconds UTC.
-        format: As in ``import_from``.
-        rater: As in ``import_from``.
-        sources: As in ``import_from``.
-
-    Raises:
-        InputError: as ``import_from``, about ``called``; or another user's judgments would change.
-        UsageError: as ``import_from``.
     """
     with display_name(path, called):
         imported = import_from(

@@ -34,52 +34,32 @@ LONGEST = 100
 
 @dataclass(frozen=True)
 class Frozen:
-    """A new edition.
-
-    Attributes:
-        name: Its name.
-        sha256: Hash of its content.
-        queries: Number of queries.
-        grades: Number of grades.
-        contradicted: Imported grades left out because raters contradict them and no adjudicator
-            has settled them.
-        agreed: Whether raters agree enough, and why.
-    """
+    """A new edition."""
 
     name: str
-    sha256: str
+    sha256: str  # hash of its content
     queries: int
     grades: int
+    # Imported grades left out because raters contradict them and no adjudicator has settled them
     contradicted: int
-    agreed: Freeze
+    agreed: Freeze  # whether raters agree enough, and why
 
 
 @dataclass(frozen=True, slots=True)
 class Covered(covering.Coverage):
-    """How much of the top of runs is graded; the workspace stores the runs.
+    """How much of the top of runs is graded; the workspace stores the runs."""
 
-    Attributes:
-        notes: Notes on how the runs were stored.
-    """
-
-    notes: list[str]
+    notes: list[str]  # notes on how the runs were stored
 
 
 @dataclass(frozen=True)
 class Standing:
-    """The content of a golden set: of an edition, or the current one.
+    """The content of a golden set: of an edition, or the current one."""
 
-    Attributes:
-        name: Of the edition, or ``now``.
-        queries: The queries with their attributes.
-        grades: ``query_id``, ``doc_id``, ``grade``, ``votes``, ``rule``, ``raters``.
-        about: Scale, rule, guideline, and for an edition its agreement and policy.
-    """
-
-    name: str
-    queries: pl.DataFrame
-    grades: pl.DataFrame
-    about: dict[str, Any]
+    name: str  # of the edition, or `now`
+    queries: pl.DataFrame  # the queries with their attributes
+    grades: pl.DataFrame  # `query_id`, `doc_id`, `grade`, `votes`, `rule`, `raters`
+    about: dict[str, Any]  # scale, rule, guideline, and for an edition its agreement and policy
 
 
 def standing(snapshot: Moment) -> Standing:
@@ -97,13 +77,7 @@ def standing_in(connection: sa.Connection, opened: Workspace, name: str) -> Stan
     """The content of an edition; of the current golden set for ``now``.
 
     Args:
-        connection: In one transaction (``Store.read``).
-        opened: The workspace.
         name: Name of the edition.
-
-    Raises:
-        UsageError: unknown edition.
-        InputError: its content does not match its hash.
     """
     golden = opened.golden
     if name == NOW:
@@ -128,15 +102,11 @@ def freeze(opened: Workspace, name: str, *, now: int, person: str | None = None)
     """Freeze the current golden set as an edition, which never changes afterwards.
 
     Args:
-        opened: The workspace.
         name: Name of the edition.
-        now: Microseconds UTC.
         person: The user, for the audit log; None at the command line.
 
     Raises:
         PolicyRefused: raters do not agree enough, and the policy refuses.
-        UsageError: the name is taken, too long, or empty.
-        InputError: nothing is judged.
     """
     _check_name(name)
     with opened.store.read() as connection:
@@ -197,22 +167,14 @@ def list_editions(opened: Workspace) -> list[EditionRow]:
 def compare_editions(
     opened: Workspace, old: str, new: str, *, by: str | None = None
 ) -> EditionDifference:
-    """What changed from one edition to another; ``now`` is the current golden set.
-
-    Raises:
-        UsageError: unknown edition or attribute.
-    """
+    """What changed from one edition to another; ``now`` is the current golden set."""
     with opened.store.read() as connection:
         before, after = (standing_in(connection, opened, name) for name in (old, new))
     return changes(before, after, by=by)
 
 
 def changes(before: Standing, after: Standing, *, by: str | None = None) -> EditionDifference:
-    """What changed from one content to another, optionally by an attribute of the queries.
-
-    Raises:
-        UsageError: unknown attribute.
-    """
+    """What changed from one content to another, optionally by an attribute of the queries."""
     # The current golden set has no policy verdict yet: compare only what both have.
     shared = [name for name in before.about if name in after.about]
     contents = [
@@ -230,12 +192,7 @@ def coverage(
     name: str | None = None,
     k: int = 10,
 ) -> Covered:
-    """How much of the top k of runs is judged; the workspace stores the runs.
-
-    Raises:
-        InputError: a run cannot be read.
-        UsageError: unknown edition, k is out of range, or two runs have the same name.
-    """
+    """How much of the top k of runs is judged; the workspace stores the runs."""
     read = [run if isinstance(run, Run) else read_run(run) for run in runs]
     names = [run.name for run in read]
     repeated = next((each for i, each in enumerate(names) if each in names[:i]), None)

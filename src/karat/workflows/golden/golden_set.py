@@ -51,51 +51,31 @@ CLICKED, PASSED_OVER = 2.0, 0.0
 
 
 class Logged(NamedTuple):
-    """What one search of a log added.
+    """What one search of a log added."""
 
-    Attributes:
-        query_id: The query it was added to.
-        added: Documents that had no grade before.
-        raised: Documents that an earlier log only showed, and that were clicked now.
-        kept: Documents that keep a person's grade.
-    """
-
-    query_id: str
-    added: list[str]
-    raised: list[str]
-    kept: list[str]
+    query_id: str  # the query it was added to
+    added: list[str]  # documents that had no grade before
+    raised: list[str]  # documents that an earlier log only showed, and that were clicked now
+    kept: list[str]  # documents that keep a person's grade
 
 
 @dataclass(frozen=True)
 class AddedLogs:
-    """What a whole log added.
+    """What a whole log added."""
 
-    Attributes:
-        rows: Number of rows of the log, including those left out.
-        queries: Ids of the queries that the log adds to, each once, in the order of the log.
-        new: Ids of those that were not in the golden set.
-        added: Number of pairs of query and document that had no grade before.
-        raised: Number of pairs that an earlier log only showed, and whose grade is now that of a
-            click.
-        kept: Number of pairs that keep a person's grade.
-        clicks: Number of clicks that count.
-        short_clicks: Number of clicks that do not: the user returned within ``dwell_s`` seconds.
-        unknown_dwell: Number of the ``clicks`` for which the log has no dwell.
-        left_out: Number of rows left out, at least 1, by reason.
-        notes: Notes on what is missing from the log.
-    """
-
-    rows: int
+    rows: int  # number of rows of the log, including those left out
+    # Ids of the queries that the log adds to, each once, in the order of the log
     queries: list[str]
-    new: list[str]
-    added: int
+    new: list[str]  # ids of those that were not in the golden set
+    added: int  # number of pairs of query and document that had no grade before
+    # Number of pairs that an earlier log only showed, and whose grade is now that of a click
     raised: int
-    kept: int
+    kept: int  # number of pairs that keep a person's grade
     clicks: int
-    short_clicks: int
-    unknown_dwell: int
-    left_out: dict[str, int]
-    notes: list[str]
+    short_clicks: int  # number of clicks that do not: the user returned within `dwell_s` seconds
+    unknown_dwell: int  # number of the `clicks` for which the log has no dwell
+    left_out: dict[str, int]  # number of rows left out, at least 1, by reason
+    notes: list[str]  # notes on what is missing from the log
 
 
 class GoldenSet:

@@ -33,20 +33,13 @@ _WHY = {
 
 @dataclass(frozen=True)
 class Hard:
-    """The hard queries of a run.
-
-    Attributes:
-        run: Its name.
-        measure: The measure they were ranked by.
-        frame: ``query_id``, ``text``, ``value`` (null if undefined) and ``reason``; the
-            hardest first.
-        notes: Notes on what was left out.
-    """
+    """The hard queries of a run."""
 
     run: str
-    measure: str
+    measure: str  # the measure they were ranked by
+    # `query_id`, `text`, `value` (null if undefined) and `reason`; the hardest first
     frame: pl.DataFrame
-    notes: list[str]
+    notes: list[str]  # notes on what was left out
 
 
 def hard_queries(
@@ -63,15 +56,9 @@ def hard_queries(
     A query with the best possible value is not hard.
 
     Args:
-        opened: The workspace.
-        run: The run.
         qrels: Judgments to rank by, as ``evaluate`` takes them; the workspace's grades if None.
         measure: The measure to rank by; higher must be better.
         most: Maximum number of queries, at least 1.
-
-    Raises:
-        UsageError: ``most`` is below 1, or higher values of the measure are not better.
-        InputError: the run or the judgments cannot be read, or none of its queries is hard.
     """
     if most < 1:
         raise UsageError(f"hard-most must be ≥ 1, got {most}", fix="--hard-most 20")

@@ -43,11 +43,7 @@ class SourceUnknown(InputError):
 
 
 def sources_of(typed: Sequence[str]) -> dict[str, str]:
-    """``SOURCE`` and ``RATER=SOURCE`` as a mapping from raters, "" for all others, to sources.
-
-    Raises:
-        UsageError: an unknown source, or two for one rater.
-    """
+    """``SOURCE`` and ``RATER=SOURCE`` as a mapping from raters, "" for all others, to sources."""
     by_rater: dict[str, str] = {}
     for text in typed:
         rater, _, source = text.rpartition("=")
@@ -59,11 +55,7 @@ def sources_of(typed: Sequence[str]) -> dict[str, str]:
 
 
 def checked(source: str) -> str:
-    """The source, checked.
-
-    Raises:
-        UsageError: unknown source.
-    """
+    """The source, checked."""
     if source not in SOURCES:
         raise UsageError(
             f"unknown source {source!r}",
@@ -91,7 +83,6 @@ def sourced(
 
     Raises:
         SourceUnknown: a rater's name looks like a model's and is not in ``sources``.
-        UsageError: the source is people, and a rater has no name.
     """
     other = sources.get("")
     unnamed = rater is None and judged["rater"].null_count() > 0
@@ -138,17 +129,10 @@ def correct_source(opened: Workspace, rater: str, source: str, *, person: str, n
     Nothing is changed or deleted: each is superseded by the same judgment with the right source.
 
     Args:
-        opened: The workspace.
-        rater: The rater.
         source: One of ``tables.judgments.SOURCES``.
-        person: The user, for the audit log.
-        now: Microseconds UTC.
 
     Returns:
         Number of judgments corrected.
-
-    Raises:
-        UsageError: unknown source or rater, the rater judged here, or nothing differs.
     """
     checked(source)
     golden = opened.golden

@@ -25,23 +25,14 @@ METHODS: tuple[Method, ...] = ("depth", "rr", "rbp", "mtf")
 
 @dataclass(frozen=True)
 class Pooled:
-    """The outcome of pooling.
+    """The outcome of pooling."""
 
-    Attributes:
-        chosen: Number of pairs chosen.
-        added: Number of these that are new in the queue.
-        queries: Number of queries of the chosen pairs.
-        lacking: Queries of the golden set for which no run returned anything.
-        waiting: Number of judgments that the whole queue needs.
-        notes: Notes on the runs and the queue.
-    """
-
-    chosen: int
-    added: int
-    queries: int
-    lacking: list[str]
-    waiting: int
-    notes: list[str]
+    chosen: int  # number of pairs chosen
+    added: int  # number of these that are new in the queue
+    queries: int  # number of queries of the chosen pairs
+    lacking: list[str]  # queries of the golden set for which no run returned anything
+    waiting: int  # number of judgments that the whole queue needs
+    notes: list[str]  # notes on the runs and the queue
 
 
 def pool(
@@ -59,10 +50,8 @@ def pool(
     """Choose unjudged pairs from runs and put them into the queue.
 
     Args:
-        opened: The workspace.
         given: Runs, which the workspace stores unchanged. Query ids that the golden set lacks are
             mapped by the aliases of earlier imports.
-        now: Microseconds UTC.
         method: ``depth``: the top k of each · ``rr``: the best k by reciprocal rank fusion ·
             ``rbp``: the best k by what they can add to RBP · ``mtf``: move to front, the next
             document of each query, from the run with the best recent results.
@@ -71,10 +60,6 @@ def pool(
         budget: Maximum number of pairs.
         per_query: Maximum number of pairs per query.
         bands: Number of parts of each query's pool, judged one after the other.
-
-    Raises:
-        UsageError: no runs, or a number out of range.
-        InputError: a run cannot be read, or none of its queries is in the golden set.
     """
     read = [run if isinstance(run, Run) else read_run(run) for run in given]
     golden = opened.golden
@@ -133,9 +118,6 @@ def enqueue(opened: Workspace, path: str | Path | Pairs, *, now: int) -> Pooled:
     """Put the pairs of a file into the queue, such as ``karat compare --judge-file`` writes.
 
     They are judged in the order of the file. Pairs with a ``gold_grade`` test the raters.
-
-    Raises:
-        InputError: the file cannot be read, or a query is not in the golden set.
     """
     listed = path if isinstance(path, Pairs) else read_pairs(path)
     names = [name for name in ("gold_grade",) if name in listed.frame.columns]

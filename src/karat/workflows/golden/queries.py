@@ -37,64 +37,41 @@ _OWN = {"query_id", "text", "need", "weight", "stratum", "band", "count", "proba
 
 @dataclass(frozen=True)
 class OneQuery:
-    """A query with its documents.
+    """A query with its documents."""
 
-    Attributes:
-        query: As in ``karat.store.sql.queries.frame``, without nulls.
-        documents: Its pairs, as ``pairs_in`` returns them.
-        editions: Names of the editions that contain it.
-    """
-
-    query: dict[str, Any]
-    documents: pl.DataFrame
-    editions: list[str]
+    query: dict[str, Any]  # as in `karat.store.sql.queries.frame`, without nulls
+    documents: pl.DataFrame  # its pairs, as `pairs_in` returns them
+    editions: list[str]  # names of the editions that contain it
 
 
 @dataclass(frozen=True)
 class OnePair:
-    """A pair with all its judgments.
-
-    Attributes:
-        query_id: The query.
-        text: Text of the query, or None.
-        need: Information need of the query, or None.
-        doc_id: The document.
-        document: ``title``, ``text``, ``url``, ``attributes``; None if unknown.
-        pair: Its row of ``pairs_in``, without ``title``; None if it is no longer queued or judged.
-        history: As ``karat.store.sql.judgments.history`` returns it.
-    """
+    """A pair with all its judgments."""
 
     query_id: str
-    text: str | None
-    need: str | None
-    doc_id: str
-    document: dict[str, Any] | None
+    text: str | None  # text of the query, or None
+    need: str | None  # information need of the query, or None
+    doc_id: str  # the document
+    document: dict[str, Any] | None  # `title`, `text`, `url`, `attributes`; None if unknown
+    # Its row of `pairs_in`, without `title`; None if it is no longer queued or judged
     pair: dict[str, Any] | None
-    history: pl.DataFrame
+    history: pl.DataFrame  # as `karat.store.sql.judgments.history` returns it
 
 
 @dataclass(frozen=True)
 class Ready:
-    """What an edition frozen now would contain.
-
-    Attributes:
-        queries: Number of queries.
-        grades: Number of grades.
-        contradicted: Imported grades left out because raters contradict them.
-        agreed: Whether raters agree enough, and why.
-    """
+    """What an edition frozen now would contain."""
 
     queries: int
     grades: int
-    contradicted: int
-    agreed: Freeze
+    contradicted: int  # imported grades left out because raters contradict them
+    agreed: Freeze  # whether raters agree enough, and why
 
 
 def column_of(attribute: str, taken: Collection[str] = ()) -> str:
     """The column name of an attribute of queries in lists.
 
     Args:
-        attribute: Its name.
         taken: Column names that are in use.
     """
     plain = _PLAIN.fullmatch(attribute) and attribute not in {*COUNTS, *taken}
@@ -105,10 +82,6 @@ def queries_in(
     opened: Workspace, taken: Collection[str] = ()
 ) -> tuple[pl.DataFrame, dict[str, str]]:
     """The queries of a golden set, with their progress.
-
-    Args:
-        opened: The workspace.
-        taken: As in ``column_of``.
 
     Returns:
         As ``karat.store.sql.queries.frame``, attributes under the names of ``column_of``, and the
@@ -200,11 +173,7 @@ def judgments_in(opened: Workspace) -> pl.DataFrame:
 
 
 def query_in(opened: Workspace, query_id: str) -> OneQuery:
-    """A query with its documents, which also have ``begins``, the start of the text.
-
-    Raises:
-        UsageError: unknown query.
-    """
+    """A query with its documents, which also have ``begins``, the start of the text."""
     with opened.store.read() as connection:
         snapshot = moment(connection, opened.golden.id)
         pair_rows = _pairs(_of(snapshot, query_id))
@@ -218,11 +187,7 @@ def query_in(opened: Workspace, query_id: str) -> OneQuery:
 
 
 def pair_in(opened: Workspace, query_id: str, doc_id: str) -> OnePair:
-    """A pair with its history.
-
-    Raises:
-        UsageError: it was neither queued nor judged.
-    """
+    """A pair with its history."""
     with opened.store.read() as connection:
         snapshot = moment(connection, opened.golden.id)
         document = browsing.one_document(connection, opened.golden.id, doc_id)

@@ -36,10 +36,7 @@ def put_queries(c: sa.Connection, set_id: int, frame: pl.DataFrame, now: int) ->
     A query that no log counted represents no share of the searches: its weight stays null.
 
     Args:
-        c: A write transaction.
-        set_id: The golden set.
         frame: As ``karat.store.sql.queries.put`` takes it, but ``weight`` may be null.
-        now: Microseconds UTC.
     """
     parts = [frame]
     if "weight" in frame.columns:
@@ -55,25 +52,16 @@ def put_queries(c: sa.Connection, set_id: int, frame: pl.DataFrame, now: int) ->
 
 @dataclass(frozen=True)
 class Chosen:
-    """A sample that was put into a golden set.
+    """A sample that was put into a golden set."""
 
-    Attributes:
-        log: The cleaned log, with the numbers of rows left out.
-        sample: The queries drawn.
-        made_of: Composition of the golden set.
-        added: Number of new queries.
-        kept: Number of sampled queries that were in the golden set.
-        gone: Queries of an earlier sample that were dropped, with the reason; their judgments stay.
-        hard: The hard queries of a run that were added; None if not requested.
-    """
-
-    log: Cleaned
-    sample: Sample
-    made_of: Composition
-    added: int
-    kept: int
+    log: Cleaned  # the cleaned log, with the numbers of rows left out
+    sample: Sample  # the queries drawn
+    made_of: Composition  # composition of the golden set
+    added: int  # number of new queries
+    kept: int  # number of sampled queries that were in the golden set
+    # Queries of an earlier sample that were dropped, with the reason; their judgments stay
     gone: pl.DataFrame
-    hard: Hard | None = None
+    hard: Hard | None = None  # the hard queries of a run that were added; None if not requested
 
 
 @dataclass(frozen=True)
@@ -88,35 +76,23 @@ class Placed:
 
 @dataclass(frozen=True)
 class Drawn:
-    """A sample of a log that is not in a golden set yet.
+    """A sample of a log that is not in a golden set yet."""
 
-    Attributes:
-        log: The cleaned log, with the numbers of rows left out.
-        sample: The queries drawn.
-        banded: ``key`` and ``band`` of every query of the log.
-    """
-
-    log: Cleaned
-    sample: Sample
-    banded: pl.DataFrame
+    log: Cleaned  # the cleaned log, with the numbers of rows left out
+    sample: Sample  # the queries drawn
+    banded: pl.DataFrame  # `key` and `band` of every query of the log
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What putting a sample into a golden set would change.
+    """What putting a sample into a golden set would change."""
 
-    Attributes:
-        added: Number of new queries.
-        kept: Number of sampled queries that are in the golden set.
-        gone: Queries of an earlier sample that would be dropped: ``query_id``, ``text``,
-            ``reason``.
-        lost: Why it needs ``replace``: most of the earlier sample would be dropped, or judged
-            queries would no longer count; None if neither.
-    """
-
-    added: int
-    kept: int
+    added: int  # number of new queries
+    kept: int  # number of sampled queries that are in the golden set
+    # Queries of an earlier sample that would be dropped: `query_id`, `text`, `reason`
     gone: pl.DataFrame
+    # Why it needs `replace`: most of the earlier sample would be dropped, or judged queries would
+    # no longer count; None if neither
     lost: UsageError | None
 
 
@@ -172,10 +148,8 @@ def choose_queries(
     ones stay, but without a weight, so they do not count in means if others have one.
 
     Args:
-        opened: The workspace.
         log: The file; ``-`` for standard input.
         size: Number of queries to draw.
-        now: Microseconds UTC.
         replace: Allow dropping more than half of an earlier sample, and judged queries that no
             longer count.
         person: The user, for the audit log; None at the command line.
@@ -185,10 +159,6 @@ def choose_queries(
             queries: added to the sample, and reported separately), ``mask`` (replace personal data
             by its kind), ``text`` and ``count`` (names of the columns, if unusual), ``most``
             (maximum size of the log).
-
-    Raises:
-        InputError: the log cannot be read, or is empty.
-        UsageError: a size, band or quota that cannot be met; or ``replace`` is needed.
     """
     if hard_from is not None:
         how["hard"] = [*how.get("hard", ()), *hard_from.frame["text"]]
@@ -216,16 +186,11 @@ def put_sample(
     """Put a drawn sample into the golden set; see ``choose_queries``.
 
     Args:
-        opened: The workspace.
         sample: ``Sample.queries``.
-        now: Microseconds UTC.
         banded: ``Drawn.banded``, which gives the reasons of dropped queries; None for no reasons.
         replace: Allow dropping more than half of an earlier sample, and judged queries that no
             longer count.
         person: The user, for the audit log; None at the command line.
-
-    Raises:
-        UsageError: ``replace`` is needed.
     """
     golden = opened.golden
     with opened.store.begin() as connection:
@@ -251,13 +216,7 @@ def split_queries(opened: Workspace, share: float = SHARE, *, now: int) -> Split
     With the golden set's salt, a query added later moves no others; one that has a part keeps it.
 
     Args:
-        opened: The workspace.
         share: Share of queries in ``dev``.
-        now: Microseconds UTC.
-
-    Raises:
-        InputError: there are no queries, or they use the attribute ``part`` otherwise.
-        UsageError: the share is not between 0 and 1.
     """
     golden = opened.golden
     with opened.store.begin() as connection:
@@ -371,21 +330,13 @@ def _merged(known: pl.DataFrame, sample: pl.DataFrame, by_hand: pl.DataFrame) ->
 
 
 def read_bands(texts: Sequence[str]) -> dict[str, float] | None:
-    """Bands from ``NAME=SHARE``, such as ``head=0.33`` or ``head=1/3``; None if empty.
-
-    Raises:
-        UsageError: malformed.
-    """
+    """Bands from ``NAME=SHARE``, such as ``head=0.33`` or ``head=1/3``; None if empty."""
     pairs = (_pair(text, "head=0.33") for text in texts)
     return {name: _share(share) for name, share in pairs} or None
 
 
 def read_quota(text: str) -> Quota:
-    """A quota from ``ATTRIBUTE=VALUE:N``.
-
-    Raises:
-        UsageError: malformed.
-    """
+    """A quota from ``ATTRIBUTE=VALUE:N``."""
     attribute, rest = _pair(text, "class=name:10")
     value, colon, least = rest.rpartition(":")
     if not colon or not least.isdecimal():

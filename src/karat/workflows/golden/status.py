@@ -21,59 +21,34 @@ from karat.workflows.workspace.workspace import Workspace
 
 @dataclass(frozen=True)
 class Status:
-    """The status of a golden set.
+    """The status of a golden set."""
 
-    Attributes:
-        name: Name of the golden set.
-        store: URL of its store.
-        made_of: Composition of its queries.
-        judged: Number of queries with a graded document.
-        grades: Number of pairs with a grade.
-        uncounted: Number of judged queries left out of means, because others have a weight and
-            they do not.
-        waiting: Number of judgments that the queue needs.
-        runs: Names of the stored runs.
-        agreement: How far raters agree; None if no pair was judged by two.
-        disagreements: Pairs neither settled nor in the adjudication queue.
-        contradictions: Imported grades that raters contradict, likewise; they have no effect.
-        adjudications: Pairs in the adjudication queue.
-        stale: Judgments of documents that changed since.
-        edition: Name of the newest edition, or None.
-        edition_days: Its age in days, or None.
-        todo: Next steps, most urgent first: description and command.
-    """
-
-    name: str
-    store: str
-    made_of: Composition
-    judged: int
-    grades: int
+    name: str  # name of the golden set
+    store: str  # URL of its store
+    made_of: Composition  # composition of its queries
+    judged: int  # number of queries with a graded document
+    grades: int  # number of pairs with a grade
+    # Number of judged queries left out of means, because others have a weight and they do not
     uncounted: int
-    waiting: int
-    runs: list[str]
-    agreement: Agreement | None
-    disagreements: int
-    contradictions: int
-    adjudications: int
-    stale: int
-    edition: str | None
-    edition_days: int | None
-    todo: list[tuple[str, str]]
+    waiting: int  # number of judgments that the queue needs
+    runs: list[str]  # names of the stored runs
+    agreement: Agreement | None  # how far raters agree; None if no pair was judged by two
+    disagreements: int  # pairs neither settled nor in the adjudication queue
+    contradictions: int  # imported grades that raters contradict, likewise; they have no effect
+    adjudications: int  # pairs in the adjudication queue
+    stale: int  # judgments of documents that changed since
+    edition: str | None  # name of the newest edition, or None
+    edition_days: int | None  # its age in days, or None
+    todo: list[tuple[str, str]]  # next steps, most urgent first: description and command
 
 
 @dataclass(frozen=True)
 class _Known:
-    """The status computed for one state of a golden set.
+    """The status computed for one state of a golden set."""
 
-    Attributes:
-        state: State of the golden set, and the workspace settings that matter.
-        status: The status, without what depends on time and runs.
-        edition_us: When its newest edition was frozen, or None.
-    """
-
-    state: tuple[object, ...]
-    status: Status
-    edition_us: int | None
+    state: tuple[object, ...]  # state of the golden set, and the workspace settings that matter
+    status: Status  # the status, without what depends on time and runs
+    edition_us: int | None  # when its newest edition was frozen, or None
 
 
 class Statuses:

@@ -18,30 +18,19 @@ _BEGINS = 240  # characters of a document in a list
 
 @dataclass(frozen=True)
 class Rated:
-    """The outcome for one pair.
-
-    Attributes:
-        query_id: The query.
-        doc_id: The document.
-        judgment: Id of the judgment; None if it was refused.
-        refused: The reason; None if it was recorded.
-        first_stays: Whether agreement still uses the corrected rating, because the rater may have
-            seen other votes since.
-    """
+    """The outcome for one pair."""
 
     query_id: str
-    doc_id: str
-    judgment: int | None
-    refused: str | None
+    doc_id: str  # the document
+    judgment: int | None  # id of the judgment; None if it was refused
+    refused: str | None  # the reason; None if it was recorded
+    # Whether agreement still uses the corrected rating, because the rater may have seen other votes
+    # since
     first_stays: bool
 
 
 def pairs_of(opened: Workspace, rater: str) -> pl.DataFrame:
     """The pairs of the queue, with the rater's own grades only.
-
-    Args:
-        opened: The workspace.
-        rater: The rater.
 
     Returns:
         ``query_id``, ``query``, ``need``, ``doc_id``, ``title``, ``begins`` (of the text), ``url``,
@@ -115,20 +104,14 @@ def rate_pairs(
     to another rater stays theirs.
 
     Args:
-        opened: The workspace.
-        rater: The rater.
         chosen: Queries and documents.
         grade: The grade of all of them.
-        now: Microseconds UTC.
         reason: In the rater's words.
         seen: The versions that the rater saw, by pair: a pair that changed since is refused. Pairs
             not in it are not checked.
 
     Returns:
         The outcome for each pair, in the order given.
-
-    Raises:
-        UsageError: a grade off the scale, or the rater has no name; nothing is recorded.
     """
     golden = opened.golden
     checked_submission("graded", grade, reason, scale=golden.scale, grades=list(golden.grades))

@@ -17,45 +17,28 @@ from karat.workflows.workspace.workspace import Workspace
 
 @dataclass(frozen=True)
 class Seen:
-    """The versions that a rater saw when grading a pair in a list.
+    """The versions that a rater saw when grading a pair in a list."""
 
-    Attributes:
-        document_sha256: Hash of the document; None if it was not in the store.
-        guideline: Version of the guideline.
-    """
-
-    document_sha256: str | None
-    guideline: str
+    document_sha256: str | None  # hash of the document; None if it was not in the store
+    guideline: str  # version of the guideline
 
 
 @dataclass(frozen=True)
 class GradableDocument:
-    """A document as shown to a rater who may grade it in place.
+    """A document as shown to a rater who may grade it in place."""
 
-    Attributes:
-        text: The text; None if unknown.
-        url: The URL; None if unknown.
-        seen: The versions to send back with the grade.
-    """
-
-    text: str | None
-    url: str | None
-    seen: Seen
+    text: str | None  # the text; None if unknown
+    url: str | None  # the URL; None if unknown
+    seen: Seen  # the versions to send back with the grade
 
 
 @dataclass(frozen=True)
 class OwnRating:
-    """A rater's own rating of a document that is shown.
-
-    Attributes:
-        judgment: Id of the rating.
-        grade: The grade; None if it could not be judged.
-        newest: Whether it is the rater's newest, which can be undone.
-    """
+    """A rater's own rating of a document that is shown."""
 
     judgment: int
-    grade: float | None
-    newest: bool
+    grade: float | None  # the grade; None if it could not be judged
+    newest: bool  # whether it is the rater's newest, which can be undone
 
 
 def to_grade(opened: Workspace, doc_ids: Collection[str]) -> Mapping[str, GradableDocument]:
@@ -105,28 +88,17 @@ def rate(
     opened: Workspace,
     rater: str,
     query_id: str,
-    doc_id: str,
-    grade: float | None,
+    doc_id: str,  # the document
+    grade: float | None,  # the grade; None if it cannot be judged, and then `reason` says why
     *,
     now: int,
-    reason: str | None = None,
-    token: str | None = None,
-    seen: Seen | None = None,
+    reason: str | None = None,  # in the rater's words, or one of `karat.golden.queue.REASONS`
+    token: str | None = None,  # a random idempotency key: sent twice, it records one judgment
+    seen: Seen | None = None,  # the versions that the rater saw; not checked if None
 ) -> int:
     """Record a rating of a pair shown next to its rankings, where others' grades would show.
 
     The pair is added to the queue if it is not in it.
-
-    Args:
-        opened: The workspace.
-        rater: The rater.
-        query_id: The query.
-        doc_id: The document.
-        grade: The grade; None if it cannot be judged, and then ``reason`` says why.
-        now: Microseconds UTC.
-        reason: In the rater's words, or one of ``karat.golden.queue.REASONS``.
-        token: A random idempotency key: sent twice, it records one judgment.
-        seen: The versions that the rater saw; not checked if None.
 
     Returns:
         Id of the judgment.
@@ -134,8 +106,6 @@ def rate(
     Raises:
         PairRefused: others have rated it and the rater has not, it changed since it was seen, or
             the token was sent with another grade.
-        InputError: the query is not in the golden set.
-        UsageError: unknown grade or reason.
     """
     golden = opened.golden
     row = pl.DataFrame({"query_id": [query_id], "doc_id": [doc_id]})
@@ -187,7 +157,6 @@ def rate_in(
 
     Raises:
         PairRefused: as in ``rate``, or the pair is not in the queue; roll back the transaction.
-        UsageError: unknown grade or reason.
     """
     set_id, lease_us = opened.golden.id, opened.workspace.lease_us
     claim = queue.claim_pair(
@@ -218,12 +187,8 @@ def take_back(
     and is not asked to rate it again.
 
     Args:
-        opened: The workspace.
-        rater: The rater.
-        query_id: The query.
         doc_id: The document.
         number: Id of the rating, so a repeated request undoes one only.
-        now: Microseconds UTC.
 
     Returns:
         Whether it was undone: False if it had been already, or was corrected.

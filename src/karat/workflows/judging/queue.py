@@ -21,44 +21,27 @@ LATER_US = 3_600_000_000
 
 @dataclass(frozen=True)
 class Vote:
-    """A rater's judgment as shown to an adjudicator: without a name.
+    """A rater's judgment as shown to an adjudicator: without a name."""
 
-    Attributes:
-        grade: The grade; None if it could not be judged.
-        reason: In the rater's words, or why it could not be judged; None if not given.
-    """
-
-    grade: float | None
-    reason: str | None
+    grade: float | None  # the grade; None if it could not be judged
+    reason: str | None  # in the rater's words, or why it could not be judged; None if not given
 
 
 @dataclass(frozen=True)
 class Card:
-    """What a rater sees: never ranks or systems, and only for an adjudicator others' judgments.
+    """What a rater sees: never ranks or systems, and only for an adjudicator others' judgments."""
 
-    Attributes:
-        claim: The pair with its texts, leased to the rater.
-        votes: In an adjudication the raters' judgments, lowest grade first; else empty.
-        token: Idempotency key of this card: a submission sent twice counts once.
-    """
-
-    claim: Claim
-    votes: list[Vote]
-    token: str
+    claim: Claim  # the pair with its texts, leased to the rater
+    votes: list[Vote]  # in an adjudication the raters' judgments, lowest grade first; else empty
+    token: str  # idempotency key of this card: a submission sent twice counts once
 
 
 @dataclass(frozen=True)
 class Undone:
-    """A judgment that was undone.
+    """A judgment that was undone."""
 
-    Attributes:
-        card: Its pair, shown again.
-        grade: Its grade; None if it could not be judged.
-        reason: Its reason.
-    """
-
-    card: Card
-    grade: float | None
+    card: Card  # its pair, shown again
+    grade: float | None  # its grade; None if it could not be judged
     reason: str | None
 
 
@@ -109,26 +92,16 @@ class Judging:
 
     def submit(
         self,
-        card: Card,
-        grade: float | None,
-        reason: str | None = None,
+        card: Card,  # the card that was judged
+        grade: float | None,  # the grade; None if it cannot be judged, and then `reason` says why
+        reason: str | None = None,  # in the rater's words, or one of `karat.golden.queue.REASONS`
         *,
-        seconds: float | None = None,
+        seconds: float | None = None,  # how long it took
     ) -> int:
         """Record a judgment in the store.
 
-        Args:
-            card: The card that was judged.
-            grade: The grade; None if it cannot be judged, and then ``reason`` says why.
-            reason: In the rater's words, or one of ``karat.golden.queue.REASONS``.
-            seconds: How long it took.
-
         Returns:
             Its id.
-
-        Raises:
-            UsageError: unknown grade or reason, or the lease expired and another rater has the
-                pair.
         """
         claim = card.claim
         return self.record(

@@ -11,20 +11,12 @@ from karat.measures.tasks import TASKS, Task
 
 
 def find_entry(name: str) -> Entry:
-    """The entry of a measure, by any of its spellings (``MRR``, ``ndcg_cut_10``, ``P@5``).
-
-    Raises:
-        UsageError: an unknown measure.
-    """
+    """The entry of a measure, by any of its spellings (``MRR``, ``ndcg_cut_10``, ``P@5``)."""
     return lookup(name)
 
 
 def find_task(name: str) -> Task:
-    """The advice for a task, by its name or an alias.
-
-    Raises:
-        UsageError: an unknown task.
-    """
+    """The advice for a task, by its name or an alias."""
     typed = re.sub(r"[\s_-]+", "-", name.strip().casefold())
     for task in TASKS:
         if typed in (task.name, *task.also):

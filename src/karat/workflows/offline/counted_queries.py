@@ -23,11 +23,7 @@ def known_ids(gate: Gate | None) -> frozenset[str]:
 def without(
     query_ids: Collection[str], qrels: Qrels, queries: Queries | None, runs: Sequence[Run]
 ) -> tuple[Qrels, Queries | None, list[Run]]:
-    """Judgments, queries and runs without some queries.
-
-    Raises:
-        UsageError: no judged query is left.
-    """
+    """Judgments, queries and runs without some queries."""
     if not query_ids:
         return qrels, queries, list(runs)
     others = ~pl.col("query_id").is_in(sorted(query_ids))

@@ -37,14 +37,10 @@ def fill_defaults(
         options: Options by name, ``queries`` and ``documents`` included; None or empty if not
             given. Changed in place.
         qrels: Path of the judgments.
-        judgments: The judgments.
         keys: Defaults that the command supports.
 
     Returns:
         One line with the defaults used and not used; empty if there are none.
-
-    Raises:
-        InputError: an invalid default, with file, line and key.
     """
     defaults = read_defaults(start)
     if defaults is None:

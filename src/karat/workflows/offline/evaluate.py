@@ -268,9 +268,6 @@ def _outcome_values(
 
     An outcome is a column of the user's: did the answer built on this retrieval succeed, was
     anything bought, how long did the user stay.
-
-    Raises:
-        UsageError: an unknown column, or a value that is neither a number nor yes or no.
     """
     if isinstance(requested, Mapping):
         for name, values in requested.items():

@@ -21,23 +21,14 @@ from karat.workflows.offline import inputs
 
 @dataclass(frozen=True)
 class EvaluationPlan:
-    """What to measure, and how.
+    """What to measure, and how."""
 
-    Attributes:
-        qrels: The judgments, on the declared scale.
-        about: The queries, if given or included with the judgments.
-        runs: The runs, with unique names.
-        measures: The measures.
-        rules: How runs are read.
-        rel: Lowest relevant grade requested; None if not set.
-    """
-
-    qrels: Qrels
-    about: Queries | None
-    runs: list[Run]
+    qrels: Qrels  # the judgments, on the declared scale
+    about: Queries | None  # the queries, if given or included with the judgments
+    runs: list[Run]  # the runs, with unique names
     measures: list[Measure]
-    rules: Rules
-    rel: float | None = None
+    rules: Rules  # how runs are read
+    rel: float | None = None  # lowest relevant grade requested; None if not set
 
     @property
     def meant(self) -> Meant:
@@ -79,12 +70,7 @@ def settle(
     compat: str | None = None,
     scale: Any = None,
 ) -> EvaluationPlan:
-    """Validate the arguments that ``evaluate`` and ``compare`` share; see ``evaluate``.
-
-    Raises:
-        UsageError: an unknown measure or version, or a value of the wrong kind.
-        InputError: files or tables that cannot be read.
-    """
+    """Validate the arguments that ``evaluate`` and ``compare`` share; see ``evaluate``."""
     check_types(rel=rel, depth=depth, fully_judged=fully_judged)
     if fully_judged and judged_only:
         raise UsageError(

@@ -19,15 +19,10 @@ _QUERIES = 300  # queries checked at most, evenly spread
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """Evidence that the document ids of a run are not those of the judgments.
+    """Evidence that the document ids of a run are not those of the judgments."""
 
-    Attributes:
-        judged: Whether any document returned for a counted query is judged.
-        spelling: The likely difference in how ids are written, if any.
-    """
-
-    judged: bool
-    spelling: Spelling | None
+    judged: bool  # whether any document returned for a counted query is judged
+    spelling: Spelling | None  # the likely difference in how ids are written, if any
 
     @property
     def cause(self) -> str:

@@ -16,11 +16,7 @@ from karat.workflows.golden.golden_set import GoldenSet
 
 
 def qrels(value: Any) -> Qrels:
-    """Judgments from any form that ``evaluate`` accepts.
-
-    Raises:
-        InputError: the value cannot be read as judgments.
-    """
+    """Judgments from any form that ``evaluate`` accepts."""
     if isinstance(value, Qrels):
         return value
     if isinstance(value, GoldenSet):
@@ -161,9 +157,6 @@ def documents_for(by: Sequence[str], value: Any, qrels: Any) -> Documents | None
         by: Attributes to slice by.
         value: The documents given; read for any slice, so that errors can name their columns.
         qrels: The judgments given; if they are a BEIR folder, its documents are the default.
-
-    Raises:
-        InputError: the documents cannot be read.
     """
     if value is None and of_documents(by) and isinstance(qrels, str | Path):
         within = Path(qrels)
@@ -173,12 +166,7 @@ def documents_for(by: Sequence[str], value: Any, qrels: Any) -> Documents | None
 
 
 def collapsed(systems: list[Run], chunks: Any, column: str) -> list[Run]:
-    """Runs with chunks folded into the documents that a column names.
-
-    Raises:
-        UsageError: no documents were given.
-        InputError: the documents have no such column.
-    """
+    """Runs with chunks folded into the documents that a column names."""
     table = documents(chunks)
     if table is None:
         raise UsageError(

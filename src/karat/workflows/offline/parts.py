@@ -34,21 +34,13 @@ NO_FILE = (
 
 @dataclass(frozen=True)
 class Within:
-    """Judgments, queries and runs of one part.
-
-    Attributes:
-        part: Name of the part.
-        qrels: Judgments of its queries, on the scale of all judgments.
-        queries: Its queries.
-        runs: The runs, restricted to its queries; other objects unchanged.
-        whole: The unrestricted runs.
-    """
+    """Judgments, queries and runs of one part."""
 
     part: str
-    qrels: Qrels
+    qrels: Qrels  # judgments of its queries, on the scale of all judgments
     queries: Queries
-    runs: list[Any]
-    whole: list[Run]
+    runs: list[Any]  # the runs, restricted to its queries; other objects unchanged
+    whole: list[Run]  # the unrestricted runs
 
     def used(self, by: str | None = None, commit: str | None = None) -> list[str]:
         """Record a use of the held-out part; a note with its number, none for other parts.
@@ -58,9 +50,6 @@ class Within:
         Args:
             by: Who evaluates; the user of this process if None.
             commit: Commit of the code evaluated.
-
-        Raises:
-            InputError: the ledger is damaged or cannot be written.
         """
         if self.part != HELD_OUT:
             return []
@@ -101,9 +90,6 @@ def within(part: str, qrels: Any, runs: Sequence[Any], queries: Any = None) -> W
         qrels: Judgments, as in ``evaluate``.
         runs: Runs; other objects among them (a saved baseline) are returned unchanged.
         queries: Queries, as in ``evaluate``.
-
-    Raises:
-        UsageError: no queries were given, they have no parts, or the part is empty.
     """
     about = inputs.about(queries, qrels)
     if about is None or PART not in about.attributes:
@@ -150,9 +136,6 @@ def of_parts(
     Returns:
         A note with the number of the use of the held-out part, if it is one; and a note that the
         parts are measured together.
-
-    Raises:
-        InputError: the ledger is damaged or cannot be written.
     """
     if queries is None or PART not in queries.attributes:
         return [], []
@@ -188,12 +171,6 @@ def split_file(path: str | Path, share: float = SHARE, salt: str = SALT) -> Spli
 
     Args:
         path: A file that ``GoldenSet.load`` reads.
-        share: As in ``golden.splitting.split``.
-        salt: As in ``golden.splitting.split``.
-
-    Raises:
-        InputError: the file cannot be read or written, or uses ``part`` for something else.
-        UsageError: the share is not between 0 and 1.
     """
     with Source(path) as source:
         data, name = source.whole(), source.name
@@ -234,9 +211,6 @@ def uses_of(path: str | Path) -> list[held_out.Use]:
 
     Args:
         path: Its file or folder; for ``karat.toml``, the uses of all golden sets of the workspace.
-
-    Raises:
-        InputError: the file does not exist, or the ledger is damaged.
     """
     if not Path(path).exists():
         raise InputError("there is no such file", file=str(path))

@@ -34,48 +34,29 @@ _LARGEST = 200_000_000  # bytes of a corpus that is read for titles by default
 
 
 def write_report(
-    path: str | Path,
-    found: Results | Comparison | Gate,
+    path: str | Path,  # the file; `.gz`, `.zst` and `.bz2` compress it
+    found: Results | Comparison | Gate,  # results of `evaluate`, `compare` or `gate`
     *,
-    runs: Sequence[Run],
-    qrels: Any,
-    queries: Any = None,
-    documents: Any = None,
-    comparison: Comparison | None = None,
-    rel: float | None = None,
-    complete: bool = False,
-    depth: int | None = None,
-    judged_only: bool = False,
-    fully_judged: bool = False,
-    collapse: str | None = None,
-    compat: str | None = None,
-    scale: str | tuple[float, float] | None = None,
+    runs: Sequence[Run],  # its runs, the baseline first
+    qrels: Any,  # judgments
+    queries: Any = None,  # queries; their texts are shown
+    documents: Any = None,  # documents; their titles or texts are shown
+    comparison: Comparison | None = None,  # for a gate, the comparison of the same two runs
+    rel: float | None = None,  # lowest relevant grade
+    complete: bool = False,  # count every query of the qrels
+    depth: int | None = None,  # cut rankings at this rank
+    judged_only: bool = False,  # drop unjudged documents
+    fully_judged: bool = False,  # documents without a judgment are declared not relevant
+    collapse: str | None = None,  # column of `documents` that names the document of each chunk
+    compat: str | None = None,  # trec_eval-9 | trec_eval-10
+    scale: str | tuple[float, float] | None = None,  # lowest and highest grade
 ) -> None:
     """Write results, query by query, as one self-contained HTML file.
 
     All arguments after ``runs`` are those of the call that produced the results.
 
-    Args:
-        path: The file; ``.gz``, ``.zst`` and ``.bz2`` compress it.
-        found: Results of ``evaluate``, ``compare`` or ``gate``.
-        runs: Its runs, the baseline first.
-        qrels: Judgments.
-        queries: Queries; their texts are shown.
-        documents: Documents; their titles or texts are shown.
-        comparison: For a gate, the comparison of the same two runs.
-        rel: Lowest relevant grade.
-        complete: Count every query of the qrels.
-        depth: Cut rankings at this rank.
-        judged_only: Drop unjudged documents.
-        fully_judged: Documents without a judgment are declared not relevant.
-        collapse: Column of ``documents`` that names the document of each chunk.
-        compat: trec_eval-9 | trec_eval-10.
-        scale: Lowest and highest grade.
-
     Raises:
         MissingExtra: Jinja2, Altair or vl-convert is not installed.
-        UsageError: ``-`` for a path, or no run.
-        InputError: the file cannot be written.
     """
     if str(path) == "-":
         raise UsageError(
@@ -139,8 +120,6 @@ def write_plot(path: str | Path, found: Results | Comparison) -> None:
 
     Raises:
         MissingExtra: Altair or vl-convert is not installed.
-        UsageError: another extension.
-        InputError: the file cannot be written.
     """
     ending = Path(path).suffix.lower()
     if ending not in {".png", ".svg"}:

@@ -60,28 +60,16 @@ def by_interest(results: Results, against: Comparison | None, measure: Measure) 
 
 def shown(
     plan: EvaluationPlan,
-    scored: Sequence[Scores],
-    results: Results,
-    against: Comparison | None,
-    listed: Sequence[str],
-    beside: int,
-    k: int,
-    rel: float,
-    documents: Documents | None,
+    scored: Sequence[Scores],  # scores of the runs under the first measure, at least
+    results: Results,  # results with `per_query` values
+    against: Comparison | None,  # the comparison, if any
+    listed: Sequence[str],  # the queries, in order
+    beside: int,  # number of queries, from the first, whose rankings are shown side by side
+    k: int,  # ranks shown
+    rel: float,  # lowest relevant grade
+    documents: Documents | None,  # for slices by documents
 ) -> list[ShownQuery]:
-    """Details of each listed query.
-
-    Args:
-        plan: The evaluation plan.
-        scored: Scores of the runs under the first measure, at least.
-        results: Results with ``per_query`` values.
-        against: The comparison, if any.
-        listed: The queries, in order.
-        beside: Number of queries, from the first, whose rankings are shown side by side.
-        k: Ranks shown.
-        rel: Lowest relevant grade.
-        documents: For slices by documents.
-    """
+    """Details of each listed query."""
     chosen = list(listed[:beside])
     rankings = _rankings(plan, scored, chosen, k, rel, compared=against is not None)
     texts = plan.about.texts() if plan.about else {}

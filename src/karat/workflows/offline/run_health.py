@@ -26,21 +26,13 @@ DEPTH = 10
 
 
 def answers_of(
-    scores: Scores,
-    qrels: Qrels,
-    known: Mask,
-    measures: Iterable[Measure],
-    weighing: Weighing,
+    scores: Scores,  # scores of the run
+    qrels: Qrels,  # the judgments
+    known: Mask,  # known failures, which are excluded; shape (n,)
+    measures: Iterable[Measure],  # measures of the policy, for their cutoffs
+    weighing: Weighing,  # weights of the judged queries
 ) -> Answers:
-    """How a run answered its queries.
-
-    Args:
-        scores: Scores of the run.
-        qrels: The judgments.
-        known: Known failures, which are excluded; shape (n,).
-        measures: Measures of the policy, for their cutoffs.
-        weighing: Weights of the judged queries.
-    """
+    """How a run answered its queries."""
     run, latency = scores.run, latency_of(scores.run)
     counting = scores.topics & scores.overall & ~known
     failed = counting & (scores.answered == "failed")

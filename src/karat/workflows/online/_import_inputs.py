@@ -22,17 +22,11 @@ _PIECE = 1 << 20
 
 @dataclass(frozen=True)
 class Input:
-    """A file to be imported.
-
-    Attributes:
-        path: Its path.
-        name: Its name in messages.
-        sha256: Hash of its bytes.
-    """
+    """A file to be imported."""
 
     path: Path
-    name: str
-    sha256: str
+    name: str  # its name in messages
+    sha256: str  # hash of its bytes
 
 
 def expanded(files: Sequence[str | Path]) -> list[Path]:
@@ -41,9 +35,6 @@ def expanded(files: Sequence[str | Path]) -> list[Path]:
     Args:
         files: Paths; folders stand for all files below them, except hidden ones; patterns such as
             ``logs/2026-*.gz`` may contain ``**``.
-
-    Raises:
-        InputError: a path does not exist, or a folder or pattern has no file.
     """
     paths: dict[Path, None] = {}
     for each in files:
@@ -74,9 +65,6 @@ def fingerprint(path: Path, watch: Callable[[int], None]) -> Input:
     Args:
         path: The file.
         watch: Called for each block that is read.
-
-    Raises:
-        InputError: it cannot be read.
     """
     name = shown(str(path))
     if not path.is_file():

@@ -126,12 +126,8 @@ def check_columns(mapped: Mapped, paths: Sequence[Path]) -> None:
     """Check that a log has the columns that a mapping names.
 
     Args:
-        mapped: The mapping.
         paths: The files of the import; a column in one of them is enough. JSON files may have any
             column: what they lack is known once they are read (``lacking``).
-
-    Raises:
-        InputError: no file has a named column; with the nearest column.
     """
     named = list(mapped.named())
     available: dict[str, None] = {}
@@ -164,7 +160,6 @@ def no_event(tallies: Sequence[Tally], mapped: Mapped) -> InputError:
 
     Args:
         tallies: The outcome of each file; at least one has rows.
-        mapped: The mapping.
     """
     first = next(tally for tally in tallies if tally.rows)
     reasons = ", ".join(f"{reason} ({count:,})" for reason, count in by_count(first.dropped))

@@ -22,23 +22,15 @@ SUB_QUERY = "a further query of the same search (as _msearch logs them)"
 
 @dataclass
 class Observed:
-    """What was observed while ranges were processed.
+    """What was observed while ranges were processed."""
 
-    Attributes:
-        dropped: Rows left out, by reason.
-        places: A few ``(file, line)`` for each reason.
-        repeated: Events that repeat the record of a search.
-        before: Events before their search.
-        before_users: Users with such events.
-        below: Positions before the first.
-    """
-
-    dropped: Counter[str] = field(default_factory=Counter)
+    dropped: Counter[str] = field(default_factory=Counter)  # rows left out, by reason
+    # A few `(file, line)` for each reason
     places: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
-    repeated: int = 0
-    before: int = 0
-    before_users: int = 0
-    below: int = 0
+    repeated: int = 0  # events that repeat the record of a search
+    before: int = 0  # events before their search
+    before_users: int = 0  # users with such events
+    below: int = 0  # positions before the first
 
     def drop(self, reason: str, rows: pl.DataFrame) -> None:
         """Count rows that are left out."""
@@ -49,26 +41,14 @@ class Observed:
 
 
 def processed(
-    frame: pl.DataFrame,
-    folder: Path,
+    frame: pl.DataFrame,  # staged rows
+    folder: Path,  # the store
     manifest: Manifest,
-    number: int,
-    base: int,
-    observed: Observed,
+    number: int,  # number of the import
+    base: int,  # number of the first position in the log, 0 or 1
+    observed: Observed,  # updated with what is observed
 ) -> pl.DataFrame:
-    """The events of a range in the form that is stored.
-
-    Args:
-        frame: Staged rows.
-        folder: The store.
-        manifest: Its manifest.
-        number: Number of the import.
-        base: Number of the first position in the log, 0 or 1.
-        observed: Updated with what is observed.
-
-    Raises:
-        InputError: a file of the store cannot be read.
-    """
+    """The events of a range in the form that is stored."""
     frame = frame.with_columns(position=(pl.col("position") + (1 - base)).cast(pl.Int32))
     observed.below += int((frame["position"] < 1).sum())
     frame = frame.with_columns(position=pl.when(pl.col("position") > 0).then("position"))
@@ -157,11 +137,7 @@ class Staged:
         self.rows = 0
 
     def add(self, frame: pl.DataFrame) -> None:
-        """Add rows of the current file, with ``user_bucket``.
-
-        Raises:
-            InputError: the disk is full, or cannot be written.
-        """
+        """Add rows of the current file, with ``user_bucket``."""
         self._pending.append(frame)
         for bucket, rows in frame["user_bucket"].value_counts().iter_rows():
             self._pending_sizes[bucket] += rows

@@ -37,10 +37,6 @@ def event_log(
 
     Yields:
         The events, and notes on what the import left out or assumed.
-
-    Raises:
-        InputError: the folder has no events, or nothing of the log could be read.
-        UsageError: a mapping or time zone for events that are already imported.
     """
     if isinstance(events, list) and events and all(isinstance(row, dict) for row in events):
         events = pl.DataFrame(events, infer_schema_length=None)

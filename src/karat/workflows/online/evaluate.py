@@ -250,12 +250,7 @@ def classes_of(cuts: Sequence[Cut], given_queries: Any) -> tuple[pl.DataFrame | 
 
 
 def class_table(queries: Queries) -> tuple[pl.DataFrame, list[str]]:
-    """``query_key`` and ``class`` of each query that has both, and notes.
-
-    Raises:
-        UsageError: the queries have no attribute ``class``.
-        InputError: they have no texts.
-    """
+    """``query_key`` and ``class`` of each query that has both, and notes."""
     by_query, texts = queries.attribute(_CLASS), queries.texts()
     if not texts:
         raise InputError(

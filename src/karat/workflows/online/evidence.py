@@ -47,7 +47,6 @@ def gather(
     """Moments and histograms of a log, for metrics in the slices of cuts.
 
     Args:
-        log: The event log.
         engine: An open engine.
         metrics: The metrics to compute.
         cuts: Dimensions to cut by: ``day``, ``hour``, ``arm``, ``query``, ``class``, attributes; ()
@@ -55,16 +54,12 @@ def gather(
         rules: Rules of sessions and searches.
         first_day: The first local day, since 1970-01-01; None for all. Clicks and
             sessions count on the day of their search.
-        last_day: The last.
         first_hour: First local hour of each day, 0 to 23.
         end_hour: End of the last local hour, 1 to 24.
         only: Only searches with these values, and their clicks, and sessions that begin with one;
             ``Evidence.counts`` covers all.
         classes: ``query_key`` and ``class``, each query once; needed for ``class``.
         progress: Called after each batch with the events done and the total.
-
-    Raises:
-        UsageError: ``only`` names a dimension that the log lacks.
     """
     tests = tests_of(log, only or {}, classes)
     more = (column for column, _ in tests.values() if column.startswith(ATTRIBUTE))

@@ -40,7 +40,6 @@ def look(
     """The facts behind a figure.
 
     Args:
-        log: The event log.
         engine: An open engine.
         table: Which facts.
         where: The slice, as in ``OnlineResult.slice``; None matches values not logged.
@@ -57,10 +56,6 @@ def look(
         The rows, newest first, with the table's columns, ``session_us`` (start of the session, as
         its number depends on the days; null if it began on an earlier day), all attributes of the
         log, and ``class`` if there are classes; and the total number of rows.
-
-    Raises:
-        UsageError: an unknown dimension or metric, an invalid day or hour, or a metric over other
-            facts.
     """
     tests = tests_of(log, where, classes)
     _, day = tests.get("day", ("", None))

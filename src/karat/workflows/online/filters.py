@@ -26,10 +26,6 @@ def read_only(texts: Iterable[str], log: EventLog) -> dict[str, str | None]:
 
     Args:
         texts: As typed.
-        log: The event log.
-
-    Raises:
-        UsageError: a text is not NAME=VALUE, or the log lacks the dimension or arm.
     """
     known = {name.casefold(): name for name in (*log.attributes, *DIMENSIONS)}
     only: dict[str, str | None] = {}
@@ -67,12 +63,8 @@ def tests_of(
     """The column of facts and the value for each dimension of a filter.
 
     Args:
-        log: The event log.
         only: The filter.
         classes: ``query_key`` and ``class``, each query once; needed for ``class``.
-
-    Raises:
-        UsageError: an unknown dimension, or an invalid day or hour.
     """
     known = [*DIMENSIONS, *log.attributes]
     for name in only:

@@ -74,11 +74,6 @@ def import_events(
         watch: Called with file and size of each block that is read.
         ask: Called once, if the mapping does not say, to ask whether searches with empty hits found
             nothing; later imports use the answer. None to leave them unknown.
-
-    Raises:
-        InputError: no file could be read, no row is an event, a column that the mapping names is
-            missing, another import is running, or the store cannot be written.
-        UsageError: an unknown time zone, or not that of the store; a base other than 0 or 1.
     """
     for zone in (timezone, clocks):
         _check_zone(zone)

@@ -17,49 +17,27 @@ _OURS = ("user_bucket", "user_key", "tie", "local_day", "local_hour", "import", 
 
 @dataclass(frozen=True)
 class Held:
-    """The content of an event store.
-
-    Attributes:
-        folder: Its folder.
-        rows: Number of events.
-        bots: Number of these that are events of bots, which no metric counts.
-        kinds: Number of events of each kind, without bots.
-        first_day: Day of the first event, such as ``2026-11-01``, in the store's time zone.
-        last_day: Day of the last event.
-        timezone: Time zone in which days begin.
-        arms: Arms of experiments.
-        attributes: Names of attributes.
-        known: Columns with any value.
-        unknown: Columns without values: never logged.
-        simulated: Whether any events were simulated.
-        files: Number of files.
-        size: Their size in bytes.
-        imports: The imports, in order.
-    """
+    """The content of an event store."""
 
     folder: str
-    rows: int
-    bots: int
-    kinds: Mapping[str, int]
-    first_day: str
-    last_day: str
-    timezone: str
-    arms: Sequence[str]
+    rows: int  # number of events
+    bots: int  # number of these that are events of bots, which no metric counts
+    kinds: Mapping[str, int]  # number of events of each kind, without bots
+    first_day: str  # day of the first event, such as `2026-11-01`, in the store's time zone
+    last_day: str  # day of the last event
+    timezone: str  # time zone in which days begin
+    arms: Sequence[str]  # arms of experiments
     attributes: Sequence[str]
-    known: Sequence[str]
-    unknown: Sequence[str]
-    simulated: bool
+    known: Sequence[str]  # columns with any value
+    unknown: Sequence[str]  # columns without values: never logged
+    simulated: bool  # whether any events were simulated
     files: int
-    size: int
-    imports: Sequence[StoredImport]
+    size: int  # their size in bytes
+    imports: Sequence[StoredImport]  # the imports, in order
 
 
 def held(folder: Path) -> Held:
-    """The content of an event store.
-
-    Raises:
-        InputError: it has no events, or is damaged.
-    """
+    """The content of an event store."""
     log, manifest = read_event_log(folder), read_manifest(folder)
     columns = [column.name for column in EVENTS if column.name not in _OURS]
     size = 0

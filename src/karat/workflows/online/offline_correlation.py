@@ -68,10 +68,8 @@ def against(
     See ``karat.online.offline_correlation``.
 
     Args:
-        log: The event log.
         engine: An open engine.
         qrels: The judgments, as ``karat.evaluate`` takes them.
-        run: One run.
         measures: Offline measures; ``MEASURES`` if None.
         metrics: Online ratios; ``METRICS`` if None.
         queries: Texts (and attributes) of the queries; those that come with ``qrels`` if None.
@@ -83,11 +81,6 @@ def against(
         seed: Random seed of the bootstrap over queries.
         rules: Rules of sessions and searches; ``Rules()`` if None.
         progress: Called with the work done and the total.
-
-    Raises:
-        UsageError: unknown measure, metric or attribute; a metric that is not a ratio; several
-            runs.
-        InputError: the queries have no texts, or none was searched for.
     """
     rules = rules or Rules()
     if min_searches < 1:

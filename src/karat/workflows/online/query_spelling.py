@@ -20,14 +20,10 @@ from karat.workflows.online.reducers import Reformulations, Scope, facts_of
 
 @dataclass(frozen=True, slots=True)
 class QuerySpellings:
-    """Texts of queries.
+    """Texts of queries."""
 
-    Attributes:
-        texts: The most frequent spelling of each query, by its folded form.
-        following: Reformulations with their counts, most frequent first, by folded form.
-    """
-
-    texts: Mapping[str, str]
+    texts: Mapping[str, str]  # the most frequent spelling of each query, by its folded form
+    # Reformulations with their counts, most frequent first, by folded form
     following: Mapping[str, list[tuple[str, int]]]
 
     def text(self, key: str) -> str:
@@ -55,7 +51,6 @@ def query_spellings(
     """Spellings and reformulations of some queries; reads the log once more.
 
     Args:
-        log: The event log.
         engine: An open engine.
         keys: Folded forms of the queries.
         rules: Rules of sessions and searches.

@@ -66,44 +66,26 @@ class Reformulations:
 
 @dataclass(frozen=True)
 class FactsOf:
-    """The facts of a batch of users.
+    """The facts of a batch of users."""
 
-    Attributes:
-        searches: As ``facts.searches`` returns them, in the period.
-        clicks: As ``facts.clicks`` does; of the searches in the period.
-        sessions: As ``facts.sessions`` does; whose first search is in the period.
-        counts: ``name`` and ``count``, unordered; sum the rows of each name.
-    """
-
-    searches: nw.LazyFrame[Any]
-    clicks: nw.LazyFrame[Any]
-    sessions: nw.LazyFrame[Any]
-    counts: nw.LazyFrame[Any]
+    searches: nw.LazyFrame[Any]  # as `facts.searches` returns them, in the period
+    clicks: nw.LazyFrame[Any]  # as `facts.clicks` does; of the searches in the period
+    sessions: nw.LazyFrame[Any]  # as `facts.sessions` does; whose first search is in the period
+    counts: nw.LazyFrame[Any]  # `name` and `count`, unordered; sum the rows of each name
 
 
 @dataclass(frozen=True)
 class Scope:
-    """The part of a log to compute facts of.
-
-    Attributes:
-        log: The event log.
-        rules: Rules of sessions and searches.
-        first_day: First local day of searches; None for all.
-        last_day: Last local day of searches; None for all.
-        attributes: Columns of attributes to read.
-        text: Whether to read texts of queries, besides their folded form.
-        first_hour: First local hour of each day, 0 to 23.
-        end_hour: End of the last local hour, 1 to 24.
-    """
+    """The part of a log to compute facts of."""
 
     log: EventLog
-    rules: Rules
-    first_day: int | None = None
-    last_day: int | None = None
-    attributes: tuple[str, ...] = ()
-    text: bool = False
-    first_hour: int = 0
-    end_hour: int = 24
+    rules: Rules  # rules of sessions and searches
+    first_day: int | None = None  # first local day of searches; None for all
+    last_day: int | None = None  # last local day of searches; None for all
+    attributes: tuple[str, ...] = ()  # columns of attributes to read
+    text: bool = False  # whether to read texts of queries, besides their folded form
+    first_hour: int = 0  # first local hour of each day, 0 to 23
+    end_hour: int = 24  # end of the last local hour, 1 to 24
 
     @property
     def columns(self) -> list[str]:

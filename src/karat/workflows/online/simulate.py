@@ -35,19 +35,12 @@ MOST_EVENTS = 30_000_000
 
 @dataclass(frozen=True, slots=True)
 class Planted:
-    """A planted change.
+    """A planted change."""
 
-    Attributes:
-        attribute: Attribute of the queries.
-        value: Value of the affected queries.
-        day: Its first day.
-        effect: ``zero`` or ``worse``; see ``karat.online.simulate.habits.Break``.
-    """
-
-    attribute: str
-    value: str
-    day: date
-    effect: Effect = "zero"
+    attribute: str  # attribute of the queries
+    value: str  # value of the affected queries
+    day: date  # its first day
+    effect: Effect = "zero"  # `zero` or `worse`; see `karat.online.simulate.habits.Break`
 
 
 def simulate_log(
@@ -77,7 +70,6 @@ def simulate_log(
             None to write none.
         last_day: The last day (UTC).
         queries: Texts, weights and attributes; those that come with the judgments if None.
-        days: Number of days.
         users: Number of users; each is in one arm.
         sessions: Expected sessions per day.
         seed: Random seed; the same seed gives the same log.
@@ -90,11 +82,6 @@ def simulate_log(
 
     Returns:
         The events with their ground truth, and a summary.
-
-    Raises:
-        UsageError: unknown behaviour, attribute or value; a number out of range; a target with the
-            extension of another format.
-        InputError: files that cannot be read or do not belong together.
     """
     if target is not None:
         _check_name(target)
@@ -137,12 +124,7 @@ def simulate_log(
 
 
 def write_log(simulated: Simulated, target: str | Path) -> None:
-    """Write the events: ``.parquet`` with the columns of ``EVENTS``, else UBI as NDJSON.
-
-    Raises:
-        InputError: the file cannot be written.
-        UsageError: its extension is that of another format.
-    """
+    """Write the events: ``.parquet`` with the columns of ``EVENTS``, else UBI as NDJSON."""
     _check_name(target)
     if str(target).lower().endswith(".parquet"):
         with beside(Path(target)) as stream:
@@ -164,22 +146,14 @@ def _check_name(target: str | Path) -> None:
 
 
 def write_truth(log: SimulatedLog, target: str | Path) -> None:
-    """Write the ground truth as JSON.
-
-    Raises:
-        InputError: the file cannot be written.
-    """
+    """Write the ground truth as JSON."""
     text = json.dumps({"simulated": True, **asdict(log)}, indent=1, ensure_ascii=False)
     with beside(Path(target)) as stream:
         stream.write(f"{text}\n".encode())
 
 
 def read_planted(text: str, effect: Effect = "zero") -> Planted:
-    """Parse a planted change: ``class=misspelt@2026-11-20``.
-
-    Raises:
-        UsageError: malformed.
-    """
+    """Parse a planted change: ``class=misspelt@2026-11-20``."""
     slice_, at, day = text.rpartition("@")
     name, equals, value = slice_.partition("=")
     try:

@@ -58,39 +58,25 @@ Slice = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class WindowReadings:
-    """Metrics of one window.
-
-    Attributes:
-        window: The window.
-        searches: Number of searches.
-        readings: By metric and slice; those without a value are absent.
-        doubts: Notes on what the log lacks, for all searches.
-    """
+    """Metrics of one window."""
 
     window: Window
     searches: int
+    # By metric and slice; those without a value are absent
     readings: Mapping[tuple[str, Slice], Reading]
-    doubts: Sequence[str] = ()
+    doubts: Sequence[str] = ()  # notes on what the log lacks, for all searches
 
 
 @dataclass(frozen=True)
 class WindowReader:
-    """Reads windows of a log.
-
-    Attributes:
-        log: The event log.
-        engine: An open engine.
-        rules: Rules of sessions and searches.
-        classes: ``query_key`` and ``class``, for cuts by class.
-        only: The searches that count; None for all.
-        progress: Called with the work done and the total.
-    """
+    """Reads windows of a log."""
 
     log: EventLog
-    engine: Engine
-    rules: Rules
-    classes: pl.DataFrame | None = None
-    only: Only | None = None
+    engine: Engine  # an open engine
+    rules: Rules  # rules of sessions and searches
+    classes: pl.DataFrame | None = None  # `query_key` and `class`, for cuts by class
+    only: Only | None = None  # the searches that count; None for all
+    # Called with the work done and the total
     progress: Callable[[int, int], None] | None = field(default=None, compare=False)
 
     def read(
@@ -99,7 +85,6 @@ class WindowReader:
         """The values of metrics in a window and its slices.
 
         Args:
-            window: The window.
             metrics: Metrics available in the log.
             cuts: What to slice by; () for all.
         """
@@ -124,7 +109,6 @@ class WindowReader:
         """Numerators and denominators of ratios in a window, by query and slice.
 
         Args:
-            window: The window.
             metrics: Ratios over searches, clicks or sessions (not over users).
             cut: Dimensions besides the query.
 
@@ -198,7 +182,6 @@ def watch(
     """Compare the latest window of a log with its own history; see ``karat.online.watch``.
 
     Args:
-        log: The event log.
         engine: An open engine.
         now: Microseconds UTC: the latest window that had ended by then is compared.
         window: Its length: ``1d``, ``7d``, or hours that divide a day, such as ``6h``.
@@ -213,10 +196,6 @@ def watch(
         only: Watch only searches with these values, such as ``{"arm": "b"}``.
         rules: Rules of sessions and searches; ``Rules()`` if None.
         progress: Called with the work done and the total.
-
-    Raises:
-        UsageError: invalid window or margin; unknown metric or slice; a metric without direction.
-        InputError: the queries have no texts.
     """
     rules = rules or Rules()
     if not hours_of(history, what="--history") >= 24:
@@ -390,11 +369,7 @@ def _refuse_times(only: Only) -> None:
 
 
 def cut_of_watch(dimensions: str, log: EventLog) -> Cut:
-    """The dimensions of a slice, checked.
-
-    Raises:
-        UsageError: an unknown dimension, or one that watch does not slice by.
-    """
+    """The dimensions of a slice, checked."""
     cut = cut_of(dimensions, log)
     odd = {"day", "hour", "query"} & set(cut)
     if odd:

@@ -25,10 +25,6 @@ def window_of(length: str, until: str | None, log: EventLog, now: int) -> tuple[
         length: Such as ``1d``, ``6h``.
         until: A day or an hour at which it ends; None: the latest complete window.
         log: The event log; if simulated, its end counts as now.
-        now: Microseconds UTC.
-
-    Raises:
-        UsageError: invalid length, day or hour.
     """
     if until is not None:
         day, hour = _moment(until)

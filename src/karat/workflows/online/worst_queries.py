@@ -59,7 +59,6 @@ def worst_queries(
     """The queries that lose most searches, the worst first; see ``karat.online.worst``.
 
     Args:
-        log: The event log.
         engine: An open engine.
         by: Dimension to slice by: ``class``, ``arm``, ``day`` or an attribute; None for none.
         sort: ``lost`` | ``zero`` | ``abandoned`` | ``reformulated``.
@@ -71,10 +70,6 @@ def worst_queries(
         only: Count only searches with these values, such as ``{"arm": "b"}``.
         rules: Rules of sessions and searches; ``Rules()`` if None.
         progress: Called with the work done and the total.
-
-    Raises:
-        UsageError: unknown order or slice (with the nearest name), or ``class`` without queries.
-        InputError: the log has no texts of queries.
     """
     rules = rules or Rules()
     order = _order(sort)
@@ -173,10 +168,6 @@ def write_log(worst: WorstQueries, path: str | Path) -> None:
         path: The file, CSV, TSV or JSONL by its extension (also compressed, such as ``.gz``), with
             ``text``, ``count`` (its searches) and ``why`` (the main kind of failure, one of
             ``FAILURES``; empty if none failed).
-
-    Raises:
-        UsageError: another extension.
-        InputError: there is nothing to write, or the file cannot be written.
     """
     where = Path(path)
     endings = [each for each in where.suffixes if each.lower() in _ENDINGS]
@@ -231,14 +222,6 @@ def to_golden(opened: Workspace, worst: WorstQueries, *, now: int) -> ImportResu
     A query that differs from an existing one only in case or white space is left unchanged. New
     ones have no weight, so they do not count in means if others have one; the next sample of a log
     keeps them.
-
-    Args:
-        opened: The workspace.
-        worst: The queries.
-        now: Microseconds UTC.
-
-    Raises:
-        InputError: there is nothing to add.
     """
     rows = _once(worst)
     if not rows:

@@ -131,7 +131,6 @@ def folded(chunks: Documents | None, collapse: str | None) -> str | None:
     """SHA-256 of the mapping from chunks to documents; None if chunks are not collapsed.
 
     Args:
-        chunks: The chunks.
         collapse: The column that names the document of each chunk.
     """
     if chunks is None or collapse is None:
@@ -157,11 +156,7 @@ def times_of(run: Run) -> dict[str, float]:
 
 
 def saved_baseline_from(baseline: Any) -> SavedBaseline | None:
-    """A saved baseline, or one read from a path; None for anything else, such as a run.
-
-    Raises:
-        InputError: the file is damaged.
-    """
+    """A saved baseline, or one read from a path; None for anything else, such as a run."""
     if isinstance(baseline, SavedBaseline):
         return baseline
     if isinstance(baseline, str | Path) and holds_baseline(baseline):
@@ -173,13 +168,7 @@ def restored(saved: SavedBaseline, now: Scores, asked: EvaluationPlan, *, stale:
     """The scores of a saved baseline, for the candidate's queries.
 
     Args:
-        saved: The baseline.
-        now: Scores of the candidate.
-        asked: The evaluation plan.
         stale: Whether the baseline is stale; measures it lacks then have no values.
-
-    Raises:
-        InputError: it lacks a measure and is not stale.
     """
     lacking = [str(measure) for measure in asked.measures if str(measure) not in saved.measures]
     if lacking and not stale:
@@ -209,7 +198,6 @@ def changed(
     """What changed since a baseline was saved, in a sentence; empty if nothing did.
 
     Args:
-        saved: The baseline.
         hashes: Current SHA-256 of the judgments, queries and chunks.
         rules: Current scoring rules.
         collapse: Current column by which chunks are collapsed into documents.
@@ -244,9 +232,7 @@ def renewal(
     """The command that saves a baseline again, with all known names.
 
     Args:
-        saved: The baseline.
         policy: The policy of the gate.
-        asked: The evaluation plan.
         typed: Arguments of ``gate`` as given: ``qrels``, ``queries``, ``documents``, ``collapse``
             and ``scale``.
     """

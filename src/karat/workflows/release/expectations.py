@@ -44,10 +44,6 @@ def hold(
         baseline: As ``gate`` takes it.
         asking: Call options: ``concurrency``, ``timeout``, ``retries``, ``warmup``, ``name``.
         rules: Options of both ``gate`` and ``benchmark``: ``rel``, ``complete``, ``depth``, ….
-
-    Raises:
-        UsageError: as ``gate`` and ``benchmark``.
-        InputError: likewise.
     """
     if search is None:
         raise UsageError("the search is None, neither a function nor a run", fix="(search)")
@@ -72,11 +68,9 @@ def answer(search: Callable[[str], Any], query: str) -> Answer:
 
     Args:
         search: As ``benchmark`` takes it, also async.
-        query: The text of the query.
 
     Raises:
         NoAnswer: the search raised an error, or did not return a ranking.
-        UsageError: it is not a function, or the query is not text.
     """
     if not callable(search):
         raise UsageError(f"the search is {search!r}, not a function", fix="(search, query)")

@@ -241,12 +241,7 @@ def gate(
 
 
 def policy_from(policy: Any, rel: float | None) -> Policy:
-    """A policy in any form that ``gate`` takes.
-
-    Raises:
-        InputError: it cannot be read, or is invalid.
-        UsageError: ``rel`` is not a number.
-    """
+    """A policy in any form that ``gate`` takes."""
     check_types(rel=rel)
     if isinstance(policy, str | Path):
         return read_policy(policy, rel)
@@ -524,17 +519,11 @@ def _effective(weights: Floats | None) -> float | None:
 
 @dataclass(frozen=True)
 class ExcludedQueries:
-    """Why queries do not count.
+    """Why queries do not count."""
 
-    Attributes:
-        queries: The queries, if any were given.
-        scores: Scores of any run: the same queries count in all.
-        known: Ids of known failures.
-    """
-
-    queries: Queries | None
-    scores: Scores
-    known: frozenset[str]
+    queries: Queries | None  # the queries, if any were given
+    scores: Scores  # scores of any run: the same queries count in all
+    known: frozenset[str]  # ids of known failures
 
     def why(self, query_ids: Sequence[str]) -> str:
         """The number of queries by reason, such as ``3 marked no_answer``."""
@@ -594,22 +583,14 @@ def _labels(queries: Queries, name: str) -> dict[str, list[str]]:
 
 
 def _regressions(
-    before: Scores,
+    before: Scores,  # scores of the baseline
     now: Scores,
     asked: EvaluationPlan,
-    checks: Sequence[tuple[Check, Mask]],
+    checks: Sequence[tuple[Check, Mask]],  # the checks, and the queries each covers
     *,
-    documents: bool,
+    documents: bool,  # whether the documents of the baseline are known
 ) -> Iterator[Regression]:
-    """The queries that lost most where a check did not pass, measure by measure.
-
-    Args:
-        before: Scores of the baseline.
-        now: Scores of the candidate.
-        asked: The evaluation plan.
-        checks: The checks, and the queries each covers.
-        documents: Whether the documents of the baseline are known.
-    """
+    """The queries that lost most where a check did not pass, measure by measure."""
     texts = asked.about.texts() if asked.about else {}
     ids = now.evidence.query_ids
     evidence, depth = (before.evidence, now.evidence), asked.rules.depth

@@ -29,10 +29,6 @@ def start_policy(
             fails are relaxed.
         queries: As ``evaluate`` takes them.
 
-    Raises:
-        InputError: the file exists or cannot be written, or run and judgments do not belong
-            together.
-
     Returns:
         The text of the policy.
     """
