@@ -10,7 +10,7 @@ from karat.demo import _documents, build
 
 @pytest.fixture(scope="session")
 def library() -> pl.DataFrame:
-    """The documents of the Python that runs the tests."""
+    """The documents of the demo."""
     return _documents.collect()
 
 

@@ -58,7 +58,6 @@ def test_qrels_hold_every_judgment(demo: Demo) -> None:
     assert header == ["query-id", "corpus-id", "score"]
     assert [(q, d, int(g)) for q, d, g in rows] == [j[:3] for j in _golden_set.judgments()]
     assert len(rows) == demo.judgment_count
-    assert demo.absent_count <= 0.02 * demo.judged_count
 
 
 def test_who_graded_stands_beside_every_grade(demo: Demo) -> None:

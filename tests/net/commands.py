@@ -6,7 +6,6 @@ import gzip
 import io
 import json
 import os
-import platform
 import random
 import re
 import secrets
@@ -96,7 +95,6 @@ def masked(text: str, folder: Path) -> str:
     """The text without what is another on another day or machine."""
     text = text.replace(os.fspath(folder), "FOLDER")
     text = re.sub(rf"(?<![\d.]){re.escape(metadata.version('karat'))}(?![\d.])", "VERSION", text)
-    text = re.sub(rf"\b{re.escape(platform.python_version())}\b", "PYTHON", text)
     text = re.sub(r"(?<![\w.])-?\d+\.\d{11,}(?:e-?\d+)?", _rounded, text)
     today = datetime.now(UTC)  # of what does not ask the clock that stands still
     for day in (today - timedelta(days=1), today):

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,8 +43,6 @@ class Demo:
     document_count: int
     query_count: int
     judgment_count: int
-    judged_count: int  # different documents with a grade
-    absent_count: int  # of these, missing in this Python; their grades are kept
 
 
 def build(
@@ -62,7 +59,7 @@ def build(
     directory = Path(directory)
     check_is_free(directory)
     own = None if embed is None else embedding.of(embed)
-    progress(f"Reading the documentation of Python {platform.python_version()}")
+    progress(f"Reading the documentation of Python {_documents.PYTHON}")
     documents = _documents.collect()
     queries = _golden_set.queries()
     judgments = _golden_set.judgments()
@@ -86,9 +83,8 @@ def build(
     progress(f"Writing {directory}")
     remove_other_runs(directory, rankings)
     # The mark first, so that an interrupted build can be overwritten too.
-    mark = {"made_by": MADE_BY, "python": platform.python_version(), "runs": list(rankings)}
+    mark = {"made_by": MADE_BY, "python": _documents.PYTHON, "runs": list(rankings)}
     write(directory / MARK, [json.dumps(mark)])
-    judged = {judgment.doc_id for judgment in judgments}
     demo = Demo(
         directory=directory,
         corpus=directory / "corpus.jsonl",
@@ -101,8 +97,6 @@ def build(
         document_count=documents.height,
         query_count=len(queries),
         judgment_count=len(judgments),
-        judged_count=len(judged),
-        absent_count=len(judged - set(documents["doc_id"])),
     )
     write(
         demo.corpus,

@@ -6,7 +6,6 @@ are seconds apart. A later demo in the same folder adds one.
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,6 +13,7 @@ from pathlib import Path
 import polars as pl
 
 from karat.demo import bm25, hybrid
+from karat.demo._documents import PYTHON
 from karat.demo.build import Demo
 from karat.demo.hybrid import Ranking
 from karat.formats import read_documents, read_queries, read_run
@@ -36,7 +36,7 @@ def keep_steps(demo: Demo, clock: Callable[[], int]) -> Path:
     """
     path = demo.directory / HISTORY
     words = read_run(demo.runs[0])
-    known, corpus = path.exists(), f"Python {platform.python_version()}"
+    known, corpus = path.exists(), f"Python {PYTHON}"
     for label, run in list(steps(demo))[-1:] if known else steps(demo):
         result = gate(demo.policy, demo.directory, words, run)
         when = datetime.fromtimestamp(clock() / 1e6, UTC).isoformat(timespec="microseconds")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from karat.demo.build import Demo
 from karat.reports.phrases.numbers import counted, signed
 from karat.stats.verdicts import LEVEL
 from karat.tables import Results
@@ -17,14 +16,14 @@ MEASURES = ("nDCG@10", "R@100")
 """Measures of the comparison: the top of the page, and what there is to rerank."""
 
 
-def conclusions(results: Results, found: Comparison, made: Demo) -> Iterator[str]:
+def conclusions(results: Results, found: Comparison) -> Iterator[str]:
     *others, newest = dict.fromkeys(row.candidate for row in found.differences)
     yield " ".join(_verdicts(found, newest, further=True))
     yield from _where(found, newest)
     for candidate in others:
         yield " ".join(_verdicts(found, candidate, further=False))
     yield from _unjudged(found)
-    yield from _unanswered(results, made)
+    yield from _unanswered(results)
 
 
 def _verdicts(found: Comparison, candidate: str, *, further: bool) -> Iterator[str]:
@@ -93,7 +92,7 @@ def _unjudged(found: Comparison) -> Iterator[str]:
         )
 
 
-def _unanswered(results: Results, made: Demo) -> Iterator[str]:
+def _unanswered(results: Results) -> Iterator[str]:
     for row in results.results:
         if row.measure == MEASURES[0] and row.missing + row.empty:
             queries = counted(row.missing + row.empty, "query", "queries")
@@ -103,11 +102,6 @@ def _unanswered(results: Results, made: Demo) -> Iterator[str]:
         yield (
             f"{results.no_answer[0].n} more queries have no right answer, and a good system would "
             f"return nothing for them. Answered with nothing: {shares}."
-        )
-    if made.absent_count:
-        yield (
-            f"{made.absent_count} of {made.judged_count:,} judged documents are not in this "
-            "Python; their grades are kept and count as not found."
         )
 
 

@@ -86,7 +86,7 @@ def demo(
     show_breakdown(results, "class", MEASURES[0], screen)
     words, *others = made.runs
     found = compare(made.directory, words, others, MEASURES, queries=queries, by="class")
-    show_paragraphs("What this shows", conclusions(results, found, made), screen)
+    show_paragraphs("What this shows", conclusions(results, found), screen)
     deep = compare(made.directory, words, others[-1:], MEASURES[-1], judge_next=QUEUED)
     if deep.judge_next:
         screen.print(
