@@ -143,7 +143,6 @@ def by_frequency(queries: Queries, query_ids: Sequence[str], counted: Mask) -> S
 
 
 def _stored_bands(queries: Queries) -> dict[str, str | None] | None:
-    """The stored band of each query, if any."""
     for name in (BAND, *FREQUENCIES):
         if name not in queries.attributes or queries.frame[name].dtype != pl.String:
             continue

@@ -128,8 +128,6 @@ def _found(asked: _Asked, attribute: str) -> Slices:
 
 @dataclass(frozen=True)
 class _Asked:
-    """The input of slices."""
-
     queries: Queries | None
     scores: Sequence[Scores]
     documents: Documents | None

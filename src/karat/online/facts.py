@@ -156,7 +156,6 @@ def _filled(name: str, empty: Any, *, joined: bool) -> nw.Expr:
 
 
 def _outcomes(joined: nw.LazyFrame[Any], closed_us: int, *, answers: bool) -> nw.LazyFrame[Any]:
-    """The columns derived from the joined ones."""
     items = nw.coalesce("logged", "returned")
     counts = {name: nw.col(name).cast(nw.Int64) for name in (*_COUNTED, "carts", *_ANSWERED)}
     closed = nw.col("time_us") <= closed_us

@@ -166,7 +166,6 @@ def together(parts: Sequence[pl.DataFrame], cut: Sequence[str]) -> pl.DataFrame:
 
 
 def _with_means(frame: pl.DataFrame) -> pl.DataFrame:
-    """The frame with means over users."""
     return frame.with_columns(
         mean_numerator=pl.col("numerator") / pl.col("users"),
         mean_denominator=pl.col("denominator") / pl.col("users"),

@@ -71,7 +71,6 @@ def _slices(texts: pl.DataFrame) -> Iterator[pl.DataFrame]:
 
 
 def _classed(texts: pl.DataFrame) -> pl.DataFrame:
-    """``classed`` for some pairs."""
     split = texts.select(
         *PAIR,
         _one=pl.col("query_key").str.split(" ").list.unique(maintain_order=True),

@@ -90,7 +90,6 @@ def compare(series: Sequence[Series]) -> list[Change]:
 
 
 def _compared(series: Sequence[Series]) -> list[Change]:
-    """One family of tests."""
     spreads = [None if _untestable(one) else _spread(one) for one in series]
     tested = [spread for spread in spreads if spread is not None and spread.sampling > 0]
     ratios = np.array([spread.ratio for spread in tested])

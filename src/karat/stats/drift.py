@@ -113,7 +113,6 @@ def since_best(values: Sequence[float]) -> tuple[int, bool]:
 
 
 def _middle(ordered: Sequence[float]) -> float:
-    """The median of sorted values."""
     half = len(ordered) // 2
     if len(ordered) % 2:
         return ordered[half]

@@ -345,7 +345,6 @@ class Comparison:
         return rows
 
     def __repr__(self) -> str:
-        """The verdicts and the notes, as text."""
         rows = [
             f"{row.candidate} against {row.baseline}, {row.measure}: {row.verdict} ({row.reason})"
             for row in self.differences

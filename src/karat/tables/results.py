@@ -192,7 +192,6 @@ class Results:
         return {name: about for name, about in about_by_run.items() if about}
 
     def __repr__(self) -> str:
-        """The result rows and the notes, as text."""
         head = ("measure", "run", "value", "95 %", "n")
         rows = [head, *(_as_text(row) for row in self.results)]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

@@ -185,7 +185,6 @@ def _meant(name: str) -> list[str]:
 
 
 def _not_offline(name: str) -> None:
-    """Refuse an offline measure."""
     try:
         offline(name)
     except UsageError:

@@ -41,7 +41,6 @@ class NoEvents(InputError):
 
 
 def read_event_log(folder: Path) -> EventLog:
-    """The content of an event store."""
     manifest = read_manifest(folder)
     if manifest is None:
         raise InputError(f"no events in {folder}", fix="karat online import LOG…")

@@ -16,8 +16,6 @@ from karat.tables.schema import EVENTS
 
 @dataclass(frozen=True)
 class StoredFile:
-    """A file of the store in the manifest."""
-
     name: str  # name within the folder
     low: int  # its lowest bucket
     high: int  # its highest bucket plus 1
@@ -30,8 +28,6 @@ class StoredFile:
 
 @dataclass(frozen=True)
 class StoredImport:
-    """An import in the manifest."""
-
     number: int  # its number, from 1
     time_us: int  # when, microseconds UTC
     files: Mapping[str, str]  # SHA-256 of each file that was read, by name
@@ -44,8 +40,6 @@ class StoredImport:
 
 @dataclass(frozen=True)
 class Manifest:
-    """The manifest of a store."""
-
     timezone: str = "UTC"  # time zone of `local_day` and `local_hour`
     # Fingerprint of the hash function of `tie`; 0 if there were several
     hashing: int = field(default_factory=event_files.hashing)
@@ -78,7 +72,6 @@ class Summary:
 
 
 def summary(frame: pl.DataFrame) -> Summary:
-    """The summary of a frame of events, from ``conformed``."""
     people = frame.filter(~pl.col("bot"))
     filled = frozenset(name for name in people.columns if people[name].null_count() < people.height)
     return Summary(

@@ -36,7 +36,6 @@ def rows(c: sa.Connection, name: str) -> Iterator[dict[str, Any]]:
 
 
 def need_empty(store: Store) -> None:
-    """Check that a store is empty."""
     with store.read() as c:
         filled = [
             table.name
@@ -92,7 +91,6 @@ class Older:
             self._metadata.reflect(c)
 
     def put(self, name: str, given: Iterable[Row]) -> None:
-        """As ``copying.put``."""
         if name not in self._metadata.tables:
             raise InputError(f"that version has no table {name}")
         try:
@@ -107,7 +105,6 @@ class Older:
             migrate(c, VERSIONS[-1])
 
     def rows(self, name: str) -> Iterator[dict[str, Any]]:
-        """As ``copying.rows``."""
         with self._engine.connect() as c:
             yield from rows(c, name)
 

@@ -27,8 +27,6 @@ GRADES: dict[str, pl.DataType] = {
 
 @dataclass(frozen=True)
 class EditionRow:
-    """Metadata of an edition."""
-
     id: int  # number in the store
     name: str
     sha256: str  # hash of its content

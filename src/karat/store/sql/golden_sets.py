@@ -21,8 +21,6 @@ LONGEST = 100
 
 @dataclass(frozen=True)
 class GoldenSetRow:
-    """The declaration of a golden set."""
-
     id: int  # number in the store
     name: str
     scale: Scale  # lowest and highest grade
@@ -110,7 +108,6 @@ def find(c: sa.Connection, name: str | None = None) -> GoldenSetRow:
 
 
 def by_id(c: sa.Connection, set_id: int) -> GoldenSetRow:
-    """A golden set by its number."""
     row = c.execute(_declared(), {"set_id": set_id}).one_or_none()
     if row is None:
         raise UsageError(f"no golden set has the number {set_id}")

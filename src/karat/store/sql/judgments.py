@@ -27,8 +27,6 @@ _MOST_S = 86_400.0  # longer times are discarded
 
 @dataclass(frozen=True)
 class Undone:
-    """A judgment that was withdrawn."""
-
     judgment: int  # number of the withdrawn judgment
     withdrawn: int  # number of the judgment that withdraws it
     grade: float | None  # its grade; None for `cannot_judge`
@@ -74,7 +72,7 @@ def submit(
     pair_shown: str | None = None,
     newest_only: bool = False,
 ) -> int:
-    """Record a rater's judgment of the pair leased to them.
+    """Record a rater's judgment of the pair leased to them; returns the judgment's number.
 
     An expired lease is valid until another rater takes the pair. If the rater has judged the pair
     already, the new judgment supersedes the old one, also one imported in the meantime.
@@ -92,9 +90,6 @@ def submit(
         pair_shown: ``pair_key`` of the pair shown; not checked if None.
         newest_only: Allow only the rater's newest judgment to be corrected. Otherwise a rater who
             notices a hidden repeat could change the first answer to match.
-
-    Returns:
-        The judgment's number.
 
     Raises:
         Overtaken: a resubmitted judgment was corrected or withdrawn since; or, with
@@ -358,7 +353,6 @@ def history(c: sa.Connection, set_id: int, query_id: str, doc_id: str) -> pl.Dat
 
 
 def _disagree(c: sa.Connection, pair_id: int) -> bool:
-    """Whether the ratings of a pair that count disagree."""
     chosen = sa.select(pair.c.id).where(pair.c.id == pair_id, disagree())
     return c.execute(chosen).first() is not None
 

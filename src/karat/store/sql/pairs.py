@@ -36,8 +36,6 @@ SCHEMA: dict[str, pl.DataType] = {
 
 @dataclass(frozen=True, slots=True)
 class Queued:
-    """The outcome of adding pairs to the queue."""
-
     added: int  # new pairs
     raised: int  # existing pairs that moved up
     golds: int  # existing pairs with a new or changed gold grade
@@ -162,7 +160,6 @@ def frame(c: sa.Connection, set_id: int) -> pl.DataFrame:
 def _checked(
     c: sa.Connection, frame: pl.DataFrame, declared: golden_sets.GoldenSetRow
 ) -> pl.DataFrame:
-    """The frame with all columns of pairs, validated."""
     frame = conform(frame, PAIRS, "pairs", keep_others=True)
     own = ("priority", "chosen_by", "chance", "gold_grade")
     for name in own:

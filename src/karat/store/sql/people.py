@@ -94,7 +94,6 @@ def all_users(c: sa.Connection, now: int) -> list[PersonRow]:
 
 
 def is_disabled(c: sa.Connection, person_id: int) -> bool:
-    """Whether an account is disabled."""
     disabled_us = c.execute(sa.select(person.c.disabled_us).where(person.c.id == person_id))
     return disabled_us.scalar_one() is not None
 
@@ -105,7 +104,6 @@ def set_password(c: sa.Connection, person_id: int, password: str) -> None:
 
 
 def set_role(c: sa.Connection, person_id: int, role: Role) -> None:
-    """Set a user's role."""
     if role != "owner":
         _keep_an_owner(c, person_id)
     c.execute(sa.update(person).where(person.c.id == person_id).values(role=role))

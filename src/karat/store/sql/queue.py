@@ -60,8 +60,6 @@ _RECENT = 50  # judgments in Progress.seconds
 
 @dataclass(frozen=True)
 class Progress:
-    """Progress of a rater."""
-
     done: int  # judgments given, including repeats and gold items
     left: int  # judgments left, as far as known now
     total: int  # `done` plus `left`

@@ -23,8 +23,6 @@ _NAMES = "names"  # in ``about``: time of the last import by name, if there was 
 
 @dataclass(frozen=True)
 class RunRow:
-    """A stored run."""
-
     id: int  # number in the store
     name: str  # its first name, or the one it was requested by
     sha256: str  # hash of its content
@@ -100,7 +98,6 @@ def runs(c: sa.Connection, set_id: int) -> list[RunRow]:
 
 
 def row_of(row: Mapping[Any, Any]) -> RunRow:
-    """A run from a row of the database."""
     values = {name: row[name] for name in COLUMNS}
     about = dict(values.pop("about"))
     names = {values["name"]: values["added_us"]} | about.pop(_NAMES, {})

@@ -16,8 +16,6 @@ _COUNTING = 0x7472696573  # "tries"
 
 @dataclass(frozen=True)
 class SessionRow:
-    """A browser session."""
-
     id: int  # number in the store
     created_us: int  # when it began, microseconds UTC
     seen_us: int  # when it was last used, to a few minutes
@@ -94,7 +92,6 @@ def of_person(
 
 
 def end(c: sa.Connection, token_sha256: str) -> None:
-    """End a session."""
     c.execute(sa.delete(web_session).where(web_session.c.token_sha256 == token_sha256))
 
 
@@ -152,7 +149,6 @@ def tokens(c: sa.Connection, person_id: int, now: int) -> list[TokenRow]:
 
 
 def token_used(c: sa.Connection, token_id: int, now: int) -> None:
-    """Log that a token was used."""
     c.execute(sa.update(api_token).where(api_token.c.id == token_id).values(used_us=now))
 
 

@@ -32,8 +32,6 @@ _GROUPS = 256  # PostgreSQL allows some thousand locks, and an import may name m
 
 @dataclass(frozen=True)
 class Claim:
-    """A pair leased to a rater."""
-
     slot_id: int  # its slot, for `judgments.submit`
     kind: str  # `rating` | `repeat` | `gold` | `adjudication`; hidden from raters
     query_id: str
@@ -380,7 +378,6 @@ def claim_again(c: sa.Connection, set_id: int, slot_id: int, rater: str, until: 
 
 
 def read_claim(c: sa.Connection, slot_id: int, declared: golden_sets.GoldenSetRow) -> Claim:
-    """A claim with the content of its pair."""
     row = c.execute(_reading(), {"slot_id": slot_id}).one()
     return Claim(
         slot_id=slot_id,

@@ -100,7 +100,6 @@ def disagreements_at(snapshot: Moment) -> pl.DataFrame:
 
 
 def agreement_in(opened: Workspace, by: str | None = None) -> Agreement:
-    """``agreement_at`` of the golden set as it is now."""
     with opened.store.read() as connection:
         snapshot = moment(connection, opened.golden.id)
     return agreement_at(snapshot, opened.workspace, by)

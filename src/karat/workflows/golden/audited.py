@@ -30,15 +30,12 @@ def put_before_adjudicator(
     now: int,
     between: str = RATERS,
 ) -> int:
-    """Queue disagreements for adjudication.
+    """Queue disagreements for adjudication; returns the number of adjudications added.
 
     Args:
         chosen: Query and document of each; all of kind ``between`` if None. Pairs without an open
             disagreement are ignored.
         between: ``raters``, or ``import`` for imported grades that raters contradict.
-
-    Returns:
-        Number of adjudications added.
     """
     if between not in (RATERS, IMPORT):
         raise UsageError(f"unknown kind of disagreement {between!r}", fix=f"{RATERS} or {IMPORT}")

@@ -34,8 +34,6 @@ LONGEST = 100
 
 @dataclass(frozen=True)
 class Frozen:
-    """A new edition."""
-
     name: str
     sha256: str  # hash of its content
     queries: int

@@ -61,8 +61,6 @@ class Logged(NamedTuple):
 
 @dataclass(frozen=True)
 class AddedLogs:
-    """What a whole log added."""
-
     rows: int  # number of rows of the log, including those left out
     # Ids of the queries that the log adds to, each once, in the order of the log
     queries: list[str]

@@ -33,8 +33,6 @@ _WHY = {
 
 @dataclass(frozen=True)
 class Hard:
-    """The hard queries of a run."""
-
     run: str
     measure: str  # the measure they were ranked by
     # `query_id`, `text`, `value` (null if undefined) and `reason`; the hardest first

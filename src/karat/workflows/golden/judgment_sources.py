@@ -55,7 +55,6 @@ def sources_of(typed: Sequence[str]) -> dict[str, str]:
 
 
 def checked(source: str) -> str:
-    """The source, checked."""
     if source not in SOURCES:
         raise UsageError(
             f"unknown source {source!r}",

@@ -25,8 +25,6 @@ METHODS: tuple[Method, ...] = ("depth", "rr", "rbp", "mtf")
 
 @dataclass(frozen=True)
 class Pooled:
-    """The outcome of pooling."""
-
     chosen: int  # number of pairs chosen
     added: int  # number of these that are new in the queue
     queries: int  # number of queries of the chosen pairs

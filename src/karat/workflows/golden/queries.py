@@ -37,8 +37,6 @@ _OWN = {"query_id", "text", "need", "weight", "stratum", "band", "count", "proba
 
 @dataclass(frozen=True)
 class OneQuery:
-    """A query with its documents."""
-
     query: dict[str, Any]  # as in `karat.store.sql.queries.frame`, without nulls
     documents: pl.DataFrame  # its pairs, as `pairs_in` returns them
     editions: list[str]  # names of the editions that contain it
@@ -46,8 +44,6 @@ class OneQuery:
 
 @dataclass(frozen=True)
 class OnePair:
-    """A pair with all its judgments."""
-
     query_id: str
     text: str | None  # text of the query, or None
     need: str | None  # information need of the query, or None
@@ -187,7 +183,6 @@ def query_in(opened: Workspace, query_id: str) -> OneQuery:
 
 
 def pair_in(opened: Workspace, query_id: str, doc_id: str) -> OnePair:
-    """A pair with its history."""
     with opened.store.read() as connection:
         snapshot = moment(connection, opened.golden.id)
         document = browsing.one_document(connection, opened.golden.id, doc_id)
@@ -308,7 +303,6 @@ def _described(frame: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
 
 
 def _of(snapshot: Moment, query_id: str) -> Moment:
-    """The snapshot of one query."""
     of_query = pl.col("query_id") == query_id
     current, first = (
         each.of(pl.Series([query_id])) for each in (snapshot.judgments, snapshot.first)

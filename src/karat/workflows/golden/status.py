@@ -21,8 +21,6 @@ from karat.workflows.workspace.workspace import Workspace
 
 @dataclass(frozen=True)
 class Status:
-    """The status of a golden set."""
-
     name: str  # name of the golden set
     store: str  # URL of its store
     made_of: Composition  # composition of its queries
@@ -44,8 +42,6 @@ class Status:
 
 @dataclass(frozen=True)
 class _Known:
-    """The status computed for one state of a golden set."""
-
     state: tuple[object, ...]  # state of the golden set, and the workspace settings that matter
     status: Status  # the status, without what depends on time and runs
     edition_us: int | None  # when its newest edition was frozen, or None
@@ -93,7 +89,6 @@ STATUSES = Statuses()
 
 
 def status(opened: Workspace, *, now: int) -> Status:
-    """The status of a workspace's golden set."""
     with opened.store.read() as connection:
         read, names = _read(connection, opened), _names_of_runs(connection, opened)
     return _at(*_computed(opened, read), names, now)
@@ -110,8 +105,6 @@ def _names_of_runs(connection: sa.Connection, opened: Workspace) -> list[str]:
 
 @dataclass(frozen=True)
 class _Read:
-    """The data that a status is computed from."""
-
     snapshot: Moment
     shown: pl.DataFrame
     newest: EditionRow | None

@@ -18,8 +18,6 @@ _BEGINS = 240  # characters of a document in a list
 
 @dataclass(frozen=True)
 class Rated:
-    """The outcome for one pair."""
-
     query_id: str
     doc_id: str  # the document
     judgment: int | None  # id of the judgment; None if it was refused

@@ -54,7 +54,6 @@ def to_grade(opened: Workspace, doc_ids: Collection[str]) -> Mapping[str, Gradab
 
 
 def own_of(opened: Workspace, rater: str, query_id: str) -> Mapping[str, OwnRating]:
-    """A rater's own ratings of a query, by document id."""
     with opened.store.read() as connection:
         own = ratings.own(connection, opened.golden.id, rater, query_id)
         newest = queue.newest(connection, opened.golden.id, rater)

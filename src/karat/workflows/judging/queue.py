@@ -38,8 +38,6 @@ class Card:
 
 @dataclass(frozen=True)
 class Undone:
-    """A judgment that was undone."""
-
     card: Card  # its pair, shown again
     grade: float | None  # its grade; None if it could not be judged
     reason: str | None
@@ -98,11 +96,7 @@ class Judging:
         *,
         seconds: float | None = None,  # how long it took
     ) -> int:
-        """Record a judgment in the store.
-
-        Returns:
-            Its id.
-        """
+        """Record a judgment in the store; returns its id."""
         claim = card.claim
         return self.record(
             claim.slot_id,
@@ -210,7 +204,6 @@ class Judging:
         return Undone(self._shown(undone.claim), undone.grade, undone.reason)
 
     def progress(self) -> str:
-        """The rater's progress, in words."""
         done = self.far()
         if self.kind == "adjudication":
             open_now = done.left - done.later

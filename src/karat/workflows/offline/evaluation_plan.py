@@ -21,8 +21,6 @@ from karat.workflows.offline import inputs
 
 @dataclass(frozen=True)
 class EvaluationPlan:
-    """What to measure, and how."""
-
     qrels: Qrels  # the judgments, on the declared scale
     about: Queries | None  # the queries, if given or included with the judgments
     runs: list[Run]  # the runs, with unique names

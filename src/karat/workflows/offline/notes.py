@@ -73,7 +73,6 @@ def of_cuts(rows: Sequence[Result] | Sequence[Difference]) -> Iterator[str]:
 
 
 def of_silence(rows: Sequence[NoAnswer]) -> Iterator[str]:
-    """Notes on the queries marked ``no_answer``."""
     if not rows:
         return
     yield (
@@ -387,7 +386,6 @@ _MOVED = 0.005  # changes the second digit
 def of_comparison(
     comparison: Comparison, scored: Sequence[Scores], plan: EvaluationPlan, judge_next: int
 ) -> Iterator[str]:
-    """Notes on a comparison."""
     if judge_next and not comparison.judge_next:
         yield Note(
             f"no grade of an unjudged document would change {plan.measures[0]}, so there is "

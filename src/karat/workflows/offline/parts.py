@@ -34,8 +34,6 @@ NO_FILE = (
 
 @dataclass(frozen=True)
 class Within:
-    """Judgments, queries and runs of one part."""
-
     part: str
     qrels: Qrels  # judgments of its queries, on the scale of all judgments
     queries: Queries

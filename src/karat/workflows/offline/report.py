@@ -155,7 +155,6 @@ def _refuse_others(gate: Gate | None, against: Comparison | None) -> None:
 
 
 def _named(runs: Sequence[Run], against: Comparison | None) -> list[Run]:
-    """The runs under their names in the comparison."""
     if against is None:
         return list(runs)
     candidates = dict.fromkeys(row.candidate for row in against.differences)

@@ -69,7 +69,6 @@ def shown(
     rel: float,  # lowest relevant grade
     documents: Documents | None,  # for slices by documents
 ) -> list[ShownQuery]:
-    """Details of each listed query."""
     chosen = list(listed[:beside])
     rankings = _rankings(plan, scored, chosen, k, rel, compared=against is not None)
     texts = plan.about.texts() if plan.about else {}
@@ -131,7 +130,6 @@ def _slices(
     against: Comparison | None,
     documents: Documents | None,
 ) -> Mapping[str, dict[tuple[str | None, str], list[str]]]:
-    """The slices of each query."""
     out: dict[str, dict[tuple[str | None, str], list[str]]] = {}
     if against is not None:
         first = against.differences[0].measure
@@ -159,7 +157,6 @@ def _rankings(
     *,
     compared: bool,
 ) -> list[list[Ranking]]:
-    """For each query, the ranking of each run."""
     first = scored[0]
     place = {query: index for index, query in enumerate(first.evidence.query_ids)}
     queries = [place[query] for query in chosen]

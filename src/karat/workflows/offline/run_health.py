@@ -32,7 +32,6 @@ def answers_of(
     measures: Iterable[Measure],  # measures of the policy, for their cutoffs
     weighing: Weighing,  # weights of the judged queries
 ) -> Answers:
-    """How a run answered its queries."""
     run, latency = scores.run, latency_of(scores.run)
     counting = scores.topics & scores.overall & ~known
     failed = counting & (scores.answered == "failed")

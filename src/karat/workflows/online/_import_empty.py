@@ -149,7 +149,6 @@ def sentence(empty: EmptyHits, *, check: bool) -> str:
 
 
 def question(empty: EmptyHits) -> str:
-    """The question about searches with empty hits."""
     return f"{_facts(empty)}. Does empty mean that nothing was found?"
 
 

@@ -22,8 +22,6 @@ _PIECE = 1 << 20
 
 @dataclass(frozen=True)
 class Input:
-    """A file to be imported."""
-
     path: Path
     name: str  # its name in messages
     sha256: str  # hash of its bytes

@@ -101,7 +101,6 @@ def of_files(done: Sequence[Input], without: Collection[str], before: Manifest) 
 
 
 def of_observed(observed: Observed) -> Iterator[str]:
-    """Notes on events of users."""
     if observed.below:
         yield f"positions before the first, left out: {observed.below:,}"
     if observed.repeated:
@@ -116,7 +115,6 @@ def of_observed(observed: Observed) -> Iterator[str]:
 
 
 def of_store(manifest: Manifest, *, simulated: bool) -> Iterator[str]:
-    """Notes on the store as a whole."""
     before = manifest.imports
     if before and simulated != manifest.simulated:
         yield "the event store has simulated and real events now: all of it counts as simulated"

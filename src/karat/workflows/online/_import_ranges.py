@@ -168,7 +168,6 @@ class Staged:
         self._pending_sizes = [0] * BUCKETS
 
     def of(self, buckets: range) -> pl.DataFrame:
-        """The rows of a range of buckets."""
         inside = pl.col("user_bucket").is_between(buckets.start, buckets.stop, closed="left")
         parts = [each.filter(inside) for each in self._frames]
         parts += [

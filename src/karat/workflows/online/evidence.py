@@ -92,7 +92,6 @@ def _reduced(
     classes: nw.LazyFrame[Any] | None,
     tests: Mapping[str, tuple[str, str | int | None]],
 ) -> Evidence:
-    """The evidence of a batch of users."""
     by_class = "class" in tests or any("class" in cut for cut in cuts)
     tables: dict[str, nw.LazyFrame[Any]] = {}
     for name in TABLES:

@@ -109,7 +109,6 @@ def _users_of(
 
 
 def _counts(only: str, table: Table) -> nw.Expr:
-    """Whether a metric counts a row."""
     negated = only.startswith("!")
     metric: Metric = find(only.removeprefix("!"))
     compute = metric.compute

@@ -90,7 +90,6 @@ def values_of(only: Only) -> dict[str, str | int | None]:
 def narrowed(
     facts: nw.LazyFrame[Any], tests: Mapping[str, tuple[str, str | int | None]]
 ) -> nw.LazyFrame[Any]:
-    """The rows that match a filter."""
     for column, value in tests.values():
         facts = facts.filter(shown(column, value))
     return facts

@@ -140,8 +140,6 @@ def _nothing(skipped: Sequence[str]) -> Imported:
 
 
 class _Import:
-    """One import, while it runs."""
-
     def __init__(
         self,
         folder: Path,

@@ -17,8 +17,6 @@ _OURS = ("user_bucket", "user_key", "tie", "local_day", "local_hour", "import", 
 
 @dataclass(frozen=True)
 class Held:
-    """The content of an event store."""
-
     folder: str
     rows: int  # number of events
     bots: int  # number of these that are events of bots, which no metric counts

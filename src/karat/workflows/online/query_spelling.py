@@ -20,8 +20,6 @@ from karat.workflows.online.reducers import Reformulations, Scope, facts_of
 
 @dataclass(frozen=True, slots=True)
 class QuerySpellings:
-    """Texts of queries."""
-
     texts: Mapping[str, str]  # the most frequent spelling of each query, by its folded form
     # Reformulations with their counts, most frequent first, by folded form
     following: Mapping[str, list[tuple[str, int]]]

@@ -66,8 +66,6 @@ class Reformulations:
 
 @dataclass(frozen=True)
 class FactsOf:
-    """The facts of a batch of users."""
-
     searches: nw.LazyFrame[Any]  # as `facts.searches` returns them, in the period
     clicks: nw.LazyFrame[Any]  # as `facts.clicks` does; of the searches in the period
     sessions: nw.LazyFrame[Any]  # as `facts.sessions` does; whose first search is in the period
@@ -89,7 +87,6 @@ class Scope:
 
     @property
     def columns(self) -> list[str]:
-        """The columns to read."""
         more = [*(["query"] if self.text else []), *(["bot"] if self.log.bots else [])]
         return [*ACTIVITY, *more, *self.attributes]
 
@@ -114,7 +111,6 @@ class Scope:
         return (self.last_day + 1) * DAY + _OFF + behind
 
     def within(self, frame: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
-        """The rows of the period."""
         if self.first_day is not None:
             frame = frame.filter(nw.col("local_day") >= self.first_day)
         if self.last_day is not None:
@@ -287,7 +283,6 @@ def _counted(
 
 
 def _count(name: str, one: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
-    """One count as a row."""
     return one.select(count=nw.col("n").cast(nw.Int64).fill_null(0)).with_columns(name=nw.lit(name))
 
 

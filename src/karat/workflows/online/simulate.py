@@ -35,8 +35,6 @@ MOST_EVENTS = 30_000_000
 
 @dataclass(frozen=True, slots=True)
 class Planted:
-    """A planted change."""
-
     attribute: str  # attribute of the queries
     value: str  # value of the affected queries
     day: date  # its first day
@@ -146,7 +144,6 @@ def _check_name(target: str | Path) -> None:
 
 
 def write_truth(log: SimulatedLog, target: str | Path) -> None:
-    """Write the ground truth as JSON."""
     text = json.dumps({"simulated": True, **asdict(log)}, indent=1, ensure_ascii=False)
     with beside(Path(target)) as stream:
         stream.write(f"{text}\n".encode())

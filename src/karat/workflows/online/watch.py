@@ -58,8 +58,6 @@ Slice = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class WindowReadings:
-    """Metrics of one window."""
-
     window: Window
     searches: int
     # By metric and slice; those without a value are absent
@@ -69,8 +67,6 @@ class WindowReadings:
 
 @dataclass(frozen=True)
 class WindowReader:
-    """Reads windows of a log."""
-
     log: EventLog
     engine: Engine  # an open engine
     rules: Rules  # rules of sessions and searches
@@ -124,7 +120,6 @@ class WindowReader:
         )  # fmt: skip
 
     def _evidence(self, window: Window, metrics: Sequence[Metric], cuts: Sequence[Cut]) -> Evidence:
-        """The evidence of a window of days or hours."""
         return gather(
             self.log,
             self.engine,
@@ -142,7 +137,6 @@ class WindowReader:
 
 
 def _errors(moments: pl.DataFrame, cut: Cut) -> dict[tuple[str, Slice], float]:
-    """Standard errors of the ratios of a cut."""
     errors = {}
     for row in moments.filter(pl.col("term") == "value").iter_rows(named=True):
         part = tuple((name, NOT_SAID if row[name] is None else str(row[name])) for name in cut)
@@ -471,7 +465,6 @@ def _with_queries(
 def _doubts(
     mine: WindowReadings, before: Sequence[WindowReadings], changes: Sequence[Change]
 ) -> list[str]:
-    """Problems with the evidence of a window."""
     doubts = []
     fewest = min((each.searches for each in before), default=0)
     if mine.searches < _FEW * fewest:

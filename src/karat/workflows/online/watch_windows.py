@@ -58,7 +58,6 @@ def _moment(text: str) -> tuple[int, int]:
 
 
 def local_hour(time_us: int, log: EventLog) -> tuple[int, int]:
-    """Local day and hour of a time."""
     local = local_time(time_us, log.timezone)
     return day_number(local), local.hour
 

@@ -222,7 +222,6 @@ def _queries(
 
 
 def _computed(stated: Certificate) -> tuple[Certificate, Proof]:
-    """The certificate with all its numbers, computed from its pool and judgments."""
     measure = parse(stated.measure)
     pair = certified_pair(stated.queries, stated.scale[1])
     weights = np.array([query.weight for query in stated.queries])

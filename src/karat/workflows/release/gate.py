@@ -241,7 +241,6 @@ def gate(
 
 
 def policy_from(policy: Any, rel: float | None) -> Policy:
-    """A policy in any form that ``gate`` takes."""
     check_types(rel=rel)
     if isinstance(policy, str | Path):
         return read_policy(policy, rel)
@@ -295,8 +294,6 @@ def _identical(
 
 @dataclass(frozen=True)
 class _Judged:
-    """A candidate with its policy and baseline."""
-
     policy: Policy
     asked: EvaluationPlan
     now: Scores
@@ -305,7 +302,6 @@ class _Judged:
 
     @cached_property
     def weighing(self) -> Weighing:
-        """The weights of the judged queries."""
         return Weighing.of(self.asked.about, self.now.evidence.query_ids)
 
     @cached_property
@@ -494,7 +490,6 @@ class _Judged:
         )
 
     def known_failures(self) -> Iterator[KnownFailure]:
-        """The outcomes of known failures."""
         place = {query: index for index, query in enumerate(self.now.evidence.query_ids)}
         for known in self.policy.known_failures:
             if known.query_id not in place:
