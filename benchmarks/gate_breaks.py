@@ -30,7 +30,7 @@ from gate_world import Answer, Break, Search, World, cranfield, written
 import karat
 from karat.errors import KaratError
 from karat.tables.release.gate import Gate
-from karat.workflows.release.starter_policy import start_policy
+from karat.workflows.release.gate import start_policy
 
 CRANFIELD = Path(__file__).resolve().parents[2] / "shared/data/cranfield"
 WITHIN = "the drop is within the 5 % allowed"

@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 
-from karat.diagnosis.places import places
+from karat.diagnosis.movement import places
 from karat.measures.run_pair import Pair
 from karat.tables import Qrels, Run
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from karat.golden.machines import names_a_model
+from karat.tables.judgments import names_a_model
 
 MODELS = """
     gpt gpt-4 GPT-4o gpt4 gpt-5 gpt_4_turbo chatgpt ChatGPT-4 openai/gpt-4.1-mini gpt-oss-120b

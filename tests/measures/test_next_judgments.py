@@ -7,8 +7,7 @@ import pytest
 
 from karat.errors import UsageError
 from karat.measures import parse
-from karat.measures.difference import difference_bounds
-from karat.measures.next_judgments import next_judgments
+from karat.measures.difference import difference_bounds, next_judgments
 from karat.measures.run_pair import Pair
 from karat.tables import Qrels, Run
 

@@ -8,10 +8,10 @@ from typing import Any
 import polars as pl
 import pytest
 
-from karat.online.both_worlds import CLASS, QUERY, Worlds
 from karat.online.evidence import Evidence
 from karat.online.metrics.counts import EVERY_SEARCH
 from karat.online.metrics.registry import find
+from karat.online.offline_correlation import CLASS, QUERY, Worlds
 from karat.online.rules import Rules
 from karat.tables import Queries
 from karat.tables.online.events import EventLog

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from karat.online.spellings import most_frequent
+from karat.online.reformulation import most_frequent
 
 
 def test_spellings_of_one_text_count_together_and_the_most_frequent_stands_for_them() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from karat.stats.paired_shares import paired_share_interval
+from karat.stats.intervals import paired_share_interval
 
 
 def test_the_interval_is_walds_after_half_a_query_in_each_cell() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karat.stats.shrinkage import shrink_slices, shrunken
+from karat.stats.verdicts import shrink_slices, shrunken
 from karat.tables.comparison import Difference
 
 PLAIN = Difference(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from statsmodels.duration.survfunc import SurvfuncRight
 
-from karat.stats.survival import kaplan_meier, restricted_mean, survival_quantile
+from karat.online.distributions import kaplan_meier, restricted_mean, survival_quantile
 
 Floats = NDArray[np.float64]
 

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from karat.diagnosis.places import places
+from karat.diagnosis.movement import places
 from karat.diagnosis.slices import Slice
 from karat.errors import UsageError
 from karat.measures.run_pair import Pair

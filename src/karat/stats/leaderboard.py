@@ -17,7 +17,7 @@ from karat.stats._system_order import order_agreement
 from karat.stats._tukey import Tukey, tukey_each
 from karat.stats.averages import Floats, mean
 from karat.stats.weighing import Weighing
-from karat.tables.leaderboard import Order, Standing
+from karat.tables.comparison import Order, Standing
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,61 @@ import polars as pl
 
 from karat.errors import UsageError, nearest
 from karat.tables.about import AboutChange
-from karat.tables.answer_changes import AnswerChange
 from karat.tables.asked import Meant, of_measure, of_slice
-from karat.tables.leaderboard import Order, Standing
 from karat.tables.notes import as_lines
 from karat.tables.pairs import Pairs
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A run's place among several, under one measure."""
+
+    measure: str  # canonical name of the measure
+    run: str
+    value: float  # its mean over the queries for which every run has a value
+    n: int  # number of these queries
+    # With `all_pairs`: letters of its tie groups; runs that share none are significantly different.
+    # Otherwise None: only pairs with the baseline are tested.
+    groups: str | None
+    # Always None: each pair has its own spread, so no single difference is significant for all
+    # pairs. Kept for readers of older versions.
+    honest_difference: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Whether two measures order the runs alike."""
+
+    left: str  # one measure
+    right: str  # the other measure
+    runs: int
+    # Kendall's tau-b, -1 to 1; None if all runs are equal under one of the measures
+    kendall: float | None
+    # Tau_AP, which weighs the top of the order by `right`, -1 to 1; None as above
+    tau_ap: float | None
+    spearman: float | None  # Spearman's rank correlation, -1 to 1; None as above
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerChange:
+    """Latency, or the share of failed or empty answers, of a candidate against the baseline."""
+
+    baseline: str
+    candidate: str
+    # `latency p50` | `latency p95` (milliseconds, over the queries timed in both) | `zero results`
+    # (an empty answer, or not in the run) | `no answer` | `documents twice` (shares of the queries
+    # that count, 0 to 1)
+    what: str
+    baseline_value: float
+    candidate_value: float
+    difference: float  # candidate minus baseline; lower is better
+    ci_low: float | None  # lower end of its 95 % interval; None for times of fewer than 100 queries
+    ci_high: float | None  # upper end
+    n: int  # number of queries
+    # better | worse | cannot tell | identical: whether the interval excludes 0; not corrected for
+    # the other rows
+    verdict: Literal["better", "worse", "cannot tell", "identical"]
+
 
 ROUNDING = 1e-12
 """Differences up to this size are rounding errors of sums."""

@@ -7,8 +7,8 @@ from pathlib import Path
 import polars as pl
 
 from karat.store.sql import golden_sets, imports, judgments, queries
+from karat.store.sql.judgment_sources import given_in_karat
 from karat.store.sql.opening import open_store
-from karat.store.sql.rated_here import given_in_karat
 
 
 def test_what_a_file_brought_was_not_given_here(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from karat.store.sql import documents, judgments, pairs, queue
 from karat.store.sql.documents import digest
 from karat.tables import Pairs
 from karat.workflows.golden.pooling import enqueue
-from karat.workflows.judging.bulk import rate_pairs
+from karat.workflows.judging.in_place import rate_pairs
 from karat.workflows.judging.queue import Judging
 from karat.workflows.workspace.workspace import Workspace
 

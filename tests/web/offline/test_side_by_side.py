@@ -13,8 +13,7 @@ from tests.web.conftest import NOW, Browser, ClientOf
 from karat.store.sql import browsing, documents, judgments
 from karat.store.sql import comparisons as stored
 from karat.web.offline import stored_comparisons
-from karat.workflows.judging.bulk import rate_pairs
-from karat.workflows.judging.in_place import own_of, rate
+from karat.workflows.judging.in_place import own_of, rate, rate_pairs
 
 EVIL = "<script>alert(1)</script>"
 

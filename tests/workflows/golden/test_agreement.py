@@ -19,8 +19,7 @@ from karat.workflows.golden.agreement import agreement_in, disagreements_in
 from karat.workflows.golden.import_ import import_from
 from karat.workflows.golden.pooling import enqueue, pool
 from karat.workflows.golden.queries import pairs_in
-from karat.workflows.judging.bulk import rate_pairs
-from karat.workflows.judging.in_place import rate
+from karat.workflows.judging.in_place import rate, rate_pairs
 from karat.workflows.judging.queue import Judging
 from karat.workflows.workspace.workspace import Workspace
 

@@ -12,8 +12,7 @@ from karat.errors import UsageError
 from karat.store.sql import documents, judgments, ratings
 from karat.workflows.golden.import_ import import_from
 from karat.workflows.golden.pooling import pool
-from karat.workflows.judging.bulk import pairs_of, rate_pairs
-from karat.workflows.judging.in_place import Seen
+from karat.workflows.judging.in_place import Seen, pairs_of, rate_pairs
 from karat.workflows.judging.queue import Judging
 from karat.workflows.workspace.workspace import Workspace
 

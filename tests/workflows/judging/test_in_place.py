@@ -9,12 +9,12 @@ import pytest
 
 from karat.store.sql import documents, judgments, queries
 from karat.store.sql.queue import PairRefused
-from karat.workflows.judging.bulk import rate_pairs
 from karat.workflows.judging.in_place import (
     GradableDocument,
     Seen,
     own_of,
     rate,
+    rate_pairs,
     take_back,
     to_grade,
 )

@@ -21,9 +21,8 @@ from karat.errors import InputError, MissingExtra, UsageError
 from karat.tables import Documents, Qrels, Queries, Run
 from karat.tables.release.gate import Check, Gate, KnownFailure, Regression
 from karat.workflows.offline.compare import compare
-from karat.workflows.offline.counted_queries import compare_gated
 from karat.workflows.offline.evaluate import evaluate
-from karat.workflows.offline.report import titled, write_plot, write_report
+from karat.workflows.offline.report import compare_gated, titled, write_plot, write_report
 from karat.workflows.release.gate import gate
 
 EVIL = '"><script>alert(1)</script>'

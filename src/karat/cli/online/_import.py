@@ -110,6 +110,6 @@ def import_log(
 def status(start: Path, events: Path | None, output: str) -> None:
     """Show what the event store contains: events, days, and what is never logged."""
     from karat.reports.online.import_ import show_held
-    from karat.workflows.online.import_status import held
+    from karat.workflows.online.import_events import held
 
     tell(held(events_folder(start, events)), output, show_held)

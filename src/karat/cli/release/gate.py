@@ -106,7 +106,7 @@ def _start(
 ) -> int:
     """Write a starter policy, and print the next command."""
     from karat import formats
-    from karat.workflows.release.starter_policy import DEFAULT, start_policy
+    from karat.workflows.release.gate import DEFAULT, start_policy
 
     typed = options.options_except(click.get_current_context(), {"init", *_STARTING})
     if typed:
@@ -281,7 +281,7 @@ def _report(
 ) -> None:
     """Write the report; with rankings side by side if the baseline is a run."""
     from karat.tables import Run
-    from karat.workflows.offline.counted_queries import compare_gated
+    from karat.workflows.offline.report import compare_gated
 
     names = ("rel", "complete", "depth", "collapse", "scale", "fully_judged")
     settings = {**settings, "fully_judged": found.fully_judged}

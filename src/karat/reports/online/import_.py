@@ -32,7 +32,7 @@ class _Import(Protocol):
 
 
 class Held(Protocol):
-    """The contents of an event store, as of ``karat.workflows.online.import_status``."""
+    """The contents of an event store, as of ``karat.workflows.online.import_events``."""
 
     @property
     def rows(self) -> int:

@@ -10,8 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from karat.reports.phrases.numbers import counted
 from karat.reports.writers.cells import CONTROLS
-from karat.tables.comparison import Comparison, Difference, Settings
-from karat.tables.leaderboard import Standing
+from karat.tables.comparison import Comparison, Difference, Settings, Standing
 from karat.tables.results import Result, Results
 
 _TESTS = {

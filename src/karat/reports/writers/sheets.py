@@ -9,7 +9,7 @@ from karat.measures.no_answer import thinned
 from karat.reports.phrases.numbers import milliseconds, percent, silence_heading, three_digits
 from karat.tables import Results
 from karat.tables.about import AboutChange, brief, short
-from karat.tables.answer_changes import AnswerChange
+from karat.tables.comparison import AnswerChange
 from karat.tables.results import Latency, NoAnswer, Outcome
 
 CURVE_ROWS = 12

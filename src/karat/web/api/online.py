@@ -29,7 +29,7 @@ from karat.web.online.slices import GOLDEN, STEPS, Dimension, dimension, queries
 from karat.web.online.watch_results import Watching
 from karat.workflows.online.evaluate import evaluate
 from karat.workflows.online.facts import Table
-from karat.workflows.online.import_status import held
+from karat.workflows.online.import_events import held
 from karat.workflows.online.watch import HISTORY
 
 ROUTER = APIRouter(prefix="/api/online", tags=["what users did"])

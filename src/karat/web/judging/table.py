@@ -19,8 +19,7 @@ from karat.web.framework.pages import Page, show
 from karat.web.framework.state import TheState
 from karat.web.judging.cards import Block, Grade, grades_of, guideline_blocks
 from karat.web.judging.judge import opened_of
-from karat.workflows.judging.bulk import Rated, pairs_of, rate_pairs
-from karat.workflows.judging.in_place import Seen
+from karat.workflows.judging.in_place import Rated, Seen, pairs_of, rate_pairs
 from karat.workflows.workspace.workspace import Workspace
 
 ROUTER = APIRouter()

@@ -12,8 +12,8 @@ import polars as pl
 from karat.errors import Advice, InputError, UsageError
 from karat.formats.exchange.import_ import ImportedExchange
 from karat.store.sql import documents, golden_sets, imports, judgment_sources, judgments, queries
+from karat.store.sql.judgment_sources import given_in_karat
 from karat.store.sql.judgments import Recorded
-from karat.store.sql.rated_here import given_in_karat
 from karat.store.sql.slots import hold_raters
 from karat.tables import Run
 from karat.tables.golden.exchange import Exchange

@@ -7,12 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 import polars as pl
 
 from karat.errors import Advice, InputError, UsageError, nearest
-from karat.golden.machines import names_a_model
 from karat.store.sql import audit, golden_sets, judgments
 from karat.store.sql import judgment_sources as corrections
-from karat.store.sql.rated_here import given_in_karat
+from karat.store.sql.judgment_sources import given_in_karat
 from karat.store.sql.slots import hold_raters
-from karat.tables.judgments import SOURCES, UNNAMED_RATER
+from karat.tables.judgments import SOURCES, UNNAMED_RATER, names_a_model
 from karat.workflows.workspace.workspace import Workspace
 
 _SHOWN = 3  # names of raters in a message

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from karat.golden.composition import Composition, composition
 from karat.golden.freshness import age_days, stale
-from karat.store.sql import documents, editions, runs, states
+from karat.store.sql import documents, editions, golden_sets, runs
 from karat.store.sql.editions import EditionRow
 from karat.tables.golden.agreement import Agreement
 from karat.workflows.golden.agreement import RATERS, Moment, agreement_at, disagreements_at, moment
@@ -76,7 +76,7 @@ class Statuses:
     def _now(self, opened: Workspace, known: _Known | None) -> tuple[_Known, list[str]]:
         policy = opened.workspace.weights, opened.workspace.at_least
         with opened.store.read() as connection:  # state and data from one transaction
-            state = (states.state_of(connection, opened.golden.id), policy)
+            state = (golden_sets.state_of(connection, opened.golden.id), policy)
             names = _names_of_runs(connection, opened)
             if known is not None and known.state == state:
                 return known, names

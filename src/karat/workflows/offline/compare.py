@@ -16,24 +16,21 @@ from karat.diagnosis.review import review_lists
 from karat.diagnosis.slices import Slice, slices_of
 from karat.errors import Advice, InputError, UsageError
 from karat.measures import Measure
-from karat.measures.difference import DifferenceBounds, difference_bounds
+from karat.measures.difference import DifferenceBounds, difference_bounds, next_judgments
 from karat.measures.evidence import Floats, Mask
-from karat.measures.next_judgments import next_judgments
 from karat.measures.run_pair import Pair
 from karat.measures.scores import Scores
 from karat.stats import leaderboard
-from karat.stats.intervals import RESAMPLES, Interval
+from karat.stats.intervals import RESAMPLES, Interval, paired_share_interval
 from karat.stats.leaderboard import AllPairs, orders, shared, standings
 from karat.stats.multiplicity import benjamini_hochberg, holm
-from karat.stats.paired_shares import paired_share_interval
 from karat.stats.quantiles import quantile_change
-from karat.stats.shrinkage import shrink_slices
-from karat.stats.verdicts import LEVEL, Contrast, Measured, Testing
+from karat.stats.verdicts import LEVEL, Contrast, Measured, Testing, shrink_slices
 from karat.stats.weighing import Weighing
 from karat.tables import Documents
 from karat.tables.about import not_recorded, what_changed
-from karat.tables.answer_changes import AnswerChange
 from karat.tables.comparison import (
+    AnswerChange,
     Comparison,
     Difference,
     NextJudgment,

@@ -19,7 +19,7 @@ from karat.tables.comparison import Comparison, Difference
 from karat.tables.notes import Concern, Note, prefixed
 from karat.tables.results import NoAnswer, Silence
 from karat.workflows.offline.evaluation_plan import EvaluationPlan
-from karat.workflows.offline.foreign_ids import of_ids
+from karat.workflows.offline.run_health import of_ids
 
 SEEN = 2  # digits that readers use: unjudged documents nearly always change later ones
 Ends = tuple[float | None, float | None]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import polars as pl
@@ -18,9 +18,19 @@ from karat.formats.events.json import LINE
 from karat.formats.events.mapping import Mapped, read_mapping
 from karat.formats.events.tally import EXAMPLES, Tally, by_count
 from karat.store.events import files as event_files
-from karat.store.events.log import STAGING, commit, importing, merged, read_manifest, store_file
+from karat.store.events.log import (
+    STAGING,
+    commit,
+    importing,
+    merged,
+    read_event_log,
+    read_manifest,
+    store_file,
+)
 from karat.store.events.manifest import Manifest, StoredImport, added, summary
+from karat.tables.days import day_text
 from karat.tables.online.events import ATTRIBUTE, EmptyHits, Imported
+from karat.tables.schema import EVENTS
 from karat.tables.zones import is_zone
 from karat.workflows.online import _import_empty as empties
 from karat.workflows.online import _import_notes as notes
@@ -355,3 +365,56 @@ class _Import:
         for tally in self.tallies:
             unknown.update(tally.unknown)
         return unknown
+
+
+_OURS = ("user_bucket", "user_key", "tie", "local_day", "local_hour", "import", "query_key")
+
+
+@dataclass(frozen=True)
+class Held:
+    folder: str
+    rows: int  # number of events
+    bots: int  # number of these that are events of bots, which no metric counts
+    kinds: Mapping[str, int]  # number of events of each kind, without bots
+    first_day: str  # day of the first event, such as `2026-11-01`, in the store's time zone
+    last_day: str  # day of the last event
+    timezone: str  # time zone in which days begin
+    arms: Sequence[str]  # arms of experiments
+    attributes: Sequence[str]
+    known: Sequence[str]  # columns with any value
+    unknown: Sequence[str]  # columns without values: never logged
+    simulated: bool  # whether any events were simulated
+    files: int
+    size: int  # their size in bytes
+    imports: Sequence[StoredImport]  # the imports, in order
+
+
+def held(folder: Path) -> Held:
+    """The content of an event store."""
+    log, manifest = read_event_log(folder), read_manifest(folder)
+    columns = [column.name for column in EVENTS if column.name not in _OURS]
+    size = 0
+    for each in log.files:
+        with suppress(OSError):
+            size += Path(each.path).stat().st_size
+    return Held(
+        folder=str(folder),
+        rows=log.rows,
+        bots=log.bots,
+        kinds=log.kinds,
+        first_day=_day(log.first_day),
+        last_day=_day(log.last_day),
+        timezone=log.timezone,
+        arms=log.arms,
+        attributes=log.attributes,
+        known=[name for name in columns if name in log.known],
+        unknown=[name for name in columns if name not in log.known],
+        simulated=log.simulated,
+        files=len(log.files),
+        size=size,
+        imports=manifest.imports if manifest else (),
+    )
+
+
+def _day(day: int | None) -> str:
+    return "" if day is None else day_text(day)

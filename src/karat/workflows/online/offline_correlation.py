@@ -14,12 +14,12 @@ from karat.golden.traffic import folded
 from karat.measures import lower_is_better, parse
 from karat.online import health
 from karat.online import offline_correlation as pure
-from karat.online.both_worlds import CLASS, QUERY, Worlds
 from karat.online.evidence import Cut
 from karat.online.metrics import registry
 from karat.online.metrics.counts import EVERY_SEARCH
 from karat.online.metrics.entry import Metric, Ratio
 from karat.online.metrics.lacking import why_unknown
+from karat.online.offline_correlation import CLASS, QUERY, Worlds
 from karat.online.rules import Rules
 from karat.reports.phrases.online import quoted, value
 from karat.tables import Queries

@@ -11,8 +11,8 @@ from karat.engines.frames.engine import Engine
 from karat.golden.traffic import folded
 from karat.online.evidence import shown
 from karat.online.flags import USER
+from karat.online.reformulation import most_frequent, spellings
 from karat.online.rules import Rules
-from karat.online.spellings import most_frequent, spellings
 from karat.tables.online.events import ATTRIBUTE, EventLog
 from karat.workflows.online.filters import Only, tests_of
 from karat.workflows.online.reducers import Reformulations, Scope, facts_of

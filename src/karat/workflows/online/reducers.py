@@ -10,7 +10,7 @@ import narwhals as nw
 import polars as pl
 
 from karat.engines.frames.engine import Engine
-from karat.online import attribution, dwell, facts, intents, reformulation, sessions
+from karat.online import attribution, dwell, facts, reformulation, sessions
 from karat.online.flags import USER, flag
 from karat.online.rules import DAY, HOUR, Rules
 from karat.tables.online.events import EventLog
@@ -138,9 +138,9 @@ def facts_of(
     activity = engine.keep(sessions.in_sessions(people, rules))
     if not scope.text:
         activity = activity.with_columns(query=nw.lit(None).cast(nw.String))
-    requests = engine.keep(intents.in_intents(activity, rules))
+    requests = engine.keep(sessions.in_intents(activity, rules))
     bounds = engine.keep(sessions.bounds(activity))
-    every = intents.intents(requests, bounds, filters="filtered" in log.known)
+    every = sessions.intents(requests, bounds, filters="filtered" in log.known)
     every = engine.keep(reformulation.candidates(every, rules))
     classes = seen.of(engine.collect(reformulation.pairs(every)))
     every = reformulation.with_classes(every, engine.table(classes) if classes.height else None)

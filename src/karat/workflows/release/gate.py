@@ -18,7 +18,7 @@ from karat.diagnosis.movement import moves
 from karat.diagnosis.slices import Slice, slices_of
 from karat.diagnosis.value_slices import NONE, labelled
 from karat.errors import InputError, UsageError, nearest
-from karat.formats.own.policy import read_policy
+from karat.formats.own.policy import read_policy, write_policy
 from karat.measures import Measure
 from karat.measures.evidence import Mask
 from karat.measures.run_pair import Pair
@@ -35,6 +35,7 @@ from karat.release.gate import (
 )
 from karat.release.health import Answers, health_checks, unheld
 from karat.release.policy import Policy, Rule, policy_of
+from karat.release.starter import starter
 from karat.stats import mean
 from karat.stats.aggregation import Aggregation
 from karat.stats.averages import Floats
@@ -622,3 +623,34 @@ def _regressions(
                 slice=failed[index].slice,
                 moves=changes.get(ids[index], []) if documents else None,
             )
+
+
+DEFAULT = "gate.toml"
+"""Default file name of a policy."""
+
+
+def start_policy(
+    path: str | Path = DEFAULT, qrels: Any = None, baseline: Any = None, *, queries: Any = None
+) -> str:
+    """Write a starter policy; an existing file is never overwritten.
+
+    Args:
+        path: The file.
+        qrels: As ``evaluate`` takes them; only with ``baseline``.
+        baseline: A run: checks that its file has no data for are commented out, and those that it
+            fails are relaxed.
+        queries: As ``evaluate`` takes them.
+
+    Returns:
+        The text of the policy.
+    """
+    answers = None
+    if baseline is not None:
+        asked = settle(qrels, [baseline], ["nDCG@10", "AP"], queries=queries)
+        [scores] = asked.scored()
+        none = np.zeros(scores.evidence.n, np.bool_)
+        weighing = Weighing.of(asked.about, scores.evidence.query_ids)
+        answers = answers_of(scores, asked.qrels, none, asked.measures, weighing)
+    text = starter(answers)
+    write_policy(text, path)
+    return text

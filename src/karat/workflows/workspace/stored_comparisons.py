@@ -26,9 +26,7 @@ from karat.store.sql.runs import RunRow
 from karat.tables import QueryValue, Results
 from karat.tables import comparison as tables
 from karat.tables.about import AboutChange
-from karat.tables.answer_changes import AnswerChange
-from karat.tables.comparison import Comparison
-from karat.tables.leaderboard import Order, Standing
+from karat.tables.comparison import AnswerChange, Comparison, Order, Standing
 from karat.tables.names import check_name
 from karat.tables.results import Result
 from karat.workflows.golden.editions import NOW, list_editions
