@@ -58,7 +58,7 @@ def test_worker_processes_read_how_to_serve_from_the_environment(
     for name, value in told.to_environment().items():
         monkeypatch.setenv(name, value)
     assert Settings.from_environment() == told
-    assert create_app().title == "karat"
+    assert create_app(told).title == "karat"
     assert "KARAT_SERVE" in os.environ
     with pytest.raises(UsageError, match="not in a workspace"):
         create_app(Settings(workspace.parent))

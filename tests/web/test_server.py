@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -25,22 +26,18 @@ import pytest
 from karat.errors import UsageError
 from karat.store.sql import people
 from karat.web import server
-from karat.web.framework.settings import Settings
+from karat.web.framework.settings import LOCAL, Settings
 from karat.web.server import (
-    LOCAL,
     JsonLines,
     Serving,
     Text,
     base_path,
-    first_link,
-    first_owner,
     free,
     host_names,
     is_local,
     listen,
     log_config,
     proxy_addresses,
-    taken_by,
     unreached,
 )
 from karat.workflows.accounts.accounts import Accounts
@@ -130,13 +127,13 @@ def test_a_name_by_which_nobody_comes_is_known(tmp_path: Path) -> None:
     named = Settings(tmp_path, hosts=("192.168.1.7", *LOCAL))
     assert unreached(Serving(named))
     assert not unreached(Serving(named, "0.0.0.0"))
-    assert not unreached(Serving(named, proxies=("127.0.0.1",)))
+    assert not unreached(Serving(replace(named, proxies=("127.0.0.1",))))
     assert not unreached(Serving(Settings(tmp_path, hosts=named.hosts, secure=True)))
     assert not unreached(Serving(Settings(tmp_path, accounts=False, hosts=LOCAL)))
     assert not unreached(Serving(Settings(tmp_path, hosts=LOCAL)))
 
 
-def test_a_port_that_is_taken_is_said_with_who_has_it_and_one_that_is_free() -> None:
+def test_a_port_that_is_taken_is_said_with_one_that_is_free() -> None:
     with listen("127.0.0.1", 0) as held:
         port = held.getsockname()[1]
         assert free("127.0.0.1", port) == 0
@@ -145,11 +142,7 @@ def test_a_port_that_is_taken_is_said_with_who_has_it_and_one_that_is_free() -> 
         found = re.fullmatch(r"--port (\d+), which is free", refused.value.fix or "")
         assert found is not None
         listen("127.0.0.1", int(found[1])).close()
-        if Path("/proc/net/tcp").exists():
-            assert (taken_by(port) or "").endswith(f"(process {os.getpid()})")
-            assert str(os.getpid()) in refused.value.what
     assert free("127.0.0.1", port) == port
-    assert taken_by(port) is None
 
 
 @pytest.mark.parametrize(
@@ -177,17 +170,17 @@ def test_an_address_that_is_none_is_said() -> None:
 def test_the_first_owner_comes_by_a_link_that_is_printed_once(workspace: Path) -> None:
     with open_workspace(workspace, now=NOW, environment={}) as opened:
         accounts = Accounts(opened.store, lambda: NOW)
-        link = first_link(accounts, "anna")
+        link = accounts.first_link("anna")
         assert link is not None
-        assert first_link(accounts, "anna") is None  # a new one would end the first
-        waiting = first_owner(accounts)
+        assert accounts.first_link("anna") is None  # a new one would end the first
+        waiting = accounts.first_owner()
         assert waiting is not None
         assert (waiting.name, waiting.renews) == ("anna", False)
         person = accounts.accept(link.removeprefix("/invited/"), "a long password, truly")
         assert (person.name, person.role) == ("anna", "owner")
-        assert first_link(accounts, "ben") is None
+        assert accounts.first_link("ben") is None
         accounts.invite("ben", "owner")
-        assert first_owner(accounts) is None, "anna can sign in"
+        assert accounts.first_owner() is None, "anna can sign in"
 
 
 def test_who_served_on_this_machine_alone_gets_a_password(workspace: Path) -> None:
@@ -195,7 +188,7 @@ def test_who_served_on_this_machine_alone_gets_a_password(workspace: Path) -> No
     with open_workspace(workspace, now=NOW, environment={}) as opened:
         accounts = Accounts(opened.store, lambda: next(moments))
         accounts.local("anna")
-        link = first_link(accounts, "ben")
+        link = accounts.first_link("ben")
         assert link is not None
         assert accounts.accept(link.removeprefix("/invited/"), "a long password").name == "anna"
         with opened.store.read() as c:
@@ -242,7 +235,7 @@ def served(workspace: Path, *words: str) -> Iterator[tuple[subprocess.Popen[str]
 
 
 def asked(port: int, path: str, **headers: str) -> tuple[int, http.client.HTTPMessage]:
-    line = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    line = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
     try:
         line.request("GET", path, headers=headers)
         answer = line.getresponse()
@@ -381,7 +374,7 @@ def test_where_the_app_cannot_start_it_ends_with_4(workspace: Path) -> None:
     program = (
         "import sys; from pathlib import Path\n"
         "from karat.web.server import Serving, listen, run\n"
-        "from karat.web.framework.settings import Settings\n"
+        "from karat.web.framework.settings import LOCAL, Settings\n"
         "where = Serving(Settings(Path(sys.argv[1])), port=0, workers=int(sys.argv[2]))\n"
         "if __name__ == '__main__':\n"
         "    sys.exit(run(where, listen('127.0.0.1', 0)))\n"

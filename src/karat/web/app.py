@@ -6,7 +6,7 @@ import logging
 import mimetypes
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 
 from fastapi import APIRouter, FastAPI, Response
 from fastapi.responses import JSONResponse
@@ -85,23 +85,24 @@ def _clock() -> int:
 
 
 def create_app(
-    settings: Settings | None = None,
+    config: Settings,
     clock: Callable[[], int] = _clock,
     routers: Sequence[APIRouter] = PAGES,
+    around: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> FastAPI:
     """The app.
 
     Args:
-        settings: How to serve; read from the environment if None, as in worker processes.
+        config: How to serve.
         clock: The current time, microseconds UTC.
         routers: Its routes.
+        around: Surrounds its life, from before the workspace opens.
     """
-    config = settings or Settings.from_environment()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         templates()  # now, rather than during the first request
-        with open_workspace(config.workspace, now=clock()) as opened:
+        with around(), open_workspace(config.workspace, now=clock()) as opened:
             accounts = Accounts(opened.store, clock)
             app.state.site = AppState(config, opened, accounts, clock)
             yield

@@ -12,36 +12,29 @@ import re
 import signal
 import socket
 import threading
-import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
-from types import FrameType
 from typing import Any
 from urllib.parse import urlsplit
 
 import uvicorn
+from fastapi import FastAPI
 from uvicorn.config import STARTUP_FAILURE
+from uvicorn.supervisors import Multiprocess
 
 from karat.errors import KaratError, UsageError
-from karat.store.sql.people import Invitation
-from karat.tables.accounts.people import Person
-from karat.web.framework.connections import MOST, Limits, bounded, most_open
-from karat.web.framework.settings import Settings, plain_host
-from karat.web.framework.uploads import own_place
-from karat.workflows.accounts.accounts import Accounts
+from karat.web.framework.connections import Bounded, Limits, most_open
+from karat.web.framework.settings import LOCAL, Settings, plain_host
 
 LOG = logging.getLogger("karat.web")
-LOCAL = ("127.0.0.1", "localhost", "[::1]")
-"""Names of this machine; any other in a request may be a DNS rebinding attack."""
 GRACE_S = 8
 """Seconds for requests under way to finish at shutdown."""
-_LAST_S = 9.5  # then the process ends anyway
-_AGAIN_S = 1.0  # before a dead worker is replaced
+_LAST_S = 1.5  # after that, the process ends anyway
+_HUNG_S = 30  # without a sign of life, a worker process is replaced
 _TRIED = 100  # ports to try for a free one
-_LISTENS = "0A"  # state of a listening socket in /proc/net/tcp
 _HOST = re.compile(r"[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?|\[[0-9a-f:.]+\]")
 _NUMBERS = re.compile(r"[0-9.]+|\[.*\]")
 _BASE = re.compile(r"(/[\w.~-]+)*")
@@ -51,32 +44,20 @@ _LOGGED = ("method", "path", "status", "ms", "person", "address")
 
 @dataclass(frozen=True)
 class Serving:
-    """How the server runs.
-
-    Attributes:
-        settings: Settings of the app.
-        host: Address to listen on.
-        port: Port to listen on.
-        workers: Number of worker processes.
-        proxies: Addresses of trusted reverse proxies (X-Forwarded-*); ``*`` for any.
-        log: ``text`` or ``json``.
-        connections: Limit of open connections per address, proxies excepted.
-    """
+    """How the server runs: ``host`` and ``port`` to listen on, and ``log``: text or json."""
 
     settings: Settings
     host: str = "127.0.0.1"
     port: int = 8000
     workers: int = 1
-    proxies: tuple[str, ...] = ()
     log: str = "text"
-    connections: int = MOST
 
     @property
     def address(self) -> str:
         """Its URL for browsers, as far as known here; without a trailing slash."""
         settings = self.settings
         names = [name for name in settings.hosts if name not in LOCAL]
-        behind = bool(self.proxies) or settings.secure
+        behind = bool(settings.proxies) or settings.secure
         name = names[0] if settings.accounts and names else _url_host(self.host)
         port = "" if behind and names else f":{self.port}"
         return f"{'https' if settings.secure else 'http'}://{name}{port}{settings.base}"
@@ -92,7 +73,7 @@ def is_local(host: str) -> bool:
 def unreached(serving: Serving) -> bool:
     """Whether its public name cannot work: it listens locally, without a proxy in front."""
     named = any(name not in LOCAL for name in serving.settings.hosts)
-    behind = bool(serving.proxies) or serving.settings.secure
+    behind = bool(serving.settings.proxies) or serving.settings.secure
     return serving.settings.accounts and named and not behind and is_local(serving.host)
 
 
@@ -152,8 +133,7 @@ def listen(host: str, port: int) -> socket.socket:
         port: 0 for any free port.
 
     Raises:
-        UsageError: the port is in use (by which process, if known, and a free one) or not
-            permitted, or the address is not one of this machine.
+        UsageError: the port is in use or not permitted, or the address is not one of this machine.
     """
     try:
         family, *_, place = socket.getaddrinfo(
@@ -179,57 +159,6 @@ def free(host: str, port: int) -> int:
     return port
 
 
-def taken_by(port: int) -> str | None:
-    """Name and id of the process that listens on a port; None if unknown (only Linux tells)."""
-    inodes = set()
-    for name in ("tcp", "tcp6"):
-        try:
-            lines = Path("/proc/net", name).read_text(encoding="ascii").splitlines()[1:]
-        except OSError:
-            continue
-        for fields in map(str.split, lines):
-            if fields[3] == _LISTENS and int(fields[1].rpartition(":")[2], 16) == port:
-                inodes.add(f"socket:[{fields[9]}]")
-    for process in Path("/proc").glob("[0-9]*") if inodes else ():
-        try:
-            if any(str(fd.readlink()) in inodes for fd in (process / "fd").iterdir()):
-                command = (process / "comm").read_text(encoding="utf-8", errors="replace").strip()
-                return f"{command} (process {process.name})"
-        except OSError:
-            continue  # another user's process, or it has ended
-    return None
-
-
-def first_link(accounts: Accounts, owner: str) -> str | None:
-    """Path of an invitation for the first owner, as ``/invited/…``; ``owner`` is their name.
-
-    None if an owner can sign in or has an open invitation, which a new link would revoke.
-    """
-    owners = _owners(accounts)
-    if any(map(accounts.has_password, owners)):
-        return None
-    if first_owner(accounts) is not None:
-        return None
-    # Serving on this machine only makes an owner without a password.
-    secret = accounts.renew(owners[0].name) if owners else accounts.invite(owner, "owner")
-    return f"/invited/{secret.text}"
-
-
-def first_owner(accounts: Accounts) -> Invitation | None:
-    """The open invitation of an owner; None if an owner can sign in or none was invited."""
-    if any(map(accounts.has_password, _owners(accounts))):
-        return None
-    return next((link for link in accounts.invitations() if link.role == "owner"), None)
-
-
-def _owners(accounts: Accounts) -> list[Person]:
-    return [
-        row.person
-        for row in accounts.all_users()
-        if row.person.role == "owner" and row.disabled_us is None
-    ]
-
-
 def run(serving: Serving, listening: socket.socket) -> int:
     """Serve on a socket of ``listen`` until SIGTERM or SIGINT, and finish requests under way.
 
@@ -237,62 +166,50 @@ def run(serving: Serving, listening: socket.socket) -> int:
         The exit code: 0, or 4 if the app could not start.
     """
     os.environ.update(serving.settings.to_environment())
-    if serving.workers > 1:
-        return _run_workers(serving, listening)
-    return _run_one(serving, listening)
-
-
-def _run_one(serving: Serving, listening: socket.socket) -> int:
-    server = _server(serving)
-
-    def end() -> None:
-        server.should_exit = True
-        late = threading.Timer(_LAST_S, os._exit, args=(0,))
-        late.daemon = True  # a hanging request must not keep the process alive
-        late.start()
-
-    _on_signal(end)  # uvicorn replaces these handlers, and calls them when it ends
-    _after_parent(end)
-    try:
-        with own_place():
-            server.run([listening])
-    except SystemExit:  # uvicorn has logged the reason
-        return 4
-    except KaratError as error:
-        LOG.error("cannot start: %s", error)
-        return 4
-    return 0
-
-
-def _server(serving: Serving) -> uvicorn.Server:
-    patience_s = serving.settings.patience_s
-    limits = Limits(patience_s, most_open(serving.connections), serving.proxies)
-    how = uvicorn.Config(
-        "karat.web.app:create_app",
+    config = uvicorn.Config(
+        f"{__name__}:app_of_process",
         factory=True,
-        http=bounded(limits),
+        http=Bounded,
         log_config=log_config(serving.log),
         access_log=False,
         server_header=False,
         ws="none",
         lifespan="on",
-        proxy_headers=bool(serving.proxies),
-        forwarded_allow_ips=list(serving.proxies),
+        proxy_headers=bool(serving.settings.proxies),
+        forwarded_allow_ips=list(serving.settings.proxies),
         timeout_graceful_shutdown=GRACE_S,
-        workers=1,
+        timeout_worker_healthcheck=_HUNG_S,
+        workers=serving.workers,
     )
-    return uvicorn.Server(how)
-
-
-def _on_signal(act: Callable[[], None]) -> None:
-    def handler(_signal: int, _frame: FrameType | None) -> None:
-        act()
-
+    if serving.workers > 1:
+        workers = Multiprocess(config, [listening])
+        workers.run()
+        return 4 if any(p.exitcode == STARTUP_FAILURE for p in workers.processes) else 0
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, handler)
+        signal.signal(number, lambda *_: None)  # uvicorn raises them again after shutdown
+    try:
+        uvicorn.Server(config).run([listening])
+    except SystemExit:  # the reason is in the log
+        return 4
+    return 0
 
 
-def _after_parent(end: Callable[[], None]) -> None:
+def app_of_process() -> FastAPI:
+    """The app of a process, by the settings in its environment; uvicorn calls this."""
+    _end_with_parent()  # before the imports, which take a second
+    from karat.web.app import create_app
+
+    settings = Settings.from_environment()
+    most = most_open(settings.connections)
+    Bounded.limits = Limits(settings.patience_s, most, settings.proxies)
+    try:
+        return create_app(settings, around=_process)
+    except KaratError as error:
+        LOG.error("cannot start: %s", error)
+        raise SystemExit(STARTUP_FAILURE) from None  # a new worker would fail as well
+
+
+def _end_with_parent() -> None:
     """End a worker when its parent process ends, in whatever way."""
     parent = multiprocessing.parent_process()
     if parent is None:
@@ -300,45 +217,21 @@ def _after_parent(end: Callable[[], None]) -> None:
 
     def watch() -> None:
         parent.join()
-        end()
+        os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _worker(serving: Serving, listening: socket.socket) -> None:
-    code = _run_one(serving, listening)
-    raise SystemExit(STARTUP_FAILURE if code else 0)
+@contextmanager
+def _process() -> Iterator[None]:
+    """Around the life of the app: temporary files of its own, and an end in time."""
+    from karat.web.framework.uploads import own_place
 
-
-def _run_workers(serving: Serving, listening: socket.socket) -> int:
-    """Run worker processes; replace those that die."""
-    spawn, stopped, code = multiprocessing.get_context("spawn"), threading.Event(), 0
-    _on_signal(stopped.set)
-
-    def start() -> multiprocessing.process.BaseProcess:
-        process = spawn.Process(target=_worker, args=(serving, listening))
-        process.start()
-        return process
-
-    workers = [start() for _ in range(serving.workers)]
-    while not stopped.wait(0.2):
-        for place, worker in enumerate(workers):
-            if worker.is_alive():
-                continue
-            if worker.exitcode == STARTUP_FAILURE:  # a new one would fail as well
-                code = 4
-                stopped.set()
-            elif not stopped.wait(_AGAIN_S):
-                workers[place] = start()
-    for worker in workers:
-        worker.terminate()
-    end = time.monotonic() + _LAST_S
-    for worker in workers:
-        worker.join(max(0.0, end - time.monotonic()))
-        if worker.is_alive():
-            worker.kill()
-            worker.join()
-    return code
+    with own_place():
+        yield
+        late = threading.Timer(_LAST_S, os._exit, args=(0,))
+        late.daemon = True  # a hanging request must not keep the process alive
+        late.start()
 
 
 def _bound(family: int, place: tuple[object, ...]) -> socket.socket:
@@ -364,16 +257,12 @@ def _listen_error(error: OSError, family: int, place: tuple[object, ...]) -> Kar
         return UsageError(f"permission denied for port {port} (privileged)", fix=fix)
     if error.errno != errno.EADDRINUSE:
         return UsageError(f"cannot listen on {host} port {port}: {error.strerror}")
-    who = taken_by(int(str(port)))
     for other in range(int(str(port)) + 1, min(int(str(port)) + _TRIED, 65_536)):
         try:
             _bound(family, (host, other, *rest)).close()
         except OSError:
             continue
-        by = f" by {who}" if who else ""
-        return UsageError(
-            f"port {port} is already in use{by}", fix=f"--port {other}, which is free"
-        )
+        return UsageError(f"port {port} is already in use", fix=f"--port {other}, which is free")
     return UsageError(f"port {port} and the next {_TRIED - 1} are in use", fix="--port 0")
 
 

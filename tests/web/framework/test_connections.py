@@ -14,7 +14,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from karat.web.framework import connections
-from karat.web.framework.connections import Limits, bounded, most_open
+from karat.web.framework.connections import Bounded, Limits, most_open
 from karat.web.framework.settings import Settings
 
 PATIENCE_S = 0.4
@@ -33,7 +33,8 @@ def site_settings(site_settings: Settings) -> Settings:
 def serving(app: FastAPI, limits: Limits) -> Iterator[int]:
     """The app over real sockets: its port."""
     how = {"log_level": "error", "lifespan": "off", "timeout_keep_alive": 1}
-    server = uvicorn.Server(uvicorn.Config(app, port=0, http=bounded(limits), **how))  # type: ignore[arg-type]
+    Bounded.limits = limits
+    server = uvicorn.Server(uvicorn.Config(app, port=0, http=Bounded, **how))  # type: ignore[arg-type]
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     end = time.monotonic() + 30

@@ -143,8 +143,8 @@ def demo(
 def _serve(directory: Path, port: int, *, browser: bool) -> int:
     """Serve the demo on this machine; on another port if this one is in use."""
     from karat.formats.own.workspace import STORE
-    from karat.web.framework.settings import Settings
-    from karat.web.server import LOCAL, Serving, free
+    from karat.web.framework.settings import LOCAL, Settings
+    from karat.web.server import Serving, free
 
     os.environ.pop(STORE, None)  # the demo stays out of a team's store
     print()

@@ -170,16 +170,17 @@ def serve(
         secure=https,
         max_upload=max_upload,
         patience_s=patience,
+        proxies=proxy_addresses(proxies),
+        connections=connections,
     )
-    where = Serving(settings, host, port, workers, proxy_addresses(proxies), log, connections)
-    return go(where, browser=not no_browser)
+    return go(Serving(settings, host, port, workers, log), browser=not no_browser)
 
 
 def go(serving: Serving, *, browser: bool) -> int:
     """Print the link, open it in a browser if asked to and possible, and serve until stopped."""
     from dataclasses import replace
 
-    from karat.web.server import first_link, first_owner, listen, run, unreached
+    from karat.web.server import listen, run, unreached
     from karat.workflows.accounts.accounts import Accounts
     from karat.workflows.workspace.workspace import open_workspace
 
@@ -190,8 +191,8 @@ def go(serving: Serving, *, browser: bool) -> int:
         serving = replace(serving, port=listening.getsockname()[1])
         accounts = Accounts(found.store, clock)
         if settings.accounts:
-            invited = first_owner(accounts)
-            link = first_link(accounts, settings.owner)
+            invited = accounts.first_owner()
+            link = accounts.first_link(settings.owner)
         else:
             invited = None
             link = f"/link/{accounts.link(accounts.local(settings.owner))}"

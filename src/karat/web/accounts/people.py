@@ -19,8 +19,8 @@ from karat.web.framework.form_values import Id
 from karat.web.framework.idempotency import Once, lead_to, secret_of, show_once
 from karat.web.framework.lists import Ask, Column, Listed, listed
 from karat.web.framework.pages import Page, redirect, show
+from karat.web.framework.settings import LOCAL
 from karat.web.framework.state import AppState, TheState
-from karat.web.server import LOCAL
 from karat.workflows.accounts.accounts import AlreadyInvited
 
 

@@ -13,8 +13,6 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 LOG = logging.getLogger("karat.web")
-MOST = 256
-"""Default limit of open connections of one address."""
 SLOWEST = 500
 """Bytes per second: a client at least this fast never times out."""
 _WARN_S = 60.0  # between two warnings in the log
@@ -35,7 +33,7 @@ class Limits:
     """
 
     patience_s: float
-    most: int = MOST
+    most: int = 256
     proxies: Sequence[str] = ()
     open: dict[str, dict[Bounded, None]] = field(default_factory=dict, repr=False)
     warned_s: float = field(default=-_WARN_S, repr=False)
@@ -56,6 +54,7 @@ class Bounded(H11Protocol):
     """
 
     limits: ClassVar[Limits]
+    """Those of this process, set before the first connection."""
     _address: str | None = None
     _head: asyncio.TimerHandle | None = None
     _reading: asyncio.TimerHandle | None = None
@@ -165,16 +164,6 @@ class Bounded(H11Protocol):
         if now - self.limits.warned_s >= _WARN_S:
             self.limits.warned_s = now
             LOG.warning("%s has more than %s connections", self._address, self.limits.most)
-
-
-def bounded(limits: Limits) -> type[Bounded]:
-    """The protocol of a process, as ``uvicorn.Config(http=…)`` takes it."""
-
-    class Connection(Bounded):
-        pass
-
-    Connection.limits = limits
-    return Connection
 
 
 def most_open(asked: int) -> int:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import ipaddress
 import json
 import os
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 VARIABLE = "KARAT_SERVE"
+LOCAL = ("127.0.0.1", "localhost", "[::1]")
+"""Names of this machine; any other in a request may be a DNS rebinding attack."""
 MAX_UPLOAD = 4 * 2**30
 """Default limit of an upload, bytes."""
 PATIENCE_S = 60.0
@@ -42,6 +43,8 @@ class Settings:
         max_upload: Limit of an upload, bytes.
         patience_s: Seconds that a client may take to send the head of a request, and may pause
             while sending the rest of it or reading the response.
+        proxies: Addresses of trusted reverse proxies (X-Forwarded-*); ``*`` for any.
+        connections: Limit of open connections per address, proxies excepted.
     """
 
     workspace: Path
@@ -52,14 +55,16 @@ class Settings:
     secure: bool = False
     max_upload: int = MAX_UPLOAD
     patience_s: float = PATIENCE_S
+    proxies: tuple[str, ...] = ()
+    connections: int = 256
 
     def to_environment(self) -> dict[str, str]:
         """The variable that ``from_environment`` reads."""
         return {VARIABLE: json.dumps(asdict(self) | {"workspace": str(self.workspace)})}
 
     @classmethod
-    def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
+    def from_environment(cls) -> Settings:
         """The settings that ``to_environment`` wrote."""
-        values = json.loads((os.environ if environment is None else environment)[VARIABLE])
-        values |= {"workspace": Path(values["workspace"]), "hosts": tuple(values["hosts"])}
-        return cls(**values)
+        values = json.loads(os.environ[VARIABLE])
+        values["workspace"] = Path(values["workspace"])
+        return cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})

@@ -198,6 +198,28 @@ class Accounts(Tokens):
         with self.store.read() as c:
             return people.invitations(c, self.clock())
 
+    def first_link(self, owner: str) -> str | None:
+        """Path of an invitation for the first owner, as ``/invited/…``; ``owner`` is their name.
+
+        None if an owner can sign in or has an open invitation, which a new link would revoke.
+        """
+        owners = self._owners()
+        if any(map(self.has_password, owners)) or self.first_owner() is not None:
+            return None
+        # Serving on this machine only makes an owner without a password.
+        secret = self.renew(owners[0].name) if owners else self.invite(owner, "owner")
+        return f"/invited/{secret.text}"
+
+    def first_owner(self) -> Invitation | None:
+        """The open invitation of an owner; None if an owner can sign in or none was invited."""
+        if any(map(self.has_password, self._owners())):
+            return None
+        return next((link for link in self.invitations() if link.role == "owner"), None)
+
+    def _owners(self) -> list[Person]:
+        active = (row.person for row in self.all_users() if row.disabled_us is None)
+        return [person for person in active if person.role == "owner"]
+
     def withdraw(self, invitation_id: int, by: str) -> None:
         """Withdraw an invitation, if it is still pending."""
         with self.store.begin() as c:
