@@ -90,14 +90,7 @@ def create_app(
     routers: Sequence[APIRouter] = PAGES,
     around: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> FastAPI:
-    """The app.
-
-    Args:
-        config: How to serve.
-        clock: The current time, microseconds UTC.
-        routers: Its routes.
-        around: Surrounds its life, from before the workspace opens.
-    """
+    """The app."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:

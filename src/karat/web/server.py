@@ -78,16 +78,7 @@ def unreached(serving: Serving) -> bool:
 
 
 def host_names(host: str, names: Sequence[str], *, accounts: bool) -> tuple[str, ...]:
-    """Host names to accept: those given, and this machine's own; empty for any.
-
-    Args:
-        host: Address that it listens on.
-        names: Names from the command line.
-        accounts: Whether users sign in with accounts; else ``LOCAL`` is always enforced.
-
-    Raises:
-        UsageError: a name is a URL, has a port, or is invalid.
-    """
+    """Host names to accept: those given, and this machine's own; empty for any."""
     given = [_host_name(name) for name in names]
     if accounts and not given:
         return ()  # no name is configured; a session cookie is valid for one name only
@@ -96,11 +87,7 @@ def host_names(host: str, names: Sequence[str], *, accounts: bool) -> tuple[str,
 
 
 def base_path(text: str) -> str:
-    """A path under which a proxy serves the app: with a leading slash, without a trailing one.
-
-    Raises:
-        UsageError: the path is invalid.
-    """
+    """A path under which a proxy serves the app: with a leading slash, without a trailing one."""
     base = "/" + text.strip("/") if text.strip("/") else ""
     if not _BASE.fullmatch(base) or any(part in {".", ".."} for part in base.split("/")):
         raise UsageError(f"invalid base path {text!r}", fix="--base-path /karat")
@@ -108,11 +95,7 @@ def base_path(text: str) -> str:
 
 
 def proxy_addresses(given: Sequence[str]) -> tuple[str, ...]:
-    """Addresses of proxies, or networks as ``10.0.0.0/8``; ``*`` for any.
-
-    Raises:
-        UsageError: not an IP address or network: a host name would never match.
-    """
+    """Addresses of proxies, or networks as ``10.0.0.0/8``; ``*`` for any."""
     for proxy in given:
         try:
             if proxy != "*":
@@ -126,15 +109,7 @@ def proxy_addresses(given: Sequence[str]) -> tuple[str, ...]:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A listening socket, opened before the app starts: early clients wait for it.
-
-    Args:
-        host: Address of this machine, or a name of one.
-        port: 0 for any free port.
-
-    Raises:
-        UsageError: the port is in use or not permitted, or the address is not one of this machine.
-    """
+    """A listening socket, opened before the app starts: early clients wait for it."""
     try:
         family, *_, place = socket.getaddrinfo(
             host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

@@ -59,18 +59,7 @@ class AccountPage(Page):
     """Your own account.
 
     Attributes:
-        password: Whether the user has a password.
-        sessions: Sessions and their browsers, last seen first.
-        tokens: API tokens, newest first.
-        scopes: Scopes that a new token may have, with descriptions.
-        days: Choices for its lifetime.
         ever: The form's value for a token that never expires.
-        secret: The secret of a new token, shown once.
-        wrong: Error message, if any.
-        done: Success message, if any.
-        name: Input of a rejected form: name of the token.
-        chosen: Likewise its scopes; None if no form was sent.
-        chosen_days: Likewise its lifetime.
     """
 
     template: ClassVar[str] = "account.html.j2"

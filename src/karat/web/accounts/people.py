@@ -50,9 +50,6 @@ class Link:
     """A link to pass on to a user; shown once.
 
     Attributes:
-        name: Name of the user.
-        address: Its URL, or only the path if the server's host name is not configured.
-        renews: Whether it is for a new password of an existing account.
         ends_us: When it expires, microseconds UTC.
     """
 
@@ -69,18 +66,7 @@ class Link:
 
 @dataclass(frozen=True, kw_only=True)
 class PeoplePage(Page):
-    """Users and invitations.
-
-    Attributes:
-        people: Users: name, role, state, last seen, sessions and tokens.
-        invitations: Pending invitations, newest first.
-        link: A new link, shown once.
-        roles: Roles to invite as.
-        name: Input of a rejected form.
-        role: Likewise.
-        wrong: Error message, if any.
-        open: The pending invitation of a user who is being invited again.
-    """
+    """Users and invitations."""
 
     template: ClassVar[str] = "people.html.j2"
     section: ClassVar[str] = "people"
@@ -96,15 +82,7 @@ class PeoplePage(Page):
 
 @dataclass(frozen=True, kw_only=True)
 class PersonPage(Page):
-    """One user.
-
-    Attributes:
-        row: The user.
-        roles: Roles to choose from.
-        last_owner: Whether this is the only active owner, who must stay one.
-        link: A new link for a password, shown once.
-        open: Their pending link for a new password, which a new link would replace.
-    """
+    """One user."""
 
     template: ClassVar[str] = "person.html.j2"
     section: ClassVar[str] = "people"

@@ -21,14 +21,7 @@ ROUTER = APIRouter()
 
 @dataclass(frozen=True, kw_only=True)
 class SignInPage(Page):
-    """The sign-in form.
-
-    Attributes:
-        name: Input of a rejected form.
-        wrong: Error message, if any.
-        next: Page to go to afterwards.
-        accounts: Whether there are accounts; else the page explains the printed link.
-    """
+    """The sign-in form."""
 
     template: ClassVar[str] = "sign_in.html.j2"
     name: str
@@ -39,13 +32,7 @@ class SignInPage(Page):
 
 @dataclass(frozen=True, kw_only=True)
 class InvitedPage(Page):
-    """Choosing a password with an invitation.
-
-    Attributes:
-        token: Secret of the invitation.
-        invitation: The invitation.
-        wrong: Error message, if any.
-    """
+    """Choosing a password with an invitation."""
 
     template: ClassVar[str] = "invited.html.j2"
     token: str

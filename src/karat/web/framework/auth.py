@@ -27,13 +27,7 @@ FIELD, HEADER = "csrf", "x-csrf"
 
 @dataclass(frozen=True)
 class Principal:
-    """The authenticated user of a request.
-
-    Attributes:
-        person: The user.
-        session: The session's secret; None with an API token.
-        csrf: CSRF token for forms; empty with an API token.
-    """
+    """The authenticated user of a request."""
 
     person: Person
     session: str | None = None
@@ -41,12 +35,7 @@ class Principal:
 
 
 class Refused(Exception):
-    """Access is denied.
-
-    Args:
-        status: 401 not signed in · 403 not allowed.
-        why: The reason.
-    """
+    """Access is denied."""
 
     def __init__(self, status: Literal[401, 403], why: str) -> None:
         super().__init__(why)
@@ -56,22 +45,15 @@ class Refused(Exception):
 class Requires:
     """What a route requires of its caller.
 
-    Args:
-        role: Lowest role allowed; None for a public route.
-        scope: Scope that an API token needs; None if the route accepts no token.
-        looks: Whether to look up the caller; if not, the store is not needed.
+    Without a role it is public; without a scope no API token is accepted; if it does not look up
+    the caller, the store is not needed.
     """
 
     def __init__(self, role: Role | None, scope: Scope | None, *, looks: bool = True) -> None:
         self.role, self.scope, self.looks = role, scope, looks
 
     async def __call__(self, request: Request) -> Principal | None:
-        """The caller; None on a public route without a session.
-
-        Raises:
-            Refused: not signed in, or not allowed.
-            UsageError: a form has text that cannot be stored.
-        """
+        """The caller; None on a public route without a session."""
         if not self.looks:
             request.state.principal = None
             return None
@@ -215,11 +197,7 @@ SESSION = Requires("rater", None)
 
 
 def requires_of(route: object) -> Requires:
-    """What a route requires of its caller.
-
-    Raises:
-        TypeError: the route declares nothing: without this check it would be public by mistake.
-    """
+    """What a route requires of its caller."""
     declared: list[Requires] = []
     if isinstance(route, APIRoute):
         calls = (dependency.call for dependency in route.dependant.dependencies)

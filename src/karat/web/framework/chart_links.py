@@ -12,13 +12,7 @@ from karat.workflows.workspace.stored_views import Drawn, link_marks, slice_key
 
 @dataclass(frozen=True)
 class Charts:
-    """The charts of a page.
-
-    Attributes:
-        measures: Every measure with its interval.
-        sliced: As ``Drawn.sliced``.
-        spread: Contribution of each query, or a histogram of values.
-    """
+    """The charts of a page."""
 
     measures: list[Figure]
     sliced: Mapping[str, Figure]

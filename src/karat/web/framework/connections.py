@@ -26,10 +26,7 @@ class Limits:
     Attributes:
         patience_s: Seconds that a client may take to send the head of a request, and may pause
             while reading a response.
-        most: Open connections of one address.
-        proxies: Addresses and networks without a limit; ``*`` for all.
         open: The connections of each address that is not a proxy's, oldest first.
-        warned_s: When the log last warned of too many.
     """
 
     patience_s: float

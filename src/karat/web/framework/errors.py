@@ -42,10 +42,6 @@ class Said:
         code: ``usage`` | ``input`` | ``conflict`` | ``not_found`` | ``not_signed_in`` |
             ``not_allowed`` | ``too_many`` | ``timeout`` | ``busy`` | ``too_large`` |
             ``missing_extra`` | ``is_disk_full`` | ``error``.
-        message: What is wrong.
-        where: File, line, query, document or field, as far as known.
-        nearest: The nearest valid choices.
-        fix: What to do, if known.
     """
 
     code: str
@@ -76,12 +72,7 @@ class ErrorPage(Page):
 
 
 def describe(error: Exception, *, trusted: bool = True) -> tuple[int, Said]:
-    """Status and message of an error.
-
-    Args:
-        error: The error.
-        trusted: Whether the reader may learn details of the server, such as its database.
-    """
+    """Status and message of an error."""
     if isinstance(error, Refused):
         code = "not_signed_in" if error.status == 401 else "not_allowed"
         return error.status, Said(code, str(error))

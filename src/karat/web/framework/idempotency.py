@@ -35,10 +35,7 @@ Once = Annotated[str, Form(max_length=200)]
 def secret_of(principal: Principal, sent: str, *about: object) -> str | None:
     """The secret that a form creates: 43 characters, like ``secrets.token_urlsafe(32)``.
 
-    Args:
-        principal: Who sends the form.
-        sent: Its ``once`` value.
-        about: Purpose and input: different input gives a different secret.
+    Another input (``about``) gives another secret.
 
     Returns:
         None without a session or a ``once`` value: the caller then draws a random one.
@@ -66,15 +63,7 @@ def show_once(
     where: str,
     page: Callable[[str | None], Page],
 ) -> Response:
-    """Show a page with the secret from ``lead_to``, if any, and forget the secret.
-
-    Args:
-        request: The request; with ``format=`` the secret stays for the HTML page.
-        site: State of the app.
-        principal: The user.
-        where: Path of the page, without the base.
-        page: Builds the page, with a secret or None.
-    """
+    """Show a page with the secret from ``lead_to``, if any, and forget the secret."""
     sealed = request.cookies.get(_cookie(site))
     if sealed is None or principal.session is None or "format" in request.query_params:
         return show(request, page(None))
@@ -88,16 +77,7 @@ def show_once(
 def redirect_with_message(
     request: Request, site: AppState, principal: Principal, where: str, said: str, tail: str = ""
 ) -> Response:
-    """Redirect to a page that shows a message once.
-
-    Args:
-        request: The request.
-        site: State of the app.
-        principal: The user; without a session, as with an API token, there is no message.
-        where: Path of the page, without the base; it uses ``show_with_message``.
-        said: The message, or empty.
-        tail: The rest of the address, from ``?`` or ``#`` on.
-    """
+    """Redirect to a page that shows a message once."""
     response = redirect(site, f"{where}{tail}")
     if said and principal.session is not None:
         _set_cookie(response, request, site, principal, where, said, "said")
@@ -116,17 +96,10 @@ def show_with_message(
     waits: Callable[[_P], bool] = lambda _: False,
     status: Callable[[], int] = lambda: 200,
 ) -> Response:
-    """Show a page with the message from ``redirect_with_message``, if any, and forget the message.
+    """Show a page with the message from ``redirect_with_message``, if any, and forget it.
 
-    Args:
-        request: The request; with ``format=`` the message stays for the HTML page.
-        site: State of the app.
-        principal: The user.
-        where: Path of the page, without the base.
-        page: Builds the page, with a message or an empty text.
-        waits: Whether the page will reload itself because its numbers are being computed: the
-            message stays until then.
-        status: Status of the response, asked for after the page is built.
+    With ``format=`` the message stays for the HTML page; also while ``waits``: such a page will
+    reload itself because its numbers are being computed.
     """
     message = said_here(request, site, principal, where)
     shown = page(message)

@@ -35,14 +35,7 @@ _SECRET = re.compile(r"/(link|invited)/.+", re.DOTALL)
 
 
 class Guards:
-    """Middleware around the app.
-
-    Args:
-        app: The app.
-        hosts: Accepted host names, without a port; empty for any.
-        images: Other origins that images of documents may come from.
-        secure: Whether to send Strict-Transport-Security.
-    """
+    """Middleware around the app."""
 
     def __init__(
         self, app: ASGIApp, hosts: tuple[str, ...], images: tuple[str, ...], *, secure: bool
@@ -139,12 +132,8 @@ def _limited(
 ) -> Receive:
     """``receive`` with a limit of size (413) and time (408).
 
-    Args:
-        receive: Gives the body.
-        limit: Bytes at most.
-        patience_s: Seconds that may pass without data. A slow client is not late:
-            ``SLOWEST`` bytes earn another second.
-        response_started: Whether the response has begun: no limits from then on.
+    ``patience_s`` may pass without data. A slow client is not late: ``SLOWEST`` bytes earn another
+    second. There are no limits once the response has begun.
     """
     received, left, complete = 0, patience_s, False
 

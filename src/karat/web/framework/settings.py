@@ -33,18 +33,14 @@ class Settings:
     """How to serve.
 
     Attributes:
-        workspace: Folder of the workspace.
         accounts: Whether users sign in with accounts; else with a one-time link, on this machine
             only.
-        owner: Name of the user without accounts.
         base: Path under which a proxy serves the app, as ``/karat``; empty for the root.
         hosts: Host names accepted in requests; empty for any.
-        secure: Whether cookies are sent over HTTPS only.
         max_upload: Limit of an upload, bytes.
         patience_s: Seconds that a client may take to send the head of a request, and may pause
             while sending the rest of it or reading the response.
         proxies: Addresses of trusted reverse proxies (X-Forwarded-*); ``*`` for any.
-        connections: Limit of open connections per address, proxies excepted.
     """
 
     workspace: Path
@@ -66,5 +62,5 @@ class Settings:
     def from_environment(cls) -> Settings:
         """The settings that ``to_environment`` wrote."""
         values = json.loads(os.environ[VARIABLE])
-        values["workspace"] = Path(values["workspace"])
-        return cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})
+        values |= {name: tuple(values[name]) for name in ("hosts", "proxies")}
+        return cls(**values | {"workspace": Path(values["workspace"])})

@@ -19,13 +19,7 @@ _NONCE, _TAG, _BLOCK = 16, 32, 32  # bytes
 
 
 def seal(plain: str, key: str, about: Sequence[object]) -> str:
-    """Encrypt and authenticate a text; 48 bytes longer than the plain text, in base64.
-
-    Args:
-        plain: The text.
-        key: A secret of the server.
-        about: Its purpose; ``unseal`` needs the same.
-    """
+    """Encrypt and authenticate a text; 48 bytes longer than the plain text, in base64."""
     nonce = secrets.token_bytes(_NONCE)
     hidden = _xor_stream(plain.encode(), key, nonce)
     sealed = nonce + _tag(key, nonce, hidden, about) + hidden

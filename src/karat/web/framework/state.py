@@ -21,9 +21,6 @@ class AppState:
     """State of a running app.
 
     Attributes:
-        settings: How it was started.
-        workspace: The workspace, with its store and its golden set.
-        accounts: Users, sessions and tokens.
         clock: The current time, microseconds UTC.
     """
 
@@ -46,11 +43,7 @@ class AppState:
             ]
 
     def opened(self, name: str) -> Workspace:
-        """The workspace with another golden set.
-
-        Raises:
-            UsageError: there is no such golden set.
-        """
+        """The workspace with another golden set."""
         with self.workspace.store.read() as connection:
             return replace(self.workspace, golden=golden_sets.find(connection, name))
 

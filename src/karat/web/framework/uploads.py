@@ -25,15 +25,7 @@ _LONGEST = 200  # characters of a file name
 
 @contextmanager
 def uploaded(sent: UploadFile | None, what: str = "file") -> Iterator[tuple[Path, str]]:
-    """Store an upload temporarily: its path under a safe name, and the sender's name for it.
-
-    Args:
-        sent: The form's file.
-        what: What the form asks for, for errors.
-
-    Raises:
-        UsageError: no file was sent.
-    """
+    """Store an upload temporarily: its path under a safe name, and the sender's name for it."""
     if sent is None or not sent.filename:
         raise UsageError(f"no {what} was chosen", fix="choose a file")
     called = Path(sent.filename.replace("\\", "/")).name[:_LONGEST] or what

@@ -21,12 +21,7 @@ ROUTER = APIRouter()
 
 @dataclass(frozen=True)
 class Cell:
-    """How often two raters gave these two grades to the same document.
-
-    Attributes:
-        where: Link to the pairs; None if there are none.
-        same: Whether the two grades are equal.
-    """
+    """How often two raters gave these two grades to the same document."""
 
     count: int
     where: str | None
@@ -39,8 +34,6 @@ class Matrix:
 
     Attributes:
         first: The rater in the rows; None if all pairs of ratings are counted, both ways round.
-        second: The rater in the columns; None likewise.
-        rows: Each grade of ``first`` with its cells.
     """
 
     first: str | None
@@ -51,17 +44,7 @@ class Matrix:
 
 @dataclass(frozen=True, kw_only=True)
 class AgreementPage(GoldenPage):
-    """How far raters agree.
-
-    Attributes:
-        sentence: The headline, its interval, and what is still to do.
-        by: The attribute whose classes are shown; None for none.
-        attributes: Attributes to choose from.
-        matrix: Over all raters.
-        matrices: For each two raters.
-        drifting: Raters whose second half differs significantly from their first.
-        least: Start of the axis of the drawings, 0 or −1.
-    """
+    """How far raters agree."""
 
     template: ClassVar[str] = "agreement.html.j2"
     tab: ClassVar[str] = "agreement"

@@ -32,13 +32,7 @@ class DisagreementsPage(GoldenPage):
     """Unsettled disagreements.
 
     Attributes:
-        between: ``raters``, or ``import`` for imported grades that raters contradict.
-        raters: Number of disagreements between raters.
-        imported: Number of imported grades that raters contradict.
-        unasked: Listed disagreements that were not sent to adjudication.
-        sent: Listed disagreements that wait for an adjudicator.
         done: Outcome of the form, in a sentence; None if none was sent.
-        wrong: Why the form was refused; None if it was not.
     """
 
     template: ClassVar[str] = "disagreements.html.j2"
@@ -93,11 +87,7 @@ def ask_adjudicator(
 
 
 def _pair(text: str) -> tuple[str, str]:
-    """Query id and document id, from a ticked box.
-
-    Raises:
-        UsageError: the text is not such a pair.
-    """
+    """Query id and document id, from a ticked box."""
     try:
         pair = json.loads(text)
     except (ValueError, RecursionError):

@@ -47,12 +47,7 @@ class EditionsPage(GoldenPage):
     """All editions, and a form for a new one.
 
     Attributes:
-        editions: Newest first.
-        names: Names to compare, newest first, and ``now``.
-        ready: Contents of an edition frozen now.
-        name: The name that was entered, if any.
         longest: Longest name, in characters.
-        wrong: Why the form was refused; None if it was not.
     """
 
     template: ClassVar[str] = "editions.html.j2"
@@ -67,12 +62,7 @@ class EditionsPage(GoldenPage):
 
 @dataclass(frozen=True, kw_only=True)
 class EditionPage(GoldenPage):
-    """One edition.
-
-    Attributes:
-        sha256: Hash of its content.
-        about: Its metadata: name and value.
-    """
+    """One edition."""
 
     template: ClassVar[str] = "edition.html.j2"
     tab: ClassVar[str] = "editions"
@@ -89,10 +79,6 @@ class ChangesPage(GoldenPage):
     """Changes from one edition to another.
 
     Attributes:
-        old: Name of the earlier edition; ``now`` for the current golden set.
-        new: Name of the later one, likewise.
-        names: Names to compare.
-        grades: A row per changed grade.
         queries: Changes of queries by kind: added, removed, changed.
     """
 

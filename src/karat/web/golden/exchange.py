@@ -50,14 +50,7 @@ _ENDINGS = {"trec": ".qrels", "beir": ".zip", "quepid-ltr": ".txt"}
 
 @dataclass(frozen=True)
 class Wanted:
-    """The options of an export.
-
-    Attributes:
-        to: Name of the format.
-        edition: Name of the edition; empty for the current golden set.
-        each_rater: Export the judgments of each rater instead of aggregated grades.
-        runs: Names of stored runs, for formats that contain runs.
-    """
+    """The options of an export."""
 
     to: str = "beir"
     edition: str = ""
@@ -83,19 +76,7 @@ class ExchangePage(GoldenPage):
     """Import and export.
 
     Attributes:
-        read: Formats of uploads: name and description.
-        written: Formats of downloads, likewise.
-        editions: Names of the editions, newest first.
-        runs: Names of the stored runs.
-        wanted: Options of the export form.
-        file: Name of the uploaded file; None without an upload.
         taken: Outcome of the import; None if nothing was imported.
-        leaving: What an export would keep, assume and lose; None if not requested.
-        download: Link of that export, without the base path.
-        wrong_in: Why the import was refused; None if it was not.
-        wrong_out: Why the export was refused; None if it was not.
-        typed: Fields of the refused import form: ``name_of_format``, ``rater`` and ``source``.
-        imports: Earlier imports, newest first.
     """
 
     template: ClassVar[str] = "exchange.html.j2"

@@ -60,12 +60,7 @@ class GoldenPage(Page):
 
 @dataclass(frozen=True, kw_only=True)
 class GoldenSetsPage(Page):
-    """All golden sets.
-
-    Attributes:
-        sets: A row per golden set.
-        hidden: Names that cannot be part of an address: these golden sets have no pages.
-    """
+    """All golden sets."""
 
     template: ClassVar[str] = "golden_sets.html.j2"
     section: ClassVar[str] = "golden"
@@ -78,10 +73,7 @@ class Part:
     """Queries with the same value of an attribute.
 
     Attributes:
-        value: The value; None if they have none.
-        queries: Their number.
         weight: Their share of the total weight; None without weights.
-        where: Link to the list of them.
     """
 
     value: str | None
@@ -93,12 +85,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Step:
-    """A next step.
-
-    Attributes:
-        what: The step in words.
-        where: Link to the page for it.
-    """
+    """A next step."""
 
     what: str
     where: str
@@ -106,14 +93,7 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True)
 class GoldenSetPage(GoldenPage):
-    """Overview of a golden set.
-
-    Attributes:
-        status: Its numbers.
-        made_of: Its composition, by attribute.
-        warnings: Problems of its composition.
-        steps: Next steps, most urgent first.
-    """
+    """Overview of a golden set."""
 
     template: ClassVar[str] = "golden.html.j2"
     tab: ClassVar[str] = "overview"
@@ -124,11 +104,7 @@ class GoldenSetPage(GoldenPage):
 
 
 def opened(site: AppState, name: str) -> Workspace:
-    """The workspace with a golden set.
-
-    Raises:
-        NotFound: unknown golden set.
-    """
+    """The workspace with a golden set."""
     try:
         return site.opened(name)
     except UsageError as error:

@@ -39,14 +39,7 @@ _NUMBER = re.compile("[0-9]{1,9}")
 
 @dataclass(frozen=True, kw_only=True)
 class Typed:
-    """Fields of the pooling form.
-
-    Attributes:
-        runs: Names of the ticked runs; None for the default.
-        k: Documents of each ranking.
-        method: Order in which pairs are chosen.
-        budget: Most pairs; empty for all.
-    """
+    """Fields of the pooling form."""
 
     runs: Sequence[str] | None = None
     k: str = "10"
@@ -59,11 +52,7 @@ class PairsPage(GoldenPage):
     """Pairs of query and document that are queued or judged.
 
     Attributes:
-        only: The filter in words, if the link comes from a confusion matrix; else None.
-        runs: Runs to pool from.
         pooled: Outcome of pooling; None if not requested.
-        lacking: Queries for which no run returned anything: id and text.
-        wrong: Why pooling was refused; None if it was not.
     """
 
     template: ClassVar[str] = "golden_pairs.html.j2"
@@ -82,15 +71,7 @@ class PairPage(GoldenPage):
     """A pair and all its judgments.
 
     Attributes:
-        query: The query's text, or its id.
-        need: The information need; None without one.
-        text: The document's text; None if unknown.
-        url: The document's http or https address, if any.
-        about: Other attributes of the document: name and value.
         state: One of ``workflows.golden.queries.STATES``; None without a counting judgment.
-        grade: The aggregated grade; None without one.
-        rule: Its aggregation method.
-        history: Every judgment, including superseded ones.
     """
 
     template: ClassVar[str] = "golden_pair.html.j2"

@@ -59,13 +59,7 @@ class Typed:
     """Fields of the sampling form.
 
     Attributes:
-        size: Queries to draw.
         bands: ``NAME=SHARE``, one per line; empty for thirds.
-        quotas: ``ATTRIBUTE=VALUE:N``, one per line.
-        hard: Queries known to be hard, one per line.
-        text: The column of queries; empty to detect it.
-        count: The column of counts; empty to detect it.
-        mask: Whether personal data is replaced.
     """
 
     size: str = "100"
@@ -82,8 +76,6 @@ class QueriesPage(GoldenPage):
     """The queries.
 
     Attributes:
-        typed: Fields of the sampling form.
-        wrong: Why sampling was refused; None if it was not.
         placed: Outcome of adding a sample; None if none was added.
     """
 
@@ -100,12 +92,7 @@ class PlanPage(GoldenPage):
     """A sample of a log, before it is added to the golden set.
 
     Attributes:
-        file: Name of the log.
         drawn: The sample and a summary of the log; not in JSON: it has every query of the log.
-        searches: Searches in the log, without dropped rows.
-        plan: Changes that adding the sample would make.
-        queries: The sample, most searched first.
-        sealed: The sample in parts, signed, for the form that adds it.
     """
 
     template: ClassVar[str] = "golden_choose.html.j2"
@@ -120,15 +107,7 @@ class PlanPage(GoldenPage):
 
 @dataclass(frozen=True, kw_only=True)
 class QueryPage(GoldenPage):
-    """One query.
-
-    Attributes:
-        text: None if unknown.
-        facts: Its attributes: name and value.
-        no_answer: Whether no document answers it.
-        editions: Names of the editions that contain it.
-        documents: Documents queued or judged for it, with each rater's grade.
-    """
+    """One query."""
 
     template: ClassVar[str] = "golden_query.html.j2"
     tab: ClassVar[str] = "queries"

@@ -36,13 +36,7 @@ _MOST_S = 86_400
 
 @dataclass(frozen=True)
 class Grade:
-    """A grade, as a button.
-
-    Attributes:
-        key: Its keyboard shortcut; None if there are more grades than keys.
-        word: Its label.
-        sign: How to recognize it, in one line; empty if not declared.
-    """
+    """A grade, as a button."""
 
     value: float
     key: str | None
@@ -56,7 +50,6 @@ class Block:
 
     Attributes:
         kind: ``heading`` | ``item`` | ``text``.
-        pieces: Its text in pieces; True marks bold ones.
     """
 
     kind: str
@@ -65,21 +58,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Shown:
-    """The content of a card.
-
-    Attributes:
-        query: The query's text.
-        need: The information need; None if unknown.
-        title: Title of the document, with the query's words marked.
-        body: Start of its text, likewise.
-        rest: The rest of its text; empty if ``body`` is all.
-        more: More attributes: name and value.
-        image: Address of its image; None without one, or if its origin is not allowed.
-        link: Its address, if safe to open.
-        address: Its address, as text.
-        votes: In an adjudication, the raters' votes, lowest grade first; else empty.
-        ticket: What was shown and when, signed by the server.
-    """
+    """The content of a card."""
 
     query: str
     need: str | None
@@ -101,14 +80,7 @@ def lease_card(card: Card, judging: Judging, origin: str) -> Shown:
 
 
 def shown(card: Card, workspace: WorkspaceConfig, origin: str, ticket: str) -> Shown:
-    """The content of a card.
-
-    Args:
-        card: The pair.
-        workspace: Its ``card`` maps attributes; its ``images`` lists allowed origins of images.
-        origin: The server's own origin, as ``https://karat.example.org``.
-        ticket: From ``Ticket.seal``.
-    """
+    """The content of a card."""
     claim, fields = card.claim, workspace.card
     query = claim.query_text or claim.query_id
     words = words_of(query)
@@ -137,8 +109,6 @@ class Ticket:
     """What a card showed, and when; signed, it goes to the browser and comes back with the answer.
 
     Attributes:
-        document_sha256: Hash of the document as shown.
-        guideline: Version of the guideline as shown.
         since_us: When it was shown, microseconds UTC.
         slot: Id of the slot. Raters must not see it: hidden repeats and gold items have larger ids.
         token: Id of this showing: an answer sent twice counts once.
@@ -160,12 +130,7 @@ class Ticket:
         return cls(claim.document_sha256, claim.guideline, now, claim.slot_id, card.token, pair)
 
     def seal(self, key: str, *about: object) -> str:
-        """As a text that only this server can create or read; its length does not reveal the slot.
-
-        Args:
-            key: A secret of the server.
-            about: What it is valid for: golden set, rater and kind of judging.
-        """
+        """As a text that only this server can read; its length does not reveal the slot."""
         slot = f"{self.slot:020}"
         fields = [self.document_sha256, self.guideline, self.since_us, slot, self.token, self.pair]
         return signed_values.seal(json.dumps(fields), key, about)
@@ -182,10 +147,6 @@ class Ticket:
     def seconds(self, now: int, reported: float | None) -> float | None:
         """How long the judgment took.
 
-        Args:
-            now: Microseconds UTC.
-            reported: Seconds reported by the browser, which excludes time hidden; None if missing.
-
         Returns:
             ``reported`` if possible; else the time since the card was shown; None beyond a day.
         """
@@ -197,34 +158,20 @@ class Ticket:
 
 @dataclass(frozen=True)
 class EntryPoint:
-    """An entry point of answers (page or API), with its advice for mistakes.
-
-    Attributes:
-        no_answer: Fix for an answer without grade and reason.
-        no_ticket: Fix for an answer without a valid ticket.
-    """
+    """An entry point of answers (page or API), with its advice for mistakes."""
 
     no_answer: str
     no_ticket: str
 
     def ticket(self, judging: Judging, sealed: str) -> Ticket:
-        """The ticket of an answer.
-
-        Raises:
-            UsageError: it is invalid, or of another rater or kind of judging.
-        """
+        """The ticket of an answer."""
         ticket = Ticket.unseal(sealed, *_good_for(judging))
         if ticket is None:
             raise UsageError("the answer has an invalid ticket", fix=self.no_ticket)
         return ticket
 
     def record(self, judging: Judging, answer: Said) -> int:
-        """Record an answer; return the judgment's id.
-
-        Raises:
-            UsageError: not exactly one of grade and reason, an invalid ticket, or refused by
-                ``Judging.record``.
-        """
+        """Record an answer; return the judgment's id."""
         if answer.grade is None and not answer.cannot:
             raise UsageError("the answer has neither a grade nor a reason", fix=self.no_answer)
         if answer.grade is not None and answer.cannot:

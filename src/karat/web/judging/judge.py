@@ -56,14 +56,7 @@ _NOT_DONE = frozenset({"lost", "overtaken", "many"})
 
 @dataclass(frozen=True)
 class Waiting:
-    """Work of the rater in a golden set.
-
-    Attributes:
-        left: Judgments to give.
-        done: Judgments given.
-        minutes: Estimated minutes for the rest; None if unknown.
-        disagreements: Disagreements to settle.
-    """
+    """Work of the rater in a golden set."""
 
     name: str
     left: int
@@ -86,19 +79,7 @@ class JudgePage(Page):
     """One card, or the finish.
 
     Attributes:
-        adjudicate: Whether disagreements are settled, rather than pairs rated.
-        card: The pair; None if none is left.
-        reasons: Reasons why a pair cannot be judged: key, code, text.
-        done: Judgments given.
-        left: Judgments to give.
-        later: Pairs put off.
-        minutes: Estimated minutes for the rest; None if unknown.
         typical: Median seconds of the newest judgments; None if none was timed.
-        newest: Id of the judgment that an undo reverts; None if there is none.
-        disagreements: At the finish, disagreements that the rater can settle.
-        before: The undone answer to this card; None if there is none.
-        reason: The comment of the undone answer.
-        note: Note above the card; None for none.
     """
 
     template: ClassVar[str] = "judge.html.j2"
@@ -135,10 +116,6 @@ class Answer:
 
     Attributes:
         cannot: Why the pair cannot be judged, one of ``karat.golden.queue.REASONS``.
-        seconds: How long the card was visible, measured by the browser.
-        ticket: The card's ticket, which identifies the card.
-        do: ``later`` or ``undo``; empty for a judgment.
-        newest: For ``undo``, id of the judgment to revert.
     """
 
     grade: float | None
@@ -220,11 +197,7 @@ def settle(
 
 
 def opened_of(site: AppState, name: str) -> Workspace:
-    """The workspace with a golden set.
-
-    Raises:
-        NotFound: unknown golden set.
-    """
+    """The workspace with a golden set."""
     try:
         return site.opened(name)
     except UsageError as error:

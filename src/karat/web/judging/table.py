@@ -45,15 +45,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True, kw_only=True)
 class JudgeTablePage(Page):
-    """The pairs of a queue, with a form to grade some.
-
-    Attributes:
-        found: The pairs, with the rater's own grades only.
-        graded: Pairs just graded.
-        corrected: Those whose first rating agreement continues to use.
-        refused: Pairs that were not graded, and why.
-        address: Target of the form: this page with its filters.
-    """
+    """The pairs of a queue, with a form to grade some."""
 
     template: ClassVar[str] = "judge_table.html.j2"
     section: ClassVar[str] = "judge"

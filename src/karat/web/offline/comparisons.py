@@ -50,12 +50,7 @@ _PENDING = {
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonsPage(Page):
-    """The stored comparisons.
-
-    Attributes:
-        comparisons: Newest first.
-        several: Whether there are at least two runs to compare.
-    """
+    """The stored comparisons."""
 
     template: ClassVar[str] = "comparisons.html.j2"
     section: ClassVar[str] = "comparisons"
@@ -69,27 +64,7 @@ class ComparisonPage(Page):
     """The results of a comparison.
 
     Attributes:
-        row: Its settings, author and state.
-        runs: Baseline first.
-        since: What changed since it was computed, in a sentence; empty if nothing did.
-        numbers: The object of ``karat compare --format json`` without its queries; None until
-            computed.
-        lead: The conclusions, in sentences.
-        comparison: The same numbers as records.
-        results: The values of each run.
-        slice: The slice of the query list, as ``lang=de``; empty for all queries.
-        uncounted: How many queries have zero weight, in a sentence; empty if none or all do.
         counts: Queries of the list by outcome; those of zero weight are excluded.
-        zero_weight: Queries of the list with zero weight.
-        queries: Largest contribution first.
-        listing: Whether the address has parameters of the list.
-        titles: Titles of the documents to judge next, where known.
-        queued: Pairs just added to the queue; None if none were requested.
-        raised: Pairs already in the queue that moved to its front.
-        sheets: Changes of answers (latency, errors), as tables of text.
-        view_ids: Link of each measure and candidate.
-        parts: Slices by candidate and attribute, then by measure.
-        links: Link of each slice, by candidate and attribute.
         ways: Link of each outcome, by measure and candidate.
     """
 

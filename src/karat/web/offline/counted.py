@@ -27,17 +27,7 @@ def narrowed(lead: Mapping[str, str], frame: pl.DataFrame) -> dict[str, str]:
 def in_slice(
     rows: pl.DataFrame, part: str, frame: pl.DataFrame, of: Iterable[tuple[str, str]]
 ) -> pl.DataFrame:
-    """The rows of a list that are in a slice, such as ``lang=de``; all rows if ``part`` is empty.
-
-    Args:
-        rows: The rows of the list.
-        part: The slice.
-        frame: All stored numbers, with the column ``slices``.
-        of: More known slices: attribute and value.
-
-    Raises:
-        UsageError: unknown slice; the error names the nearest.
-    """
+    """The rows of a list in a slice, such as ``lang=de``; all rows if ``part`` is empty."""
     if not part:
         return rows
     known = set(frame["slices"].explode().drop_nulls())

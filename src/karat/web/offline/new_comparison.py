@@ -31,15 +31,7 @@ _MOST_RUNS = 100
 
 @dataclass(frozen=True, kw_only=True)
 class Typed:
-    """The fields of the form, besides the runs.
-
-    Attributes:
-        measures: Default measures that are ticked.
-        other: More measures, separated by semicolons.
-        by: Attributes to slice by that are ticked.
-        by_other: Another slicing.
-        edition: Edition whose grades are used, or ``now``.
-    """
+    """The fields of the form, besides the runs."""
 
     measures: Sequence[str] = DEFAULTS
     other: str = ""
@@ -57,16 +49,7 @@ class Typed:
 
 @dataclass(frozen=True, kw_only=True)
 class NewPage(Page):
-    """The form for a new comparison.
-
-    Attributes:
-        runs: Runs to choose from, newest first.
-        baseline: Id of the selected baseline.
-        candidates: Ids of the selected candidates.
-        attributes: Attributes to slice by.
-        typed: The other fields.
-        wrong: Why the form was refused; None if it was not.
-    """
+    """The form for a new comparison."""
 
     template: ClassVar[str] = "comparison_new.html.j2"
     section: ClassVar[str] = "comparisons"

@@ -61,14 +61,7 @@ class RunsPage(Page):
     """The stored runs.
 
     Attributes:
-        golden: Name of the golden set they belong to.
-        runs: Newest first; ``numbers`` is the state of the values.
-        judged_us: Time of the newest judgment; None without judgments.
-        waits: Whether values are being computed.
-        several: Whether there are at least two runs to compare.
         most: Largest upload, in megabytes.
-        wrong: Why a run was not added; None if the form was not refused.
-        typed: The fields ``name`` and ``path`` of the refused form.
     """
 
     template: ClassVar[str] = "runs.html.j2"
@@ -88,28 +81,7 @@ class RunPage(Page):
     """One run.
 
     Attributes:
-        run: Its row in the store.
-        kept_by: Who added it, if the audit log has it.
-        also: Its other names.
         notice: Outcome of adding it, shown once; empty otherwise.
-        needed_by: Comparisons that use it, by name and id; it can be removed if there are none.
-        edition: Edition whose grades are used, or ``now``.
-        by: Attributes it is sliced by.
-        attributes: Attributes to slice by.
-        error: Why there are no numbers; None if there are, or will be.
-        computed: Whether there are numbers.
-        older: Whether judgments, queries or documents changed since they were computed.
-        lead: The results in sentences.
-        results: None until computed.
-        outcomes: Counting queries without a plain answer, by reason.
-        ways: Link of each of these reasons.
-        measure: The measure of the query list.
-        slice: The slice of the query list, as ``lang=de``; empty for all queries.
-        uncounted: How many queries have zero weight, in a sentence; empty if none or all do.
-        tallies: Queries in the list by its filter ``counts``; empty if all count, or none does.
-        queries: Lowest value first.
-        view_ids: Link of each measure.
-        links: Link of each slice, by attribute.
     """
 
     template: ClassVar[str] = "run.html.j2"
@@ -143,18 +115,7 @@ class RunPage(Page):
 
 @dataclass(frozen=True, kw_only=True)
 class RunQueryPage(Page):
-    """One query of a run, with its ranking.
-
-    Attributes:
-        text: The query's text, if known.
-        measure: The measure that contributions of documents are shown for.
-        ranks: Most ranks shown.
-        query: Its values and its ranking.
-        content: Data of the report components.
-        counts: Whether it counts in numbers over all queries.
-        changed: Grades changed since the numbers were computed.
-        now: By measure, its value under the current grades, if any changed.
-    """
+    """One query of a run, with its ranking."""
 
     template: ClassVar[str] = "comparison_query.html.j2"
     section: ClassVar[str] = "runs"
@@ -489,10 +450,6 @@ def compute_run(
     """Compute the numbers of a run in the background; return whether it finished within the wait.
 
     A failure is retried once ``inputs_digest`` changes.
-
-    Raises:
-        KaratError: it failed, now or recently.
-        Busy: the queue of computations is full.
     """
     key = str(stored_evaluations.folder_of(workspace, row, rules)), inputs_digest
     return COMPUTING.run(key, lambda: stored_evaluations.compute(workspace, row, rules), wait_s)

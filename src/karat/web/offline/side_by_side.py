@@ -46,23 +46,8 @@ class SidePage(Page):
     """One query of a comparison.
 
     Attributes:
-        since: What changed since the comparison was computed, in a sentence; empty if nothing did.
-        text: The query's text, if known.
-        measure: The measure that contributions of documents are shown for.
-        ranks: Most ranks shown.
-        changes: By candidate and measure: both values, the difference, and the contribution.
-        counts: Whether the query counts in numbers over all queries.
-        query: Its values and its rankings.
-        content: Data of the report components.
-        changed: Grades changed since the comparison was computed.
-        now: By measure, the values of the runs under the current grades, if any changed.
-        grades: The scale; empty if documents cannot be judged here.
-        to_judge: By document, the text and link to read before grading it.
         tokens: By document, the token of its form: it identifies what was shown, so that a changed
             document is not graded unseen, and makes a repeated request count once.
-        yours: By document, the signed-in user's own rating.
-        before: Link of the query that contributes next more; None for the first.
-        after: Link of the query that contributes next less; None for the last.
     """
 
     template: ClassVar[str] = "comparison_query.html.j2"

@@ -27,11 +27,7 @@ _T = TypeVar("_T")
 
 
 def find(site: AppState, comparison_id: int) -> tuple[Workspace, ComparisonRow]:
-    """A comparison, and the workspace with its golden set.
-
-    Raises:
-        NotFound: unknown comparison.
-    """
+    """A comparison, and the workspace with its golden set."""
     with site.workspace.store.read() as connection:
         row = stored.find(connection, comparison_id)
         if row is None:
@@ -46,11 +42,7 @@ def find(site: AppState, comparison_id: int) -> tuple[Workspace, ComparisonRow]:
 def look(
     site: AppState, comparison_id: int
 ) -> tuple[Workspace, ComparisonRow, StoredComparison | None]:
-    """A comparison with its numbers; missing numbers are computed, with a short wait.
-
-    Raises:
-        NotFound: unknown comparison.
-    """
+    """A comparison with its numbers; missing numbers are computed, with a short wait."""
     workspace, row = find(site, comparison_id)
     result = stored_comparisons.kept(workspace, row)
     if stored_comparisons.to_compute(workspace, row, result):
@@ -62,11 +54,7 @@ def look(
 
 
 def ask(site: AppState, workspace: Workspace, inputs: Asked, *, by: str) -> int:
-    """Create a comparison and start its computation.
-
-    Raises:
-        Busy: the queue of computations is full; nothing is stored.
-    """
+    """Create a comparison and start its computation."""
     with COMPUTING.place() as place:
         comparison_id = stored_comparisons.ask(workspace, inputs, by=by, now=site.clock())
         compute(site, workspace, comparison_id, WAIT_S, place)
@@ -74,12 +62,7 @@ def ask(site: AppState, workspace: Workspace, inputs: Asked, *, by: str) -> int:
 
 
 def request_again(site: AppState, comparison_id: int, *, by: str) -> None:
-    """Recompute a comparison.
-
-    Raises:
-        NotFound: unknown comparison.
-        Busy: the queue of computations is full; its numbers stay as they are.
-    """
+    """Recompute a comparison."""
     workspace, row = find(site, comparison_id)
     with COMPUTING.place() as place:
         stored_comparisons.request_again(workspace, row, by=by, now=site.clock())
@@ -93,11 +76,7 @@ def compute(
     wait_s: float,
     place: Place | None = None,
 ) -> None:
-    """Compute a comparison in the background, and wait briefly for it.
-
-    Raises:
-        Busy: the queue of computations is full, and no place was reserved.
-    """
+    """Compute a comparison in the background, and wait briefly for it."""
     key = "comparison", workspace.store.url, comparison_id
     # The store has the reason of a failure; a new request retries at once.
     COMPUTING.run(
@@ -112,14 +91,7 @@ def compute(
 def confirm(sure: str, seen: str, there: object) -> None:
     """Refuse to remove something unconfirmed, or something other than what the page showed.
 
-    Args:
-        sure: Value of the ticked box; empty if not ticked.
-        seen: What identifies the object in the form besides its id, which another object may
-            have after a restore from a backup.
-        there: The same of the object that has the id now.
-
-    Raises:
-        UsageError: not confirmed, or another object.
+    ``seen`` is from the form: another object may have the id after a restore from a backup.
     """
     if not sure:
         raise UsageError("the removal was not confirmed", fix="tick the box to confirm")
@@ -139,9 +111,6 @@ def shown(
 
     Returns:
         The comparison, and the result; None while there are no numbers.
-
-    Raises:
-        NotFound: unknown comparison.
     """
     for _ in range(2):
         workspace, row, result = look(site, comparison_id)

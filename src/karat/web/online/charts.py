@@ -31,16 +31,7 @@ _LABEL = 60  # longest label of a slice, in characters
 
 @dataclass(frozen=True)
 class Chart:
-    """A metric over time.
-
-    Attributes:
-        title: The metric's name in words.
-        where: Link to the page of this metric alone, without the base path.
-        wide: The chart as SVG.
-        narrow: The same for a phone; empty if one serves both.
-        described: Its content in words.
-        gaps: Reasons for missing values, in sentences.
-    """
+    """A metric over time."""
 
     metric: str
     title: str
@@ -56,7 +47,6 @@ class Annotation:
     """An annotation in the period.
 
     Attributes:
-        number: Its number in the charts.
         time_us: Microseconds UTC.
         kind: One of ``annotations.KINDS``.
     """
@@ -69,11 +59,7 @@ class Annotation:
 
 @dataclass(frozen=True)
 class Axis:
-    """The time steps of charts.
-
-    Attributes:
-        hourly: Whether a step is an hour; else a day.
-    """
+    """The time steps of charts."""
 
     days: Days
     hourly: bool
@@ -166,23 +152,8 @@ def chart_of(
 ) -> tuple[Chart, dict[str, str]]:
     """A metric over time, one line in all or one per slice.
 
-    Args:
-        metric: The metric.
-        rows: Its results by step, and by dimension if sliced.
-        axis: The steps.
-        by: The dimension of the lines; ``slices.NOTHING`` for one line.
-        values: Values of the dimension to draw.
-        looks: Line style of each value.
-        annotations: Annotations of the period.
-        uprights: Their positions.
-        where: Link to the page of this metric alone.
-        large: Draw a wide and a narrow chart.
-
     Returns:
         The chart, and the link of each step by its id in the SVG.
-
-    Raises:
-        MissingExtra: the drawing library is not installed.
     """
     by_value = {value: _steps(rows, axis, by.key, value) for value in values}
     lines = [

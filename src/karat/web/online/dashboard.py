@@ -87,18 +87,7 @@ _SCHEMA: dict[str, Any] = {
 
 @dataclass(frozen=True, kw_only=True)
 class LogPage(Page):
-    """What all pages of online metrics have.
-
-    Attributes:
-        lacking: Why there is nothing to show; None if there is a log.
-        log: Summary of the log; None without one.
-        period: First and last day; None without a log.
-        health: Warnings to read before any number, in sentences.
-        notes: Notes on the numbers, in sentences.
-        computed: Whether the numbers are ready; else they are being computed.
-        wrong: Why there are no numbers, and the fix; None if there are.
-        tabs: The pages: name, address, whether selected.
-    """
+    """What all pages of online metrics have."""
 
     section: ClassVar[str] = "online"
     lacking: NoLog | None = None
@@ -122,24 +111,7 @@ class OnlinePage(LogPage):
     """The dashboard.
 
     Attributes:
-        headlines: Each metric over the period.
-        figures: Every result: by metric, time step and slice.
-        by: Dimension in the address; empty for none.
-        only: The one slice shown; None for all.
-        values: The slices in charts, each with its line style and link.
-        left_out: Number of slices that are too small for the charts.
-        hourly: Whether time steps are hours; else days.
-        charts: Each metric over time.
-        undrawn: Why there are no charts; empty if there are.
-        unknown: Metrics that the log cannot provide, with the reason.
         positions: Clicks by position: position, share of all clicks, count.
-        marks: Annotations of the period.
-        metric: Details of the metric, if only one is shown.
-        choices: Options of the forms: metrics by family, and slices.
-        periods: Offered periods: name, address, whether selected.
-        whole: Link to all slices.
-        watched: The last day compared with earlier weeks; None if not comparable, or with other
-            than the default metrics.
     """
 
     template: ClassVar[str] = "online.html.j2"
@@ -164,12 +136,7 @@ class OnlinePage(LogPage):
 
 @dataclass(frozen=True)
 class Asked:
-    """The parameters of the dashboard.
-
-    Attributes:
-        chosen: Those named in the address; empty for the default ones.
-        only: The one value shown; None for all.
-    """
+    """The parameters of the dashboard."""
 
     metrics: Sequence[Metric]
     chosen: Sequence[str]

@@ -23,17 +23,6 @@ class Cell:
     """A number with its evidence.
 
     Attributes:
-        said: The number with its unit; a dash without a value.
-        interval: Its 95 % interval in words; empty without one.
-        bounds: Bounds given what the log lacks, in words; empty if they are equal.
-        n: Size of the denominator.
-        users: Users in it.
-        reason: Why there is no value or no interval; empty if there are both.
-        where: Link to the rows behind it, without the base path.
-        low: Lower end of the interval.
-        high: Upper end of the interval.
-        least: Lower bound.
-        most: Upper bound.
         state: As in ``OnlineResult``.
     """
 
@@ -54,15 +43,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Headline:
-    """A metric over the period.
-
-    Attributes:
-        title: The metric's name in words.
-        says: What it measures.
-        where: Link to the page of this metric alone, without the base path.
-        cell: Over everything, or over the one selected slice.
-        slices: Its cell for each value of the dimension.
-    """
+    """A metric over the period."""
 
     metric: str
     title: str
@@ -109,14 +90,7 @@ def cell_of(row: OnlineResult | None, metric: Metric, where: str) -> Cell:
 def rows_address(
     metric: str, days: Days | tuple[int, int], parts: Iterable[tuple[str, str]], counts: str = ""
 ) -> str:
-    """The page with the rows behind a number.
-
-    Args:
-        metric: Its metric.
-        days: Its days.
-        parts: Its slice: dimension and value; an empty value is a missing one.
-        counts: ``yes`` rows in the numerator · ``no`` rows only in the denominator · empty: both.
-    """
+    """The page with the rows behind a number."""
     first, last = (days.first, days.last) if isinstance(days, Days) else days
     params = [("metric", metric), ("from", day_text(first)), ("to", day_text(last))]
     slices = [("slice", f"{name}={value}") for name, value in parts]

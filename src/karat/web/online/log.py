@@ -46,13 +46,7 @@ class NotYet(HTTPException):
 
 @dataclass(frozen=True)
 class NoLog:
-    """Why there is no log.
-
-    Attributes:
-        what: The reason.
-        fix: The command, or what else to do; None if unknown.
-        none: Whether nothing was imported yet; else the log is damaged.
-    """
+    """Why there is no log."""
 
     what: str
     fix: str | None
@@ -65,8 +59,6 @@ class Days:
 
     Attributes:
         first: First day, in days since 1970-01-01.
-        last: Last day, inclusive.
-        asked: Whether the address names it.
     """
 
     first: int
@@ -102,11 +94,7 @@ class DayRange:
         return self.first, self.last
 
     def within(self, log: EventLog) -> Days:
-        """The period within a log.
-
-        Raises:
-            UsageError: not a day, last before first, or outside the log.
-        """
+        """The period within a log."""
         start, end = log.first_day or 0, log.last_day or 0
         last = end if not self.last else day_number(self.last)
         default = max(start, min(last, end) - USUAL + 1)
@@ -153,12 +141,7 @@ def log_of(site: AppState) -> EventLog | NoLog:
 
 
 def the_log(site: AppState) -> EventLog:
-    """The log of the workspace.
-
-    Raises:
-        NothingImported: there is none.
-        InputError: it is damaged.
-    """
+    """The log of the workspace."""
     folder = site.workspace.workspace.events
     try:
         return read_event_log(folder)
@@ -182,11 +165,6 @@ def find_or_compute(
 
     Returns:
         None while it is being computed.
-
-    Raises:
-        NotYet: it is being computed, and a program asked.
-        KaratError: the computation failed.
-        Busy: the queue of computations is full.
     """
     program = is_program(request)
     answer = _ask(log, question, make, LONGEST_S if program else WAIT_S)
@@ -196,24 +174,14 @@ def find_or_compute(
 
 
 def start_computing(log: EventLog, question: Question, make: Callable[[], Any]) -> Any | None:
-    """The cached answer to a question; else start to compute it, without waiting.
-
-    Raises:
-        KaratError: the computation failed.
-    """
+    """The cached answer to a question; else start to compute it, without waiting."""
     with suppress(Busy):
         return _ask(log, question, make, 0.0, UNASKED)
     return None
 
 
 async def awaited(log: EventLog, question: Question, make: Callable[[], Any]) -> Any:
-    """The answer to a question, awaited without blocking a thread.
-
-    Raises:
-        NotYet: it takes longer than ``ENDLESS_S``.
-        KaratError: the computation failed.
-        Busy: the queue of computations is full.
-    """
+    """The answer to a question, awaited without blocking a thread."""
     until = time.monotonic() + ENDLESS_S
     # Polled: another process may compute it.
     while (answer := await run_in_threadpool(_ask, log, question, make, 0.0)) is None:
@@ -252,11 +220,7 @@ class Lenient:
         self.errors: list[UsageError] = []
 
     def take(self, parse: Callable[[], _T], default: _T) -> _T:
-        """The parsed value; ``default`` if it is invalid.
-
-        Raises:
-            UsageError: it is invalid, and a program asked.
-        """
+        """The parsed value; ``default`` if it is invalid."""
         try:
             return parse()
         except UsageError as error:

@@ -69,22 +69,7 @@ _INKS = {"judges": "down", "users": "up"}
 
 @dataclass(frozen=True, kw_only=True)
 class AgainstPage(LogPage):
-    """Offline measure against online metric.
-
-    Attributes:
-        run: Name of the run; empty without stored runs.
-        run_id: Its id; None likewise.
-        by: Attribute of queries to slice by; empty for none.
-        lead: The conclusion, in sentences.
-        of_few: Warning about correlations over few queries; empty if there are none.
-        discord: Queries with the largest disagreement, with links to searches and ranking.
-        discord_slices: Slices with a disagreement.
-        slices: All queries, then each slice.
-        queries: A row per query with both measurements.
-        scatter: Chart of the queries; None without any.
-        undrawn: Why there is no chart; empty if there is.
-        counts: Numbers of queries with one measurement only, in sentences.
-    """
+    """Offline measure against online metric."""
 
     template: ClassVar[str] = "online_against.html.j2"
     run: str = ""
@@ -155,11 +140,7 @@ def side_by_side(
 
 
 def sides(site: AppState, days: Days, run: str, measure: str, metric: str, by: str | None) -> Sides:
-    """What an address asks to compare.
-
-    Raises:
-        UsageError: unknown run, measure or metric.
-    """
+    """What an address asks to compare."""
     [row] = find_runs(site.workspace, [run])
     attributes = classes_in(site.workspace)
     default_by = "class" if "class" in attributes else ""
@@ -324,13 +305,7 @@ def _counts(correlation: OfflineCorrelation) -> list[str]:
 
 @dataclass(frozen=True)
 class Scatter:
-    """Queries by both measurements.
-
-    Attributes:
-        wide: As SVG.
-        narrow: The same for a phone.
-        left_out: Number of queries with fewer searches that are not drawn.
-    """
+    """Queries by both measurements."""
 
     wide: str = field(repr=False)
     narrow: str = field(repr=False)
@@ -339,16 +314,7 @@ class Scatter:
 
 @dataclass(frozen=True)
 class SliceRow:
-    """A slice, offline and online.
-
-    Attributes:
-        name: Value of the attribute; None for all queries.
-        searches: Number of their searches.
-        offline: The measure, averaged over queries.
-        weighted: The measure, averaged over searches.
-        online: Each metric: value, interval, and link to its rows; no link for all queries.
-        latency: 95th percentile of its searches, in ms; None if unknown.
-    """
+    """A slice, offline and online."""
 
     name: str | None
     queries: int
@@ -361,12 +327,7 @@ class SliceRow:
 
 @dataclass(frozen=True)
 class Sides:
-    """What is compared.
-
-    Attributes:
-        by: Attribute of queries; empty for none.
-        clock: Digest of the golden set's grades and queries.
-    """
+    """What is compared."""
 
     run: RunRow
     measure: str

@@ -75,15 +75,8 @@ class WorstPage(LogPage):
     """The queries that lose most searches.
 
     Attributes:
-        said: The total loss, in a sentence.
-        ordering: How the queries are ordered and shrunk towards the mean, in sentences.
-        by: Dimension in the address; empty for none.
-        queries: A row per query and slice.
         groups: Loss of each slice: value, queries, searches, failed, share, link.
-        hidden: Number of queries that are not listed.
         added: Outcome of adding queries to the golden set, shown once; None if none were added.
-        slices: Dimensions: name, label, whether selected.
-        carried: Hidden fields of the form that adds queries.
     """
 
     template: ClassVar[str] = "online_queries.html.j2"

@@ -143,17 +143,8 @@ class RowsPage(LogPage):
     """The rows behind a number.
 
     Attributes:
-        metric: Its metric; empty for all rows of a table.
         counts: ``yes`` rows in the numerator · ``no`` rows only in the denominator · empty: all
             rows of the table.
-        table: ``searches``, ``clicks`` or ``sessions``.
-        slices: Its slices: dimension, value, and the link without it.
-        total: Number of rows.
-        rows: The newest rows.
-        says: Definition of the metric.
-        ways: Choices of ``counts`` or ``table``: name, address, whether selected.
-        metrics: Metrics to choose from, and whether selected.
-        carried: Hidden fields of the form.
     """
 
     template: ClassVar[str] = "online_rows.html.j2"
@@ -174,8 +165,6 @@ class Behind:
     """Which rows are requested.
 
     Attributes:
-        table: The table of facts.
-        metric: The metric; None for all rows of the table.
         counts: As in ``RowsPage``.
     """
 
@@ -233,11 +222,7 @@ def behind(
     counts: Counts,
     slices: Sequence[str],
 ) -> Behind:
-    """The rows that an address names.
-
-    Raises:
-        UsageError: unknown metric or slice.
-    """
+    """The rows that an address names."""
     entry = registry.find(metric) if metric.strip() else None
     facts = table or "searches" if entry is None else entry.compute.facts
     return Behind(facts, entry, counts if entry else "", days, parts(site, log, slices))

@@ -28,14 +28,7 @@ _FEW = 10  # values to name
 
 @dataclass(frozen=True)
 class Dimension:
-    """What numbers are sliced by.
-
-    Attributes:
-        name: In addresses; empty for none.
-        key: In the slices of results.
-        label: On pages.
-        queries: Queries of the golden set with their ``class``, if sliced by one.
-    """
+    """What numbers are sliced by."""
 
     name: str
     key: str
@@ -65,11 +58,7 @@ def dimensions(site: AppState, log: EventLog) -> list[Dimension]:
 
 
 def dimension(site: AppState, log: EventLog, name: str, besides: Sequence[str] = ()) -> Dimension:
-    """The dimension that an address names; ``besides`` are other valid names, for the error.
-
-    Raises:
-        UsageError: unknown dimension; the error names the nearest.
-    """
+    """The dimension that an address names; ``besides`` are other valid names, for the error."""
     if not name:
         return NOTHING
     known = {each.name: each for each in dimensions(site, log)}
@@ -97,11 +86,7 @@ def dimension(site: AppState, log: EventLog, name: str, besides: Sequence[str] =
 
 
 def queries_of(used: Iterable[Dimension]) -> Queries | None:
-    """Queries with their classes, if a dimension is from the golden set.
-
-    Raises:
-        UsageError: two are, but a query has one class.
-    """
+    """Queries with their classes, if a dimension is from the golden set."""
     queries_by_name = {each.name: each.queries for each in used if each.queries is not None}
     if len(queries_by_name) > 1:
         raise UsageError("slices by two attributes of the golden set", fix="choose one of them")
@@ -110,12 +95,7 @@ def queries_of(used: Iterable[Dimension]) -> Queries | None:
 
 @dataclass(frozen=True)
 class Part:
-    """One slice.
-
-    Attributes:
-        dimension: Its dimension; may be ``day`` or ``hour``.
-        value: Its value; empty for missing values.
-    """
+    """One slice."""
 
     dimension: Dimension
     value: str
@@ -127,11 +107,7 @@ class Part:
 
 
 def parts(site: AppState, log: EventLog, said: Sequence[str]) -> list[Part]:
-    """The slices that an address names.
-
-    Raises:
-        UsageError: not a slice, an unknown dimension, or two slices by the same dimension.
-    """
+    """The slices that an address names."""
     slices = []
     for each in said:
         name, equals, value = each.partition("=")
@@ -154,13 +130,7 @@ def filters_of(slices: Sequence[Part]) -> Mapping[str, str | None]:
 
 
 def missing_value_text(label: str, value: str, values: Sequence[str]) -> str:
-    """That no search has a value, with suggestions, in sentences.
-
-    Args:
-        label: The dimension's label.
-        value: The value; empty for missing values.
-        values: Values that searches have, most frequent first.
-    """
+    """That no search has a value, with suggestions, in sentences."""
     if not value:
         return f"Every search in these days has a value of {label}."
     sentence = f"No search in these days has {quoted(value)} as its {label}."

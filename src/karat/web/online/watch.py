@@ -50,17 +50,7 @@ _VERDICTS = {"usual": "as usual", "cannot_tell": "cannot tell"}
 
 @dataclass(frozen=True)
 class Mover:
-    """A query that contributes to a change.
-
-    Attributes:
-        text: Its most frequent spelling.
-        adds: Its contribution, with its sign.
-        now: Its current value.
-        n: How often it counts.
-        before: Its earlier value.
-        n_before: How often it counted per earlier window.
-        where: Link to its searches.
-    """
+    """A query that contributes to a change."""
 
     text: str
     adds: str
@@ -73,15 +63,7 @@ class Mover:
 
 @dataclass(frozen=True)
 class Movement:
-    """A metric that got worse or better in a slice.
-
-    Attributes:
-        verdict: ``worse`` or ``better``.
-        sentence: Its current and its earlier value.
-        queries: The largest contributions.
-        others: The contribution of all others; empty without one.
-        where: Link to the rows it counts.
-    """
+    """A metric that got worse or better in a slice."""
 
     metric: str
     verdict: str
@@ -96,15 +78,7 @@ class WatchPage(LogPage):
     """A day compared with its history.
 
     Attributes:
-        by: Dimension in the address; empty for all in the log.
-        slices: Dimensions: name, label, whether selected.
         verdict: ``unhealthy`` | ``worse`` | ``cannot_tell`` | ``fine``.
-        said: The verdict in words.
-        compared: What it was compared with, in words.
-        doubts: Problems of the evidence, in sentences.
-        moved: What got worse, then what got better.
-        changes: A row per metric and slice.
-        worst: Link to the worst queries of that day.
     """
 
     template: ClassVar[str] = "online_watch.html.j2"

@@ -36,14 +36,7 @@ class Watching:
     """The parameters of a watch, as of ``workflows.online.watch.watch``.
 
     Attributes:
-        cuts: What it is sliced by, each by one or several dimensions at once.
-        until: The day or hour it ends with; None: the latest complete one at ``now``.
         now: Microseconds UTC.
-        window: Its length.
-        history: The earlier period to compare with.
-        metrics: Names; empty for the default ones.
-        margins: Changes too small to matter.
-        most: Most rows; None for all.
     """
 
     cuts: Sequence[Sequence[Dimension]] = ()
@@ -99,11 +92,6 @@ class Glance:
 
     Attributes:
         verdict: As in ``Watched``; None while it is being computed.
-        said: The verdict in words.
-        doubt: A problem of the evidence; empty if none is known.
-        sentence: The most certain deterioration; empty without one.
-        more: Number of other deteriorations.
-        where: Link to the whole watch.
     """
 
     day: str

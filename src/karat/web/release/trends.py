@@ -105,14 +105,7 @@ _POINTS: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class File:
-    """A history file.
-
-    Attributes:
-        points: Number of its points.
-        lacking: Why it has no series; None if it has.
-        fix: How to fix that, or its damaged lines.
-        damaged: Skipped lines, or why it cannot be read, in sentences.
-    """
+    """A history file."""
 
     name: str
     points: int
@@ -123,17 +116,7 @@ class File:
 
 @dataclass(frozen=True, kw_only=True)
 class TrendsPage(Page):
-    """All series of all histories.
-
-    Attributes:
-        said: Number of series, and their problems.
-        alarms: Whether there are problems.
-        series: Worst problem first.
-        every: Whether the user may remove others' annotations.
-        wrong: Why an annotation was refused; None if none was.
-        typed: Fields of the refused form: ``time``, ``kind``, ``text``, and ``back``, the page
-            it was on.
-    """
+    """All series of all histories."""
 
     template: ClassVar[str] = "trends.html.j2"
     section: ClassVar[str] = "trends"
@@ -150,26 +133,7 @@ class TrendsPage(Page):
 
 @dataclass(frozen=True, kw_only=True)
 class TrendPage(Page):
-    """One series.
-
-    Attributes:
-        history: Name of its history.
-        file: The history, with its problems.
-        slice: Its slice, as ``lang=de``; empty for all queries.
-        sentence: The conclusion from its newest points.
-        strong: Whether there is a problem.
-        newest: Its newest value; None if there is none, which is not 0.
-        interval: Its interval in words; empty without one.
-        time_us: Time of the newest point.
-        points: Newest first.
-        numbers: Number in the chart of each annotation id.
-        drawn: The chart and its texts; None if it cannot be drawn.
-        undrawn: Why it cannot be drawn.
-        others: Related series by what differs: name, address, whether selected.
-        lengths: Numbers of points for the chart: name, address, whether selected.
-        n_runs: Number of runs in the history.
-        every: Whether the user may remove others' annotations.
-    """
+    """One series."""
 
     template: ClassVar[str] = "trend.html.j2"
     section: ClassVar[str] = "trends"

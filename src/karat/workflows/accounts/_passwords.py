@@ -52,11 +52,7 @@ class Busy(SignInRefused):
 
 
 class Passwords:
-    """Hashes and verifies passwords.
-
-    Raises:
-        MissingExtra: argon2-cffi is not installed.
-    """
+    """Hashes and verifies passwords."""
 
     def __init__(self) -> None:
         try:
@@ -69,22 +65,13 @@ class Passwords:
         self._dummy_hash: str | None = None
 
     def hashed(self, password: str) -> str:
-        """Hash a new password.
-
-        Raises:
-            UsageError: it is too short or too long.
-            Busy: too many passwords are being verified.
-        """
+        """Hash a new password."""
         password = self.checked(password)
         with self._one_at_a_time():
             return self._hasher.hash(_encoded(password))
 
     def checked(self, password: str) -> str:
-        """A new password in its normal form.
-
-        Raises:
-            UsageError: it is too short or too long.
-        """
+        """A new password in its normal form."""
         password = _normalized(password)
         if not LEAST <= len(password) <= MOST:
             raise UsageError(
@@ -93,11 +80,7 @@ class Passwords:
         return password
 
     def right(self, stored_hash: str | None, password: str) -> bool:
-        """Whether a password matches a hash; for None False, after as long a time.
-
-        Raises:
-            Busy: too many passwords are being verified.
-        """
+        """Whether a password matches a hash; for None False, after as long a time."""
         from argon2.exceptions import InvalidHashError, VerificationError
 
         attempt = _encoded(_normalized(password)[: MOST + 1])

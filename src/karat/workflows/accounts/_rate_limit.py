@@ -17,7 +17,6 @@ class Limit:
     """How long the next attempt waits after failures under a key.
 
     Attributes:
-        free: Failures per hour without a wait.
         longest_s: Longest wait, in seconds.
     """
 
@@ -52,14 +51,8 @@ def try_of(name: str, address: str, now: int, *, known: bool = False) -> Try:
     """An attempt to sign in; an IPv6 /64 network counts as one address.
 
     Every customer of a provider has such a network, of 2^64 addresses. All malformed addresses
-    count as one: a proxy may pass on what a client made up.
-
-    Args:
-        name: Name of the account.
-        address: IP address of the client.
-        now: Microseconds UTC.
-        known: Whether this browser signed in under this name before: failures elsewhere do not
-            delay it, and its own do not count elsewhere.
+    count as one: a proxy may pass on what a client made up. If ``known``, this browser signed in
+    under this name before: failures elsewhere do not delay it, and its own do not count elsewhere.
     """
     place = _network(address)
     if known:
@@ -73,10 +66,6 @@ def wait(c: sa.Connection, tried: Try) -> int:
 
     It is recorded before the password is verified, in a serial transaction, so parallel attempts
     all count. ``forgive`` removes it if the password was right.
-
-    Args:
-        c: A write transaction.
-        tried: The attempt.
     """
     sessions.in_turn(c)
     since = tried.time_us - _WINDOW_US

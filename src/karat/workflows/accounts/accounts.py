@@ -40,11 +40,7 @@ _TYPED = "(command line)"  # suffix in the audit log of users of the command lin
 
 
 class AlreadyInvited(UsageError):
-    """There is an open invitation for this name.
-
-    Attributes:
-        there: The open invitation.
-    """
+    """There is an open invitation for this name."""
 
     def __init__(self, there: Invitation) -> None:
         super().__init__(
@@ -55,15 +51,7 @@ class AlreadyInvited(UsageError):
 
 
 class Accounts(Tokens):
-    """The accounts of one store.
-
-    Args:
-        store: The store.
-        clock: Returns the current time, microseconds UTC.
-
-    Raises:
-        MissingExtra: argon2-cffi is not installed.
-    """
+    """The accounts of one store."""
 
     def __init__(self, store: Store, clock: Callable[[], int]) -> None:
         super().__init__(store, clock)
@@ -77,11 +65,7 @@ class Accounts(Tokens):
             return people.all_users(c, self.clock())
 
     def by_name(self, name: str) -> Person:
-        """A user.
-
-        Raises:
-            UsageError: unknown user.
-        """
+        """A user."""
         with self.store.read() as c:
             person = people.find(c, name)
         if person is None:
@@ -92,9 +76,8 @@ class Accounts(Tokens):
     def local(self, name: str) -> Person:
         """The owner that a server on this machine alone acts as; created if absent.
 
-        Raises:
-            UsageError: the account is not an owner's, or is disabled. It would stay an owner, with
-                its password, on a server that others reach.
+        An account that is not an owner's, or is disabled, is refused: it would stay an owner, with
+        its password, on a server that others reach.
         """
         name = named(name)
         with self.store.begin() as c:
@@ -118,20 +101,7 @@ class Accounts(Tokens):
         *,
         replace: bool = True,
     ) -> Secret:
-        """Invite a user; the secret is the end of their link. An earlier link stops working.
-
-        Args:
-            name: Name of the user.
-            role: Their role.
-            by: Who invites.
-            secret: The secret to use, so that a repeated request creates one invitation; None for
-                a random one.
-            replace: Whether an open invitation may be replaced.
-
-        Raises:
-            AlreadyInvited: there is an open invitation, and ``replace`` is False.
-            UsageError: empty name, unknown role, or the name is taken.
-        """
+        """Invite a user; the secret is the end of their link. An earlier link stops working."""
         name = named(name)
         if name.casefold() == SERVER or name.casefold().endswith(_TYPED):
             raise UsageError(f"the name {name!r} is reserved for the server", fix="choose another")
@@ -144,11 +114,7 @@ class Accounts(Tokens):
             return self._invite(c, name, role, by, "invite", secret, replace=replace)
 
     def renew(self, name: str, by: str = SERVER, secret: str | None = None) -> Secret:
-        """A link with which a user sets a new password; see ``invite``.
-
-        Raises:
-            UsageError: unknown user, or the account is disabled.
-        """
+        """A link with which a user sets a new password; see ``invite``."""
         person = self.by_name(name)
         with self.store.begin() as c:
             if people.is_disabled(c, person.id):
@@ -231,10 +197,6 @@ class Accounts(Tokens):
         """Create the account of an invitation, or set its new password.
 
         A new password ends all sessions and revokes all tokens, which may be stolen too.
-
-        Raises:
-            UsageError: the invitation is not valid, or the password is too short or too long.
-            SignInRefused: too many passwords are being verified.
         """
         expired = UsageError("the invitation is no longer valid", fix="ask for a new one")
         if self.invitation(secret) is None:
@@ -257,11 +219,7 @@ class Accounts(Tokens):
         return holder
 
     def set_role(self, name: str, role: Role, by: str) -> None:
-        """Change a user's role; they are signed out, and invitations they made are withdrawn.
-
-        Raises:
-            UsageError: unknown user or role, or the last owner.
-        """
+        """Change a user's role; they are signed out, and invitations they made are withdrawn."""
         if role not in ROLES:
             raise UsageError(f"unknown role {role!r}", nearest=nearest(role, ROLES) or ROLES)
         person = self.by_name(name)
@@ -275,9 +233,6 @@ class Accounts(Tokens):
         """Disable an account at once, with every session and token; its judgments stay.
 
         Invitations that the user made, and those for them, are withdrawn.
-
-        Raises:
-            UsageError: unknown user, or the last owner.
         """
         person = self.by_name(name)
         with self.store.begin() as c:
@@ -286,11 +241,7 @@ class Accounts(Tokens):
             self.note(c, by, "shut out", name)
 
     def enable(self, name: str, by: str) -> None:
-        """Enable a disabled account.
-
-        Raises:
-            UsageError: unknown user.
-        """
+        """Enable a disabled account."""
         person = self.by_name(name)
         with self.store.begin() as c:
             people.disable(c, person.id, None)
@@ -328,17 +279,6 @@ class Accounts(Tokens):
 
         After several failures (``_rate_limit.LIMITS``) the next attempt has to wait: one second,
         two, four, up to a quarter of an hour.
-
-        Args:
-            name: As typed.
-            password: As typed.
-            address: IP address of the client.
-            device: What ``device`` gave their browser at an earlier sign-in: failures elsewhere
-                do not delay it.
-
-        Raises:
-            SignInRefused: name or password is wrong (never said which), there were too many
-                attempts, or too many people are signing in.
         """
         name = _typed(name)
         with self.store.read() as c:
@@ -384,11 +324,7 @@ class Accounts(Tokens):
         return number == str(person.id) and self.clock() - int(since) < DEVICE_US
 
     def _right(self, tried: Try, stored_hash: str | None, password: str) -> bool:
-        """Whether a password is right; the attempt is recorded before it is verified.
-
-        Raises:
-            SignInRefused: too many attempts, or too many people are signing in.
-        """
+        """Whether a password is right; the attempt is recorded before it is verified."""
         with self.store.begin() as c:
             wait = _rate_limit.wait(c, tried)
         if wait:
@@ -403,11 +339,7 @@ class Accounts(Tokens):
             raise
 
     def confirm(self, person: Person, password: str, wrong: str = "the password is wrong") -> None:
-        """Check the password of a signed-in user again, as a session may be stolen.
-
-        Raises:
-            SignInRefused: it is wrong (the message is ``wrong``), or there were too many attempts.
-        """
+        """Check the password of a signed-in user again, as a session may be stolen."""
         tried = Try({"pair": f"password {person.id}"}, self.clock())
         with self.store.read() as c:
             account = people.password_of(c, person.name)
@@ -417,11 +349,7 @@ class Accounts(Tokens):
             _rate_limit.forgive(c, tried)
 
     def start_session(self, person: Person, agent: str) -> str:
-        """Start a session; its secret is the cookie.
-
-        Raises:
-            UsageError: the account is disabled.
-        """
+        """Start a session; its secret is the cookie."""
         agent = "".join(c for c in agent[:200] if c.isprintable())
         secret, now = secrets.token_urlsafe(32), self.clock()
         with self.store.begin() as c:
@@ -464,13 +392,7 @@ class Accounts(Tokens):
                 self.note(c, person.name, "revoke tokens", person.name, {"tokens": str(count)})
 
     def change_password(self, person: Person, old: str, new: str, session: str | None) -> None:
-        """Change one's password; every other session ends.
-
-        Raises:
-            SignInRefused: the old one is wrong, or there were too many attempts (a stolen session
-                must not find out the password).
-            UsageError: the new one is too short or too long.
-        """
+        """Change one's password; every other session ends."""
         self._passwords.checked(new)
         self.confirm(person, old, "the old password is wrong")
         password_hash = self._passwords.hashed(new)

@@ -26,13 +26,7 @@ STEP_US = 300_000_000
 
 @dataclass(frozen=True)
 class Secret:
-    """A secret that is shown once.
-
-    Attributes:
-        text: The secret.
-        id: Id of its invitation or token.
-        replaced: Whether an earlier link for the same person stopped working.
-    """
+    """A secret that is shown once."""
 
     text: str
     id: int
@@ -40,12 +34,7 @@ class Secret:
 
 
 class Tokens:
-    """The API tokens of one store.
-
-    Args:
-        store: The store.
-        clock: Returns the current time, microseconds UTC.
-    """
+    """The API tokens of one store."""
 
     def __init__(self, store: Store, clock: Callable[[], int]) -> None:
         self.store, self.clock = store, clock
@@ -58,20 +47,7 @@ class Tokens:
         days: int | None = 90,
         secret: str | None = None,
     ) -> Secret:
-        """Create a token; its secret is shown once.
-
-        Args:
-            person: Its owner.
-            name: A description of the token.
-            scopes: What it may do.
-            days: Days until it expires; None for never.
-            secret: The secret after ``karat_``, so that a repeated request creates one token; None
-                for a random one.
-
-        Raises:
-            UsageError: empty name, no scope, an unknown scope, one that the owner's role does not
-                have, or days outside 1 to 3,650.
-        """
+        """Create a token; its secret is shown once."""
         name = named(name, "a token")
         unknown = next((scope for scope in scopes if scope not in SCOPES), None)
         if unknown is not None or not scopes:
@@ -115,11 +91,7 @@ class Tokens:
             return sessions.tokens(c, person.id, self.clock())
 
     def revoke(self, person: Person, token_id: int) -> None:
-        """Revoke a token of one's own.
-
-        Raises:
-            UsageError: the user has no such token.
-        """
+        """Revoke a token of one's own."""
         with self.store.begin() as c:
             name = sessions.revoke(c, person.id, token_id, self.clock())
             if name is None:
@@ -144,11 +116,7 @@ def hashed(secret: str) -> str:
 
 
 def named(name: str, of: str = "a person") -> str:
-    """A name in the form that is stored.
-
-    Raises:
-        UsageError: as ``check_name``.
-    """
+    """A name in the form that is stored."""
     name = unicodedata.normalize("NFC", name).strip()
     check_name(name, of, longest=100)
     return name
