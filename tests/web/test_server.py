@@ -246,8 +246,8 @@ def asked(port: int, path: str, **headers: str) -> tuple[int, http.client.HTTPMe
 
 
 def gone(port: int) -> bool:
-    """Whether nobody listens any more, within ten seconds."""
-    for _ in range(100):
+    """Whether nobody listens any more, within a minute: a worker may still be starting."""
+    for _ in range(600):
         try:
             socket.create_connection(("127.0.0.1", port), 1).close()
         except OSError:
