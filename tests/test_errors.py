@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import copy
-import pickle
-
 import pytest
 
 from karat.errors import (
-    Advice,
     InputError,
     KaratError,
     MissingExtra,
     UsageError,
     nearest,
-    on_page,
 )
 
 
@@ -69,28 +64,3 @@ def test_nearest_looks_past_case_and_gives_up_on_strangers() -> None:
     assert nearest("ap", ["AP", "MAP"], 1) == ["AP"]
     assert nearest("zzz", ["nDCG", "AP"]) == []
     assert nearest("x", []) == []
-
-
-def test_each_door_says_its_own() -> None:
-    advice = Advice("karat golden pool /tmp/a", page="upload /tmp/a")
-    error = InputError("odd", file="/tmp/a", fix=advice)
-    assert str(error) == "/tmp/a: odd\n  fix: karat golden pool /tmp/a"
-    assert on_page(error) == "/tmp/a: odd\n  fix: upload /tmp/a"
-    assert on_page(UsageError("no", nearest=["A"], fix=advice)) == (
-        "no; did you mean A?\n  fix: upload /tmp/a"
-    )
-    assert on_page(advice) == "upload /tmp/a"
-    for same in (UsageError("no", fix="yes"), KaratError("no"), "keep one of them"):
-        assert on_page(same) == str(same)
-
-
-def test_advice_speaks_of_another_name_at_both_doors() -> None:
-    named = Advice("karat golden pool /tmp/a", page="upload /tmp/a").replace("/tmp/a", "mine")
-    assert (named, on_page(named)) == ("karat golden pool mine", "upload mine")
-
-
-def test_advice_is_copied_and_pickled_whole() -> None:
-    """As ``dataclasses.asdict`` copies the fix of a finding."""
-    advice = Advice("type this", page="press that")
-    for again in (copy.deepcopy(advice), pickle.loads(pickle.dumps(advice))):
-        assert (str(again), again.page) == ("type this", "press that")

@@ -7,9 +7,8 @@
     │   └── PolicyRefused      exit 1   a policy rejects it: the verdict is "fail"
     └── MissingExtra           exit 2   an optional dependency is not installed
 
-The text of an error is ready to print; the command line only adds the prefix "karat: ". Where the
-fix on a web page differs from that on the command line, ``fix`` is an ``Advice``, and ``on_page``
-selects the wording for pages.
+The text of an error is ready to print, by the command line (which adds the prefix "karat: "), in
+Python and on a page: a fix says what to do, rather than which option or button does it.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from __future__ import annotations
 import difflib
 import errno
 from collections.abc import Iterable, Sequence
-from typing import Self, SupportsIndex
 
 _FULL = {errno.ENOSPC, errno.EFBIG} | ({errno.EDQUOT} if hasattr(errno, "EDQUOT") else set())
 
@@ -29,29 +27,6 @@ class KaratError(Exception):
 
     exit_code = 4
     fix: str | None = None
-
-
-class Advice(str):
-    """A fix in the wording of the command line, with one for web pages.
-
-    Attributes:
-        page: The fix in the wording of web pages.
-    """
-
-    __slots__ = ("page",)
-    page: str
-
-    def __new__(cls, typed: str, *, page: str) -> Self:
-        advice = super().__new__(cls, typed)
-        advice.page = page
-        return advice
-
-    def __getnewargs_ex__(self) -> tuple[tuple[str], dict[str, str]]:
-        return (str(self),), {"page": self.page}
-
-    def replace(self, old: str, new: str, count: SupportsIndex = -1, /) -> Advice:
-        """Replaces text in both wordings."""
-        return Advice(super().replace(old, new, count), page=self.page.replace(old, new, count))
 
 
 class InputError(KaratError):
@@ -140,15 +115,6 @@ class MissingExtra(KaratError):
             f"{purpose} needs the {what} {', '.join(self.packages)}"
             + _fix_line(f"pip install 'karat[{extra}]'")
         )
-
-
-def on_page(text: str | KaratError) -> str:
-    """The text of an error, or a fix, in the wording of web pages."""
-    if isinstance(text, KaratError):
-        if text.fix is None:
-            return str(text)
-        return str(text).removesuffix(_fix_line(text.fix)) + _fix_line(on_page(text.fix))
-    return text.page if isinstance(text, Advice) else text
 
 
 def is_disk_full(error: BaseException | None) -> bool:

@@ -119,7 +119,7 @@ def test_a_column_called_age_goes_first() -> None:
 def test_what_is_lacking_is_named() -> None:
     with pytest.raises(UsageError, match="each was updated\n  fix: a column updated_at"):
         ages("relevant.age", documents(UPDATED, "size"))
-    with pytest.raises(UsageError, match="when each query was asked\n  fix: a column asked_at"):
+    with pytest.raises(UsageError, match="when each query was asked\n  fix: add a column asked_at"):
         ages("relevant.age", documents(UPDATED), None)
     wrong = documents(["soon", *UPDATED[1:]])
     with pytest.raises(InputError, match="updated_at of document da is 'soon', which is not a ti"):

@@ -89,7 +89,9 @@ def test_queries_nobody_judged_have_their_share() -> None:
 
 
 def test_frequencies_that_are_none() -> None:
-    with pytest.raises(UsageError, match=r"frequency holds high, low(?s:.*)fix: --by frequency"):
+    with pytest.raises(
+        UsageError, match=r"frequency holds high, low(?s:.*)fix: slice by frequency"
+    ):
         frequencies("high", "low")
     with pytest.raises(UsageError, match="fix: a column frequency or count"):
         frequencies(1, name="often")

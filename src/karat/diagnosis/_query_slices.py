@@ -9,7 +9,7 @@ import polars as pl
 
 from karat.diagnosis._query_forms import is_question
 from karat.diagnosis.value_slices import Bands, Labels, Slices, banded, numbers, quartiles
-from karat.errors import Advice, InputError, UsageError
+from karat.errors import InputError, UsageError
 from karat.golden.traffic import ALL, HEAD, TAIL, TORSO, bands_of
 from karat.measures.evidence import Mask
 from karat.measures.scores import Scores
@@ -167,7 +167,7 @@ def _computed_bands(queries: Queries) -> dict[str, str | None]:
         raise UsageError(
             f"frequency_band is made of numbers, and the column {name} holds "
             f"{', '.join(held.drop_nulls()) or 'none'}",
-            fix=Advice(f"--by {name}", page=f"slice by {name}"),
+            fix=f"slice by {name}",
         )
     bad = ~(often.is_finite() & (often >= 0)).fill_null(value=True)
     if bad.any():

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from karat.diagnosis.value_slices import Bands, Labels, epoch_unit, numbers
-from karat.errors import Advice, InputError, UsageError
+from karat.errors import InputError, UsageError
 from karat.measures.scores import Scores
 from karat.tables import Documents, Queries
 
@@ -98,10 +98,7 @@ def _asked(queries: Queries | None, scores: Sequence[Scores]) -> pl.DataFrame:
     if not times:
         raise UsageError(
             "the age of documents needs to know when each query was asked",
-            fix=Advice(
-                "a column asked_at of the queries (--queries FILE), with dates or times",
-                page="import the queries with a column asked_at",
-            ),
+            fix="add a column asked_at, with dates or times, to the queries",
         )
     run, when = times[0]
     try:

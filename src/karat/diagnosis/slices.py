@@ -25,7 +25,7 @@ from karat.diagnosis.document_slices import (
     document_attributes,
 )
 from karat.diagnosis.value_slices import MOST, Slices, labelled, quartiles
-from karat.errors import Advice, UsageError, nearest
+from karat.errors import UsageError, nearest
 from karat.measures.evidence import Mask
 from karat.measures.scores import Scores
 from karat.tables import Documents, Qrels, Queries
@@ -176,7 +176,7 @@ class _Asked:
             raise UsageError(
                 f"slicing by {name!r} needs the queries and their attributes",
                 nearest=() if bare in BUILT_IN else self.near(name),
-                fix=Advice("--queries FILE", page="import the queries with it"),
+                fix="add the queries, with it as an attribute",
             )
         if bare in self.queries.attributes:
             return self.by_column(self.queries, bare, in_quartiles=True)
@@ -206,7 +206,7 @@ class _Asked:
         if self.documents is None:
             raise UsageError(
                 f"slicing by {name} needs the documents and their attributes",
-                fix=Advice("--documents FILE", page="import the documents with it"),
+                fix="add the documents, with it as an attribute",
             )
         bare = name.partition(".")[2]
         held = document_attributes(self.documents)
@@ -231,7 +231,7 @@ class _Asked:
         """Quartiles of a derived attribute that has slices of its own."""
         return UsageError(
             f"quartiles are of numbers, and {name} has slices of its own",
-            fix=Advice(f"--by {name}", page=f"slice by {name}"),
+            fix=f"slice by {name}",
         )
 
     def unknown(self, what: str, name: str, held: Sequence[str], typed: str) -> UsageError:

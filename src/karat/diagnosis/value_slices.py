@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from karat.errors import Advice, UsageError
+from karat.errors import UsageError
 from karat.measures.evidence import Floats, Ints, Mask
 
 Slices = list[tuple[str, Mask]]
@@ -89,7 +89,7 @@ def quartiles(values: pl.Series, unit: str = "") -> Labels:
     if number is None:
         raise UsageError(
             f"quartiles are of numbers, and {values.name} holds something else",
-            fix=Advice(f"--by {values.name}", page=f"slice by {values.name}"),
+            fix=f"slice by {values.name}",
         )
     whole = values.dtype.is_integer() or _all_whole(_text(values))
     found = _quartiles(number, whole=whole)

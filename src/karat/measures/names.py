@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from karat.errors import Advice, UsageError, nearest
+from karat.errors import UsageError, nearest
 from karat.measures.entry import REQUIRED, Entry, Measure, show_number
 from karat.measures.registry import entries, spellings
 
@@ -242,9 +242,7 @@ def _named(name: str) -> Entry:
     raise UsageError(
         f"unknown measure {name!r}",
         nearest=nearest(name, printed),
-        fix=Advice(
-            "karat measures lists them all", page="the reference of measures lists them all"
-        ),
+        fix="karat measures lists them all",
     )
 
 

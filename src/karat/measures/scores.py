@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from karat.errors import Advice, InputError
+from karat.errors import InputError
 from karat.measures.entry import Measure
 from karat.measures.evidence import Evidence, Floats, Ints, Mask
 from karat.measures.judged_join import reduce
@@ -241,10 +241,7 @@ def _trec_topics(compat: Compat, run: Run, evidence: Evidence, answered: NDArray
             f"run, and {_few(lacking)} {'is' if len(lacking) == 1 else 'are'} missing; "
             "karat prints no partial results",
             file=run.source,
-            fix=Advice(
-                "--complete scores them 0; --compat trec_eval-9 leaves them out",
-                page="upload a run that answers every judged query",
-            ),
+            fix="count every judged query (complete), or leave them out as trec_eval-9 does",
         )
     return retrieved
 
@@ -277,10 +274,7 @@ def _check_relevance(qrels: Qrels, rel: float) -> None:
             f"no grade reaches {rel:g}, so nothing is relevant; the highest is "
             f"{max(below.to_list()):g}",
             file=qrels.source,
-            fix=Advice(
-                f"--rel {min(below.to_list()):g} (the lowest grade that counts as relevant)",
-                page=f"grade relevant documents {rel:g} or more",
-            ),
+            fix=f"lower rel to {min(below.to_list()):g}, the lowest grade that counts as relevant",
         )
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from karat.errors import Advice, InputError
+from karat.errors import InputError
 
 # Mixes the query into the hash of a document id: 2^64 divided by the golden ratio, made odd.
 _MIX = np.uint64(0x9E3779B97F4A7C15)
@@ -129,10 +129,7 @@ def _refuse_duplicates(
             file=source,
             query=query,
             doc_id=doc,
-            fix=Advice(
-                "keep each document once for each query (karat lint lists them all)",
-                page="keep each document once for each query",
-            ),
+            fix="keep each document once for each query (karat lint lists them all)",
         )
 
 

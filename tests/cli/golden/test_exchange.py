@@ -79,7 +79,7 @@ def test_runs_that_are_kept_go_out_by_name(typed: Typed, said: Path, tmp_path: P
     assert json.loads(told.out)["kept"] == ["1 run"]
     assert "door" in (tmp_path / "s.json").read_text(encoding="utf-8")
     for line, says in (
-        ("golden export s.json --format quepid-snapshot", "--run NAME; the workspace has bm25"),
+        ("golden export s.json --format quepid-snapshot", "name some; the workspace has bm25"),
         ("golden export x.trec --run bm52", "did you mean bm25?"),
         ("golden export x --format beir --run bm25", "quepid-snapshot-csv"),
         ("golden export - --format csv --json", "leave out --json"),
@@ -133,7 +133,7 @@ def test_a_model_among_raters_is_no_person(typed: Typed, said: Path, tmp_path: P
     said.write_text(f"{HEAD}q1,door,d1,3,gpt-5\n", encoding="utf-8")
     refused = typed("golden import said.csv -w shop", code=2)
     assert "the rater 'gpt-5' reads like a model" in refused.err
-    assert "fix: --source 'gpt-5=llm'" in refused.err
+    assert "'gpt-5=llm' for a model" in refused.err
     assert "1 new judgment" in typed("golden import said.csv -w shop --source gpt-5=llm").out
     assert "unknown source" in typed("golden import said.csv -w shop --source lm", code=2).err
     done = typed("golden source ann llm -w shop")

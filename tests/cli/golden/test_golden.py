@@ -198,7 +198,7 @@ def test_a_log_of_strangers_is_not_printed(typed: Typed, ids: dict[str, str]) ->
         ("golden freeze now", "karat golden freeze"),
         ("golden freeze one", "nothing is judged yet"),
         ("golden agreement --by nope", "one of "),
-        ("golden choose log.csv --band head", "--band head=0.33"),
+        ("golden choose log.csv --band head", "such as head=0.33"),
         ("golden choose log.csv --quota band=head", "--quota"),
         ("golden choose log.csv --size 0", "0"),
         ("golden coverage up.trec -k 0", "0"),

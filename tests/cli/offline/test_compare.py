@@ -98,7 +98,7 @@ def test_what_to_judge_next_as_a_file(
         (("--judge-next", "2", "-m", "P@2", "--judge-file", "next.txt"), "cannot tell"),
         (("--margin", "-1"), "is not above 0"),
         (("-m", "NumRet"), "not a mean over queries"),
-        (("--by", "class"), "--queries FILE"),
+        (("--by", "class"), "add the queries"),
     ],
 )
 def test_mistakes(

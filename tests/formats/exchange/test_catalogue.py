@@ -118,8 +118,12 @@ def test_missing_and_empty_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "name", "says"),
     [
-        ("query_id\tdoc_id\tgrade\n1\ta\t2\n", "rre", "fix: this looks like csv: --format csv"),
-        ("just words\n", "rre", "fix: rre is RRE's ratings: leave out --format"),
+        (
+            "query_id\tdoc_id\tgrade\n1\ta\t2\n",
+            "rre",
+            "fix: this looks like csv: choose that format",
+        ),
+        ("just words\n", "rre", "fix: rre is RRE's ratings: choose another format"),
         ("query_id,doc_id,grade\n1,a,three\n", "csv", "fix: write grades as numbers, such as 2"),
     ],
 )

@@ -104,7 +104,7 @@ def test_trec_qrels_keep_grades_and_say_what_else_there_was(tmp_path: Path) -> N
 
 def test_trec_ids_hold_no_white_space(tmp_path: Path) -> None:
     judged = pl.DataFrame({"query_id": ["a b"], "doc_id": ["x"], "grade": [1.0]})
-    with pytest.raises(InputError, match=r"white space separates(?s:.*)fix: --format csv"):
+    with pytest.raises(InputError, match=r"white space separates(?s:.*)fix: use the format csv"):
         write_exchange(Exchange("made", judgments=judged), tmp_path / "x", "trec")
     assert list(tmp_path.iterdir()) == []
 

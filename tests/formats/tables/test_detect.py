@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from karat import formats
-from karat.errors import InputError, on_page
+from karat.errors import InputError
 from karat.formats.tables.detect import WrongRole, detect, own_kind
 from karat.formats.tables.source import Source
 
@@ -81,9 +81,7 @@ def test_a_file_of_another_role(role: str, text: str, says: str, tmp_path: Path)
     if role in ("qrels", "run"):
         fix = caught.value.fix or ""
         assert "the order is QRELS RUN" in fix
-        own = "upload judgments; runs" if role == "qrels" else "upload a run; import judgments"
-        assert on_page(fix).startswith(own)
-        assert "--" not in on_page(fix)  # nobody can type it there
+        assert "--" not in fix  # nobody can type it on a page
 
 
 @pytest.mark.parametrize(
@@ -95,9 +93,9 @@ def test_ambiguity_names_both(text: str, tmp_path: Path) -> None:
         formats.read_run(tmp_path / "x")
     assert re.search("MS MARCO.*TSV", caught.value.what)
     fix = caught.value.fix or ""
-    assert fix == "add --input-format msmarco or --input-format tsv"
-    for name in ("rank", "score"):  # what a page says helps
-        assert f"query_id, doc_id, {name}" in on_page(fix)
+    assert fix.startswith("name its format, msmarco or tsv")
+    for name in ("rank", "score"):  # what it says helps
+        assert f"query_id, doc_id, {name}" in fix
         (tmp_path / "x").write_text(f"query_id\tdoc_id\t{name}\n{text}")
         assert len(formats.read_run(tmp_path / "x")) == text.count("\n")
 
@@ -108,24 +106,24 @@ def test_ambiguity_names_both(text: str, tmp_path: Path) -> None:
         (
             "run",
             "query-id\tcorpus-id\tscore\n1\ta\t1\n1\tb\t0\n",
-            "if it is a run, call its second column doc_id",
+            "or call its second column doc_id",
             "query-id\tdoc_id\tscore\n1\ta\t1\n1\tb\t0\n",
         ),
         (
             "qrels",
             "".join(f"1\td{i}\t{i}\n" for i in range(1, 13)),
-            "if they are grades, add the header query_id, doc_id, grade",
+            "or add the header query_id, doc_id, grade",
             "query_id\tdoc_id\tgrade\n" + "".join(f"1\td{i}\t{i}\n" for i in range(1, 13)),
         ),
     ],
 )
-def test_what_a_page_says_helps_does(
+def test_what_the_fix_says_helps(
     role: str, before: str, helps: str, after: str, tmp_path: Path
 ) -> None:
     (tmp_path / "x").write_text(before)
     with pytest.raises(WrongRole) as caught:
         getattr(formats, f"read_{role}")(tmp_path / "x")
-    assert on_page(caught.value.fix or "").endswith(helps)
+    assert (caught.value.fix or "").endswith(helps)
     (tmp_path / "x").write_text(after)
     getattr(formats, f"read_{role}")(tmp_path / "x")
 
@@ -166,7 +164,7 @@ def test_a_file_of_karats_own_is_called_what_it_is(
     if role == "run":  # a format that is given is no reason to call it damaged
         with pytest.raises(WrongRole, match=f"got {kind}") as caught:
             formats.read_run(tmp_path / "x", "jsonl")
-        assert caught.value.fix == "the order is QRELS RUN"
+        assert str(caught.value.fix).endswith("the order is QRELS RUN")
 
 
 @pytest.mark.parametrize(("role", "text", "name"), TOLD)
@@ -185,5 +183,4 @@ def test_a_zip_file_is_called_what_it_is(tmp_path: Path) -> None:
     for read in (formats.read_qrels, formats.read_run, formats.read_queries):
         with pytest.raises(InputError, match="got a ZIP file") as refused:
             read(path)
-        assert f"unzip {path}" in str(refused.value)
-        assert "unpack it" in on_page(refused.value)
+        assert "fix: unzip it" in str(refused.value)

@@ -13,7 +13,7 @@ from karat.errors import InputError
 @pytest.mark.parametrize(
     ("line", "fix"),
     [
-        ("q1,0,d1,2", "comma-separated: try --input-format csv"),
+        ("q1,0,d1,2", "comma-separated: name the format csv, or add a header line"),
         ("q1;0;d1;2", "separated by semicolons: add a header line"),
     ],
 )

@@ -141,13 +141,21 @@ def test_damaged_parquet_and_what_is_not_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "fix"),
     [
-        ("de.csv", "anfrage,n\nwing,3\nflap,2\n", "--text anfrage --count n"),
-        ("log", "anfrage,n\nwing,3\nflap,2\n", "--text anfrage --count n"),
-        ("log", '"anfrage","die Zahl"\nwing,3\n', "--text anfrage --count 'die Zahl'"),
-        ("de.csv.gz", "n;anfrage\n3;wing\n2;flap\n", "--text anfrage --count n"),
-        ("de.tsv", "anfrage\tland\twann\nwing\tde\t3\n\nflap\tat\n", "--text anfrage --count wann"),
+        ("de.csv", "anfrage,n\nwing,3\nflap,2\n", "such as 'anfrage', and that of counts, 'n'"),
+        ("log", "anfrage,n\nwing,3\nflap,2\n", "such as 'anfrage', and that of counts, 'n'"),
+        (
+            "log",
+            '"anfrage","die Zahl"\nwing,3\n',
+            "such as 'anfrage', and that of counts, 'die Zahl'",
+        ),
+        ("de.csv.gz", "n;anfrage\n3;wing\n2;flap\n", "such as 'anfrage', and that of counts, 'n'"),
+        (
+            "de.tsv",
+            "anfrage\tland\twann\nwing\tde\t3\n\nflap\tat\n",
+            "such as 'anfrage', and that of counts, 'wann'",
+        ),
         # Of two columns of numbers, nobody knows which is the counts.
-        ("de.csv", "anfrage,n,m\nwing,3,1\nflap,2,1\n", "--text anfrage, or"),
+        ("de.csv", "anfrage,n,m\nwing,3,1\nflap,2,1\n", "such as 'anfrage'"),
         ("de.csv", "wing,3,de\nflap,2,at\n", "add a header line"),
     ],
 )

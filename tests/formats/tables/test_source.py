@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from karat.errors import InputError, on_page
+from karat.errors import InputError
 from karat.formats.tables.source import EmptyFile, Source, in_utf8, zstd
 
 
@@ -106,4 +106,4 @@ def test_what_comes_before_the_damage_is_handed_out_first(
 
 def test_a_page_does_not_advise_a_command() -> None:
     assert in_utf8("a.csv").endswith("iconv -f latin1 -t UTF-8 a.csv")
-    assert on_page(in_utf8("a.csv")) == "save the file as UTF-8"
+    assert in_utf8("a.csv").startswith("save the file as UTF-8; if it is Latin-1: iconv")

@@ -88,7 +88,7 @@ def test_grades_of_a_model_say_so(client_of: ClientOf) -> None:
     status, text = send(browser, "m.csv", machine)
     assert status == 400
     assert "he rater 'gpt-5' reads like a model" in text
-    assert "choose who graded: a model" in text
+    assert "state the source" in text
     assert '<select name="source">' in text
     assert send(browser, "m.csv", machine, source="llm")[0] == 200
     rows = browser.get("/golden/shop/judgments", params={"format": "json"}).json()["judgments"]

@@ -15,7 +15,7 @@ from fastapi import FastAPI
 from starlette.testclient import TestClient
 from tests.web.conftest import NOW, Browser, ClientOf, Clock
 
-from karat.errors import Advice, InputError
+from karat.errors import InputError
 from karat.store.sql import audit, queries
 from karat.store.sql import runs as stored
 from karat.store.sql.runs import RunRow
@@ -343,20 +343,6 @@ def test_what_was_typed_stays_in_a_form_that_was_refused(client_of: ClientOf) ->
     assert 'role="alert"' in text
     assert 'value="incoming/none.trec"' in text
     assert 'value="mine"' in text
-
-
-def test_what_a_page_advises_is_not_a_command(
-    client_of: ClientOf, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    egon = client_of("engineer")
-
-    def fails(*_: object) -> None:
-        raise InputError("it is broken", fix=Advice("karat lint x", page="upload it again"))
-
-    monkeypatch.setattr(stored_evaluations, "compute", fails)
-    text = egon.get("/runs/1").text
-    assert "upload it again" in text
-    assert "karat lint" not in text
 
 
 def test_values_are_of_now_or_say_that_they_are_not(

@@ -53,11 +53,11 @@ def test_what_goes_out_comes_back_in(
     (tmp_path / "said.csv").write_text(HEAD + rows, encoding="utf-8")
     import_from(shop, tmp_path / "said.csv", now=tick())
     told = export_golden_set(shop, tmp_path / "out.csv", "csv", each_rater=each_rater)
-    scale = "the scale 0-3: the largest grade is 2; evaluate with --scale 0-3"
+    scale = "the scale 0-3: the largest grade is 2; evaluate with the scale 0-3"
     made_one = [
         scale,
-        "who judged: 2 raters; --each-rater keeps them",
-        "the reasons of 2 judgments; --each-rater writes them",
+        "who judged: 2 raters; an export of each rater's judgments keeps them",
+        "the reasons of 2 judgments; an export of each rater's judgments has them",
         "that 1 document could not be judged",
     ]
     assert told.lost == ([] if each_rater else made_one)
@@ -135,7 +135,7 @@ def test_what_is_no_raters_is_said_to_be_left_out(
     ]
     made_one = export_golden_set(shop, tmp_path / "one.csv", "csv").lost
     # ann's 2, and 3 of nobody: the largest grade is the top of the scale, so that is not lost.
-    assert made_one == ["who judged: 1 rater; --each-rater keeps them"]
+    assert made_one == ["who judged: 1 rater; an export of each rater's judgments keeps them"]
 
 
 def test_all_that_goes_out_is_of_one_moment(
@@ -292,7 +292,7 @@ def test_what_is_no_rating_is_said_to_be_left_out(
 
 
 def test_the_scale_survives_an_export_or_is_named_as_lost(said: Workspace, tmp_path: Path) -> None:
-    lost = "the scale 0-3: the largest grade is 2; evaluate with --scale 0-3"
+    lost = "the scale 0-3: the largest grade is 2; evaluate with the scale 0-3"
     for name, peer in EXCHANGES.items():
         if peer.write and peer.holds.judgments:
             told = export_golden_set(said, tmp_path / name, name)

@@ -217,7 +217,9 @@ def test_a_set_without_any_judgment_is_asked_and_passes_nothing(tmp_path: Path) 
     with pytest.raises(InputError, match="no query is judged yet"):
         karat.compare(golden, run, run)
     golden.save(tmp_path / "g.json")
-    with pytest.raises(InputError, match=r"contains no judgment\n  fix: judge what a run returns"):
+    with pytest.raises(
+        InputError, match=r"contains no judgment\n  fix: import it into a golden set"
+    ):
         karat.evaluate(tmp_path / "g.json", run)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from karat.errors import InputError, on_page
+from karat.errors import InputError
 from karat.workflows.golden.import_files import check_judgments, check_there, read_file
 
 BOOK = """{"query_doc_pairs": [{"query_text": "x", "doc_id": "a",
@@ -33,15 +33,13 @@ def test_the_one_file_in_a_zip_file_is_read_whatever_it_is_called(
     assert (found.format, found.judgments is not None) == ("csv", True)
 
 
-def test_a_folder_in_a_zip_file_that_lacks_a_file_is_mended_at_both_doors(tmp_path: Path) -> None:
+def test_a_folder_in_a_zip_file_that_lacks_a_file_says_which(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
         archive.writestr("corpus.jsonl", '{"_id": "d1", "text": "door"}\n')
         archive.writestr("qrels/test.tsv", "query-id\tcorpus-id\tscore\nq1\td1\t3\n")
-    with pytest.raises(InputError, match=r"has no queries\.jsonl.*\n.*name a file") as caught:
+    with pytest.raises(InputError, match=r"has no queries\.jsonl") as caught:
         read_file(tmp_path / "a.zip")
-    assert on_page(caught.value).endswith(
-        "fix: add queries.jsonl to the ZIP file, or upload its files one by one"
-    )
+    assert str(caught.value).endswith("fix: add queries.jsonl, or give its files one by one")
 
 
 def test_what_is_missing_is_seen_before_anything_is_read(tmp_path: Path) -> None:

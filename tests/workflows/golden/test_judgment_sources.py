@@ -57,7 +57,7 @@ def test_a_rater_who_is_plainly_a_model_is_asked_about(
 ) -> None:
     with pytest.raises(SourceUnknown, match="'gpt-5' reads like a model") as error:
         imports("ann", "gpt-5")
-    assert "--source 'gpt-5=llm'" in str(error.value)
+    assert "'gpt-5=llm' for a model" in str(error.value)
     assert error.value.raters == ["gpt-5"]
     assert sources(shop) == {}
     imports("ann", "gpt-5", source=("gpt-5=llm",))

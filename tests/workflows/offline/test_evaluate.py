@@ -227,7 +227,7 @@ def test_slices_hold_every_query_once() -> None:
 
 
 def test_slicing_needs_queries_with_that_attribute() -> None:
-    with pytest.raises(UsageError, match="fix: --queries FILE"):
+    with pytest.raises(UsageError, match="fix: add the queries"):
         evaluate(WEIGHED, RANKED, by=["kind"])
     with pytest.raises(UsageError, match="did you mean kind"):
         evaluate(WEIGHED, RANKED, queries=queries(kind=["x"] * 4), by=["kinds"])
@@ -311,7 +311,7 @@ def test_collapse_folds_chunks_into_documents() -> None:
     results = evaluate({"q": {"a": 1}}, run, ["RR", "NumRet"], documents=documents,
                        collapse="parent_id")  # fmt: skip
     assert [row.value for row in results.results] == [0.5, 3]
-    with pytest.raises(UsageError, match="--documents FILE"):
+    with pytest.raises(UsageError, match="add the documents"):
         evaluate({"q": {"a": 1}}, run, collapse="parent_id")
     with pytest.raises(InputError, match="no column 'parent'"):
         evaluate({"q": {"a": 1}}, run, documents=documents, collapse="parent")

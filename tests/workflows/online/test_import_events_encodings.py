@@ -33,7 +33,7 @@ def test_names_of_columns_in_another_encoding(
 ) -> None:
     said = refused(tmp_path, (HEAD.format(word) + ROW.format(1, 1, "pie")).encode(code))
     assert f"log, line 1: not UTF-8; it looks like {name}\n" in said
-    assert f"fix: iconv -f {code} -t UTF-8 " in said
+    assert f"fix: save the file as UTF-8: iconv -f {code} -t UTF-8 " in said
     assert "utf8-log, and import that" in said
     assert "\ufffd" not in said
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from karat.errors import Advice, InputError
+from karat.errors import InputError
 from karat.formats.tables.source import Source
 
 LONGEST = 1 << 20
@@ -43,7 +43,7 @@ def not_utf8(raw: bytes, file: str, line: int | None = None) -> InputError:
         f"not UTF-8; it looks like {name}",
         file=file,
         line=line,
-        fix=Advice(in_utf8(code, file), page="save the file as UTF-8"),
+        fix=f"save the file as UTF-8: {in_utf8(code, file)}",
     )
 
 

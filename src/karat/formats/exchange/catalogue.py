@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from karat.errors import Advice, InputError, UsageError, nearest
+from karat.errors import InputError, UsageError, nearest
 from karat.formats.exchange import (
     _golden_sets,
     _quepid_cases,
@@ -50,10 +50,7 @@ def _folder(content: SourceFile) -> Exchange:
     raise InputError(
         "expected a BEIR folder, got a file",
         file=content.name,
-        fix=Advice(
-            "name the folder with queries.jsonl and qrels/, or a ZIP file of it",
-            page="upload a ZIP file of the folder with queries.jsonl and qrels/",
-        ),
+        fix="give the folder with queries.jsonl and qrels/, or a ZIP file of it",
     )
 
 
@@ -295,15 +292,10 @@ def _other(content: SourceFile, name: str) -> str | None:
     try:
         detected = detect(content)
     except (InputError, RecursionError):
-        what = f"{name} is {EXCHANGES[name].what}"
-        return Advice(
-            f"{what}: leave out --format, or name another",
-            page=f"{what}: choose another format, or have it detected",
-        )
+        return f"{name} is {EXCHANGES[name].what}: choose another format, or have it detected"
     if detected == name:
         return None
-    looks = f"this looks like {detected}"
-    return Advice(f"{looks}: --format {detected}", page=f"{looks}: choose that format")
+    return f"this looks like {detected}: choose that format"
 
 
 def write_exchange(
@@ -350,9 +342,7 @@ def _peer(name: str) -> Peer:
         raise UsageError(
             f"unknown exchange format {name!r}",
             nearest=nearest(name, EXCHANGES, 1),
-            fix=Advice(
-                f"formats: {', '.join(EXCHANGES)}", page="choose one from the list of formats"
-            ),
+            fix=f"formats: {', '.join(EXCHANGES)}",
         )
     return EXCHANGES[name]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from karat.errors import Advice, InputError
+from karat.errors import InputError
 from karat.formats.exchange import plain as tables
 from karat.formats.exchange.source_file import Node, SourceFile
 
@@ -26,9 +26,7 @@ _KEYS = (
     ("ratings", "quepid-api"),
     ("docs", "quepid-snapshot"),
 )
-_FIX = Advice(
-    "name its format, such as csv or quepid-csv", page="choose its format from the list of formats"
-)
+_FIX = "name its format, such as csv or quepid-csv"
 
 
 def detect(content: SourceFile) -> str:

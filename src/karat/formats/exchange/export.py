@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from karat.errors import Advice, InputError
+from karat.errors import InputError
 from karat.formats.exchange.import_ import counted
 from karat.formats.exchange.source_file import FORMULA
 from karat.tables.golden.exchange import Exchange
 
-ANY_TEXT = Advice("--format csv, which stores any text", page="choose csv, which stores any text")
+ANY_TEXT = "use the format csv, which stores any text"
 """The fix for text that a format cannot store."""
 
 
@@ -240,12 +240,7 @@ class Export:
         if low == 0 and high <= max(grades):
             return
         what = f"the scale {low:g}-{high:g}: the largest grade is {max(grades):g}"
-        self.lost.append(
-            Advice(
-                f"{what}; evaluate with --scale {low:g}-{high:g}",
-                page=f"{what}; set the scale when you evaluate",
-            )
-        )
+        self.lost.append(f"{what}; evaluate with the scale {low:g}-{high:g}")
 
     def _named(self, part: int) -> set[str]:
         """The queries (part 0) or documents (part 1) in judgments and runs that are written."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
-from karat.errors import Advice, InputError
+from karat.errors import InputError
 from karat.formats.exchange.source_file import MOST, ZIP, check_size, files_of, unzipping
 from karat.formats.tables.folder import one_split
 from karat.formats.tables.source import BOMB_RATIO
@@ -99,7 +99,7 @@ def _parts(entries: Sequence[zipfile.ZipInfo], name: str) -> dict[str, zipfile.Z
         if (named := _SPLIT.fullmatch(part)) is not None:
             splits[named[1]] = part
     if splits:  # unpack only the split that is read
-        split = one_split(splits, name, f"unpack it and name one: {splits[min(splits)]}")
+        split = one_split(splits, name, splits[min(splits)])
         parts = {
             part: parts[part] for part in parts if part == split or part not in splits.values()
         }
@@ -116,11 +116,11 @@ def _check(parts: Mapping[str, zipfile.ZipInfo], path: Path) -> None:
             f"the ZIP file expands more than {BOMB_RATIO} times, to {total >> 20} MiB, which real "
             "data does not",
             file=name,
-            fix=Advice("if you trust it, unpack it first", page="upload its files one by one"),
+            fix="if you trust it, unpack it first",
         )
     if total > _IN_ALL:
         raise InputError(
             f"the ZIP file contains more than {_IN_ALL >> 30} GiB",
             file=name,
-            fix=Advice("unpack it and name the folder", page="upload its files one by one"),
+            fix="unpack it first",
         )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
-from karat.errors import Advice, InputError
+from karat.errors import InputError
 from karat.formats.exchange.export import ANY_TEXT, Export, whole
 from karat.formats.exchange.import_ import JUDGED, ImportBuilder
 from karat.formats.exchange.quepid import graded
@@ -103,10 +103,7 @@ def read_csv(foreign: SourceFile) -> Exchange:
             "the file has no ratings yet: all grades are empty",
             file=foreign.name,
             line=sheet.line,
-            fix=Advice(
-                "import it when it is rated, or rate its pairs in karat: karat golden queue FILE",
-                page="import it when it is rated",
-            ),
+            fix="import it when it is rated, or judge its pairs in karat",
         )
     gathered.read(sheet)
     return gathered.exchange()

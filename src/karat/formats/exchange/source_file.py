@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from karat.errors import Advice, InputError, is_disk_full
+from karat.errors import InputError, is_disk_full
 from karat.formats.own.fields import short
 from karat.formats.tables.delimited import decimal_point, is_semicolon_header
 from karat.formats.tables.detect import refuse_binary
@@ -298,7 +298,7 @@ def _only(entries: Sequence[zipfile.ZipInfo], name: str) -> zipfile.ZipInfo:
         raise InputError(
             f"expected one file or a BEIR folder in the ZIP file, got {len(files)} files",
             file=name,
-            fix=Advice("unpack it and name the file", page="unpack it and upload one of its files"),
+            fix="unpack it and choose one of its files",
         )
     check_size(files[0], name)
     return files[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from karat.errors import Advice, InputError
+from karat.errors import InputError
 from karat.formats import toml
 from karat.formats.tables.detect import own_kind
 from karat.formats.tables.source import Source, in_utf8
@@ -33,9 +33,7 @@ def read_policy(path: str | Path, rel: float | None = None) -> Policy:
         data, name, kind = source.whole(), source.name, own_kind(source)
     if kind not in {None, "a policy"}:
         what = f"expected a policy (TOML), got {kind}"
-        raise InputError(
-            what, file=name, fix=Advice("karat gate --policy gate.toml …", page="upload a policy")
-        )
+        raise InputError(what, file=name, fix="choose a policy, such as gate.toml")
     try:
         content = toml.table(data)
     except UnicodeDecodeError:

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from karat.errors import Advice, InputError
+from karat.errors import InputError
 from karat.formats.tables.line_ends import refuse_return
 from karat.formats.tables.source import HEAD, EmptyFile, Source
 from karat.tables.column_names import SPELLINGS, is_header, known, plain
@@ -30,6 +30,7 @@ _KINDS = {
 _MARK = re.compile(rf'\s*\{{\s*"karat_({"|".join(_KINDS)})"\s*:'.encode())
 _TOML = re.compile(r"\[\[?\s*[A-Za-z_]\w*\s*\]|[A-Za-z_]\w*\s*=")
 _POLICY = re.compile(r"\[\[\s*(rule|known_failure)\s*\]\]|\[\s*health\s*\]|rule\s*=")
+_ORDER = "choose another file; on the command line, the order is QRELS RUN"
 
 
 class WrongRole(InputError):
@@ -93,7 +94,7 @@ def refuse_kind(source: Source, role: str) -> None:
     raise WrongRole(
         f"expected {expected}, got {kind}",
         file=source.name,
-        fix=_order(role) if role in ("qrels", "run") else f"name the file with the {role}",
+        fix=_ORDER if role in ("qrels", "run") else f"name the file with the {role}",
     )
 
 
@@ -104,10 +105,7 @@ def refuse_binary(source: Source) -> None:
         raise InputError(
             "expected a text file, got a ZIP file",
             file=source.name,
-            fix=Advice(
-                f"unzip {source.name} and name a file in it, or its folder",
-                page="unpack it and upload a file in it",
-            ),
+            fix="unzip it and choose a file in it, or its folder",
         )
     if b"\x00" in head:
         at = head.index(b"\x00")
@@ -119,7 +117,7 @@ def refuse_binary(source: Source) -> None:
             else "binary data, not text",
             file=source.name,
             line=head.count(b"\n", 0, at) + 1,
-            fix=Advice(f"iconv -f UTF-16LE -t UTF-8 {source.name}", page="save the file as UTF-8")
+            fix=f"save the file as UTF-8: iconv -f UTF-16LE -t UTF-8 {source.name}"
             if utf16
             else None,
         )
@@ -211,11 +209,8 @@ def _with_header(source: Source, lines: Sequence[str], role: str) -> str | None:
                 raise WrongRole(
                     "expected a run, got what looks like BEIR qrels",
                     file=source.name,
-                    fix=_order(
-                        role,
-                        "if it is a run, add --input-format tsv",
-                        page="if it is a run, call its second column doc_id",
-                    ),
+                    fix=f"{_ORDER}; if it is a run, name its format, tsv, or call its second "
+                    "column doc_id",
                 )
         return name
     return None
@@ -232,13 +227,13 @@ def _refuse_other_role(source: Source, names: Sequence[str], role: str) -> None:
         raise WrongRole(
             "expected a run, got what looks like qrels (grades but no scores)",
             file=source.name,
-            fix=_order(role),
+            fix=_ORDER,
         )
     if role == "qrels" and "rank" in folded and not _graded(names):
         raise WrongRole(
             "expected qrels, got what looks like a run (ranks but no grades)",
             file=source.name,
-            fix=_order(role),
+            fix=_ORDER,
         )
 
 
@@ -272,7 +267,7 @@ def _columns(source: Source, lines: Sequence[str], role: str) -> str:
             raise WrongRole(
                 "expected a run (6 fields), got what looks like TREC qrels (4 fields)",
                 file=source.name,
-                fix=_order(role),
+                fix=_ORDER,
             )
         return "trec"
     if width >= 6:
@@ -280,7 +275,7 @@ def _columns(source: Source, lines: Sequence[str], role: str) -> str:
             raise WrongRole(
                 "expected qrels (4 fields), got what looks like a TREC run (6 fields)",
                 file=source.name,
-                fix=_order(role),
+                fix=_ORDER,
             )
         return "trec"
     tabs = Counter(line.count("\t") for line in lines).most_common(1)[0][0]
@@ -312,11 +307,8 @@ def _three(source: Source, lines: Sequence[str], role: str) -> str:
                 "expected qrels, got what looks like an MS MARCO run (the third field counts "
                 "1, 2, 3 …)",
                 file=source.name,
-                fix=_order(
-                    role,
-                    "if they are grades, add --input-format beir",
-                    page="if they are grades, add the header query_id, doc_id, grade",
-                ),
+                fix=f"{_ORDER}; if they are grades, name their format, beir, or add the header "
+                "query_id, doc_id, grade",
             )
         return "beir"
     if counts and max(int(value) for value in values) > 1:
@@ -327,10 +319,8 @@ def _three(source: Source, lines: Sequence[str], role: str) -> str:
         "three fields without a header: this could be an MS MARCO run (query, document, rank) or a "
         "TSV run (query, document, score)",
         file=source.name,
-        fix=Advice(
-            "add --input-format msmarco or --input-format tsv",
-            page="add the header query_id, doc_id, rank or query_id, doc_id, score",
-        ),
+        fix="name its format, msmarco or tsv, or add the header query_id, doc_id, rank or "
+        "query_id, doc_id, score",
     )
 
 
@@ -357,20 +347,11 @@ def _numeric(lines: Sequence[str], at: int) -> bool:
     return all(re.fullmatch(r"[-+]?[\d.]+", _fields(line)[at]) for line in lines)
 
 
-def _order(role: str, typed: str | None = None, page: str | None = None) -> Advice:
-    """The fix for qrels in place of a run or the reverse, with more for commands and pages."""
-    upload = "upload a run; import judgments into a golden set"
-    if role == "qrels":
-        upload = "upload judgments; runs are uploaded on the page Runs"
-    command = "; ".join(filter(None, ("the order is QRELS RUN", typed)))
-    return Advice(command, page="; ".join(filter(None, (upload, page))))
-
-
 def _unknown(source: Source, lines: Sequence[str], hint: str) -> InputError:
     shown = lines[0][:60] + ("…" if len(lines[0]) > 60 else "")
     return InputError(
         f"cannot detect the format from the first line, {shown!r}",
         file=source.name,
         line=1,
-        fix=Advice(f"{hint}; or add --input-format", page=hint),
+        fix=f"{hint}; or name its format",
     )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeVar
 
-from karat.errors import Advice, InputError
+from karat.errors import InputError
 
 _NAMED = 12  # splits listed in an error
 _PACKED = ("", ".gz", ".zst", ".bz2")
@@ -32,11 +32,8 @@ def in_folder(folder: Path, role: str) -> Path:
     )
 
 
-def _instead(lacking: str) -> Advice:
-    return Advice(
-        "name a file instead",
-        page=f"add {lacking} to the ZIP file, or upload its files one by one",
-    )
+def _instead(lacking: str) -> str:
+    return f"add {lacking}, or give its files one by one"
 
 
 def _split(folder: Path) -> Path:
@@ -52,10 +49,10 @@ def _split(folder: Path) -> Path:
             file=str(folder),
             fix=_instead("qrels/test.tsv"),
         )
-    return one_split(splits, str(folder), f"name one: {within / (min(splits) + '.tsv')}")
+    return one_split(splits, str(folder), f"{within / (min(splits) + '.tsv')}")
 
 
-def one_split(splits: Mapping[str, _T], file: str, fix: str) -> _T:
+def one_split(splits: Mapping[str, _T], file: str, example: str) -> _T:
     """The split of qrels to read: ``test``, or the only one."""
     if "test" in splits:
         return splits["test"]
@@ -65,5 +62,5 @@ def one_split(splits: Mapping[str, _T], file: str, fix: str) -> _T:
     raise InputError(
         f"this folder has several splits ({names}), none called test",
         file=file,
-        fix=Advice(fix, page="leave only one of them in the ZIP file, or upload it alone"),
+        fix=f"keep only one of them, or name one: {example}",
     )

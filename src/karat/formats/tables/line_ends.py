@@ -6,7 +6,7 @@ characters that some programs treat as line ends (VT, FF, NEL, U+2028, U+2029) a
 
 from __future__ import annotations
 
-from karat.errors import Advice, InputError
+from karat.errors import InputError
 
 WITHIN = "a carriage return (CR) within the line, where only LF and CR LF end lines"
 
@@ -30,9 +30,6 @@ def refuse_return(raw: bytes, name: str, line: int) -> None:
         raise InputError(WITHIN, file=name, line=line, fix=return_advice(name))
 
 
-def return_advice(name: str) -> Advice:
+def return_advice(name: str) -> str:
     """The fix for a carriage return within a line."""
-    return Advice(
-        f"if it should end a line: tr '\\r' '\\n' < {name}; if not, delete it",
-        page="start a new line there, or delete it",
-    )
+    return f"if it should end a line: tr '\\r' '\\n' < {name}; if not, delete it"

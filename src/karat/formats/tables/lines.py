@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from karat.errors import Advice, InputError
+from karat.errors import InputError
 from karat.formats.tables.format import Place
 from karat.formats.tables.line_ends import only_crlf, refuse_return
 from karat.formats.tables.prefetch import ahead
@@ -212,7 +212,7 @@ def _value(text: str, at: int, layout: Layout, name: str, number: int) -> object
             f"the {column} {text!r} is not a number",
             file=name,
             line=number,
-            fix=Advice("karat lint lists all such lines", page="correct it, and check for others"),
+            fix="karat lint lists all such lines",
         ) from None
 
 
@@ -236,10 +236,7 @@ def _shown(raw: bytes) -> str:
 
 def _separator_hint(raw: bytes, layout: Layout) -> str | None:
     if raw.count(b",") >= len(layout.fields) - 1:
-        return Advice(
-            "it looks comma-separated: try --input-format csv",
-            page="it looks comma-separated: add a header line",
-        )
+        return "it looks comma-separated: name the format csv, or add a header line"
     if raw.count(b";") >= len(layout.fields) - 1:
         return "it looks separated by semicolons: add a header line to have it read as CSV"
     if layout.tabs and raw.count(b"\t") == 0 and len(raw.split()) >= len(layout.fields):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from karat.errors import Advice, InputError
+from karat.errors import InputError
 from karat.formats.tables.source import Source
 
 
@@ -25,11 +25,7 @@ class Most:
             raise InputError(
                 f"the log has more than {self.size >> 20} MiB uncompressed or {self.rows:,} lines",
                 file=file,
-                fix=Advice(
-                    "list each query once, with its count; karat golden choose on the server "
-                    "accepts any size",
-                    page="list each query once, with its count",
-                ),
+                fix="list each query once, with its count",
             )
 
 

@@ -10,14 +10,13 @@ import csv
 import io
 import json
 import re
-import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from karat.errors import Advice, InputError, nearest
+from karat.errors import InputError, nearest
 from karat.formats.own.fields import finite
 from karat.formats.tables.detect import refuse_binary
 from karat.formats.tables.jsonl import parsed
@@ -81,10 +80,7 @@ def read_query_log(
             raise InputError(
                 "expected one JSON object per line, got a JSON array",
                 file=source.name,
-                fix=Advice(
-                    f"jq -c '.[]' {source.name} > queries.jsonl",
-                    page="write each object on its own line",
-                ),
+                fix=f"write each object on its own line: jq -c '.[]' {source.name} > queries.jsonl",
             )
         return _text(source, text, count, [] if notes is None else notes)
 
@@ -134,11 +130,10 @@ def _refuse_table(source: Source, head: Sequence[str]) -> None:
             )
 
 
-def _guess(names: Sequence[str], rows: Sequence[Sequence[str]]) -> Advice:
+def _guess(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = "; if each line is a query, add the header line query"
     if any(_NUMBER.fullmatch(name) for name in names):
-        header = f"add a header line, such as query,count{lines}"
-        return Advice(header, page=header)
+        return f"add a header line, such as query,count{lines}"
     columns = {name: [row[at] for row in rows if at < len(row)] for at, name in enumerate(names)}
     numbers = [
         name
@@ -146,13 +141,10 @@ def _guess(names: Sequence[str], rows: Sequence[Sequence[str]]) -> Advice:
         if cells and all(_NUMBER.fullmatch(cell) for cell in cells)
     ]
     words = [name for name in names if name not in numbers] or list(names)
-    typed, page = f"--text {shlex.quote(words[0])}", f"column of queries {words[0]}"
+    fix = f"name the column of queries, such as {words[0]!r}"
     if len(numbers) == 1 and words[0] != numbers[0]:
-        typed = f"{typed} --count {shlex.quote(numbers[0])}"
-        page = f"{page}, column of counts {numbers[0]}"
-    elif len(words) + len(numbers) > 2:
-        typed, page = f"{typed}, or another column", f"{page}, or another column"
-    return Advice(typed + lines, page=f"enter below: {page}{lines}")
+        fix = f"{fix}, and that of counts, {numbers[0]!r}"
+    return fix + lines
 
 
 def _unnamed(head: Sequence[str], separator: str) -> tuple[str, str] | None:
@@ -329,10 +321,7 @@ def _choose(
             f"no column of queries; the columns are {', '.join(map(repr, names[:12]))}",
             file=file,
             line=line,
-            fix=Advice(
-                f"name it with --text COLUMN, or rename it to one of {', '.join(TEXT)}",
-                page="enter the column of queries below",
-            ),
+            fix=f"name it, or rename it to one of {', '.join(TEXT)}",
         )
     count_column = count or _one([name for name in names if name != query], COUNT, file, line)
     others = {plain(name) for name in names if name not in (query, count_column)}

@@ -11,7 +11,7 @@ from typing import Self
 
 import polars as pl
 
-from karat.errors import Advice, InputError
+from karat.errors import InputError
 from karat.formats.tables import sidecar
 from karat.formats.tables.catalogue import FORMATS
 from karat.formats.tables.detect import detect, refuse_binary, refuse_kind
@@ -222,10 +222,7 @@ class _Opened:
         lint = None
         everywhere = self.source.again is not None and self.format.name != "golden"
         if error.fix is None and line is not None and everywhere:
-            lint = Advice(
-                f"karat lint {self.source.name} lists all such lines",
-                page="correct it, and check for others",
-            )
+            lint = f"karat lint {self.source.name} lists all such lines"
         if lint is not None or line != error.line:
             raise InputError(
                 error.what,
@@ -251,10 +248,7 @@ class _Opened:
         what = {"run": "no ranking", "qrels": "no judgment"}.get(self.role, "no row")
         fix = None
         if self.format.name == "golden" and self.role == "qrels":
-            fix = Advice(
-                "judge what a run returns for its queries: karat golden import, pool and judge",
-                page="import it into a golden set, and judge what a run returns for its queries",
-            )
+            fix = "import it into a golden set, and judge what a run returns for its queries"
         return EmptyFile(f"the file contains {what}", file=self.source.name, fix=fix)
 
     def unmarked(self, ids: pl.Series) -> None:

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self, cast
 
-from karat.errors import Advice, InputError, nearest
+from karat.errors import InputError, nearest
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -80,11 +80,9 @@ class Chunk:
         return self._first_line
 
 
-def in_utf8(file: str) -> Advice:
+def in_utf8(file: str) -> str:
     """The fix for a line that is not UTF-8."""
-    return Advice(
-        f"if it is Latin-1: iconv -f latin1 -t UTF-8 {file}", page="save the file as UTF-8"
-    )
+    return f"save the file as UTF-8; if it is Latin-1: iconv -f latin1 -t UTF-8 {file}"
 
 
 def shown(name: str) -> str:
@@ -129,7 +127,7 @@ class Source:
             raise InputError(
                 "expected UTF-8, got UTF-16",
                 file=self.name,
-                fix=Advice(f"iconv -f UTF-16 -t UTF-8 {self.name}", page="save the file as UTF-8"),
+                fix=f"save the file as UTF-8: iconv -f UTF-16 -t UTF-8 {self.name}",
             )
         self.bom = head.startswith(BOM)
         self.head = head[3:] if self.bom else head

@@ -6,7 +6,7 @@ import difflib
 import re
 from collections.abc import Sequence
 
-from karat.errors import Advice, UsageError, nearest
+from karat.errors import UsageError, nearest
 from karat.measures.names import parse as offline
 from karat.online.metrics import abandonment, clicks, outcomes, reading, service, zero
 from karat.online.metrics.entry import Metric
@@ -71,9 +71,7 @@ _ELSEWHERE: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 """Names in other tools, in addition to the titles here."""
 _CLOSE = 0.8  # similarity of two names in words
-_ADVICE = Advice(
-    "karat online metrics lists them all", page="the reference of online metrics lists them all"
-)
+_ADVICE = "karat online metrics lists them all"
 
 
 def all_metrics() -> list[Metric]:
@@ -191,9 +189,5 @@ def _not_offline(name: str) -> None:
         return
     raise UsageError(
         f"{name.strip()} is an offline measure: it needs judgments, not events",
-        fix=Advice(
-            f"karat evaluate QRELS RUN -m {name.strip()}; karat online against QRELS RUN compares "
-            "both",
-            page="evaluate a run for it, or compare offline with online",
-        ),
+        fix="evaluate a run for it; karat online against compares offline with online",
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import secrets
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 from urllib.parse import urlencode
 
@@ -16,7 +16,7 @@ from fastapi.routing import iter_route_contexts
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
-from karat.errors import InputError, KaratError, MissingExtra, UsageError, is_disk_full, on_page
+from karat.errors import InputError, KaratError, MissingExtra, UsageError, is_disk_full
 from karat.store.sql.judgments import LeaseLost
 from karat.web.framework.auth import Principal, Refused, by_session
 from karat.web.framework.jobs import BUSY
@@ -53,10 +53,6 @@ class Said:
     def to_dict(self) -> dict[str, Any]:
         """``{"error": {…}}``."""
         return {"error": {name: getattr(self, name) for name in self.__dataclass_fields__}}
-
-    def on_page(self) -> Said:
-        """The same, with the fix worded for pages."""
-        return replace(self, fix=None if self.fix is None else on_page(self.fix))
 
 
 class NotFound(UsageError):
@@ -119,8 +115,7 @@ def _of_usage(error: UsageError) -> tuple[int, str]:
 
 def refused(error: KaratError) -> tuple[int, Said]:
     """Status and message of an error, for the page with the rejected form."""
-    status, body = describe(error)
-    return status, body.on_page()
+    return describe(error)
 
 
 def error_response(request: Request, error: Exception) -> Response:
@@ -145,13 +140,12 @@ def error_response(request: Request, error: Exception) -> Response:
     if path.startswith("/api/") or "text/html" not in request.headers.get("accept", "text/html"):
         if status == 401:
             headers["www-authenticate"] = "Bearer"
-        # As on pages: callers of the API have no command line there.
-        return JSONResponse(body.on_page().to_dict(), status, headers)
+        return JSONResponse(body.to_dict(), status, headers)
     if status == 401 and request.method in {"GET", "HEAD"}:
         query = f"?{request.url.query}" if request.url.query else ""
         return RedirectResponse(f"{base}/sign-in?{urlencode({'next': path + query})}", 303)
     titles = {401: "Sign in first", 403: "Not allowed", 404: "Not found", 429: "Too many attempts"}
-    page = ErrorPage(title=titles.get(status, "Something went wrong"), said=body.on_page())
+    page = ErrorPage(title=titles.get(status, "Something went wrong"), said=body)
     response = show(request, page, status)
     response.headers.update(headers)
     return response

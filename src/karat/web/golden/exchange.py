@@ -7,7 +7,7 @@ import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, ClassVar
 from urllib.parse import quote, urlencode
@@ -17,7 +17,7 @@ from fastapi import APIRouter, Depends, File, Form, Query, Request, Response, Up
 from starlette.background import BackgroundTask
 from starlette.responses import FileResponse
 
-from karat.errors import KaratError, on_page
+from karat.errors import KaratError
 from karat.formats.exchange.catalogue import EXCHANGES
 from karat.tables.golden.exchange import Exchange
 from karat.web.framework.auth import AnEngineer, AReader
@@ -105,8 +105,8 @@ def exchange(
     if "to" not in request.query_params:
         return show(request, _page(workspace, request, wanted=wanted))
     try:
-        with exported(workspace, wanted) as (_, outcome):
-            leaving = replace(outcome, lost=[on_page(each) for each in outcome.lost])
+        with exported(workspace, wanted) as (_, leaving):
+            pass
     except KaratError as error:
         status, wrong = refused(error)
         return show(request, _page(workspace, request, wanted=wanted, wrong_out=wrong), status)

@@ -13,7 +13,7 @@ import polars as pl
 from fastapi import APIRouter, File, Form, Query, Request, Response, UploadFile
 from fastapi.responses import RedirectResponse
 
-from karat.errors import InputError, KaratError, UsageError, on_page
+from karat.errors import InputError, KaratError, UsageError
 from karat.measures import DEFAULTS
 from karat.reports.html.content import Content, ShownQuery
 from karat.reports.phrases import report
@@ -258,7 +258,7 @@ def _run_page(
         rules = stored_evaluations.known(workspace, rules)
         result = _evaluated(workspace, row, rules)
     except KaratError as error:
-        return RunPage(**common, error=on_page(error))
+        return RunPage(**common, error=str(error))
     if result is None:
         return RunPage(**common)
     measures = list(dict.fromkeys(each.measure for each in result.results.results))

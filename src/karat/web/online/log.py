@@ -14,7 +14,7 @@ from fastapi import Depends, Query, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
-from karat.errors import InputError, UsageError, on_page
+from karat.errors import InputError, UsageError
 from karat.store.events.log import MANIFEST, NoEvents, read_event_log
 from karat.tables.days import day_number, day_text
 from karat.tables.online.events import EventLog
@@ -245,7 +245,7 @@ def error_text(error: InputError | UsageError) -> str:
     sentences = [error.what]
     if isinstance(error, UsageError) and error.nearest:
         sentences.append(f"did you mean {' or '.join(error.nearest)}?")
-    sentences += [f"fix: {on_page(error.fix)}"] if error.fix else []
+    sentences += [f"fix: {error.fix}"] if error.fix else []
     return " ".join(
         f"{each[:1].upper()}{each[1:]}{'' if each[-1:] in '.!?' else '.'}" for each in sentences
     )

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 import sqlalchemy as sa
 
-from karat.errors import Advice, InputError, PolicyRefused, UsageError
+from karat.errors import InputError, PolicyRefused, UsageError
 from karat.formats import read_run
 from karat.golden import coverage as covering
 from karat.golden.aggregation import RULE, grades
@@ -111,17 +111,12 @@ def freeze(opened: Workspace, name: str, *, now: int, person: str | None = None)
         snapshot = moment(connection, opened.golden.id)
     content = standing(snapshot)
     if not content.grades.height:
-        fix = Advice(
-            "karat judge --terminal, or golden import", page="judge, or import judgments first"
-        )
+        fix = "judge, or import judgments first"
         raise InputError("nothing is judged yet", fix=fix)
     agreement = agreement_at(snapshot, opened.workspace)
     verdict = may_freeze(agreement.headline, opened.workspace)
     if verdict.verdict == "refuse":
-        fix = Advice(
-            "judge more, or change [agreement] in karat.toml",
-            page="judge more, or settle what raters disagree on",
-        )
+        fix = "judge more, settle what raters disagree on, or change [agreement] in karat.toml"
         raise PolicyRefused(f"fail: {verdict.sentence}", fix=fix)
     about = {**content.about, "agreement": agreement.sentence, "policy": verdict.sentence}
     contradicted = disagreements_at(snapshot).filter(pl.col("between") == IMPORT).height
@@ -149,7 +144,7 @@ def freeze(opened: Workspace, name: str, *, now: int, person: str | None = None)
 
 def _check_name(name: str) -> None:
     """Refuse names that an edition cannot have."""
-    fix = Advice("karat golden freeze 2026-03", page="such as 2026-03")
+    fix = "such as 2026-03"
     if name == NOW:
         why = f"{NOW!r} is reserved for the current golden set"
         raise UsageError(why, fix=fix)

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from karat.errors import Advice, InputError, UsageError
+from karat.errors import InputError, UsageError
 from karat.formats.exchange.catalogue import EXCHANGES, refuse_there, write_exchange
 from karat.formats.exchange.import_ import counted, held
 from karat.formats.tables import sidecar
@@ -80,19 +80,13 @@ def export_golden_set(
     if each_rater and edition is not None:
         raise UsageError(
             "an edition does not record who gave its grades",
-            fix=Advice(
-                "leave out --edition, or --each-rater",
-                page="choose the current golden set, or aggregated grades",
-            ),
+            fix="leave out the edition, or export one grade for each pair",
         )
     _check_runs(opened, format, runs)
     if format == RUN and (each_rater or edition is not None):
         raise UsageError(
             "the format run holds no grades",
-            fix=Advice(
-                "leave out --edition and --each-rater, or name a format that holds both",
-                page="choose a format that holds grades and runs",
-            ),
+            fix="choose a format that holds grades and runs",
         )
     _check_place(Path(path), format, force=force)
     with opened.store.read() as connection:
@@ -188,12 +182,10 @@ def _made_one(judged: pl.DataFrame, grades: pl.DataFrame, name: str) -> Iterator
     holds = EXCHANGES[name].holds
     if people.height:
         who = f"who judged: {counted(people['rater'].n_unique(), 'rater')}"
-        on_page = f"{who}; the export of every rater's judgment keeps them"
-        yield Advice(f"{who}; --each-rater keeps them", page=on_page) if holds.raters else who
+        yield f"{who}; an export of each rater's judgments keeps them" if holds.raters else who
     if reasons:
         lost = f"the reasons of {counted(reasons, 'judgment')}"
-        in_full = f"{lost}; the export of every rater's judgment has them"
-        yield Advice(f"{lost}; --each-rater writes them", page=in_full) if holds.reasons else lost
+        yield f"{lost}; an export of each rater's judgments has them" if holds.reasons else lost
     pair = ["query_id", "doc_id"]
     unjudgeable = judged.filter(state="cannot_judge").join(grades, on=pair, how="anti")
     if unjudgeable.height:
@@ -218,20 +210,14 @@ def _check_runs(opened: Workspace, name: str, runs: Sequence[str]) -> None:
         able = ", ".join(peer.name for peer in EXCHANGES.values() if peer.write and peer.holds.runs)
         raise UsageError(
             f"the format {name} holds no runs",
-            fix=Advice(
-                f"leave out --run, or --format with {RUN}, {able}",
-                page=f"choose no run, or one of the formats {able}",
-            ),
+            fix=f"leave out the run, or choose a format with runs: {RUN}, {able}",
         )
     alone = name == RUN or (holds is not None and holds.runs and not holds.judgments)
     if alone and not runs:
         stored = ", ".join(stored_run_names(opened)) or "none yet"
         raise UsageError(
             f"the format {name} needs runs, and none is named",
-            fix=Advice(
-                f"--run NAME; the workspace has {stored}",
-                page=f"choose some; the workspace has {stored}",
-            ),
+            fix=f"name some; the workspace has {stored}",
         )
     if name == RUN and len(runs) > 1:
         raise UsageError("one file holds one run", fix="export them one by one")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
-from karat.errors import Advice, InputError, UsageError
+from karat.errors import InputError, UsageError
 from karat.formats.exchange.import_ import ImportedExchange
 from karat.store.sql import documents, golden_sets, imports, judgment_sources, judgments, queries
 from karat.store.sql.judgment_sources import given_in_karat
@@ -176,15 +176,12 @@ def _named(rater: str | None) -> str | None:
     if rater is None:
         return None
     if not rater.strip():
-        fix = Advice("--rater NAME, or leave it out", page="enter a name, or leave the field empty")
+        fix = "give a name, or leave it out"
         raise UsageError("the name of the rater is empty", fix=fix)
     if rater.strip().casefold() == UNNAMED_RATER:
         raise UsageError(
             f"the name {rater.strip()!r} is reserved for judgments without a rater",
-            fix=Advice(
-                "--rater with another name, or leave it out",
-                page="another name, or leave the field empty",
-            ),
+            fix="give another name, or leave it out",
         )
     return rater.strip()
 
@@ -233,11 +230,7 @@ def _refuse_forged(
         file=file,
         query=first["query_id"],
         doc_id=first["doc_id"],
-        fix=Advice(
-            "rename the rater in the file, or leave these rows out; or import the file with "
-            "karat golden import where the store is",
-            page="rename the rater in the file, or leave these rows out",
-        ),
+        fix="rename the rater in the file, or leave these rows out",
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from karat.errors import Advice, InputError
+from karat.errors import InputError
 from karat.formats import read_documents, read_queries
 from karat.formats.exchange.catalogue import EXCHANGES, read_exchange
 from karat.formats.exchange.detect import detect
@@ -63,10 +63,7 @@ def read_file(path: str | Path, name: str | None = None) -> Exchange:
                 raise InputError(
                     "this is a run, not judgments, queries or documents",
                     file=str(path),
-                    fix=Advice(
-                        f"karat golden pool {path}",
-                        page="import it as a run, then pool the pairs it returns",
-                    ),
+                    fix="pool the pairs that it returns instead",
                 ) from None
             if name not in _TEXTS:
                 raise
@@ -114,10 +111,7 @@ def check_judgments(content: Exchange, scale: Scale, file: str) -> None:
             f"scale from {low:g} to {high:g}",
             file,
             row,
-            Advice(
-                "karat init DIR --scale LOW-HIGH makes a golden set with another scale",
-                page="correct the grade in the file: the scale of a golden set is fixed",
-            ),
+            "correct the grade in the file: karat init fixes the scale of a golden set",
         )
     named = pl.col("rater").str.strip_chars().str.to_lowercase()
     reserved = content.judgments.filter(named == UNNAMED_RATER)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import polars as pl
 
-from karat.errors import Advice, InputError, UsageError, nearest
+from karat.errors import InputError, UsageError, nearest
 from karat.store.sql import audit, golden_sets, judgments
 from karat.store.sql import judgment_sources as corrections
 from karat.store.sql.judgment_sources import given_in_karat
@@ -32,11 +32,7 @@ class SourceUnknown(InputError):
         super().__init__(
             f"the rater {names}{more} {reads}, and grades of models do not count as people's",
             file=file,
-            fix=Advice(
-                f"--source '{one}=llm', or --source '{one}=human' if that is a person",
-                page="choose who graded: a model (source llm) or people (human); split a file "
-                "that has both",
-            ),
+            fix=f"state the source: '{one}=llm' for a model, '{one}=human' for a person",
         )
         self.raters = list(raters)
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import polars as pl
 
-from karat.errors import Advice, InputError, UsageError
+from karat.errors import InputError, UsageError
 from karat.formats import read_pairs, read_run
 from karat.golden import pooling
 from karat.golden.aggregation import grades
@@ -66,7 +66,7 @@ def pool(
         known = judgments.current(connection, golden.id)
         aliases = imports.aliases(connection, golden.id)
     if not ids:
-        fix = Advice("karat golden choose LOG", page="choose queries from a log, or import them")
+        fix = "choose queries from a log, or import them"
         raise UsageError("the golden set has no queries yet", fix=fix)
     query_ids, systems, run_notes = set(ids), [], []
     for run in read:
@@ -78,10 +78,7 @@ def pool(
         raise InputError(
             f"none of its queries is in the golden set, which has {', '.join(ids[:3])}, …",
             file=systems[0].source,
-            fix=Advice(
-                "ask the search with the query ids that karat golden export FOLDER writes",
-                page="ask the search with the query ids of an export of the golden set",
-            ),
+            fix="ask the search with the query ids of an export of the golden set",
         )
     common: dict[str, Any] = {"queries": ids}
     if method == "mtf":

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import polars as pl
 import sqlalchemy as sa
 
-from karat.errors import Advice, UsageError
+from karat.errors import UsageError
 from karat.formats.tables.log_size import Most
 from karat.formats.tables.query_log import read_query_log
 from karat.golden.composition import Composition, composition
@@ -273,31 +273,26 @@ def _loss(c: sa.Connection, set_id: int, against: _Against) -> UsageError | None
     queries no longer count in means after the first sample: no log counted them.
     """
     gone, drawn = against.gone, against.drawn.height
-    reasons, typed, page = [], [], []
+    reasons, fixes = [], []
     if 2 * gone.height > drawn:
         judged = _judged(c, set_id, gone["query_id"])
         reasons.append(
             f"{gone.height:,} of the {drawn:,} queries drawn before would be dropped, "
             f"{judged:,} of them judged"
         )
-        typed.append("check log, columns and --size")
-        page.append("check log, columns and number")
+        fixes.append("check log, columns and size")
     if silent := _judged(c, set_id, against.silent):
         are, they = ("query is", "it") if silent == 1 else ("queries are", "they")
         reasons.append(
             f"{silent:,} judged {are} not in this sample: {they} would have no weight, and no "
             "longer count in means"
         )
-        typed.append("karat golden import can add weights from a file of queries later")
-        page.append("import a file of queries with weights later to count them again")
+        fixes.append("import a file of queries with weights later to count them again")
     if not reasons:
         return None
     return UsageError(
         "; and ".join(reasons),
-        fix=Advice(
-            "; ".join([*typed, "--replace continues, and keeps all judgments"]),
-            page="; ".join([*page, "or allow it below; all judgments are kept"]),
-        ),
+        fix="; ".join([*fixes, "or replace the sample: all judgments are kept"]),
     )
 
 
@@ -340,7 +335,7 @@ def read_quota(text: str) -> Quota:
     attribute, rest = _pair(text, "class=name:10")
     value, colon, least = rest.rpartition(":")
     if not colon or not least.isdecimal():
-        fix = Advice("--quota class=name:10", page="class=name:10")
+        fix = "such as class=name:10"
         raise UsageError(f"{text!r} has no number of queries", fix=fix)
     return Quota(attribute, value, int(least))
 
@@ -348,7 +343,7 @@ def read_quota(text: str) -> Quota:
 def _pair(text: str, example: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name.strip():
-        fix = Advice("--band head=0.33, --quota class=x:10", page=example)
+        fix = f"such as {example}"
         raise UsageError(f"{text!r} has no '='", fix=fix)
     return name.strip(), value.strip()
 
@@ -358,5 +353,5 @@ def _share(text: str) -> float:
     try:
         return float(over) / float(under) if slash else float(text)
     except (ValueError, ZeroDivisionError):
-        fix = Advice("--band head=0.33", page="head=0.33")
+        fix = "such as head=0.33"
         raise UsageError(f"{text!r} is not a share", fix=fix) from None

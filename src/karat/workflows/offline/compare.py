@@ -14,7 +14,7 @@ from karat.diagnosis.movement import moves
 from karat.diagnosis.retrieval import finds, only_found, overlaps
 from karat.diagnosis.review import review_lists
 from karat.diagnosis.slices import Slice, slices_of
-from karat.errors import Advice, InputError, UsageError
+from karat.errors import InputError, UsageError
 from karat.measures import Measure
 from karat.measures.difference import DifferenceBounds, difference_bounds, next_judgments
 from karat.measures.evidence import Floats, Mask
@@ -250,7 +250,7 @@ def _check(plan: EvaluationPlan) -> None:
         raise InputError(
             "no query is judged yet, so there is nothing to compare",
             file=plan.qrels.source,
-            fix=Advice("karat golden pool RUN…, then karat judge", page="judge what runs return"),
+            fix="pool what runs return, and judge it",
         )
     for measure in plan.measures:
         if measure.aggregate != "mean":
@@ -263,10 +263,7 @@ def _check(plan: EvaluationPlan) -> None:
             raise UsageError(
                 f"{measure} has no direction: neither more nor less of it is better, so it cannot "
                 "be compared",
-                fix=Advice(
-                    f"karat evaluate -m {measure} shows it for each run",
-                    page="evaluate each run with it",
-                ),
+                fix="evaluate each run with it",
             )
 
 

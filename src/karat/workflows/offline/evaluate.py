@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from karat.diagnosis.slices import slices_of
-from karat.errors import Advice, UsageError, nearest
+from karat.errors import UsageError, nearest
 from karat.measures.no_answer import no_answer
 from karat.measures.scores import Scores
 from karat.stats.aggregation import Aggregation
@@ -214,10 +214,7 @@ def _silent(scored: Sequence[Scores], threshold: float | None) -> list[NoAnswer]
         if threshold is not None:
             raise UsageError(
                 "a threshold applies to queries marked no_answer, and there are none",
-                fix=Advice(
-                    "--queries FILE with a column no_answer",
-                    page="mark queries no_answer, or leave out the threshold",
-                ),
+                fix="mark queries no_answer, or leave out the threshold",
             )
         return []
     return [

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from karat.errors import Advice, UsageError, nearest
+from karat.errors import UsageError, nearest
 from karat.measures import Measure, parse
 from karat.measures.evidence import Evidence
 from karat.measures.scores import Rules, Scores, score
@@ -63,10 +63,7 @@ def explain(
         if about is not None and query_id in about.no_answer():
             raise UsageError(
                 f"query {query_id!r} is marked no_answer, so no document scores anything",
-                fix=Advice(
-                    "karat evaluate shows how the run handles such queries",
-                    page="evaluate the run to see how it handles such queries",
-                ),
+                fix="evaluate the run to see how it handles such queries",
             )
         if query_id in qrels.without:
             raise UsageError(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from karat.errors import Advice, InputError, UsageError
+from karat.errors import InputError, UsageError
 
 _ENDS = r"(?![\w-]|\.\w)"  # end of a name: /w/x does not match /w/xy, but "see /w/x."
 
@@ -30,8 +30,6 @@ def display_name(path: Path, called: str, *folders: Path) -> Iterator[None]:
         substitutions += [(f"{_begins(folder)}/", ""), (_begins(folder) + _ENDS, "the folder")]
 
     def renamed(text: str) -> str:
-        if isinstance(text, Advice):
-            return Advice(renamed(str(text)), page=renamed(text.page))
         for place, name in substitutions:
             text = re.sub(place, name, text)
         return text

@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 
 from karat.diagnosis.document_slices import of_documents
-from karat.errors import KaratError, UsageError, nearest, on_page
+from karat.errors import KaratError, UsageError, nearest
 from karat.measures import DEFAULTS, lower_is_better, parse_all
 from karat.measures.difference import EXACT
 from karat.reports.html.content import Content
@@ -305,7 +305,7 @@ def compute(opened: Workspace, comparison_id: int, clock: Callable[[], int]) -> 
             )
     except KaratError as error:
         with opened.store.begin() as connection:
-            return comparisons.fail(connection, comparison_id, attempt, on_page(error), clock())
+            return comparisons.fail(connection, comparison_id, attempt, str(error), clock())
     except BaseException:
         with opened.store.begin() as connection:
             comparisons.fail(connection, comparison_id, attempt, "this is a bug in karat", clock())

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from karat.errors import Advice, InputError, UsageError, nearest
+from karat.errors import InputError, UsageError, nearest
 from karat.formats import read_run
 from karat.formats.tables.source import shown
 from karat.formats.tables.writing import write_run
@@ -154,7 +154,7 @@ def _refuse_names(given: Iterable[Run], before: Iterable[RunRow]) -> None:
     known = {name for row in before for name in row.names}
     for run in given:
         if shown(run.name) not in known:
-            fix = Advice("rename the file", page="give the run another name")
+            fix = "give the run another name"
             check_name(shown(run.name), "a run", longest=LONGEST, fix=fix)
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from karat.errors import Advice, UsageError
+from karat.errors import UsageError
 from karat.formats.own.workspace import NAME, find_workspace, read_workspace, write_workspace
 from karat.formats.tables.source import Source
 from karat.store.sql import golden_sets, queries
@@ -250,6 +250,6 @@ def queries_in(opened: Workspace) -> Queries:
     with opened.store.read() as connection:
         frame = queries.frame(connection, opened.golden.id)
     if not frame.height:
-        fix = Advice("karat golden choose LOG", page="choose queries from a log, or import them")
+        fix = "choose queries from a log, or import them"
         raise UsageError("the golden set has no queries yet", fix=fix)
     return Queries(frame, opened.golden.name)
