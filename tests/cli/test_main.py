@@ -105,7 +105,7 @@ def test_nothing_typed_shows_the_help_and_is_no_success(typed: Typed) -> None:
         ("evaluate bm25.txt qrels.txt", "expected a run"),
         ("evaluate qrels.txt bm25.txt --queries none.csv", "none.csv: there is no such file"),
         ("evaluate qrels.txt bm25.txt --by kind", "fix: add the queries"),
-        ("evaluate qrels.txt bm25.txt --collapse parent_id", "fix: add the documents"),
+        ("evaluate qrels.txt bm25.txt --collapse parent_id", "fix: --documents FILE"),
         ("evaluate qrels.txt bm25.txt --compat trec_eval", "did you mean trec_eval-9"),
         ("evaluate qrels.txt bm25.txt --input-format tsvv", "did you mean tsv?"),
         ("evaluate qrels.txt bm25.txt --measures-from nowhere", "No module named 'nowhere'"),

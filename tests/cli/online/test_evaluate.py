@@ -99,7 +99,7 @@ def test_mistakes_are_told(typed: Typed, events: Path, tmp_path: Path) -> None:
     for line, said in {
         f"online evaluate {where} -m CTRR": "did you mean CTR",
         f"online evaluate {where} --by dya": "did you mean day",
-        f"online evaluate {where} --by class": "add the queries",
+        f"online evaluate {where} --by class": "--queries FILE",
         f"online evaluate {where} --rule idel=2min": "did you mean idle",
         f"online evaluate {where} --from yesterday": "is not a date",
         f"online evaluate {where} --from 2027-01-01": "the log holds 2026-11-01 to 2026-11-02",

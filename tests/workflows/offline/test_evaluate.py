@@ -311,7 +311,7 @@ def test_collapse_folds_chunks_into_documents() -> None:
     results = evaluate({"q": {"a": 1}}, run, ["RR", "NumRet"], documents=documents,
                        collapse="parent_id")  # fmt: skip
     assert [row.value for row in results.results] == [0.5, 3]
-    with pytest.raises(UsageError, match="add the documents"):
+    with pytest.raises(UsageError, match="--documents FILE"):
         evaluate({"q": {"a": 1}}, run, collapse="parent_id")
     with pytest.raises(InputError, match="no column 'parent'"):
         evaluate({"q": {"a": 1}}, run, documents=documents, collapse="parent")

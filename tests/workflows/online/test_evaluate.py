@@ -235,7 +235,7 @@ def test_rules_change_what_a_session_is(log: EventLog) -> None:
         ({"by": "devise"}, "did you mean device"),
         ({"by": "country"}, "to slice by\n  fix: slice by day, hour, arm, query, class"),  # no hour
         ({"by": "day,day"}, "duplicate dimension day"),
-        ({"by": "class"}, "add the queries"),
+        ({"by": "class"}, "--queries FILE"),
         ({"rules": ["idel=1min"]}, "did you mean idle"),
         ({"engine": "polar"}, "did you mean polars"),
         ({"first": "2026-13-01"}, "is not a date"),
