@@ -47,6 +47,8 @@ LINES = {
     "online against": "q r",
     "online evaluate": "",
     "online import": "events.jsonl",
+    "engine check": "mine",
+    "engine list": "",
     "online metrics": "",
     "online queries": "",
     "online simulate": "q r -o sim --users 2 --days 1",
@@ -64,7 +66,8 @@ LINES = {
     "trend": "h.jsonl",
 }
 CORE = {
-    "compare", "completion", "evaluate", "explain", "fuse", "gate", "golden plan", "golden split",
+    "compare", "completion", "engine check", "engine list", "evaluate", "explain", "fuse",
+    "gate", "golden plan", "golden split",
     "lint", "measures", "online metrics", "online simulate", "search", "trend",
 }  # fmt: skip
 """What does its work with the core alone."""
@@ -106,7 +109,9 @@ def test_every_command_works_or_names_the_extra(tmp_path: Path) -> None:
     (tmp_path / "log.csv").write_text("query,count\nfoo,3\n")
     (tmp_path / "g.json").write_text('[{"query": "foo", "relevant_docs": ["a"]}]')
     (tmp_path / "events.jsonl").write_text('{"type": "search", "time": 1, "user_id": "u"}\n')
-    (tmp_path / "karat.toml").write_text("")  # or they would stop for want of a workspace
+    (tmp_path / "karat.toml").write_text(  # or they would stop for want of a workspace
+        '[engine.mine]\nkind = "python"\nfunction = "my_search:search"\n'
+    )
     done = subprocess.run(
         [sys.executable, "-c", _RUN, json.dumps(list(EXTRAS)), json.dumps(LINES)],
         cwd=tmp_path,

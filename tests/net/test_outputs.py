@@ -37,6 +37,7 @@ OTHER = "demo demo/runs/bm25.trec demo/runs/semantic.trec"
 ONE = "demo demo/runs/bm25.trec"
 W = "-w demo"
 SEARCH = "def search(text):\n    return [(word, len(word)) for word in sorted(set(text.split()))]\n"
+ENGINE = '[engine.mine]\nkind = "python"\nfunction = "own_search_of_the_net:search"\n'
 FAULTY = (
     "q1 Q0 d1 1 2.5 bad\nq1 Q0 d1 2 2.0 bad\nq1 Q0 d2 3 many bad\n\nq2 Q0 d3 1 1.0\n"
     "q2 Q0 d4 2 nan bad\n"
@@ -230,6 +231,10 @@ DEMO: dict[str, tuple[Asked, ...]] = {
         Asked(
             "search-json", "search --python own_search_of_the_net:search -o a.trec few.csv -f json"
         ),
+        Asked("engine-list", "engine list", "json"),
+        Asked("engine-check", "engine check mine --query lists", "json"),
+        Asked("engine-unknown", "engine check main"),
+        Asked("search-engine", "search mine few.csv -o b.trec", "", ("b.trec",)),
     ),
     "online-read": (
         Asked("online-status", f"online status {W}", "json"),
@@ -316,6 +321,7 @@ def _prepare(folder: Path) -> None:
     (folder / "log.csv").write_text(LOG)
     (folder / "few.csv").write_text("query_id,text\na,sort a list\nb,read\n")
     (folder / "own_search_of_the_net.py").write_text(SEARCH)
+    (folder / "karat.toml").write_text(ENGINE)
 
 
 def test_the_demo_prints_what_it_printed(demo: Path, snapshots: Callable[[str], Snapshots]) -> None:

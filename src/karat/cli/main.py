@@ -12,7 +12,7 @@ import click
 
 from karat.cli import _streams, completion, mistakes, options
 from karat.cli.accounts import people
-from karat.cli.engines import search
+from karat.cli.engines import engine, search
 from karat.cli.golden import golden
 from karat.cli.judging import judge
 from karat.cli.lint import lint
@@ -78,6 +78,7 @@ for command in (
     compare.compare,
     completion.completion,
     demo.demo,
+    engine.engine,
     evaluate.evaluate,
     explain.explain,
     fuse.fuse,

@@ -12,11 +12,13 @@ from karat.errors import KaratError, MissingExtra, UsageError, nearest
 _BUG = 4
 _REPORT = ("altair", "jinja2", "vl_convert")
 _STORE = ("sqlalchemy", "alembic")
-_WEB = ("argon2", "fastapi", "httpx2", "python_multipart", "uvicorn")
+_ENGINES = ("httpx2", "jsonpath")
+_WEB = ("argon2", "fastapi", "python_multipart", "uvicorn")
 PACKAGES = {
     "report": _REPORT,
     "store": _STORE,
-    "web": (*_STORE, *_WEB, *_REPORT),
+    "engines": _ENGINES,
+    "web": (*_STORE, *_ENGINES, *_WEB, *_REPORT),
     "postgres": (*_STORE, "psycopg"),
     "duckdb": ("duckdb", "pyarrow"),
     "spark": ("pyspark", "pyarrow"),

@@ -24,6 +24,7 @@ from time import perf_counter_ns
 from typing import Any, TypeVar
 
 from karat.clients.python_function import place_of
+from karat.errors import KaratError
 from karat.tables.returned import Ranked, Unusable, listed, ranked
 
 _MOST_OVERDUE = 64  # timed out calls that still run, beyond which no more calls are made
@@ -31,7 +32,7 @@ _FIRST_WAIT, _LONGEST_WAIT = 0.2, 10.0  # seconds before the first retry, and at
 _TICK = 0.2
 _BLOCKED = 10.0  # seconds beyond its timeout that an async search may block the loop
 
-Search = Callable[[str], Any]
+Search = Callable[[Any], Any]
 _T = TypeVar("_T")
 _Timed = tuple[Ranked | Unusable, int]  # the result, and its nanoseconds
 _Outcome = _Timed | BaseException | None  # or the error; None after a timeout
@@ -83,11 +84,12 @@ class CallSettings:
 
 def ask(
     search: Search,
-    texts: Sequence[str],
+    texts: Sequence[Any],
     manner: CallSettings,
     *,
     warmup: int = 0,
     tick: Callable[[int], None] = lambda _done: None,
+    replied: Callable[[int, Reply], None] = lambda _index, _reply: None,
 ) -> list[Reply]:
     """Call the search function for every query.
 
@@ -95,11 +97,12 @@ def ask(
     and propagate, except for a CancelledError of the search function, which is recorded.
 
     Args:
-        search: Takes a query text; plain or async.
+        search: Takes a query text, or what stands for one; plain or async.
         texts: The query texts.
         manner: The settings.
         warmup: Number of first queries to call before, without recording.
         tick: Called regularly with the number of queries that are done.
+        replied: Called with the place of a query and its reply, as soon as it is there.
 
     Returns:
         One reply per query, in order.
@@ -111,13 +114,14 @@ def ask(
         for index, reply in _asked(search, phases, manner, lambda: tick(len(replies))):
             if index >= 0:
                 replies[index] = reply
+                replied(index, reply)
             tick(len(replies))
     finally:
         manner.stopped.set()
     return [replies[index] for index in range(len(texts))]
 
 
-_Phase = list[tuple[int, str]]
+_Phase = list[tuple[int, Any]]
 _Replies = Iterator[tuple[int, Reply]]
 _Done = SimpleQueue[tuple[int, Reply] | BaseException]
 
@@ -152,9 +156,11 @@ class _Promised(BaseException):
 class _Failed(Exception):
     """A call raised an error or timed out; the message is printable."""
 
-    def __init__(self, said: str, place: str | None = None) -> None:
+    def __init__(self, said: str, error: BaseException | None = None) -> None:
         super().__init__(said)
-        self.place = place
+        self.place = None if error is None else place_of(error)
+        self.again: bool = getattr(error, "again", True)
+        self.after: float = getattr(error, "after", 0.0)
 
 
 class _NotAsked(Exception):
@@ -184,7 +190,7 @@ async def _reply(
         outcome = await call()
         nanoseconds = perf_counter_ns() - began
         if isinstance(outcome, Exception | asyncio.CancelledError):
-            raise _Failed(_described(outcome), place_of(outcome))
+            raise _Failed(_described(outcome), outcome)
         if isinstance(outcome, BaseException):
             raise outcome
         if outcome is None or (manner.timeout is not None and outcome[1] > manner.timeout * 1e9):
@@ -211,17 +217,24 @@ async def _persistently(
         return await once()
     import tenacity
 
+    patience = tenacity.wait_random_exponential(multiplier=_FIRST_WAIT, max=_LONGEST_WAIT)
     patient = tenacity.AsyncRetrying(
         stop=tenacity.stop_any(
             tenacity.stop_after_attempt(manner.retries + 1),
             tenacity.stop_when_event_set(manner.stopped),
         ),
-        wait=tenacity.wait_random_exponential(multiplier=_FIRST_WAIT, max=_LONGEST_WAIT),
-        retry=tenacity.retry_if_exception_type(_Failed),
+        wait=lambda state: max(patience(state), getattr(_failure(state), "after", 0.0)),
+        retry=tenacity.retry_if_exception(lambda error: getattr(error, "again", False)),
         sleep=sleep,
         reraise=True,
     )
     return await patient(once)
+
+
+def _failure(state: Any) -> BaseException | None:
+    """The error of the last try."""
+    error: BaseException | None = state.outcome.exception() if state.outcome else None
+    return error
 
 
 def _taken(value: Any, began: int) -> _Timed:
@@ -242,7 +255,7 @@ def _whole(nanoseconds: int) -> int:
 # --- plain functions ---
 
 
-def _plain_reply(search: Search, text: str, manner: CallSettings) -> Reply:
+def _plain_reply(search: Search, text: Any, manner: CallSettings) -> Reply:
     async def call() -> _Outcome:
         return _called_within(search, text, manner)
 
@@ -262,7 +275,7 @@ def _driven(work: Coroutine[Any, Any, _T]) -> _T:
     raise AssertionError("it waited")
 
 
-def _called_within(search: Search, text: str, manner: CallSettings) -> _Outcome:
+def _called_within(search: Search, text: Any, manner: CallSettings) -> _Outcome:
     """One call, in its own thread if there is a timeout."""
     if manner.timeout is None:
         return _called(search, text)
@@ -275,7 +288,7 @@ def _called_within(search: Search, text: str, manner: CallSettings) -> _Outcome:
     return None
 
 
-def _called(search: Search, text: str) -> _Outcome:
+def _called(search: Search, text: Any) -> _Outcome:
     began = perf_counter_ns()
     try:
         value = search(text)
@@ -291,7 +304,7 @@ def _called(search: Search, text: str) -> _Outcome:
 def _in_threads(
     search: Search, phase: _Phase, manner: CallSettings, tick: Callable[[], None]
 ) -> _Replies:
-    todo: SimpleQueue[tuple[int, str]] = SimpleQueue()
+    todo: SimpleQueue[tuple[int, Any]] = SimpleQueue()
     done: _Done = SimpleQueue()
     for each in phase:
         todo.put(each)
@@ -336,7 +349,7 @@ def _in_a_loop(
     beat = threading.Event()
     quiet = 0
 
-    async def worker(todo: Iterator[tuple[int, str]]) -> None:
+    async def worker(todo: Iterator[tuple[int, Any]]) -> None:
         try:
             for index, text in todo:
                 begun.add(index)
@@ -397,7 +410,7 @@ def _stuck(timeout: float, *, asked: bool) -> Reply:
     return Reply(None, _whole(round(timeout * 1e9)), error, 1)
 
 
-async def _awaited_within(search: Search, text: str, manner: CallSettings) -> _Outcome:
+async def _awaited_within(search: Search, text: Any, manner: CallSettings) -> _Outcome:
     threads: list[Future[Any]] = []
 
     async def called() -> _Outcome:
@@ -433,6 +446,8 @@ def _described(error: BaseException) -> str:
         message = _line(str(error))
     except Exception:  # noqa: BLE001 - __str__ of users' errors may fail
         message = ""
+    if isinstance(error, KaratError):
+        return _line(getattr(error, "what", message))
     name = _line(type(error).__name__)
     if (
         "different event loop" in message

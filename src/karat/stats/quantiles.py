@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from karat.stats.averages import Floats
 from karat.stats.intervals import RESAMPLES, Interval, resample
@@ -97,7 +98,12 @@ def latency_of(run: Run) -> Latency | None:
     if "latency_us" not in run.answers.columns:
         return None
     times = run.answers["latency_us"].drop_nulls().to_numpy()
+    return latency_row(run.name, times)
+
+
+def latency_row(name: str, times: NDArray[np.int64]) -> Latency | None:
+    """The latency row of times in microseconds; None without any."""
     if not len(times):
         return None
     p50, p95, p99 = np.quantile(times, (0.5, 0.95, 0.99), method="inverted_cdf")
-    return Latency(run.name, len(times), float(p50), float(p95), float(p99), float(np.max(times)))
+    return Latency(name, len(times), float(p50), float(p95), float(p99), float(np.max(times)))

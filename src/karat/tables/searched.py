@@ -33,6 +33,7 @@ class Searched:
     latency: Latency | None  # response times; None if no answer has one
     notes: list[str]  # sentences a reader must know
     file: str | None = None  # where the run was written; None if it was not
+    server: Latency | None = None  # times that the engine itself reports
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object of ``karat search --format json`` (docs/reference/json.md)."""
@@ -45,6 +46,7 @@ class Searched:
             "failed": self.failed,
             "reasons": [asdict(reason) for reason in self.reasons],
             "latency": None if self.latency is None else asdict(self.latency),
+            "server_latency": None if self.server is None else asdict(self.server),
             "about": facts(self.run.about),
             "notes": self.notes,
         }

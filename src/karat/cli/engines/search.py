@@ -24,17 +24,25 @@ if TYPE_CHECKING:
 
 @click.command(
     epilog=options.examples(
+        "karat search prod -o run.parquet",
+        "karat search prod queries.jsonl -o boosted.jsonl --param boost_title=5",
         "karat search --python my_search:search queries.jsonl -o run.jsonl",
-        "karat search --python my_search:search -o new.parquet --about index=v2",
     )
 )
-@click.argument("queries", metavar="[QUERIES]", required=False)
+@click.argument("targets", metavar="[ENGINE] [QUERIES]", nargs=-1)
 @click.option(
     "--python",
     "function",
     metavar="MODULE:FUNCTION",
     help="The search function, importable from the current folder or the workspace's: it takes the "
     "text of a query and returns ids, (id, score) pairs or dicts, best first; may be async.",
+)
+@click.option(
+    "--param",
+    "params",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="Another value of a parameter of the engine; repeat for more.",
 )
 @click.option(
     "-o",
@@ -48,7 +56,10 @@ if TYPE_CHECKING:
     "--concurrency", type=int, default=1, show_default=True, help="Number of concurrent calls."
 )
 @click.option(
-    "--timeout", type=float, metavar="SECONDS", help="Timeout of each call.  [default: none]"
+    "--timeout",
+    type=float,
+    metavar="SECONDS",
+    help="Timeout of each call.  [default: that of the engine; none for --python]",
 )
 @click.option("--retries", type=int, default=0, show_default=True, help="Retries after an error.")
 @click.option(
@@ -58,7 +69,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Number of queries to ask once beforehand, untimed.",
 )
-@click.option("-k", "--depth", type=int, metavar="N", help="Keep the top N documents.")
+@click.option("-k", "--depth", type=int, metavar="N", help="Documents per query.")
 @click.option(
     "--name",
     metavar="NAME",
@@ -80,39 +91,48 @@ if TYPE_CHECKING:
 )
 @options.output("table", "json")
 def search(
-    queries: str | None,
+    targets: tuple[str, ...],
     function: str | None,
     out: str,
     facts: tuple[str, ...],
+    params: tuple[str, ...],
     output: str,
     **settings: Any,
 ) -> None:
-    """Run all queries of a set against a search function, and write the run.
+    """Run all queries of a set against a search engine, and write the run.
 
+    ENGINE is declared in karat.toml ([engine.NAME]); --python names a search function instead.
     QUERIES is a file of queries, a golden set, a BEIR folder, or - for standard input; without it,
     the queries of the current folder's workspace are used. A query that raises an error, times out
     or returns no ranking is recorded as failed; if all fail, nothing is written and the exit code
-    is 4.
+    is 4. An interrupted search of an ENGINE goes on where it stopped when it is repeated.
     """
     from karat.cli.release import trend
-    from karat.workflows.engines.search import search as searched
 
-    if function is None:
-        raise UsageError("no search function", fix="--python my_search:search")
-    about = _about(facts)
-    asked, root = _queries(queries)
-    folders = [Path.cwd(), *([root] if root is not None else [])]
-    from karat.clients.python_function import load
+    settings |= {"about": _pairs(facts, "--about", "index=docs-7")}
+    settings |= {"commit": trend.commit(None, os.environ)}
+    if function is not None:
+        from karat.clients.python_function import load
+        from karat.workflows.engines.search import search as searched
 
-    found = searched(
-        asked,
-        load(function, folders),
-        out,
-        engine=function,
-        about=about,
-        commit=trend.commit(None, os.environ),
-        **settings,
-    )
+        if len(targets) > 1 or params:
+            raise UsageError("an engine and --python exclude each other", fix="give one of them")
+        queries = targets[0] if targets else None
+        asked, root = _queries(queries)
+        folders = [Path.cwd(), *([root] if root is not None else [])]
+        found = searched(asked, load(function, folders), out, engine=function, **settings)
+    else:
+        from karat.formats.own.engines import read_engine, with_params
+        from karat.workflows.engines.live import search_engine
+
+        if not 1 <= len(targets) <= 2:
+            raise UsageError(
+                "no engine", fix="karat search ENGINE -o RUN, or --python MODULE:FUNCTION"
+            )
+        config = read_engine(targets[0], Path())
+        config = with_params(config, _pairs(params, "--param", "boost_title=5"))
+        queries = targets[1] if len(targets) == 2 else None
+        found = search_engine(_queries(queries)[0], config, out, **settings)
     _print(found, output, out, _next(queries, out))
 
 
@@ -140,15 +160,16 @@ def _queries(given: str | None) -> tuple[Queries, Path | None]:
         return queries_in(workspace), workspace.workspace.root
 
 
-def _about(facts: tuple[str, ...]) -> dict[str, str]:
-    """The pairs of ``KEY=VALUE``."""
-    about = {}
-    for fact in facts:
-        key, sign, value = fact.partition("=")
+def _pairs(given: tuple[str, ...], option: str, example: str) -> dict[str, str]:
+    """The pairs of ``NAME=VALUE``."""
+    pairs = {}
+    for text in given:
+        key, sign, value = text.partition("=")
         if not key.strip() or not sign:
-            raise UsageError(f"--about {fact!r} is not KEY=VALUE", fix="--about index=docs-7")
-        about[key.strip()] = value
-    return about
+            form = "KEY=VALUE" if option == "--about" else "NAME=VALUE"
+            raise UsageError(f"{option} {text!r} is not {form}", fix=f"{option} {example}")
+        pairs[key.strip()] = value
+    return pairs
 
 
 def _next(queries: str | None, out: str) -> str | None:

@@ -45,6 +45,7 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
     "web": ("images", "histories"),
     "online": ("events", "timezone"),
     "defaults": DEFAULTS,
+    "engine": (),  # read by formats.own.engines
 }
 _HISTORIES = ("history.jsonl",)
 _ORIGIN = re.compile(r"https?://[\w.-]+(:\d{1,5})?")
@@ -121,7 +122,7 @@ def read_workspace(path: Path, environment: Mapping[str, str] | None = None) -> 
     Args:
         environment: Where ``KARAT_STORE`` is looked up; ``os.environ`` if None.
     """
-    written, name, _ = _read(path)
+    written, name, _ = read_toml(path)
     variables = os.environ if environment is None else environment
     return _Written(written, name).workspace(path.resolve().parent, variables)
 
@@ -134,7 +135,7 @@ def read_defaults(start: Path) -> Defaults | None:
         return None
     if not path.stat().st_size:  # an empty file has no defaults; only workspaces need more
         return None
-    written, name, data = _read(path)
+    written, name, data = read_toml(path)
     if "defaults" not in written:
         return None
     keys = written["defaults"] if isinstance(written["defaults"], dict) else ()
@@ -142,7 +143,7 @@ def read_defaults(start: Path) -> Defaults | None:
     return _Written(written, name, lines).defaults()
 
 
-def _read(path: Path) -> tuple[dict[str, Any], str, bytes]:
+def read_toml(path: Path) -> tuple[dict[str, Any], str, bytes]:
     """The content of a TOML file, its name in messages, and its bytes."""
     with Source(path) as source:
         data, name = source.whole(), source.name
@@ -240,7 +241,7 @@ class _Written:
             self._known("", section, tuple(_KEYS))
             if not isinstance(keys, dict):
                 raise self._wrong(f"{section} is not a table", f"write [{section}]")
-            for key in keys:
+            for key in () if section == "engine" else keys:
                 check = partial(self._known, f"[{section}] ", key, _KEYS[section])
                 self._at(key, check) if section == "defaults" else check()
         self.content = content

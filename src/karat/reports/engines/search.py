@@ -19,6 +19,8 @@ def show_searched(found: Searched, out: Console, command: str | None = None) -> 
     if found.latency is not None:
         p50, p95 = milliseconds(found.latency.p50_us), milliseconds(found.latency.p95_us)
         line += f"; p50 {p50} ms, p95 {p95} ms"
+    if found.server is not None:
+        line += f"; the engine itself p50 {milliseconds(found.server.p50_us)} ms"
     out.print(line)
     reasons = [_reason(found, at) for at in range(min(_REASONS, len(found.reasons)))]
     if (more := len(found.reasons) - _REASONS) > 0:

@@ -75,7 +75,45 @@ def search(
             call if possible.
         KaratError: no query was answered (exit code 4); nothing is written.
     """
-    manner = manner_of(concurrency, timeout, retries, warmup)
+    return search_by(
+        queries,
+        lambda _ids, texts, manner, tick: ask(function, texts, manner, warmup=warmup, tick=tick),
+        out,
+        function=function,
+        engine=engine,
+        output_format=output_format,
+        manner=manner_of(concurrency, timeout, retries, warmup),
+        warmup=warmup,
+        depth=depth,
+        name=name,
+        about=about,
+        commit=commit,
+        progress=progress,
+    )
+
+
+Asker = Callable[[Sequence[str], Sequence[str], CallSettings, Callable[[int], None]], list[Reply]]
+"""From ids, texts, settings and a progress bar to one reply per query, in order."""
+
+
+def search_by(
+    queries: Queries,
+    asker: Asker,
+    out: str | Path,
+    *,
+    engine: str,
+    manner: CallSettings,
+    warmup: int,
+    output_format: str | None = None,
+    depth: int | None = None,
+    name: str | None = None,
+    about: Mapping[str, Any] | None = None,
+    commit: str | None = None,
+    progress: bool = True,
+    function: Any = None,
+    fix: str | None = None,
+) -> Searched:
+    """As ``search``, with the queries asked by ``asker``; ``fix`` is for the case that all fail."""
     if depth is not None and not is_whole(depth, 1):
         raise UsageError(f"depth is {depth!r}, not a whole number from 1", fix="-k 100")
     if output_format is None and str(out) == "-":
@@ -87,11 +125,11 @@ def search(
     run_about = flat({**about_asking(manner, warmup), **facts, **(about or {})}, "--about")
     check_run(query_ids, out, output_format)
     with shown_progress(len(texts), shown=progress) as tick:
-        replies = ask(function, texts, manner, warmup=warmup, tick=tick)
+        replies = asker(query_ids, texts, manner, tick)
     reasons = reasons_of(query_ids, replies)
     failed = sum(reason.queries for reason in reasons)
     if failed == len(replies):
-        raise KaratError(_nothing(engine, replies, reasons))
+        raise KaratError(_nothing(engine, replies, reasons, fix))
     run = run_of(query_ids, replies, title, run_about)
     if depth is not None:
         run = run.to_depth(depth)
@@ -156,7 +194,9 @@ def _asked(queries: Queries) -> tuple[list[str], list[str]]:
     return query_ids, [text_of[query] for query in query_ids]
 
 
-def _nothing(engine: str, replies: Sequence[Reply], reasons: Sequence[Reason]) -> str:
+def _nothing(
+    engine: str, replies: Sequence[Reply], reasons: Sequence[Reason], fix: str | None
+) -> str:
     """The error message if no query was answered."""
     first = reasons[0]
     where = f"{first.place}: " if first.place else ""
@@ -168,7 +208,7 @@ def _nothing(engine: str, replies: Sequence[Reply], reasons: Sequence[Reason]) -
     came = next((reply.came for reply in replies if reply.came), None)
     if came is not None:
         return f"{text}; what came back: {came}\n  fix: return {EXPECTED}"
-    return f"{text}\n  fix: call it in Python with the text of query {first.query_id}"
+    return f"{text}\n  fix: {fix or f'call it in Python with the text of query {first.query_id}'}"
 
 
 # --- shared with benchmark ---

@@ -1,0 +1,74 @@
+"""karat engine."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from karat.cli import options
+
+if TYPE_CHECKING:
+    from karat.reports.table import Table
+
+
+@click.group(
+    epilog=options.examples("karat engine list", "karat engine check prod"),
+)
+def engine() -> None:
+    """List and check the search engines declared in karat.toml."""
+
+
+@engine.command("list", epilog=options.examples("karat engine list --format json"))
+@options.output("table", "json")
+def list_(output: str) -> None:
+    """List the declared engines."""
+    from karat.formats.own.engines import read_engines
+    from karat.reports.engines.engines import engines_json, engines_table
+
+    engines = list(read_engines(Path()).values())
+    _print(output, engines_json(engines), engines_table(engines))
+
+
+@engine.command(
+    "check",
+    epilog=options.examples(
+        "karat engine check prod", "karat engine check prod --query 'red shoes' --format json"
+    ),
+)
+@click.argument("name")
+@click.option(
+    "--query",
+    "text",
+    metavar="TEXT",
+    help="The query to ask.  [default: the first of the workspace's golden set]",
+)
+@options.output("table", "json")
+@click.pass_context
+def check(ctx: click.Context, name: str, text: str | None, output: str) -> None:
+    """Check an engine: reachable, version, index, a query, and ids that match the judgments.
+
+    Exit codes: 0 all checks pass, 1 one fails, 4 the engine does not answer.
+    """
+    from karat.formats.own.engines import read_engine
+    from karat.reports.engines.engines import checks_json, checks_table
+    from karat.workflows.engines.check import check_engine, exit_code, golden_set
+
+    config = read_engine(name, Path())
+    checks = check_engine(config, *golden_set(text))
+    _print(output, checks_json(config, checks), checks_table(config, checks))
+    ctx.exit(exit_code(checks))
+
+
+def _print(output: str, result: dict[str, Any], table: Table) -> None:
+    from karat.reports.writers.tables import draw
+
+    if output == "json":
+        print(json.dumps(result, indent=2, ensure_ascii=False))
+        return
+    if table.rows:
+        draw(table, options.out())
+    for note in table.notes:
+        print(note)

@@ -1,0 +1,1 @@
+"""Live search engines: one adapter a kind, over plain HTTP or SQL."""

@@ -1,0 +1,154 @@
+"""HTTP requests to a search engine: bounded, paced, with errors that name the engine."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+from urllib.parse import urlsplit
+
+from karat.engines.search.engine import EngineError, Pace
+from karat.errors import MissingExtra, UsageError
+from karat.tables.engines import EngineConfig
+
+LARGEST = 64 << 20
+"""Largest reply, in bytes."""
+_AGAIN = {408, 425, 429, 500, 502, 503, 504}
+_LONGEST_AFTER = 30.0  # seconds that an engine can ask to wait
+_QUOTED = 300  # characters of a reply in an error
+
+
+class Calls:
+    """Requests to one engine; for the arguments see ``EngineConfig``."""
+
+    def __init__(self, config: EngineConfig) -> None:
+        try:
+            import httpx2
+        except ImportError:
+            raise MissingExtra("httpx2", "engines", f"the engine {config.name}") from None
+        self._httpx, self.config, self._pace = httpx2, config, Pace(config.rate)
+        self.base = str(config.url).rstrip("/")
+        host = urlsplit(self.base)
+        if host.scheme not in {"http", "https"} or not host.hostname:
+            raise UsageError(
+                f"[engine.{config.name}] url is not an address",
+                fix='url = "https://search.example.org:9200"',
+            )
+        self.host = host.hostname
+        verify: Any = True
+        if config.ca:
+            import ssl
+
+            try:
+                verify = ssl.create_default_context(cafile=str(config.root / config.ca))
+            except (OSError, ssl.SSLError) as error:
+                raise UsageError(
+                    f"[engine.{config.name}] ca: {config.ca} cannot be read: {error}",
+                    fix="ca is a file of certificates in PEM form",
+                ) from None
+        self._http = httpx2.Client(
+            headers={"user-agent": "karat", "accept": "application/json"}
+            | {name: str(value) for name, value in config.headers.items()},
+            timeout=config.timeout,
+            verify=verify,
+            follow_redirects=False,  # another address than the configured one
+            trust_env=False,
+            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=64),
+        )
+
+    def json(self, method: str, url: str, body: Any = None) -> Any:
+        """The JSON of a reply.
+
+        Raises:
+            EngineError: no reply in time, an HTTP error, or a reply that is not JSON.
+        """
+        self._pace.wait()
+        status, data, headers = self._reply(method, url, body)
+        if status >= 300:
+            raise self._refused(status, data, headers)
+        try:
+            return json.loads(data)
+        except (ValueError, RecursionError):
+            raise EngineError(
+                f"{self.host} returned no JSON: {_quoted(data)}",
+                fix="check url: it may be a web page, not an API",
+            ) from None
+
+    def _reply(self, method: str, url: str, body: Any) -> tuple[int, bytes, Mapping[str, str]]:
+        deadline = time.monotonic() + self.config.timeout
+        parts: list[bytes] = []
+        size = 0
+        try:
+            with self._http.stream(method, url, json=body) as reply:
+                for part in reply.iter_bytes():
+                    parts.append(part)
+                    size += len(part)
+                    if size > LARGEST:
+                        raise EngineError(
+                            f"{self.host} returned more than {LARGEST >> 20} MiB",
+                            fix="ask for fewer documents, or for fewer fields of each",
+                        )
+                    if time.monotonic() > deadline:
+                        raise self._late()
+                return reply.status_code, b"".join(parts), reply.headers
+        except self._httpx.TimeoutException:
+            raise self._late() from None
+        except (self._httpx.InvalidURL, self._httpx.UnsupportedProtocol) as error:
+            raise EngineError(f"invalid address: {error}", fix="check url") from None
+        except self._httpx.HTTPError as error:
+            kind = str(error).partition("\n")[0] or type(error).__name__
+            raise EngineError(
+                f"cannot reach {self.host}: {kind}",
+                fix="check that the engine runs, and its url",
+                again=True,
+            ) from None
+
+    def _late(self) -> EngineError:
+        return EngineError(
+            f"timeout after {self.config.timeout:g} s",
+            fix=f"timeout = {self.config.timeout * 3:g} in [engine.{self.config.name}]",
+            again=True,
+        )
+
+    def _refused(self, status: int, data: bytes, headers: Mapping[str, str]) -> EngineError:
+        fixes = {
+            401: "check the credentials in headers",
+            403: "the credentials do not allow this",
+            404: "check index and url",
+            429: "set a lower rate, or a lower --concurrency",
+        }
+        after = headers.get("retry-after", "")
+        return EngineError(
+            f"{self.host} answered {status}: {_quoted(data)}",
+            fix=fixes.get(status, "check the template" if status < 500 else None),
+            again=status in _AGAIN,
+            after=min(float(after), _LONGEST_AFTER) if after[:6].isdigit() else 0.0,
+        )
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+
+def _quoted(data: bytes) -> str:
+    """The reason in a reply: an engine's own field for it, or the beginning, in one line."""
+    text = data[:20_000].decode("utf-8", "replace")
+    with suppress(ValueError, RecursionError):
+        text = _reason(json.loads(data)) or text
+    line = "".join(char if char.isprintable() else " " for char in text)
+    line = " ".join(line.split())
+    return line if len(line) <= _QUOTED else f"{line[:_QUOTED]}…"
+
+
+def _reason(reply: Any) -> str:
+    """``error.reason`` (OpenSearch, Elasticsearch), ``error.msg`` (Solr), or ``message``."""
+    if not isinstance(reply, dict):
+        return ""
+    error = reply.get("error", reply.get("message", reply.get("detail", "")))
+    if isinstance(error, dict):
+        causes = error.get("root_cause")
+        first = causes[0].get("reason") if isinstance(causes, list) and causes else None
+        error = first or error.get("reason") or error.get("msg") or error.get("message") or ""
+    return str(error)

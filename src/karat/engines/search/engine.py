@@ -1,0 +1,73 @@
+"""What every adapter of a search engine does, and how it fails."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from karat.errors import KaratError
+from karat.tables.engines import EngineAnswer, EngineFacts, EngineQuery
+
+
+class EngineError(KaratError):
+    """An engine did not answer, or answered with an error.
+
+    Attributes:
+        again: Whether the same request may succeed later.
+        after: Seconds that the engine asks to wait; 0 if it does not say.
+    """
+
+    def __init__(
+        self, what: str, *, fix: str | None = None, again: bool = False, after: float = 0.0
+    ) -> None:
+        super().__init__(what)
+        self.what, self.fix, self.again, self.after = what, fix, again, after
+
+
+class SearchEngine(Protocol):
+    """A search engine that can be asked; safe to use from several threads."""
+
+    def search(self, query: EngineQuery, size: int) -> EngineAnswer:
+        """The first ``size`` documents; raises EngineError."""
+        ...
+
+    def facts(self) -> EngineFacts:
+        """What it says about itself; raises EngineError if it cannot be reached."""
+        ...
+
+    def known(self, doc_ids: Sequence[str], /) -> set[str] | None:
+        """Which of these documents are in the index; None if it cannot be asked."""
+        ...
+
+    def close(self) -> None:
+        """Close its connections."""
+        ...
+
+
+class Pace:
+    """Spaces requests so that at most ``rate`` start in a second, over all threads."""
+
+    def __init__(self, rate: float | None) -> None:
+        self._gap = 0.0 if rate is None else 1.0 / rate
+        self._next = 0.0
+        self._lock = threading.Lock()
+
+    def wait(self) -> None:
+        """Sleep until the next request may start."""
+        if not self._gap:
+            return
+        with self._lock:
+            now = time.monotonic()
+            start = max(now, self._next)
+            self._next = start + self._gap
+        time.sleep(max(0.0, start - now))
+
+
+def fingerprint(*parts: Any) -> str:
+    """A short hash of what makes an index the same."""
+    text = json.dumps(parts, sort_keys=True, default=str, ensure_ascii=False)
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]

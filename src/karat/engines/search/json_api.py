@@ -1,0 +1,103 @@
+"""Any search API that answers with JSON: a URL or a body with placeholders, and JSON paths."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from karat.engines.search._http import Calls
+from karat.engines.search.engine import EngineError
+from karat.engines.search.paths import path
+from karat.engines.search.template import Values, check_params, fill_json, fill_url, names_in
+from karat.errors import UsageError
+from karat.tables.engines import EngineAnswer, EngineConfig, EngineFacts, EngineQuery, Hit
+
+
+class JsonApi:
+    """An engine of kind ``http``: GET its ``url``, or POST its ``template`` to it."""
+
+    def __init__(self, config: EngineConfig) -> None:
+        self._calls, self._config = Calls(config), config
+        where = f"[engine.{config.name}]"
+        asked = [str(config.url), config.template]
+        if not names_in(asked) & {"query", "vector"}:
+            raise UsageError(
+                f"{where} has no {{query}} in url or template",
+                fix='url = "https://…/search?q={query}&n={size}"',
+            )
+        check_params(asked, config.params, where)
+        self._pages = "from" in names_in(asked)
+        self._hits = path(config.hits or "$[*]", f"{where} hits")
+        self._id = path(config.id or "$.id", f"{where} id")
+        self._score = path(config.score, f"{where} score") if config.score else None
+        self._title = path(config.title, f"{where} title") if config.title else None
+        self._took = path(config.took, f"{where} took") if config.took else None
+
+    def search(self, query: EngineQuery, size: int) -> EngineAnswer:
+        """The first ``size`` documents; further pages where the request has ``{from}``."""
+        hits: list[Hit] = []
+        took: float | None = None
+        while True:
+            values = Values(
+                query, min(size - len(hits), self._config.page), len(hits), self._config.params
+            )
+            reply = self._ask(values)
+            page = self._read(reply)[: size - len(hits)]
+            hits += page
+            if self._took is not None:
+                took = (took or 0.0) + _number(self._took(reply), "took")
+            if len(hits) >= size or len(page) < values.size or not self._pages:
+                return EngineAnswer(hits, None if took is None else round(took * 1000))
+
+    def _ask(self, values: Values) -> Any:
+        url = fill_url(str(self._config.url), values)
+        if self._config.template is None:
+            return self._calls.json("GET", url)
+        return self._calls.json("POST", url, fill_json(self._config.template, values))
+
+    def _read(self, reply: Any) -> list[Hit]:
+        found = self._hits(reply)
+        if len(found) == 1 and isinstance(found[0], list):  # $.results for $.results[*]
+            found = found[0]
+        return [self._hit(value, rank) for rank, value in enumerate(found, 1)]
+
+    def _hit(self, value: Any, rank: int) -> Hit:
+        if not isinstance(value, dict):
+            if isinstance(value, str | int):
+                return Hit(str(value))
+            raise EngineError(
+                f"document {rank} of the reply is of type {type(value).__name__}, not an object",
+                fix=f"check hits in [engine.{self._config.name}]",
+            )
+        ids = self._id(value)
+        if not ids or not isinstance(ids[0], str | int):
+            keys = ", ".join(list(value)[:8])
+            raise EngineError(
+                f"document {rank} has no {self._config.id or '$.id'}; it has {keys}",
+                fix=f'id = "$.{next(iter(value), "id")}" in [engine.{self._config.name}]',
+            )
+        score = None if self._score is None else _number(self._score(value), "score")
+        title = self._title(value) if self._title is not None else []
+        return Hit(str(ids[0]), score, str(title[0]) if title else None)
+
+    def facts(self) -> EngineFacts:
+        """Nothing is known: such an API has no common form of its facts."""
+        return EngineFacts()
+
+    def known(self, _doc_ids: Sequence[str]) -> set[str] | None:
+        """It cannot be asked."""
+        return None
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._calls.close()
+
+
+def _number(found: Sequence[Any], name: str) -> float:
+    try:
+        return float(found[0])
+    except (IndexError, TypeError, ValueError):
+        what = f"{found[0]!r}, not a number" if found else "missing"
+        raise EngineError(
+            f"{name} is {what}", fix=f"check {name}; leave it out if there is none"
+        ) from None

@@ -1,0 +1,137 @@
+"""OpenSearch and Elasticsearch, by ``_search``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from karat.engines.search._http import Calls
+from karat.engines.search.engine import EngineError, fingerprint
+from karat.engines.search.template import Values, check_params, fill_json
+from karat.errors import UsageError
+from karat.tables.engines import EngineAnswer, EngineConfig, EngineFacts, EngineQuery, Hit
+
+_WINDOW = 10_000  # index.max_result_window, as both set it
+
+
+class OpenSearch:
+    """An engine of kind ``opensearch`` or ``elasticsearch``.
+
+    ``size`` and ``from`` are added to a template that does not have them. Without a template all
+    fields, or those of ``fields``, are searched by ``multi_match``.
+    """
+
+    def __init__(self, config: EngineConfig) -> None:
+        if not config.index:
+            raise UsageError(f"[engine.{config.name}] has no index", fix='index = "docs"')
+        self._calls, self._config = Calls(config), config
+        template = config.template
+        if template is None:
+            match: dict[str, Any] = {"query": "{query}"}
+            template = {
+                "query": {
+                    "multi_match": match
+                    | ({"fields": list(config.fields)} if config.fields else {})
+                }
+            }
+        if not isinstance(template, Mapping):
+            raise UsageError(
+                f"[engine.{config.name}] template is not a JSON object", fix='{"query": …}'
+            )
+        check_params(template, config.params, f"[engine.{config.name}]")
+        self._own_id = config.id if config.id not in {"", "_id"} else ""
+        self._title = config.title or "title"
+        source = [name for name in (self._own_id, self._title) if name]
+        self._template = {"size": "{size}", "from": "{from}", "_source": source} | dict(template)
+        self._index = f"{self._calls.base}/{quote(config.index, safe=',*')}"
+
+    def search(self, query: EngineQuery, size: int) -> EngineAnswer:
+        """The first ``size`` documents, page by page."""
+        hits: list[Hit] = []
+        took = 0
+        while True:
+            want = min(size - len(hits), self._config.page, _WINDOW - len(hits))
+            values = Values(query, want, len(hits), self._config.params)
+            reply = self._calls.json(
+                "POST", f"{self._index}/_search", fill_json(self._template, values)
+            )
+            page = self._read(reply)
+            hits += page
+            took += int(reply.get("took") or 0)
+            if (
+                len(hits) >= min(size, _WINDOW)
+                or len(page) < want
+                or self._template["from"] != "{from}"
+            ):
+                return EngineAnswer(hits[:size], took * 1000)
+
+    def _read(self, reply: Any) -> list[Hit]:
+        try:
+            rows = reply["hits"]["hits"]
+            shards = reply.get("_shards") or {}
+        except (KeyError, TypeError):
+            raise EngineError("the reply has no hits.hits", fix="check url and index") from None
+        if reply.get("timed_out") or shards.get("failed"):
+            raise EngineError(
+                f"only a part of the index answered: {shards.get('failed', 0)} shards failed"
+                + (", and the search timed out" if reply.get("timed_out") else ""),
+                again=True,
+            )
+        return [self._hit(row) for row in rows]
+
+    def _hit(self, row: Mapping[str, Any]) -> Hit:
+        source = row.get("_source") or {}
+        doc_id = _at(source, self._own_id) if self._own_id else row.get("_id")
+        if doc_id is None:
+            raise EngineError(
+                f"document {row.get('_id')} has no field {self._own_id}",
+                fix=f"check id in [engine.{self._config.name}]; without it, _id is taken",
+            )
+        score, title = row.get("_score"), _at(source, self._title)
+        return Hit(
+            str(doc_id),
+            None if score is None else float(score),
+            None if title is None else str(title),
+        )
+
+    def facts(self) -> EngineFacts:
+        """Version; count, mapping and settings of the index."""
+        root = self._calls.json("GET", f"{self._calls.base}/")
+        version = root.get("version", {}) if isinstance(root, dict) else {}
+        number = version.get("number")
+        count = self._calls.json("GET", f"{self._index}/_count").get("count")
+        index = self._calls.json("GET", self._index)
+        return EngineFacts(
+            f"{version.get('distribution', 'elasticsearch')} {number}" if number else None,
+            count,
+            fingerprint(count, index),
+            explains=True,
+        )
+
+    def known(self, doc_ids: Sequence[str]) -> set[str] | None:
+        """Which of these documents are in the index."""
+        ids = list(doc_ids)
+        query: Any = {"terms": {self._own_id: ids}} if self._own_id else {"ids": {"values": ids}}
+        body = {
+            "size": min(len(ids), _WINDOW),
+            "_source": [self._own_id] if self._own_id else False,
+            "query": query,
+        }
+        return {
+            hit.id for hit in self._read(self._calls.json("POST", f"{self._index}/_search", body))
+        }
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._calls.close()
+
+
+def _at(source: Mapping[str, Any], name: str) -> Any:
+    """A field, also one of an inner object: ``meta.title``."""
+    if name in source:
+        return source[name]
+    value: Any = source
+    for part in name.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value[0] if isinstance(value, list) and value else value

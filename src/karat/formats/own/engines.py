@@ -1,0 +1,268 @@
+"""``[engine.NAME]`` of ``karat.toml``: declared search engines."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+from karat.errors import InputError, UsageError, nearest
+from karat.formats import toml
+from karat.formats.own.workspace import find_workspace, read_toml, without_password
+from karat.tables.engines import KINDS, SQL, EngineConfig, Secret
+
+_TEXTS = ("url", "index", "hits", "id", "score", "title", "took", "function", "embed", "ca")
+_KEYS = sorted({f.name for f in fields(EngineConfig)} - {"name", "root", "template_name"})
+_NAME = re.compile(r"[A-Za-z0-9][\w-]{0,63}")
+_SECRET = re.compile(r"authorization|api-?key|token|secret|password|cookie", re.IGNORECASE)
+_ONLY = {
+    "hits": ("http",),
+    "took": ("http",),
+    "function": ("python",),
+    "fields": ("opensearch", "elasticsearch", "solr"),
+}
+"""Settings of some kinds only."""
+
+
+def read_engines(start: Path) -> dict[str, EngineConfig]:
+    """The engines declared in the ``karat.toml`` of a folder or the nearest parent.
+
+    Secrets are not read: ``with_secrets`` does when an engine is used.
+
+    Raises:
+        UsageError: no ``karat.toml``.
+        InputError: an invalid declaration, with its line.
+    """
+    path = find_workspace(start)
+    written, name, data = read_toml(path)
+    engines = written.get("engine", {})
+    if not isinstance(engines, dict):
+        raise InputError("engine is not a table", file=name, fix="write [engine.NAME]")
+    return {
+        engine: _Declared(engine, values, name, data, path.resolve().parent).config()
+        for engine, values in engines.items()
+    }
+
+
+def read_engine(name: str, start: Path) -> EngineConfig:
+    """One of them; raises UsageError with the nearest name if it is not declared."""
+    engines = read_engines(start)
+    if name not in engines:
+        raise UsageError(
+            f"no engine {name!r} in karat.toml",
+            nearest=nearest(name, engines, 1),
+            fix=f"one of {', '.join(engines)}" if engines else f"declare it: [engine.{name}]",
+        )
+    return engines[name]
+
+
+def with_secrets(
+    config: EngineConfig, environment: Mapping[str, str] | None = None
+) -> EngineConfig:
+    """The declaration with its secrets read from the environment and from files.
+
+    Raises:
+        UsageError: a variable that is not set, or a file that cannot be read.
+    """
+    variables = os.environ if environment is None else environment
+
+    def read(value: str | Secret, key: str) -> str:
+        where = f"[engine.{config.name}] {key}"
+        if isinstance(value, str):
+            return value
+        if value.env:
+            if value.env not in variables:
+                raise UsageError(
+                    f"{where}: the environment variable {value.env} is not set",
+                    fix=f"export {value.env}=…",
+                )
+            return variables[value.env]
+        try:
+            text = (config.root / value.file).read_text(encoding="utf-8")
+        except (OSError, ValueError) as error:
+            raise UsageError(f"{where}: {value.file} cannot be read: {error}") from None
+        return text.rstrip("\r\n")
+
+    headers = {key: read(value, f"headers.{key}") for key, value in config.headers.items()}
+    for key, value in headers.items():
+        if not value.isprintable() or not value.isascii():
+            raise UsageError(f"[engine.{config.name}] headers.{key} has invalid characters")
+    return replace(config, url=read(config.url, "url"), headers=headers)
+
+
+def with_params(config: EngineConfig, given: Mapping[str, str]) -> EngineConfig:
+    """The declaration with other values of its parameters, as typed.
+
+    Raises:
+        UsageError: a parameter that it does not declare.
+    """
+    params = dict(config.params)
+    for key, text in given.items():
+        if key not in params:
+            raise UsageError(
+                f"the engine {config.name} has no parameter {key!r}",
+                nearest=nearest(key, params, 1),
+                fix=f"one of {', '.join(params)}" if params else f"params = {{ {key} = … }}",
+            )
+        params[key] = typed(text)
+    return replace(config, params=params)
+
+
+def typed(text: str) -> Any:
+    """A value as typed on the command line: a number, true, false, JSON, or else text."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+class _Declared:
+    """The values of one ``[engine.NAME]``."""
+
+    def __init__(self, name: str, values: Any, file: str, data: bytes, root: Path) -> None:
+        self.name, self.file, self.data, self.root = name, file, data, root
+        if not _NAME.fullmatch(name):
+            raise self._wrong("", f"the name {name!r} is not letters, digits, - and _")
+        if not isinstance(values, dict):
+            raise self._wrong("", "not a table", f"write [engine.{name}]")
+        self.values: dict[str, Any] = values
+        for key in values:
+            if key not in _KEYS:
+                near = nearest(key, _KEYS, 1)
+                fix = f"did you mean {near[0]}?" if near else f"one of {', '.join(_KEYS)}"
+                raise self._wrong(key, f"unknown key {key!r}", fix)
+
+    def config(self) -> EngineConfig:
+        kind = self.values.get("kind")
+        if kind not in KINDS:
+            near = nearest(str(kind), KINDS, 1)
+            raise self._wrong(
+                "kind",
+                "no kind" if kind is None else f"unknown kind {kind!r}",
+                f"did you mean {near[0]}?" if near else f"one of {', '.join(KINDS)}",
+            )
+        for key, kinds in _ONLY.items():
+            if key in self.values and kind not in kinds:
+                raise self._wrong(
+                    key, f"{key} is a setting of {' and '.join(kinds)}, not of {kind}"
+                )
+        needed = "function" if kind == "python" else "url"
+        if needed not in self.values:
+            raise self._wrong("", f"no {needed}", f'{needed} = "…"')
+        template, template_name = self._template(kind in SQL)
+        return EngineConfig(
+            name=self.name,
+            kind=kind,
+            root=self.root,
+            url=self._secret("url", self.values.get("url", "")),
+            template=template,
+            template_name=template_name,
+            params=self._table("params"),
+            headers=self._headers(),
+            fields=self._fields(),
+            depth=int(self._number("depth", 100, 1, 1_000_000, whole=True)),
+            page=int(self._number("page", 1000, 1, 1_000_000, whole=True)),
+            rate=self._number("rate", 0, 0.001, 1_000_000) if "rate" in self.values else None,
+            timeout=self._number("timeout", 10, 0.001, 3600),
+            **{key: self._text(key) for key in _TEXTS if key != "url"},
+        )
+
+    def _wrong(self, key: str, what: str, fix: str | None = None) -> InputError:
+        line = toml.line_of(self.data, f"engine.{self.name}", key) if key else None
+        return InputError(f"[engine.{self.name}] {what}", file=self.file, line=line, fix=fix)
+
+    def _text(self, key: str) -> str:
+        value = self.values.get(key, "")
+        if not isinstance(value, str):
+            raise self._wrong(key, f"{key} is {value!r}, not a string", f'{key} = "…"')
+        return value
+
+    def _table(self, key: str) -> dict[str, Any]:
+        value = self.values.get(key, {})
+        if not isinstance(value, dict):
+            raise self._wrong(key, f"{key} is {value!r}, not a table", f"{key} = {{ name = … }}")
+        return value
+
+    def _fields(self) -> tuple[str, ...]:
+        value = self.values.get("fields", [])
+        if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+            raise self._wrong("fields", f"fields is {value!r}, not a list", 'fields = ["title^3"]')
+        return tuple(value)
+
+    def _number(
+        self, key: str, default: float, low: float, high: float, *, whole: bool = False
+    ) -> float:
+        value = self.values.get(key, default)
+        good = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
+        if not good or (key in self.values and not low <= value <= high):
+            what = f"{key} is {value!r}, not a {'whole ' if whole else ''}number"
+            raise self._wrong(key, f"{what} from {low:g} to {high:g}", f"{key} = {default:g}")
+        return float(value)
+
+    def _secret(self, key: str, value: Any) -> str | Secret:
+        if isinstance(value, str):
+            if key == "url" and without_password(value) != value:
+                raise self._wrong(
+                    key,
+                    "url contains a password, which does not belong in this file",
+                    'url = { env = "SEARCH_URL" }',
+                )
+            return value
+        if isinstance(value, dict) and len(value) == 1:
+            (source, name), *_ = value.items()
+            if source in {"env", "file"} and isinstance(name, str) and name:
+                return Secret(**{source: name})
+        raise self._wrong(
+            key, f"{key} is neither text nor the place of a secret", f'{key} = {{ env = "NAME" }}'
+        )
+
+    def _headers(self) -> dict[str, str | Secret]:
+        headers = {
+            key: self._secret(f"headers.{key}", v) for key, v in self._table("headers").items()
+        }
+        for key, value in headers.items():
+            if isinstance(value, str) and _SECRET.search(key):
+                raise self._wrong(
+                    "headers",
+                    f"the header {key} is a secret, which does not belong in this file",
+                    f'headers = {{ {key} = {{ env = "SEARCH_TOKEN" }} }}',
+                )
+        return headers
+
+    def _template(self, sql: bool) -> tuple[Any, str]:
+        """The template, and its name; JSON and SQL may be in the file or in a file of its own."""
+        value = self.values.get("template")
+        if value is None or isinstance(value, dict):
+            return value, "" if value is None else "inline"
+        if not isinstance(value, str):
+            raise self._wrong("template", "template is neither a file nor a table")
+        if sql and not value.endswith(".sql"):
+            return value, "inline"
+        if not sql and value.lstrip().startswith(("{", "[")):
+            return self._json(value, self.file), "inline"
+        path = self.root / value
+        try:
+            text = path.read_text(encoding="utf-8-sig")
+        except (OSError, ValueError) as error:
+            raise self._wrong(
+                "template",
+                f"template: {value} cannot be read: {getattr(error, 'strerror', None) or error}",
+                "a path from the folder of karat.toml",
+            ) from None
+        return (text if sql else self._json(text, str(path))), value
+
+    def _json(self, text: str, file: str) -> Any:
+        try:
+            return json.loads(text)
+        except json.JSONDecodeError as error:
+            fix = 'placeholders go between quotes: "size": "{size}"'
+            raise InputError(
+                f"the template is not valid JSON: {error.msg}",
+                file=file,
+                line=error.lineno,
+                fix=fix,
+            ) from None

@@ -1,0 +1,168 @@
+"""Engines: a declared search engine, what it is asked, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+EngineKind = Literal["http", "opensearch", "elasticsearch", "solr", "postgres", "sqlite", "python"]
+KINDS: tuple[EngineKind, ...] = (
+    "http",
+    "opensearch",
+    "elasticsearch",
+    "solr",
+    "postgres",
+    "sqlite",
+    "python",
+)
+SQL: tuple[EngineKind, ...] = ("postgres", "sqlite")
+"""Kinds whose template is SQL; that of the others is JSON."""
+
+
+@dataclass(frozen=True)
+class Secret:
+    """Where a secret is read from when an engine is opened.
+
+    Attributes:
+        env: Name of an environment variable; empty if it is a file.
+        file: A file, relative to karat.toml; its last line end is not part of the secret.
+    """
+
+    env: str = ""
+    file: str = ""
+
+
+@dataclass(frozen=True)
+class EngineConfig:
+    """An engine as declared in ``karat.toml``.
+
+    Attributes:
+        name: Its declared name.
+        kind: Which adapter asks it.
+        root: Folder of ``karat.toml``; files and modules are found from it.
+        url: Its address, the URL of a database, or the path of one (SQLite).
+        index: Index, collection or table.
+        template: The request: a JSON value, or SQL; None for the adapter's own.
+        template_name: File of the template, or ``inline``; empty without a template.
+        params: Values of ``{params.NAME}``.
+        headers: HTTP headers.
+        fields: Fields that the adapter's own request searches, as in ``title^3``.
+        hits: JSON path of the list of documents (``http``).
+        id: JSON path or field of a document's id.
+        score: JSON path or field of its score; empty for none.
+        title: JSON path or field of its title; empty for none.
+        took: JSON path of the milliseconds that the engine took (``http``); empty for none.
+        function: ``module:function`` (``python``).
+        embed: ``module:function`` that turns a text into the numbers of ``{vector}``.
+        depth: Documents per query.
+        page: Most documents of one request; more are asked for page by page.
+        rate: Most requests per second; None for no limit.
+        timeout: Seconds per request.
+        ca: File of the certificate authority that signed the server's certificate.
+    """
+
+    name: str
+    kind: EngineKind
+    root: Path
+    url: str | Secret = field(default="", repr=False)
+    index: str = ""
+    template: Any = None
+    template_name: str = ""
+    params: Mapping[str, Any] = field(default_factory=dict)
+    headers: Mapping[str, str | Secret] = field(default_factory=dict, repr=False)
+    fields: tuple[str, ...] = ()
+    hits: str = ""
+    id: str = ""
+    score: str = ""
+    title: str = ""
+    took: str = ""
+    function: str = ""
+    embed: str = ""
+    depth: int = 100
+    page: int = 1000
+    rate: float | None = None
+    timeout: float = 10.0
+    ca: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineQuery:
+    """A query for an engine.
+
+    Attributes:
+        text: What a user typed.
+        filters: Values of ``{filters.NAME}``: the columns of the query.
+        vector: Values of ``{vector}``; None if the engine does not need them.
+    """
+
+    text: str
+    filters: Mapping[str, Any] = field(default_factory=dict)
+    vector: Sequence[float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A document that an engine returned.
+
+    Attributes:
+        id: Its id.
+        score: Its score; None if the engine gives none.
+        title: Its title; None if unknown.
+    """
+
+    id: str
+    score: float | None = None
+    title: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EngineAnswer:
+    """What an engine returned for a query.
+
+    Attributes:
+        hits: The documents, best first.
+        server_us: Microseconds that the engine reports, over all pages; None if it reports none.
+    """
+
+    hits: list[Hit]
+    server_us: int | None = None
+
+
+@dataclass(frozen=True)
+class EngineFacts:
+    """What an engine says about itself and its index.
+
+    Attributes:
+        version: Its product and version; None if unknown.
+        documents: Number of documents in the index; None if unknown.
+        fingerprint: Hash of the count, the mapping, the settings and the last change; None if
+            unknown. Another fingerprint means another index.
+        explains: Whether it can explain scores.
+    """
+
+    version: str | None = None
+    documents: int | None = None
+    fingerprint: str | None = None
+    explains: bool = False
+
+
+CheckState = Literal["ok", "fail", "unknown"]
+
+
+@dataclass(frozen=True)
+class EngineCheck:
+    """One check of an engine.
+
+    Attributes:
+        check: What was checked.
+        state: ``unknown`` if the engine cannot say.
+        detail: What was found.
+        fix: How to fix it; empty where nothing is to fix.
+    """
+
+    check: str
+    state: CheckState
+    detail: str
+    fix: str = ""

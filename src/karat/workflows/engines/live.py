@@ -1,0 +1,259 @@
+"""Declared engines: open one, and send it all queries of a set."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from karat.clients.python_function import load
+from karat.clients.search_function import CallSettings, Reply, ask
+from karat.engines.search.engine import EngineError, fingerprint
+from karat.engines.search.opening import open_search_engine
+from karat.engines.search.template import names_in
+from karat.errors import KaratError, UsageError
+from karat.formats.own.engines import with_secrets
+from karat.reports.phrases.numbers import counted
+from karat.stats.quantiles import latency_row
+from karat.tables import Queries
+from karat.tables.engines import EngineConfig, EngineFacts, EngineQuery
+from karat.tables.searched import Searched
+from karat.workflows.engines._journal import Journal
+from karat.workflows.engines.search import is_whole, manner_of, search_by
+
+_HOPELESS = 20  # failed requests without any answer, after which no more are sent
+_PATIENCE = 60.0  # seconds without any answer, likewise
+
+
+class _Hopeless(BaseException):
+    """The engine answers nothing. A BaseException, so that it stops all calls."""
+
+
+@dataclass(frozen=True)
+class LiveEngine:
+    """An open engine.
+
+    Attributes:
+        config: Its declaration, with secrets.
+        call: Takes an EngineQuery; returns what a search function returns.
+        facts: What it says about itself; raises EngineError if it cannot be reached.
+        known: Which documents its index has; None if it cannot be asked.
+        server_us: Microseconds that the engine reported, one for each answer.
+    """
+
+    config: EngineConfig
+    call: Callable[[EngineQuery], Any]
+    facts: Callable[[], EngineFacts]
+    known: Callable[[Sequence[str]], set[str] | None]
+    server_us: list[int]
+
+
+@contextmanager
+def open_live(config: EngineConfig, *, depth: int | None = None) -> Iterator[LiveEngine]:
+    """Open a declared engine.
+
+    Args:
+        config: Its declaration, without secrets: they are read here.
+        depth: Documents per query; the declared number if None.
+
+    Raises:
+        UsageError: a secret that is not there, or a setting that does not work.
+    """
+    config = with_secrets(config)
+    size = config.depth if depth is None else depth
+    if config.kind == "python":
+        function = load(config.function, [config.root])
+        yield LiveEngine(
+            config, lambda query: function(query.text), EngineFacts, lambda _: None, []
+        )
+        return
+    engine = open_search_engine(config)
+    encode = _encoder(config)
+    server: list[int] = []
+
+    def call(query: EngineQuery) -> Any:
+        if encode is not None:
+            query = replace(query, vector=encode(query.text))
+        answer = engine.search(query, size)
+        if answer.server_us is not None:
+            server.append(answer.server_us)
+        if all(hit.score is None for hit in answer.hits):
+            return [hit.id for hit in answer.hits]
+        return [{"id": hit.id, "score": hit.score} for hit in answer.hits]
+
+    try:
+        yield LiveEngine(config, call, engine.facts, engine.known, server)
+    finally:
+        engine.close()
+
+
+def _encoder(config: EngineConfig) -> Callable[[str], list[float]] | None:
+    """Turns a text into the numbers of ``{vector}``, once for each text; None without vectors."""
+    if "vector" not in names_in([config.template, str(config.url)]):
+        return None
+    if not config.embed:
+        raise UsageError(
+            f"[engine.{config.name}]: the template has {{vector}}, and embed is missing",
+            fix='embed = "encoder:embed", a function from a text to numbers',
+        )
+    function = load(config.embed, [config.root])
+    vectors: dict[str, list[float]] = {}
+
+    def encode(text: str) -> list[float]:
+        if text not in vectors:
+            vectors[text] = [float(number) for number in function(text)]
+        return vectors[text]
+
+    return encode
+
+
+def engine_queries(queries: Queries) -> list[EngineQuery]:
+    """The queries with their columns as filters."""
+    rows = queries.frame.iter_rows(named=True)
+    own = {"query_id", "text"}
+    return [
+        EngineQuery(row.get("text") or "", {k: v for k, v in row.items() if k not in own})
+        for row in rows
+    ]
+
+
+def search_engine(
+    queries: Queries,
+    config: EngineConfig,
+    out: str | Path,
+    *,
+    output_format: str | None = None,
+    concurrency: int = 1,
+    timeout: float | None = None,
+    retries: int = 0,
+    warmup: int = 0,
+    depth: int | None = None,
+    name: str | None = None,
+    about: Mapping[str, Any] | None = None,
+    commit: str | None = None,
+    progress: bool = True,
+) -> Searched:
+    """Send all queries to a declared engine, and write the run.
+
+    An interrupted search goes on where it stopped when it is repeated with the same queries,
+    engine and settings. For the arguments see ``search``; None for ``timeout`` and ``depth`` is
+    the declared value.
+
+    Raises:
+        KaratError: the engine cannot be reached, or answers nothing (exit code 4).
+    """
+    if timeout is not None:
+        config = replace(config, timeout=timeout)
+    if depth is not None and not is_whole(depth, 1):
+        raise UsageError(f"depth is {depth!r}, not a whole number from 1", fix="-k 100")
+    depth = depth or config.depth
+    # The adapter has its own timeout; a second one would cost a thread for each call.
+    own = config.timeout if config.kind == "python" else None
+    manner = manner_of(concurrency, own, retries, warmup)
+    fix = f"karat engine check {config.name}"
+    with open_live(config, depth=depth) as engine:
+        try:
+            facts = engine.facts()
+        except EngineError as error:
+            raise KaratError(f"{config.name}: {error.what}\n  fix: {error.fix or fix}") from None
+        recorded = about_engine(config, facts)
+        asked = engine_queries(queries)
+        journal = Journal(out, fingerprint(recorded, depth, [asdict(query) for query in asked]))
+        watched = _watched(engine.call)
+
+        def asker(
+            ids: Sequence[str],
+            _texts: Sequence[str],
+            manner: CallSettings,
+            tick: Callable[[int], None],
+        ) -> list[Reply]:
+            done = journal.read(ids)
+            left = [place for place, query in enumerate(ids) if query not in done]
+            replies = ask(
+                watched,
+                [asked[place] for place in left],
+                manner,
+                warmup=warmup,
+                tick=lambda count: tick(len(done) + count),
+                replied=lambda at, reply: journal.write(ids[left[at]], reply),
+            )
+            done |= {ids[place]: reply for place, reply in zip(left, replies, strict=True)}
+            return [done[query] for query in ids]
+
+        try:
+            with journal:
+                found = search_by(
+                    queries,
+                    asker,
+                    out,
+                    engine=config.name,
+                    manner=manner,
+                    warmup=warmup,
+                    output_format=output_format,
+                    depth=depth,
+                    name=name,
+                    about=recorded | {"timeout": f"{config.timeout:g} s"} | dict(about or {}),
+                    commit=commit,
+                    progress=progress,
+                    fix=fix,
+                )
+        except _Hopeless as error:
+            raise KaratError(f"{config.name} answers nothing: {error}\n  fix: {fix}") from None
+        journal.finish()
+        return replace(
+            found,
+            notes=[*found.notes, *journal.notes()],
+            server=latency_row(found.run.name, np.array(engine.server_us)),
+        )
+
+
+def about_engine(config: EngineConfig, facts: EngineFacts) -> dict[str, Any]:
+    """What a run records about the engine that answered it; never an address or a secret."""
+    about: dict[str, Any] = {"engine": config.name, "kind": config.kind}
+    if facts.version:
+        about["engine_version"] = facts.version
+    if config.index:
+        about["index"] = config.index
+    if facts.fingerprint:
+        about["index_fingerprint"] = facts.fingerprint
+    if config.template is not None:
+        about["template"] = f"{config.template_name} {fingerprint(config.template)}"
+    if config.function:
+        about["function"] = config.function
+    if config.embed:
+        about["embed"] = config.embed
+    return about | ({"parameters": dict(config.params)} if config.params else {})
+
+
+def _watched(call: Callable[[EngineQuery], Any]) -> Callable[[EngineQuery], Any]:
+    """The call, which stops the search when an engine has answered nothing for long."""
+    began = time.monotonic()
+    lock = threading.Lock()
+    failures, answered = 0, False
+
+    def watched(query: EngineQuery) -> Any:
+        nonlocal failures, answered
+        if answered:
+            return call(query)
+        try:
+            result = call(query)
+        except Exception as error:
+            with lock:
+                failures += 1
+                hopeless = failures >= _HOPELESS or time.monotonic() - began > _PATIENCE
+            if hopeless and not answered:
+                raise _Hopeless(
+                    f"{counted(failures, 'request', 'requests')} failed, the last with: "
+                    f"{getattr(error, 'what', error)}"
+                ) from None
+            raise
+        answered = True
+        return result
+
+    return watched
