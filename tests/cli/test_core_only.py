@@ -135,7 +135,11 @@ def test_every_command_works_or_names_the_extra(tmp_path: Path) -> None:
 def test_every_optional_package_has_its_extra(root: Path) -> None:
     declared = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
     extras = declared["project"]["optional-dependencies"]
-    named = {"argon2-cffi": "argon2", "vl-convert-python": "vl_convert"}
+    named = {
+        "argon2-cffi": "argon2",
+        "python-jsonpath": "jsonpath",
+        "vl-convert-python": "vl_convert",
+    }
     for extra in set(EXTRAS.values()):
         for needs in extras[extra]:
             package = needs.partition(">")[0].partition("[")[0]

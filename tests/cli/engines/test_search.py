@@ -172,7 +172,7 @@ def test_its_time_dates_the_documents(typed: Typed, folder: Path, ending: str) -
             "script.py, line 1: the module script cannot be imported: it",
         ),
         ("--python token:search", 2, "another module 'token' shadows"),
-        ("", 2, "no search function\n  fix: --python"),
+        ("", 2, "no search engine\n  fix: karat search ENGINE"),
         ("--python my_search:search --about index", 2, "'index' is not KEY=VALUE"),
         ("--python my_search:search -k 0", 2, "depth is 0, not a whole number from 1"),
         (

@@ -125,9 +125,10 @@ def search(
         from karat.formats.own.engines import read_engine, with_params
         from karat.workflows.engines.live import search_engine
 
-        if not 1 <= len(targets) <= 2:
+        if not 1 <= len(targets) <= 2 or (len(targets) == 1 and Path(targets[0]).exists()):
             raise UsageError(
-                "no engine", fix="karat search ENGINE -o RUN, or --python MODULE:FUNCTION"
+                "no search engine",
+                fix="karat search ENGINE [QUERIES], or --python my_search:search [QUERIES]",
             )
         config = read_engine(targets[0], Path())
         config = with_params(config, _pairs(params, "--param", "boost_title=5"))

@@ -25,7 +25,7 @@ from karat.tables import Queries
 from karat.tables.engines import EngineConfig, EngineFacts, EngineQuery
 from karat.tables.searched import Searched
 from karat.workflows.engines._journal import Journal
-from karat.workflows.engines.search import is_whole, manner_of, search_by
+from karat.workflows.engines.search import Asker, is_whole, manner_of, search_by
 
 _HOPELESS = 20  # failed requests without any answer, after which no more are sent
 _PATIENCE = 60.0  # seconds without any answer, likewise
@@ -158,39 +158,14 @@ def search_engine(
     manner = manner_of(concurrency, own, retries, warmup)
     fix = f"karat engine check {config.name}"
     with open_live(config, depth=depth) as engine:
-        try:
-            facts = engine.facts()
-        except EngineError as error:
-            raise KaratError(f"{config.name}: {error.what}\n  fix: {error.fix or fix}") from None
-        recorded = about_engine(config, facts)
+        recorded = about_engine(config, _reached(engine, fix))
         asked = engine_queries(queries)
-        journal = Journal(out, fingerprint(recorded, depth, [asdict(query) for query in asked]))
-        watched = _watched(engine.call)
-
-        def asker(
-            ids: Sequence[str],
-            _texts: Sequence[str],
-            manner: CallSettings,
-            tick: Callable[[int], None],
-        ) -> list[Reply]:
-            done = journal.read(ids)
-            left = [place for place, query in enumerate(ids) if query not in done]
-            replies = ask(
-                watched,
-                [asked[place] for place in left],
-                manner,
-                warmup=warmup,
-                tick=lambda count: tick(len(done) + count),
-                replied=lambda at, reply: journal.write(ids[left[at]], reply),
-            )
-            done |= {ids[place]: reply for place, reply in zip(left, replies, strict=True)}
-            return [done[query] for query in ids]
-
+        digest = fingerprint(recorded, depth, [asdict(query) for query in asked])
         try:
-            with journal:
+            with Journal(out, digest) as journal:
                 found = search_by(
                     queries,
-                    asker,
+                    _asker(_watched(engine.call), asked, journal, warmup),
                     out,
                     engine=config.name,
                     manner=manner,
@@ -211,6 +186,45 @@ def search_engine(
             notes=[*found.notes, *journal.notes()],
             server=latency_row(found.run.name, np.array(engine.server_us)),
         )
+
+
+def _reached(engine: LiveEngine, fix: str) -> EngineFacts:
+    """What the engine says about itself, before queries are sent."""
+    try:
+        return engine.facts()
+    except EngineError as error:
+        raise KaratError(f"{engine.config.name}: {error.what}\n  fix: {error.fix or fix}") from None
+
+
+def _asker(
+    call: Callable[[EngineQuery], Any],
+    asked: Sequence[EngineQuery],
+    journal: Journal,
+    warmup: int,
+) -> Asker:
+    """Asks the queries that the journal has no reply to."""
+
+    def ask_the_rest(
+        ids: Sequence[str],
+        _texts: Sequence[str],
+        manner: CallSettings,
+        tick: Callable[[int], None],
+    ) -> list[Reply]:
+        done = journal.read(ids)
+        left = [place for place, query in enumerate(ids) if query not in done]
+        replies = ask(
+            call,
+            [asked[place] for place in left],
+            manner,
+            warmup=warmup,
+            tick=lambda count: tick(len(done) + count),
+            replied=lambda at, reply: journal.write(ids[left[at]], reply),
+        )
+        new = {ids[place]: reply for place, reply in zip(left, replies, strict=True)}
+        known = done | new
+        return [known[query] for query in ids]
+
+    return ask_the_rest
 
 
 def about_engine(config: EngineConfig, facts: EngineFacts) -> dict[str, Any]:
