@@ -6,6 +6,7 @@
   test [ARGS…]    run the tests; --quick a part of them, --deep also what takes long;
                   other ARGS go to pytest, paths are read from the project's root
   check           lint, format, types, and the layers of the house
+  print           print docs/reference and tests/net/expected anew
   pin             write requirements/*.txt anew (needs uv on PATH)
 
 The environment is .venv beside this file. It is made once, and again when the requirements,
@@ -104,6 +105,16 @@ def check(args: Sequence[str]) -> int:
     return 1 if failed else 0
 
 
+def print_again(args: Sequence[str]) -> int:
+    """Print anew what is printed from the code, to be read in ``git diff``."""
+    refuse(args, "print")
+    prepare("dev")
+    texts = [f"tests/net/test_{name}.py" for name in ("surface", "outputs", "pages")]
+    printers = ["tests/docs/test_reference.py"], ["-m", "pytest", "-q", "--approve", *texts]
+    codes = [subprocess.run([PYTHON, *each], cwd=ROOT, check=False).returncode for each in printers]
+    return max(codes)
+
+
 def pin(args: Sequence[str]) -> int:
     """Resolve pyproject.toml anew: one set of versions for every Python and platform."""
     refuse(args, "pin")
@@ -128,6 +139,7 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "run": run,
     "test": test,
     "check": check,
+    "print": print_again,
     "pin": pin,
 }
 

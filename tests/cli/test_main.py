@@ -18,7 +18,6 @@ from karat.cli.offline import measures
 from karat.errors import KaratError
 
 Typed = Callable[..., tuple[int, str, str]]
-START = "from karat.cli.main import main; main()"
 
 
 @pytest.fixture
@@ -190,7 +189,7 @@ def test_a_reader_that_has_enough_is_no_failure(arguments: list[str], files: Pat
     (files / "qrels.txt").write_text("".join(f"query{i} 0 a 1\n" for i in range(900)))
     (files / "bm25.txt").write_text("".join(f"query{i} Q0 a 1 1 t\n" for i in range(900)))
     with subprocess.Popen(
-        [sys.executable, "-c", START, *arguments],
+        [sys.executable, "-m", "karat", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         cwd=files,

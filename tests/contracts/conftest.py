@@ -82,7 +82,7 @@ def spark() -> Iterator[None]:
     session.stop()
 
 
-@pytest.fixture(params=["polars", "duckdb", pytest.param("spark", marks=pytest.mark.slow)])
+@pytest.fixture(params=["polars", "duckdb", "spark"])
 def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
     """Each engine, opened."""
     if request.param == "spark":

@@ -88,7 +88,6 @@ def rated(store: Store, set_id: int) -> dict[int, tuple[str, str, str]]:
 
 
 @needs_fork
-@pytest.mark.slow
 def test_twenty_processes_judge_one_queue_at_once(
     store: Store, url: str, tmp_path: Path, deep: bool
 ) -> None:
@@ -106,7 +105,6 @@ def test_twenty_processes_judge_one_queue_at_once(
 
 
 @needs_fork
-@pytest.mark.slow
 def test_what_was_acknowledged_survives_kill_9(
     store: Store, url: str, tmp_path: Path, deep: bool
 ) -> None:

@@ -2,7 +2,7 @@
 
 Six pages are printed from the code; after a change, print them again:
 
-    python tests/docs/test_reference.py
+    python3 dev.py print
 
 The others are written by hand, and their names are compared with the code.
 """
@@ -23,8 +23,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = ROOT / "docs/reference"
-BY = "by `python tests/docs/test_reference.py`; do not edit by hand"
-AGAIN = "run: python tests/docs/test_reference.py"
+BY = "by `python3 dev.py print`; do not edit by hand"
+AGAIN = "run: python3 dev.py print"
 
 
 def measures() -> str:

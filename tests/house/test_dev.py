@@ -83,7 +83,7 @@ def test_an_older_python_can_read_dev_py_as_far_as_its_message(root: Path) -> No
     ("args", "code", "said"),
     [
         (["--help"], 0, "demo [DIR]"),
-        (["tests"], 2, "one of demo, run, test, check, pin"),
+        (["tests"], 2, "one of demo, run, test, check, print, pin"),
         (["check", "src"], 2, "check takes no arguments"),
     ],
 )

@@ -14,7 +14,6 @@ import pytest
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals are POSIX's")
 
 
-@pytest.mark.slow
 def test_what_was_acknowledged_survives(bench: ModuleType, tmp_path: Path, store_url: str) -> None:
     """Nobody signs in again: each rater's requests hold the session of the beginning.
 
