@@ -1,6 +1,6 @@
 """``karat`` and ``pytest`` for the shell, a third of a second to a command rather than some.
 
-A server that has imported what commands import forks for each command. The ``karat`` that it
+A server that has imported all of karat forks for each command. The ``karat`` that it
 puts on PATH is a client: it hands over its arguments, folder, environment and standard streams,
 and ends with the exit code of the command. ``karat demo`` and ``karat serve``, which start programs
 of their own or are stopped by signals, are the real ones. ``pytest`` imports karat anew, for it
@@ -14,8 +14,10 @@ from __future__ import annotations
 import atexit
 import functools
 import gc
+import importlib
 import json
 import os
+import pkgutil
 import selectors
 import socket
 import subprocess
@@ -39,21 +41,19 @@ said = server.recv(4)
 sys.exit(int.from_bytes(said, signed=True) if said else 70)
 """
 LOADED = (
-    "karat.cli.main",
-    "karat.workflows.offline.evaluate",
-    "karat.workflows.offline.compare",
-    "karat.workflows.release.gate",
-    "karat.workflows.golden.status",
-    "karat.workflows.online.evaluate",
-    "karat.reports.writers.terminal",
-    "karat.reports.offline.comparison",
-    "karat.reports.golden.golden",
-    "karat.formats",
     "altair",
+    "alembic.command",
     "duckdb",
+    "pyarrow",
     "pytest",
+    "scipy.optimize",
+    "scipy.sparse.linalg",
+    "scipy.special",
+    "scipy.stats",
+    "vl_convert",
     *(f"_pytest.{name}" for name in ("doctest", "junitxml", "legacypath", "pytester", "terminal")),
 )
+"""What commands import, besides all of karat."""
 
 
 @functools.cache
@@ -100,8 +100,12 @@ def command() -> list[str]:
 
 def serve(folder: Path) -> None:
     """Fork for each command that a client hands over, until standard input is closed."""
-    for name in LOADED:
-        __import__(name)
+    import karat
+
+    modules = (each.name for each in pkgutil.walk_packages(karat.__path__, "karat."))
+    for name in (*modules, *LOADED):
+        if not name.endswith(("__main__", "migrations.env")):  # these run as they are imported
+            importlib.import_module(name)
     gc.freeze()
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listening.bind(str(folder / "socket"))

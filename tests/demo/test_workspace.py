@@ -15,6 +15,7 @@ from karat.formats import read_qrels
 from karat.tables import Pairs
 from karat.workflows.golden.editions import NOW, content_of
 from karat.workflows.golden.queries import pairs_in
+from karat.workflows.offline import run_health
 from karat.workflows.workspace.workspace import open_workspace
 
 
@@ -29,6 +30,7 @@ def test_it_is_kept_once_and_in_no_store_of_others(
         "module": ["json", "functools"],
     }
     monkeypatch.setattr(_documents, "collect", lambda: pl.DataFrame(pages))
+    monkeypatch.setattr(run_health, "likely_cause", lambda here, there: None)  # which takes long
     monkeypatch.setenv("KARAT_STORE", f"sqlite:///{tmp_path / 'team.db'}")
     made = build(tmp_path / "demo", lambda _: None)
     graded = read_qrels(made.directory).frame.select("query_id", "doc_id", "grade")

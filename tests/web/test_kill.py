@@ -14,6 +14,12 @@ import pytest
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals are POSIX's")
 
 
+@pytest.mark.parametrize(
+    "store_url",
+    # Kills on PostgreSQL are in tests/contracts/test_store_contention.py too.
+    ["sqlite", pytest.param("postgresql", marks=pytest.mark.deep)],
+    indirect=True,
+)
 def test_what_was_acknowledged_survives(bench: ModuleType, tmp_path: Path, store_url: str) -> None:
     """Nobody signs in again: each rater's requests hold the session of the beginning.
 

@@ -260,8 +260,16 @@ posix = pytest.mark.skipif(os.name != "posix", reason="signals are POSIX's")
 
 
 @posix
-@pytest.mark.parametrize("workers", ["1", "2"])
-@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    ("workers", "how"),
+    [
+        ("1", signal.SIGTERM),
+        ("2", signal.SIGINT),
+        # Each signal and each number of workers is in one of the above.
+        pytest.param("1", signal.SIGINT, marks=pytest.mark.deep),
+        pytest.param("2", signal.SIGTERM, marks=pytest.mark.deep),
+    ],
+)
 def test_it_serves_and_ends_in_order(workspace: Path, workers: str, how: signal.Signals) -> None:
     with served(workspace, "--workers", workers, "--log", "json") as (process, port, said):
         link = re.findall(r"http://127\.0\.0\.1:\d+(/link/\S+)", said)[0]

@@ -11,8 +11,9 @@ import pytest
 
 from karat.cli.main import main
 from karat.cli.workspace import demo
-from karat.demo import _documents
+from karat.demo import _documents, traffic
 from karat.web.server import Serving
+from karat.workflows.offline import run_health
 
 
 @pytest.fixture
@@ -26,6 +27,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "module": ["json", "functools"],
     }
     monkeypatch.setattr(_documents, "collect", lambda: pl.DataFrame(pages))
+    # Fewer users than tests/net has, and no search for other spellings of what is not in two pages
+    for name, value in {"DAYS": 8, "USERS": 50, "SESSIONS": 20.0}.items():
+        monkeypatch.setattr(traffic, name, value)
+    monkeypatch.setattr(run_health, "likely_cause", lambda here, there: None)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [each for each in sys.path if each])
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
