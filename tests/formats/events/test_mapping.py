@@ -94,7 +94,7 @@ def test_a_log_of_ones_own(tmp_path: Path) -> None:
         ("[time]\nunit = 'min'", "unknown unit 'min'", "one of s, ms, us, ns|did you mean"),
         ("[time]\nzone = 'Berlin'", "zone: unknown time zone 'Berlin'", "Europe/Berlin"),
         ("[time]\nunits = 'ms'", "unknown key 'units'", "did you mean unit"),
-        ("[columns]\ntime = 3.5.1", "not valid TOML", "TOML"),
+        ("[columns]\ntime = 3.5.1", "not valid TOML", "correct line 2"),
         ("[columns]\ntime = ['a']", "not a string", "time = "),
         ("columns = 3", "is not a table", r"\[columns\]"),
         ("[position]\nbase = 2", "not 0 or 1", "base = 1"),

@@ -12,7 +12,7 @@ from typing import Any
 
 from karat.errors import InputError, UsageError, nearest
 from karat.formats import toml
-from karat.formats.own.workspace import find_workspace, read_toml, without_password
+from karat.formats.own.workspace import find_workspace, without_password
 from karat.tables.engines import KINDS, SQL, EngineConfig, Secret
 
 _TEXTS = ("url", "index", "hits", "id", "score", "title", "took", "function", "embed", "ca")
@@ -38,12 +38,13 @@ def read_engines(start: Path) -> dict[str, EngineConfig]:
         InputError: an invalid declaration, with its line.
     """
     path = find_workspace(start)
-    written, name, data = read_toml(path)
-    engines = written.get("engine", {})
+    tables = toml.read(path)
+    name = tables.name
+    engines = tables.content.get("engine", {})
     if not isinstance(engines, dict):
         raise InputError("engine is not a table", file=name, fix="write [engine.NAME]")
     return {
-        engine: _Declared(engine, values, name, data, path.resolve().parent).config()
+        engine: _Declared(engine, values, name, tables.data, path.resolve().parent).config()
         for engine, values in engines.items()
     }
 

@@ -7,10 +7,8 @@ from pathlib import Path
 from karat.errors import InputError
 from karat.formats import toml
 from karat.formats.tables.detect import own_kind
-from karat.formats.tables.source import Source, in_utf8
+from karat.formats.tables.source import Source
 from karat.release.policy import Policy, policy_of
-
-_EXAMPLE = '[[rule]] on a line, then measure = "nDCG@10", then max_drop = "5%"'
 
 
 def write_policy(text: str, path: str | Path) -> None:
@@ -34,10 +32,4 @@ def read_policy(path: str | Path, rel: float | None = None) -> Policy:
     if kind not in {None, "a policy"}:
         what = f"expected a policy (TOML), got {kind}"
         raise InputError(what, file=name, fix="choose a policy, such as gate.toml")
-    try:
-        content = toml.table(data)
-    except UnicodeDecodeError:
-        raise InputError("the file is not UTF-8", file=name, fix=in_utf8(name)) from None
-    except toml.NotToml as error:
-        raise InputError(f"not valid TOML: {error}", file=name, fix=_EXAMPLE) from None
-    return policy_of(content, name, rel)
+    return policy_of(toml.parsed(data, name), name, rel)

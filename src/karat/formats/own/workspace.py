@@ -5,17 +5,15 @@ from __future__ import annotations
 import json
 import os
 import re
-import tomllib
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import cast
 from urllib.parse import unquote_plus
 
-from karat.errors import InputError, UsageError, nearest
+from karat.errors import UsageError
 from karat.formats import toml
-from karat.formats.tables.source import Source
 from karat.formats.tables.writing import beside
+from karat.formats.toml import Tables
 from karat.golden.queue import read_lease
 from karat.tables.scale import read_scale
 from karat.tables.workspace import (
@@ -31,13 +29,11 @@ from karat.tables.workspace import (
 )
 from karat.tables.zones import is_zone
 
-_Value = TypeVar("_Value")
-
 NAME = "karat.toml"
 STORE = "KARAT_STORE"
 """The environment variable that overrides ``store``; it may include a password."""
 
-_KEYS: Mapping[str, tuple[str, ...]] = {
+_KEYS: Mapping[str, tuple[str, ...] | None] = {
     "workspace": ("store", "runs"),
     "golden": ("name", "scale", "raters", "repeats", "golds", "order", "lease", "grades"),
     "agreement": ("weights", "at_least", "refuse"),
@@ -45,7 +41,7 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
     "web": ("images", "histories"),
     "online": ("events", "timezone"),
     "defaults": DEFAULTS,
-    "engine": (),  # read by formats.own.engines
+    "engine": None,  # read by formats.own.engines
 }
 _HISTORIES = ("history.jsonl",)
 _ORIGIN = re.compile(r"https?://[\w.-]+(:\d{1,5})?")
@@ -117,58 +113,37 @@ def find_workspace(start: Path) -> Path:
 
 
 def read_workspace(path: Path, environment: Mapping[str, str] | None = None) -> WorkspaceConfig:
-    """Read a ``karat.toml``.
-
-    Args:
-        environment: Where ``KARAT_STORE`` is looked up; ``os.environ`` if None.
-    """
-    written, name, _ = read_toml(path)
+    """Read a ``karat.toml``; ``KARAT_STORE`` is looked up in ``os.environ`` if None."""
     variables = os.environ if environment is None else environment
-    return _Written(written, name).workspace(path.resolve().parent, variables)
+    return _config(toml.read(path).check(_KEYS), path.resolve().parent, variables)
 
 
 def read_defaults(start: Path) -> Defaults | None:
-    """``[defaults]`` of the ``karat.toml`` in a folder or the nearest parent; None without."""
+    """``[defaults]`` of the ``karat.toml`` in a folder or the nearest parent; None without.
+
+    Measures and the scale are checked where they are used.
+    """
     try:
         path = find_workspace(start)
     except UsageError:
         return None
     if not path.stat().st_size:  # an empty file has no defaults; only workspaces need more
         return None
-    written, name, data = read_toml(path)
-    if "defaults" not in written:
+    tables = toml.read(path)
+    if "defaults" not in tables.content:
         return None
-    keys = written["defaults"] if isinstance(written["defaults"], dict) else ()
-    lines = {key: toml.line_of(data, "defaults", key) for key in keys}
-    return _Written(written, name, lines).defaults()
-
-
-def read_toml(path: Path) -> tuple[dict[str, Any], str, bytes]:
-    """The content of a TOML file, its name in messages, and its bytes."""
-    with Source(path) as source:
-        data, name = source.whole(), source.name
-    try:
-        return toml.table(data), name, data
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise InputError(
-            "not valid TOML: the line is not UTF-8", file=name, line=line, fix="save it as UTF-8"
-        ) from None
-    except toml.NotToml as error:
-        raise _no_toml(str(error), data, name) from None
-
-
-def _no_toml(message: str, data: bytes, name: str) -> InputError:
-    """The error with its line; it does not quote the line, which may include a password."""
-    at = re.search(r"\(at line (\d+), column (\d+)\)", message)
-    ended = len(data.rstrip().splitlines())
-    line, where = (int(at[1]), f", column {at[2]}") if at else (ended, ", at its end")
-    what = re.sub(r" \(at .*\)$", "", message)
-    return InputError(
-        f"not valid TOML: {what}",
-        file=name,
-        line=line,
-        fix=f"correct line {line}{where}: a key, =, and a value; strings need quotes",
+    tables.check(_KEYS)
+    scale = tables.value("defaults", "scale")
+    if scale is not None and not isinstance(scale, str | list):
+        raise tables.invalid("defaults", "scale", "a scale", "scale = [0, 3]")
+    lines = {key: toml.line_of(tables.data, "defaults", key) for key in tables.content["defaults"]}
+    return Defaults(
+        source=tables.name,
+        measures=tables.texts("defaults", "measures"),
+        by=tables.texts("defaults", "by"),
+        scale=scale,
+        fully_judged=tables.truth("defaults", "fully_judged"),
+        lines={key: line for key, line in lines.items() if line is not None},
     )
 
 
@@ -196,7 +171,7 @@ def write_workspace(
         raters=raters,
         grades=lines,
     )
-    config = _Written(tomllib.loads(text), str(root / NAME)).workspace(root.resolve(), {})
+    config = _config(Tables(text.encode(), str(root / NAME)), root.resolve(), {})
     root.mkdir(parents=True, exist_ok=True)
     if not config.guideline.exists():
         items = "".join(f"- **{grade:g}** {sign}\n" for grade, sign in signs.items())
@@ -232,211 +207,90 @@ def _grades(low: float, high: float) -> dict[float, str]:
     return between | {low: "Useless", high: "Right"}
 
 
-class _Written:
-    def __init__(
-        self, content: Mapping[str, Any], name: str, lines: Mapping[str, int | None] | None = None
-    ) -> None:
-        self.name, self.lines = name, lines or {}
-        for section, keys in content.items():
-            self._known("", section, tuple(_KEYS))
-            if not isinstance(keys, dict):
-                raise self._wrong(f"{section} is not a table", f"write [{section}]")
-            for key in () if section == "engine" else keys:
-                check = partial(self._known, f"[{section}] ", key, _KEYS[section])
-                self._at(key, check) if section == "defaults" else check()
-        self.content = content
-
-    def workspace(self, root: Path, environment: Mapping[str, str]) -> WorkspaceConfig:
-        low, high = self._scale()
-        grades = self._read_grades(low, high)
-        weights = self._one_of("agreement", "weights", KAPPA_WEIGHTS, "quadratic")
-        order = self._one_of("golden", "order", ORDERS, "query")
-        store_url = self._text("workspace", "store", "sqlite:///karat.db")
-        notes = []
-        if without_password(store_url) != store_url:
-            notes.append(
-                f"{self.name} contains the store's password: set the environment variable {STORE} "
-                "to the URL, and delete the password from the file"
-            )
-        store = environment.get(STORE) or store_url
-        try:
-            _check_url(store_url)
-        except UsageError as error:
-            raise self._wrong(f"[workspace] store: {error.what}", error.fix) from None
-        _check_url(store)
-        return WorkspaceConfig(
-            root=root,
-            store=_absolute(store, root),
-            runs=root / self._text("workspace", "runs", "runs"),
-            golden=self._text("golden", "name", "golden"),
-            scale=(low, high),
-            grades=grades,
-            raters=int(self._number("golden", "raters", 2, 1, 99, whole=True)),
-            repeats=self._number("golden", "repeats", 0.05, 0, 0.5),
-            golds=self._number("golden", "golds", 0.05, 0, 0.5),
-            order=cast(Order, order),
-            lease_us=self._lease(),
-            weights=cast(KappaWeights, weights),
-            at_least=self._number("agreement", "at_least", 0.7, -1, 1),
-            refuse=self._truth("agreement", "refuse"),
-            card=self._card(),
-            images=self._origins(),
-            histories=tuple(root / name for name in self._texts("web", "histories", _HISTORIES)),
-            events=root / self._text("online", "events", "events"),
-            timezone=self._timezone(),
-            notes=tuple(notes),
+def _config(tables: Tables, root: Path, environment: Mapping[str, str]) -> WorkspaceConfig:
+    scale = tables.read("golden", "scale", "0-3", read_scale)
+    file_store = tables.text("workspace", "store", "sqlite:///karat.db")
+    store = environment.get(STORE) or file_store
+    try:
+        _check_url(file_store)
+    except UsageError as error:
+        raise tables.wrong(f"[workspace] store: {error.what}", error.fix) from None
+    _check_url(store)
+    notes = []
+    if without_password(file_store) != file_store:
+        notes.append(
+            f"{tables.name} contains the store's password: set the environment variable {STORE} "
+            "to the URL, and delete the password from the file"
         )
+    zone = tables.text("online", "timezone", "UTC")
+    if not is_zone(zone):
+        fix = 'timezone = "Europe/Berlin"'
+        raise tables.wrong(f"[online] timezone: unknown time zone {zone!r}", fix)
+    return WorkspaceConfig(
+        root=root,
+        store=_absolute(store, root),
+        runs=root / tables.text("workspace", "runs", "runs"),
+        golden=tables.text("golden", "name", "golden"),
+        scale=scale,
+        grades=_read_grades(tables, *scale),
+        raters=int(tables.number("golden", "raters", 2, 1, 99, whole=True)),
+        repeats=tables.number("golden", "repeats", 0.05, 0, 0.5),
+        golds=tables.number("golden", "golds", 0.05, 0, 0.5),
+        order=cast(Order, tables.choice("golden", "order", ORDERS) or "query"),
+        lease_us=tables.read("golden", "lease", "10 min", read_lease),
+        weights=cast(
+            KappaWeights, tables.choice("agreement", "weights", KAPPA_WEIGHTS) or "quadratic"
+        ),
+        at_least=tables.number("agreement", "at_least", 0.7, -1, 1),
+        refuse=tables.truth("agreement", "refuse"),
+        card=Card(
+            title=tables.text("card", "title", "title"),
+            body=tables.text("card", "body", "text"),
+            image=tables.text_or_none("card", "image", "image_url"),
+            url=tables.text("card", "url", "url"),
+            more=tables.texts("card", "more"),
+        ),
+        images=_origins(tables),
+        histories=tuple(root / name for name in tables.texts("web", "histories", _HISTORIES)),
+        events=root / tables.text("online", "events", "events"),
+        timezone=zone,
+        notes=tuple(notes),
+    )
 
-    def defaults(self) -> Defaults:
-        """Its ``[defaults]``; measures and the scale are checked where they are used."""
-        return Defaults(
-            source=self.name,
-            measures=self._at("measures", lambda: self._texts("defaults", "measures", ())),
-            by=self._at("by", lambda: self._texts("defaults", "by", ())),
-            scale=self._at("scale", self._default_scale),
-            fully_judged=self._at("fully_judged", lambda: self._truth("defaults", "fully_judged")),
-            lines={key: line for key, line in self.lines.items() if line is not None},
-        )
 
-    def _default_scale(self) -> str | list[Any] | None:
-        scale = self._value("defaults", "scale", None)
-        if scale is not None and not isinstance(scale, str | list):
-            raise self._wrong(f"[defaults] scale is {scale!r}, not a scale", "scale = [0, 3]")
-        return scale
-
-    def _at(self, key: str, read: Callable[[], _Value]) -> _Value:
-        """A value of ``[defaults]``; its errors get their line."""
-        try:
-            return read()
-        except InputError as error:
-            line = self.lines.get(key)
-            raise InputError(error.what, file=self.name, line=line, fix=error.fix) from None
-
-    def _wrong(self, what: str, fix: str | None = None) -> InputError:
-        return InputError(what, file=self.name, fix=fix)
-
-    def _known(self, where: str, key: str, keys: tuple[str, ...]) -> None:
-        if key not in keys:
-            near = nearest(key, keys, 1)
-            fix = f"did you mean {near[0]}?" if near else f"one of {', '.join(keys)}"
-            raise self._wrong(f"{where}unknown key {key!r}", fix)
-
-    def _value(self, section: str, key: str, default: Any) -> Any:
-        return self.content.get(section, {}).get(key, default)
-
-    def _text(self, section: str, key: str, default: str) -> str:
-        value = self._value(section, key, default)
-        if not isinstance(value, str) or not value.strip():
-            raise self._wrong(
-                f"[{section}] {key} is {value!r}, not a string", f'{key} = "{default}"'
+def _origins(tables: Tables) -> tuple[str, ...]:
+    origins = tables.texts("web", "images")
+    for origin in origins:
+        if not _ORIGIN.fullmatch(origin):
+            raise tables.wrong(
+                f"[web] images contains {origin!r}, which is not an origin",
+                'images = ["https://cdn.example.org"]',
             )
-        return value
+    return origins
 
-    def _texts(self, section: str, key: str, default: tuple[str, ...]) -> tuple[str, ...]:
-        value = self._value(section, key, list(default))
-        if not isinstance(value, list) or not all(isinstance(v, str) and v.strip() for v in value):
-            raise self._wrong(
-                f"[{section}] {key} is {value!r}, not a list of strings", f'{key} = ["…"]'
+
+def _read_grades(tables: Tables, low: float, high: float) -> dict[float, str]:
+    written = tables.value("golden", "grades")
+    if written is None:
+        return dict(GRADES) if (low, high) == (0.0, 3.0) else _grades(low, high)
+    fix = f'[golden.grades], then {low:g} = "Useless: …" and so on to {high:g}'
+    if not isinstance(written, dict) or not written:
+        raise tables.wrong("[golden] grades is not a table", fix)
+    grades: dict[float, str] = {}
+    for key, sign in written.items():
+        if not re.fullmatch(r"\d+(\.\d+)?", key) or not low <= float(key) <= high:
+            raise tables.wrong(
+                f"[golden.grades] {key!r} is not a grade from {low:g} to {high:g}",
+                "restore the scale if you changed it: the scale of a golden set with judgments "
+                f"is fixed; otherwise {fix}",
             )
-        return tuple(value)
-
-    def _card(self) -> Card:
-        image = None
-        if self._value("card", "image", None) is not None:
-            image = self._text("card", "image", "image_url")
-        return Card(
-            title=self._text("card", "title", "title"),
-            body=self._text("card", "body", "text"),
-            image=image,
-            url=self._text("card", "url", "url"),
-            more=self._texts("card", "more", ()),
-        )
-
-    def _origins(self) -> tuple[str, ...]:
-        origins = self._texts("web", "images", ())
-        for origin in origins:
-            if not _ORIGIN.fullmatch(origin):
-                raise self._wrong(
-                    f"[web] images contains {origin!r}, which is not an origin",
-                    'images = ["https://cdn.example.org"]',
-                )
-        return origins
-
-    def _number(
-        self,
-        section: str,
-        key: str,
-        default: float,
-        low: float,
-        high: float,
-        *,
-        whole: bool = False,
-    ) -> float:
-        value = self._value(section, key, default)
-        good = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
-        if not good or not low <= value <= high:
-            kind = "a whole number" if whole else "a number"
-            what = f"[{section}] {key} is {value!r}, not {kind} from {low:g} to {high:g}"
-            raise self._wrong(what, f"{key} = {default:g}")
-        return float(value)
-
-    def _truth(self, section: str, key: str) -> bool:
-        value = self._value(section, key, False)
-        if not isinstance(value, bool):
-            raise self._wrong(
-                f"[{section}] {key} is {value!r}, not true or false", f"{key} = false"
-            )
-        return value
-
-    def _one_of(self, section: str, key: str, choices: tuple[str, ...], default: str) -> str:
-        value = self._text(section, key, default)
-        if value not in choices:
-            near = nearest(value, choices, 1)
-            fix = f"did you mean {near[0]}?" if near else f"one of {', '.join(choices)}"
-            raise self._wrong(f"[{section}] {key}: unknown value {value!r}", fix)
-        return value
-
-    def _lease(self) -> int:
-        try:
-            return read_lease(self._value("golden", "lease", "10 min"))
-        except UsageError as error:
-            raise self._wrong(f"[golden] {error.what}", 'lease = "10 min"') from None
-
-    def _timezone(self) -> str:
-        name = self._text("online", "timezone", "UTC")
-        if not is_zone(name):
-            fix = 'timezone = "Europe/Berlin"'
-            raise self._wrong(f"[online] timezone: unknown time zone {name!r}", fix)
-        return name
-
-    def _scale(self) -> tuple[float, float]:
-        try:
-            return read_scale(self._value("golden", "scale", "0-3"))
-        except UsageError as error:
-            raise self._wrong(f"[golden] scale: {error.what}", 'scale = "0-3"') from None
-
-    def _read_grades(self, low: float, high: float) -> dict[float, str]:
-        written = self._value("golden", "grades", None)
-        if written is None:
-            return dict(GRADES) if (low, high) == (0.0, 3.0) else _grades(low, high)
-        fix = f'[golden.grades], then {low:g} = "Useless: …" and so on to {high:g}'
-        if not isinstance(written, dict) or not written:
-            raise self._wrong("[golden] grades is not a table", fix)
-        grades: dict[float, str] = {}
-        for key, sign in written.items():
-            if not re.fullmatch(r"\d+(\.\d+)?", key) or not low <= float(key) <= high:
-                raise self._wrong(
-                    f"[golden.grades] {key!r} is not a grade from {low:g} to {high:g}",
-                    "restore the scale if you changed it: the scale of a golden set with judgments "
-                    f"is fixed; otherwise {fix}",
-                )
-            if not isinstance(sign, str) or not sign.strip():
-                raise self._wrong(f"[golden.grades] {key} is {sign!r}, not a string", fix)
-            grades[float(key)] = sign.strip()
-        lacking = [end for end in (low, high) if end not in grades]
-        if lacking:
-            raise self._wrong(f"[golden.grades] lacks {lacking[0]:g}, an end of the scale", fix)
-        return dict(sorted(grades.items()))
+        if not isinstance(sign, str) or not sign.strip():
+            raise tables.wrong(f"[golden.grades] {key} is {sign!r}, not a string", fix)
+        grades[float(key)] = sign.strip()
+    lacking = [end for end in (low, high) if end not in grades]
+    if lacking:
+        raise tables.wrong(f"[golden.grades] lacks {lacking[0]:g}, an end of the scale", fix)
+    return dict(sorted(grades.items()))
 
 
 def _check_url(url: str) -> None:
