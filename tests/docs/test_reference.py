@@ -151,18 +151,16 @@ def python() -> str:
 
 def api() -> str:
     """Every route of the API: who may call it, what it takes, what it answers."""
-    from karat.web import api as routes
-    from karat.web.api.openapi import ABOUT, ERROR, described
+    from karat.web.api.openapi import ABOUT, CODES, described
 
-    told = described([route for router in routes.ROUTERS for route in router.routes])
-    fields = ERROR["properties"]["error"]["properties"]
+    told = described()
     out = [
         "# API\n",
         f"Printed from its routes {BY}. [Use the API](../how-to/use-the-api.md) shows how.\n",
         f"{ABOUT.replace('docs/reference/json.md', '[JSON](json.md)')}\n",
         (
             'A request that is not answered gets one shape, `{"error": {…}}`, with `code` '
-            f"({', '.join(f'`{code}`' for code in fields['code']['enum'])}), `message`, `where` "
+            f"({', '.join(f'`{code}`' for code in CODES)}), `message`, `where` "
             "(`file`, `line`, `query`, `doc_id` or `field`, as far as known), `nearest` (the "
             "nearest valid choices) and `fix` (or null). The status is 400 for what is asked "
             "wrongly or what is wrong with the data, 401 and 403 for who may not, 404, 409 where "
@@ -188,6 +186,7 @@ def _route(method: str, path: str, each: dict[str, Any]) -> str:
     out = [
         f"### {method.upper()} {path}\n",
         f"{each['summary']} Needs: {role}; {by}.\n",
+        *([f"{each['description']}\n"] if "description" in each else []),
     ]
     rows = [
         (p["name"], p["in"], p["schema"], p.get("description", ""), p.get("required", False))
@@ -212,8 +211,20 @@ def _route(method: str, path: str, each: dict[str, Any]) -> str:
         out.append(
             "\n".join([*head, *(re.sub(r"\|  (?=\|)", "| ", line) for line in lines)]) + "\n"
         )
-    out.append(f"Answers: {good['description']}\n")
+    out.append(f"Answers: {_answer(good)}\n")
     return "\n".join(out)
+
+
+def _answer(good: dict[str, Any]) -> str:
+    """The object that a route answers, by its name."""
+    [(kind, content)] = good["content"].items()
+    if kind != "application/json":
+        return "a file."
+    schema = content["schema"]
+    name = schema.get("$ref", schema.get("title", "")).rpartition("/")[2]
+    if name.endswith("List"):
+        return f"a list of `{name.removesuffix('List')}`."
+    return "OpenAPI 3.1." if "additionalProperties" in schema else f"`{name}`."
 
 
 def _kind(schema: dict[str, Any]) -> str:

@@ -117,7 +117,7 @@ def routes() -> Iterator[str]:
 
 def properties() -> Iterator[str]:
     """Parameters, properties and answers of every operation of the API, and its components."""
-    told = described([route for router in api.ROUTERS for route in router.routes])
+    told = described()
     for path, methods in told["paths"].items():
         for method, operation in methods.items():
             where = f"{method.upper()} {path}"

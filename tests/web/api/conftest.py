@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from click.testing import CliRunner
 from fastapi import FastAPI
+from pydantic import TypeAdapter
 from starlette.testclient import TestClient
 from tests.web.conftest import ClientOf
 
 from karat.tables.accounts.people import SCOPES_OF, Role
+from karat.web import api
 
 Printed = Callable[..., Any]
 
@@ -30,11 +34,52 @@ def program_of(app: FastAPI, client_of: ClientOf) -> ProgramOf:
         person = client_of(role).person
         assert person is not None
         secret = app.state.site.accounts.make_token(person, "test", SCOPES_OF[role]).text
-        return TestClient(
+        client = TestClient(
             app, base_url="http://127.0.0.1", headers={"authorization": f"Bearer {secret}"}
         )
+        client.event_hooks["response"].append(is_as_described)
+        return client
 
     return made
+
+
+def is_as_described(answer: Any) -> None:
+    """A response has the keys and types of its model, and no other keys."""
+    if answer.status_code >= 300:
+        return
+    path, method = answer.request.url.raw_path.decode().partition("?")[0], answer.request.method
+    routes = (
+        route
+        for router in api.ROUTERS
+        for route in router.routes
+        if route.methods == {method} and route.path_regex.match(unquote(path))
+    )
+    route = next(routes, None)
+    if route is None or not hasattr(route.response_model, "__metadata__"):
+        return  # a page, a file, OpenAPI
+    answer.read()
+    model = route.response_model.__metadata__[0].model()
+    adapter = _adapter(model)
+    value = adapter.validate_json(answer.content, strict=True)
+    others = set(_others(answer.json(), adapter.dump_python(value, mode="json")))
+    if "/queries" in path or path.endswith(("/documents", "/rows")):  # they have attributes
+        others = {each for each in others if not each.startswith(".items[]")}
+    assert not others, f"{model.__name__} has not {others}"
+
+
+_adapter = cache(TypeAdapter)
+
+
+def _others(sent: Any, known: Any, place: str = "") -> Iterator[str]:
+    if isinstance(sent, dict):
+        for name, value in sent.items():
+            if name in known:
+                yield from _others(value, known[name], f"{place}.{name}")
+            else:
+                yield f"{place}.{name}"
+    elif isinstance(sent, list):
+        for value, other in zip(sent, known, strict=True):
+            yield from _others(value, other, f"{place}[]")
 
 
 @pytest.fixture

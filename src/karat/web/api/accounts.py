@@ -2,52 +2,69 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
 from fastapi import APIRouter, Response
 
-from karat.errors import UsageError
-from karat.tables.accounts.people import SCOPES_OF
-from karat.web.api.responses import Number, Paged, json_response
+from karat.tables.accounts.people import SCOPES_OF, Role, Scope
+from karat.web.api.models import many, one, picked
+from karat.web.api.responses import Number, Paged, json_response, or_not_found
 from karat.web.framework.auth import AReader, SessionUser
-from karat.web.framework.errors import NotFound
 from karat.web.framework.state import TheState
 
 ROUTER = APIRouter(prefix="/api", tags=["account"])
-_TOKEN = ("id", "name", "scopes", "created_us", "used_us", "ends_us")
 
 
-@ROUTER.get(
-    "/me",
-    response_description="`name`, `role`, `scopes` (that your tokens may have), `signed_in_by` "
-    "(`session` or `token`), `golden` (the golden set of the workspace).",
-)
+@dataclass(frozen=True)
+class Me:
+    """The current user."""
+
+    name: str
+    role: Role
+    scopes: Sequence[Scope]  # scopes that the user's tokens may have
+    signed_in_by: Literal["session", "token"]  # `session` or `token`
+    golden: str  # name of the golden set of the workspace
+
+
+@dataclass(frozen=True)
+class Token:
+    """An API token, without its secret."""
+
+    id: int
+    name: str
+    scopes: Sequence[Scope]
+    created_us: int
+    used_us: int | None  # when it was last used, microseconds UTC; None if never
+    ends_us: int  # when it expires
+
+
+@dataclass(frozen=True)
+class Revoked:
+    """The number of a revoked token."""
+
+    revoked: int
+
+
+@ROUTER.get("/me", response_model=one(Me))
 def me(site: TheState, principal: AReader) -> Response:
     """The current user."""
-    return json_response(
-        {
-            "name": principal.person.name,
-            "role": principal.person.role,
-            "scopes": SCOPES_OF[principal.person.role],
-            "signed_in_by": "token" if principal.session is None else "session",
-            "golden": site.workspace.golden.name,
-        }
-    )
+    person = principal.person
+    how: Literal["session", "token"] = "token" if principal.session is None else "session"
+    golden = site.workspace.golden.name
+    return json_response(Me(person.name, person.role, SCOPES_OF[person.role], how, golden))
 
 
-@ROUTER.get(
-    "/tokens",
-    response_description="List of `id`, `name`, `scopes`, `created_us`, `used_us`, `ends_us`.",
-)
+@ROUTER.get("/tokens", response_model=many(Token))
 def tokens(site: TheState, principal: SessionUser, page: Paged) -> Response:
     """List your own tokens, without their secrets."""
-    rows = site.accounts.tokens(principal.person)
-    return page.items([{name: getattr(row, name) for name in _TOKEN} for row in rows])
+    return page.items(site.accounts.tokens(principal.person), lambda row: picked(Token, row))
 
 
-@ROUTER.delete("/tokens/{token_id}", response_description="`revoked`: its number.")
+@ROUTER.delete("/tokens/{token_id}", response_model=one(Revoked))
 def revoke(site: TheState, principal: SessionUser, token_id: Number) -> Response:
     """Revoke one of your own tokens."""
-    try:
+    with or_not_found():
         site.accounts.revoke(principal.person, token_id)
-    except UsageError as error:
-        raise NotFound(error.what) from None
-    return json_response({"revoked": token_id})
+    return json_response(Revoked(token_id))

@@ -85,15 +85,10 @@ def _all_text(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Upload:
-    """An uploaded file.
+    """An uploaded file."""
 
-    Attributes:
-        path: Temporary path, until the response is sent.
-        called: The sender's name for it.
-    """
-
-    path: Path
-    called: str
+    path: Path  # temporary path, until the response is sent
+    called: str  # the sender's name for it
 
     @contextmanager
     def named(self) -> Iterator[None]:

@@ -3,31 +3,42 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import polars as pl
 from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import Field
-from starlette.background import BackgroundTask
 from starlette.responses import FileResponse
 
-from karat.errors import UsageError, nearest
+from karat.errors import nearest
+from karat.golden.editions import EditionDifference
+from karat.golden.freshness import Stale
 from karat.reports.golden.golden import to_json
-from karat.store.sql import documents as stored
+from karat.tables.golden.agreement import Agreement
+from karat.tables.lists import LISTS
 from karat.web.api.bodies import Body, RequestBody, Uploaded
-from karat.web.api.responses import OF_LISTS, Paged, json_response
+from karat.web.api.models import many, one, picked, rows
+from karat.web.api.responses import (
+    OF_LISTS,
+    Paged,
+    TheGolden,
+    file_response,
+    json_response,
+    or_not_found,
+)
 from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.errors import NotFound
 from karat.web.framework.jobs import in_turn
 from karat.web.framework.state import TheState
 from karat.web.golden.exchange import Wanted, exported
-from karat.web.golden.golden_sets import opened
 from karat.workflows.golden.agreement import agreement_in, disagreements_in
 from karat.workflows.golden.audited import freeze_audited, import_upload, put_before_adjudicator
 from karat.workflows.golden.editions import (
     NOW,
+    Covered,
+    Frozen,
     compare_editions,
     content_of,
     list_editions,
@@ -35,9 +46,25 @@ from karat.workflows.golden.editions import (
     weighed,
 )
 from karat.workflows.golden.judgment_sources import sources_of
-from karat.workflows.golden.queries import judgments_in, pair_in, pairs_in, queries_in, query_in
-from karat.workflows.golden.sampling import ON_SERVER, choose_queries, read_bands, read_quota
-from karat.workflows.golden.status import STATUSES
+from karat.workflows.golden.pooling import Pooled
+from karat.workflows.golden.queries import (
+    OnePair,
+    OneQuery,
+    documents_in,
+    judgments_in,
+    pair_in,
+    pairs_in,
+    queries_in,
+    query_in,
+)
+from karat.workflows.golden.sampling import (
+    ON_SERVER,
+    Chosen,
+    choose_queries,
+    read_bands,
+    read_quota,
+)
+from karat.workflows.golden.status import STATUSES, Status
 from karat.workflows.workspace.evaluate_stored import (
     coverage_stored,
     enqueue_upload,
@@ -48,161 +75,115 @@ from karat.workflows.workspace.evaluate_stored import (
 SETS = APIRouter(prefix="/api", tags=["golden sets"])
 
 
-@SETS.get(
-    "/golden",
-    response_description="List of `name`, `scale` (lowest and highest grade), `raters` (of each "
-    "pair), `guideline` (version), `created_us`.",
-)
+@dataclass(frozen=True)
+class GoldenSet:
+    """A golden set."""
+
+    name: str
+    scale: tuple[float, float]  # lowest and highest grade
+    raters: int  # raters of each pair
+    guideline: str  # version of the guideline
+    created_us: int
+
+
+@SETS.get("/golden", response_model=many(GoldenSet))
 def list_golden_sets(site: TheState, _asking: AReader, page: Paged) -> Response:
     """List the golden sets."""
-    names = ("name", "scale", "raters", "guideline", "created_us")
-    return page.items([{n: getattr(row, n) for n in names} for row in site.golden_sets()])
+    return page.items(site.golden_sets(), lambda row: picked(GoldenSet, row))
 
 
-@SETS.get(
-    "/golden/{golden}/status",
-    response_description="As `karat golden status --format json`.",
-)
-def golden_status(site: TheState, _asking: AReader, golden: str) -> Response:
+@SETS.get("/golden/{golden}/status", response_model=one(Status))
+def golden_status(site: TheState, _asking: AReader, workspace: TheGolden) -> Response:
     """Status of a golden set, and what to do next."""
-    return json_response(STATUSES.get(opened(site, golden), now=site.clock()))
+    return json_response(STATUSES.get(workspace, now=site.clock()))
 
 
-@SETS.get(
-    "/golden/{golden}/agreement",
-    response_description="As `karat golden agreement --format json`.",
-)
+@SETS.get("/golden/{golden}/agreement", response_model=one(Agreement))
 def agreement(
-    site: TheState,
     _asking: AReader,
-    golden: str,
+    workspace: TheGolden,
     by: Annotated[str | None, Query(description="Also by the values of this attribute.")] = None,
 ) -> Response:
     """Agreement of raters, with confidence intervals."""
-    return json_response(agreement_in(opened(site, golden), by))
+    return json_response(agreement_in(workspace, by))
 
 
-@SETS.get(
-    "/golden/{golden}/stale",
-    response_description="As `karat golden stale --format json`.",
-)
-def stale(site: TheState, _asking: AReader, golden: str) -> Response:
+@SETS.get("/golden/{golden}/stale", response_model=one(Stale))
+def stale(_asking: AReader, workspace: TheGolden) -> Response:
     """List judgments of documents whose text has changed since they were judged."""
-    return json_response(stale_judgments(opened(site, golden)))
+    return json_response(stale_judgments(workspace))
 
 
-@SETS.get(
-    "/golden/{golden}/coverage",
-    response_description="As `karat golden coverage --format json`.",
-)
+@SETS.get("/golden/{golden}/coverage", response_model=one(Covered))
 async def coverage(
     request: Request,
-    site: TheState,
     _asking: AReader,
-    golden: str,
+    workspace: TheGolden,
     run: Annotated[list[str], Query(description="A stored run, by name or number; repeatable.")],
     edition: Annotated[str, Query(description="An edition.")] = NOW,
     k: Annotated[int, Query(ge=1, lt=2**31, description="Documents per query.")] = 10,
 ) -> Response:
     """How much of the top k of runs is judged, and which documents are not."""
     return json_response(
-        await in_turn(
-            request, lambda: coverage_stored(opened(site, golden), run, edition=edition, k=k)
-        )
+        await in_turn(request, lambda: coverage_stored(workspace, run, edition=edition, k=k))
     )
 
 
 CONTENT = APIRouter(prefix="/api", tags=["what a golden set holds"])
-Edition = Annotated[str, Query(description="An edition; `now` is the current golden set.")]
+EditionName = Annotated[str, Query(description="An edition; `now` is the current golden set.")]
 
 
-@CONTENT.get(
-    "/golden/{golden}/queries",
-    response_description="List of queries with their attributes; for the current golden set also "
-    "`documents`, `graded`, `judgments`, `waiting`, `editions` (counts) and `words`. An attribute "
-    "whose name is reserved here is called `attribute NAME`. `weight` is the weight used in means: "
-    "0 for a query without one if others have one; absent if no query has one.",
-)
+@CONTENT.get("/golden/{golden}/queries", response_model=rows("Query", LISTS["queries"]))
 def queries(
-    site: TheState, _asking: AReader, page: Paged, golden: str, edition: Edition = NOW
+    _asking: AReader, page: Paged, workspace: TheGolden, edition: EditionName = NOW
 ) -> Response:
-    """List the queries."""
-    workspace = opened(site, golden)
+    """List the queries with their attributes.
+
+    An attribute whose name is reserved here is called `attribute NAME`.
+    """
     if edition != NOW:
         return page.table(weighed(content_of(workspace, edition).queries)[0])
     return page.table(weighed(queries_in(workspace, OF_LISTS)[0])[0])
 
 
-@CONTENT.get(
-    "/golden/{golden}/queries/{query_id:path}",
-    response_description="`query`, `documents` (rows as in pairs, with `begins`), `editions` "
-    "(names).",
-)
-def query(site: TheState, _asking: AReader, golden: str, query_id: str) -> Response:
+@CONTENT.get("/golden/{golden}/queries/{query_id:path}", response_model=one(OneQuery))
+def query(_asking: AReader, workspace: TheGolden, query_id: str) -> Response:
     """One query with its documents."""
-    try:
-        return json_response(query_in(opened(site, golden), query_id))
-    except UsageError as error:
-        raise NotFound(error.what, nearest=error.nearest, fix=error.fix) from None
+    with or_not_found():
+        return json_response(query_in(workspace, query_id))
 
 
-@CONTENT.get(
-    "/golden/{golden}/documents",
-    response_description="List of `doc_id`, `title`, `text`, `url`, `sha256` (of what raters "
-    "see), and attributes.",
-)
-def documents(site: TheState, _asking: AReader, page: Paged, golden: str) -> Response:
-    """List the documents."""
-    workspace = opened(site, golden)
-    with workspace.store.read() as connection:
-        return page.table(stored.frame(connection, workspace.golden.id))
+@CONTENT.get("/golden/{golden}/documents", response_model=rows("Document", LISTS["documents"]))
+def documents(_asking: AReader, page: Paged, workspace: TheGolden) -> Response:
+    """List the documents with their attributes."""
+    return page.table(documents_in(workspace))
 
 
-@CONTENT.get(
-    "/golden/{golden}/pairs",
-    response_description="List of queued or judged pairs: `query_id`, `text`, `doc_id`, "
-    "`title`, `state`, `grade` (aggregated), `rule` (aggregation method), `votes`, `raters` and "
-    "`grades` (in the same order), `adjudicated`, `imported`, `gold_grade`, `waiting`, `priority`, "
-    "`chosen_by`.",
-)
-def pairs(site: TheState, _asking: AReader, page: Paged, golden: str) -> Response:
-    """List the pairs."""
-    return page.table(pairs_in(opened(site, golden)))
+@CONTENT.get("/golden/{golden}/pairs", response_model=rows("Pair", LISTS["pairs"]))
+def pairs(_asking: AReader, page: Paged, workspace: TheGolden) -> Response:
+    """List the pairs that are queued or judged."""
+    return page.table(pairs_in(workspace))
 
 
-@CONTENT.get(
-    "/golden/{golden}/pair",
-    response_description="`query_id`, `text`, `need`, `doc_id`, `document`, `pair` (as in pairs), "
-    "`history`: every judgment ever recorded.",
-)
-def pair(site: TheState, _asking: AReader, golden: str, query: str, document: str) -> Response:
+@CONTENT.get("/golden/{golden}/pair", response_model=one(OnePair))
+def pair(_asking: AReader, workspace: TheGolden, query: str, document: str) -> Response:
     """One pair with the history of its judgments."""
-    try:
-        return json_response(pair_in(opened(site, golden), query, document))
-    except UsageError as error:
-        raise NotFound(error.what, nearest=error.nearest, fix=error.fix) from None
+    with or_not_found():
+        return json_response(pair_in(workspace, query, document))
 
 
-@CONTENT.get(
-    "/golden/{golden}/judgments",
-    response_description="List of current judgments, newest first: the columns of the "
-    "table judgments, `text` of the query, `title` of the document, `stale`.",
-)
-def judgments(site: TheState, _asking: AReader, page: Paged, golden: str) -> Response:
-    """List the judgments."""
-    return page.table(judgments_in(opened(site, golden)))
+@CONTENT.get("/golden/{golden}/judgments", response_model=rows("Judgment", LISTS["judgments"]))
+def judgments(_asking: AReader, page: Paged, workspace: TheGolden) -> Response:
+    """List the current judgments, newest first."""
+    return page.table(judgments_in(workspace))
 
 
-@CONTENT.get(
-    "/golden/{golden}/grades",
-    response_description="List of `query_id`, `doc_id`, `grade`, `votes`, `rule`, `raters`: one "
-    "row for each judged pair.",
-)
+@CONTENT.get("/golden/{golden}/grades", response_model=rows("AggregatedGrade", LISTS["grades"]))
 def grades(
-    site: TheState, _asking: AReader, page: Paged, golden: str, edition: Edition = NOW
+    _asking: AReader, page: Paged, workspace: TheGolden, edition: EditionName = NOW
 ) -> Response:
-    """List the aggregated grades, with which runs are evaluated."""
-    frame: pl.DataFrame = content_of(opened(site, golden), edition).grades
+    """List the aggregated grades, with which runs are evaluated: one for each judged pair."""
+    frame: pl.DataFrame = content_of(workspace, edition).grades
     return page.table(frame.select("query_id", "doc_id", "grade", "votes", "rule", "raters"))
 
 
@@ -210,124 +191,117 @@ Between = Literal["raters", "import"]
 
 
 class AdjudicationRequest(RequestBody):
-    """Which disagreements to send to adjudication.
+    """Which disagreements to send to adjudication."""
 
-    Attributes:
-        pairs: Query and document of each; null for all.
-        between: `raters`, or `import` for raters against an imported grade.
-    """
+    pairs: list[tuple[str, str]] | None = None  # query and document of each; null for all
+    between: Between = "raters"  # `raters`, or `import` for raters against an imported grade
 
-    pairs: list[tuple[str, str]] | None = None
-    between: Between = "raters"
+
+@dataclass(frozen=True)
+class Queued:
+    """The outcome of sending disagreements to adjudication."""
+
+    queued: int  # number of pairs newly sent
 
 
 @CONTENT.get(
     "/golden/{golden}/disagreements",
-    response_description="List of the rows of `frame` of `karat golden disagreements --format "
-    "json`.",
+    response_model=rows("OpenDisagreement", LISTS["disagreements"]),
 )
 def disagreements(
     site: TheState,
     _asking: AReader,
     page: Paged,
-    golden: str,
+    workspace: TheGolden,
     between: Annotated[
         Between | None, Query(description="Between raters, or raters against an import.")
     ] = None,
 ) -> Response:
     """List pairs with conflicting grades that are not adjudicated yet."""
-    frame = disagreements_in(opened(site, golden), now=site.clock()).frame
+    frame = disagreements_in(workspace, now=site.clock()).frame
     return page.table(frame if between is None else frame.filter(pl.col("between") == between))
 
 
-@CONTENT.post(
-    "/golden/{golden}/disagreements/queue",
-    response_description="`queued`: number of pairs newly sent to adjudication.",
-)
+@CONTENT.post("/golden/{golden}/disagreements/queue", response_model=one(Queued))
 def queue_disagreements(
     site: TheState,
     principal: AnEngineer,
-    golden: str,
+    workspace: TheGolden,
     body: Annotated[AdjudicationRequest, Depends(Body(AdjudicationRequest))],
 ) -> Response:
     """Send disagreements to adjudication."""
     count = put_before_adjudicator(
-        opened(site, golden),
+        workspace,
         body.pairs,
         person=principal.person.name,
         now=site.clock(),
         between=body.between,
     )
-    return json_response({"queued": count})
+    return json_response(Queued(count))
 
 
 EDITIONS = APIRouter(prefix="/api", tags=["editions"])
 
 
 class EditionRequest(RequestBody):
-    """A new edition.
+    """A new edition."""
 
-    Attributes:
-        name: Its name, which no other edition has.
-    """
+    name: str  # its name, which no other edition has
 
+
+@dataclass(frozen=True)
+class Edition:
+    """An edition."""
+
+    id: int
     name: str
+    sha256: str  # hash of its content
+    created_us: int
+    # `scale`, `rule` (aggregation method), `guideline` (version), `agreement` and `policy` (in
+    # sentences)
+    about: dict[str, Any]
+    queries: int  # number of queries
+    grades: int  # number of grades
 
 
-@EDITIONS.get(
-    "/golden/{golden}/editions",
-    response_description="List of the rows of `karat golden editions --format json`.",
-)
-def editions(site: TheState, _asking: AReader, page: Paged, golden: str) -> Response:
+@EDITIONS.get("/golden/{golden}/editions", response_model=many(Edition))
+def editions(_asking: AReader, page: Paged, workspace: TheGolden) -> Response:
     """List the editions, oldest first."""
-    return page.items(list_editions(opened(site, golden)))
+    return page.items(list_editions(workspace))
 
 
-@EDITIONS.post(
-    "/golden/{golden}/editions",
-    status_code=201,
-    response_description="As `karat golden freeze --format json`.",
-)
+@EDITIONS.post("/golden/{golden}/editions", status_code=201, response_model=one(Frozen))
 def freeze(
     site: TheState,
     principal: AnEngineer,
-    golden: str,
+    workspace: TheGolden,
     body: Annotated[EditionRequest, Depends(Body(EditionRequest))],
 ) -> Response:
     """Freeze the golden set as an edition, which never changes."""
-    workspace = opened(site, golden)
     return json_response(
         freeze_audited(workspace, body.name, person=principal.person.name, now=site.clock()), 201
     )
 
 
-@EDITIONS.get(
-    "/golden/{golden}/editions/{edition:path}",
-    response_description="One row of `karat golden editions --format json`. For its content, list "
-    "queries and grades with `?edition=`.",
-)
-def edition(site: TheState, _asking: AReader, golden: str, edition: str) -> Response:
-    """One edition."""
-    rows = {row.name: row for row in list_editions(opened(site, golden))}
-    if edition not in rows:
-        raise NotFound(f"there is no edition {edition!r}", nearest=nearest(edition, rows, 1))
-    return json_response(rows[edition])
+@EDITIONS.get("/golden/{golden}/editions/{edition:path}", response_model=one(Edition))
+def edition(_asking: AReader, workspace: TheGolden, edition: str) -> Response:
+    """One edition; list queries and grades with `?edition=` for its content."""
+    by_name = {row.name: row for row in list_editions(workspace)}
+    if edition not in by_name:
+        raise NotFound(f"there is no edition {edition!r}", nearest=nearest(edition, by_name, 1))
+    return json_response(by_name[edition])
 
 
-@EDITIONS.get(
-    "/golden/{golden}/diff",
-    response_description="As `karat golden diff --format json`.",
-)
+@EDITIONS.get("/golden/{golden}/diff", response_model=one(EditionDifference))
 def diff(
-    site: TheState,
     _asking: AReader,
-    golden: str,
+    workspace: TheGolden,
     old: str,
     new: Annotated[str, Query(description="`now` is the current golden set.")] = NOW,
     by: Annotated[str | None, Query(description="Count by this attribute of the queries.")] = None,
 ) -> Response:
     """What changed from one edition to another, or to the current golden set."""
-    return json_response(compare_editions(opened(site, golden), old, new, by=by))
+    return json_response(compare_editions(workspace, old, new, by=by))
 
 
 QUEUE = APIRouter(prefix="/api", tags=["judging"])
@@ -335,53 +309,36 @@ Count = Annotated[int, Field(ge=1, lt=2**31)]
 
 
 class PoolRequest(RequestBody):
-    """Pooling of stored runs.
+    """Pooling of stored runs."""
 
-    Attributes:
-        runs: Stored runs, by name or number.
-        method: As `karat golden pool --method`.
-        k: Depth, or documents per query.
-        p: Persistence of RBP.
-        budget: Maximum number of pairs in all.
-        per_query: Maximum number of pairs per query.
-        bands: Number of parts of each pool, judged one after the other.
-    """
-
-    runs: list[int | str] = Field(min_length=1, max_length=1000)
-    method: Literal["depth", "rr", "rbp", "mtf"] = "depth"
-    k: Count = 10
-    p: float = 0.8
-    budget: Count | None = None
-    per_query: Count | None = None
-    bands: Count = 1
+    runs: list[int | str] = Field(min_length=1, max_length=1000)  # stored runs, by name or number
+    method: Literal["depth", "rr", "rbp", "mtf"] = "depth"  # as `karat golden pool --method`
+    k: Count = 10  # depth, or documents per query
+    p: float = 0.8  # persistence of RBP
+    budget: Count | None = None  # maximum number of pairs in all
+    per_query: Count | None = None  # maximum number of pairs per query
+    bands: Count = 1  # number of parts of each pool, judged one after the other
 
 
-@QUEUE.post(
-    "/golden/{golden}/pool",
-    response_description="As `karat golden pool --format json`.",
-)
+@QUEUE.post("/golden/{golden}/pool", response_model=one(Pooled))
 async def pool(
     request: Request,
     site: TheState,
     principal: AnEngineer,
-    golden: str,
+    workspace: TheGolden,
     body: Annotated[PoolRequest, Depends(Body(PoolRequest))],
 ) -> Response:
     """Put the unjudged results of stored runs into the queue."""
     settings: dict[str, Any] = body.model_dump(exclude={"runs"})
     settings |= {"person": principal.person.name, "now": site.clock()}
     return json_response(
-        await in_turn(request, lambda: pool_stored(opened(site, golden), body.runs, **settings))
+        await in_turn(request, lambda: pool_stored(workspace, body.runs, **settings))
     )
 
 
-@QUEUE.post(
-    "/golden/{golden}/queue",
-    response_description="As `karat golden queue --format json`.",
-)
-def queue(site: TheState, principal: AnEngineer, golden: str, file: Uploaded) -> Response:
+@QUEUE.post("/golden/{golden}/queue", response_model=one(Pooled))
+def queue(site: TheState, principal: AnEngineer, workspace: TheGolden, file: Uploaded) -> Response:
     """Put the pairs of a file into the queue, in its order; `karat compare` writes such files."""
-    workspace = opened(site, golden)
     with file.named():
         result = enqueue_upload(
             workspace, file.path, file.called, person=principal.person.name, now=site.clock()
@@ -389,15 +346,12 @@ def queue(site: TheState, principal: AnEngineer, golden: str, file: Uploaded) ->
     return json_response(result)
 
 
-@QUEUE.post(
-    "/golden/{golden}/choose",
-    response_description="As `karat golden choose --format json`.",
-)
+@QUEUE.post("/golden/{golden}/choose", response_model=one(Chosen))
 async def choose(
     request: Request,
     site: TheState,
     principal: AnEngineer,
-    golden: str,
+    workspace: TheGolden,
     file: Uploaded,
     size: Annotated[int, Query(ge=1, lt=2**31, description="Number of queries to sample.")] = 100,
     band: Annotated[
@@ -421,7 +375,6 @@ async def choose(
     ] = False,
 ) -> Response:
     """Sample queries from a query log into the golden set."""
-    workspace = opened(site, golden)
 
     def work() -> Response:
         with file.named():
@@ -447,18 +400,32 @@ async def choose(
 
 
 EXCHANGE = APIRouter(prefix="/api", tags=["exchange"])
-_COUNTS = ("queries", "documents", "judgments", "corrected", "changed", "runs")
+_SAID = ("format", "kept", "assumed", "lost")
 
 
-@EXCHANGE.post(
-    "/golden/{golden}/import",
-    response_description="The object of one file of `karat golden import --json`.",
-)
+@dataclass(frozen=True)
+class ImportedFile:
+    """An imported file."""
+
+    file: str
+    format: str  # the detected format
+    queries: int  # new queries; likewise `documents` and `judgments`
+    documents: int
+    judgments: int
+    corrected: int  # judgments that replaced an earlier one of the same rater
+    changed: int  # existing queries and documents that changed
+    runs: list[str]  # names of the runs in it, now stored
+    kept: list[str]  # what was kept, in sentences; likewise `assumed` and `lost`
+    assumed: list[str]
+    lost: list[str]
+
+
+@EXCHANGE.post("/golden/{golden}/import", response_model=one(ImportedFile))
 async def import_from(
     request: Request,
     site: TheState,
     principal: AnEngineer,
-    golden: str,
+    workspace: TheGolden,
     file: Uploaded,
     format: Annotated[  # noqa: A002 - as the command line has it
         str, Query(max_length=100, description="Its format; detected from the content if omitted.")
@@ -476,7 +443,7 @@ async def import_from(
     ] = None,
 ) -> Response:
     """Import a file, in full or not at all."""
-    workspace, sources = opened(site, golden), sources_of(source or ())
+    sources = sources_of(source or ())
     who, now = principal.person.name, site.clock()
 
     def work() -> Response:
@@ -490,28 +457,17 @@ async def import_from(
             rater=rater,
             sources=sources,
         )
-        exchange = done.exchange
-        return json_response(
-            {"file": file.called, "format": exchange.format}
-            | {name: getattr(done, name) for name in _COUNTS}
-            | {"kept": exchange.kept, "assumed": exchange.assumed, "lost": exchange.lost}
-        )
+        said = {name: getattr(done.exchange, name) for name in _SAID}
+        return json_response(picked(ImportedFile, done, file=file.called, **said))
 
     return await in_turn(request, work)
 
 
-@EXCHANGE.get(
-    "/golden/{golden}/export",
-    response_description="The file; for a BEIR folder a ZIP file. The header `X-Karat-Notes` lists "
-    "what was assumed and lost, as the JSON of `karat golden export --json`; `{}` if that is "
-    "longer than 4,000 characters.",
-    response_class=FileResponse,
-)
+@EXCHANGE.get("/golden/{golden}/export", response_class=FileResponse, response_model=None)
 async def export_golden_set(
     request: Request,
-    site: TheState,
     _asking: AReader,
-    golden: str,
+    workspace: TheGolden,
     format: Annotated[  # noqa: A002 - as the command line has it
         str, Query(max_length=100, description="Its format.")
     ] = "beir",
@@ -523,42 +479,24 @@ async def export_golden_set(
         list[str] | None, Query(description="A stored run, for formats with runs; repeatable.")
     ] = None,
 ) -> Response:
-    """Export the golden set or an edition, to evaluate with or for another tool."""
-    workspace = opened(site, golden)
+    """Export the golden set or an edition, to evaluate with or for another tool.
 
-    def work() -> Response:
+    A BEIR folder is sent as a ZIP file. The header `X-Karat-Notes` lists what was assumed and lost,
+    as the JSON of `karat golden export --json`; `{}` if that is longer than 4,000 characters.
+    """
+
+    def write(folder: Path) -> tuple[Path, dict[str, str]]:
         runs = [row.name for row in find_runs(workspace, run or [])]
-        folder = tempfile.mkdtemp(prefix="karat-")
-        try:
-            wanted = Wanted(format, edition, each_rater, runs)
-            with exported(workspace, wanted) as (path, exchange):
-                file = Path(folder) / path.name
-                shutil.move(path, file)
-        except BaseException:
-            shutil.rmtree(folder, ignore_errors=True)
-            raise
-        notes = json_response(
-            {
-                "file": file.name,
-                "format": exchange.format,
-                "kept": exchange.kept,
-                "assumed": exchange.assumed,
-                "lost": exchange.lost,
-            }
-        )
-        return FileResponse(
-            file,
-            media_type="application/octet-stream",
-            filename=file.name,
-            headers={"x-karat-notes": _one_line(bytes(notes.body))},
-            background=BackgroundTask(shutil.rmtree, folder, ignore_errors=True),
-        )
+        with exported(workspace, Wanted(format, edition, each_rater, runs)) as (path, exchange):
+            file = Path(shutil.move(path, folder / path.name))
+        said = {name: getattr(exchange, name) for name in _SAID}
+        return file, {"x-karat-notes": _one_line(to_json({"file": file.name, **said}))}
 
-    return await in_turn(request, work)
+    return await in_turn(request, lambda: file_response(write))
 
 
-def _one_line(text: bytes) -> str:
+def _one_line(text: str) -> str:
     """JSON for a header: ASCII, on one line, of limited length."""
-    line = " ".join(text.decode().split())
+    line = " ".join(text.split())
     header = line.encode("ascii", "backslashreplace").decode()
     return header if len(header) <= 4000 else "{}"

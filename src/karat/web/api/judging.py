@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import Field
 
 from karat.web.api.bodies import Body, RequestBody
-from karat.web.api.responses import Paged, json_response
+from karat.web.api.models import many, one, picked
+from karat.web.api.responses import Paged, TheGolden, json_response
 from karat.web.framework.auth import ARater, Principal
 from karat.web.framework.state import AppState, TheState
-from karat.web.golden.golden_sets import opened
 from karat.web.judging.cards import EntryPoint, grades_of, lease_card
-from karat.workflows.judging.queue import Card, Judging
+from karat.workflows.judging.queue import Card as LeasedCard
+from karat.workflows.judging.queue import Judging, Vote
+from karat.workflows.workspace.workspace import Workspace
 
 ROUTER = APIRouter(prefix="/api", tags=["judging"])
-CARD = (
-    "`ticket` (to send back), `query_id`, `query`, `need`, `doc_id`, `title`, "
-    "`text`, `url`, `image`, `more` (attributes a rater may see), `votes` (in adjudication: "
-    "`grade`, `reason`), `grades` (of the scale), `guideline` (its text), `leased_until_us`"
-)
 _DOOR = EntryPoint(
     no_answer="send a grade, or the reason in cannot",
     no_ticket="send the ticket back unchanged, for the same golden set and the same adjudicate",
@@ -28,183 +27,218 @@ _DOOR = EntryPoint(
 
 
 class Desk(RequestBody):
-    """Which queue to judge.
+    """Which queue to judge."""
 
-    Attributes:
-        adjudicate: Adjudicate disagreements instead of rating pairs.
-    """
-
-    adjudicate: bool = False
+    adjudicate: bool = False  # adjudicate disagreements instead of rating pairs
 
 
 class Judgment(Desk):
-    """A judgment of a card.
+    """A judgment of a card."""
 
-    Attributes:
-        ticket: Ticket of the card; a judgment sent twice counts once.
-        grade: The grade; null if the pair cannot be judged.
-        cannot: Why it cannot be judged: `query_unclear`, `document_empty`, `language`,
-            `needs_expert` or `other`, which requires a `reason`.
-        reason: An explanation.
-        seconds: Time taken.
-    """
-
+    # Ticket of the card; a judgment sent twice counts once
     ticket: str = Field(min_length=1, max_length=4000)
-    grade: float | None = None
+    grade: float | None = None  # the grade; null if the pair cannot be judged
+    # Why it cannot be judged: `query_unclear`, `document_empty`, `language`, `needs_expert` or
+    # `other`, which requires a `reason`
     cannot: str = Field("", max_length=200)
-    reason: str = ""
-    seconds: float | None = Field(None, ge=0, le=86_400)
+    reason: str = ""  # an explanation
+    seconds: float | None = Field(None, ge=0, le=86_400)  # time taken
 
 
 class Later(Desk):
-    """A card to postpone.
+    """A card to postpone."""
 
-    Attributes:
-        ticket: Ticket of the card.
-    """
-
-    ticket: str = Field(min_length=1, max_length=4000)
+    ticket: str = Field(min_length=1, max_length=4000)  # ticket of the card
 
 
 class Undo(Desk):
-    """A judgment to undo.
+    """A judgment to undo."""
 
-    Attributes:
-        newest: Its number, so that sending this twice undoes one judgment; null for the newest.
-    """
-
+    # Its number, so that sending this twice undoes one judgment; null for the newest
     newest: Annotated[int, Field(ge=0, lt=2**63)] | None = None
 
 
-@ROUTER.get(
-    "/judge",
-    response_description="List of `golden`, `rater`, `done`, `left`, `later`, `disagreements`.",
-)
+@dataclass(frozen=True)
+class JudgingQueue:
+    """A queue of the caller."""
+
+    golden: str  # name of the golden set
+    rater: str
+    done: int  # judgments given
+    left: int  # judgments left
+    later: int  # of these, postponed ones
+    disagreements: int  # disagreements left to adjudicate
+
+
+@dataclass(frozen=True)
+class RaterProgress:
+    """Progress of the caller."""
+
+    done: int  # judgments given
+    left: int  # judgments left
+    total: int  # their sum
+    later: int  # of those left, postponed ones
+    seconds: tuple[float | None, ...]  # durations of the newest judgments
+    newest: int | None  # number of the judgment that undo would undo; None without one
+    text: str  # the progress in words
+
+
+@dataclass(frozen=True)
+class Card:
+    """A card, with only what a rater may see."""
+
+    ticket: str  # to send back
+    query_id: str
+    query: str  # text of the query
+    need: str | None  # the information need; None if unknown
+    doc_id: str
+    title: str  # title of the document
+    text: str  # its text
+    url: str | None  # its address; None if unknown
+    image: str | None  # address of its image; None without one
+    more: dict[str, str]  # attributes that a rater may see
+    votes: Sequence[Vote]  # in adjudication, the judgments of the raters: `grade` and `reason`
+    grades: list[float]  # grades of the scale
+    guideline: str  # its text
+    leased_until_us: int  # when the lease ends, microseconds UTC
+
+
+@dataclass(frozen=True)
+class Claimed:
+    """The next card."""
+
+    card: Card | None  # none if the queue is empty
+
+
+@dataclass(frozen=True)
+class Submitted:
+    """A recorded judgment."""
+
+    judgment: int  # its number; it is stored
+
+
+@dataclass(frozen=True)
+class Postponed:
+    """A postponed card."""
+
+    later: bool = True
+
+
+@dataclass(frozen=True)
+class UndoneJudgment:
+    """The outcome of undoing a judgment."""
+
+    undone: bool  # whether there was one
+    grade: float | None = None  # its grade; None if there was none, or it could not be judged
+    reason: str | None = None  # its reason; None likewise
+    card: Card | None = None  # its card, leased again; None if there was none
+
+
+@ROUTER.get("/judge", response_model=many(JudgingQueue))
 def waiting(site: TheState, principal: ARater, page: Paged) -> Response:
     """List the queues of the caller."""
-    rows = []
+    rater = principal.person.name
+    queues = []
     for row in site.golden_sets():
         workspace = site.opened(row.name)
-        rater = principal.person.name
         progress = Judging(workspace, rater, site.clock).far()
         disagreements = Judging(workspace, rater, site.clock, adjudicate=True).far()
-        rows.append(
-            {
-                "golden": row.name,
-                "rater": rater,
-                "done": progress.done,
-                "left": progress.left,
-                "later": progress.later,
-                "disagreements": disagreements.left,
-            }
-        )
-    return page.items(rows)
+        more = {"golden": row.name, "rater": rater, "disagreements": disagreements.left}
+        queues.append(picked(JudgingQueue, progress, **more))
+    return page.items(queues)
 
 
-@ROUTER.get(
-    "/judge/{golden}/progress",
-    response_description="`done`, `left`, `total`, `later`, `seconds` (of the newest judgments), "
-    "`newest` (number of the judgment that undo would undo, or null), `text`.",
-)
+@ROUTER.get("/judge/{golden}/progress", response_model=one(RaterProgress))
 def progress(
     site: TheState,
     principal: ARater,
-    golden: str,
+    workspace: TheGolden,
     adjudicate: Annotated[bool, Query(description="Progress with disagreements.")] = False,
 ) -> Response:
     """Progress of the caller."""
-    judging = _judging(site, principal, golden, adjudicate=adjudicate)
-    status = vars(judging.far()) | {"newest": judging.newest(), "text": judging.progress()}
-    return json_response(status)
+    judging = _judging(site, principal, workspace, adjudicate=adjudicate)
+    more = {"newest": judging.newest(), "text": judging.progress()}
+    return json_response(picked(RaterProgress, judging.far(), **more))
 
 
-@ROUTER.post(
-    "/judge/{golden}/claim", response_description=f"`card`, null if the queue is empty: {CARD}"
-)
+@ROUTER.post("/judge/{golden}/claim", response_model=one(Claimed))
 def claim(
     request: Request,
     site: TheState,
     principal: ARater,
-    golden: str,
+    workspace: TheGolden,
     body: Annotated[Desk, Depends(Body(Desk, required=False))],
 ) -> Response:
     """The next card; the same one until it is judged or postponed, or its lease expires."""
-    judging = _judging(site, principal, golden, adjudicate=body.adjudicate)
-    return json_response({"card": _card(request, judging, judging.card())})
+    judging = _judging(site, principal, workspace, adjudicate=body.adjudicate)
+    return json_response(Claimed(_card(request, judging, judging.card())))
 
 
-@ROUTER.post(
-    "/judge/{golden}/submit",
-    response_description="`judgment`: its number; it is stored.",
-)
+@ROUTER.post("/judge/{golden}/submit", response_model=one(Submitted))
 def submit(
     site: TheState,
     principal: ARater,
-    golden: str,
+    workspace: TheGolden,
     body: Annotated[Judgment, Depends(Body(Judgment))],
 ) -> Response:
     """Record a judgment; 409 if the lease expired and another rater has the pair."""
-    judging = _judging(site, principal, golden, adjudicate=body.adjudicate)
-    number = _DOOR.record(judging, body)
-    return json_response({"judgment": number})
+    judging = _judging(site, principal, workspace, adjudicate=body.adjudicate)
+    return json_response(Submitted(_DOOR.record(judging, body)))
 
 
-@ROUTER.post("/judge/{golden}/later", response_description="`later`: true.")
+@ROUTER.post("/judge/{golden}/later", response_model=one(Postponed))
 def later(
-    site: TheState, principal: ARater, golden: str, body: Annotated[Later, Depends(Body(Later))]
+    site: TheState,
+    principal: ARater,
+    workspace: TheGolden,
+    body: Annotated[Later, Depends(Body(Later))],
 ) -> Response:
     """Postpone a card for an hour."""
-    judging = _judging(site, principal, golden, adjudicate=body.adjudicate)
+    judging = _judging(site, principal, workspace, adjudicate=body.adjudicate)
     judging.snooze(_DOOR.ticket(judging, body.ticket).slot)
-    return json_response({"later": True})
+    return json_response(Postponed())
 
 
-@ROUTER.post(
-    "/judge/{golden}/undo",
-    response_description="`undone` (whether there was one), and if so its `grade` and `reason`, "
-    "and `card`.",
-)
+@ROUTER.post("/judge/{golden}/undo", response_model=one(UndoneJudgment))
 def undo(
     request: Request,
     site: TheState,
     principal: ARater,
-    golden: str,
+    workspace: TheGolden,
     body: Annotated[Undo, Depends(Body(Undo, required=False))],
 ) -> Response:
     """Undo the newest judgment."""
-    judging = _judging(site, principal, golden, adjudicate=body.adjudicate)
+    judging = _judging(site, principal, workspace, adjudicate=body.adjudicate)
     undone = judging.take_back(body.newest)
     if undone is None:
-        return json_response({"undone": False, "grade": None, "reason": None, "card": None})
+        return json_response(UndoneJudgment(undone=False))
     card = _card(request, judging, undone.card)
     return json_response(
-        {"undone": True, "grade": undone.grade, "reason": undone.reason, "card": card}
+        UndoneJudgment(undone=True, grade=undone.grade, reason=undone.reason, card=card)
     )
 
 
-def _judging(site: AppState, principal: Principal, golden: str, *, adjudicate: bool) -> Judging:
-    return Judging(opened(site, golden), principal.person.name, site.clock, adjudicate=adjudicate)
+def _judging(
+    site: AppState, principal: Principal, workspace: Workspace, *, adjudicate: bool
+) -> Judging:
+    return Judging(workspace, principal.person.name, site.clock, adjudicate=adjudicate)
 
 
-def _card(request: Request, judging: Judging, card: Card | None) -> dict[str, Any] | None:
-    """A card, with only what a rater may see."""
+def _card(request: Request, judging: Judging, card: LeasedCard | None) -> Card | None:
     if card is None:
         return None
     claim, golden = card.claim, judging.opened.golden
     shown = lease_card(card, judging, f"{request.url.scheme}://{request.url.netloc}")
-    return {
-        "ticket": shown.ticket,
-        "query_id": claim.query_id,
-        "query": shown.query,
-        "need": shown.need,
-        "doc_id": claim.doc_id,
-        "title": "".join(text for text, _ in shown.title),
-        "text": "".join(text for text, _ in (*shown.body, *shown.rest)),
-        "url": shown.address,
-        "image": shown.image,
-        "more": dict(shown.more),
-        "votes": shown.votes,
-        "grades": [grade.value for grade in grades_of(golden)],
-        "guideline": claim.guideline_text,
-        "leased_until_us": claim.leased_until_us,
-    }
+    return picked(
+        Card,
+        shown,
+        query_id=claim.query_id,
+        doc_id=claim.doc_id,
+        title="".join(text for text, _ in shown.title),
+        text="".join(text for text, _ in (*shown.body, *shown.rest)),
+        url=shown.address,
+        more=dict(shown.more),
+        grades=[grade.value for grade in grades_of(golden)],
+        guideline=claim.guideline_text,
+        leased_until_us=claim.leased_until_us,
+    )

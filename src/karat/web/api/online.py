@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from typing import Annotated, Any
 
 import polars as pl
 from fastapi import APIRouter, Query, Request, Response
 
-from karat.engines.frames.opening import open_engine
 from karat.errors import UsageError, nearest
 from karat.online.metrics import registry
 from karat.online.metrics.lacking import why_unknown
 from karat.online.rules import Rules
 from karat.reports.online.catalogue import as_json
+from karat.tables.online.evaluation import OnlineResults
 from karat.tables.online.events import EventLog
-from karat.web.api.responses import Paged, dict_response, json_response
+from karat.tables.online.offline_correlation import OfflineCorrelation
+from karat.tables.online.watch import Watched
+from karat.tables.online.worst_queries import LostQuery
+from karat.web.api.models import many, one, picked
+from karat.web.api.responses import Paged, json_response, or_not_found
 from karat.web.framework.auth import AReader
-from karat.web.framework.errors import NotFound
 from karat.web.framework.lists import Ask
 from karat.web.framework.state import AppState, TheState
 from karat.web.online import queries as worst
@@ -27,21 +31,12 @@ from karat.web.online.offline_correlation import sides
 from karat.web.online.rows import Counts, behind, made
 from karat.web.online.slices import GOLDEN, STEPS, Dimension, dimension, queries_of
 from karat.web.online.watch_results import Watching
-from karat.workflows.online.evaluate import evaluate
+from karat.workflows.online.evaluate import evaluate_log
 from karat.workflows.online.facts import Table
 from karat.workflows.online.import_events import held
 from karat.workflows.online.watch import HISTORY
 
 ROUTER = APIRouter(prefix="/api/online", tags=["what users did"])
-_NO_QUERIES = pl.DataFrame(
-    schema={
-        **dict.fromkeys(("query", "text", "slice", "reason", "why"), pl.String),
-        **dict.fromkeys(("searches", "users", "failed", "zero", "abandoned"), pl.Int64),
-        **dict.fromkeys(("terminal", "reformulated"), pl.Int64),
-        **dict.fromkeys(("clicked", "satisfied", "share", "low", "high", "lost"), pl.Float64),
-    }
-)
-"""The columns of an empty list."""
 By = Annotated[
     str,
     Query(
@@ -52,38 +47,87 @@ By = Annotated[
 ]
 
 
-@ROUTER.get(
-    "/status",
-    response_description="`rows` (events), `bots` (how many are of bots), `kinds`, `first_day`, "
-    "`last_day`, `timezone`, `arms`, `attributes`, `known` and `unknown` (columns), `simulated`, "
-    "`files`, `size` (bytes), `imports`.",
-)
+@dataclass(frozen=True)
+class LogStatus:
+    """The content of the event log."""
+
+    rows: int  # number of events
+    bots: int  # of these, events of bots, which no metric counts
+    kinds: Mapping[str, int]  # number of events of each kind
+    first_day: str  # as `2026-11-01`
+    last_day: str
+    timezone: str
+    arms: Sequence[str]  # arms of experiments
+    attributes: Sequence[str]
+    known: Sequence[str]  # columns with any value
+    unknown: Sequence[str]  # columns without values
+    simulated: bool  # whether any events were simulated
+    files: int  # number of files
+    size: int  # their size in bytes
+    imports: Sequence[Mapping[str, Any]]  # the imports, in order
+
+
+@dataclass(frozen=True)
+class MetricEntry:
+    """An online metric of the catalogue."""
+
+    name: str
+    version: int  # version of its definition
+    title: str
+    says: str  # what it measures, in a sentence
+    definition: str
+    unit: str
+    direction: str
+    guardrail: bool  # whether it is a guardrail
+    family: str
+    interval: str  # how its interval is computed
+    needs: Sequence[Sequence[str]]  # columns that it needs; of several in a list, one
+    source: str
+    traps: Sequence[str]  # cautions
+
+
+@dataclass(frozen=True)
+class WorstQuery(LostQuery):
+    """A query with failed searches, in one slice if sliced."""
+
+    # Its slice; None without slices, or if it is not logged
+    slice: str | None  # type: ignore[assignment]
+    # Failed searches by the kind of failure: `failure` and `count`
+    by_failure: Sequence[Mapping[str, Any]]  # type: ignore[assignment]
+    # The next queries after a reformulation or zero results: `text` and `count`
+    next_queries: Sequence[Mapping[str, Any]]  # type: ignore[assignment]
+
+
+@dataclass(frozen=True)
+class EventRow:
+    """A search, click or session; what is not in the log is None."""
+
+    user: str | None = None  # a pseudonym
+    when: str | None = None  # in the time zone of the log; likewise `session_began`
+    session_began: str | None = None
+    became: str | None = None  # the outcome, in words
+
+
+@ROUTER.get("/status", response_model=one(LogStatus))
 def online_status(site: TheState, _asking: AReader) -> Response:
     """Content of the event log."""
-    status = asdict(held(the_log(site).folder))
-    return json_response({name: value for name, value in status.items() if name != "folder"})
+    return json_response(picked(LogStatus, held(the_log(site).folder)))
 
 
-@ROUTER.get(
-    "/metrics", response_description="List of the rows of `karat online metrics --format json`."
-)
+@ROUTER.get("/metrics", response_model=many(MetricEntry))
 def online_metrics(_asking: AReader, page: Paged) -> Response:
     """List the online metrics."""
-    return page.items([as_json(metric) for metric in registry.all_metrics()])
+    return page.items(registry.all_metrics(), as_json)
 
 
-@ROUTER.get(
-    "/metrics/{name:path}", response_description="As `karat online metrics NAME --format json`."
-)
+@ROUTER.get("/metrics/{name:path}", response_model=one(MetricEntry))
 def online_metric(_asking: AReader, name: str) -> Response:
     """One online metric, by any of its names."""
-    try:
+    with or_not_found():
         return json_response(as_json(registry.find(name)))
-    except UsageError as error:
-        raise NotFound(error.what, nearest=error.nearest, fix=error.fix) from None
 
 
-@ROUTER.get("/evaluate", response_description="As `karat online evaluate --format json`.")
+@ROUTER.get("/evaluate", response_model=one(OnlineResults))
 async def online_evaluate(
     request: Request,
     site: TheState,
@@ -115,46 +159,37 @@ async def online_evaluate(
     }
 
     def work() -> dict[str, Any]:
-        with open_engine() as engine:
-            return evaluate(
-                log,
-                engine,
-                [m.name for m in metrics],
-                [",".join(part.key for part in slicing) for slicing in slicings],
-                first_day=over.first,
-                last_day=over.last,
-                queries=queries,
-            ).to_dict()
+        names = [each.name for each in metrics]
+        cuts = [",".join(part.key for part in slicing) for slicing in slicings]
+        scope = {"first_day": over.first, "last_day": over.last, "queries": queries}
+        return evaluate_log(log, names, cuts, **scope).to_dict()
 
-    return dict_response(await awaited(log, question, work))
+    return json_response(await awaited(log, question, work))
 
 
-@ROUTER.get(
-    "/queries",
-    response_description="List of `text`, `slice`, `searches`, `users`, `failed`, `zero`, "
-    "`abandoned`, `terminal`, `reformulated`, `clicked`, `satisfied`, `share` (of failures, 0 to "
-    "1), `low`, `high`, `lost` (searches), `reason`, `why`, `by_failure`, `next_queries`, `query` "
-    f"(normalized); worst first, at most {worst.MOST_QUERIES:,}.",
-)
+@ROUTER.get("/queries", response_model=many(WorstQuery))
 async def online_queries(
     site: TheState, _asking: AReader, page: Paged, days: TheDays, by: By = ""
 ) -> Response:
-    """The queries with the most failed searches."""
+    """The queries with the most failed searches, worst first; at most 1,000."""
     log = the_log(site)
     over, sliced = days.within(log), dimension(site, log, by)
     question = worst.question_of(over, sliced)
     result = worst.worst_of(await awaited(log, question, lambda: worst.made(log, over, sliced)))
     rows = [
-        asdict(row) | {"slice": row.slice.get(result.by or ""), "by_failure": dict(row.by_failure)}
+        {
+            **asdict(row),
+            "slice": row.slice.get(result.by or ""),
+            "next_queries": [{"text": text, "count": n} for text, n in row.next_queries],
+            "by_failure": [{"failure": k, "count": n} for k, n in row.by_failure.items()],
+        }
         for row in result.queries
     ]
-    for row in rows:
-        row["next_queries"] = [{"text": text, "count": n} for text, n in row["next_queries"]]
-        row["by_failure"] = [{"failure": k, "count": n} for k, n in row["by_failure"].items()]
-    return page.table(pl.DataFrame(rows, infer_schema_length=None) if rows else _NO_QUERIES)
+    empty = pl.DataFrame({each.name: [] for each in fields(WorstQuery)})
+    return page.table(pl.DataFrame(rows, infer_schema_length=None) if rows else empty)
 
 
-@ROUTER.get("/watch", response_description="As `karat online watch --format json`.")
+@ROUTER.get("/watch", response_model=one(Watched))
 async def online_watch(
     request: Request,
     site: TheState,
@@ -188,10 +223,10 @@ async def online_watch(
     watching = Watching(
         slicings, until or None, site.clock(), window, history, metric or [], margin or []
     )
-    return dict_response(await awaited(log, watching.question(log), lambda: watching.made(log)))
+    return json_response(await awaited(log, watching.question(log), lambda: watching.made(log)))
 
 
-@ROUTER.get("/against", response_description="As `karat online against --format json`.")
+@ROUTER.get("/against", response_model=one(OfflineCorrelation))
 async def online_against(
     request: Request,
     site: TheState,
@@ -208,15 +243,10 @@ async def online_against(
     _check_parameters(request)
     log = the_log(site)
     query = sides(site, days.within(log), run, measure, metric, by)
-    return dict_response(await awaited(log, query.question, lambda: made_against(site, log, query)))
+    return json_response(await awaited(log, query.question, lambda: made_against(site, log, query)))
 
 
-@ROUTER.get(
-    "/rows",
-    response_description="List of searches, clicks or sessions, newest first: their columns, "
-    "attributes, `user` (a pseudonym), `when` and `session_began` (in the log’s time zone) and "
-    "`became` (the outcome in words); null if not in the log.",
-)
+@ROUTER.get("/rows", response_model=many(EventRow))
 async def online_rows(
     request: Request,
     site: TheState,
@@ -239,7 +269,10 @@ async def online_rows(
         Query(alias="slice", max_length=20, description="A slice, as `arm=b`; repeatable."),
     ] = None,
 ) -> Response:
-    """The rows behind a metric."""
+    """The rows behind a metric, newest first, with their columns and attributes.
+
+    Searches, clicks or sessions; their columns are in [tables](tables.md).
+    """
     _check_parameters(request)
     log = the_log(site)
     query = behind(site, log, days.within(log), metric, table, counts, slices or [])

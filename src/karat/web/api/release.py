@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import Field
 
 from karat.errors import nearest
 from karat.formats.own.policy import read_policy
+from karat.tables.release.gate import Gate
+from karat.tables.release.trend import Trend
 from karat.web.api.bodies import Body, RequestBody
+from karat.web.api.models import many, one
 from karat.web.api.offline import of_golden
-from karat.web.api.responses import Paged, dict_response
+from karat.web.api.responses import Paged, json_response
 from karat.web.framework.auth import AReader
 from karat.web.framework.errors import NotFound
 from karat.web.framework.jobs import in_turn
@@ -29,43 +33,32 @@ ROUTER = APIRouter(prefix="/api", tags=["numbers"])
 
 
 class GateRequest(RequestBody):
-    """A gate to run.
+    """A gate to run."""
 
-    Attributes:
-        policy: The text of a policy, in TOML.
-        candidate: A stored run, by name or number.
-        baseline: Another one; null if no rule limits a drop.
-        golden: Name of the golden set; that of the workspace if empty.
-        edition: Name of an edition; `now` is the current golden set.
-        rel: Lowest grade that counts as relevant, for measures that do not set it.
-        complete: Count every query of the golden set.
-        depth: Cut rankings at this depth.
-        collapse: Fold chunks into the document named in this attribute of documents.
-    """
-
-    policy: str
-    candidate: int | str
-    baseline: int | str | None = None
-    golden: str = ""
-    edition: str = NOW
+    policy: str  # the text of a policy, in TOML
+    candidate: int | str  # a stored run, by name or number
+    baseline: int | str | None = None  # another one; null if no rule limits a drop
+    golden: str = ""  # name of the golden set; that of the workspace if empty
+    edition: str = NOW  # name of an edition; `now` is the current golden set
+    # Lowest grade that counts as relevant, for measures that do not set it
     rel: float | None = None
-    complete: bool = False
-    depth: int | None = Field(None, ge=1, lt=2**31)
+    complete: bool = False  # count every query of the golden set
+    depth: int | None = Field(None, ge=1, lt=2**31)  # cut rankings at this depth
+    # Fold chunks into the document named in this attribute of documents
     collapse: str | None = None
 
 
-@ROUTER.post(
-    "/gate",
-    response_description="As `karat gate --format json`: `verdict` is a word, `exit_code` that of "
-    "the command.",
-)
+@ROUTER.post("/gate", response_model=one(Gate))
 async def gate(
     request: Request,
     site: TheState,
     _asking: AReader,
     body: Annotated[GateRequest, Depends(Body(GateRequest))],
 ) -> Response:
-    """Check a stored run against a policy: may it ship? Nothing is stored."""
+    """Check a stored run against a policy: may it ship? Nothing is stored.
+
+    `verdict` is a word, `exit_code` that of the command.
+    """
     workspace = of_golden(site, body.golden)
 
     def work() -> Response:
@@ -77,33 +70,35 @@ async def gate(
         settings = body.model_dump(exclude={"policy", "candidate", "baseline", "golden"})
         policy = replace(policy, source="policy")
         result = gate_stored(workspace, policy, body.baseline, body.candidate, **settings)
-        return dict_response(result.to_dict())
+        return json_response(result.to_dict())
 
     return await in_turn(request, work)
 
 
-@ROUTER.get(
-    "/trends",
-    response_description="List of `name` (of the file), `points`, `series` (counts), `lacking` "
-    "(why there are none, or null), `damaged` (in sentences: lines left out of these counts, or "
-    "why the file cannot be read).",
-)
+@dataclass(frozen=True)
+class HistoryFile:
+    """A history that karat.toml names."""
+
+    name: str  # name of the file
+    points: int  # number of points; likewise `series`
+    series: int
+    lacking: str | None  # why it has no series; None if it has any
+    # In sentences: lines left out of these counts, or why the file cannot be read
+    damaged: Sequence[str]
+
+
+@ROUTER.get("/trends", response_model=many(HistoryFile))
 def list_trends(site: TheState, _asking: AReader, page: Paged) -> Response:
     """List the histories that karat.toml names."""
 
-    def item(history: History) -> dict[str, Any]:
-        return {
-            "name": history.name,
-            "points": len(history.points),
-            "series": len(history.series),
-            "lacking": history.lacking,
-            "damaged": history.damaged,
-        }
+    def item(each: History) -> HistoryFile:
+        counts = len(each.points), len(each.series)
+        return HistoryFile(each.name, *counts, each.lacking, each.damaged)
 
     return page.items(histories_of(site.workspace), item)
 
 
-@ROUTER.get("/trends/{history:path}", response_description="As `karat trend --format json`.")
+@ROUTER.get("/trends/{history:path}", response_model=one(Trend))
 async def trend(
     request: Request,
     site: TheState,
@@ -138,6 +133,6 @@ async def trend(
             result = trended(
                 file.path, measure or None, slice=slice, run=run, series=series, last=last
             )
-        return dict_response(result.to_dict())
+        return json_response(result.to_dict())
 
     return await in_turn(request, work)

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Sequence
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path as FilePath
 from typing import Annotated, Any, TypeVar
 from urllib.parse import urlencode
 
 import polars as pl
 from fastapi import Depends, Path, Query, Request, Response
+from fastapi.responses import FileResponse
+from starlette.background import BackgroundTask
 
 from karat.errors import UsageError, nearest
 from karat.reports.golden.golden import to_json
+from karat.web.framework.errors import NotFound
 from karat.web.framework.lists import OWN, Ask, Column, Kind, listed
+from karat.web.golden.golden_sets import opened
+from karat.workflows.workspace.workspace import Workspace
 
 MOST = 1_000
 """Maximum rows per page."""
@@ -30,21 +38,43 @@ def json_response(value: Any, status: int = 200) -> Response:
     return Response(to_json(value), status, media_type="application/json")
 
 
-def dict_response(value: dict[str, Any], status: int = 200) -> Response:
-    """A dictionary as JSON, such as ``to_dict`` of a result."""
-    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
-    return Response(text.encode("utf-8", "replace"), status, media_type="application/json")
+def file_response(write: Callable[[FilePath], tuple[FilePath, dict[str, str]]]) -> FileResponse:
+    """A file that ``write`` makes in a temporary folder, and headers; removed once it is sent."""
+    folder = tempfile.mkdtemp(prefix="karat-")
+    try:
+        path, headers = write(FilePath(folder))
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return FileResponse(
+        path,
+        media_type="application/octet-stream",
+        filename=path.name,
+        headers=headers,
+        background=BackgroundTask(shutil.rmtree, folder, ignore_errors=True),
+    )
+
+
+@contextmanager
+def or_not_found() -> Iterator[None]:
+    """Answer an unknown name with 404."""
+    try:
+        yield
+    except UsageError as error:
+        raise NotFound(error.what, nearest=error.nearest, fix=error.fix) from None
+
+
+def _golden(request: Request, golden: str) -> Workspace:
+    return opened(request.app.state.site, golden)
+
+
+TheGolden = Annotated[Workspace, Depends(_golden)]
+"""A parameter of a route: the workspace with the golden set of the path; after the user."""
 
 
 @dataclass(frozen=True)
 class Window:
-    """The requested page of a list.
-
-    Attributes:
-        request: The request.
-        page: From 1.
-        per: Rows per page.
-    """
+    """The requested page of a list; pages are numbered from 1."""
 
     request: Request
     page: int

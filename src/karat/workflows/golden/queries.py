@@ -12,7 +12,7 @@ import polars as pl
 from karat.errors import UsageError, nearest
 from karat.golden.freezing import Freeze, may_freeze
 from karat.golden.freshness import stale
-from karat.store.sql import browsing, judgments, queries
+from karat.store.sql import browsing, documents, judgments, queries
 from karat.workflows.golden.agreement import IMPORT, Moment, agreement_at, disagreements_at, moment
 from karat.workflows.golden.editions import standing
 from karat.workflows.workspace.workspace import Workspace
@@ -104,6 +104,12 @@ def queries_in(
     words = pl.when(number >= 5).then(pl.lit("5 or more")).otherwise(number.cast(pl.String))
     filled = [pl.col(name).fill_null(0) for name in COUNTS if name != "words"]
     return query_rows.with_columns(*filled, words=words), names
+
+
+def documents_in(opened: Workspace) -> pl.DataFrame:
+    """Every document of a golden set, as ``karat.store.sql.documents.frame`` returns it."""
+    with opened.store.read() as connection:
+        return documents.frame(connection, opened.golden.id)
 
 
 def pairs_in(opened: Workspace) -> pl.DataFrame:

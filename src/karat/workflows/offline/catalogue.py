@@ -5,9 +5,14 @@ from __future__ import annotations
 import re
 
 from karat.errors import UsageError, nearest
-from karat.measures import Entry
+from karat.measures import Entry, entries
 from karat.measures.names import lookup
 from karat.measures.tasks import TASKS, Task
+
+
+def list_entries() -> list[Entry]:
+    """The entries of all measures."""
+    return entries()
 
 
 def find_entry(name: str) -> Entry:

@@ -12,6 +12,7 @@ from typing import Any
 import polars as pl
 
 from karat.engines.frames.engine import Engine
+from karat.engines.frames.opening import open_engine
 from karat.errors import InputError, UsageError
 from karat.golden.traffic import folded
 from karat.online import health, histograms, moments
@@ -35,6 +36,14 @@ _TAKEN = {
     *histograms.empty_positions(()).columns,
 }
 """Columns of evidence, which a cut must not use."""
+
+
+def evaluate_log(
+    log: EventLog, metrics: Sequence[str], by: Sequence[str], **scope: Any
+) -> OnlineResults:
+    """As ``evaluate``, with an engine of its own."""
+    with open_engine() as engine:
+        return evaluate(log, engine, metrics, by, **scope)
 
 
 def evaluate(

@@ -133,14 +133,18 @@ class StoredComparison:
     content: Content
     files: ArtifactFiles
 
-    def to_dict(self) -> dict[str, Any]:
-        """As ``karat compare --format json``, without the queries, which have their own list."""
+    def to_dict(self, *, queries: bool = False) -> dict[str, Any]:
+        """As ``karat compare --format json``; the queries, which have their own list, on demand."""
         values = self.comparison.to_dict()
         with self.files.reading():
-            only_found = pl.read_parquet(self.files.tables["only_found"]).to_dicts()
-        return {name: value for name, value in values.items() if name != "queries"} | {
-            "only_found": only_found
-        }
+            values["only_found"] = pl.read_parquet(self.files.tables["only_found"]).to_dicts()
+        del values["queries"]
+        if queries:
+            values["queries"] = [
+                {name: row[name] for name in OF_DIFFERENCES} | {"slices": _slices(row["slices"])}
+                for row in self.frame.iter_rows(named=True)
+            ]
+        return values
 
 
 def ask(opened: Workspace, asked: Asked, *, by: str, now: int) -> int:

@@ -1,0 +1,163 @@
+"""Stored runs and comparisons as programs list them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from karat.errors import UsageError, nearest
+from karat.store.sql import comparisons, golden_sets, runs
+from karat.store.sql.comparisons import ComparisonRow
+from karat.store.sql.runs import RunRow
+from karat.workflows.workspace.comparison_changes import Since
+from karat.workflows.workspace.comparison_summary import verdict_of
+from karat.workflows.workspace.run_import import KEPT, REMOVED
+from karat.workflows.workspace.stored_comparisons import runs_of
+from karat.workflows.workspace.workspace import Workspace
+
+LIST_RUNS = "GET /api/runs lists them"
+_DIGITS = 19  # ids of the store have fewer
+
+
+@dataclass(frozen=True)
+class FoundRun:
+    """A stored run, and the workspace with its golden set."""
+
+    workspace: Workspace
+    row: RunRow
+
+
+@dataclass(frozen=True)
+class ListedRun:
+    """A stored run."""
+
+    id: int
+    golden: str  # name of its golden set
+    name: str
+    also: Sequence[str]  # its other names
+    sha256: str  # hash of its content
+    queries: int  # number of queries
+    rows: int  # number of documents returned
+    about: Mapping[str, Any]  # how it was produced, as far as recorded
+    added_us: int  # when it was first stored, microseconds UTC
+    kept_by: str | None  # who stored it first; None if unknown
+
+
+@dataclass(frozen=True)
+class RunName:
+    """A run of a comparison."""
+
+    id: int
+    name: str
+
+
+@dataclass(frozen=True)
+class ListedComparison:
+    """A stored comparison."""
+
+    id: int
+    golden: str  # name of its golden set
+    name: str
+    runs: Sequence[RunName]  # its runs, the baseline first
+    settings: Mapping[str, Any]  # `measures`, `by`, `margin` and `edition`
+    made_by: str  # who requested it
+    created_us: int  # when, microseconds UTC
+    state: Literal["waiting", "running", "done", "failed"]
+    error: str | None  # why it failed; None if it did not
+    computed_us: int | None  # when it was computed; None before
+    verdict: str | None  # in words; None before it is computed
+    older: int  # newer judgments that would count
+    # Whether judgments, queries or documents have changed since, and its numbers may differ
+    changed: bool
+
+
+def find_run(opened: Workspace, run: str, golden: str = "") -> FoundRun:
+    """A run by its number, in any golden set, else by its name in one.
+
+    Args:
+        opened: The workspace.
+        run: Its number, or its name: the run last stored under it.
+        golden: Name of the golden set; that of the workspace if empty.
+
+    Raises:
+        UsageError: unknown run or golden set.
+    """
+    with opened.store.read() as connection:
+        if run.isascii() and run.isdigit() and len(run) < _DIGITS:
+            numbered = comparisons.find_run(connection, int(run))
+            if numbered is not None:
+                its_set = golden_sets.by_id(connection, numbered[0])
+                return FoundRun(replace(opened, golden=its_set), numbered[1])
+        if golden:
+            opened = replace(opened, golden=golden_sets.find(connection, golden))
+        by_name = runs.by_name(runs.runs(connection, opened.golden.id))
+    if run not in by_name:
+        what = f"there is no run {run!r} in the golden set {opened.golden.name!r}"
+        raise UsageError(what, nearest=nearest(run, by_name, 1), fix=LIST_RUNS)
+    return FoundRun(opened, by_name[run])
+
+
+def list_runs(opened: Workspace) -> tuple[list[RunRow], Callable[[RunRow], ListedRun]]:
+    """The runs of a golden set, newest first, and what describes one of them."""
+    with opened.store.read() as connection:
+        rows = runs.runs(connection, opened.golden.id)
+        stored_by = comparisons.stored_by(connection, KEPT, REMOVED)
+    by_name = runs.by_name(rows)
+
+    def listed(row: RunRow) -> ListedRun:
+        return ListedRun(
+            id=row.id,
+            golden=opened.golden.name,
+            name=row.name,
+            also=runs.others(row, by_name),
+            sha256=row.sha256,
+            queries=row.queries,
+            rows=row.rows,
+            about=row.about,
+            added_us=row.added_us,
+            kept_by=stored_by.get(row.sha256),
+        )
+
+    return rows[::-1], listed
+
+
+def list_comparisons(
+    opened: Workspace,
+) -> tuple[list[ComparisonRow], Callable[[ComparisonRow], ListedComparison]]:
+    """The comparisons of a golden set, newest first, and what describes one of them."""
+    with opened.store.read() as connection:
+        rows = comparisons.comparisons(connection, opened.golden.id)
+        by_id = {run.id: run for run in runs.runs(connection, opened.golden.id)}
+    since = Since(opened, rows)
+
+    def listed(row: ComparisonRow) -> ListedComparison:
+        return _listed(opened, row, [by_id[run] for run in row.runs if run in by_id], since)
+
+    return rows, listed
+
+
+def listed_comparison(opened: Workspace, row: ComparisonRow) -> ListedComparison:
+    """One comparison."""
+    return _listed(opened, row, runs_of(opened, row), Since(opened))
+
+
+def _listed(
+    opened: Workspace, row: ComparisonRow, compared: Sequence[RunRow], since: Since
+) -> ListedComparison:
+    older = since.older(row, compared)
+    return ListedComparison(
+        id=row.id,
+        golden=opened.golden.name,
+        name=row.name,
+        runs=[RunName(run.id, run.name) for run in compared],
+        settings=row.settings,
+        made_by=row.made_by,
+        created_us=row.created_us,
+        state=row.state,
+        error=row.error,
+        computed_us=row.computed_us,
+        verdict=verdict_of(opened, row, compared),
+        older=older.judgments,
+        changed=older.changed,
+    )
