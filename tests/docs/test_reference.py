@@ -1,6 +1,6 @@
 """The reference says what the code says.
 
-Six pages are printed from the code; after a change, print them again:
+Eight pages are printed from the code; after a change, print them again:
 
     python3 dev.py print
 
@@ -16,7 +16,8 @@ import math
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import click
 import pytest
@@ -220,11 +221,119 @@ def _answer(good: dict[str, Any]) -> str:
     [(kind, content)] = good["content"].items()
     if kind != "application/json":
         return "a file."
-    schema = content["schema"]
-    name = schema.get("$ref", schema.get("title", "")).rpartition("/")[2]
-    if name.endswith("List"):
-        return f"a list of `{name.removesuffix('List')}`."
-    return "OpenAPI 3.1." if "additionalProperties" in schema else f"`{name}`."
+    if "$ref" not in content["schema"]:
+        return "OpenAPI 3.1."
+    name = content["schema"]["$ref"].rpartition("/")[2]
+    listed = name.removesuffix("List")
+    link = f"[{listed}](json.md#{_anchors()[listed]})"
+    return f"{link}." if listed == name else f"a list of {link}."
+
+
+MARKED = re.compile(r"(<!-- printed: (\S+) -->\n).*?(?=<!-- end -->)", re.DOTALL)
+
+
+def json_objects() -> str:
+    """The page of JSON, with its tables printed anew."""
+    from karat.web.api import ROUTERS
+
+    page = (REFERENCE / "json.md").read_text(encoding="utf-8")
+    routes = [route for router in ROUTERS for route in router.routes]
+    answers = dict.fromkeys(answered(route.response_model) for route in routes)  # type: ignore[attr-defined]
+    anchors = _anchors()
+    seen = {path: model_named(path) for _, path in MARKED.findall(page) if path != "api"}
+    printed = list(seen.values())
+
+    def tables_of(match: re.Match[str]) -> str:
+        if match[2] in seen:
+            top = seen[match[2]]
+            return "\n".join(
+                [match[1], _fields_of(top, anchors), *_nested(top, printed, anchors), ""]
+            )
+        parts = [match[1]]
+        for top in filter(None, answers):
+            if top not in printed:
+                printed.append(top)
+                parts += [f"### {top.__name__}\n", _fields_of(top, anchors)]
+                parts += _nested(top, printed, anchors)
+        return "\n".join([*parts, ""])
+
+    return MARKED.sub(tables_of, page)
+
+
+def model_named(path: str) -> type:
+    from karat.web.api.models import model_of
+
+    module, _, name = path.rpartition(".")
+    return model_of(getattr(importlib.import_module(module), name))
+
+
+def answered(response_model: Any) -> Any:
+    """The model of a row or record that a route answers; None for a file and OpenAPI."""
+    if not hasattr(response_model, "__metadata__"):
+        return None
+    described = response_model.__metadata__[0]
+    return dataclasses.replace(described, many=False).model()
+
+
+def _anchors() -> dict[str, str]:
+    """Where json.md has each object."""
+    heading, anchors = "", {}
+    for line in (REFERENCE / "json.md").read_text(encoding="utf-8").splitlines():
+        if line.startswith("#"):
+            heading = line.lstrip("# ")
+            anchors.setdefault(heading, heading.lower().replace(" ", "-"))
+        elif (match := re.match(r"<!-- printed: \S+\.(\w+) -->", line)) is not None:
+            anchors[match[1]] = heading.lower().replace(" ", "-")
+    return anchors
+
+
+def _nested(model: Any, printed: list[Any], anchors: dict[str, str]) -> Iterator[str]:
+    """The tables of the objects in an object that are not on the page yet."""
+    for field in dataclasses.fields(model):
+        for inner in _objects_in(field.type):
+            if inner not in printed:
+                printed.append(inner)
+                yield f"#### {inner.__name__}\n"
+                yield _fields_of(inner, anchors)
+                yield from _nested(inner, printed, anchors)
+
+
+def _objects_in(kind: Any) -> Iterator[Any]:
+    if dataclasses.is_dataclass(kind):
+        yield kind
+    for inner in get_args(kind):
+        yield from _objects_in(inner)
+
+
+def _fields_of(model: Any, anchors: dict[str, str]) -> str:
+    rows = ["| field | type | meaning |", "| --- | --- | --- |"]
+    for field in dataclasses.fields(model):
+        kind, meaning = field.type, ""
+        if get_origin(kind) is Annotated:
+            kind, info = get_args(kind)
+            meaning = info.description[:1].upper() + info.description[1:]
+        rows.append(f"| `{field.name}` | {_said(kind, anchors)} | {_cell(meaning)} |")
+    return "\n".join(re.sub(r"\|  (?=\|)", "| ", row) for row in rows) + "\n"
+
+
+_NAMES = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
+
+
+def _said(kind: Any, anchors: dict[str, str]) -> str:
+    """A type in the words of JSON."""
+    args, origin = get_args(kind), get_origin(kind)
+    if origin is Literal:
+        return " or ".join(f"`{each}`" if each != "" else "empty" for each in args)
+    if origin in (Union, UnionType):
+        return " or ".join(_said(each, anchors) for each in args)
+    if origin is tuple and args[-1] is not Ellipsis:
+        return "array of " + " and ".join(dict.fromkeys(_said(each, anchors) for each in args))
+    if origin in (list, tuple):
+        return f"array of {_said(args[0], anchors)}"
+    if dataclasses.is_dataclass(kind):
+        name = getattr(kind, "__name__", "")
+        return f"[{name}](#{anchors.get(name, name.lower())})"
+    return _NAMES.get(kind, "any" if kind is Any else "object")
 
 
 def _kind(schema: dict[str, Any]) -> str:
@@ -327,6 +436,7 @@ PRINTED = {
     "cli.md": cli,
     "tables.md": tables,
     "python.md": python,
+    "json.md": json_objects,
     "api.md": api,
 }
 
@@ -346,73 +456,10 @@ def first_cells(page: str, heading: str) -> list[str]:
     return re.findall(r"^\| `([^`|]+)` \|", section, re.MULTILINE)
 
 
-def test_the_json_page_names_every_field() -> None:
-    from karat.tables import QueryValue, Result
-    from karat.tables.explanation import Explanation, Line
-    from karat.tables.online import offline_correlation, watch, worst_queries
-    from karat.tables.online.evaluation import OnlineResult, OnlineResults
-    from karat.tables.results import Latency, NoAnswer, Outcome, Silence
-
-    told = {
-        "A result row": Result,
-        "A per-query row": QueryValue,
-        "A no-answer row": NoAnswer,
-        "A point of the curve": Silence,
-        "A latency row": Latency,
-        "An outcome row": Outcome,
-        "The object of explain": Explanation,
-        "A line of explain": Line,
-        "The object of online evaluate": OnlineResults,
-        "A row of online evaluate": OnlineResult,
-        "The object of online queries": worst_queries.WorstQueries,
-        "A query of online queries": worst_queries.LostQuery,
-        "A group of online queries": worst_queries.LostGroup,
-        "The object of online against": offline_correlation.OfflineCorrelation,
-        "A query of online against": offline_correlation.JudgedAndSearched,
-        "A slice of online against": offline_correlation.WorldSlice,
-        "An online figure": offline_correlation.Figure,
-        "A correlation of online against": offline_correlation.Concord,
-        "A disagreement of online against": offline_correlation.Discord,
-        "A change of online watch": watch.Change,
-        "A query of a change": watch.Contribution,
-    }
-    for heading, row in told.items():
-        fields = [field.name for field in dataclasses.fields(row)]
-        assert first_cells("json.md", heading) == fields, heading
-    watched = [field.name for field in dataclasses.fields(watch.Watched)]
-    assert first_cells("json.md", "The object of online watch") == [*watched, "exit_code"]
-
-
 def test_the_json_page_names_every_state() -> None:
-    from typing import get_args
-
     from karat.tables import State
 
     assert first_cells("json.md", "States") == list(get_args(State))
-
-
-def test_the_json_page_names_the_keys_of_the_whole_object() -> None:
-    from karat.tables import QueryValue, Result, Results, Run
-    from karat.tables.results import Latency, NoAnswer, Outcome
-    from karat.tables.searched import Searched
-
-    def blank(row: type) -> Any:
-        return row(**{field.name: None for field in dataclasses.fields(row)})
-
-    one = [blank(Result)]
-    full = Results(
-        one,
-        slices=one,
-        per_query=[blank(QueryValue)],
-        no_answer=[blank(NoAnswer)],
-        latency=[blank(Latency)],
-        outcomes=[blank(Outcome)],
-        runs={"r": Run("r", [], about={"engine": "prod"})},
-        fully_judged=True,
-    )
-    assert first_cells("json.md", "The object of evaluate") == list(full.to_dict())
-    searched = Searched(Run("r", []), 0, 0, 0, 0, [], None, [])
-    assert first_cells("json.md", "The object of search") == [*searched.to_dict(), "next"]
 
 
 def test_the_formats_page_has_every_format() -> None:

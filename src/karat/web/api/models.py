@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import polars as pl
 
-from karat.tables import Pairs, Results
+from karat.tables import Pairs, Results, Run
 from karat.tables.comparison import Comparison
 from karat.tables.golden.agreement import Agreement
 from karat.tables.online.watch import Watched
@@ -44,6 +44,7 @@ that may be null may be absent."""
 _KINDS: dict[Any, Any] = {
     pl.DataFrame: list[dict[str, Any]],
     Pairs: list[dict[str, Any]],
+    Run: str,
     collections.abc.Sequence: list,
     collections.abc.Mapping: dict,
 }

@@ -5,15 +5,17 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path as FilePath
 from typing import Annotated, Any, TypeVar
 from urllib.parse import urlencode
 
 import polars as pl
+import pydantic_core
 from fastapi import Depends, Path, Query, Request, Response
 from fastapi.responses import FileResponse
+from pydantic_core import PydanticSerializationError
 from starlette.background import BackgroundTask
 
 from karat.errors import UsageError, nearest
@@ -34,8 +36,15 @@ _T = TypeVar("_T")
 
 
 def json_response(value: Any, status: int = 200) -> Response:
-    """Anything as JSON: objects by their fields, tables row by row."""
-    return Response(to_json(value), status, media_type="application/json")
+    """A record as JSON; a dictionary without frames is much faster (decision 0012)."""
+    content: bytes | str = ""
+    with suppress(PydanticSerializationError):  # a text that is not valid Unicode
+        content = (
+            pydantic_core.to_json(value, indent=2, inf_nan_mode="null")
+            if isinstance(value, dict)
+            else ""
+        )
+    return Response(content or to_json(value), status, media_type="application/json")
 
 
 def file_response(write: Callable[[FilePath], tuple[FilePath, dict[str, str]]]) -> FileResponse:
@@ -126,7 +135,7 @@ class Window:
     def _page(self, items: Any, total: int) -> Response:
         return json_response(
             {
-                "items": items,
+                "items": items.to_dicts() if isinstance(items, pl.DataFrame) else items,
                 "found": total,
                 "page": self.page,
                 "per": self.per,
