@@ -116,7 +116,7 @@ def routes() -> Iterator[str]:
 
 
 def properties() -> Iterator[str]:
-    """Parameters, properties and answers of every operation of the API, and its components."""
+    """Parameters, properties and answers of every operation of the API."""
     told = described()
     for path, methods in told["paths"].items():
         for method, operation in methods.items():
@@ -132,10 +132,16 @@ def properties() -> Iterator[str]:
                 yield f"{where} answer {status}: {', '.join(sorted(answer.get('content', {})))}"
                 for kind, body in answer.get("content", {}).items():
                     yield from _below(f"{where} answer {status} {kind}", body.get("schema", {}))
-    for section, parts in told["components"].items():
-        for name, part in parts.items():
+    for section in ("responses", "securitySchemes"):
+        for name, part in told["components"][section].items():
             yield f"{section} {name}: {_kind(part)}"
-            yield from _below(f"{section} {name}", part)
+
+
+def objects() -> Iterator[str]:
+    """Fields of every object that the API answers."""
+    for name, schema in described()["components"]["schemas"].items():
+        if not name.endswith("List"):
+            yield from _below(name.rpartition("__")[2] if "offline" not in name else name, schema)
 
 
 def _below(where: str, schema: dict[str, Any]) -> Iterator[str]:
@@ -158,6 +164,7 @@ PAGES_OF_FACTS: dict[str, Facts] = {
     "commands.txt": options,
     "routes.txt": routes,
     "api.txt": properties,
+    "objects.txt": objects,
 }
 
 
