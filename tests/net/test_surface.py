@@ -20,7 +20,6 @@ from tests.net.snapshots import Snapshots
 
 import karat
 from karat.cli.main import karat as command_line
-from karat.web import api
 from karat.web.api.openapi import described
 from karat.web.app import PAGES
 
