@@ -47,6 +47,7 @@ NOT_BY_API = {
     "karat backup": "copies the files of the machine that has the workspace",
     "karat completion": "prints a script for the shell of this machine",
     "karat demo": "builds a workspace in a folder of this machine",
+    "karat engine": "asks engines that the machine reaches which has karat.toml",
     "karat fuse": "makes a run of files; what comes of it is uploaded",
     "karat golden choose": "a log holds what people typed: it stays where it is, and the queries "
     "drawn from it are imported",
