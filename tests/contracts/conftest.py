@@ -82,6 +82,12 @@ def spark() -> Iterator[None]:
     session.stop()
 
 
+# Spark takes seconds for a plan: a build makes those of the golden log and of the nasty one.
+SPARK_IS_DEEP = pytest.mark.parametrize(
+    "engine", ["polars", "duckdb", pytest.param("spark", marks=pytest.mark.deep)], indirect=True
+)
+
+
 @pytest.fixture(params=["polars", "duckdb", "spark"])
 def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
     """Each engine, opened."""

@@ -11,6 +11,7 @@ import narwhals as nw
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
+from tests.contracts.conftest import SPARK_IS_DEEP
 
 from karat.engines.frames.engine import Engine
 from karat.engines.frames.opening import open_engine
@@ -91,11 +92,10 @@ def test_the_golden_log_comes_to_what_its_comments_derive(
     assert (ada["latency_us"], ada["query"], ada["attribute_device"]) == (120_000, "shoes", "phone")
 
 
+@SPARK_IS_DEEP
 def test_the_golden_log_comes_to_the_evidence_of_polars(
-    engine: Engine, stored: ModuleType, tmp_path: Path, deep: bool
+    engine: Engine, stored: ModuleType, tmp_path: Path
 ) -> None:
-    if engine.name == "spark" and not deep:
-        pytest.skip("the same plan as of the nasty log; with --deep")
     log = stored.store(tmp_path, stored.golden_events())
     asked, cuts = all_metrics(), wanted_on(engine)[1]
     with open_engine("polars") as polars:
@@ -243,6 +243,7 @@ def ruled(stored: ModuleType) -> pl.DataFrame:
     return frame.with_columns(time_us=stored.when()).drop("day", "time")
 
 
+@SPARK_IS_DEEP
 def test_rules_of_the_reducers(engine: Engine, stored: ModuleType, tmp_path: Path) -> None:
     searches = everything(stored.store(tmp_path, ruled(stored)), engine)["searches"]
     for user, (columns, wanted) in RULED.items():
@@ -330,7 +331,7 @@ def robots(stored: ModuleType) -> pl.DataFrame:
 def test_logs_at_the_edge_come_to_the_same(
     engine: Engine, stored: ModuleType, tmp_path: Path, make: Make, deep: bool
 ) -> None:
-    if engine.name == "spark" and make in (one, robots) and not deep:
+    if engine.name == "spark" and make is not nasty and not deep:
         pytest.skip("the same plan as of the nasty log; with --deep")
     events = make(stored)
     log = stored.store(tmp_path, events)

@@ -27,8 +27,16 @@ def peopled(app: FastAPI) -> FastAPI:
     return app
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("size", [LAPTOP, PHONE], ids=["laptop", "phone"])
+@pytest.mark.parametrize(
+    ("size", "scheme"),
+    [
+        pytest.param(LAPTOP, "light", id="laptop-light"),
+        pytest.param(PHONE, "dark", id="phone-dark"),
+        # Each size and each scheme is in one of the above.
+        pytest.param(LAPTOP, "dark", id="laptop-dark", marks=pytest.mark.deep),
+        pytest.param(PHONE, "light", id="phone-light", marks=pytest.mark.deep),
+    ],
+)
 def test_every_page_fits_and_shuts_nobody_out(
     page_of: PageOf, peopled: FastAPI, size: dict[str, Any], scheme: str
 ) -> None:

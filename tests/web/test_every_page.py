@@ -88,6 +88,12 @@ def owner(
         yield Browser(app, person)
 
 
+@pytest.mark.parametrize(
+    "store_url",
+    # All other tests of pages are on SQLite, tests/net/test_pages.py among them.
+    [pytest.param("sqlite", marks=pytest.mark.deep), "postgresql"],
+    indirect=True,
+)
 def test_every_page_answers(owner: Browser) -> None:
     walked = [
         each

@@ -378,7 +378,8 @@ def test_a_request_under_way_ends_first(workspace: Path) -> None:
         assert process.wait(10) == 0
 
 
-def test_where_the_app_cannot_start_it_ends_with_4(workspace: Path) -> None:
+@pytest.mark.parametrize("workers", [pytest.param("1", marks=pytest.mark.deep), "2"])
+def test_where_the_app_cannot_start_it_ends_with_4(workspace: Path, workers: str) -> None:
     program = (
         "import sys; from pathlib import Path\n"
         "from karat.web.server import Serving, listen, run\n"
@@ -389,16 +390,15 @@ def test_where_the_app_cannot_start_it_ends_with_4(workspace: Path) -> None:
     )
     script = workspace.parent / "start.py"
     script.write_text(program)
-    for workers in ("1", "2"):
-        done = subprocess.run(
-            [sys.executable, str(script), str(workspace.parent / "none"), workers],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        assert done.returncode == 4, done.stderr
-        assert "is not in a workspace" in done.stderr
+    done = subprocess.run(
+        [sys.executable, str(script), str(workspace.parent / "none"), workers],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 4, done.stderr
+    assert "is not in a workspace" in done.stderr
 
 
 def record(message: str, **about: object) -> logging.LogRecord:

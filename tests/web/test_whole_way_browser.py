@@ -149,6 +149,7 @@ def both_kept(app: FastAPI) -> None:
     ]
 
 
+@pytest.mark.deep  # what telephones add to the next one is in judging/test_judge_browser.py
 @pytest.mark.usefixtures("queued")
 def test_two_raters_judge_with_their_thumbs(app: FastAPI, page_of: PageOf) -> None:
     with ExitStack() as stack:
