@@ -107,7 +107,7 @@ def _in_form(events: pl.DataFrame, buckets: range) -> pl.DataFrame:
     inside = pl.col("user_bucket").is_between(buckets.start, buckets.stop, closed="left")
     frame = frame.filter(inside).with_columns(pl.lit(1, pl.Int32).alias("import"))
     frame = files.with_query_key(files.with_local(frame, "UTC"))
-    return files.in_form(files.with_tie(frame))
+    return files.conformed(files.with_tie(frame))
 
 
 if __name__ == "__main__":

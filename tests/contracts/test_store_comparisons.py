@@ -1,4 +1,4 @@
-"""Comparisons in the store: one computes at a time, and what was judged since is counted."""
+"""Comparisons in the store: their outcomes, and what was judged since."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ from karat.store.sql import (
     queue,
     runs,
 )
-from karat.store.sql.comparisons import LEASE_US
 from karat.store.sql.opening import Store
+from karat.store.sql.schema import comparison
+from karat.store.sql.states import inputs_state
 
 NOW = 1_700_000_000_000_000
 
@@ -69,69 +70,40 @@ def test_what_was_asked_is_there_as_it_was_asked(c: sa.Connection) -> None:
     assert comparisons.find(c, 999) is None
 
 
-def test_one_computes_until_it_shows_no_sign_of_life(c: sa.Connection) -> None:
+def test_numbers_are_noted_and_requested_anew_only_when_somebody_asks(c: sa.Connection) -> None:
     made = asked(c, a_set(c))
-    first = comparisons.start(c, made, NOW)
-    assert first is not None
-    assert comparisons.start(c, made, NOW + LEASE_US - 1) is None
-    assert comparisons.alive(c, made, first, NOW + LEASE_US - 1)
-    assert comparisons.start(c, made, NOW + LEASE_US) is None  # it beat since
-    assert comparisons.start(c, made, NOW + 2 * LEASE_US - 1)  # now it died
-
-
-def test_who_lost_it_changes_nothing_any_more(c: sa.Connection) -> None:
-    made = asked(c, a_set(c))
-    slow = comparisons.start(c, made, NOW)
-    quick = comparisons.start(c, made, NOW + LEASE_US)
-    assert slow is not None
-    assert quick is not None
-    for _ in range(2):  # while another computes it, and after it did
-        before = comparisons.find(c, made)
-        assert not comparisons.alive(c, made, slow, NOW + 9 * LEASE_US)
-        assert not comparisons.finish(c, made, slow, 3, NOW + 9 * LEASE_US)
-        assert not comparisons.fail(c, made, slow, "too late", NOW + 9 * LEASE_US)
-        assert comparisons.find(c, made) == before
-        comparisons.finish(c, made, quick, 7, NOW + LEASE_US + 1)
+    assert not comparisons.again(c, made)  # they are requested
+    comparisons.finish(c, made, "key", 7, NOW + 1)
     row = comparisons.find(c, made)
     assert row is not None
-    assert (row.state, row.judgment_id, row.attempt) == ("done", 7, quick)
-
-
-def test_what_is_done_is_computed_again_only_when_somebody_asks(c: sa.Connection) -> None:
-    made = asked(c, a_set(c))
-    assert not comparisons.again(c, made)  # somebody is about to
-    first = comparisons.start(c, made, NOW)
-    assert first is not None
-    assert not comparisons.again(c, made)  # while it is running this changes nothing
-    assert comparisons.finish(c, made, first, 7, NOW + 1)
-    row = comparisons.find(c, made)
-    assert row is not None
-    assert (row.state, row.judgment_id, row.computed_us) == ("done", 7, NOW + 1)
-    assert comparisons.start(c, made, NOW + 9 * LEASE_US) is None
+    assert (row.state, row.judgment_id, row.computed_us, row.key) == ("done", 7, NOW + 1, "key")
+    comparisons.finish(c, made, "older", 6, NOW + 2)  # of a slower process
+    comparisons.fail(c, made, "too late", NOW + 2)
+    assert comparisons.find(c, made) == row
+    assert comparisons.keys(c) == {"key"}
     assert comparisons.again(c, made)
-    second = comparisons.start(c, made, NOW)
-    assert second not in {None, first}
-    assert comparisons.fail(c, made, str(second), "the run is gone", NOW)
+    requested = comparisons.find(c, made)
+    assert requested is not None
+    assert (requested.state, requested.key) == ("waiting", "key")  # the old numbers stay
+    comparisons.fail(c, made, "the run is gone", NOW + 3)
+    failed = comparisons.find(c, made)
+    assert failed is not None
+    assert (failed.state, failed.error) == ("failed", "the run is gone")
+
+
+def test_what_an_older_karat_was_computing_is_requested(c: sa.Connection) -> None:
+    made = asked(c, a_set(c))
+    c.execute(sa.update(comparison).values(state="running", attempt="0" * 16))
     row = comparisons.find(c, made)
     assert row is not None
-    assert (row.state, row.error) == ("failed", "the run is gone")
-
-
-def test_two_that_start_at_once_are_one(store: Store) -> None:
-    with store.begin() as c:
-        made = asked(c, a_set(c))
-    got = []
-    for _ in range(2):
-        with store.begin() as c:
-            got.append(comparisons.start(c, made, NOW))
-    assert [each is not None for each in got] == [True, False]
+    assert row.state == "waiting"
 
 
 def test_the_clock_moves_with_whatever_numbers_are_computed_from(c: sa.Connection) -> None:
     set_id, other = a_set(c), a_set(c, "other")
 
     def now(*, live: bool = True, with_documents: bool = True) -> str:
-        return comparisons.clock(c, set_id, live=live, with_documents=with_documents)
+        return inputs_state(c, set_id, live=live, with_documents=with_documents)
 
     def moved(*, live: bool = True, with_documents: bool = True) -> bool:
         """Whether it is another than when it was last looked at."""

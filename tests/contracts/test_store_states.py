@@ -9,8 +9,8 @@ import pytest
 import sqlalchemy as sa
 
 from karat.store.sql import documents, editions, golden_sets, judgments, pairs, queries, queue
-from karat.store.sql.golden_sets import state_of
 from karat.store.sql.opening import Store
+from karat.store.sql.states import state_of
 from karat.tables.schema import JUDGMENTS
 
 NOW = 1_700_000_000_000_000

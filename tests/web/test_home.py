@@ -24,7 +24,7 @@ from karat.web.framework.state import AppState
 from karat.web.home import Attention
 from karat.workflows.golden.status import Status
 from karat.workflows.judging.in_place import rate
-from karat.workflows.workspace.comparison_changes import Older
+from karat.workflows.workspace.stored_comparisons import Older
 from karat.workflows.workspace.workspace import Workspace
 
 
@@ -79,13 +79,17 @@ def test_a_comparison_that_unjudged_pairs_could_turn_is_named(client_of: ClientO
 def test_of_many_comparisons_the_newest_are_named_and_the_rest_counted(
     client_of: ClientOf, monkeypatch: pytest.MonkeyPatch, count: int, own: int
 ) -> None:
-    head = {"next": 2, "turns": ["AP"]}
     there = [
-        (SimpleNamespace(name=f"n{at}", id=at), head, Older(changed=changed))
+        SimpleNamespace(
+            row=SimpleNamespace(name=f"n{at}", id=at, state="done"),
+            turns=["AP"],
+            next=2,
+            older=Older(changed=changed),
+        )
         for at in range(count)
         for changed in (False, True)
     ]
-    monkeypatch.setattr(home, "turning", lambda _opened: there)
+    monkeypatch.setattr(home, "listed", lambda _opened: there)
     browser = client_of("engineer")
     found = browser.get("/", params={"format": "json"}).json()["attention"]
     said = [(each["what"], each["where"]) for each in found if "/comparisons" in each["where"]]

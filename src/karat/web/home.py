@@ -15,10 +15,11 @@ from karat.web.framework.auth import ARater
 from karat.web.framework.pages import Page, redirect, show
 from karat.web.framework.state import AppState, TheState
 from karat.web.golden.golden_sets import address, place
-from karat.workflows.golden.status import STATUSES, Status
+from karat.workflows.golden.status import Status
+from karat.workflows.golden.status import status as status_of
 from karat.workflows.release.stored_trends import histories_of, newest_gates
-from karat.workflows.workspace.comparison_changes import turning
 from karat.workflows.workspace.evaluate_stored import damaged_runs
+from karat.workflows.workspace.stored_comparisons import listed
 
 ROUTER = APIRouter()
 _MOST = 3  # lines of one kind before the rest are only counted
@@ -140,16 +141,19 @@ def unsure_comparisons(site: AppState, sets: Sequence[Status]) -> Iterable[Atten
     """Comparisons whose sign unjudged pairs could flip, now or when last computed."""
     for status in sets:
         flipping, older = [], []
-        for row, head, behind in turning(site.opened(status.name)):
-            if behind.changed:  # it may no longer hold
-                what = f"Recompute “{row.name}”: {behind.told}"
-                older.append(Attention(what, f"/comparisons/{row.id}", status.name))
+        for each in listed(site.opened(status.name)):
+            if each.row.state != "done" or not each.turns:
                 continue
-            pairs = counted(head["next"], "pair", "pairs")
-            to_do = f": {pairs} to judge first" if head["next"] else ""
-            by = " and ".join(head["turns"][:2])
-            what = f"Unjudged pairs could flip the sign of {by} in “{row.name}”"
-            where = f"/comparisons/{row.id}" + ("#next" if head["next"] else "")
+            name, where = each.row.name, f"/comparisons/{each.row.id}"
+            if each.older.changed:  # it may no longer hold
+                what = f"Recompute “{name}”: {each.older.told}"
+                older.append(Attention(what, where, status.name))
+                continue
+            to_do = f": {counted(each.next, 'pair', 'pairs')} to judge first" if each.next else ""
+            what = (
+                f"Unjudged pairs could flip the sign of {' and '.join(each.turns[:2])} in “{name}”"
+            )
+            where += "#next" if each.next else ""
             flipping.append(Attention(f"{what}{to_do}", where, status.name))
         yield from _first(flipping, "comparisons whose sign could flip", "/comparisons")
         yield from _first(older, "comparisons to recompute", "/comparisons")
@@ -190,6 +194,6 @@ def home(request: Request, site: TheState, principal: ARater) -> Response:
     if principal.person.role == "rater":
         return redirect(site, "/judge")
     names = [row.name for row in site.golden_sets() if addressable(row.name)]
-    sets = [STATUSES.get(site.opened(name), now=site.clock()) for name in names]
+    sets = [status_of(site.opened(name), now=site.clock()) for name in names]
     attention = [item for watch in WATCHES for item in watch(site, sets)]
     return show(request, HomePage(title="Home", attention=attention, golden=sets))

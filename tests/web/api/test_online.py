@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +16,6 @@ from tests.workflows.online.weeks import broken_on_friday
 from karat.clients.karat_server import Client
 from karat.store.sql import queries
 from karat.web.framework.state import AppState
-from karat.workflows.online import stored_results
-
-
-@pytest.fixture(autouse=True)
-def _nothing_at_hand() -> Iterator[None]:
-    stored_results.forget()
-    yield
-    stored_results.forget()
 
 
 def test_evaluate_is_what_the_command_prints(

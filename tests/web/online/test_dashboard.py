@@ -8,7 +8,6 @@ import io
 import re
 import shutil
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,19 +19,11 @@ from tests.web.online_log import put_users
 from karat.online.metrics import registry
 from karat.store.sql import queries
 from karat.web.online import dashboard
-from karat.workflows.online import stored_results
 from karat.workflows.workspace.annotations import add_annotation
 
 pytest.importorskip("vl_convert")
 
 EVIL = '"><img src=x onerror=alert(1)>'
-
-
-@pytest.fixture(autouse=True)
-def _nothing_at_hand() -> Iterator[None]:
-    stored_results.forget()
-    yield
-    stored_results.forget()
 
 
 @pytest.fixture
@@ -365,10 +356,10 @@ def test_a_page_whose_numbers_take_long_says_so_and_has_them_later(
     monkeypatch.setattr("karat.web.online.log.WAIT_S", 30.0)
     assert "50.0 %" in engineer.get("/online?metrics=CTR").text
     assert len(calls) == 1  # whoever asked, it was computed once
-    stored_results.forget()  # as a restart does
+    engineer.site.workspace.artifacts.forget()  # as a restart does
     assert "50.0 %" in engineer.get("/online?metrics=CTR").text
     assert len(calls) == 1
-    assert len(list((log.folder / stored_results.FOLDER).iterdir())) == 1
+    assert len(list((workspace / "artifacts").glob("online-*/*"))) == 1
     shutil.rmtree(log.folder)
     put_users(workspace, more="x")  # the log is another, and so are its numbers
     assert "50.0 %" in engineer.get("/online?metrics=CTR").text

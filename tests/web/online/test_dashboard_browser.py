@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +11,8 @@ from tests.event_stores import keep_events
 from tests.web.conftest import LAPTOP, PHONE, PageOf, sound
 from tests.web.online_log import put_users
 
-from karat.workflows.online import stored_results
-
 pytest.importorskip("vl_convert")
 EVIL = "<img src=x onerror=document.title='taken'>"
-
-
-@pytest.fixture(autouse=True)
-def _nothing_at_hand() -> Iterator[None]:
-    stored_results.forget()
-    yield
-    stored_results.forget()
 
 
 def put(workspace: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
@@ -12,17 +11,9 @@ from tests.web.conftest import Browser, ClientOf
 from tests.web.online_log import put_users
 
 from karat.store.sql import queries
-from karat.workflows.online import stored_results
 from karat.workflows.workspace.evaluate_stored import evaluate_stored
 
 pytest.importorskip("vl_convert")
-
-
-@pytest.fixture(autouse=True)
-def _nothing_at_hand() -> Iterator[None]:
-    stored_results.forget()
-    yield
-    stored_results.forget()
 
 
 @pytest.fixture

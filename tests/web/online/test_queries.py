@@ -7,7 +7,6 @@ import html
 import io
 import re
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
@@ -18,14 +17,6 @@ from tests.web.conftest import Browser, ClientOf
 from tests.web.online_log import put_users
 
 from karat.store.sql import queries
-from karat.workflows.online import stored_results
-
-
-@pytest.fixture(autouse=True)
-def _nothing_at_hand() -> Iterator[None]:
-    stored_results.forget()
-    yield
-    stored_results.forget()
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import csv
 import html
 import io
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
@@ -22,15 +21,7 @@ from karat.store.sql import queries
 from karat.tables.online.events import EventLog
 from karat.web.online import rows as online_rows
 from karat.web.online.rows import for_eyes, pseudonym
-from karat.workflows.online import stored_results
 from karat.workflows.online.facts import Table, look
-
-
-@pytest.fixture(autouse=True)
-def _nothing_at_hand() -> Iterator[None]:
-    stored_results.forget()
-    yield
-    stored_results.forget()
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import csv
 import html
 import io
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,19 +21,15 @@ from karat.engines.frames.opening import open_engine
 from karat.online.rules import DAY, HOUR
 from karat.store.events.log import read_event_log
 from karat.web.online.watch_results import MOST_CUTS
-from karat.workflows.online import stored_results
 from karat.workflows.online.watch import watch
 
 EVIL = '"><img src=x onerror=alert(1)>'
 
 
 @pytest.fixture(autouse=True)
-def _nothing_at_hand(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("karat.web.online.log.WAIT_S", 60.0)
     monkeypatch.setattr("karat.web.online.log.LONGEST_S", 60.0)
-    stored_results.forget()
-    yield
-    stored_results.forget()
 
 
 @pytest.fixture

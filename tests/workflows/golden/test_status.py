@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from karat.errors import UsageError
-from karat.store.sql import golden_sets
 from karat.store.sql.opening import Store
 from karat.tables import Run
 from karat.tables.golden.agreement import Agreement
@@ -21,7 +20,7 @@ from karat.workflows.golden.editions import freeze, stale_judgments
 from karat.workflows.golden.import_ import import_from
 from karat.workflows.golden.pooling import pool
 from karat.workflows.golden.sampling import choose_queries, draw_queries, plan_queries
-from karat.workflows.golden.status import Status, Statuses, status
+from karat.workflows.golden.status import Status, status
 from karat.workflows.judging.queue import Judging
 from karat.workflows.workspace.stored_runs import store_runs
 from karat.workflows.workspace.workspace import Workspace
@@ -175,19 +174,15 @@ def test_a_state_is_computed_once_and_a_new_one_at_once(
     )
     (tmp_path / "said.csv").write_text(said, encoding="utf-8")
     import_from(shop, tmp_path / "said.csv", now=tick())
-    at_hand, other = Statuses(), Statuses()  # of two processes
-    first = at_hand.get(shop, now=tick())
+    first = status(shop, now=tick())
     assert len(counted) == 1
-    assert repr(at_hand.get(shop, now=tick())) == repr(first)
-    assert repr(other.get(shop, now=tick())) == repr(first)
-    assert len(counted) == 2
+    assert repr(status(shop, now=tick())) == repr(first)
+    assert len(counted) == 1
     more = "query_id,query,doc_id,grade,rater\nq1,shoes 1,d1,3,cleo\n"
     (tmp_path / "more.csv").write_text(more, encoding="utf-8")
     import_from(shop, tmp_path / "more.csv", now=tick())
-    for each in (at_hand, other, at_hand, other):
-        assert repr(each.get(shop, now=tick())) == repr(status(shop, now=tick()))
-    assert counted == [1] * (2 + 2 + 4)  # once in each, and in each ``status``
-    assert at_hand.get(shop, now=tick()).agreement != first.agreement
+    assert status(shop, now=tick()).agreement != first.agreement
+    assert len(counted) == 2
 
 
 def test_an_edition_ages_and_runs_come_without_anything_computed(
@@ -197,34 +192,22 @@ def test_an_edition_ages_and_runs_come_without_anything_computed(
     (tmp_path / "said.csv").write_text(said, encoding="utf-8")
     import_from(shop, tmp_path / "said.csv", now=tick())
     freeze(shop, "one", now=tick())
-    at_hand, now = Statuses(), tick()
-    assert at_hand.get(shop, now=now).edition_days == 0
-    assert at_hand.get(shop, now=now + 3 * DAY).edition_days == 3
+    now = tick()
+    assert status(shop, now=now).edition_days == 0
+    assert status(shop, now=now + 3 * DAY).edition_days == 3
     store_runs(shop, [Run.from_dict({"q1": {"d1": 1.0}}, "late")], now=now)
-    assert at_hand.get(shop, now=now).runs == ["late"]
+    assert status(shop, now=now).runs == ["late"]
     assert len(counted) == 1
     policy = replace(shop, workspace=replace(shop.workspace, weights="linear"))
-    at_hand.get(policy, now=now)
+    status(policy, now=now)
     assert len(counted) == 2
 
 
 def test_of_several_that_ask_at_once_one_computes(
     shop: Workspace, tick: Tick, counted: list[int]
 ) -> None:
-    at_hand, now = Statuses(), tick()
+    now = tick()
     with ThreadPoolExecutor(8) as threads:
-        found = list(threads.map(lambda _: at_hand.get(shop, now=now), range(16)))
+        found = list(threads.map(lambda _: status(shop, now=now), range(16)))
     assert len(counted) == 1
     assert {repr(each) for each in found} == {repr(found[0])}
-
-
-def test_only_the_last_golden_sets_are_at_hand(
-    shop: Workspace, tick: Tick, counted: list[int]
-) -> None:
-    at_hand = Statuses(most=1)
-    with shop.store.begin() as c:
-        made = {"scale": (0, 3), "grades": {}, "repeats": 0.0, "salt": "s", "guideline": ""}
-        golden_sets.make(c, "other", raters=2, now=tick(), **made)
-        other = replace(shop, golden=golden_sets.find(c, "other"))
-    assert [at_hand.get(each, now=tick()).name for each in (shop, other, shop)][1] == "other"
-    assert len(counted) == 3

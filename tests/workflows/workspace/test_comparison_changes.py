@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import polars as pl
 import pytest
@@ -15,9 +16,7 @@ from karat.tables.golden.exchange import Exchange
 from karat.workflows.golden.editions import freeze
 from karat.workflows.golden.import_ import import_exchange
 from karat.workflows.judging.in_place import own_of, rate, take_back
-from karat.workflows.workspace.artifacts import read_artifact, write_artifact
-from karat.workflows.workspace.comparison_changes import Older, Since
-from karat.workflows.workspace.stored_comparisons import Asked, ask, compute, folder_of
+from karat.workflows.workspace.stored_comparisons import Asked, Older, ask, compute, described
 from karat.workflows.workspace.stored_runs import store_runs
 from karat.workflows.workspace.workspace import Workspace
 
@@ -43,7 +42,7 @@ def judged(shop: Workspace, tick: Tick) -> Workspace:
 
 def made(opened: Workspace, tick: Tick, **said: object) -> ComparisonRow:
     number = ask(opened, Asked([1, 2], ["nDCG@10"], **said), by="ann", now=tick())  # type: ignore[arg-type]
-    assert compute(opened, number, tick)
+    compute(opened, number, tick)
     with opened.store.read() as c:
         row = comparisons.find(c, number)
     assert row is not None
@@ -51,47 +50,45 @@ def made(opened: Workspace, tick: Tick, **said: object) -> ComparisonRow:
     return row
 
 
+def older(opened: Workspace, *rows: ComparisonRow) -> list[Older]:
+    return [each.older for each in described(opened, rows)]
+
+
 def test_queries_and_documents_make_it_older_as_judgments_do(judged: Workspace, tick: Tick) -> None:
     freeze(judged, "first", now=tick())
     plain, sliced = made(judged, tick), made(judged, tick, by=["returned.colour"])
     frozen = made(judged, tick, edition="first")
-    since = Since(judged)
-    assert [since.older(row) for row in (plain, sliced, frozen)] == [Older()] * 3
+    assert older(judged, plain, sliced, frozen) == [Older()] * 3
     with judged.store.begin() as c:
         documents.put(c, judged.golden.id, BLUE, tick())
-    since = Since(judged)
-    assert [since.older(row).changed for row in (plain, sliced, frozen)] == [False, True, False]
+    changed = [each.changed for each in older(judged, plain, sliced, frozen)]
+    assert changed == [False, True, False]
     with judged.store.begin() as c:
         weighed = pl.DataFrame({"query_id": ["q1"], "text": ["one"], "weight": [9.0]})
         queries.put(c, judged.golden.id, weighed, tick())
-    since = Since(judged)
-    assert [since.older(row).changed for row in (plain, sliced, frozen)] == [True, True, False]
-    assert since.older(plain).said == (
+    changed = [each.changed for each in older(judged, plain, sliced, frozen)]
+    assert changed == [True, True, False]
+    assert older(judged, plain)[0].said == (
         "Judgments, queries or documents changed since this was computed."
     )
     rate(judged, "ann", "q1", "b", 1.0, now=tick())
-    behind = Since(judged).older(plain)
+    behind = older(judged, plain)[0]
     assert behind == Older(1, changed=True)
     assert behind.said == "1 judgment was given since this was computed."
-    assert Since(judged).older(frozen) == Older()
+    assert older(judged, frozen)[0] == Older()
 
 
 def test_of_numbers_that_do_not_say_what_they_are_of_judgments_tell(
     judged: Workspace, tick: Tick
 ) -> None:
     row = made(judged, tick)
-    folder = folder_of(judged, row.id)
-    files = read_artifact(folder)
-    assert files is not None
-    tables = {name: pl.read_parquet(path) for name, path in files.tables.items()}
-    head = {name: value for name, value in files.head.items() if name != "clock"}
-    write_artifact(folder, head, tables)  # as karat wrote it before it noted that
-    assert Since(judged).older(row) == Older()
+    row = replace(row, key="0" * 16)  # as older versions of karat called them
+    assert older(judged, row)[0] == Older()
     rate(judged, "ann", "q1", "b", 1.0, now=tick())
-    assert Since(judged).older(row) == Older(1, changed=True)
+    assert older(judged, row)[0] == Older(1, changed=True)
     given = own_of(judged, "ann", "q1")["b"].judgment
     take_back(judged, "ann", "q1", "b", given, now=tick())
-    assert Since(judged).older(row) == Older(0, changed=True)
+    assert older(judged, row)[0] == Older(0, changed=True)
 
 
 def test_what_was_taken_back_or_corrected_was_not_given_twice(
@@ -101,12 +98,12 @@ def test_what_was_taken_back_or_corrected_was_not_given_twice(
     rate(judged, "ann", "q1", "b", 1.0, now=tick())
     given = own_of(judged, "ann", "q1")["b"].judgment
     take_back(judged, "ann", "q1", "b", given, now=tick())
-    behind = Since(judged).older(row)
+    behind = older(judged, row)[0]
     assert behind == Older(0, changed=True)
     assert behind.said == "Judgments, queries or documents changed since this was computed."
     for grade in (1.0, 3.0):
         rate(judged, "ann", "q1", "b", grade, now=tick())
-    assert Since(judged).older(row) == Older(1, changed=True)
+    assert older(judged, row)[0] == Older(1, changed=True)
 
 
 def test_judgments_are_looked_up_once_for_many(
@@ -124,8 +121,5 @@ def test_judgments_are_looked_up_once_for_many(
         return plain(c, set_id, since)
 
     monkeypatch.setattr(comparisons, "judged_since", counted)
-    since = Since(judged, rows)
-    assert [since.older(row).judgments for row in rows[::-1]] == [1, 2]
+    assert [each.judgments for each in older(judged, *rows[::-1])] == [1, 2]
     assert looked == [rows[0].judgment_id]
-    alone = Since(judged)  # what nobody named before is looked up too
-    assert [alone.older(row).judgments for row in rows[::-1]] == [1, 2]

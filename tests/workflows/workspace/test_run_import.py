@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +25,7 @@ from karat.workflows.workspace.run_import import (
     remove_run,
     within,
 )
-from karat.workflows.workspace.stored_comparisons import Asked, ask, folder_of
+from karat.workflows.workspace.stored_comparisons import Asked, ask
 from karat.workflows.workspace.stored_runs import stored_run_names, stored_run_rows
 from karat.workflows.workspace.workspace import Workspace
 
@@ -192,15 +191,12 @@ def test_a_run_goes_when_no_comparison_needs_it(
         path.write_text(text)
         import_run(asked, path, "x", name=f"run {text[6]}", person="ann", now=tick())
     one, other = held(asked)
-    number = ask(asked, Asked([one.id, other.id]), by="ann", now=tick())
+    ask(asked, Asked([one.id, other.id]), by="ann", now=tick())
     [comparison] = needed_by(asked, one)
     with pytest.raises(UsageError, match=r"a comparison needs the run 'run a': .*\(1\)") as caught:
         remove_run(asked, one, person="ben", now=tick())
     assert caught.value.fix == "remove it first"
-    folder = folder_of(asked, number)
-    folder.mkdir(parents=True)
     remove_comparison(asked, comparison, person="ben", now=tick())
-    assert not folder.exists()
     with pytest.raises(UsageError, match="already deleted"):
         remove_comparison(asked, comparison, person="ben", now=tick())
     remove_run(asked, one, person="ben", now=tick())
@@ -231,13 +227,11 @@ def test_what_has_the_number_of_what_is_gone_stays(
         remove_run(asked, replace(one, sha256=other.sha256), person="ann", now=tick())
     assert held(asked) == there
     assert len(stored_run_rows(asked)) == 2
-    number = ask(asked, Asked([one.id, other.id]), by="ann", now=tick())
+    ask(asked, Asked([one.id, other.id]), by="ann", now=tick())
     [row] = needed_by(asked, one)
-    folder_of(asked, number).mkdir(parents=True)
     with pytest.raises(UsageError, match="already deleted"):
         remove_comparison(asked, replace(row, created_us=1), person="ann", now=tick())
     assert needed_by(asked, one) == [row]
-    assert folder_of(asked, number).exists()
 
 
 def test_what_comes_back_while_files_go_does_not_go_with_them(
@@ -250,23 +244,14 @@ def test_what_comes_back_while_files_go_does_not_go_with_them(
         return import_run(asked, path, "x", name=text[6], person="ann", now=tick()).row
 
     one, other = brought(ONE), brought(OTHER)
-    folder = folder_of(asked, ask(asked, Asked([one.id, other.id]), by="ann", now=tick()))
-    folder.mkdir(parents=True)
-    [row] = needed_by(asked, one)
-    plain_unlink, plain_rmtree = Path.unlink, shutil.rmtree
+    assert other != one
+    plain_unlink = Path.unlink
 
     def unlink(self: Path, missing_ok: bool = False) -> None:
         monkeypatch.setattr(Path, "unlink", plain_unlink)
         brought(ONE)
         self.unlink(missing_ok)
 
-    def rmtree(gone: Path, ignore_errors: bool = False) -> None:
-        folder.mkdir(exist_ok=True)
-        plain_rmtree(gone, ignore_errors)
-
-    monkeypatch.setattr(shutil, "rmtree", rmtree)
-    remove_comparison(asked, row, person="ann", now=tick())
-    assert list(folder.parent.iterdir()) == [folder]
     monkeypatch.setattr(Path, "unlink", unlink)
     remove_run(asked, one, person="ann", now=tick())
     assert [run.name for run in stored_run_rows(asked)] == ["b", "a"]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
-import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 
 from karat.cli.main import main
 from karat.demo.build import build
-from karat.errors import KaratError, UsageError
+from karat.errors import UsageError
 from karat.formats import read_run
 from karat.formats.tables.writing import write_queries
 from karat.store.sql import audit, comparisons, pairs, runs
@@ -22,14 +23,12 @@ from karat.workflows.golden.editions import freeze
 from karat.workflows.golden.import_ import import_from
 from karat.workflows.judging.in_place import rate
 from karat.workflows.workspace import stored_comparisons
-from karat.workflows.workspace.run_import import remove_run
+from karat.workflows.workspace.run_import import remove_comparison, remove_run
 from karat.workflows.workspace.stored_comparisons import (
     TWICE_US,
     Asked,
     ask,
     compute,
-    folder_of,
-    heartbeat,
     kept,
     side,
     to_compute,
@@ -74,7 +73,7 @@ def row_of(opened: Workspace, number: int) -> ComparisonRow:
 
 def made(opened: Workspace, tick: Tick, **asked: object) -> ComparisonRow:
     number = ask(opened, Asked(numbers_of(opened), **asked), by="ann", now=tick())  # type: ignore[arg-type]
-    assert compute(opened, number, tick)
+    compute(opened, number, tick)
     return row_of(opened, number)
 
 
@@ -160,7 +159,7 @@ def test_a_grade_given_in_place_shows_at_once_and_makes_the_comparison_older(
         given = comparisons.judged_since(connection, opened.golden.id, row.judgment_id or 0)
     assert len(given) == 1
     stored_comparisons.request_again(opened, row, by="ann", now=tick())
-    assert compute(opened, row.id, tick)
+    compute(opened, row.id, tick)
     newer = kept(opened, row_of(opened, row.id))
     assert newer is not None
     settled = side(opened, newer, row, query_id, "P@100")
@@ -183,6 +182,10 @@ def test_an_edition_does_not_move(opened: Workspace, tick: Tick) -> None:
     assert after.changed == 0
 
 
+def folder(opened: Workspace, row: ComparisonRow) -> Path:
+    return opened.workspace.root / "artifacts/comparison" / str(row.key)
+
+
 @pytest.mark.parametrize("harm", ["cut", "gone", "turned", "head", "empty"])
 def test_damaged_files_are_computed_again_and_never_shown(
     opened: Workspace, tick: Tick, harm: str
@@ -190,8 +193,7 @@ def test_damaged_files_are_computed_again_and_never_shown(
     row = made(opened, tick, measures=["AP"])
     found = kept(opened, row)
     assert found is not None
-    folder = folder_of(opened, row.id)
-    file, head = next(folder.glob("queries-*.parquet")), folder / "kept.json"
+    file, head = folder(opened, row) / "queries.parquet", folder(opened, row) / "head.json"
     data = bytearray(file.read_bytes())
     if harm == "cut":
         file.write_bytes(data[:-10])
@@ -203,51 +205,72 @@ def test_damaged_files_are_computed_again_and_never_shown(
     else:
         text = head.read_text()
         head.write_text(text.replace("0.", "1.", 1) if harm == "head" else "")
-    stored_comparisons.AT_HAND.clear()  # as after a restart
+    opened.artifacts.forget()  # as after a restart
     assert kept(opened, row) is None
-    assert to_compute(opened, row, None)
-    assert compute(opened, row.id, tick)
+    assert to_compute(row, None)
+    compute(opened, row.id, tick)
     again = kept(opened, row_of(opened, row.id))
     assert again is not None
     assert again.comparison == found.comparison
-    assert len(list(folder.glob("queries-*.parquet"))) <= 2
+    assert row_of(opened, row.id).key == row.key
 
 
-def test_several_that_compute_at_once_compute_it_once(opened: Workspace, tick: Tick) -> None:
+def test_several_that_compute_at_once_get_the_same(opened: Workspace, tick: Tick) -> None:
     number = ask(opened, Asked(numbers_of(opened), ["AP"]), by="ann", now=tick())
-    got: list[bool] = []
-    threads = [
-        threading.Thread(target=lambda: got.append(compute(opened, number, lambda: NOW)))
-        for _ in range(4)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(got) == [False, False, False, True]
-    assert row_of(opened, number).state == "done"
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(lambda _: compute(opened, number, lambda: NOW), range(4)))
+    row = row_of(opened, number)
+    assert row.state == "done"
+    assert kept(opened, row) is not None
+    assert [each.name for each in folder(opened, row).parent.iterdir()] == [row.key]
 
 
-def test_a_server_that_was_killed_leaves_it_to_the_next(opened: Workspace, tick: Tick) -> None:
-    number = ask(opened, Asked(numbers_of(opened), ["AP"]), by="ann", now=tick())
-    with opened.store.begin() as connection:
-        assert comparisons.start(connection, number, NOW)  # and then it was killed
-    assert to_compute(opened, row_of(opened, number), None)
-    assert not compute(opened, number, lambda: NOW + 1_000_000)
-    assert compute(opened, number, lambda: NOW + comparisons.LEASE_US)
-    assert row_of(opened, number).state == "done"
+def test_the_same_is_computed_once(
+    opened: Workspace, tick: Tick, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = made(opened, tick, measures=["AP"], name="one")
+    monkeypatch.setattr(stored_comparisons, "compare", None)
+    second = made(opened, tick, measures=["AP"], name="two")
+    assert second.key == first.key
+    remove_comparison(opened, first, person="ann", now=tick())
+    assert kept(opened, second) is not None
+    remove_comparison(opened, second, person="ann", now=tick())
+    assert not folder(opened, second).exists()
+
+
+def test_numbers_of_an_older_version_are_taken_over(opened: Workspace, tick: Tick) -> None:
+    row = made(opened, tick, measures=["AP"])
+    found = kept(opened, row)
+    assert found is not None
+    place = opened.workspace.root / "comparisons" / str(row.id)
+    place.mkdir(parents=True)
+    files = {}
+    for name, path in found.files.tables.items():
+        files[name] = {"file": f"{name}-1a2b3c4d.parquet", "sha256": ""}
+        shutil.copy(path, place / files[name]["file"])
+    attempt = "0123456789abcdef"
+    body = json.dumps({"head": {**found.files.head, "attempt": attempt}, "files": files})
+    old = json.dumps({"karat_kept": 2, "sha256": "", "body": body})
+    (place / "kept.json").write_text(old, encoding="utf-8")
+    shutil.rmtree(opened.workspace.root / "artifacts")
+    opened.artifacts.forget()
+    assert kept(opened, replace(row, key="another of 16 cs")) is None
+    older = kept(opened, replace(row, key=attempt))
+    assert older is not None
+    assert older.comparison == found.comparison
+    assert not place.exists()
 
 
 def test_what_cannot_be_computed_says_why(opened: Workspace, tick: Tick) -> None:
     number = ask(opened, Asked(numbers_of(opened), by=["colour"]), by="ann", now=tick())
-    assert compute(opened, number, tick)
+    compute(opened, number, tick)
     row = row_of(opened, number)
     assert row.state == "failed"
     assert "colour" in str(row.error)
-    assert not to_compute(opened, row, None)
+    assert not to_compute(row, None)
     by = ["query_form:quartiles"]
     banded = ask(opened, Asked(numbers_of(opened), by=by), by="ann", now=tick())
-    assert compute(opened, banded, tick)
+    compute(opened, banded, tick)
     # Whoever reads it looks at a page, and cannot type "--by query_form".
     assert str(row_of(opened, banded).error).endswith("fix: slice by query_form")
 
@@ -308,7 +331,7 @@ def test_what_is_sent_twice_is_one_comparison(opened: Workspace, tick: Tick) -> 
     others = {asked(by="ben"), asked(margin=0.1), asked(name="x"), asked(now=NOW + 2 * TWICE_US)}
     assert first not in others
     assert len(others) == 4
-    assert compute(opened, first, tick)
+    compute(opened, first, tick)
     assert asked(now=NOW + 1) == first, "of the same judgments"
     found = kept(opened, row_of(opened, first))
     assert found is not None
@@ -343,22 +366,3 @@ def test_a_run_that_goes_meanwhile_is_not_compared(
         ask(opened, Asked(chosen), by="ann", now=NOW)
     with opened.store.read() as connection:
         assert comparisons.comparisons(connection, opened.golden.id) == []
-
-
-# --- the heartbeat of a computation ---
-
-
-def test_it_beats_while_the_block_runs_even_where_one_fails() -> None:
-    enough, beats = threading.Event(), []
-
-    def beat() -> None:
-        beats.append(1)
-        if len(beats) == 3:
-            enough.set()
-        raise KaratError("the store did not answer")
-
-    with heartbeat(beat, 0.001):
-        assert enough.wait(5)
-    count = len(beats)
-    assert not threading.Event().wait(0.02)
-    assert len(beats) == count

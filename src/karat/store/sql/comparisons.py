@@ -1,9 +1,7 @@
-"""Stored comparisons: their settings, who computes them, and judgments given since."""
+"""Stored comparisons: their settings and outcomes, and judgments given since."""
 
 from __future__ import annotations
 
-import hashlib
-import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -17,31 +15,23 @@ from karat.store.sql.schema import audit, comparison, document, judgment, query,
 from karat.tables.judgments import Judgments
 from karat.tables.schema import JUDGMENTS
 
-State = Literal["waiting", "running", "done", "failed"]
-LEASE_US = 60_000_000
-"""Time after its last heartbeat when a computation counts as dead."""
+State = Literal["waiting", "done", "failed"]
 _INSIDE = {"judgment": "id", "document_hash": "document_sha256"}  # column names in the database
 _BEGIN = 400  # characters of a text that replaces a title
-_NOT_HASHED = {"golden_set_id", "attributes"}
 
 
 @dataclass(frozen=True)
 class ComparisonRow:
-    """A stored comparison.
+    """A stored comparison; its numbers are an artifact.
 
     Attributes:
-        id: Its id.
-        set_id: Id of its golden set.
-        name: Its name.
         runs: Ids of the runs, the baseline first.
         settings: Measures, attributes, margin, edition.
-        made_by: User who created it.
-        created_us: When, microseconds UTC.
-        state: waiting | running | done | failed.
+        state: waiting (its numbers are requested), done or failed.
         error: Why it failed; None otherwise.
-        computed_us: When it was computed; while it is running, its last heartbeat.
-        judgment_id: The newest judgment when it was computed; None before.
-        attempt: Token of the current or last computation; None before the first.
+        computed_us: When its numbers were computed, or failed.
+        judgment_id: The newest judgment when they were computed; None before.
+        key: Key of the artifact with its numbers; None before.
     """
 
     id: int
@@ -55,7 +45,7 @@ class ComparisonRow:
     error: str | None
     computed_us: int | None
     judgment_id: int | None
-    attempt: str | None
+    key: str | None
 
 
 def put(
@@ -101,93 +91,48 @@ def remove(c: sa.Connection, comparison_id: int) -> bool:
     return c.execute(delete).rowcount == 1
 
 
-def start(c: sa.Connection, comparison_id: int, now: int) -> str | None:
-    """Start computing a comparison, unless another process that is alive does.
-
-    Returns:
-        The token of the attempt; None if another process has it.
-    """
-    attempt = secrets.token_hex(8)
-    died = (comparison.c.state == "running") & (comparison.c.computed_us <= now - LEASE_US)
-    taken = c.execute(
+def finish(c: sa.Connection, comparison_id: int, key: str, judgment_id: int, now: int) -> None:
+    """Note the numbers of a comparison; older ones than those that it has are ignored."""
+    has_newer = sa.func.coalesce(comparison.c.judgment_id, 0) > judgment_id
+    c.execute(
         sa.update(comparison)
-        .where(comparison.c.id == comparison_id, (comparison.c.state == "waiting") | died)
-        .values(state="running", computed_us=now, error=None, attempt=attempt)
+        .where(comparison.c.id == comparison_id, ~has_newer)
+        .values(state="done", error=None, computed_us=now, judgment_id=judgment_id, attempt=key)
     )
-    return attempt if taken.rowcount == 1 else None
 
 
-def alive(c: sa.Connection, comparison_id: int, attempt: str, now: int) -> bool:
-    """Heartbeat of an attempt; False if another attempt has taken over (as in ``finish``)."""
-    return _update(c, comparison_id, attempt, {"computed_us": now})
-
-
-def finish(c: sa.Connection, comparison_id: int, attempt: str, judgment_id: int, now: int) -> bool:
-    """Mark a comparison as done, after its files were written."""
-    values = {"state": "done", "error": None, "computed_us": now, "judgment_id": judgment_id}
-    return _update(c, comparison_id, attempt, values)
-
-
-def fail(c: sa.Connection, comparison_id: int, attempt: str, error: str, now: int) -> bool:
-    """Mark a comparison as failed."""
-    values = {"state": "failed", "error": error, "computed_us": now}
-    return _update(c, comparison_id, attempt, values)
-
-
-def _update(c: sa.Connection, comparison_id: int, attempt: str, values: Mapping[str, Any]) -> bool:
-    """Update a comparison if it is still this attempt's."""
-    current = (comparison.c.state == "running") & (comparison.c.attempt == attempt)
-    update = sa.update(comparison).where(comparison.c.id == comparison_id, current)
-    return c.execute(update.values(**values)).rowcount == 1
+def fail(c: sa.Connection, comparison_id: int, error: str, now: int) -> None:
+    """Note why a comparison cannot be computed."""
+    c.execute(
+        sa.update(comparison)
+        .where(comparison.c.id == comparison_id, comparison.c.state != "done")
+        .values(state="failed", error=error, computed_us=now)
+    )
 
 
 def again(c: sa.Connection, comparison_id: int) -> bool:
-    """Queue a comparison to be computed again; False if it is waiting or running already."""
+    """Request the numbers of a comparison anew; False if they are requested already."""
     finished = comparison.c.state.in_(["done", "failed"])
     update = sa.update(comparison).where(comparison.c.id == comparison_id, finished)
     return c.execute(update.values({"state": "waiting", "error": None})).rowcount == 1
 
 
-def clock(c: sa.Connection, set_id: int, *, live: bool, with_documents: bool) -> str:
-    """Digest of the inputs of a computation; it changes whenever one of them does.
-
-    Args:
-        c: A connection.
-        set_id: The golden set.
-        live: Include its current judgments and queries.
-        with_documents: Include its documents.
-    """
-    parts: list[Any] = []
-    if live:
-        newest = sa.select(judgment.c.id, judgment.c.time_us)
-        newest = newest.where(judgment.c.golden_set_id == set_id)
-        parts.append(c.execute(newest.order_by(judgment.c.id.desc()).limit(1)).first())
-        # Queries have no time of their last change, so their content is hashed.
-        columns = [column for column in query.c if column.name not in _NOT_HASHED]
-        queries = sa.select(*columns, sa.cast(query.c.attributes, sa.Text))
-        queries = queries.where(query.c.golden_set_id == set_id).order_by(query.c.id)
-        digest = hashlib.sha256()
-        for row in c.execute(queries):
-            digest.update(repr(tuple(row)).encode("utf-8", "surrogatepass"))
-        parts.append(digest.hexdigest())
-    if with_documents:
-        times = sa.func.max(document.c.added_us), sa.func.max(document.c.changed_us)
-        documents = sa.select(sa.func.count(), *times).where(document.c.golden_set_id == set_id)
-        parts.append(c.execute(documents).one())
-    text = repr([part if isinstance(part, str) else tuple(part or ()) for part in parts])
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
+def keys(c: sa.Connection) -> set[str]:
+    """The keys of the numbers of all comparisons."""
+    return set(c.execute(sa.select(comparison.c.attempt)).scalars()) - {None}
 
 
 def newest_judgment(c: sa.Connection, set_id: int) -> int:
     """Id of the newest judgment of a golden set; 0 if there is none."""
-    newest = sa.select(sa.func.max(judgment.c.id)).where(judgment.c.golden_set_id == set_id)
-    return int(c.execute(newest).scalar_one() or 0)
+    # "+ 0" avoids the index on pairs, with which all judgments of the set would be read.
+    own = judgment.c.golden_set_id + 0 == set_id
+    newest = sa.select(judgment.c.id).where(own).order_by(judgment.c.id.desc()).limit(1)
+    return int(c.execute(newest).scalar_one_or_none() or 0)
 
 
 def judged_since(c: sa.Connection, set_id: int, judgment_id: int) -> list[int]:
     """Ids of the judgments after a given one that count, in order."""
-    # "+ 0" avoids the index on pairs, with which all judgments of the set would be read.
-    own = judgment.c.golden_set_id + 0 == set_id
+    own = judgment.c.golden_set_id + 0 == set_id  # as in ``newest_judgment``
     later = judgment.alias()
     given = sa.select(judgment.c.id).where(
         own,
@@ -292,6 +237,11 @@ def stored_by(
 
 def _row(row: sa.RowMapping) -> ComparisonRow:
     values = dict(row)
+    if values["state"] == "running":  # of an older karat, which has ended
+        values["state"] = "waiting"
     return ComparisonRow(
-        set_id=values.pop("golden_set_id"), runs=tuple(values.pop("runs")), **values
+        set_id=values.pop("golden_set_id"),
+        runs=tuple(values.pop("runs")),
+        key=values.pop("attempt"),
+        **values,
     )

@@ -46,8 +46,10 @@ def put(c: sa.Connection, set_id: int, frame: pl.DataFrame, now: int) -> Put:
         "doc_id",
         set_id,
         rows,
-        when_added={"added_us": now, "changed_us": now},
-        when_changed={"changed_us": now},
+        stamped="changed_us",
+        now=now,
+        when_added={"added_us": now},
+        when_changed={},
     )
 
 

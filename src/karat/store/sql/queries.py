@@ -50,7 +50,9 @@ def put(c: sa.Connection, set_id: int, frame: pl.DataFrame, now: int) -> Put:
         "query_id",
         set_id,
         rows,
-        when_added={"added_us": now, "dropped_us": None},
+        stamped="added_us",
+        now=now,
+        when_added={"dropped_us": None},
         when_changed={"dropped_us": None},
     )
 

@@ -84,7 +84,7 @@ query = Table(
     Column("no_answer", Boolean, nullable=False, server_default=false()),
     Column("attributes", JSON, nullable=False),
     Column("shuffle", BigInteger, nullable=False),
-    Column("added_us", BigInteger, nullable=False),
+    Column("added_us", BigInteger, nullable=False),  # or last changed (``upsert.put``)
     Column("dropped_us", BigInteger),
     UniqueConstraint("golden_set_id", "query_id"),
 )

@@ -50,6 +50,10 @@ def put(
     set_id: int,
     rows: Iterable[dict[str, Any]],  # the columns to compare and store
     *,
+    # With the time of the last change: later than that of every other change, whatever the clock
+    # says, so that its maximum changes too
+    stamped: str,
+    now: int,
     when_added: dict[str, Any],  # more values of a new row
     when_changed: dict[str, Any],  # more values of a changed row
 ) -> Put:
@@ -58,15 +62,16 @@ def put(
         row[key]: row
         for row in c.execute(sa.select(table).where(table.c.golden_set_id == set_id)).mappings()
     }
+    at = max([now, *(row[stamped] + 1 for row in existing.values())])
     new, changed, same = [], [], 0
     for row in rows:
         old = existing.get(row[key])
         if old is None:
-            new.append({**row, "golden_set_id": set_id, **when_added})
+            new.append({**row, "golden_set_id": set_id, **when_added, stamped: at})
         elif any(old[name] != value for name, value in row.items()) or any(
             old[name] is not None for name, value in when_changed.items() if value is None
         ):
-            changed.append({"the_id": old["id"], **row, **when_changed})
+            changed.append({"the_id": old["id"], **row, **when_changed, stamped: at})
         else:
             same += 1
     if new:

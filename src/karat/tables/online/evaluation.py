@@ -83,3 +83,11 @@ class OnlineResults:
     def to_dict(self) -> dict[str, Any]:
         """The JSON object."""
         return asdict(self)
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> OnlineResults:
+        """Inverse of ``to_dict``."""
+        rows = [OnlineResult(**row) for row in content["results"]]
+        days = content["period"]
+        period = None if days is None else (str(days[0]), str(days[1]))
+        return cls(**{**content, "results": rows, "by": tuple(content["by"]), "period": period})

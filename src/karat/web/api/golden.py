@@ -64,7 +64,8 @@ from karat.workflows.golden.sampling import (
     read_bands,
     read_quota,
 )
-from karat.workflows.golden.status import STATUSES, Status
+from karat.workflows.golden.status import Status
+from karat.workflows.golden.status import status as status_of
 from karat.workflows.workspace.evaluate_stored import (
     coverage_stored,
     enqueue_upload,
@@ -95,7 +96,7 @@ def list_golden_sets(site: TheState, _asking: AReader, page: Paged) -> Response:
 @SETS.get("/golden/{golden}/status", response_model=one(Status))
 def golden_status(site: TheState, _asking: AReader, workspace: TheGolden) -> Response:
     """Status of a golden set, and what to do next."""
-    return json_response(STATUSES.get(workspace, now=site.clock()))
+    return json_response(status_of(workspace, now=site.clock()))
 
 
 @SETS.get("/golden/{golden}/agreement", response_model=one(Agreement))

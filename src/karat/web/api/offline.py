@@ -309,9 +309,7 @@ async def one_comparison(
 
     def ended() -> bool:
         workspace, row = find(site, comparison_id)
-        if not stored_comparisons.to_compute(
-            workspace, row, stored_comparisons.kept(workspace, row)
-        ):
+        if not stored_comparisons.to_compute(row, stored_comparisons.kept(workspace, row)):
             return True
         with suppress(Busy):  # the next poll tries again
             compute(site, workspace, row.id, 0.0)

@@ -164,7 +164,7 @@ async def online_evaluate(
         scope = {"first_day": over.first, "last_day": over.last, "queries": queries}
         return evaluate_log(log, names, cuts, **scope).to_dict()
 
-    return json_response(await awaited(log, question, work))
+    return json_response(await awaited(site, log, question, work))
 
 
 @ROUTER.get("/queries", response_model=many(WorstQuery))
@@ -175,7 +175,9 @@ async def online_queries(
     log = the_log(site)
     over, sliced = days.within(log), dimension(site, log, by)
     question = worst.question_of(over, sliced)
-    result = worst.worst_of(await awaited(log, question, lambda: worst.made(log, over, sliced)))
+    result = worst.worst_of(
+        await awaited(site, log, question, lambda: worst.made(log, over, sliced))
+    )
     rows = [
         {
             **asdict(row),
@@ -223,7 +225,9 @@ async def online_watch(
     watching = Watching(
         slicings, until or None, site.clock(), window, history, metric or [], margin or []
     )
-    return json_response(await awaited(log, watching.question(log), lambda: watching.made(log)))
+    return json_response(
+        await awaited(site, log, watching.question(log), lambda: watching.made(log))
+    )
 
 
 @ROUTER.get("/against", response_model=one(OfflineCorrelation))
@@ -243,7 +247,9 @@ async def online_against(
     _check_parameters(request)
     log = the_log(site)
     query = sides(site, days.within(log), run, measure, metric, by)
-    return json_response(await awaited(log, query.question, lambda: made_against(site, log, query)))
+    return json_response(
+        await awaited(site, log, query.question, lambda: made_against(site, log, query))
+    )
 
 
 @ROUTER.get("/rows", response_model=many(EventRow))
@@ -280,7 +286,7 @@ async def online_rows(
         raise UsageError(f"{query.metric.name} is not available: {reason}")
     begin = (page.page - 1) * page.per
     result = await awaited(
-        log, query.question(page.per, begin), lambda: made(site, log, query, page.per, begin)
+        site, log, query.question(page.per, begin), lambda: made(site, log, query, page.per, begin)
     )
     frame = pl.DataFrame(result["rows"])
     return page.slice(frame, result["total"])

@@ -19,7 +19,8 @@ from karat.web.framework.lists import NONE, OWN, Ask, Column, Listed, listed
 from karat.web.framework.pages import Page, show
 from karat.web.framework.state import AppState, TheState
 from karat.workflows.golden.queries import column_of
-from karat.workflows.golden.status import STATUSES, Status
+from karat.workflows.golden.status import Status
+from karat.workflows.golden.status import status as status_of
 from karat.workflows.workspace.workspace import Workspace
 
 ROUTER = APIRouter()
@@ -141,7 +142,7 @@ def all_of_them(request: Request, site: TheState, _asking: AReader) -> Response:
     """List the golden sets with their progress."""
     rows = []
     for row in site.golden_sets():
-        status = STATUSES.get(site.opened(row.name), now=site.clock())
+        status = status_of(site.opened(row.name), now=site.clock())
         headline = status.agreement.headline if status.agreement else None
         todo = steps(row.name, status)
         rows.append(
@@ -188,7 +189,7 @@ def all_of_them(request: Request, site: TheState, _asking: AReader) -> Response:
 @ROUTER.get("/golden/{name}")
 def overview(request: Request, site: TheState, _asking: AReader, name: str) -> Response:
     """Show the status, composition and next steps of a golden set."""
-    status = STATUSES.get(opened(site, name), now=site.clock())
+    status = status_of(opened(site, name), now=site.clock())
     page = GoldenSetPage(
         title=name,
         crumbs=[("Golden sets", "/golden")],

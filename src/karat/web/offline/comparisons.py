@@ -15,8 +15,6 @@ from karat.errors import UsageError
 from karat.reports.phrases import report
 from karat.reports.writers.sheets import Sheet, answer_changes, what_changed
 from karat.stats.effects import TIED
-from karat.store.sql import comparisons as stored
-from karat.store.sql import runs
 from karat.store.sql.comparisons import ComparisonRow
 from karat.store.sql.runs import RunRow
 from karat.tables.comparison import Comparison, Difference
@@ -29,14 +27,20 @@ from karat.web.framework.lists import Ask, Column, Listed, listed
 from karat.web.framework.pages import Page, show
 from karat.web.framework.state import AppState, TheState
 from karat.web.offline.counted import counts_in, in_slice, narrowed, uncounted
-from karat.web.offline.stored_comparisons import axes, confirm, find, look, request_again
+from karat.web.offline.stored_comparisons import (
+    axes,
+    confirm,
+    find,
+    look,
+    request_again,
+    state_of,
+)
 from karat.workflows.workspace import stored_comparisons
 from karat.workflows.workspace.artifacts import ArtifactCorrupted
-from karat.workflows.workspace.comparison_changes import Since
-from karat.workflows.workspace.comparison_summary import verdict_of
 from karat.workflows.workspace.run_import import remove_comparison
 from karat.workflows.workspace.stored_comparisons import StoredComparison
-from karat.workflows.workspace.workspace import Workspace
+from karat.workflows.workspace.stored_runs import stored_run_names
+from karat.workflows.workspace.stored_views import document_titles
 
 ROUTER = APIRouter()
 OUTCOMES = ("better", "same", "worse")
@@ -102,22 +106,20 @@ class ComparisonPage(Page):
 def list_comparisons(request: Request, site: TheState, _asking: AReader) -> Response:
     """List the stored comparisons."""
     workspace = site.opened(site.workspace.golden.name)
-    with workspace.store.read() as connection:
-        rows = stored.comparisons(connection, workspace.golden.id)
-        run_by_id = {row.id: row for row in runs.runs(connection, workspace.golden.id)}
+    stored_rows = stored_comparisons.listed(workspace)
     frame = pl.DataFrame(
         [
             {
-                "id": row.id,
-                "name": row.name,
-                "said": _verdict(workspace, row, run_by_id) or _PENDING.get(row.state),
-                "baseline": run_by_id[row.runs[0]].name if row.runs[0] in run_by_id else None,
-                "edition": row.settings["edition"],
-                "computed": row.computed_us if row.state == "done" else None,
-                "by": row.made_by,
-                "state": row.state,
+                "id": each.row.id,
+                "name": each.row.name,
+                "said": each.verdict or _PENDING.get(state_of(workspace, each.row)),
+                "baseline": _baseline(each),
+                "edition": each.row.settings["edition"],
+                "computed": each.row.computed_us if each.row.state == "done" else None,
+                "by": each.row.made_by,
+                "state": state_of(workspace, each.row),
             }
-            for row in rows
+            for each in stored_rows
         ],
         schema={
             "id": pl.Int64,
@@ -144,7 +146,7 @@ def list_comparisons(request: Request, site: TheState, _asking: AReader) -> Resp
         title="Comparisons",
         golden=workspace.golden.name,
         comparisons=listed(frame, columns, Ask.of(request), search=["name", "said"]),
-        several=len(run_by_id) > 1,
+        several=len(stored_run_names(workspace)) > 1,
     )
     return show(request, page)
 
@@ -192,8 +194,9 @@ def _comparison_page(
         "title": row.name,
         "crumbs": [("Comparisons", "/comparisons")],
         "row": row,
-        "runs": stored_comparisons.runs_of(workspace, row),
     }
+    [described] = stored_comparisons.described(workspace, [row])
+    common["runs"] = described.runs
     if result is None:
         return ComparisonPage(**common)
     queued, raised = unpacked(just_queued, 2) or [None, None]
@@ -224,11 +227,10 @@ def _comparison_page(
     counted_rows = counts_in(list_rows)
     counts = dict(counted_rows.group_by("outcome").len().iter_rows())
     doc_ids = sorted({each.doc_id for each in comparison.judge_next})
-    with workspace.store.read() as connection:
-        titles = stored.titles(connection, workspace.golden.id, doc_ids)
+    titles = document_titles(workspace, doc_ids)
     return ComparisonPage(
         **common,
-        since=Since(workspace).older(row, common["runs"]).said,
+        since=described.older.said,
         numbers=numbers,
         lead=_lead(result, candidates),
         comparison=comparison,
@@ -349,11 +351,9 @@ def queue_next(
     )
 
 
-def _verdict(
-    workspace: Workspace, row: ComparisonRow, run_by_id: Mapping[int, RunRow]
-) -> str | None:
-    runs_of_it = [run_by_id[each] for each in row.runs if each in run_by_id]
-    return verdict_of(workspace, row, runs_of_it)
+def _baseline(found: stored_comparisons.Listed) -> str | None:
+    first = found.runs[0] if found.runs else None
+    return first.name if first is not None and first.id == found.row.runs[0] else None
 
 
 def _lead(result: StoredComparison, candidates: Sequence[str]) -> list[str]:

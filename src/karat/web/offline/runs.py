@@ -280,7 +280,7 @@ def _run_page(
     return RunPage(
         **common,
         computed=True,
-        older=stored_evaluations.is_older(workspace, result),
+        older=result.older,
         lead=[*report.unanswered(first, compared=False), *report.means(result.results.results)],
         results=result.results,
         outcomes={name: count for name, count in counts.items() if count},
@@ -377,9 +377,9 @@ def _rules(by: Sequence[str] | None, edition: str) -> Rules:
 def _evaluated(workspace: Workspace, row: RunRow, rules: Rules) -> StoredEvaluation | None:
     """The numbers of a run, recomputed if outdated; None if that takes longer than a short wait."""
     result = stored_evaluations.kept(workspace, row, rules)
-    inputs_digest = stored_evaluations.clock(workspace, rules)
-    if result is None or result.clock != inputs_digest:
-        compute_run(workspace, row, rules, inputs_digest, WAIT_S)
+    if result is None or result.older:
+        key = stored_evaluations.key(workspace, row, rules)
+        compute_run(workspace, row, rules, key, WAIT_S)
         result = stored_evaluations.kept(workspace, row, rules)
     return result
 
@@ -388,25 +388,23 @@ def list_of_runs(
     workspace: Workspace, rows: Sequence[RunRow], who: Mapping[str, str], ask: Ask
 ) -> Listed:
     """A row per run, newest first; missing and outdated values are computed in the background."""
-    inputs_digest = stored_evaluations.clock(workspace, Rules())
-    runs_list = _listed(workspace, rows, who, ask, inputs_digest, ())
-    by_id = {row.id: row for row in rows}
+    summaries = stored_evaluations.in_short(workspace, rows)
+    runs_list = _listed(rows, summaries, who, ask, ())
+    by_id = {row.id: (row, summary.key) for row, summary in zip(rows, summaries, strict=True)}
     missing = [by_id[row["id"]] for row in runs_list.rows if row["numbers"] != CURRENT]
     if not missing:
         return runs_list
     failed, started, deadline = set(), 0, time.monotonic() + WAIT_S
     with suppress(Busy):  # then the next view continues
-        for row in missing:
+        for row, key in missing:
             if started == _AT_ONCE:
                 break
             try:
-                compute_run(
-                    workspace, row, Rules(), inputs_digest, max(0.0, deadline - time.monotonic())
-                )
+                compute_run(workspace, row, Rules(), key, max(0.0, deadline - time.monotonic()))
                 started += 1
             except KaratError:  # the page of the run shows the reason
                 failed.add(row.id)
-    return _listed(workspace, rows, who, ask, inputs_digest, failed)
+    return _listed(rows, stored_evaluations.in_short(workspace, rows), who, ask, failed)
 
 
 def list_of_queries(
@@ -444,32 +442,27 @@ def list_of_queries(
     return listed(frame, columns, ask, search=["query_id", "text"])
 
 
-def compute_run(
-    workspace: Workspace, row: RunRow, rules: Rules, inputs_digest: str, wait_s: float
-) -> bool:
+def compute_run(workspace: Workspace, row: RunRow, rules: Rules, key: str, wait_s: float) -> bool:
     """Compute the numbers of a run in the background; return whether it finished within the wait.
 
-    A failure is retried once ``inputs_digest`` changes.
+    A failure is retried once the ``key`` of its numbers is another.
     """
-    key = str(stored_evaluations.folder_of(workspace, row, rules)), inputs_digest
     return COMPUTING.run(key, lambda: stored_evaluations.compute(workspace, row, rules), wait_s)
 
 
 def _listed(
-    workspace: Workspace,
     rows: Sequence[RunRow],
+    summaries: Sequence[stored_evaluations.Kept],
     who: Mapping[str, str],
     ask: Ask,
-    inputs_digest: str,
     failed: Collection[int],
 ) -> Listed:
     names, id_by_name = list(DEFAULTS)[:_MEASURES], runs.by_name(rows)
     records = []
-    for row in rows:
-        summary = stored_evaluations.in_short(workspace, row, Rules())
-        values = {} if summary is None else summary.values
-        state = (_FAILED if row.id in failed else PENDING)[summary is None]
-        if summary is not None and summary.clock == inputs_digest:
+    for row, summary in zip(rows, summaries, strict=True):
+        values = summary.values or {}
+        state = (_FAILED if row.id in failed else PENDING)[summary.values is None]
+        if not summary.older:
             state = CURRENT
         record = {
             "id": row.id,

@@ -34,7 +34,6 @@ from karat.workflows.judging.in_place import (
     to_grade,
 )
 from karat.workflows.workspace import stored_comparisons
-from karat.workflows.workspace.comparison_changes import Since
 from karat.workflows.workspace.stored_comparisons import StoredComparison
 from karat.workflows.workspace.workspace import Workspace
 
@@ -135,11 +134,12 @@ def _page(
         for doc, shown_document in (to_grade(workspace, ungraded).items() if judging else ())
     }
     text = query_rows["text"].drop_nulls().first() if query_rows.height else None
+    [described] = stored_comparisons.described(workspace, [row])
     return SidePage(
         title=str(text or query_id),
         crumbs=[("Comparisons", "/comparisons"), (row.name, f"/comparisons/{row.id}")],
         row=row,
-        since=Since(workspace).older(row).said,
+        since=described.older.said,
         query_id=query_id,
         text=None if text is None else str(text),
         measure=chosen,

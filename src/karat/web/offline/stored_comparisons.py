@@ -7,8 +7,6 @@ from contextlib import suppress
 from typing import TypeVar
 
 from karat.errors import UsageError
-from karat.store.sql import comparisons as stored
-from karat.store.sql import golden_sets
 from karat.store.sql.comparisons import ComparisonRow
 from karat.tables.comparison import Comparison
 from karat.web.framework.errors import NotFound
@@ -28,15 +26,12 @@ _T = TypeVar("_T")
 
 def find(site: AppState, comparison_id: int) -> tuple[Workspace, ComparisonRow]:
     """A comparison, and the workspace with its golden set."""
-    with site.workspace.store.read() as connection:
-        row = stored.find(connection, comparison_id)
-        if row is None:
-            raise NotFound(
-                f"there is no comparison {comparison_id}",
-                fix="choose one from the list of comparisons",
-            )
-        golden_set = golden_sets.by_id(connection, row.set_id).name
-    return site.opened(golden_set), row
+    found = stored_comparisons.find(site.workspace, comparison_id)
+    if found is None:
+        raise NotFound(
+            f"there is no comparison {comparison_id}", fix="choose one from the list of comparisons"
+        )
+    return found
 
 
 def look(
@@ -45,8 +40,8 @@ def look(
     """A comparison with its numbers; missing numbers are computed, with a short wait."""
     workspace, row = find(site, comparison_id)
     result = stored_comparisons.kept(workspace, row)
-    if stored_comparisons.to_compute(workspace, row, result):
-        with suppress(Busy):  # it stays queued in the store; the next request tries again
+    if stored_comparisons.to_compute(row, result):
+        with suppress(Busy):  # it stays requested in the store; the next request tries again
             compute(site, workspace, row.id, 0.0 if result else WAIT_S)
         row = find(site, comparison_id)[1]
         result = stored_comparisons.kept(workspace, row)
@@ -77,15 +72,25 @@ def compute(
     place: Place | None = None,
 ) -> None:
     """Compute a comparison in the background, and wait briefly for it."""
-    key = "comparison", workspace.store.url, comparison_id
     # The store has the reason of a failure; a new request retries at once.
     COMPUTING.run(
-        key,
+        _job(workspace, comparison_id),
         lambda: stored_comparisons.compute(workspace, comparison_id, site.clock),
         wait_s,
         remembered_s=0.0,
         place=place,
     )
+
+
+def state_of(workspace: Workspace, row: ComparisonRow) -> str:
+    """The state of a comparison; ``running`` while this process computes it."""
+    if row.state == "waiting" and COMPUTING.has(_job(workspace, row.id)):
+        return "running"
+    return row.state
+
+
+def _job(workspace: Workspace, comparison_id: int) -> tuple[str, str, int]:
+    return "comparison", workspace.store.url, comparison_id
 
 
 def confirm(sure: str, seen: str, there: object) -> None:

@@ -44,7 +44,6 @@ from karat.web.online.log import (
 )
 from karat.web.online.slices import NOTHING, Dimension, dimension, dimensions, missing_value_text
 from karat.web.online.watch_results import Glance, glance
-from karat.workflows.online import stored_results
 from karat.workflows.online.evaluate import evaluate
 from karat.workflows.workspace.annotations import annotations_of
 from karat.workflows.workspace.stored_views import link_marks
@@ -191,7 +190,7 @@ def dashboard(
     answer = find_or_compute(request, log, question, lambda: made(log, asked, axis))
     if answer is None:
         return show(request, OnlinePage(**common))
-    results = stored_results.results_of(answer)
+    results = OnlineResults.from_dict(answer)
     common["watched"] = None if asked.chosen else glance(site, log, asked.days.last)
     return show(request, OnlinePage(**common, **_shown(request, site, log, asked, axis, results)))
 

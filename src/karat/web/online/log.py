@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -20,7 +19,7 @@ from karat.tables.days import day_number, day_text
 from karat.tables.online.events import EventLog
 from karat.web.framework.jobs import Busy, JobQueue
 from karat.web.framework.state import AppState
-from karat.workflows.online import stored_results
+from karat.workflows.workspace.artifacts import key_of
 
 ONLINE = JobQueue(at_once=1)
 """Computations on logs in this process: one at a time, as each may take much memory."""
@@ -33,6 +32,7 @@ USUAL = 28
 ENDLESS_S = 1800.0
 """Longest wait of the API for a computation."""
 _LOOK_S = 0.2
+_VERSION = 1  # of the computations, besides those of their metrics and rules
 Question = Mapping[str, Any]
 _T = TypeVar("_T")
 
@@ -161,30 +161,42 @@ def find_or_compute(
 ) -> Any | None:
     """The cached answer to a question; else it is computed in the background, with a short wait.
 
-    A program (``format=json`` or ``csv``) waits longer. ``make`` returns the answer as JSON.
+    A program (``format=json`` or ``csv``) waits longer.
+
+    Args:
+        request: The request.
+        log: The log.
+        question: Everything else that the answer depends on, as JSON: its kind (``what``, a word),
+            metrics with their versions, slices, days, rules.
+        make: Computes the answer, as JSON; not None.
 
     Returns:
         None while it is being computed.
     """
     program = is_program(request)
-    answer = _ask(log, question, make, LONGEST_S if program else WAIT_S)
+    site: AppState = request.app.state.site
+    answer = _ask(site, log, question, make, LONGEST_S if program else WAIT_S)
     if answer is None and program:
         raise NotYet
     return answer
 
 
-def start_computing(log: EventLog, question: Question, make: Callable[[], Any]) -> Any | None:
+def start_computing(
+    site: AppState, log: EventLog, question: Question, make: Callable[[], Any]
+) -> Any | None:
     """The cached answer to a question; else start to compute it, without waiting."""
     with suppress(Busy):
-        return _ask(log, question, make, 0.0, UNASKED)
+        return _ask(site, log, question, make, 0.0, UNASKED)
     return None
 
 
-async def awaited(log: EventLog, question: Question, make: Callable[[], Any]) -> Any:
+async def awaited(
+    site: AppState, log: EventLog, question: Question, make: Callable[[], Any]
+) -> Any:
     """The answer to a question, awaited without blocking a thread."""
     until = time.monotonic() + ENDLESS_S
     # Polled: another process may compute it.
-    while (answer := await run_in_threadpool(_ask, log, question, make, 0.0)) is None:
+    while (answer := await run_in_threadpool(_ask, site, log, question, make, 0.0)) is None:
         if time.monotonic() > until:
             raise NotYet
         await asyncio.sleep(_LOOK_S)
@@ -192,21 +204,24 @@ async def awaited(log: EventLog, question: Question, make: Callable[[], Any]) ->
 
 
 def _ask(
+    site: AppState,
     log: EventLog,
     question: Question,
     make: Callable[[], Any],
     wait_s: float,
     queue: JobQueue = ONLINE,
 ) -> Any | None:
-    answer = stored_results.find(log, question)
+    kind, key = f"online-{question['what']}", key_of(_VERSION, log.version, question)
+    artifacts = site.workspace.artifacts
+    answer = artifacts.found(kind, key)
     if answer is not None:
         return answer
-    key = "online", str(log.folder), log.version, json.dumps(question, sort_keys=True)
-    if UNASKED.has(key):  # already started in advance
+    job = str(log.folder), key
+    if UNASKED.has(job):  # already started in advance
         queue = UNASKED
     try:
-        if queue.run(key, lambda: stored_results.answered(log, question, make), wait_s):
-            return stored_results.find(log, question)
+        if queue.run(job, lambda: artifacts.answer(kind, key, make), wait_s):
+            return artifacts.found(kind, key)
     except InputError as error:
         raise _without_place(error) from None
     return None

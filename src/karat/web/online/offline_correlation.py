@@ -56,7 +56,7 @@ from karat.workflows.golden.editions import NOW
 from karat.workflows.golden.queries import classes_in
 from karat.workflows.online.offline_correlation import METRICS, against
 from karat.workflows.workspace.evaluate_stored import find_runs
-from karat.workflows.workspace.stored_inputs import clock_of, judged, read_stored
+from karat.workflows.workspace.stored_inputs import inputs_digest, judged, read_stored
 from karat.workflows.workspace.stored_views import link_marks
 
 ROUTER = APIRouter()
@@ -150,7 +150,7 @@ def sides(site: AppState, days: Days, run: str, measure: str, metric: str, by: s
         registry.find(metric or METRICS[0]),
         default_by if by is None else by,
         days,
-        clock_of(site.workspace, NOW),
+        inputs_digest(site.workspace, NOW),
     )
 
 

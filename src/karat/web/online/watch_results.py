@@ -115,7 +115,7 @@ def glance(site: AppState, log: EventLog, last: int) -> Glance | None:
     asked, _ = watching_of(site, log, day, "")
     where = f"/online/watch?{urlencode({'day': day_text(day)})}"
     try:
-        answer = start_computing(log, asked.question(log), lambda: asked.made(log))
+        answer = start_computing(site, log, asked.question(log), lambda: asked.made(log))
     except KaratError:  # the page of the watch shows the error
         return None
     if answer is None:

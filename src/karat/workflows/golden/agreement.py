@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 import polars as pl
 import sqlalchemy as sa
@@ -12,18 +14,24 @@ from karat.golden.aggregation import contradictions, disagreements
 from karat.golden.reliability import agreement
 from karat.store.sql import golden_sets, judgments, pairs, queries, queue, ratings
 from karat.store.sql.golden_sets import GoldenSetRow
+from karat.store.sql.states import state_of
 from karat.tables.golden.agreement import Agreement
 from karat.tables.judgments import Judgments
-from karat.tables.workspace import WorkspaceConfig
+from karat.tables.workspace import KappaWeights, WorkspaceConfig
+from karat.workflows.workspace.artifacts import Memory
 from karat.workflows.workspace.workspace import Workspace
 
 RATERS, IMPORT = "raters", "import"
 _NO_CLASS = {"query_id", "text", "need", "weight", "probability", "count", "dropped_us"}
 
 
-@dataclass(frozen=True)
+_MOMENTS = Memory(4)
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, eq=False)
 class Moment:
-    """A consistent snapshot of a golden set."""
+    """A consistent snapshot of a golden set; what is derived from it is computed once."""
 
     queries: pl.DataFrame  # as `karat.store.sql.queries.frame` returns them
     judgments: Judgments  # the judgments of these queries that count
@@ -32,6 +40,13 @@ class Moment:
     first: Judgments
     pairs: pl.DataFrame  # the queue, as `karat.store.sql.pairs.frame` returns it
     golden: GoldenSetRow  # the golden set's settings
+    derived: dict[Hashable, Any] = field(default_factory=dict, repr=False)
+
+    def derive(self, key: Hashable, make: Callable[[], _T]) -> _T:
+        """A value computed from this snapshot, once."""
+        if key not in self.derived:
+            self.derived[key] = make()
+        return self.derived[key]  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
@@ -43,7 +58,15 @@ class Disagreements:
 
 
 def moment(connection: sa.Connection, set_id: int) -> Moment:
-    """A snapshot of a golden set; ``connection`` is in one transaction (``Store.read``)."""
+    """A snapshot of a golden set, read once for each of its states.
+
+    ``connection`` is in one transaction (``Store.read``).
+    """
+    state = str(connection.engine.url), set_id, state_of(connection, set_id)
+    return _MOMENTS.get(state, lambda: _read(connection, set_id))
+
+
+def _read(connection: sa.Connection, set_id: int) -> Moment:
     query_rows = queries.frame(connection, set_id)
     current = judgments.current(connection, set_id)
     first = ratings.first(connection, set_id, current).of(query_rows["query_id"])
@@ -58,6 +81,11 @@ def agreement_at(snapshot: Moment, workspace: WorkspaceConfig, by: str | None = 
     Args:
         by: An attribute of the queries, to group by.
     """
+    policy = workspace.weights, workspace.at_least, by
+    return snapshot.derive(("agreement", *policy), lambda: _agreement(snapshot, *policy))
+
+
+def _agreement(snapshot: Moment, weights: KappaWeights, target: float, by: str | None) -> Agreement:
     classes = None
     if by is not None:
         names = [name for name in snapshot.queries.columns if name not in _NO_CLASS]
@@ -72,10 +100,10 @@ def agreement_at(snapshot: Moment, workspace: WorkspaceConfig, by: str | None = 
     gold = snapshot.pairs.filter(pl.col("gold_grade").is_not_null())
     return agreement(
         snapshot.first,
-        weights=workspace.weights,
+        weights=weights,
         by=classes,
         gold=gold.select("query_id", "doc_id", grade="gold_grade"),
-        target=workspace.at_least,
+        target=target,
     )
 
 
@@ -87,6 +115,10 @@ def disagreements_at(snapshot: Moment) -> pl.DataFrame:
         query, ``between`` (``raters``, or ``import``: raters contradict an imported grade, which
         therefore has no effect) and ``imported`` (that grade; null between raters).
     """
+    return snapshot.derive("disagreements", lambda: _disagreements(snapshot))
+
+
+def _disagreements(snapshot: Moment) -> pl.DataFrame:
     unsettled = pl.concat(
         [
             disagreements(snapshot.judgments).with_columns(

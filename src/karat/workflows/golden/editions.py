@@ -62,6 +62,10 @@ class Standing:
 
 def standing(snapshot: Moment) -> Standing:
     """The content of a golden set in a snapshot."""
+    return snapshot.derive("standing", lambda: _standing(snapshot))
+
+
+def _standing(snapshot: Moment) -> Standing:
     # An imported grade without a rater is aggregated already: it does not vote with raters.
     judged = snapshot.judgments
     people, imported = (grades(judged, RULE, (source,)) for source in ("human", "import"))

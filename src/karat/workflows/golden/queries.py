@@ -324,6 +324,10 @@ def _of(snapshot: Moment, query_id: str) -> Moment:
 
 def _pairs(snapshot: Moment) -> pl.DataFrame:
     """The pairs as ``pairs_in`` returns them, without columns of documents."""
+    return snapshot.derive("pairs", lambda: _listed_pairs(snapshot))
+
+
+def _listed_pairs(snapshot: Moment) -> pl.DataFrame:
     current = snapshot.judgments.frame
     queued = snapshot.pairs
     latest, first = (

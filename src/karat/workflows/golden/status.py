@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from dataclasses import dataclass, replace
 
 import polars as pl
@@ -11,11 +9,12 @@ import sqlalchemy as sa
 
 from karat.golden.composition import Composition, composition
 from karat.golden.freshness import age_days, stale
-from karat.store.sql import documents, editions, golden_sets, runs
+from karat.store.sql import documents, editions, runs, states
 from karat.store.sql.editions import EditionRow
 from karat.tables.golden.agreement import Agreement
 from karat.workflows.golden.agreement import RATERS, Moment, agreement_at, disagreements_at, moment
 from karat.workflows.golden.editions import Standing, changes, standing, standing_in
+from karat.workflows.workspace.artifacts import Memory
 from karat.workflows.workspace.workspace import Workspace
 
 
@@ -40,67 +39,20 @@ class Status:
     todo: list[tuple[str, str]]  # next steps, most urgent first: description and command
 
 
-@dataclass(frozen=True)
-class _Known:
-    state: tuple[object, ...]  # state of the golden set, and the workspace settings that matter
-    status: Status  # the status, without what depends on time and runs
-    edition_us: int | None  # when its newest edition was frozen, or None
-
-
-class Statuses:
-    """A cache of statuses, computed once for each state of a golden set.
-
-    Args:
-        most: Maximum number of golden sets; the least recently used are evicted.
-    """
-
-    def __init__(self, most: int = 64) -> None:
-        self._most, self._lock = most, threading.Lock()
-        self._known: OrderedDict[tuple[str, int], _Known] = OrderedDict()
-        self._turns: dict[tuple[str, int], threading.Lock] = {}
-
-    def get(self, opened: Workspace, *, now: int) -> Status:
-        """As ``status``; concurrent callers share one computation."""
-        key = opened.store.url, opened.golden.id
-        with self._lock:
-            turn = self._turns.setdefault(key, threading.Lock())
-        with turn:
-            known, names = self._now(opened, self._known.get(key))
-        with self._lock:
-            self._known[key] = known
-            self._known.move_to_end(key)
-            while len(self._known) > self._most:
-                self._turns.pop(self._known.popitem(last=False)[0], None)
-        return _at(known.status, known.edition_us, names, now)
-
-    def _now(self, opened: Workspace, known: _Known | None) -> tuple[_Known, list[str]]:
-        policy = opened.workspace.weights, opened.workspace.at_least
-        with opened.store.read() as connection:  # state and data from one transaction
-            state = (golden_sets.state_of(connection, opened.golden.id), policy)
-            names = _names_of_runs(connection, opened)
-            if known is not None and known.state == state:
-                return known, names
-            read = _read(connection, opened)
-        return _Known(state, *_computed(opened, read)), names
-
-
-STATUSES = Statuses()
-"""The cache of this process."""
+_STATUSES = Memory(64)
 
 
 def status(opened: Workspace, *, now: int) -> Status:
-    with opened.store.read() as connection:
-        read, names = _read(connection, opened), _names_of_runs(connection, opened)
-    return _at(*_computed(opened, read), names, now)
-
-
-def _at(computed: Status, edition_us: int | None, runs: list[str], now: int) -> Status:
+    """The status of a workspace's golden set, computed once for each of its states."""
+    policy = opened.workspace.weights, opened.workspace.at_least
+    with opened.store.read() as connection:  # state and data from one transaction
+        state = opened.store.url, opened.golden.id, states.state_of(connection, opened.golden.id)
+        names = list(dict.fromkeys(r.name for r in runs.runs(connection, opened.golden.id)))
+        computed, edition_us = _STATUSES.get(
+            (*state, policy), lambda: _computed(opened, _read(connection, opened))
+        )
     days = None if edition_us is None else age_days(min(edition_us, now), now)
-    return replace(computed, runs=runs, edition_days=days, todo=list(computed.todo))
-
-
-def _names_of_runs(connection: sa.Connection, opened: Workspace) -> list[str]:
-    return list(dict.fromkeys(row.name for row in runs.runs(connection, opened.golden.id)))
+    return replace(computed, runs=names, edition_days=days, todo=list(computed.todo))
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
-"""Artifacts: stored results of long computations, written atomically to a folder each.
+"""Artifacts: what can be computed again, in one cache with one size limit.
 
-A folder has one ``kept.json`` and the Parquet files that it names with their SHA-256. Those are
-written first, under new names; ``kept.json`` is then replaced in one step. A reader therefore never
-sees a mix of two computations.
+The key of an artifact is a hash of its inputs, its settings and the version of its computation, so
+what a key stands for never changes: it is there, or it is computed. Two processes may compute the
+same without harm. An artifact is a folder ``artifacts/KIND/KEY`` with ``head.json`` and the Parquet
+files that it names with their SHA-256; it is written under another name, and renamed when complete.
 """
 
 from __future__ import annotations
@@ -11,41 +12,41 @@ import hashlib
 import json
 import os
 import secrets
+import shutil
 import threading
+import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import polars as pl
 
 from karat.errors import InputError, KaratError
-from karat.formats.tables.writing import beside
-from karat.workflows.workspace.display_names import display_name
 
-HEAD = "kept.json"
-GRACE_S = 600.0
-"""How long replaced files stay, as they may still be read."""
-_VERSION = 2
+FOLDER = "artifacts"
+HEAD = "head.json"
+LIMIT = 4 * 2**30
+"""Bytes on disk above which the least recently used artifacts are deleted."""
 _ROWS = 20_000  # per row group: reading one query unpacks one group
+_WRITING_S = 3600.0  # longest time of a write
+_MEMORY = 512  # head-only artifacts held by a process
+_HEAVY = 32  # of these an artifact with tables counts as
+_T = TypeVar("_T")
+
+
+class ArtifactCorrupted(KaratError):
+    """Files of an artifact were deleted or damaged after it was read."""
 
 
 @dataclass(frozen=True)
-class ArtifactFiles:
-    """An artifact as read from its folder.
-
-    Attributes:
-        head: The object in ``kept.json``.
-        tables: Parquet files by name, with verified checksums.
-        stamp: Changes when the folder is written again.
-        damaged: Set when a table could not be read later.
-    """
+class Artifact:
+    """What is stored under a key: JSON, and the paths of tables by name."""
 
     head: Mapping[str, Any]
     tables: Mapping[str, Path]
-    stamp: str
     damaged: threading.Event = field(default_factory=threading.Event, repr=False, compare=False)
 
     @contextmanager
@@ -53,7 +54,7 @@ class ArtifactFiles:
         """Context in which tables are read.
 
         Raises:
-            ArtifactCorrupted: a table is missing or damaged; ``ArtifactCache`` drops the artifact.
+            ArtifactCorrupted: a table is missing or damaged; the cache then forgets the artifact.
         """
         try:
             yield
@@ -64,158 +65,203 @@ class ArtifactFiles:
                 "  fix: reload, and they are computed again"
             ) from None
 
-
-class ArtifactCorrupted(KaratError):
-    """Files of an artifact were deleted or damaged after it was opened."""
-
-
-class _Kept(Protocol):
-    @property
-    def files(self) -> ArtifactFiles: ...
+    def whole(self) -> bool:
+        """Whether its files are still there, as far as a cheap look tells."""
+        return not self.damaged.is_set() and all(path.is_file() for path in self.tables.values())
 
 
-_K = TypeVar("_K", bound=_Kept)
-
-
-class ArtifactCache(Generic[_K]):
-    """LRU cache of artifacts; entries are dropped when their files change, vanish or are damaged.
+class Memory:
+    """Values that a process makes once for each key; concurrent callers share one computation.
 
     Args:
-        most: Maximum number of artifacts.
-        read: Reads a folder; None, which is not cached, if there is no complete artifact.
+        most: Maximum number of values; the least recently used are dropped.
     """
 
-    def __init__(self, most: int, read: Callable[[Path], _K | None]) -> None:
-        self._most, self._read = most, read
-        self._lock = threading.Lock()
-        self._held: OrderedDict[Path, _K] = OrderedDict()
+    def __init__(self, most: int) -> None:
+        self._most, self._lock = most, threading.Lock()
+        self._values: OrderedDict[Hashable, Any] = OrderedDict()
+        self._turns: dict[Hashable, threading.Lock] = {}
 
-    def get(self, folder: Path) -> _K | None:
-        """The artifact of a folder; None if there is none, or it is damaged."""
+    def get(self, key: Hashable, make: Callable[[], _T]) -> _T:
+        """The value of a key, made unless it is there."""
         with self._lock:
-            cached = self._held.pop(folder, None)
-            if cached is not None and _whole(cached.files, folder):
-                self._held[folder] = cached
-                return cached
-        artifact = None
-        with suppress(OSError, pl.exceptions.PolarsError, ArtifactCorrupted):
-            artifact = self._read(folder)
-        if artifact is not None:
+            turn = self._turns.setdefault(key, threading.Lock())
+        with turn:
             with self._lock:
-                self._held[folder] = artifact
-                while len(self._held) > self._most:
-                    self._held.popitem(last=False)
-        return artifact
+                if key in self._values:
+                    self._values.move_to_end(key)
+                    return self._values[key]  # type: ignore[no-any-return]
+            value = make()
+            with self._lock:
+                self._values[key] = value
+                while len(self._values) > self._most:
+                    self._turns.pop(self._values.popitem(last=False)[0], None)
+        return value
 
-    def clear(self) -> None:
-        """Empty the cache."""
+
+def key_of(*parts: Any) -> str:
+    """A key: hash of anything that JSON can hold."""
+    text = json.dumps(parts, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+
+
+class ArtifactCache:
+    """The artifacts of a workspace.
+
+    Args:
+        root: Their folder, made when needed.
+        pinned: Keys that are never evicted: those of named objects.
+        limit: As ``LIMIT``.
+    """
+
+    def __init__(
+        self, root: Path, pinned: Callable[[], Collection[str]] = tuple, limit: int = LIMIT
+    ) -> None:
+        self._root, self._pinned, self._limit = root, pinned, limit
+        self._lock = threading.Lock()
+        self._held: OrderedDict[tuple[str, str], tuple[Artifact, Any]] = OrderedDict()
+
+    def find(self, kind: str, key: str, read: Callable[[Artifact], _T]) -> _T | None:
+        """What ``read`` makes of an artifact, once per process; None if it is not there."""
+        path = self._root / kind / key
+        with suppress(OSError):
+            os.utime(path / HEAD)  # its last use
+        with self._lock:
+            held = self._held.pop((kind, key), None)
+            if held is not None and held[0].whole():
+                self._held[kind, key] = held
+                return held[1]  # type: ignore[no-any-return]
+        with suppress(OSError, pl.exceptions.PolarsError):
+            artifact = _read(path)
+            if artifact is not None:
+                return self._hold(kind, key, artifact, read(artifact))
+        return None
+
+    def put(
+        self,
+        kind: str,
+        key: str,
+        head: Mapping[str, Any],
+        tables: Mapping[str, pl.DataFrame] | None = None,
+    ) -> None:
+        """Store an artifact, and evict others above the limit.
+
+        Raises:
+            InputError: the folder cannot be written.
+        """
+        path = self._root / kind / key
+        new = path.with_name(f".{key}.{secrets.token_hex(4)}")
+        try:
+            new.mkdir(parents=True)
+            _write(new, head, tables or {})
+            if path.exists() and _read(path) is None:
+                path.rename(path.with_name(f"{new.name}.damaged"))
+            with suppress(OSError):  # another process has stored the same
+                new.rename(path)
+        except OSError as error:
+            raise InputError(
+                f"cannot write the folder: {error.strerror}", file=f"{FOLDER}/{kind}"
+            ) from None
+        finally:
+            for each in (new, path.with_name(f"{new.name}.damaged")):
+                shutil.rmtree(each, ignore_errors=True)
+        self._evict()
+
+    def answer(self, kind: str, key: str, make: Callable[[], Any]) -> Any:
+        """The JSON value of a key; else made and stored, on a full disk in memory only."""
+        found = self.find(kind, key, _answer)
+        if found is not None:
+            return found
+        head = {"answer": json.loads(json.dumps(make()))}  # the same now and when read later
+        with suppress(InputError):
+            self.put(kind, key, head)
+        return self._hold(kind, key, Artifact(head, {}), head["answer"])
+
+    def found(self, kind: str, key: str) -> Any:
+        """The JSON value that ``answer`` stored; None if it is not there."""
+        return self.find(kind, key, _answer)
+
+    def drop(self, kind: str, key: str) -> None:
+        """Delete an artifact."""
+        with self._lock:
+            self._held.pop((kind, key), None)
+        shutil.rmtree(self._root / kind / key, ignore_errors=True)
+
+    def newest(self, kind: str, beginning: str) -> str | None:
+        """The newest key of a kind with a given beginning: the numbers of before."""
+        stored = []
+        for path in (self._root / kind).glob(f"{beginning}*"):
+            with suppress(OSError):
+                stored.append((path.stat().st_mtime_ns, path.name))
+        return max(stored, default=(0, None))[1]
+
+    def forget(self) -> None:
+        """Clear the memory of this process, as a restart does."""
         with self._lock:
             self._held.clear()
 
+    def _hold(self, kind: str, key: str, artifact: Artifact, value: _T) -> _T:
+        with self._lock:
+            self._held[kind, key] = artifact, value
+            weights = [_HEAVY if each.tables else 1 for each, _ in self._held.values()]
+            total = sum(weights)
+            for weight in weights[:-1]:
+                if total <= _MEMORY:
+                    break
+                self._held.popitem(last=False)
+                total -= weight
+        return value
 
-def _whole(files: ArtifactFiles, folder: Path) -> bool:
-    """Whether a cached artifact is still current and complete, by cheap checks."""
-    if files.damaged.is_set() or files.stamp != stamp_of(folder):
-        return False
-    return all(path.is_file() for path in files.tables.values())
+    def _evict(self) -> None:
+        """Delete the least recently used artifacts above the limit, and interrupted writes."""
+        stored, total = [], 0
+        for path in self._root.glob("*/*"):
+            with suppress(OSError):
+                if path.name.startswith("."):
+                    if path.stat().st_mtime < time.time() - _WRITING_S:
+                        shutil.rmtree(path, ignore_errors=True)
+                    continue
+                size = sum(each.stat().st_size for each in path.iterdir())
+                stored.append(((path / HEAD).stat().st_mtime, size, path))
+                total += size
+        if total <= self._limit:
+            return
+        pinned = self._pinned()
+        for _, size, path in sorted(stored):
+            if total <= self._limit:
+                break
+            if path.name not in pinned:
+                shutil.rmtree(path, ignore_errors=True)
+                total -= size
 
 
-def write_artifact(
-    folder: Path, head: Mapping[str, Any], tables: Mapping[str, pl.DataFrame]
-) -> None:
-    """Write an artifact; replaced files are deleted by later writes.
-
-    Args:
-        folder: Its folder, made if absent.
-        head: JSON-serialisable values, without NaN.
-        tables: Data frames by name.
-
-    Raises:
-        InputError: the folder cannot be written.
-    """
-    with display_name(folder, f"{folder.parent.name}/{folder.name}"):
-        _keep(folder, head, tables)
+def _answer(artifact: Artifact) -> Any:
+    return artifact.head.get("answer")
 
 
-def _keep(folder: Path, head: Mapping[str, Any], tables: Mapping[str, pl.DataFrame]) -> None:
-    previous = _read_head(folder)
-    suffix = secrets.token_hex(4)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot write the folder: {error.strerror}", file=str(folder)) from None
+def _write(folder: Path, head: Mapping[str, Any], tables: Mapping[str, pl.DataFrame]) -> None:
     files = {}
     for name, frame in tables.items():
-        path = folder / f"{name}-{suffix}.parquet"
-        with beside(path) as stream:
-            frame.write_parquet(stream, compression="zstd", row_group_size=_ROWS)
-        files[name] = {"file": path.name, "sha256": _sha256(path)}
-    body = json.dumps({"head": dict(head), "files": files}, allow_nan=False, ensure_ascii=False)
-    digest = hashlib.sha256(body.encode("utf-8", "surrogatepass")).hexdigest()
-    document = {"karat_kept": _VERSION, "sha256": digest, "body": body}
-    with beside(folder / HEAD) as stream:
-        stream.write(json.dumps(document).encode())
-    _clear(folder, {file["file"] for file in files.values()}, previous or {})
+        path = folder / f"{name}.parquet"
+        frame.write_parquet(path, compression="zstd", row_group_size=_ROWS)
+        files[name] = _sha256(path)
+    body = json.dumps({"head": dict(head), "files": files}).encode()
+    (folder / HEAD).write_bytes(hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
 
 
-def read_artifact(folder: Path) -> ArtifactFiles | None:
-    """Read an artifact; None if there is none, or it is damaged."""
-    for _ in range(2):  # it may be written anew while it is read
-        stamp, body = stamp_of(folder), _read_head(folder)
-        if body is None:
-            return None
-        tables = {}
-        for name, file in body["files"].items():
-            path = folder / file["file"]
-            with suppress(OSError):
-                if _sha256(path) == file["sha256"]:
-                    tables[name] = path
-        if len(tables) == len(body["files"]):
-            return ArtifactFiles(body["head"], tables, stamp)
-    return None
-
-
-def artifact_head(folder: Path) -> Mapping[str, Any] | None:
-    """Only the object in ``kept.json``, its checksum verified; None if there is none."""
-    body = _read_head(folder)
-    return None if body is None else body["head"]
-
-
-def stamp_of(folder: Path) -> str:
-    """A cheap stamp that changes when the folder is written again; empty if there is none."""
+def _read(folder: Path) -> Artifact | None:
+    """The artifact of a folder, its checksums verified; None if it is missing or damaged."""
     try:
-        stat = (folder / HEAD).stat()
-    except OSError:
-        return ""
-    return f"{stat.st_mtime_ns}-{stat.st_size}-{stat.st_ino}"
-
-
-def _clear(folder: Path, new: set[str], previous: Mapping[str, Any]) -> None:
-    """Delete files replaced more than ``GRACE_S`` ago; restart that time for those replaced now."""
-    replaced = {str(file["file"]) for file in previous.get("files", {}).values()}
-    with suppress(OSError):
-        now = (folder / HEAD).stat().st_mtime  # the clock of the file system
-        for path in folder.glob("*.parquet"):
-            with suppress(OSError):
-                if path.name in new:
-                    continue
-                if path.name in replaced:
-                    os.utime(path)
-                elif path.stat().st_mtime < now - GRACE_S:
-                    path.unlink()
-
-
-def _read_head(folder: Path) -> dict[str, Any] | None:
-    try:
-        document = json.loads((folder / HEAD).read_bytes())
-        body = str(document["body"])
-        digest = hashlib.sha256(body.encode("utf-8", "surrogatepass")).hexdigest()
-        if document["karat_kept"] != _VERSION or document["sha256"] != digest:
+        digest, _, body = (folder / HEAD).read_bytes().partition(b"\n")
+        if hashlib.sha256(body).hexdigest().encode() != digest:
             return None
-        parsed: dict[str, Any] = json.loads(body)
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        content = json.loads(body)
+        tables = {name: folder / f"{name}.parquet" for name in content["files"]}
+        if any(_sha256(path) != content["files"][name] for name, path in tables.items()):
+            return None
+    except (OSError, ValueError):
         return None
-    return parsed
+    return Artifact(content["head"], tables)
 
 
 def _sha256(path: Path) -> str:

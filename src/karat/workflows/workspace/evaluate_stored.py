@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from karat.diagnosis.document_slices import of_documents
 from karat.errors import UsageError, nearest
 from karat.golden import coverage as covering
 from karat.release.policy import Policy
-from karat.store.sql import audit, imports, runs
+from karat.store.sql import audit, comparisons, golden_sets, imports, runs
 from karat.store.sql.runs import RunRow
 from karat.tables import Results
 from karat.tables.explanation import Explanation
@@ -55,6 +56,15 @@ def find_runs(opened: Workspace, wanted: Sequence[int | str]) -> list[RunRow]:
             raise UsageError(f"the run {row.name!r} is named twice", fix="name each once")
         found.append(row)
     return found
+
+
+def find_run(opened: Workspace, run_id: int) -> tuple[Workspace, RunRow] | None:
+    """A stored run of any golden set, and the workspace with that; None if there is none."""
+    with opened.store.read() as connection:
+        found = comparisons.find_run(connection, run_id)
+        if found is None:
+            return None
+        return replace(opened, golden=golden_sets.by_id(connection, found[0])), found[1]
 
 
 def damaged_runs(opened: Workspace) -> list[tuple[RunRow, str]]:

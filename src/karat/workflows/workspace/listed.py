@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 from karat.errors import UsageError, nearest
 from karat.store.sql import comparisons, golden_sets, runs
 from karat.store.sql.comparisons import ComparisonRow
 from karat.store.sql.runs import RunRow
-from karat.workflows.workspace.comparison_changes import Since
-from karat.workflows.workspace.comparison_summary import verdict_of
 from karat.workflows.workspace.run_import import KEPT, REMOVED
-from karat.workflows.workspace.stored_comparisons import runs_of
+from karat.workflows.workspace.stored_comparisons import Listed, described, listed
 from karat.workflows.workspace.workspace import Workspace
 
 LIST_RUNS = "GET /api/runs lists them"
@@ -124,40 +123,30 @@ def list_runs(opened: Workspace) -> tuple[list[RunRow], Callable[[RunRow], Liste
 
 def list_comparisons(
     opened: Workspace,
-) -> tuple[list[ComparisonRow], Callable[[ComparisonRow], ListedComparison]]:
+) -> tuple[list[Listed], Callable[[Listed], ListedComparison]]:
     """The comparisons of a golden set, newest first, and what describes one of them."""
-    with opened.store.read() as connection:
-        rows = comparisons.comparisons(connection, opened.golden.id)
-        by_id = {run.id: run for run in runs.runs(connection, opened.golden.id)}
-    since = Since(opened, rows)
-
-    def listed(row: ComparisonRow) -> ListedComparison:
-        return _listed(opened, row, [by_id[run] for run in row.runs if run in by_id], since)
-
-    return rows, listed
+    return listed(opened), partial(_listed, opened)
 
 
 def listed_comparison(opened: Workspace, row: ComparisonRow) -> ListedComparison:
     """One comparison."""
-    return _listed(opened, row, runs_of(opened, row), Since(opened))
+    return _listed(opened, *described(opened, [row]))
 
 
-def _listed(
-    opened: Workspace, row: ComparisonRow, compared: Sequence[RunRow], since: Since
-) -> ListedComparison:
-    older = since.older(row, compared)
+def _listed(opened: Workspace, found: Listed) -> ListedComparison:
+    row = found.row
     return ListedComparison(
         id=row.id,
         golden=opened.golden.name,
         name=row.name,
-        runs=[RunName(run.id, run.name) for run in compared],
+        runs=[RunName(run.id, run.name) for run in found.runs],
         settings=row.settings,
         made_by=row.made_by,
         created_us=row.created_us,
         state=row.state,
         error=row.error,
         computed_us=row.computed_us,
-        verdict=verdict_of(opened, row, compared),
-        older=older.judgments,
-        changed=older.changed,
+        verdict=found.verdict,
+        older=found.older.judgments,
+        changed=found.older.changed,
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -20,7 +19,7 @@ from karat.store.sql.runs import RunRow
 from karat.tables import Run
 from karat.workflows.workspace.display_names import display_name
 from karat.workflows.workspace.known_queries import followed
-from karat.workflows.workspace.stored_comparisons import folder_of
+from karat.workflows.workspace.stored_comparisons import KIND, SUMMARY
 from karat.workflows.workspace.stored_runs import file_of, hash_of, keep_hashed
 from karat.workflows.workspace.workspace import Workspace
 
@@ -223,7 +222,7 @@ def remove_comparison(opened: Workspace, row: ComparisonRow, *, person: str, now
     Raises:
         UsageError: it was already deleted.
     """
-    with _going() as put_aside, opened.store.begin() as connection:
+    with opened.store.begin() as connection:
         golden_sets.hold(connection, opened.golden.id)
         current = comparisons.find(connection, row.id)
         unchanged = current is not None and current.created_us == row.created_us
@@ -231,12 +230,15 @@ def remove_comparison(opened: Workspace, row: ComparisonRow, *, person: str, now
             raise UsageError(f"the comparison {row.name!r} was already deleted")
         about = {"comparison": row.id, "golden set": opened.golden.name}
         audit.note(connection, person, "remove comparison", row.name, now, about)
-        put_aside(folder_of(opened, row.id))
+        shared = comparisons.keys(connection)
+    if current is not None and current.key is not None and current.key not in shared:
+        for kind in (KIND, SUMMARY):
+            opened.artifacts.drop(kind, current.key)
 
 
 @contextmanager
 def _going() -> Iterator[Callable[[Path], None]]:
-    """Delete files and folders if the block succeeds; restore them if it raises.
+    """Delete files if the block succeeds; restore them if it raises.
 
     They are renamed as the last step of a transaction, so files written again after it stay.
     """
@@ -256,8 +258,5 @@ def _going() -> Iterator[Callable[[Path], None]]:
                 hidden.rename(path)
         raise
     for _, hidden in moved:
-        if hidden.is_dir():
-            shutil.rmtree(hidden, ignore_errors=True)
-        else:
-            with suppress(OSError):
-                hidden.unlink()
+        with suppress(OSError):
+            hidden.unlink()

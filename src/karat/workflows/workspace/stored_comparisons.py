@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import json
-import threading
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+import shutil
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
-from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from karat.diagnosis.document_slices import of_documents
-from karat.errors import KaratError, UsageError, nearest
+from karat.errors import InputError, KaratError, UsageError, nearest
 from karat.measures import DEFAULTS, lower_is_better, parse_all
 from karat.measures.difference import EXACT
 from karat.reports.html.content import Content
@@ -33,14 +32,10 @@ from karat.workflows.golden.editions import NOW, list_editions
 from karat.workflows.offline.compare import compare
 from karat.workflows.offline.evaluate import evaluate
 from karat.workflows.offline.evaluation_plan import settle
-from karat.workflows.workspace.artifacts import (
-    ArtifactCache,
-    ArtifactFiles,
-    read_artifact,
-    write_artifact,
-)
+from karat.workflows.workspace.artifacts import Artifact, key_of
 from karat.workflows.workspace.stored_inputs import (
     heads,
+    inputs_digest,
     judged,
     memberships,
     read_stored,
@@ -49,12 +44,14 @@ from karat.workflows.workspace.stored_inputs import (
 from karat.workflows.workspace.stored_views import Beside, Drawn, beside, content_of, drawn
 from karat.workflows.workspace.workspace import Workspace
 
-FOLDER = "comparisons"
+KIND, SUMMARY = "comparison", "comparison-summary"
+"""Kinds of artifact: the numbers of a comparison, and their summary for lists."""
+_VERSION = 1  # of the computation
+_LEGACY = 16  # characters of the keys of older versions, which are not hashes of the inputs
 TWICE_US = 60_000_000
 """Within this time, a repeated request is a double submit."""
 _LONGEST = 200  # characters of a name
-_BEAT_S = 10.0
-_MEMORY = 8  # comparisons cached by a process
+_DECIDED = ("better", "worse")
 _ROWS: dict[str, Any] = {
     "differences": tables.Difference,
     "slices": tables.Difference,
@@ -96,10 +93,8 @@ class Asked:
     Attributes:
         runs: Ids of stored runs, the baseline first.
         measures: Names of measures; the default ones if empty.
-        by: Attributes to slice by.
-        margin: Smallest difference that matters; None if not set.
         edition: Edition whose grades are used; ``now`` for the current golden set.
-        name: Name of the comparison; made of the runs' names if empty.
+        name: Made of the runs' names if empty.
     """
 
     runs: Sequence[int]
@@ -116,12 +111,9 @@ class StoredComparison:
 
     Attributes:
         comparison: The comparison; ``queries`` and ``only_found`` are empty here.
-        results: The evaluation of each run.
-        drawn: Its charts.
         frame: One row per query and measure (``outcome``: better, same, worse; ``slices`` as
             ``lang=de``; ``counts``: false for zero-weight queries), the largest contribution first.
         states: ``run``, ``query_id``, ``state`` of queries whose state is not ``ok``.
-        content: Input of the components of a report.
         files: The artifact with the other tables.
     """
 
@@ -131,7 +123,7 @@ class StoredComparison:
     frame: pl.DataFrame
     states: pl.DataFrame
     content: Content
-    files: ArtifactFiles
+    files: Artifact
 
     def to_dict(self, *, queries: bool = False) -> dict[str, Any]:
         """As ``karat compare --format json``; the queries, which have their own list, on demand."""
@@ -152,12 +144,6 @@ def ask(opened: Workspace, asked: Asked, *, by: str, now: int) -> int:
 
     The same request by the same user within ``TWICE_US``, with the same judgments, returns the
     existing comparison.
-
-    Args:
-        opened: The workspace.
-        asked: The request.
-        by: The user.
-        now: Microseconds UTC.
 
     Raises:
         UsageError: an unknown run, measure or edition, fewer than two runs, a margin of 0 or
@@ -263,11 +249,6 @@ def request_again(opened: Workspace, row: ComparisonRow, *, by: str, now: int) -
     return True
 
 
-def folder_of(opened: Workspace, comparison_id: int) -> Path:
-    """The folder of a comparison's artifact."""
-    return opened.workspace.root / FOLDER / str(comparison_id)
-
-
 def runs_of(opened: Workspace, row: ComparisonRow) -> list[RunRow]:
     """The runs of a comparison, the baseline first."""
     with opened.store.read() as connection:
@@ -275,47 +256,38 @@ def runs_of(opened: Workspace, row: ComparisonRow) -> list[RunRow]:
     return [by_id[run] for run in row.runs if run in by_id]
 
 
-def compute(opened: Workspace, comparison_id: int, clock: Callable[[], int]) -> bool:
-    """Compute a comparison that is waiting, or whose worker died, and store the result.
+def find(opened: Workspace, comparison_id: int) -> tuple[Workspace, ComparisonRow] | None:
+    """A comparison of any golden set, and the workspace with that; None if there is none."""
+    with opened.store.read() as connection:
+        row = comparisons.find(connection, comparison_id)
+        if row is None:
+            return None
+        return replace(opened, golden=golden_sets.by_id(connection, row.set_id)), row
+
+
+def compute(opened: Workspace, comparison_id: int, clock: Callable[[], int]) -> None:
+    """Compute the numbers of a comparison unless they are stored, or note why they cannot be.
 
     Args:
         opened: The workspace, with the comparison's golden set.
         comparison_id: Id of the comparison.
         clock: Returns the current time in microseconds UTC.
-
-    Returns:
-        Whether it was computed, or failed, here; False if another worker has it, or it was done.
     """
-    with opened.store.begin() as connection:
-        attempt = comparisons.start(connection, comparison_id, clock())
-        if attempt is None:
-            return False
+    with opened.store.read() as connection:
         row = comparisons.find(connection, comparison_id)
-    assert row is not None
-
-    def alive() -> bool:
-        with opened.store.begin() as connection:
-            return comparisons.alive(connection, comparison_id, attempt, clock())
-
+    if row is None or not to_compute(row, kept(opened, row)):
+        return
     try:
-        with heartbeat(alive, _BEAT_S):
-            of_runs = runs_of(opened, row)
-            computed = _computed(opened, row, of_runs)
-            if not alive():  # it took too long: another worker has it now, and writes its files
-                return False
-            identity = {"of": _digest(opened, row, of_runs), "attempt": attempt}
-            write_artifact(
-                folder_of(opened, row.id), {**computed.head, **identity}, computed.tables
-            )
-    except KaratError as error:
+        key, newest = _computed(opened, row)
+    except BaseException as error:
+        reason = str(error) if isinstance(error, KaratError) else "this is a bug in karat"
         with opened.store.begin() as connection:
-            return comparisons.fail(connection, comparison_id, attempt, str(error), clock())
-    except BaseException:
-        with opened.store.begin() as connection:
-            comparisons.fail(connection, comparison_id, attempt, "this is a bug in karat", clock())
+            comparisons.fail(connection, row.id, reason, clock())
+        if isinstance(error, KaratError):
+            return
         raise
     with opened.store.begin() as connection:
-        return comparisons.finish(connection, comparison_id, attempt, computed.newest, clock())
+        comparisons.finish(connection, row.id, key, newest, clock())
 
 
 def kept(opened: Workspace, row: ComparisonRow) -> StoredComparison | None:
@@ -323,19 +295,32 @@ def kept(opened: Workspace, row: ComparisonRow) -> StoredComparison | None:
 
     While it is computed again, this is the previous result.
     """
-    if row.state == "failed":
+    if row.state == "failed" or row.key is None:
         return None
-    stored = AT_HAND.get(folder_of(opened, row.id))
-    return stored if stored is not None and is_of(opened, row, stored.files.head) else None
+    found = opened.artifacts.find(KIND, row.key, _read)
+    if found is None and len(row.key) == _LEGACY:
+        _adopt(opened, row)
+        found = opened.artifacts.find(KIND, row.key, _read)
+    return found
 
 
-def to_compute(opened: Workspace, row: ComparisonRow, found: StoredComparison | None) -> bool:
-    """Whether a comparison is to be computed; one whose files are missing is requested again."""
-    if row.state == "done" and found is None:
-        with opened.store.begin() as connection:
-            comparisons.again(connection, row.id)
-        return True
-    return row.state in {"waiting", "running"}
+def _adopt(opened: Workspace, row: ComparisonRow) -> None:
+    """Move numbers into the cache that an older version stored in the comparison's own folder."""
+    folder = opened.workspace.root / "comparisons" / str(row.id)
+    with suppress(
+        OSError, ValueError, LookupError, TypeError, pl.exceptions.PolarsError, InputError
+    ):
+        body = json.loads(json.loads((folder / "kept.json").read_bytes())["body"])
+        if body["head"]["attempt"] == row.key:
+            files = body["files"].items()
+            frames = {name: pl.read_parquet(folder / file["file"]) for name, file in files}
+            opened.artifacts.put(KIND, str(row.key), body["head"], frames)
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def to_compute(row: ComparisonRow, found: StoredComparison | None) -> bool:
+    """Whether numbers are requested, or lost."""
+    return row.state == "waiting" or (row.state == "done" and found is None)
 
 
 def side(
@@ -421,29 +406,144 @@ def queue_next(
     return queued
 
 
-def _digest(opened: Workspace, row: ComparisonRow, wanted: Sequence[RunRow]) -> str:
-    """Hash of the request; ids alone are not enough, as another store may reuse them."""
-    contents = [(run.id, run.sha256) for run in wanted]
-    request = [opened.golden.salt, row.id, row.created_us, contents, row.settings]
-    return hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()
+def _key(row: ComparisonRow, of: Sequence[RunRow], opened: Workspace, digest: str) -> str:
+    contents = [(run.sha256, run.name) for run in of]
+    return key_of(_VERSION, opened.golden.salt, opened.golden.scale, contents, row.settings, digest)
 
 
-def is_of(
-    opened: Workspace,
-    row: ComparisonRow,
-    head: Mapping[str, Any],
-    wanted: Sequence[RunRow] | None = None,
-) -> bool:
-    """Whether stored numbers belong to this comparison and, once it is done, its last attempt."""
-    if row.state == "failed" or (row.state == "done" and head.get("attempt") != row.attempt):
-        return False
-    return head.get("of") == _digest(opened, row, wanted or runs_of(opened, row))
+@dataclass(frozen=True)
+class Older:
+    """How stale a comparison is.
+
+    Attributes:
+        judgments: Number of judgments since that count: the last of each pair, without undone ones.
+        changed: Whether judgments, queries or documents changed, so its numbers may change.
+    """
+
+    judgments: int = 0
+    changed: bool = False
+
+    @property
+    def told(self) -> str:
+        """What changed, as a phrase; empty if nothing did."""
+        if not self.changed:
+            return ""
+        if not self.judgments:
+            return "judgments, queries or documents changed since"
+        were = "judgment was" if self.judgments == 1 else "judgments were"
+        return f"{self.judgments:,} {were} given since"
+
+    @property
+    def said(self) -> str:
+        """What changed, as a sentence; empty if nothing did."""
+        return f"{self.told[:1].upper()}{self.told[1:]} this was computed." if self.changed else ""
 
 
-def _read(folder: Path) -> StoredComparison | None:
-    files = read_artifact(folder)
-    if files is None:
-        return None
+@dataclass(frozen=True)
+class Listed:
+    """A comparison in a list.
+
+    Attributes:
+        runs: Those of its runs that are there, the baseline first.
+        older: How stale its numbers are; not at all before they are computed.
+        verdict: The verdict under the first measure, in a few words; None before it is computed.
+        turns: Measures whose sign unjudged pairs could flip: the first, and others with a verdict
+            of better or worse.
+        next: Number of judging priorities.
+    """
+
+    row: ComparisonRow
+    runs: Sequence[RunRow]
+    older: Older = Older()
+    verdict: str | None = None
+    turns: Sequence[str] = ()
+    next: int = 0
+
+
+def listed(opened: Workspace) -> list[Listed]:
+    """The comparisons of a golden set, the newest first."""
+    with opened.store.read() as connection:
+        rows = comparisons.comparisons(connection, opened.golden.id)
+    return described(opened, rows)
+
+
+def described(opened: Workspace, rows: Sequence[ComparisonRow]) -> list[Listed]:
+    """Comparisons with their summaries and what changed since; looked up together."""
+    with opened.store.read() as connection:
+        by_id = {run.id: run for run in runs.runs(connection, opened.golden.id)}
+    since, out = _Since(opened, rows), []
+    for row in rows:
+        found = Listed(row, [by_id[run] for run in row.runs if run in by_id])
+        out.append(replace(found, older=since.older(found), **_summary(opened, row)))
+    return out
+
+
+def _summary(opened: Workspace, row: ComparisonRow) -> Mapping[str, Any]:
+    """The fields of ``Listed`` that depend on the numbers; empty without numbers."""
+    if row.state == "failed" or row.key is None:
+        return {}
+    summary: Mapping[str, Any] | None = opened.artifacts.found(SUMMARY, row.key)
+    if summary is None:
+        found = kept(opened, row)
+        if found is None:
+            return {}
+        fields = _in_short(found.comparison)
+        summary = opened.artifacts.answer(SUMMARY, row.key, lambda: fields)
+    return summary
+
+
+def _in_short(comparison: Comparison) -> dict[str, Any]:
+    first = comparison.differences[0].measure
+    rows = [row for row in comparison.differences if row.measure == first]
+    verdict = f"{rows[0].verdict} by {first}"
+    if len(rows) > 1:
+        verdict = ", ".join(f"{row.candidate} {row.verdict}" for row in rows) + f", by {first}"
+    flippable = [row for row in comparison.differences if row.sign_could_flip]
+    turns = [row.measure for row in flippable if row.measure == first or row.verdict in _DECIDED]
+    pairs_to_judge = len(comparison.judge_next)
+    return {"verdict": verdict, "turns": list(dict.fromkeys(turns)), "next": pairs_to_judge}
+
+
+class _Since:
+    """Changes since comparisons of one golden set were computed."""
+
+    def __init__(self, opened: Workspace, rows: Sequence[ComparisonRow]) -> None:
+        self._opened, self._digests = opened, dict[tuple[bool, bool], str]()
+        live = [row.judgment_id for row in rows if row.settings["edition"] == NOW]
+        self._first = min((each for each in live if each is not None), default=0)
+        self._given: list[int] | None = None
+
+    def older(self, found: Listed) -> Older:
+        row = found.row
+        if row.judgment_id is None or row.key is None:
+            return Older()
+        live = row.settings["edition"] == NOW
+        if len(row.key) == _LEGACY:  # it does not say what it was computed from
+            with self._opened.store.read() as connection:
+                newest = comparisons.newest_judgment(connection, self._opened.golden.id)
+            changed = live and newest != row.judgment_id
+        else:
+            digest = self._digest(row.settings["edition"], of_documents(row.settings["by"]))
+            changed = row.key != _key(row, found.runs, self._opened, digest)
+        if not changed:
+            return Older()
+        return Older(self._judged(row.judgment_id) if live else 0, changed=True)
+
+    def _judged(self, since: int) -> int:
+        if self._given is None:
+            with self._opened.store.read() as connection:
+                set_id = self._opened.golden.id
+                self._given = comparisons.judged_since(connection, set_id, self._first)
+        return len(self._given) - bisect_right(self._given, since)
+
+    def _digest(self, edition: str, with_documents: bool) -> str:
+        key = edition == NOW, with_documents
+        if key not in self._digests:
+            self._digests[key] = inputs_digest(self._opened, edition, with_documents=with_documents)
+        return self._digests[key]
+
+
+def _read(files: Artifact) -> StoredComparison:
     head = files.head
     comparison_fields = dict(head["comparison"])
     for name, kind in _ROWS.items():
@@ -467,10 +567,6 @@ def _read(folder: Path) -> StoredComparison | None:
     )
 
 
-AT_HAND = ArtifactCache(_MEMORY, _read)
-"""Comparisons cached by this process."""
-
-
 def _slices(memberships: Sequence[str]) -> dict[str, list[str]]:
     slices: dict[str, list[str]] = {}
     for membership in memberships:
@@ -479,37 +575,23 @@ def _slices(memberships: Sequence[str]) -> dict[str, list[str]]:
     return slices
 
 
-@dataclass(frozen=True)
-class _Computed:
-    """The numbers of a comparison, to be stored.
+def _computed(opened: Workspace, row: ComparisonRow) -> tuple[str, int]:
+    """Compute and store a comparison unless its numbers are there already.
 
-    Attributes:
-        head: JSON-serialisable numbers.
-        tables: ``queries``, ``states``, ``grades``, ``heads`` and ``only_found``.
-        newest: Id of the newest judgment used.
-    """
-
-    head: Mapping[str, Any]
-    tables: Mapping[str, pl.DataFrame]
-    newest: int
-
-
-def _computed(opened: Workspace, row: ComparisonRow, wanted: Sequence[RunRow]) -> _Computed:
-    """Compute a comparison.
-
-    Args:
-        opened: The workspace.
-        row: The comparison.
-        wanted: Its runs, the baseline first.
+    Returns:
+        The key of its numbers, and the id of the newest judgment used.
 
     Raises:
         UsageError: a run was deleted, or an unknown edition, measure or attribute.
         InputError: nothing is judged yet, or a run cannot be read.
     """
-    settings = row.settings
+    settings, of_runs = row.settings, runs_of(opened, row)
     by = list(settings["by"])
     judgments = judged(opened, settings["edition"], with_documents=of_documents(by))
-    stored = [read_stored(opened, each) for each in wanted]
+    key = _key(row, of_runs, opened, judgments.digest)
+    if opened.artifacts.find(KIND, key, _read) is not None:
+        return key, judgments.newest
+    stored = [read_stored(opened, each) for each in of_runs]
     if len(stored) != len(row.runs):
         raise UsageError("a run of the comparison was deleted")
     shared: dict[str, Any] = {"queries": judgments.queries, "documents": judgments.documents}
@@ -546,21 +628,17 @@ def _computed(opened: Workspace, row: ComparisonRow, wanted: Sequence[RunRow]) -
         "runs": run_names,
         "drawn": drawn(content).to_dict(),
         "scale": list(opened.golden.scale),
-        "clock": judgments.clock,
     }
-    return _Computed(
-        head,
-        {
-            "queries": _queries(
-                comparison, settle(judgments.qrels, stored, names, **shared).rules.zero_weight
-            ),
-            "states": unanswered(results.per_query, names[0]),
-            "grades": judgments.qrels.frame.select("query_id", "doc_id", "grade").sort("query_id"),
-            "heads": heads(stored),
-            "only_found": only_found,
-        },
-        judgments.newest,
-    )
+    zero_weight = settle(judgments.qrels, stored, names, **shared).rules.zero_weight
+    frames = {
+        "queries": _queries(comparison, zero_weight),
+        "states": unanswered(results.per_query, names[0]),
+        "grades": judgments.qrels.frame.select("query_id", "doc_id", "grade").sort("query_id"),
+        "heads": heads(stored),
+        "only_found": only_found,
+    }
+    opened.artifacts.put(KIND, key, head, frames)
+    return key, judgments.newest
 
 
 def _queries(found: Comparison, zero_weight: Collection[str]) -> pl.DataFrame:
@@ -574,22 +652,3 @@ def _queries(found: Comparison, zero_weight: Collection[str]) -> pl.DataFrame:
         rows.append(shared | derived | {"counts": difference.query_id not in zero_weight})
     frame = pl.DataFrame(rows, schema=QUERIES)
     return frame.sort(pl.col("share").abs(), descending=True, maintain_order=True)
-
-
-@contextmanager
-def heartbeat(beat: Callable[[], object], every_s: float) -> Iterator[None]:
-    """Call ``beat`` every ``every_s`` seconds in a thread while the block runs, ignoring errors."""
-    ended = threading.Event()
-
-    def go_on() -> None:
-        while not ended.wait(every_s):
-            with suppress(KaratError):
-                beat()
-
-    thread = threading.Thread(target=go_on, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()

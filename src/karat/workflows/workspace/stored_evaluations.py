@@ -1,16 +1,13 @@
-"""Stored evaluations of runs: computed on demand, and again when judgments change."""
+"""Stored evaluations of runs: computed on demand, and again when judgments change.
+
+The key of an evaluation has two parts: what is evaluated how, and what it is computed from. So the
+numbers of before are found while the current ones are computed.
+"""
 
 from __future__ import annotations
 
-import hashlib
-import json
-import re
-import shutil
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -18,25 +15,18 @@ import polars as pl
 from karat.diagnosis.document_slices import of_documents
 from karat.diagnosis.slices import BUILT_IN, slices_of
 from karat.errors import UsageError, nearest
-from karat.measures import parse_all
 from karat.reports.html.content import Content
+from karat.store.sql import queries
 from karat.store.sql.runs import RunRow
 from karat.tables import QueryValue, Results
 from karat.tables.results import Latency, Result
 from karat.workflows.golden.editions import NOW, list_editions
 from karat.workflows.offline.evaluate import evaluate
 from karat.workflows.offline.evaluation_plan import settle
-from karat.workflows.workspace.artifacts import (
-    ArtifactCache,
-    ArtifactFiles,
-    artifact_head,
-    read_artifact,
-    stamp_of,
-    write_artifact,
-)
+from karat.workflows.workspace.artifacts import Artifact, key_of
 from karat.workflows.workspace.stored_inputs import (
-    clock_of,
     heads,
+    inputs_digest,
     judged,
     memberships,
     read_stored,
@@ -44,12 +34,11 @@ from karat.workflows.workspace.stored_inputs import (
 from karat.workflows.workspace.stored_views import Beside, Drawn, beside, content_of, drawn
 from karat.workflows.workspace.workspace import Workspace
 
-FOLDER = "evaluations"
-MOST = 200
-"""Maximum number of stored evaluations; the oldest are deleted."""
+KIND, SUMMARY = "evaluation", "evaluation-summary"
+"""Kinds of artifact: the numbers of a run, and its values by measure for lists."""
+_VERSION = 1  # of the computation
 MOST_BY = 3
 """Maximum number of attributes to slice by."""
-_MEMORY = 8
 _VALUES: dict[str, Any] = {
     "measure": pl.String,
     "query_id": pl.String,
@@ -63,17 +52,10 @@ _VALUES: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Rules:
-    """How a run is evaluated.
-
-    Attributes:
-        edition: Edition whose grades are used; ``now`` for the current golden set.
-        by: Attributes to slice by.
-        measures: Names of measures; the default ones if empty.
-    """
+    """How a run is evaluated: by which edition's grades (``now``: the current ones), and slices."""
 
     edition: str = NOW
     by: Sequence[str] = ()
-    measures: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -82,79 +64,68 @@ class StoredEvaluation:
 
     Attributes:
         results: Its numbers, without ``per_query`` values.
-        drawn: Its charts.
         frame: One row per query and measure, worst first, zero-weight queries (``counts`` is
             false) last; ``slices`` as ``lang=de``.
-        content: Input of the components of a report.
         files: The artifact with the other tables.
-        clock: Hash of its inputs (``clock_of``).
-        rules: The rules of the evaluation.
+        older: Whether judgments, queries or documents changed since.
     """
 
     results: Results
     drawn: Drawn
     frame: pl.DataFrame
     content: Content
-    files: ArtifactFiles
-    clock: str
+    files: Artifact
     rules: Rules
+    older: bool = False
 
 
-def folder_of(opened: Workspace, row: RunRow, rules: Rules) -> Path:
-    """The folder of the artifact of a run's evaluation."""
-    key = [
-        opened.golden.salt,
-        opened.golden.name,
-        row.sha256,
-        row.name,
-        rules.edition,
-        list(rules.by),
-        list(rules.measures),
-    ]
-    name = hashlib.sha256(json.dumps(key).encode()).hexdigest()[:24]
-    return opened.workspace.root / FOLDER / name
+def key(opened: Workspace, row: RunRow, rules: Rules, digest: str | None = None) -> str:
+    """The key of a run's evaluation; ``digest`` is the hash of its inputs, if known."""
+    golden = opened.golden
+    whole = [golden.salt, golden.name, golden.scale, row.sha256, row.name]
+    what = key_of(_VERSION, *whole, rules.edition, list(rules.by))
+    if digest is None:
+        documents = of_documents(rules.by)
+        digest = inputs_digest(opened, rules.edition, with_documents=documents)
+    return f"{what}-{digest}"
 
 
 def kept(opened: Workspace, row: RunRow, rules: Rules) -> StoredEvaluation | None:
-    """The computed evaluation; None if it is not computed yet, or its files are damaged."""
-    return AT_HAND.get(folder_of(opened, row, rules))
+    """The computed evaluation, or an older one; None if neither is there and whole."""
+    now = key(opened, row, rules)
+    found = opened.artifacts.find(KIND, now, _read)
+    if found is not None:
+        return found
+    before = opened.artifacts.newest(KIND, _what(now))
+    found = None if before is None else opened.artifacts.find(KIND, before, _read)
+    return None if found is None else replace(found, older=True)
 
 
 @dataclass(frozen=True)
 class Kept:
-    """Summary of an evaluation, for lists.
+    """Values of a run for lists: the key of the current ones, and those stored, perhaps older."""
 
-    Attributes:
-        values: Values by measure.
-        clock: Hash of its inputs (``clock_of``).
-    """
-
-    values: Mapping[str, float | None]
-    clock: str
+    key: str
+    values: Mapping[str, float | None] | None = None
+    older: bool = True
 
 
-def in_short(opened: Workspace, row: RunRow, rules: Rules) -> Kept | None:
-    """The summary of an evaluation; None if it is not computed yet."""
-    folder = folder_of(opened, row, rules)
-    return _in_short(str(folder), stamp_of(folder))
+def in_short(opened: Workspace, rows: Sequence[RunRow]) -> list[Kept]:
+    """The values of runs by the default rules."""
+    digest, found = inputs_digest(opened), []
+    for row in rows:
+        now = key(opened, row, Rules(), digest)
+        stored: str | None = now
+        values = opened.artifacts.found(SUMMARY, now)
+        if values is None:
+            stored = opened.artifacts.newest(SUMMARY, _what(now))
+            values = None if stored is None else opened.artifacts.found(SUMMARY, stored)
+        found.append(Kept(now, values, older=stored != now))
+    return found
 
 
-@lru_cache(2048)
-def _in_short(folder: str, _stamp: str) -> Kept | None:
-    head = artifact_head(Path(folder))
-    if head is None:
-        return None
-    return Kept({each["measure"]: each["value"] for each in head["results"]}, head["clock"])
-
-
-def is_older(opened: Workspace, found: StoredEvaluation) -> bool:
-    """Whether judgments, queries or documents that matter to an evaluation changed since."""
-    return clock(opened, found.rules) != found.clock
-
-
-def clock(opened: Workspace, rules: Rules) -> str:
-    """Hash of the inputs of an evaluation; changes whenever its numbers may change."""
-    return clock_of(opened, rules.edition, with_documents=of_documents(rules.by))
+def _what(key: str) -> str:
+    return key.partition("-")[0]
 
 
 def compute(opened: Workspace, row: RunRow, rules: Rules) -> None:
@@ -166,11 +137,11 @@ def compute(opened: Workspace, row: RunRow, rules: Rules) -> None:
     """
     by = list(dict.fromkeys(rules.by))
     judgments = judged(opened, rules.edition, with_documents=of_documents(by))
+    what = f"{_what(key(opened, row, rules))}-{judgments.digest}"
     run = read_stored(opened, row)
-    names = list(rules.measures) or None
     shared: dict[str, Any] = {"queries": judgments.queries, "documents": judgments.documents}
-    results = evaluate(judgments.qrels, run, names, by=by, per_query=True, **shared)
-    plan = settle(judgments.qrels, run, names, **shared)
+    results = evaluate(judgments.qrels, run, by=by, per_query=True, **shared)
+    plan = settle(judgments.qrels, run, None, **shared)
     scored = plan.scored()
     within: dict[str, dict[str, list[str]]] = {}
     ids = scored[0].evidence.query_ids
@@ -191,8 +162,7 @@ def compute(opened: Workspace, row: RunRow, rules: Rules) -> None:
         "rel": plan.rules.rel,
         "drawn": drawn(replace(content, results=replace(results, per_query=counting))).to_dict(),
         "scale": list(opened.golden.scale),
-        "clock": judgments.clock,
-        "rules": {"edition": rules.edition, "by": by, "measures": list(rules.measures)},
+        "rules": {"edition": rules.edition, "by": by},
     }
     texts = judgments.queries.texts()
     lower = content.lower
@@ -216,19 +186,9 @@ def compute(opened: Workspace, row: RunRow, rules: Rules) -> None:
     ).drop("worst")
     grades = judgments.qrels.frame.select("query_id", "doc_id", "grade").sort("query_id")
     tables = {"values": values, "grades": grades, "heads": heads([run])}
-    write_artifact(folder_of(opened, row, rules), head, tables)
-    _clear(opened.workspace.root / FOLDER)
-
-
-def _clear(folder: Path) -> None:
-    """Delete the oldest evaluations if there are more than ``MOST``."""
-    stored = []
-    for path in folder.iterdir():
-        with suppress(OSError):
-            if re.fullmatch("[0-9a-f]{24}", path.name):
-                stored.append((path.stat().st_mtime_ns, path))
-    for _, path in sorted(stored, reverse=True)[MOST:]:
-        shutil.rmtree(path, ignore_errors=True)
+    opened.artifacts.put(KIND, what, head, tables)
+    values_by = {each.measure: each.value for each in results.results}
+    opened.artifacts.answer(SUMMARY, what, lambda: values_by)
 
 
 def side(
@@ -257,24 +217,16 @@ def side(
 
 def attributes_of(opened: Workspace) -> list[str]:
     """Attributes that the queries of a golden set can be sliced by."""
-    from karat.store.sql import queries
-
-    with opened.store.read() as connection:
-        frame = queries.frame(connection, opened.golden.id)
     fixed = {"query_id", "text", "need", "weight", "probability", "count", "no_answer", "origin"}
-    attributes = [name for name in frame.columns if name not in fixed]
+
+    def columns() -> list[str]:
+        with opened.store.read() as connection:
+            frame = queries.frame(connection, opened.golden.id)
+        return [name for name in frame.columns if name not in fixed]
+
+    digest = key_of(_VERSION, opened.golden.salt, inputs_digest(opened))
+    attributes = opened.artifacts.answer("attributes", digest, columns)
     return list(dict.fromkeys([*attributes, *BUILT_IN]))
-
-
-def checked(rules: Rules) -> Rules:
-    """The rules with canonical names of measures.
-
-    Raises:
-        UsageError: an unknown measure.
-    """
-    if not rules.measures:
-        return rules
-    return replace(rules, measures=[str(measure) for measure in parse_all(list(rules.measures))])
 
 
 def known(opened: Workspace, rules: Rules) -> Rules:
@@ -308,11 +260,8 @@ def known(opened: Workspace, rules: Rules) -> Rules:
     return replace(rules, by=by)
 
 
-def _read(folder: Path) -> StoredEvaluation | None:
-    files = read_artifact(folder)
-    if files is None:
-        return None
-    head: Mapping[str, Any] = files.head
+def _read(files: Artifact) -> StoredEvaluation:
+    head = files.head
     results = Results(
         [Result(**each) for each in head["results"]],
         [Result(**each) for each in head["slices"]],
@@ -326,10 +275,5 @@ def _read(folder: Path) -> StoredEvaluation | None:
         pl.read_parquet(files.tables["values"]),
         content_of(results, None, [head["run"]], head["rel"], (low, high)),
         files,
-        head["clock"],
         Rules(**head["rules"]),
     )
-
-
-AT_HAND = ArtifactCache(_MEMORY, _read)
-"""Evaluations cached by this process."""

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
-import sqlalchemy as sa
 
 from karat.errors import InputError
 from karat.store.sql import comparisons, documents
 from karat.store.sql.runs import RunRow
+from karat.store.sql.states import inputs_state
 from karat.tables import Documents, Qrels, Queries, Run
 from karat.workflows.golden.editions import NOW, Standing, standing_in, weighed
 from karat.workflows.workspace import stored_runs
@@ -32,12 +32,10 @@ class Judged:
     """Judgments of a golden set.
 
     Attributes:
-        qrels: The grades, on the golden set's scale.
-        queries: The queries, with texts, weights and attributes.
         documents: For slices by documents; None unless requested.
         newest: Id of the newest judgment.
         edition: Name of the edition, or ``now``.
-        clock: Hash of all these (``clock_of``).
+        digest: Hash of all these (``inputs_digest``).
     """
 
     qrels: Qrels
@@ -45,7 +43,7 @@ class Judged:
     documents: Documents | None
     newest: int
     edition: str
-    clock: str
+    digest: str
 
 
 def judged(opened: Workspace, edition: str = NOW, *, with_documents: bool = False) -> Judged:
@@ -55,13 +53,13 @@ def judged(opened: Workspace, edition: str = NOW, *, with_documents: bool = Fals
         UsageError: an unknown edition.
         InputError: nothing is judged yet.
     """
-    document_table = None
+    document_table, set_id, live = None, opened.golden.id, edition == NOW
     with opened.store.read() as connection:
         content = standing_in(connection, opened, edition)
-        newest = comparisons.newest_judgment(connection, opened.golden.id)
-        clock = _clock(connection, opened, edition, with_documents)
+        newest = comparisons.newest_judgment(connection, set_id)
+        digest = inputs_state(connection, set_id, live=live, with_documents=with_documents)
         if with_documents:
-            rows = documents.frame(connection, opened.golden.id).drop("sha256")
+            rows = documents.frame(connection, set_id).drop("sha256")
             document_table = Documents(rows, "documents of the golden set")
     if not content.grades.height:
         raise InputError("nothing is judged yet", fix="judge pairs first, or import judgments")
@@ -71,19 +69,15 @@ def judged(opened: Workspace, edition: str = NOW, *, with_documents: bool = Fals
         document_table,
         newest,
         edition,
-        clock,
+        digest,
     )
 
 
-def clock_of(opened: Workspace, edition: str = NOW, *, with_documents: bool = False) -> str:
+def inputs_digest(opened: Workspace, edition: str = NOW, *, with_documents: bool = False) -> str:
     """Hash that changes whenever the result of ``judged`` would change."""
-    with opened.store.read() as connection:
-        return _clock(connection, opened, edition, with_documents)
-
-
-def _clock(c: sa.Connection, opened: Workspace, edition: str, with_documents: bool) -> str:
     live = edition == NOW
-    return comparisons.clock(c, opened.golden.id, live=live, with_documents=with_documents)
+    with opened.store.read() as connection:
+        return inputs_state(connection, opened.golden.id, live=live, with_documents=with_documents)
 
 
 def qrels_of(content: Standing, opened: Workspace) -> Qrels:

@@ -192,12 +192,17 @@ def beside(
         by_name = {(row.measure, row.run): row.value for row in values_now}
         current = {name: [by_name.get((name, run.name)) for run in runs] for name in names}
     ids = {one.doc_id for each in query.rankings for one in (*each.top, *each.below)}
-    with opened.store.read() as connection:
-        titles = comparisons.titles(connection, opened.golden.id, sorted(ids))
+    titles = document_titles(opened, sorted(ids))
     one_query = replace(
         content, k=k, rel=rel, measure=measure, titles=titles, queries=[query], results=results
     )
     return Beside(one_query, query, current, changed)
+
+
+def document_titles(opened: Workspace, doc_ids: Sequence[str]) -> dict[str, str]:
+    """The title of each document, or the beginning of its text; unknown documents are left out."""
+    with opened.store.read() as connection:
+        return comparisons.titles(connection, opened.golden.id, doc_ids)
 
 
 def _measures(content: Content) -> list[str]:

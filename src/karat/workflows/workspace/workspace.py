@@ -11,11 +11,12 @@ from pathlib import Path
 from karat.errors import UsageError
 from karat.formats.own.workspace import NAME, find_workspace, read_workspace, write_workspace
 from karat.formats.tables.source import Source
-from karat.store.sql import golden_sets, queries
+from karat.store.sql import comparisons, golden_sets, queries
 from karat.store.sql.golden_sets import GoldenSetRow
 from karat.store.sql.opening import Store, open_store
 from karat.tables import Queries
 from karat.tables.workspace import WorkspaceConfig
+from karat.workflows.workspace.artifacts import FOLDER, ArtifactCache
 
 
 @dataclass(frozen=True)
@@ -26,11 +27,13 @@ class Workspace:
         workspace: Settings of ``karat.toml``; its notes report edits.
         store: The store.
         golden: The golden set, as in the store.
+        artifacts: What can be computed again.
     """
 
     workspace: WorkspaceConfig = field(repr=False)
     store: Store
     golden: GoldenSetRow
+    artifacts: ArtifactCache = field(repr=False, compare=False)
 
 
 def make_workspace(
@@ -138,9 +141,17 @@ def open_workspace(
     store = open_store(workspace.store)
     try:
         workspace, golden = _golden_set(store, workspace, now=now)
-        yield Workspace(workspace, store, golden)
+        yield Workspace(workspace, store, golden, _artifacts(workspace.root, store))
     finally:
         store.dispose()
+
+
+def _artifacts(root: Path, store: Store) -> ArtifactCache:
+    def pinned() -> set[str]:  # a comparison keeps the numbers of its time
+        with store.read() as connection:
+            return comparisons.keys(connection)
+
+    return ArtifactCache(root / FOLDER, pinned)
 
 
 def _golden_set(
