@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from numbers import Integral, Real
 from typing import Any
 
@@ -47,7 +47,11 @@ class EvaluationPlan:
         return [query for query in self.about.frame["query_id"] if query not in others]
 
     def scored(self) -> list[Scores]:
-        """Scores of every run: one value for each query and measure."""
+        """Scores of every run, computed once: one value for each query and measure."""
+        return self._scores
+
+    @cached_property
+    def _scores(self) -> list[Scores]:
         judgments = _whole_grades(self.qrels) if self.rules.compat else self.qrels
         return [score(run, judgments, self.measures, self.rules) for run in self.runs]
 
@@ -68,7 +72,12 @@ def settle(
     compat: str | None = None,
     scale: Any = None,
 ) -> EvaluationPlan:
-    """Validate the arguments that ``evaluate`` and ``compare`` share; see ``evaluate``."""
+    """Validate the arguments that ``evaluate`` and ``compare`` share; see ``evaluate``.
+
+    A plan in place of judgments is returned as it is: if it is given to both, runs are scored once.
+    """
+    if isinstance(qrels, EvaluationPlan):
+        return qrels
     check_types(rel=rel, depth=depth, fully_judged=fully_judged)
     if fully_judged and judged_only:
         raise UsageError(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 from karat.errors import InputError, KaratError
@@ -20,15 +20,15 @@ from karat.tables.release.history import Point
 from karat.tables.release.trend import Mark, Series, Trend
 from karat.workflows.golden.editions import list_editions, standing_in
 from karat.workflows.release.trend import trend
+from karat.workflows.workspace.artifacts import key_of
 from karat.workflows.workspace.fingerprints import fingerprint
 from karat.workflows.workspace.stored_inputs import qrels_of
 from karat.workflows.workspace.workspace import Workspace
 
 _FILES, _CHARTS = 32, 128  # cached by a process
+_KIND = "edition-hashes"
 _WIDE = (1080, 260)  # width and height of a chart in pixels
 _CURRENT = timedelta(days=30)  # a run without a gate for longer is no longer gated
-_GRADES: dict[tuple[str, int, str], tuple[str | None, ...]] = {}
-"""Fingerprints of an edition's grades, by store, golden set and edition; editions never change."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ def chart_of(
 def kept_from(opened: Workspace, points: Sequence[Point]) -> list[From]:
     """What each point was computed from: runs by their content, editions by their grades.
 
-    Only editions that ``load_edition_hashes`` has read in this process are known.
+    Only editions that ``load_edition_hashes`` has read are known.
     """
     with opened.store.read() as connection:
         stored = {row.sha256: row.id for row in runs.runs(connection, opened.golden.id)}
@@ -155,7 +155,7 @@ def kept_from(opened: Workspace, points: Sequence[Point]) -> list[From]:
     edition_names = {
         digest: row.name
         for row in reversed(edition_rows)  # of editions with the same grades, the oldest
-        for digest in _GRADES.get(_key_of(opened, row), ())
+        for digest in _hashes(opened, row) or ()
     }
     return [
         From(
@@ -168,26 +168,31 @@ def kept_from(opened: Workspace, points: Sequence[Point]) -> list[From]:
 
 def editions_are_known(opened: Workspace) -> bool:
     """Whether ``load_edition_hashes`` has read all editions."""
-    return all(_key_of(opened, row) in _GRADES for row in list_editions(opened))
+    return all(_hashes(opened, row) is not None for row in list_editions(opened))
 
 
 def load_edition_hashes(opened: Workspace) -> None:
-    """Compute the fingerprint of every edition's grades; large ones take seconds, once."""
+    """Compute the fingerprints of every edition's grades; large ones take seconds, once."""
     for row in list_editions(opened):
-        key = _key_of(opened, row)
-        if key not in _GRADES:
-            prints: tuple[str | None, ...] = ()
-            with suppress(KaratError), opened.store.read() as connection:  # damaged
-                content = standing_in(connection, opened, row.name)
-                on_scale = qrels_of(content, opened)
-                # A file without a scale has that of its grades.
-                unscaled = Qrels(content.grades.select("query_id", "doc_id", "grade"))
-                prints = (fingerprint(on_scale), fingerprint(unscaled))
-            _GRADES[key] = prints
+        opened.artifacts.answer(_KIND, _key_of(opened, row), partial(_fingerprints, opened, row))
 
 
-def _key_of(opened: Workspace, row: editions.EditionRow) -> tuple[str, int, str]:
-    return opened.store.url, opened.golden.id, f"{row.name}\n{row.sha256}"
+def _fingerprints(opened: Workspace, row: editions.EditionRow) -> list[str | None]:
+    with suppress(KaratError), opened.store.read() as connection:  # damaged
+        content = standing_in(connection, opened, row.name)
+        # A file without a scale has that of its grades.
+        unscaled = Qrels(content.grades.select("query_id", "doc_id", "grade"))
+        return [fingerprint(qrels_of(content, opened)), fingerprint(unscaled)]
+    return []
+
+
+def _hashes(opened: Workspace, row: editions.EditionRow) -> list[str] | None:
+    hashes: list[str] | None = opened.artifacts.found(_KIND, _key_of(opened, row))
+    return hashes
+
+
+def _key_of(opened: Workspace, row: editions.EditionRow) -> str:
+    return key_of(1, opened.golden.salt, opened.golden.scale, row.name, row.sha256)
 
 
 def _history(name: str, path: Path) -> History:

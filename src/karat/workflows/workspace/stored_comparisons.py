@@ -15,7 +15,7 @@ import polars as pl
 
 from karat.diagnosis.document_slices import of_documents
 from karat.errors import InputError, KaratError, UsageError, nearest
-from karat.measures import DEFAULTS, lower_is_better, parse_all
+from karat.measures import lower_is_better, parse_all
 from karat.measures.difference import EXACT
 from karat.reports.html.content import Content
 from karat.stats.effects import TIED
@@ -595,24 +595,20 @@ def _computed(opened: Workspace, row: ComparisonRow) -> tuple[str, int]:
     if len(stored) != len(row.runs):
         raise UsageError("a run of the comparison was deleted")
     shared: dict[str, Any] = {"queries": judgments.queries, "documents": judgments.documents}
-    first = parse_all(settings["measures"] or DEFAULTS)[0]  # not every measure can name pairs
+    plan = settle(judgments.qrels, stored, settings["measures"] or None, **shared)
+    first = plan.measures[0].entry  # not every measure can name pairs
     comparison = compare(
-        judgments.qrels,
-        stored[0],
-        stored[1:],
-        settings["measures"] or None,
+        plan,
+        plan.runs[0],
+        plan.runs[1:],
         by=by,
         margin=settings["margin"],
-        judge_next=JUDGE_NEXT if first.entry.symbol in EXACT and first.entry.ours else 0,
+        judge_next=JUDGE_NEXT if first.symbol in EXACT and first.ours else 0,
         **shared,
     )
     names = list(dict.fromkeys(each.measure for each in comparison.differences))
-    run_names = [
-        comparison.baseline,
-        *dict.fromkeys(each.candidate for each in comparison.differences),
-    ]
-    stored = [run.named(name) for run, name in zip(stored, run_names, strict=True)]
-    results = evaluate(judgments.qrels, stored, names, per_query=True, **shared)
+    run_names = [run.name for run in plan.runs]
+    results = evaluate(plan, plan.runs, per_query=True, **shared)
     content = content_of(
         results, comparison, run_names, comparison.settings.rel, opened.golden.scale
     )
@@ -629,12 +625,11 @@ def _computed(opened: Workspace, row: ComparisonRow) -> tuple[str, int]:
         "drawn": drawn(content).to_dict(),
         "scale": list(opened.golden.scale),
     }
-    zero_weight = settle(judgments.qrels, stored, names, **shared).rules.zero_weight
     frames = {
-        "queries": _queries(comparison, zero_weight),
+        "queries": _queries(comparison, plan.rules.zero_weight),
         "states": unanswered(results.per_query, names[0]),
         "grades": judgments.qrels.frame.select("query_id", "doc_id", "grade").sort("query_id"),
-        "heads": heads(stored),
+        "heads": heads(plan.runs),
         "only_found": only_found,
     }
     opened.artifacts.put(KIND, key, head, frames)
