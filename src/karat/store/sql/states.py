@@ -30,6 +30,11 @@ def inputs_state(c: sa.Connection, set_id: int, *, live: bool, with_documents: b
     return _digest([*parts, *([_documents(c, set_id)] if with_documents else [])])
 
 
+def queries_state(c: sa.Connection, set_id: int) -> str:
+    """Digest of the queries of a set."""
+    return _digest([_queries(c, set_id)])
+
+
 def state_of(c: sa.Connection, set_id: int) -> str:
     """Digest of the declaration, queries, documents, pairs, judgments and editions of a set.
 

@@ -15,6 +15,7 @@ from karat.golden.freshness import stale
 from karat.store.sql import browsing, documents, judgments, queries
 from karat.workflows.golden.agreement import IMPORT, Moment, agreement_at, disagreements_at, moment
 from karat.workflows.golden.editions import standing
+from karat.workflows.workspace.stored_inputs import about_queries
 from karat.workflows.workspace.workspace import Workspace
 
 COUNTS = ("documents", "graded", "judgments", "waiting", "editions", "words")
@@ -229,6 +230,10 @@ def classes_in(opened: Workspace) -> list[str]:
 
     ``origin`` and ``why`` (why the query was chosen) are left out: they do not describe the query.
     """
+    return about_queries(opened, "classes", lambda: _classes(opened))
+
+
+def _classes(opened: Workspace) -> list[str]:
     with opened.store.read() as connection:
         query_rows = queries.frame(connection, opened.golden.id)
     most = max(2, min(20, query_rows.height // 2))

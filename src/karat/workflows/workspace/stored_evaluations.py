@@ -25,6 +25,7 @@ from karat.workflows.offline.evaluate import evaluate
 from karat.workflows.offline.evaluation_plan import settle
 from karat.workflows.workspace.artifacts import Artifact, key_of
 from karat.workflows.workspace.stored_inputs import (
+    about_queries,
     heads,
     inputs_digest,
     judged,
@@ -219,13 +220,12 @@ def attributes_of(opened: Workspace) -> list[str]:
     """Attributes that the queries of a golden set can be sliced by."""
     fixed = {"query_id", "text", "need", "weight", "probability", "count", "no_answer", "origin"}
 
-    def columns() -> list[str]:
+    def names() -> list[str]:
         with opened.store.read() as connection:
-            frame = queries.frame(connection, opened.golden.id)
-        return [name for name in frame.columns if name not in fixed]
+            columns = queries.frame(connection, opened.golden.id).columns
+        return [name for name in columns if name not in fixed]
 
-    digest = key_of(_VERSION, opened.golden.salt, inputs_digest(opened))
-    attributes = opened.artifacts.answer("attributes", digest, columns)
+    attributes = about_queries(opened, "attributes", names)
     return list(dict.fromkeys([*attributes, *BUILT_IN]))
 
 

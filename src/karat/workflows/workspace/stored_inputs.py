@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import polars as pl
 
 from karat.errors import InputError
 from karat.store.sql import comparisons, documents
 from karat.store.sql.runs import RunRow
-from karat.store.sql.states import inputs_state
+from karat.store.sql.states import inputs_state, queries_state
 from karat.tables import Documents, Qrels, Queries, Run
 from karat.workflows.golden.editions import NOW, Standing, standing_in, weighed
 from karat.workflows.workspace import stored_runs
+from karat.workflows.workspace.artifacts import key_of
 from karat.workflows.workspace.workspace import Workspace
 
+_VERSION = 1  # of ``about_queries``
+_T = TypeVar("_T")
 DEEPEST = 1_000
 """Number of ranks stored of each ranking."""
 HEADS: dict[str, Any] = {
@@ -78,6 +81,14 @@ def inputs_digest(opened: Workspace, edition: str = NOW, *, with_documents: bool
     live = edition == NOW
     with opened.store.read() as connection:
         return inputs_state(connection, opened.golden.id, live=live, with_documents=with_documents)
+
+
+def about_queries(opened: Workspace, what: str, make: Callable[[], _T]) -> _T:
+    """Something, as JSON, that depends on the queries of the golden set alone; an artifact."""
+    with opened.store.read() as connection:
+        key = key_of(_VERSION, opened.golden.salt, queries_state(connection, opened.golden.id))
+    answer: _T = opened.artifacts.answer(f"queries-{what}", key, make)
+    return answer
 
 
 def qrels_of(content: Standing, opened: Workspace) -> Qrels:
