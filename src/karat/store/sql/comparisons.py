@@ -22,30 +22,20 @@ _BEGIN = 400  # characters of a text that replaces a title
 
 @dataclass(frozen=True)
 class ComparisonRow:
-    """A stored comparison; its numbers are an artifact.
-
-    Attributes:
-        runs: Ids of the runs, the baseline first.
-        settings: Measures, attributes, margin, edition.
-        state: waiting (its numbers are requested), done or failed.
-        error: Why it failed; None otherwise.
-        computed_us: When its numbers were computed, or failed.
-        judgment_id: The newest judgment when they were computed; None before.
-        key: Key of the artifact with its numbers; None before.
-    """
+    """A stored comparison; its numbers are an artifact."""
 
     id: int
     set_id: int
     name: str
-    runs: tuple[int, ...]
-    settings: dict[str, Any]
+    runs: tuple[int, ...]  # ids of the runs, the baseline first
+    settings: dict[str, Any]  # measures, attributes, margin, edition
     made_by: str
     created_us: int
-    state: State
-    error: str | None
-    computed_us: int | None
-    judgment_id: int | None
-    key: str | None
+    state: State  # waiting (its numbers are requested), done or failed
+    error: str | None  # why it failed; None otherwise
+    computed_us: int | None  # when its numbers were computed, or failed
+    judgment_id: int | None  # the newest judgment when they were computed; None before
+    key: str | None  # key of the artifact with its numbers; None before
 
 
 def put(
@@ -216,7 +206,6 @@ def stored_by(
     Of several the first since the run was last deleted counts.
 
     Args:
-        c: A connection.
         kept: The action of storing a run in the log.
         removed: The action of deleting a run in the log.
         sha256: Only this run; all if None.

@@ -31,17 +31,12 @@ _ALONE = 0.05  # level of a comparison of two points only
 
 @dataclass(frozen=True, eq=False)
 class QueryValues:
-    """The values of one measure at one point.
+    """The values of one measure at one point."""
 
-    Attributes:
-        queries: Identifies the queries: values with the same key can be paired.
-        values: NaN where a query has no value; shape (n,).
-        weights: Weights of the queries, shape (n,); None if all count the same.
-    """
-
+    # Identifies the queries: values with the same key can be paired
     queries: tuple[str, int, str | None]
-    values: Floats
-    weights: Floats | None
+    values: Floats  # NaN where a query has no value; shape (n,)
+    weights: Floats | None  # weights of the queries, shape (n,); None if all count the same
 
 
 def query_values(line: Sequence[tuple[Point, Value]]) -> list[QueryValues | None]:
@@ -151,20 +146,12 @@ def _newest(marks: Sequence[Mark]) -> list[Mark]:
 
 def series_of(
     key: Key,
-    marks: tuple[Mark, ...],
-    values: Sequence[QueryValues | None],
-    compared: int,
-    without: int,
+    marks: tuple[Mark, ...],  # its points
+    values: Sequence[QueryValues | None],  # their values by query
+    compared: int,  # number of series tested together
+    without: int,  # number of newer points that lack it
 ) -> Series:
-    """One series, tested.
-
-    Args:
-        key: Its key.
-        marks: Its points.
-        values: Their values by query.
-        compared: Number of series tested together.
-        without: Number of newer points that lack it.
-    """
+    """One series, tested."""
     run, measure, attribute, name = key
     way: Literal["higher", "lower"] = "lower" if lower_is_better(measure) else "higher"
     up = -1.0 if way == "lower" else 1.0

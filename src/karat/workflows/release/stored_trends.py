@@ -33,29 +33,17 @@ _CURRENT = timedelta(days=30)  # a run without a gate for longer is no longer ga
 
 @dataclass(frozen=True)
 class History:
-    """A history of the workspace.
+    """A history of the workspace."""
 
-    Attributes:
-        name: Its file, relative to the workspace's folder if it is inside.
-        path: Its path.
-        series: Its series, including all slices, the worst problem first.
-        points: Its points.
-        notes: Notes on them.
-        lacking: Why it has no series; None if it has any.
-        fix: How to fix that, or the damage.
-        damaged: Lines that are left out, or why it cannot be read at all.
-        stamp: Changes when the file does.
-    """
-
-    name: str
+    name: str  # its file, relative to the workspace's folder if it is inside
     path: Path
-    series: Sequence[Series] = ()
+    series: Sequence[Series] = ()  # its series, including all slices, the worst problem first
     points: Sequence[Point] = ()
     notes: Sequence[str] = ()
-    lacking: str | None = None
-    fix: str | None = None
-    damaged: Sequence[str] = ()
-    stamp: str = ""
+    lacking: str | None = None  # why it has no series; None if it has any
+    fix: str | None = None  # how to fix that, or the damage
+    damaged: Sequence[str] = ()  # lines that are left out, or why it cannot be read at all
+    stamp: str = ""  # changes when the file does
 
     def find(self, run: str, measure: str, part: str) -> Series | None:
         """A series by its run, measure and slice (``lang=de``; empty for all queries).
@@ -70,15 +58,10 @@ class History:
 
 @dataclass(frozen=True)
 class From:
-    """What a point was computed from, as far as the workspace has it.
+    """What a point was computed from, as far as the workspace has it."""
 
-    Attributes:
-        run: Id of the stored run, or None.
-        edition: Name of the edition with its grades, or None.
-    """
-
-    run: int | None
-    edition: str | None
+    run: int | None  # id of the stored run, or None
+    edition: str | None  # name of the edition with its grades, or None
 
 
 def slice_of(series: Series) -> str:

@@ -52,10 +52,6 @@ def trend(
         series: One series by name, or a pattern of run names (``night*``) whose points form one
             series; all if None.
         last: Number of points to show; the tests use all of them.
-
-    Raises:
-        InputError: the history cannot be read.
-        UsageError: unknown measure, slice, run or series.
     """
     if last is not None and last < 1:
         raise UsageError(f"last must be ≥ 1, got {last}", fix="--last 20")
@@ -148,7 +144,6 @@ def keep(
 
     Args:
         path: The history file; created if absent.
-        results: The results.
         time: When, in UTC, as ``2026-03-01T02:00:00Z``.
         qrels: The judgments.
         queries: The queries, if given.
@@ -157,10 +152,6 @@ def keep(
         rules: Settings other than the defaults, as ``rules_text`` returns them.
         series: Name of the run's series; that of its ``about``, or its own name, if None.
         renamed: Whether the runs were renamed, which overrides the name in ``about``.
-
-    Raises:
-        InputError: the file is not a history, or cannot be written.
-        UsageError: several runs in one series.
     """
     names = list(dict.fromkeys(row.run for row in results.results))
     check_series(series, len(names))
@@ -191,29 +182,16 @@ def _named(results: Results, names: Sequence[str]) -> dict[str, str]:
 
 
 def keep_gate(
-    path: str | Path,
-    gate: Gate,
+    path: str | Path,  # the history file; created if absent
+    gate: Gate,  # the outcome of the gate
     *,
-    time: str,
-    commit: str | None = None,
-    corpus: str | None = None,
-    rules: str = "",
-    series: str | None = None,
+    time: str,  # when, in UTC, as `2026-03-01T02:00:00Z`
+    commit: str | None = None,  # commit of the code
+    corpus: str | None = None,  # a hash, or any name, of the documents searched
+    rules: str = "",  # as `keep` takes them
+    series: str | None = None,  # as `keep` takes it
 ) -> None:
-    """Add a gate to a history: its verdict and the candidate's values.
-
-    Args:
-        path: The history file; created if absent.
-        gate: The outcome of the gate.
-        time: When, in UTC, as ``2026-03-01T02:00:00Z``.
-        commit: Commit of the code.
-        corpus: A hash, or any name, of the documents searched.
-        rules: As ``keep`` takes them.
-        series: As ``keep`` takes it.
-
-    Raises:
-        InputError: the file is not a history, or cannot be written.
-    """
+    """Add a gate to a history: its verdict and the candidate's values."""
     point = point_of_gate(
         gate,
         time=time,
@@ -228,11 +206,7 @@ def keep_gate(
 
 
 def check_series(series: str | None, runs: int) -> None:
-    """Refuse several runs in one series, which has one value at a time.
-
-    Raises:
-        UsageError: several runs, or an empty name.
-    """
+    """Refuse several runs in one series, which has one value at a time."""
     if series is not None and runs > 1:
         raise UsageError(
             f"--series names the series of one run, got {runs:,} runs",
@@ -256,7 +230,6 @@ def event(content: Trend | Gate, *, time: str, commit: str | None = None) -> dic
     that does not pass.
 
     Args:
-        content: The trend or the gate.
         time: When, in UTC, as ``2026-03-01T02:00:00Z``.
         commit: Of which code.
 

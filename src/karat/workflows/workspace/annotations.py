@@ -32,17 +32,11 @@ def add_annotation(
     """Add an annotation; audited. Returns its id.
 
     Args:
-        opened: The workspace.
         time: ISO 8601, UTC if it has no zone: ``2026-03-01``, ``2026-03-01T02:00``,
             ``2026-03-01T02:00:00+01:00``; now if empty. The same text by the same user without a
             time, within ``TWICE_US``, is not added again.
         kind: One of ``KINDS``.
         text: Up to ``LONGEST`` characters.
-        person: The user who adds it.
-        now: Microseconds UTC.
-
-    Raises:
-        UsageError: an unknown kind, an invalid time, or a text that is empty or too long.
     """
     if kind not in KINDS:
         raise UsageError(
@@ -81,14 +75,7 @@ def delete_annotation(
     """Delete an annotation; audited.
 
     Args:
-        opened: The workspace.
-        mark_id: Id of the annotation.
-        person: The user who deletes it.
-        now: Microseconds UTC.
         of_anybody: Whether the user may delete annotations of others.
-
-    Raises:
-        UsageError: it does not exist, or belongs to another user.
     """
     with opened.store.begin() as connection:
         row = next(marks.frame(connection).filter(id=mark_id).iter_rows(named=True), None)
@@ -110,11 +97,7 @@ def delete_annotation(
 
 
 def time_of(text: str) -> int:
-    """Microseconds UTC of an ISO 8601 date or time.
-
-    Raises:
-        UsageError: it is invalid, or outside the years 1970 to 2999.
-    """
+    """Microseconds UTC of an ISO 8601 date or time."""
     invalid = UsageError(f"invalid time {text!r}", fix="2026-03-01, or 2026-03-01T14:30, in UTC")
     try:
         parsed = dt.datetime.fromisoformat(text.strip())

@@ -144,11 +144,7 @@ class ArtifactCache:
         head: Mapping[str, Any],
         tables: Mapping[str, pl.DataFrame] | None = None,
     ) -> None:
-        """Store an artifact, and evict others above the limit.
-
-        Raises:
-            InputError: the folder cannot be written.
-        """
+        """Store an artifact, and evict others above the limit."""
         path = self._root / kind / key
         new = path.with_name(f".{key}.{secrets.token_hex(4)}")
         try:

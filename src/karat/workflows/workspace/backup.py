@@ -31,18 +31,12 @@ _SQLITE = "sqlite:///karat.db"
 
 @dataclass(frozen=True)
 class Backup:
-    """Contents of a backup.
-
-    Attributes:
-        path: Its file.
-        rows: Number of rows by table.
-        files: Number of workspace files: ``karat.toml``, the guideline, ``gate.toml``, the ledger
-            of the held-out part, histories and runs.
-        notes: Notes for the user.
-    """
+    """Contents of a backup."""
 
     path: Path
-    rows: Mapping[str, int]
+    rows: Mapping[str, int]  # number of rows by table
+    # Number of workspace files: `karat.toml`, the guideline, `gate.toml`, the ledger of the
+    # held-out part, histories and runs
     files: int
     notes: tuple[str, ...] = ()
 
@@ -54,13 +48,7 @@ def back_up(opened: Workspace, path: Path, *, now: int) -> Backup:
     of stored comparisons are not included; they are computed again on demand.
 
     Args:
-        opened: The workspace.
         path: The file: ``.zip``, ``.tar``, ``.tar.gz`` or ``.tgz``.
-        now: Microseconds UTC.
-
-    Raises:
-        UsageError: the file exists, or has another extension.
-        InputError: it cannot be written, or a file cannot be read.
     """
     rows: dict[str, int] = {}
     header = {
@@ -99,11 +87,6 @@ def restore(
         root: The workspace's folder: new, or empty.
         store: URL of an empty database; if None, that of the backup's ``karat.toml``.
         environment: Environment with ``KARAT_STORE``; that of the process if None.
-
-    Raises:
-        InputError: the file is not a backup or damaged, or the store cannot be reached; nothing
-            was made.
-        UsageError: the folder or the store is not empty, or the backup is from a newer karat.
     """
     header = bundle.checked(path)
     version, rows = str(header.get("schema")), header.get("rows")

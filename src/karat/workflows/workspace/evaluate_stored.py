@@ -31,11 +31,7 @@ _PARQUET = b"PAR1"  # how a file of this format begins, and how it ends
 
 
 def find_runs(opened: Workspace, wanted: Sequence[int | str]) -> list[RunRow]:
-    """Stored runs by id or name (the newest of that name); digits are an id unless a name matches.
-
-    Raises:
-        UsageError: an unknown run, or a duplicate.
-    """
+    """Stored runs by id or name (the newest of it); digits are an id unless a name matches."""
     with opened.store.read() as connection:
         rows = runs.runs(connection, opened.golden.id)
     by_id, by_name = {row.id: row for row in rows}, runs.by_name(rows)
@@ -96,14 +92,9 @@ def evaluate_stored(
     """Evaluate stored runs with the current golden set or an edition of it.
 
     Args:
-        opened: The workspace.
         wanted: Runs by id or name.
         measures: Names of measures; the default ones if empty.
         settings: ``edition``, and arguments of ``evaluate``.
-
-    Raises:
-        UsageError: an unknown run, edition, measure or attribute.
-        InputError: nothing is judged yet, or a run cannot be read.
     """
     rows = find_runs(opened, wanted)
     if not rows:
@@ -133,12 +124,7 @@ def gate_stored(
     edition: str = NOW,
     **settings: Any,
 ) -> Gate:
-    """Check a stored run against a policy, as ``gate`` does.
-
-    Raises:
-        UsageError: an unknown run or edition, or a rule needs a baseline and there is none.
-        InputError: nothing is judged yet, or a run cannot be read.
-    """
+    """Check a stored run against a policy, as ``gate`` does."""
     wanted = [candidate] if baseline is None else [candidate, baseline]
     now, *before = read_stored(opened, [find_runs(opened, [name])[0] for name in wanted])
     judgments = _judged(opened, edition, settings | {"by": policy.attributes})
@@ -156,11 +142,7 @@ def gate_stored(
 def coverage_stored(
     opened: Workspace, wanted: Sequence[int | str], *, edition: str = NOW, k: int = 10
 ) -> Covered:
-    """Share of the top k of stored runs that is judged, as in ``editions.coverage``.
-
-    Raises:
-        UsageError: an unknown run or edition, or k is out of range.
-    """
+    """Share of the top k of stored runs that is judged, as in ``editions.coverage``."""
     rows = find_runs(opened, wanted)
     if not rows:
         raise UsageError("expected at least one run, got none", fix="name one or more")
@@ -186,11 +168,7 @@ def pool_stored(
     method: str = "depth",
     **settings: Any,
 ) -> Pooled:
-    """Queue pairs from stored runs, as ``pooling.pool`` does; audited.
-
-    Raises:
-        UsageError: an unknown run or method, or a number out of range.
-    """
+    """Queue pairs from stored runs, as ``pooling.pool`` does; audited."""
     pooling_method = next((each for each in METHODS if each == method), None)
     if pooling_method is None:
         raise UsageError(f"unknown pooling method {method!r}", nearest=nearest(method, METHODS, 1))

@@ -112,22 +112,14 @@ _TEXT, _EARLIER = "by their text under other ids", "under other ids since an ear
 
 
 def id_notes(
-    there: pl.DataFrame,
-    asked: pl.DataFrame,
-    ids: Mapping[str, str],
-    aliases: Mapping[str, str] = _NONE,
+    there: pl.DataFrame,  # `query_id` of the golden set before the import
+    asked: pl.DataFrame,  # `query_id` and optionally `text` of the file
+    ids: Mapping[str, str],  # result of `same_queries`
+    aliases: Mapping[str, str] = _NONE,  # as given to `same_queries`
     *,
-    made: bool = False,
+    made: bool = False,  # whether the ids are generated, so users do not know them
 ) -> list[str]:
-    """Notes on query ids of a file that differ from those of the golden set.
-
-    Args:
-        there: ``query_id`` of the golden set before the import.
-        asked: ``query_id`` and optionally ``text`` of the file.
-        ids: Result of ``same_queries``.
-        aliases: As given to ``same_queries``.
-        made: Whether the ids are generated, so users do not know them.
-    """
+    """Notes on query ids of a file that differ from those of the golden set."""
     known = set(there["query_id"])
     texts = dict(zip(asked["query_id"], _folded(asked), strict=True))
     other = {query: new for query, new in ids.items() if new != query and not made}

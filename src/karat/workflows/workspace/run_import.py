@@ -33,17 +33,11 @@ _SHOWN = 3  # ids of queries that an error names
 
 @dataclass(frozen=True)
 class ImportedRun:
-    """An imported run.
+    """An imported run."""
 
-    Attributes:
-        row: The run, under the name it was imported with.
-        new: Whether its content was not stored before.
-        said: If it was, a sentence on the outcome; None if it is new.
-    """
-
-    row: RunRow
-    new: bool
-    said: str | None
+    row: RunRow  # the run, under the name it was imported with
+    new: bool  # whether its content was not stored before
+    said: str | None  # if it was, a sentence on the outcome; None if it is new
 
 
 def import_run(
@@ -52,16 +46,9 @@ def import_run(
     """Read and store a run; content that is already stored gets another name.
 
     Args:
-        opened: The workspace.
         path: The file, in any format that ``read_run`` reads; not shown in messages.
         called: The user's name of the file.
         name: Name of the run; that in the file if empty.
-        person: The user who imports it.
-        now: Microseconds UTC.
-
-    Raises:
-        InputError: it is not a run, or shares no query with the golden set.
-        UsageError: an invalid name (``check_name``).
     """
     with display_name(path, called, opened.workspace.root):
         run = read_run(path)
@@ -136,12 +123,7 @@ def within(opened: Workspace, path: str) -> Path:
     """A file in the folder of the runs, or in ``INCOMING``, of a workspace.
 
     Args:
-        opened: The workspace.
         path: Path relative to the workspace's folder.
-
-    Raises:
-        UsageError: it is outside these folders (links resolved), not a file, hidden, or part of
-            the workspace itself.
     """
     root = opened.workspace.root.resolve()
     not_found = UsageError(
@@ -183,13 +165,7 @@ def remove_run(opened: Workspace, row: RunRow, *, person: str, now: int) -> None
     Judgments of its documents and points of a history stay.
 
     Args:
-        opened: The workspace, with the run's golden set.
         row: The run; not deleted if its id belongs to another run by now.
-        person: The user who deletes it.
-        now: Microseconds UTC.
-
-    Raises:
-        UsageError: a comparison needs it, or it was already deleted.
     """
     with _going() as put_aside, opened.store.begin() as connection:
         golden_sets.hold(connection, opened.golden.id)
@@ -217,11 +193,7 @@ def remove_run(opened: Workspace, row: RunRow, *, person: str, now: int) -> None
 
 
 def remove_comparison(opened: Workspace, row: ComparisonRow, *, person: str, now: int) -> None:
-    """Delete a comparison and its numbers, but not its runs; audited.
-
-    Raises:
-        UsageError: it was already deleted.
-    """
+    """Delete a comparison and its numbers, but not its runs; audited."""
     with opened.store.begin() as connection:
         golden_sets.hold(connection, opened.golden.id)
         current = comparisons.find(connection, row.id)

@@ -88,42 +88,29 @@ OF_DIFFERENCES = [name for name in QUERIES if name not in {"outcome", "slices", 
 
 @dataclass(frozen=True)
 class Asked:
-    """A request for a comparison.
+    """A request for a comparison."""
 
-    Attributes:
-        runs: Ids of stored runs, the baseline first.
-        measures: Names of measures; the default ones if empty.
-        edition: Edition whose grades are used; ``now`` for the current golden set.
-        name: Made of the runs' names if empty.
-    """
-
-    runs: Sequence[int]
-    measures: Sequence[str] = ()
+    runs: Sequence[int]  # ids of stored runs, the baseline first
+    measures: Sequence[str] = ()  # names of measures; the default ones if empty
     by: Sequence[str] = ()
     margin: float | None = None
-    edition: str = NOW
-    name: str = ""
+    edition: str = NOW  # edition whose grades are used; `now` for the current golden set
+    name: str = ""  # made of the runs' names if empty
 
 
 @dataclass(frozen=True)
 class StoredComparison:
-    """A computed comparison.
+    """A computed comparison."""
 
-    Attributes:
-        comparison: The comparison; ``queries`` and ``only_found`` are empty here.
-        frame: One row per query and measure (``outcome``: better, same, worse; ``slices`` as
-            ``lang=de``; ``counts``: false for zero-weight queries), the largest contribution first.
-        states: ``run``, ``query_id``, ``state`` of queries whose state is not ``ok``.
-        files: The artifact with the other tables.
-    """
-
-    comparison: Comparison
+    comparison: Comparison  # the comparison; `queries` and `only_found` are empty here
     results: Results
     drawn: Drawn
+    # One row per query and measure (`outcome`: better, same, worse; `slices` as `lang=de`;
+    # `counts`: false for zero-weight queries), the largest contribution first
     frame: pl.DataFrame
-    states: pl.DataFrame
+    states: pl.DataFrame  # `run`, `query_id`, `state` of queries whose state is not `ok`
     content: Content
-    files: Artifact
+    files: Artifact  # the artifact with the other tables
 
     def to_dict(self, *, queries: bool = False) -> dict[str, Any]:
         """As ``karat compare --format json``; the queries, which have their own list, on demand."""
@@ -144,10 +131,6 @@ def ask(opened: Workspace, asked: Asked, *, by: str, now: int) -> int:
 
     The same request by the same user within ``TWICE_US``, with the same judgments, returns the
     existing comparison.
-
-    Raises:
-        UsageError: an unknown run, measure or edition, fewer than two runs, a margin of 0 or
-            below, or an invalid name (``check_name``).
     """
     if asked.name.strip():
         check_name(asked.name.strip()[:_LONGEST], "a comparison", longest=_LONGEST)
@@ -214,11 +197,7 @@ def _free(default_name: str, settings: Mapping[str, Any], taken: Collection[str]
 
 
 def _chosen(rows: Sequence[RunRow], wanted: Sequence[int]) -> list[RunRow]:
-    """The requested runs, without duplicates.
-
-    Raises:
-        UsageError: an unknown run, or fewer than two runs.
-    """
+    """The requested runs, without duplicates."""
     by_id = {row.id: row for row in rows}
     if not by_id.keys() >= set(wanted):
         raise UsageError("unknown run", fix="choose among the runs of the golden set")
@@ -269,8 +248,6 @@ def compute(opened: Workspace, comparison_id: int, clock: Callable[[], int]) -> 
     """Compute the numbers of a comparison unless they are stored, or note why they cannot be.
 
     Args:
-        opened: The workspace, with the comparison's golden set.
-        comparison_id: Id of the comparison.
         clock: Returns the current time in microseconds UTC.
     """
     with opened.store.read() as connection:
@@ -413,14 +390,11 @@ def _key(row: ComparisonRow, of: Sequence[RunRow], opened: Workspace, digest: st
 
 @dataclass(frozen=True)
 class Older:
-    """How stale a comparison is.
+    """How stale a comparison is."""
 
-    Attributes:
-        judgments: Number of judgments since that count: the last of each pair, without undone ones.
-        changed: Whether judgments, queries or documents changed, so its numbers may change.
-    """
-
+    # Number of judgments since that count: the last of each pair, without undone ones
     judgments: int = 0
+    # Whether judgments, queries or documents changed, so its numbers may change
     changed: bool = False
 
     @property
@@ -441,23 +415,17 @@ class Older:
 
 @dataclass(frozen=True)
 class Listed:
-    """A comparison in a list.
-
-    Attributes:
-        runs: Those of its runs that are there, the baseline first.
-        older: How stale its numbers are; not at all before they are computed.
-        verdict: The verdict under the first measure, in a few words; None before it is computed.
-        turns: Measures whose sign unjudged pairs could flip: the first, and others with a verdict
-            of better or worse.
-        next: Number of judging priorities.
-    """
+    """A comparison in a list."""
 
     row: ComparisonRow
-    runs: Sequence[RunRow]
-    older: Older = Older()
+    runs: Sequence[RunRow]  # those of its runs that are there, the baseline first
+    older: Older = Older()  # how stale its numbers are; not at all before they are computed
+    # The verdict under the first measure, in a few words; None before it is computed
     verdict: str | None = None
+    # Measures whose sign unjudged pairs could flip: the first, and others with a verdict of better
+    # or worse
     turns: Sequence[str] = ()
-    next: int = 0
+    next: int = 0  # number of judging priorities
 
 
 def listed(opened: Workspace) -> list[Listed]:
@@ -580,10 +548,6 @@ def _computed(opened: Workspace, row: ComparisonRow) -> tuple[str, int]:
 
     Returns:
         The key of its numbers, and the id of the newest judgment used.
-
-    Raises:
-        UsageError: a run was deleted, or an unknown edition, measure or attribute.
-        InputError: nothing is judged yet, or a run cannot be read.
     """
     settings, of_runs = row.settings, runs_of(opened, row)
     by = list(settings["by"])

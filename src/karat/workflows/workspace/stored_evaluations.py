@@ -61,23 +61,17 @@ class Rules:
 
 @dataclass(frozen=True)
 class StoredEvaluation:
-    """A computed evaluation.
+    """A computed evaluation."""
 
-    Attributes:
-        results: Its numbers, without ``per_query`` values.
-        frame: One row per query and measure, worst first, zero-weight queries (``counts`` is
-            false) last; ``slices`` as ``lang=de``.
-        files: The artifact with the other tables.
-        older: Whether judgments, queries or documents changed since.
-    """
-
-    results: Results
+    results: Results  # its numbers, without `per_query` values
     drawn: Drawn
+    # One row per query and measure, worst first, zero-weight queries (`counts` is false) last;
+    # `slices` as `lang=de`
     frame: pl.DataFrame
     content: Content
-    files: Artifact
+    files: Artifact  # the artifact with the other tables
     rules: Rules
-    older: bool = False
+    older: bool = False  # whether judgments, queries or documents changed since
 
 
 def key(opened: Workspace, row: RunRow, rules: Rules, digest: str | None = None) -> str:
@@ -130,12 +124,7 @@ def _what(key: str) -> str:
 
 
 def compute(opened: Workspace, row: RunRow, rules: Rules) -> None:
-    """Evaluate a run and store the result.
-
-    Raises:
-        UsageError: an unknown edition, measure or attribute.
-        InputError: the run cannot be read, or nothing is judged yet.
-    """
+    """Evaluate a run and store the result."""
     by = list(dict.fromkeys(rules.by))
     judgments = judged(opened, rules.edition, with_documents=of_documents(by))
     what = f"{_what(key(opened, row, rules))}-{judgments.digest}"
@@ -230,11 +219,7 @@ def attributes_of(opened: Workspace) -> list[str]:
 
 
 def known(opened: Workspace, rules: Rules) -> Rules:
-    """The rules in canonical order, so that equal rules share one stored evaluation.
-
-    Raises:
-        UsageError: an unknown edition or attribute, or too many attributes.
-    """
+    """The rules in canonical order, so that equal rules share one stored evaluation."""
     editions = [NOW, *(attribute.name for attribute in list_editions(opened))]
     if rules.edition not in editions:
         raise UsageError(

@@ -32,30 +32,18 @@ HEADS: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Judged:
-    """Judgments of a golden set.
-
-    Attributes:
-        documents: For slices by documents; None unless requested.
-        newest: Id of the newest judgment.
-        edition: Name of the edition, or ``now``.
-        digest: Hash of all these (``inputs_digest``).
-    """
+    """Judgments of a golden set."""
 
     qrels: Qrels
     queries: Queries
-    documents: Documents | None
-    newest: int
-    edition: str
-    digest: str
+    documents: Documents | None  # for slices by documents; None unless requested
+    newest: int  # id of the newest judgment
+    edition: str  # name of the edition, or `now`
+    digest: str  # hash of all these (`inputs_digest`)
 
 
 def judged(opened: Workspace, edition: str = NOW, *, with_documents: bool = False) -> Judged:
-    """Judgments of the current golden set, or of an edition of it.
-
-    Raises:
-        UsageError: an unknown edition.
-        InputError: nothing is judged yet.
-    """
+    """Judgments of the current golden set, or of an edition of it."""
     document_table, set_id, live = None, opened.golden.id, edition == NOW
     with opened.store.read() as connection:
         content = standing_in(connection, opened, edition)
@@ -99,11 +87,7 @@ def qrels_of(content: Standing, opened: Workspace) -> Qrels:
 
 
 def read_stored(opened: Workspace, row: RunRow) -> Run:
-    """A stored run, read only from a file within this workspace.
-
-    Raises:
-        InputError: its file is missing or damaged.
-    """
+    """A stored run, read only from a file within this workspace."""
     return stored_runs.read_stored(opened, [row])[0]
 
 

@@ -31,29 +31,18 @@ _CHARACTERS, _BYTES = 60, 180  # of the run's name in a file name; with the hash
 
 @dataclass(frozen=True)
 class Kept:
-    """Stored runs.
+    """Stored runs."""
 
-    Attributes:
-        runs: The runs, in the order given.
-        names: Their names.
-        notes: A note for each run whose content was already stored under another name.
-    """
-
-    runs: list[Run]
-    names: list[str]
-    notes: list[str]
+    runs: list[Run]  # the runs, in the order given
+    names: list[str]  # their names
+    notes: list[str]  # a note for each run whose content was already stored under another name
 
 
 def store_runs(opened: Workspace, given: Iterable[str | Path | Run], *, now: int) -> Kept:
     """Read and store runs, as ``keep_in`` in its own transaction.
 
     Args:
-        opened: The workspace.
         given: Files, or runs.
-        now: Microseconds UTC.
-
-    Raises:
-        InputError: a file cannot be read, or a run cannot be stored.
     """
     read = [run if isinstance(run, Run) else read_run(run) for run in given]
     hashed = [(run, hash_of(run)) for run in read]  # slow for large runs: outside the transaction
@@ -71,15 +60,6 @@ def keep_in(
     Runs are identified by content: a run already stored under another name is not stored again,
     and gets the new name too. A run that is given again keeps its first date, and its name refers
     to it from now on.
-
-    Args:
-        connection: A write transaction.
-        opened: The workspace.
-        given: The runs.
-        now: Microseconds UTC.
-
-    Raises:
-        InputError: a file cannot be written.
     """
     hashed = [(run, hash_of(run)) for run in given]
     golden_sets.hold(connection, opened.golden.id)
@@ -91,23 +71,11 @@ def keep_hashed(
     connection: sa.Connection,
     opened: Workspace,
     given: Iterable[tuple[Run, str]],
-    before: Sequence[RunRow],
+    before: Sequence[RunRow],  # the runs of the golden set so far
     *,
     now: int,
 ) -> Kept:
-    """Store runs whose ``hash_of`` is known, as ``keep_in``.
-
-    Args:
-        connection: A write transaction that holds the golden set (``golden_sets.hold``).
-        opened: The workspace.
-        given: The runs, each with its hash.
-        before: The runs of the golden set so far.
-        now: Microseconds UTC.
-
-    Raises:
-        InputError: a file cannot be written.
-        UsageError: an invalid new name (``check_name``).
-    """
+    """Store runs whose ``hash_of`` is known, as ``keep_in``."""
     workspace, set_id = opened.workspace, opened.golden.id
     given = list(given)
     _refuse_names((run for run, _ in given), before)
@@ -166,12 +134,7 @@ def hash_of(run: Run) -> str:
 
 
 def stored_run_rows(opened: Workspace, names: Sequence[str] = ()) -> list[Run]:
-    """Stored runs by name, the newest of each name; all runs if no names are given.
-
-    Raises:
-        UsageError: an unknown run.
-        InputError: its file is missing or damaged.
-    """
+    """Stored runs by name, the newest of each name; all runs if no names are given."""
     with opened.store.read() as connection:
         rows = find_stored(connection, opened, names)
     return read_stored(opened, rows)
@@ -180,11 +143,7 @@ def stored_run_rows(opened: Workspace, names: Sequence[str] = ()) -> list[Run]:
 def find_stored(
     connection: sa.Connection, opened: Workspace, names: Sequence[str] = ()
 ) -> list[RunRow]:
-    """Rows of stored runs by name, the newest of each name; all runs if no names are given.
-
-    Raises:
-        UsageError: an unknown run.
-    """
+    """Rows of stored runs by name, the newest of each name; all runs if no names are given."""
     rows = runs.runs(connection, opened.golden.id)
     newest = runs.by_name(rows)
     unknown = next((name for name in names if name not in newest), None)
@@ -199,11 +158,7 @@ def find_stored(
 
 
 def read_stored(opened: Workspace, rows: Iterable[RunRow]) -> list[Run]:
-    """The runs of rows.
-
-    Raises:
-        InputError: a file is missing or damaged.
-    """
+    """The runs of rows."""
     return [_read(opened.workspace, row) for row in rows]
 
 

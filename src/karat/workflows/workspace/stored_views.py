@@ -32,19 +32,14 @@ _DEEPEST = 100  # ranks side by side
 
 @dataclass(frozen=True)
 class Drawn:
-    """The charts of a page, and the targets of their links.
+    """The charts of a page, and the targets of their links."""
 
-    Attributes:
-        measures: Every measure with its interval.
-        sliced: Slices of the first measure, by candidate (empty without one) and attribute.
-        spread: Contributions of queries, or the distribution of values.
-        leads: Link targets by the id of a chart element: measure and candidate, attribute and
-            value, or a query.
-    """
-
-    measures: list[Figure]
+    measures: list[Figure]  # every measure with its interval
+    # Slices of the first measure, by candidate (empty without one) and attribute
     sliced: dict[str, Figure]
-    spread: list[Figure]
+    spread: list[Figure]  # contributions of queries, or the distribution of values
+    # Link targets by the id of a chart element: measure and candidate, attribute and value, or a
+    # query
     leads: dict[str, dict[str, str]]
 
     def to_dict(self) -> dict[str, Any]:
@@ -64,20 +59,14 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Beside:
-    """One query with its rankings side by side.
+    """One query with its rankings side by side."""
 
-    Attributes:
-        content: Input of the components of a report.
-        query: The query in ``content``.
-        now: Values of each run by measure with the current judgments, if any grade of the query
-            changed since the numbers were computed; else empty.
-        changed: Number of its grades that changed or are new.
-    """
-
-    content: Content
-    query: ShownQuery
+    content: Content  # input of the components of a report
+    query: ShownQuery  # the query in `content`
+    # Values of each run by measure with the current judgments, if any grade of the query changed
+    # since the numbers were computed; else empty
     now: Mapping[str, Sequence[float | None]]
-    changed: int
+    changed: int  # number of its grades that changed or are new
 
 
 def content_of(
@@ -141,26 +130,16 @@ def slice_key(candidate: str | None, attribute: str) -> str:
 
 def beside(
     opened: Workspace,
-    content: Content,
+    content: Content,  # content for all queries; its comparison has the rows of this query only
     query_id: str,
     *,
-    measure: str,
-    values: Sequence[QueryValue],
-    tables: Mapping[str, Any],
-    edition: str,
-    ranks: int = _DEEPEST,
+    measure: str,  # the measure whose contributions are shown
+    values: Sequence[QueryValue],  # the query's stored values
+    tables: Mapping[str, Any],  # Parquet files by name: `grades` and `heads`
+    edition: str,  # `now` for current grades; otherwise those of the edition
+    ranks: int = _DEEPEST,  # maximum number of ranks, if the measure looks as deep
 ) -> Beside | None:
     """One query: stored numbers, rankings, and current grades.
-
-    Args:
-        opened: The workspace.
-        content: Content for all queries; its comparison has the rows of this query only.
-        query_id: The query.
-        measure: The measure whose contributions are shown.
-        values: The query's stored values.
-        tables: Parquet files by name: ``grades`` and ``heads``.
-        ranks: Maximum number of ranks, if the measure looks as deep.
-        edition: ``now`` for current grades; otherwise those of the edition.
 
     Returns:
         None if neither a run nor a judgment has the query.

@@ -21,19 +21,13 @@ from karat.workflows.workspace.artifacts import FOLDER, ArtifactCache
 
 @dataclass(frozen=True)
 class Workspace:
-    """A workspace with an open store.
+    """A workspace with an open store."""
 
-    Attributes:
-        workspace: Settings of ``karat.toml``; its notes report edits.
-        store: The store.
-        golden: The golden set, as in the store.
-        artifacts: What can be computed again.
-    """
-
+    # Settings of `karat.toml`; its notes report edits
     workspace: WorkspaceConfig = field(repr=False)
     store: Store
-    golden: GoldenSetRow
-    artifacts: ArtifactCache = field(repr=False, compare=False)
+    golden: GoldenSetRow  # the golden set, as in the store
+    artifacts: ArtifactCache = field(repr=False, compare=False)  # what can be computed again
 
 
 def make_workspace(
@@ -50,17 +44,10 @@ def make_workspace(
 
     Args:
         root: Its folder, made if absent.
-        now: Microseconds UTC.
-        store: URL of the database.
         name: Name of the golden set.
         scale: Lowest and highest grade, as in ``0-3``.
         raters: Raters per pair.
         environment: Environment with ``KARAT_STORE``; that of the process if None.
-
-    Raises:
-        UsageError: the folder has a workspace, the store has a golden set of this name, or the
-            store or scale is invalid.
-        InputError: the store cannot be reached.
     """
     before = {path for path in (root, root / "guideline.md") if path.exists()}
     workspace = write_workspace(root, store=store, name=name, scale=scale, raters=raters)
@@ -97,15 +84,9 @@ def upgrade_workspace(
 
     Args:
         start: The folder, or one below it.
-        environment: As in ``make_workspace``.
 
     Returns:
         The workspace; its notes say which settings of ``karat.toml`` were applied.
-
-    Raises:
-        UsageError: no workspace was found, its store is newer than this karat, or the scale
-            differs.
-        InputError: the store cannot be reached.
     """
     workspace = read_workspace(find_workspace(start), environment)
     store = open_store(workspace.store, make=True)
@@ -130,12 +111,6 @@ def open_workspace(
 
     Args:
         start: The folder.
-        now: Microseconds UTC.
-        environment: As in ``make_workspace``.
-
-    Raises:
-        UsageError: no workspace or store was found, or it is of another version of karat.
-        InputError: ``karat.toml`` is invalid, or the store cannot be reached.
     """
     workspace = read_workspace(find_workspace(start), environment)
     store = open_store(workspace.store)
@@ -194,11 +169,7 @@ def _golden_set(
 def _edited(
     store: Store, golden: GoldenSetRow, workspace: WorkspaceConfig, *, change: bool
 ) -> WorkspaceConfig:
-    """The workspace, with a note if its file differs from the store; ``change`` updates the store.
-
-    Raises:
-        UsageError: the scale differs.
-    """
+    """The workspace, with a note if its file differs from the store, updated with ``change``."""
     if golden.scale != workspace.scale:
         raise _other_scale(golden, workspace)
     signs = [
@@ -253,11 +224,7 @@ def _other_scale(golden: GoldenSetRow, workspace: WorkspaceConfig) -> UsageError
 
 
 def queries_in(opened: Workspace) -> Queries:
-    """The queries of a workspace's golden set.
-
-    Raises:
-        UsageError: it has no queries yet.
-    """
+    """The queries of a workspace's golden set."""
     with opened.store.read() as connection:
         frame = queries.frame(connection, opened.golden.id)
     if not frame.height:
