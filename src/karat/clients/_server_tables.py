@@ -9,76 +9,16 @@ from typing import Any
 import polars as pl
 
 from karat.tables import Pairs, Run
+from karat.tables.lists import LISTS
 from karat.tables.schema import ANSWERS, JUDGMENTS
 
-_S, _F, _I, _B = pl.String(), pl.Float64(), pl.Int64(), pl.Boolean()
-SCHEMAS: Mapping[str, Mapping[str, pl.DataType]] = {
-    "queries": {"query_id": _S, "text": _S},
-    "documents": {"doc_id": _S, "title": _S, "text": _S, "sha256": _S},
-    "pairs": {
-        "query_id": _S,
-        "text": _S,
-        "doc_id": _S,
-        "title": _S,
-        "state": _S,
-        "grade": _F,
-        "rule": _S,
-        "votes": _I,
-        "said": _S,
-        "raters": pl.List(_S),
-        "grades": pl.List(_F),
-        "low": _F,
-        "high": _F,
-        "adjudicated": _F,
-        "imported": _F,
-        "gold_grade": _F,
-        "waiting": _I,
-    },
-    "judgments": {c.name: c.dtype for c in JUDGMENTS} | {"text": _S, "title": _S, "stale": _B},
-    "grades": {
-        "query_id": _S,
-        "doc_id": _S,
-        "grade": _F,
-        "votes": _I,
-        "rule": _S,
-        "raters": pl.List(_S),
-    },
-    "disagreements": {
-        "query_id": _S,
-        "doc_id": _S,
-        "votes": _I,
-        "low": _F,
-        "high": _F,
-        "spread": _F,
-        "raters": pl.List(_S),
-        "grades": pl.List(_F),
-        "reasons": pl.List(_S),
-        "settled": _B,
-        "text": _S,
-        "between": _S,
-        "imported": _F,
-    },
-    "comparison": {
-        "candidate": _S,
-        "measure": _S,
-        "query_id": _S,
-        "text": _S,
-        "outcome": _S,
-        "baseline_value": _F,
-        "candidate_value": _F,
-        "difference": _F,
-        "share": _F,
-        "slices": pl.List(_S),
-    },
-}
-"""Columns that a table always has; queries and documents have more."""
 
-
-def table(rows: Sequence[Mapping[str, Any]], schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
-    """Rows as a frame with the types of the schema; with its columns if there are no rows."""
+def table(rows: Sequence[Mapping[str, Any]], name: str) -> pl.DataFrame:
+    """Rows of a list as a frame with the types of its columns; with these if there are no rows."""
+    columns = [each for each in LISTS[name] if not each.optional or each in JUDGMENTS]
     if not rows:
-        return pl.DataFrame(schema=dict(schema))
-    known = {name: kind for name, kind in schema.items() if name in rows[0]}
+        return pl.DataFrame(schema={each.name: each.dtype for each in columns})
+    known = {each.name: each.dtype for each in LISTS[name] if each.name in rows[0]}
     return pl.DataFrame(list(rows), schema_overrides=known, infer_schema_length=None, strict=False)
 
 

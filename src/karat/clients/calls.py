@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -52,22 +52,27 @@ class Calls:
         self.retries, self.sleep = retries, sleep
         self.http = httpx2.Client(headers=headers, timeout=timeout, follow_redirects=False)
 
-    def get(self, path: str, **params: Any) -> Any:
-        """GET: the JSON of the response."""
+    def get(self, path: str, **params: Any) -> dict[str, Any]:
+        """GET: the JSON object of the response."""
         return self._json(self._sent("GET", path, params=params, safe=True))
 
-    def post(self, path: str, body: Mapping[str, Any], *, safe: bool = False) -> Any:
+    def post(self, path: str, *, safe: bool = False, **body: Any) -> dict[str, Any]:
         """POST a JSON body; ``safe`` requests change nothing and are retried."""
-        return self._json(self._sent("POST", path, json=dict(body), safe=safe))
+        return self._json(self._sent("POST", path, json=body, safe=safe))
 
-    def delete(self, path: str, **params: Any) -> Any:
-        """DELETE: the JSON of the response."""
-        return self._json(self._sent("DELETE", path, params=params))
+    def delete(self, path: str, **params: Any) -> None:
+        """DELETE."""
+        self._json(self._sent("DELETE", path, params=params))
 
-    def upload(self, path: str, content: Iterable[bytes], **params: Any) -> Any:
-        """POST a file: the JSON of the response."""
-        kind = {"content-type": "application/octet-stream"}
-        return self._json(self._sent("POST", path, params=params, content=content, headers=kind))
+    def upload(
+        self, path: str, file: str | Path | tuple[str, bytes], **params: Any
+    ) -> dict[str, Any]:
+        """POST a file, or bytes under a name."""
+        how: dict[str, Any] = {"headers": {"content-type": "application/octet-stream"}}
+        with _stream_of(file) as (name, stream):
+            content = iter(lambda: stream.read(_CHUNK), b"")
+            params["name"] = name
+            return self._json(self._sent("POST", path, params=params, content=content, **how))
 
     def rows(self, path: str, **params: Any) -> list[dict[str, Any]]:
         """All rows of a paginated list."""
@@ -104,26 +109,26 @@ class Calls:
     def _sent(
         self, method: str, path: str, *, params: Any = None, safe: bool = False, **how: Any
     ) -> Any:
-        tries = self.retries + 1 if safe else 1
-        for left in reversed(range(tries)):
-            wait = 0.5 * 2.0 ** (tries - 1 - left)
-            try:
-                with self._named_errors():
-                    response = self.http.request(
-                        method, self._at(path), params=_set_params(params or {}), **how
-                    )
-            except _NoResponse:
-                if not left:
-                    raise
-            else:
-                if response.status_code < 300:
-                    return response
-                if not left or response.status_code not in _AGAIN:
-                    raise self._error(response)
-                after = response.headers.get("retry-after", "")
-                wait = float(after[:6]) if after.isascii() and after.isdigit() else wait
-            self.sleep(min(wait, _LONGEST_WAIT))
-        raise AssertionError  # pragma: no cover - the last try returns or raises
+        from tenacity import Retrying, retry_if_exception_type, retry_if_result, stop_after_attempt
+
+        def once() -> Any:
+            with self._named_errors():
+                return self.http.request(
+                    method, self._at(path), params=_set_params(params or {}), **how
+                )
+
+        calling = Retrying(
+            sleep=self.sleep,
+            stop=stop_after_attempt(self.retries + 1 if safe else 1),
+            wait=_wait,
+            retry=retry_if_exception_type(_NoResponse)
+            | retry_if_result(lambda response: response.status_code in _AGAIN),
+            retry_error_callback=lambda last: last.outcome.result() if last.outcome else None,
+        )
+        response = calling(once)
+        if response.status_code >= 300:
+            raise self._error(response)
+        return response
 
     @contextmanager
     def _named_errors(self) -> Iterator[None]:
@@ -143,11 +148,14 @@ class Calls:
                 f"invalid response of {host} ({type(error).__name__})", None
             ) from None
 
-    def _json(self, response: Any) -> Any:
+    def _json(self, response: Any) -> dict[str, Any]:
         try:
-            return response.json()
+            content = response.json()
         except (ValueError, RecursionError):
             raise self._unexpected(response) from None
+        if not isinstance(content, dict):
+            raise self._unexpected(response)
+        return content
 
     def _error(self, response: Any) -> KaratError:
         """The error in a response, in the server's words."""
@@ -183,14 +191,15 @@ class _NoResponse(KaratError):
         super().__init__(what + (f"\n  fix: {fix}" if fix else ""))
 
 
-def pieces(stream: Any) -> Iterator[bytes]:
-    """A file in chunks of one megabyte."""
-    while chunk := stream.read(_CHUNK):
-        yield chunk
+def _wait(state: Any) -> float:
+    """Seconds until the next try: as the server says, else longer each time."""
+    after = "" if state.outcome.failed else state.outcome.result().headers.get("retry-after", "")
+    wait = float(after[:6]) if after.isascii() and after.isdigit() else None
+    return min(0.5 * 2.0 ** (state.attempt_number - 1) if wait is None else wait, _LONGEST_WAIT)
 
 
 @contextmanager
-def sent(given: str | Path | tuple[str, bytes]) -> Iterator[tuple[str, BinaryIO]]:
+def _stream_of(given: str | Path | tuple[str, bytes]) -> Iterator[tuple[str, BinaryIO]]:
     """Name and stream of a file or of bytes; raises InputError if a file cannot be read."""
     if isinstance(given, tuple):
         yield given[0], io.BytesIO(given[1])

@@ -13,8 +13,8 @@ from urllib.parse import quote
 
 import polars as pl
 
-from karat.clients._server_tables import SCHEMAS, packed_pairs, packed_run, run_of, table
-from karat.clients.calls import Calls, pieces, save, sent, text_of
+from karat.clients._server_tables import packed_pairs, packed_run, run_of, table
+from karat.clients.calls import Calls, save, text_of
 from karat.errors import KaratError, UsageError
 from karat.tables import Pairs, Qrels, Run
 
@@ -76,7 +76,7 @@ class Client:
 
     def me(self) -> dict[str, Any]:
         """The user of the token."""
-        return self._dict("/me")
+        return self._calls.get("/me")
 
     def golden_sets(self) -> list[dict[str, Any]]:
         """The golden sets."""
@@ -84,7 +84,7 @@ class Client:
 
     def status(self, golden: str) -> dict[str, Any]:
         """The status of a golden set, as `karat golden status --format json`."""
-        return self._dict(_of(golden, "status"))
+        return self._calls.get(_of(golden, "status"))
 
     def queries(self, golden: str, edition: str | None = None, **where: Any) -> pl.DataFrame:
         """Queries with attributes and weights, current or of an edition; usable as `queries=`."""
@@ -92,7 +92,7 @@ class Client:
 
     def query(self, golden: str, query_id: str) -> dict[str, Any]:
         """One query with its documents."""
-        return self._dict(_of(golden, "queries", query_id))
+        return self._calls.get(_of(golden, "queries", query_id))
 
     def documents(self, golden: str, **where: Any) -> pl.DataFrame:
         """The documents of a golden set."""
@@ -104,7 +104,7 @@ class Client:
 
     def pair(self, golden: str, query_id: str, doc_id: str) -> dict[str, Any]:
         """One pair with its full history."""
-        return self._dict(_of(golden, "pair"), query=query_id, document=doc_id)
+        return self._calls.get(_of(golden, "pair"), query=query_id, document=doc_id)
 
     def judgments(self, golden: str, **where: Any) -> pl.DataFrame:
         """The current judgments, newest first; filters such as `rater="ann"`."""
@@ -123,7 +123,7 @@ class Client:
 
     def agreement(self, golden: str, by: str | None = None) -> dict[str, Any]:
         """The agreement of raters, as `karat golden agreement --format json`."""
-        return self._dict(_of(golden, "agreement"), by=by)
+        return self._calls.get(_of(golden, "agreement"), by=by)
 
     def disagreements(
         self, golden: str, between: Literal["raters", "import"] | None = None
@@ -138,19 +138,18 @@ class Client:
         between: Literal["raters", "import"] = "raters",
     ) -> int:
         """Queue disagreements for adjudication, all if `pairs` is None; the number queued."""
-        chosen = None if pairs is None else [list(pair) for pair in pairs]
-        body = {"pairs": chosen, "between": between}
-        return int(self._calls.post(_of(golden, "disagreements", "queue"), body)["queued"])
+        path, chosen = _of(golden, "disagreements", "queue"), None if pairs is None else list(pairs)
+        return int(self._calls.post(path, pairs=chosen, between=between)["queued"])
 
     def stale(self, golden: str) -> dict[str, Any]:
         """Judgments of documents that have changed, as `karat golden stale --format json`."""
-        return self._dict(_of(golden, "stale"))
+        return self._calls.get(_of(golden, "stale"))
 
     def coverage(
         self, golden: str, runs: Sequence[Name], *, edition: str | None = None, k: int = 10
     ) -> dict[str, Any]:
         """The share of judged documents in the top k of stored runs, as `karat golden coverage`."""
-        return self._dict(_of(golden, "coverage"), run=list(runs), edition=edition, k=k)
+        return self._calls.get(_of(golden, "coverage"), run=list(runs), edition=edition, k=k)
 
     def editions(self, golden: str) -> list[dict[str, Any]]:
         """The editions, oldest first."""
@@ -158,35 +157,32 @@ class Client:
 
     def edition(self, golden: str, name: str) -> dict[str, Any]:
         """One edition."""
-        return self._dict(_of(golden, "editions", name))
+        return self._calls.get(_of(golden, "editions", name))
 
     def freeze(self, golden: str, name: str) -> dict[str, Any]:
         """Freeze an edition, as `karat golden freeze --format json`."""
-        return _dict(self._calls.post(_of(golden, "editions"), {"name": name}))
+        return self._calls.post(_of(golden, "editions"), name=name)
 
     def diff(
         self, golden: str, old: str, new: str = "now", *, by: str | None = None
     ) -> dict[str, Any]:
         """Changes between two editions, as `karat golden diff --format json`."""
-        return self._dict(_of(golden, "diff"), old=old, new=new, by=by)
+        return self._calls.get(_of(golden, "diff"), old=old, new=new, by=by)
 
     def choose(
         self, golden: str, log: str | Path, size: int = 100, **settings: Any
     ) -> dict[str, Any]:
         """Sample queries from a log: `band`, `quota`, `hard` (lists), `mask`, `text`, `count`."""
-        with sent(log) as (name, stream):
-            params = {"name": name, "size": size, **settings}
-            return _dict(self._calls.upload(_of(golden, "choose"), pieces(stream), **params))
+        return self._calls.upload(_of(golden, "choose"), log, size=size, **settings)
 
     def pool(self, golden: str, runs: Sequence[Name], **settings: Any) -> dict[str, Any]:
         """Queue documents of stored runs for judging: `method`, `k`, `p`, `budget`, `per_query`."""
-        return _dict(self._calls.post(_of(golden, "pool"), {"runs": list(runs), **settings}))
+        return self._calls.post(_of(golden, "pool"), runs=list(runs), **settings)
 
     def queue(self, golden: str, pairs: str | Path | Pairs) -> dict[str, Any]:
         """Queue pairs for judging: a file, or a comparison's `to_judge()`."""
         content = pairs if isinstance(pairs, str | Path) else packed_pairs(pairs)
-        with sent(content) as (name, stream):
-            return _dict(self._calls.upload(_of(golden, "queue"), pieces(stream), name=name))
+        return self._calls.upload(_of(golden, "queue"), content)
 
     def import_file(
         self,
@@ -198,9 +194,8 @@ class Client:
         source: str | Sequence[str] | None = None,
     ) -> dict[str, Any]:
         """Import a file, completely or not at all; what was imported, kept, assumed and lost."""
-        with sent(path) as (name, stream):
-            params = {"name": name, "format": format, "rater": rater, "source": source}
-            return _dict(self._calls.upload(_of(golden, "import"), pieces(stream), **params))
+        params = {"format": format, "rater": rater, "source": source}
+        return self._calls.upload(_of(golden, "import"), path, **params)
 
     def export(
         self,
@@ -213,9 +208,8 @@ class Client:
         runs: Sequence[Name] = (),
     ) -> dict[str, Any]:
         """Export a golden set or an edition to a file (a BEIR folder as ZIP); what was exported."""
-        params: dict[str, Any] = {"format": format, "edition": edition, "run": list(runs)}
-        params |= {"each_rater": each_rater}
-        with self._calls.download(_of(golden, "export"), **params) as response:
+        params: dict[str, Any] = {"format": format, "edition": edition, "each_rater": each_rater}
+        with self._calls.download(_of(golden, "export"), run=list(runs), **params) as response:
             save(response, Path(path))
             notes = json.loads(response.headers.get("x-karat-notes", "{}"))
         return {**notes, "file": str(path)}
@@ -226,12 +220,13 @@ class Client:
 
     def progress(self, golden: str, *, adjudicate: bool = False) -> dict[str, Any]:
         """The rater's progress."""
-        return self._dict(_judge(golden, "progress"), adjudicate=adjudicate)
+        return self._calls.get(_judge(golden, "progress"), adjudicate=adjudicate)
 
     def claim(self, golden: str, *, adjudicate: bool = False) -> dict[str, Any] | None:
         """The next card to judge, or None; the same card until it is judged or postponed."""
-        card = self._calls.post(_judge(golden, "claim"), {"adjudicate": adjudicate})["card"]
-        return None if card is None else _dict(card)
+        card: dict[str, Any] | None
+        card = self._calls.post(_judge(golden, "claim"), adjudicate=adjudicate)["card"]
+        return card
 
     def submit(
         self,
@@ -245,22 +240,19 @@ class Client:
         adjudicate: bool = False,
     ) -> int:
         """Judge a card: a grade, or why it cannot be judged; the id of the judgment."""
-        body = {"ticket": card["ticket"]}
-        body |= {"grade": grade, "cannot": cannot, "reason": reason, "seconds": seconds}
-        body |= {"adjudicate": adjudicate}
-        return int(self._calls.post(_judge(golden, "submit"), body)["judgment"])
+        body: dict[str, Any] = {"grade": grade, "cannot": cannot, "reason": reason}
+        body |= {"seconds": seconds, "ticket": card["ticket"], "adjudicate": adjudicate}
+        return int(self._calls.post(_judge(golden, "submit"), **body)["judgment"])
 
     def later(self, golden: str, card: dict[str, Any], *, adjudicate: bool = False) -> None:
         """Postpone a card for an hour."""
-        body = {"ticket": card["ticket"], "adjudicate": adjudicate}
-        self._calls.post(_judge(golden, "later"), body)
+        self._calls.post(_judge(golden, "later"), ticket=card["ticket"], adjudicate=adjudicate)
 
     def undo(
         self, golden: str, newest: int | None = None, *, adjudicate: bool = False
     ) -> dict[str, Any]:
         """Undo the newest judgment, unless its id is no longer `newest`."""
-        body = {"newest": newest, "adjudicate": adjudicate}
-        return _dict(self._calls.post(_judge(golden, "undo"), body))
+        return self._calls.post(_judge(golden, "undo"), newest=newest, adjudicate=adjudicate)
 
     def runs(self, golden: str | None = None) -> list[dict[str, Any]]:
         """The stored runs, newest first."""
@@ -268,17 +260,16 @@ class Client:
 
     def run(self, run: Name, *, golden: str | None = None) -> dict[str, Any]:
         """One run."""
-        return self._dict(_run(run), golden=golden)
+        return self._calls.get(_run(run), golden=golden)
 
     def upload_run(
         self, run: str | Path | Run, name: str | None = None, *, golden: str | None = None
     ) -> dict[str, Any]:
         """Store a run, a file or a Run; the stored run, with `said` if it was stored before."""
         if isinstance(run, Run):
-            name = name or run.name
-        with sent(packed_run(run) if isinstance(run, Run) else run) as (file, stream):
-            params = {"name": file, "run": name, "golden": golden}
-            return _dict(self._calls.upload("/runs", pieces(stream), **params))
+            content = packed_run(run)
+            return self._calls.upload("/runs", content, run=name or run.name, golden=golden)
+        return self._calls.upload("/runs", run, run=name, golden=golden)
 
     def remove_run(self, run: Name | Mapping[str, Any], *, golden: str | None = None) -> None:
         """Delete a run with all its names and its file; refused while a comparison needs it.
@@ -305,14 +296,14 @@ class Client:
     ) -> dict[str, Any]:
         """The documents behind a value, as `karat explain --format json`."""
         params = {"query_id": query_id, "measure": measure, "edition": edition, "golden": golden}
-        return self._dict(_run(run, "explain"), **params)
+        return self._calls.get(_run(run, "explain"), **params)
 
     def evaluate(
         self, runs: Name | Sequence[Name], measures: str | Sequence[str] = (), **settings: Any
     ) -> dict[str, Any]:
         """Evaluate stored runs, as `karat evaluate --format json`; `edition=`, `by=` and so on."""
         body = {"runs": _listed(runs), "measures": _listed(measures), **_plain(settings)}
-        return _dict(self._calls.post("/evaluate", body, safe=True))
+        return self._calls.post("/evaluate", safe=True, **body)
 
     def gate(
         self, policy: str | Path, candidate: Name, baseline: Name | None = None, **settings: Any
@@ -320,7 +311,7 @@ class Client:
         """Check a stored run against a policy (file or text), as `karat gate --format json`."""
         text = policy if isinstance(policy, str) and "\n" in policy else text_of(policy)
         body = {"policy": text, "candidate": candidate, "baseline": baseline, **settings}
-        return _dict(self._calls.post("/gate", body, safe=True))
+        return self._calls.post("/gate", safe=True, **body)
 
     def compare(
         self,
@@ -335,9 +326,9 @@ class Client:
 
         The comparison is stored; `by`, `margin`, `edition`, `name` and `golden` are as on its page.
         """
-        body = {"baseline": baseline, "candidates": _listed(candidates)}
+        body: dict[str, Any] = {"baseline": baseline, "candidates": _listed(candidates)}
         body |= {"measures": _listed(measures), **_plain(settings)}
-        comparison = self._calls.post("/comparisons", body)
+        comparison = self._calls.post("/comparisons", **body)
         until = time.monotonic() + wait
         while comparison["state"] not in {"done", "failed"}:
             if time.monotonic() > until:
@@ -356,20 +347,20 @@ class Client:
 
     def comparison(self, comparison_id: int, wait: float = 0.0) -> dict[str, Any]:
         """One comparison; waits up to `wait` seconds (at most 30) until it is done."""
-        return self._dict(f"/comparisons/{int(comparison_id)}", wait=wait)
+        return self._calls.get(f"/comparisons/{int(comparison_id)}", wait=wait)
 
     def comparison_result(self, comparison_id: int) -> dict[str, Any]:
         """The result of a comparison, as `karat compare --format json`."""
-        return self._dict(f"/comparisons/{int(comparison_id)}/result")
+        return self._calls.get(f"/comparisons/{int(comparison_id)}/result")
 
     def comparison_queries(self, comparison_id: int, **where: Any) -> pl.DataFrame:
         """The queries of a comparison, largest contribution first."""
         rows = self._calls.rows(f"/comparisons/{int(comparison_id)}/queries", **where)
-        return table(rows, SCHEMAS["comparison"])
+        return table(rows, "comparison")
 
     def compare_again(self, comparison_id: int) -> dict[str, Any]:
         """Recompute a comparison with the current judgments."""
-        return _dict(self._calls.post(f"/comparisons/{int(comparison_id)}/again", {}))
+        return self._calls.post(f"/comparisons/{int(comparison_id)}/again")
 
     def remove_comparison(self, comparison: int | Mapping[str, Any]) -> None:
         """Delete a comparison; its runs stay.
@@ -381,7 +372,7 @@ class Client:
 
     def queue_comparison(self, comparison_id: int) -> dict[str, Any]:
         """Queue the pairs whose grades could flip the sign of a comparison."""
-        return _dict(self._calls.post(f"/comparisons/{int(comparison_id)}/queue", {}))
+        return self._calls.post(f"/comparisons/{int(comparison_id)}/queue")
 
     def trends(self) -> list[dict[str, Any]]:
         """The histories of the workspace."""
@@ -399,7 +390,8 @@ class Client:
     ) -> dict[str, Any]:
         """Measures over time, as `karat trend --format json`."""
         params: dict[str, Any] = {"slice": slice, "run": run, "series": series, "last": last}
-        return self._dict(f"/trends/{quote(history, safe='')}", measure=_listed(measures), **params)
+        path = f"/trends/{quote(history, safe='')}"
+        return self._calls.get(path, measure=_listed(measures), **params)
 
     def measures(self) -> list[dict[str, Any]]:
         """The catalogue of measures."""
@@ -407,15 +399,15 @@ class Client:
 
     def measure(self, name: str) -> dict[str, Any]:
         """One measure, in any spelling."""
-        return self._dict(f"/measures/{quote(name, safe='')}")
+        return self._calls.get(f"/measures/{quote(name, safe='')}")
 
     def plan(self, difference: float = 0.05, **settings: Any) -> dict[str, Any]:
         """The number of queries needed to detect a difference, as `karat golden plan`."""
-        return self._dict("/plan", difference=difference, **settings)
+        return self._calls.get("/plan", difference=difference, **settings)
 
     def online_status(self) -> dict[str, Any]:
         """The content of the event log, as `karat online status --format json`."""
-        return self._online("status")
+        return self._calls.get("/online/status")
 
     def online_metrics(self) -> list[dict[str, Any]]:
         """The catalogue of online metrics."""
@@ -423,7 +415,7 @@ class Client:
 
     def online_metric(self, name: str) -> dict[str, Any]:
         """One online metric, in any spelling."""
-        return self._online(f"metrics/{quote(name, safe='')}")
+        return self._calls.get(f"/online/metrics/{quote(name, safe='')}")
 
     def online_evaluate(
         self,
@@ -442,8 +434,8 @@ class Client:
             first: The first day, as ``2026-11-01``; the last four weeks by default.
             last: The last day, inclusive.
         """
-        params = {"metric": _texts(metrics), "by": _texts(by), **_days(first, last)}
-        return self._online("evaluate", **params)
+        params = {"metric": _listed(metrics), "by": _listed(by), **_days(first, last)}
+        return self._calls.get("/online/evaluate", **params)
 
     def online_queries(
         self,
@@ -477,8 +469,10 @@ class Client:
             by: Slices, as in ``online_evaluate``.
             margins: Changes too small to matter, such as ``5%`` or ``CTR=0.01``.
         """
-        params = {"metric": _texts(metrics), "by": _texts(by), "margin": _texts(margins)}
-        return self._online("watch", until=until, window=window, history=history, **params)
+        params = {"metric": _listed(metrics), "by": _listed(by), "margin": _listed(margins)}
+        return self._calls.get(
+            "/online/watch", until=until, window=window, history=history, **params
+        )
 
     def online_against(
         self,
@@ -492,7 +486,7 @@ class Client:
     ) -> dict[str, Any]:
         """Offline measures of a stored run against online metrics: `karat online against`."""
         params = {"measure": measure, "metric": metric, "by": by, **_days(first, last)}
-        return self._online("against", run=str(run), **params)
+        return self._calls.get("/online/against", run=str(run), **params)
 
     def online_rows(
         self,
@@ -516,24 +510,14 @@ class Client:
             last: The last day.
             most: Number of rows, at most 1,000.
         """
-        params = {"metric": metric, "table": table, "slice": _texts(slices), "per": most}
-        page = self._online("rows", **params, counts=counts or None, **_days(first, last))
+        params = {"metric": metric, "table": table, "slice": _listed(slices), "per": most}
+        page = self._calls.get(
+            "/online/rows", **params, counts=counts or None, **_days(first, last)
+        )
         return pl.DataFrame(page["items"], infer_schema_length=None)
 
-    def _online(self, route: str, **params: Any) -> dict[str, Any]:
-        return dict(self._calls.get(f"/online/{route}", **params))
-
-    def _dict(self, path: str, **params: Any) -> dict[str, Any]:
-        return _dict(self._calls.get(path, **params))
-
     def _table(self, name: str, golden: str, **params: Any) -> pl.DataFrame:
-        return table(self._calls.rows(_of(golden, name), **params), SCHEMAS[name])
-
-
-def _dict(content: Any) -> dict[str, Any]:
-    if not isinstance(content, dict):
-        raise KaratError("unexpected response of the server; is its version of karat the same?")
-    return content
+        return table(self._calls.rows(_of(golden, name), **params), name)
 
 
 def _of(golden: str, *parts: str) -> str:
@@ -559,10 +543,6 @@ def _listed(values: Any) -> list[Any]:
 
 def _plain(settings: dict[str, Any]) -> dict[str, Any]:
     return {name: _listed(v) if name in {"by", "outcomes"} else v for name, v in settings.items()}
-
-
-def _texts(values: Texts) -> list[str]:
-    return [values] if isinstance(values, str) else list(values)
 
 
 def _days(first: str | None, last: str | None) -> dict[str, str | None]:
