@@ -172,7 +172,7 @@ def test_most_of_a_sample_goes_only_if_it_is_meant_to(
     (tmp_path / "other.csv").write_text("query;count\nparse json;1.000\na;2\n", encoding="utf-8")
     done = typed("golden choose other.csv --size 2 -w shop", code=2)
     assert "2 of the 3 queries drawn before would be dropped, 0 of them judged" in done.err
-    assert "--replace" in done.err
+    assert "replace the sample" in done.err
     done = typed("golden choose other.csv --size 2 --replace -w shop")
     assert "1,002 searches of 2 queries" in done.out
     assert "1.000 is 1,000" in " ".join(done.out.split())
@@ -189,17 +189,17 @@ def test_a_log_of_strangers_is_not_printed(typed: Typed, ids: dict[str, str]) ->
     [
         ("golden pool absent.trec", "absent.trec"),
         ("golden pool", "RUN"),
-        ("golden import up.trec", "karat golden pool up.trec"),
+        ("golden import up.trec", "pool the pairs that it returns"),
         ("golden import absent.csv", "absent.csv"),
         ("golden import log.csv --format nope", "nope"),
         ("golden export x --format nope", "formats: "),
         ("golden export x --edition nope", "nope"),
         ("golden diff nope", "nope"),
-        ("golden freeze now", "karat golden freeze"),
+        ("golden freeze now", "such as 2026-03"),
         ("golden freeze one", "nothing is judged yet"),
         ("golden agreement --by nope", "one of "),
         ("golden choose log.csv --band head", "such as head=0.33"),
-        ("golden choose log.csv --quota band=head", "--quota"),
+        ("golden choose log.csv --quota band=head", "such as class=name:10"),
         ("golden choose log.csv --size 0", "0"),
         ("golden coverage up.trec -k 0", "0"),
     ],

@@ -110,7 +110,7 @@ def test_a_sample_that_mostly_falls_out_is_kept_unless_that_is_wanted(
         UsageError, match=r"4 of the 6 queries drawn before .* 1 of them judged"
     ) as no:
         choose_queries(shop, other, 8, now=tick())
-    assert "--replace" in str(no.value.fix)
+    assert "replace the sample" in str(no.value.fix)
     assert asked(shop).equals(before)
     made = choose_queries(shop, other, 8, now=tick(), replace=True)
     assert (made.gone.height, asked(shop).height) == (4, 8)
