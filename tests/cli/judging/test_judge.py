@@ -172,14 +172,14 @@ def test_a_pair_that_another_took_is_left_behind(
 
 def test_what_is_wrong_is_told(typed: Typed, shop: Path) -> None:
     assert "karat judge --terminal" in typed("judge -w shop", code=2).err
-    assert "give a name" in typed("judge --terminal -w shop --rater", " ", code=2).err
+    assert "--rater NAME" in typed("judge --terminal -w shop --rater", " ", code=2).err
     assert "karat init" in typed("judge --terminal", code=2).err
 
 
 @pytest.mark.parametrize("name", ["", "  ", "import", "Import "])
 def test_a_rater_has_a_name_of_their_own(name: str, typed: Typed, shop: Path) -> None:
     done = typed("judge --terminal -w shop --rater", name, given="3\n", code=2)
-    assert "give a name" in done.err
+    assert "--rater NAME" in done.err
     assert said(shop) == []
 
 

@@ -276,7 +276,7 @@ def test_what_nobody_has_rated_is_said_to_be_that(
     with pytest.raises(InputError, match="the book has no ratings yet"):
         import_from(shop, tmp_path / "book.csv", now=tick())
     (tmp_path / "sheet.csv").write_text(f"{HEAD}q1,door,d1,,ann,\nq1,door,d2,,,\n", "utf-8")
-    with pytest.raises(InputError, match=r"the file has no ratings yet.*\n.*karat golden queue"):
+    with pytest.raises(InputError, match=r"the file has no ratings yet.*\n.*judge its pairs"):
         import_from(shop, tmp_path / "sheet.csv", now=tick())
     assert held(shop) == (0, 0, 0)
     (tmp_path / "judges.csv").write_text("query,docid,ann\ndoor,d1,\n", encoding="utf-8")
