@@ -51,11 +51,7 @@ def build(
     *,
     embed: embedding.Function | None = None,
 ) -> Demo:
-    """Collect the documents, run all systems on the golden queries, write the folder.
-
-    Args:
-        progress: Called with one line of text before each step.
-    """
+    """Collect the documents, run all systems on the golden queries, write the folder."""
     directory = Path(directory)
     check_is_free(directory)
     own = None if embed is None else embedding.of(embed)

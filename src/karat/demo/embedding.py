@@ -53,12 +53,7 @@ class Embedding:
 
 
 def load(reference: str) -> Embedding:
-    """The function that `MODULE:FUNCTION` names, as in `my_model:minilm`.
-
-    Args:
-        reference: The module is on the Python path or in the current folder; the function may be
-            a method of an object in it (`my_model:model.encode`).
-    """
+    """The function that `MODULE:FUNCTION` names: `my_model:minilm`, `my_model:model.encode`."""
     module_name, _, path = reference.partition(":")
     if not (module_name and path):
         raise UsageError(

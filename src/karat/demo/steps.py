@@ -29,11 +29,7 @@ FEW = 10
 
 
 def keep_steps(demo: Demo, clock: Callable[[], int]) -> Path:
-    """Add all steps to a new history of the demo, or the newest step to an existing one.
-
-    Args:
-        clock: Returns the current time in microseconds UTC.
-    """
+    """Add all steps to a new history of the demo, or the newest step to an existing one."""
     path = demo.directory / HISTORY
     words = read_run(demo.runs[0])
     known, corpus = path.exists(), f"Python {PYTHON}"

@@ -41,11 +41,7 @@ _MORE = 1.6  # misspelt queries are more frequent, so that each day has the 30 u
 
 
 def keep_traffic(demo: Demo, *, now: int) -> EventLog:
-    """Simulate traffic, write its log and import it, unless the demo has events already.
-
-    Args:
-        now: Microseconds UTC; the traffic ends on the last working day before.
-    """
+    """Simulate traffic up to the last working day and import it, unless the demo has events."""
     folder = demo.directory / EVENTS
     manifest = read_manifest(folder)
     if manifest is None or not manifest.files:
@@ -89,11 +85,7 @@ def simulate_traffic(demo: Demo, path: Path, last: date) -> None:
 
 
 def paragraphs(log: EventLog, *, now: int) -> Iterator[str]:
-    """Summarise the traffic in the demo's event store, and the result of a watch.
-
-    Args:
-        now: Microseconds UTC.
-    """
+    """Summarise the traffic in the demo's event store, and the result of a watch."""
     if not {CUT, "simulated"} <= set(log.attributes):
         yield f"{log.folder} has events of your own, which the demo does not change."
         return

@@ -41,14 +41,7 @@ class Kept:
 
 
 def keep_comparison(demo: Demo, clock: Callable[[], int]) -> str | None:
-    """Store a comparison of the runs in the demo's workspace, unless there is one already.
-
-    Args:
-        clock: Returns the current time in microseconds UTC.
-
-    Returns:
-        The name of the comparison; None if it could not be computed.
-    """
+    """The name of the comparison of the demo's runs, stored if new; None if it failed."""
     with open_workspace(demo.directory, now=clock(), environment=_ALONE) as opened:
         with opened.store.read() as connection:
             known = {row.name: row.id for row in runs.runs(connection, opened.golden.id)}
@@ -67,11 +60,7 @@ def keep_comparison(demo: Demo, clock: Callable[[], int]) -> str | None:
 
 
 def keep(demo: Demo, to_judge: Pairs, *, now: int) -> Kept:
-    """Create a workspace in the demo's folder, or update an existing one, keeping its judgments.
-
-    Args:
-        now: Microseconds UTC.
-    """
+    """Create a workspace in the demo's folder, or update one, keeping its judgments."""
     if not (demo.directory / NAME).exists():
         make_workspace(demo.directory, now=now, name="python-help", environment=_ALONE)
     with open_workspace(demo.directory, now=now, environment=_ALONE) as opened:

@@ -15,23 +15,14 @@ ROWS_AT_ONCE = 4_000_000
 
 
 class Engine(Protocol):
-    """Runs plans; opened for a task and closed after it, by a ``with`` statement.
-
-    Attributes:
-        name: ``polars`` | ``duckdb`` | ``spark``.
-    """
+    """Runs plans; opened for a task and closed after it, by a ``with`` statement."""
 
     name: str
 
     def batches(
         self, log: EventLog, columns: Sequence[str], since: int | None, until: int | None
     ) -> Iterator[nw.LazyFrame[Any]]:
-        """The events of a log, in batches with all events of their users.
-
-        Args:
-            since: Only events at or after this time, microseconds UTC; None for all.
-            until: Only events before this time, microseconds UTC; None for all.
-        """
+        """The events of a log, in batches with all events of their users; times are µs UTC."""
         ...
 
     def keep(self, frame: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:

@@ -11,13 +11,7 @@ ENGINES = ("polars", "duckdb", "spark")
 def open_engine(
     name: str = "polars", *, master: str | None = None, rows_at_once: int = ROWS_AT_ONCE
 ) -> Engine:
-    """An engine by its name.
-
-    Args:
-        name: ``polars`` | ``duckdb`` | ``spark``, in any case.
-        master: Master URL of Spark, such as ``local[2]`` or ``spark://host:7077``; None for the
-            active session, or Spark's configuration.
-    """
+    """An engine by its name; without a ``master``, Spark's active session is used."""
     engine = name.strip().lower()
     if engine not in ENGINES:
         raise UsageError(

@@ -20,11 +20,7 @@ _CONTROL = r"[\p{Cc}]"
 
 @dataclass
 class Reading:
-    """How to read a log, and what has been seen of it.
-
-    Attributes:
-        now: Microseconds UTC; times more than ten minutes later are rejected.
-    """
+    """How to read a log, and what has been seen of it; ``now`` is in microseconds UTC."""
 
     now: int
     zone: str = "UTC"
@@ -102,11 +98,7 @@ class Flat:
         return [number(text, written) for text in self.texts(names)]
 
     def number(self, column: str, wrong: str, only: pl.Series | None = None) -> pl.Series:
-        """A column as whole numbers ≥ 0; other values become null and are counted.
-
-        Args:
-            only: Rows that count; all if None.
-        """
+        """A column as whole numbers ≥ 0; other values become null and are counted."""
         names = self.there(column)
         most = _MOST_PLACE if column == "position" else 2**53
         candidates = [
@@ -129,11 +121,7 @@ class Flat:
     def unread(
         self, wrong: str, names: Sequence[str], parsed: pl.Series, only: pl.Series | None = None
     ) -> None:
-        """Count rows whose columns hold a value that could not be parsed.
-
-        Args:
-            only: Rows that count; all if None.
-        """
+        """Count rows whose columns hold a value that could not be parsed."""
         candidates = self.texts(names)
         if not candidates:
             return

@@ -49,14 +49,7 @@ def read_events(
     *,
     watch: Callable[[int], None] = lambda _size: None,
 ) -> Iterator[pl.DataFrame]:
-    """Read a log.
-
-    Args:
-        watch: Called with the size of each piece read.
-
-    Returns:
-        Chunks of events, in order, as ``rows.rows`` returns them.
-    """
+    """Chunks of events, in order, as ``rows.rows`` returns them."""
     try:
         source = Source(path)
     except EmptyFile:
@@ -116,11 +109,7 @@ def columns_of(path: str | Path) -> list[str] | None:
 
 
 def holds(columns: Collection[str], name: str) -> bool:
-    """Whether columns of a log include, or may contain, a column named in a mapping.
-
-    Args:
-        name: In the mapping's spelling; ``a.b`` may be a field of the objects of ``a``.
-    """
+    """Whether columns include, or may contain (``a`` for ``a.b``), a column of a mapping."""
     ours = {spelling for column in columns for spelling in (column, snake(column))}
     tops = {*WRAPPED, name.split(".", 1)[0], snake(name).split(".", 1)[0]}
     return name in ours or snake(name) in ours or bool(ours & (tops - {name, snake(name)}))

@@ -18,12 +18,7 @@ _NAMES = 200  # unknown actions counted separately
 
 @dataclass
 class Tally:
-    """The counts for one file.
-
-    Attributes:
-        unit: What ``examples`` count: ``line`` | ``row``.
-        encoding: Likely encoding of lines that are not UTF-8, from ``lines.encoding_of``.
-    """
+    """The counts for one file; ``unit`` is what ``examples`` count: ``line`` | ``row``."""
 
     file: str
     unit: str = "line"

@@ -43,11 +43,7 @@ class Holds:
 
 
 class Export:
-    """An exchange prepared for the format it is written in.
-
-    Attributes:
-        runs: Documents by query by run, best first, with their scores.
-    """
+    """An exchange prepared for the format it is written in."""
 
     def __init__(self, exchange: Exchange, name: str, holds: Holds, file: str) -> None:
         self.exchange, self.format, self.holds, self.file = exchange, name, holds, file

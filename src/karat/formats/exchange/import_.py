@@ -37,11 +37,7 @@ _TEXTS = {column.name for column in (*QUERIES, *DOCUMENTS) if isinstance(column.
 
 @dataclass(frozen=True)
 class ImportedExchange(Exchange):
-    """The content of a file, with places.
-
-    Attributes:
-        places: ``jq`` paths of judgments in JSON, by query, document and rater.
-    """
+    """The content of a file; ``places`` are ``jq`` paths by query, document and rater."""
 
     places: dict[tuple[str, str, str | None], str] = field(default_factory=dict)
     made_ids: bool = False
@@ -81,16 +77,7 @@ class ImportBuilder:
                 self.lose(f"{key!r} of {of}")
 
     def query(self, text: str | None, query_id: str | None = None, **others: Any) -> str:
-        """Add a query.
-
-        Args:
-            text: Its text; None if the file does not state it.
-            query_id: Its id; generated from the text if None.
-            others: Further columns without None; the first value of each counts.
-
-        Returns:
-            The id.
-        """
+        """Add a query, by default with an id made from its text; of others the first counts."""
         if query_id is None:
             assert text is not None
             if text not in self._ids:
@@ -142,12 +129,7 @@ class ImportBuilder:
         line: int | None = None,
         node: Node | None = None,
     ) -> None:
-        """Add a judgment; duplicates with the same grade count once.
-
-        Args:
-            grade: The grade; None if the document could not be judged.
-            rater: The rater, stripped; None if anonymous.
-        """
+        """Add a judgment (None: cannot be judged); duplicates with the same grade count once."""
         rater = (rater or "").strip() or None
         key = (query_id, doc_id, rater)
         if key not in self._judged:

@@ -35,12 +35,7 @@ FORMULA = re.compile(r" *[=+\-@\t\r]")
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """The bytes of a file.
-
-    Attributes:
-        data: The content, decompressed, without a byte order mark.
-        ending: Its last extension, in lower case, with the dot.
-    """
+    """The content of a file, decompressed, without a byte order mark."""
 
     name: str
     stem: str
@@ -64,11 +59,7 @@ class SourceFile:
 
 
 class Sheet:
-    """A CSV or TSV file with a header.
-
-    Attributes:
-        names: The columns; duplicates are called "NAME (2)" and so on.
-    """
+    """A CSV or TSV file with a header; duplicate columns are called "NAME (2)" and so on."""
 
     def __init__(self, foreign: SourceFile) -> None:
         first = foreign.data[:_FIRST].lstrip(b"\r\n").partition(b"\n")[0]
@@ -116,11 +107,7 @@ class Sheet:
 
 
 class Node:
-    """A value in a JSON file, with its place.
-
-    Attributes:
-        path: Its ``jq`` path: ``.queries[0].ratings``.
-    """
+    """A value in a JSON file, with its ``jq`` path: ``.queries[0].ratings``."""
 
     def __init__(self, value: Any, path: str, file: str) -> None:
         self.value, self.path, self.file = value, path, file

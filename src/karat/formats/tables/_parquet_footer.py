@@ -22,11 +22,7 @@ _PAGE_HEAD = 1 << 16  # bytes of the longest page header
 
 @dataclass(frozen=True)
 class Footer:
-    """The footer of a Parquet file.
-
-    Attributes:
-        uncompressed: Bytes of all pages, decompressed; strings in a dictionary count once.
-    """
+    """The footer of a Parquet file; ``uncompressed`` counts strings in a dictionary once."""
 
     rows: int
     values: int

@@ -75,11 +75,7 @@ class Careful:
         self._count = 0
 
     def add(self, row: Mapping[str, Any], place: int) -> None:
-        """Add one row.
-
-        Args:
-            row: Cells by column of the table; None and "" are empty.
-        """
+        """Add one row: cells by column of the table; None and "" are empty."""
         out: dict[str, Any] = {"query_id": self.identifier(row.get("query_id"), "query_id", place)}
         query: str = out["query_id"]
         state = row.get("state")

@@ -58,11 +58,7 @@ def decimal_point(cell: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """The layout of a file.
-
-    Attributes:
-        role: qrels | run | queries | documents.
-    """
+    """The layout of a file."""
 
     names: tuple[str, ...]
     chosen: dict[str, str]

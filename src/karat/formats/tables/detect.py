@@ -38,11 +38,7 @@ class WrongRole(InputError):
 
 
 def detect(source: Source, role: str) -> str:
-    """The name of the format of a file, from its head.
-
-    Args:
-        role: qrels | run | queries | documents.
-    """
+    """The name of the format of a file, from its head."""
     head = source.head
     if head.startswith(b"PAR1"):
         return "parquet"

@@ -20,11 +20,7 @@ ROLES = ("qrels", "run", "queries", "documents")
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The result of a reader: rows in file order.
-
-    Attributes:
-        batches: Frames with the columns of the table; may be read once.
-    """
+    """The result of a reader: rows in file order, which may be read once."""
 
     batches: Iterable[pl.DataFrame]
     answers: pl.DataFrame | None = None

@@ -41,11 +41,7 @@ class Further:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How the fields of a line become columns.
-
-    Attributes:
-        blank: Text columns that may be empty.
-    """
+    """How the fields of a line become columns."""
 
     what: str
     fields: tuple[str, ...]

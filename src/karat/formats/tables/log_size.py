@@ -11,11 +11,7 @@ from karat.formats.tables.source import Source
 
 @dataclass(frozen=True)
 class Most:
-    """The largest log accepted.
-
-    Attributes:
-        size: Bytes, uncompressed.
-    """
+    """The largest log accepted: bytes, uncompressed, and rows."""
 
     size: int
     rows: int

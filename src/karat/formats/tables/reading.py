@@ -150,11 +150,7 @@ def read_documents(path: str | Path, input_format: str | None = None) -> Documen
 
 
 def read_pairs(path: str | Path, input_format: str | None = None) -> Pairs:
-    """Read pairs to be judged, as written by ``karat compare --judge-file``.
-
-    Args:
-        input_format: A name of ``FORMATS``; detected by content if None.
-    """
+    """Read pairs to be judged, as written by ``karat compare --judge-file``."""
     # As documents, with the query as an attribute.
     with _Opened(path, "documents", input_format) as opened:
         return Pairs(opened.frame(), source=opened.source.name)

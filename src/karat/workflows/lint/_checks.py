@@ -21,11 +21,7 @@ _SHALLOW = range(5, 100)  # R@100 and AP look deeper
 
 
 class Rankings:
-    """Checks the rows of one run.
-
-    Args:
-        documents: Sorted hashes of all document ids, if known.
-    """
+    """Checks the rows of one run; ``documents`` are sorted hashes of all document ids."""
 
     def __init__(self, documents: NDArray[np.uint64] | None = None) -> None:
         self.tally = Tally()

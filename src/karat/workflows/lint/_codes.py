@@ -9,11 +9,7 @@ from karat.tables.findings import Severity
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """One kind of finding.
-
-    Attributes:
-        severity: error | warning | info.
-    """
+    """One kind of finding."""
 
     name: str
     severity: Severity

@@ -41,13 +41,7 @@ LAYOUTS = {
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Some rows of a file.
-
-    Attributes:
-        rows: ``line`` (from 1; 0 if there is none) and the columns of the role: ``query_id``,
-            ``doc_id``, ``grade`` or ``score`` and optionally ``rank``; or ``id`` and ``empty``.
-        size: Bytes read.
-    """
+    """Some rows of a file: ``line`` (0 if there is none) and the columns of the role."""
 
     rows: pl.DataFrame
     tally: Tally

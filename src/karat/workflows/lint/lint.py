@@ -56,11 +56,7 @@ def lint(
     roles_given: Mapping[str, str] | None = None,
     watch: Watch | None = None,
 ) -> Findings:
-    """Check files completely, each by itself and against the others.
-
-    Args:
-        watch: Called with a file's name and the bytes read since the last call.
-    """
+    """Check files completely, each by itself and against the others."""
     roles_by_path = dict(roles_given or {})
     checked = [
         _File(path, role=roles_by_path.get(path, role))
@@ -320,11 +316,7 @@ def _unwatched(file: str, size: int) -> None:
 
 @dataclass(slots=True)
 class _Held:
-    """The queries of one file.
-
-    Attributes:
-        role: qrels | run | queries.
-    """
+    """The queries of one file."""
 
     role: str
     file: str

@@ -41,11 +41,7 @@ class Tally:
         says: str | None = None,
         fix: str | None = None,
     ) -> None:
-        """Count a finding. Of ``example``, ``query``, ``says`` and ``fix`` the first given is kept.
-
-        Args:
-            lines: Lines it occurs on, ascending; 0 if there is no line.
-        """
+        """Count a finding. Of ``example``, ``query``, ``says``, ``fix`` the first given is kept."""
         assert code in CODES, code
         entry = self._entries.setdefault(code, _Entry())
         entry.count += len(lines) if count is None else count
