@@ -13,6 +13,7 @@ import polars as pl
 
 from karat.errors import InputError
 from karat.formats.exchange.source_file import Node, Sheet
+from karat.formats.tables.cells import column_of
 from karat.tables.golden.exchange import Exchange
 from karat.tables.schema import DOCUMENTS, QUERIES
 
@@ -304,21 +305,9 @@ def _frame(key: str, rows: Mapping[str, Mapping[str, Any]]) -> pl.DataFrame | No
 
 
 def _column(name: str, values: list[Any]) -> pl.Series:
-    """Values keep their type if they share one; otherwise they become text."""
     if name in _TEXTS:
         values = [v if v is None or isinstance(v, str) else json.dumps(v) for v in values]
-    kinds = {type(value) for value in values if value is not None}
-    try:
-        if kinds == {int, float}:
-            values = [None if value is None else float(value) for value in values]
-        if kinds in ({bool}, {float}, {int, float}):
-            return pl.Series(name, values)
-        if kinds == {int}:
-            return pl.Series(name, values, dtype=pl.Int64)
-    except (OverflowError, TypeError, pl.exceptions.PolarsError):
-        pass  # an integer beyond 64 bits
-    texts = [v if v is None or isinstance(v, str) else json.dumps(v) for v in values]
-    return pl.Series(name, texts, dtype=pl.String)
+    return column_of(name, values)
 
 
 def _nested(value: Any) -> bool:

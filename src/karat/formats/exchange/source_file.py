@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import math
 import re
@@ -16,11 +15,11 @@ from typing import Any
 
 from karat.errors import InputError, is_disk_full
 from karat.formats.own.fields import short
-from karat.formats.tables.delimited import decimal_point, is_semicolon_header
+from karat.formats.tables.delimited import decimal_point, is_semicolon_header, records
 from karat.formats.tables.detect import refuse_binary
 from karat.formats.tables.jsonl import parsed
 from karat.formats.tables.reading import stem
-from karat.formats.tables.source import BOM, EmptyFile, Source, in_utf8
+from karat.formats.tables.source import BOM, EmptyFile, Source, text_of
 
 MOST = 1 << 30
 """1 GiB, the largest file of another tool, decompressed."""
@@ -48,10 +47,14 @@ class SourceFile:
 
     def lines(self) -> Iterator[tuple[int, str]]:
         """Lines that are not blank, stripped, with their numbers from 1."""
-        for number, raw in enumerate(self.data.split(b"\n"), 1):
-            text = _decoded(raw, self.name, number).strip()
-            if text:
-                yield number, text
+        for number, text in enumerate(self.texts(), 1):
+            if stripped := text.strip():
+                yield number, stripped
+
+    def texts(self) -> Iterator[str]:
+        """All lines, without their line ends."""
+        raws = self.data.removesuffix(b"\n").split(b"\n")
+        return (text_of(raw, self.name, number) for number, raw in enumerate(raws, 1))
 
     def sheet(self) -> Sheet:
         """The content as CSV or TSV with a header, from which the separator is detected."""
@@ -65,7 +68,8 @@ class Sheet:
         first = foreign.data[:_FIRST].lstrip(b"\r\n").partition(b"\n")[0]
         semi = is_semicolon_header(first.decode("utf-8", "replace"))
         self.separator = "\t" if b"\t" in first else ";" if semi else ","
-        self._records = _records(foreign.data, self.separator, foreign.name)
+        lines = (f"{line}\n" for line in foreign.texts())
+        self._records = records(lines, self.separator, foreign.name)
         self.file, self.restored, self.decimal, self.cells = foreign.name, 0, 0, 0
         found = next(self._records, None)
         if found is None:
@@ -289,37 +293,3 @@ def _only(entries: Sequence[zipfile.ZipInfo], name: str) -> zipfile.ZipInfo:
         )
     check_size(files[0], name)
     return files[0]
-
-
-def _decoded(raw: bytes, name: str, line: int) -> str:
-    if b"\x00" in raw:
-        raise InputError("binary data, not text", file=name, line=line)
-    try:
-        return raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"byte {error.start + 1} of the line is not UTF-8",
-            file=name,
-            line=line,
-            fix=in_utf8(name),
-        ) from None
-
-
-def _records(data: bytes, separator: str, name: str) -> Iterator[tuple[int, list[str]]]:
-    """Every row that is not blank, with the line it starts on."""
-    raw = data.removesuffix(b"\n").split(b"\n")
-    lines = (f"{_decoded(line, name, number)}\n" for number, line in enumerate(raw, 1))
-    reader = csv.reader(lines, delimiter=separator, strict=True)
-    while True:
-        start = reader.line_num + 1
-        try:
-            cells = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            what = "a quote is never closed"
-            if "unexpected end of data" not in str(error):
-                what = f"invalid CSV: {error}"
-            raise InputError(what, file=name, line=start) from None
-        if any(cell.strip() for cell in cells):
-            yield start, cells

@@ -53,8 +53,8 @@ class Kind:
 def to_bytes(content: Mapping[str, Any]) -> bytes:
     """The bytes of a file: the head on one line, then one query per line."""
     head = {key: value for key, value in content.items() if key != "queries"}
-    queries = ",\n".join(f"  {_dumped(query)}" for query in content["queries"])
-    return f'{_dumped(head)[:-1]}, "queries": [\n{queries}\n]}}\n'.encode()
+    queries = ",\n".join(f"  {dumped(query)}" for query in content["queries"])
+    return f'{dumped(head)[:-1]}, "queries": [\n{queries}\n]}}\n'.encode()
 
 
 class Fields:
@@ -121,5 +121,5 @@ def short(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:59]}…"
 
 
-def _dumped(value: Any) -> str:
+def dumped(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from karat.errors import InputError, UsageError, nearest
+from karat.formats.own import fields
 from karat.formats.tables.detect import refuse_binary
 from karat.formats.tables.format import Format, Rows
 from karat.formats.tables.jsonl import parsed
@@ -134,8 +135,7 @@ def to_bytes(golden: GoldenFile) -> bytes:
     scale = None if golden.scale is None else [_whole(value) for value in golden.scale]
     head = {"karat_golden_set": VERSION, "name": golden.name, "scale": scale}
     stated = {key: value for key, value in head.items() if value is not None}
-    lines = ",\n".join(f"  {_dumped(_item(query))}" for query in golden.queries)
-    return f'{_dumped(stated)[:-1]}, "queries": [\n{lines}\n]}}\n'.encode()
+    return fields.to_bytes({**stated, "queries": [_item(query) for query in golden.queries]})
 
 
 SIMPLE = ("query", "relevant_docs", "category", "difficulty")
@@ -149,7 +149,7 @@ def simple(queries: Iterable[GoldenQuery]) -> bytes:
     scale; ``category`` and ``difficulty`` may be null.
     """
     lines = ",\n".join(
-        _dumped(
+        fields.dumped(
             {
                 "query": query.text,
                 "relevant_docs": {doc: _whole(j.grade) for doc, j in query.judgments.items()},
@@ -284,10 +284,6 @@ def _scale(value: Any, name: str) -> Scale | None:
 
 def _whole(value: float) -> float:
     return int(value) if value.is_integer() and abs(value) < 1e15 else value
-
-
-def _dumped(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
 def _like(name: str) -> bool:

@@ -6,6 +6,7 @@ in doubt; the careful one reads row by row and reports what is wrong.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -155,6 +156,20 @@ class Careful:
         if self.unit == "line":
             return InputError(what, file=self.source, line=place, query=query, fix=fix)
         return InputError(f"{self.unit} {place}: {what}", file=self.source, query=query, fix=fix)
+
+
+def column_of(name: str, values: list[Any]) -> pl.Series:
+    """A column of the values' common type; otherwise text, with lists and objects as JSON."""
+    kinds = {type(value) for value in values if value is not None}
+    try:
+        if kinds in ({float}, {int, float}):
+            return pl.Series(name, values, dtype=pl.Float64, strict=False)
+        if kinds in ({int}, {bool}):
+            return pl.Series(name, values, dtype=pl.Int64 if kinds == {int} else pl.Boolean)
+    except (OverflowError, TypeError, pl.exceptions.PolarsError):
+        pass  # an integer beyond 64 bits
+    texts = [v if v is None or isinstance(v, str) else json.dumps(v) for v in values]
+    return pl.Series(name, texts, dtype=pl.String)
 
 
 def run_rows(frames: Iterable[pl.DataFrame], chosen: Iterable[str]) -> Rows:

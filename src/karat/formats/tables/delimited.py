@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import IO
@@ -22,7 +22,7 @@ from karat.formats.tables.format import Format, Place, Rows, answered, refuse_un
 from karat.formats.tables.line_ends import WITHIN, only_crlf, return_advice
 from karat.formats.tables.lines import FAULTS
 from karat.formats.tables.prefetch import ahead
-from karat.formats.tables.source import BOM, LONGEST_LINE, Chunk, Source, in_utf8
+from karat.formats.tables.source import BOM, LONGEST_LINE, Chunk, Source, text_of
 from karat.tables import Documents, Qrels, Queries, Run
 from karat.tables.column_names import SPELLINGS, choose, known
 
@@ -257,28 +257,18 @@ def _whole_records(piece: Chunk, sheet: Sheet, name: str) -> Iterator[tuple[int,
 
 
 def _records(piece: Chunk, separator: str, name: str) -> Iterator[tuple[int, list[str]]]:
+    raws = piece.data.removesuffix(b"\n").split(b"\n")
+    lines = (text_of(raw, name, line) + "\n" for line, raw in enumerate(raws, piece.first_line))
+    return records(lines, separator, name, piece.first_line)
+
+
+def records(
+    lines: Iterable[str], separator: str, name: str, first_line: int = 1
+) -> Iterator[tuple[int, list[str]]]:
     """Every record that is not blank, with the line it starts on."""
-    raw = piece.data.split(b"\n")
-    if raw and not raw[-1]:
-        raw.pop()
-
-    def lines() -> Iterator[str]:
-        for number, line in enumerate(raw, piece.first_line):
-            if b"\x00" in line:
-                raise InputError("binary data, not text", file=name, line=number)
-            try:
-                yield line.decode("utf-8") + "\n"
-            except UnicodeDecodeError as error:
-                raise InputError(
-                    f"byte {error.start + 1} of the line is not UTF-8",
-                    file=name,
-                    line=number,
-                    fix=in_utf8(name),
-                ) from None
-
-    reader = csv.reader(lines(), delimiter=separator, strict=True)
+    reader = csv.reader(lines, delimiter=separator, strict=True)
     while True:
-        start = piece.first_line + reader.line_num
+        start = first_line + reader.line_num
         try:
             cells = next(reader)
         except StopIteration:
@@ -287,7 +277,7 @@ def _records(piece: Chunk, separator: str, name: str) -> Iterator[tuple[int, lis
             what = _plainly(str(error), separator)
             fix = return_advice(name) if what is WITHIN else _QUOTES
             raise InputError(what, file=name, line=start, fix=fix) from None
-        if cells and any(cell.strip() for cell in cells):
+        if any(cell.strip() for cell in cells):
             yield start, cells
 
 

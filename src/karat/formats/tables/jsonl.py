@@ -15,7 +15,7 @@ from typing import IO, Any
 import polars as pl
 
 from karat.errors import InputError
-from karat.formats.tables.cells import ANSWER, Careful, fast, run_rows
+from karat.formats.tables.cells import ANSWER, Careful, column_of, fast, run_rows
 from karat.formats.tables.format import Format, Place, Rows, answered, frame_writers
 from karat.formats.tables.lines import FAULTS
 from karat.formats.tables.prefetch import ahead
@@ -108,7 +108,7 @@ def read_attributes(source: Source, role: str) -> Rows:
             for values in columns.values():
                 if len(values) < count:
                     values.append(None)
-    return Rows([pl.DataFrame([_series(name, values) for name, values in columns.items()])])
+    return Rows([pl.DataFrame([column_of(name, values) for name, values in columns.items()])])
 
 
 def _table(chunk: Chunk, role: str, chosen: Mapping[str, str], name: str) -> pl.DataFrame:
@@ -236,23 +236,6 @@ def _flat(row: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     elif metadata not in (None, ""):
         out["metadata"] = metadata
     return out
-
-
-def _series(name: str, values: list[Any]) -> pl.Series:
-    """A column of attributes: of their common type, otherwise text."""
-    kinds = {type(value) for value in values if value is not None}
-    if kinds <= {int, float} and kinds != {int} and kinds:
-        return pl.Series(name, values, dtype=pl.Float64, strict=False)
-    if kinds in ({int}, {bool}):
-        try:
-            return pl.Series(name, values)
-        except (OverflowError, TypeError, pl.exceptions.PolarsError):
-            pass
-    return pl.Series(name, [_text(value) for value in values], dtype=pl.String)
-
-
-def _text(value: Any) -> str | None:
-    return value if value is None or isinstance(value, str) else json.dumps(value)
 
 
 def _kind(value: Any) -> str:

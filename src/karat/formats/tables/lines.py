@@ -18,7 +18,7 @@ from karat.errors import InputError
 from karat.formats.tables.format import Place
 from karat.formats.tables.line_ends import only_crlf, refuse_return
 from karat.formats.tables.prefetch import ahead
-from karat.formats.tables.source import BOM, Chunk, Source, in_utf8
+from karat.formats.tables.source import BOM, Chunk, Source, text_of
 
 _BLANKS = re.compile(rb"[ \t\r\v\f]+")
 FAULTS = (pl.exceptions.PolarsError, pl.exceptions.PanicException, ValueError)
@@ -170,19 +170,9 @@ def refuse_joined(
 def split(raw: bytes, layout: Layout, name: str, number: int) -> list[str] | None:
     """The fields of a line, or None for a blank line or a comment."""
     refuse_return(raw, name, number)
-    if b"\x00" in raw:
-        raise InputError("binary data, not text", file=name, line=number)
-    if layout.comments and raw.lstrip(_SPACE).startswith(b"#"):
+    if layout.comments and b"\x00" not in raw and raw.lstrip(_SPACE).startswith(b"#"):
         return None
-    try:
-        text = raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"byte {error.start + 1} of the line is not UTF-8",
-            file=name,
-            line=number,
-            fix=in_utf8(name),
-        ) from None
+    text = text_of(raw, name, number)
     if layout.tabs:
         text = text.rstrip("\r")
         return text.split("\t") if text.strip() else None

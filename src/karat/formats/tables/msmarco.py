@@ -17,7 +17,7 @@ from karat.formats.tables.lines import Layout, frames, places
 from karat.formats.tables.source import Source
 from karat.tables import Documents, Qrels, Queries, Run
 
-_RUN = Layout(
+RUN = Layout(
     what="an MS MARCO run line",
     fields=("query", "document", "rank"),
     keep={0: ("query_id", pl.String), 1: ("doc_id", pl.String), 2: ("rank", pl.Int64)},
@@ -46,7 +46,7 @@ def read_run(source: Source) -> Rows:
     """A run: the score is -rank."""
     score = -pl.col("rank").cast(pl.Float64)
     return Rows(
-        frame.select("query_id", "doc_id", score.alias("score")) for frame in frames(source, _RUN)
+        frame.select("query_id", "doc_id", score.alias("score")) for frame in frames(source, RUN)
     )
 
 
@@ -54,7 +54,7 @@ def _places(source: Source, role: str) -> Iterator[Place]:
     if role == "qrels":
         return places(source, trec.QRELS, (0, 2))
     if role == "run":
-        return places(source, _RUN, (0, 1))
+        return places(source, RUN, (0, 1))
     return places(source, _QUERIES if role == "queries" else _DOCUMENTS, (0,))
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -18,12 +17,14 @@ import polars as pl
 
 from karat.errors import InputError, nearest
 from karat.formats.own.fields import finite
+from karat.formats.tables.cells import column_of
+from karat.formats.tables.delimited import records
 from karat.formats.tables.detect import refuse_binary
 from karat.formats.tables.jsonl import parsed
-from karat.formats.tables.line_ends import WITHIN, refuse_return, return_advice
+from karat.formats.tables.line_ends import refuse_return
 from karat.formats.tables.log_size import Most, measure
 from karat.formats.tables.parquet import BROKEN, damaged, refuse_bomb, sound_footer, weight
-from karat.formats.tables.source import Source, in_utf8
+from karat.formats.tables.source import Source, text_of
 from karat.tables.column_names import plain
 
 TEXT = ("text", "query", "query_text", "user_query", "q", "search_query", "search_term")
@@ -192,27 +193,10 @@ def _cells(
     notes: list[str],
 ) -> pl.DataFrame:
     thousands: list[str] = []
-    reader = csv.reader((line for _, line in _decoded(source)), delimiter=separator, strict=True)
     columns: list[list[str]] = []
     counts: list[int] = []
     chosen: tuple[str, str | None] = ("text", "count") if names else ("", None)
-    while True:
-        start = reader.line_num + 1
-        try:
-            cells = next(reader)
-        except StopIteration:
-            break
-        except csv.Error as error:
-            cut = "new-line character" in str(error)
-            quoted = 'quote cells that contain a quote, and double the quote: "a 3"" pipe"'
-            raise InputError(
-                WITHIN if cut else f"invalid CSV: {error}",
-                file=source.name,
-                line=start,
-                fix=return_advice(source.name) if cut else quoted,
-            ) from None
-        if not any(cell.strip() for cell in cells):
-            continue
+    for start, cells in records((line for _, line in _decoded(source)), separator, source.name):
         if names is None:
             names = [cell.strip() for cell in cells]
             chosen = _choose(names, text, count, source.name)
@@ -362,41 +346,13 @@ def _whole(value: Any, file: str, line: int | None) -> int:
 
 def _decoded(source: Source) -> Iterator[tuple[int, str]]:
     for chunk in source.chunks():
-        for number, raw in enumerate(_split(chunk.data), chunk.first_line):
-            try:
-                line = raw.decode("utf-8") + "\n"
-            except UnicodeDecodeError:
-                raise InputError(
-                    "the line is not UTF-8",
-                    file=source.name,
-                    line=number,
-                    fix=in_utf8(source.name),
-                ) from None
-            if "\x00" in line:
-                raise InputError("binary data, not text", file=source.name, line=number)
-            yield number, line
-
-
-def _split(data: bytes) -> list[bytes]:
-    lines = data.split(b"\n")
-    return lines if lines[-1] else lines[:-1]
+        for number, raw in enumerate(chunk.data.removesuffix(b"\n").split(b"\n"), chunk.first_line):
+            yield number, text_of(raw, source.name, number) + "\n"
 
 
 def _framed(columns: dict[str, list[Any]], counts: list[int], file: str) -> pl.DataFrame:
     if not counts:
         raise InputError("the file contains no query", file=file)
     texts = pl.Series("text", columns["text"], dtype=pl.String)
-    others = [_series(name, values) for name, values in columns.items() if name != "text"]
+    others = [column_of(name, values) for name, values in columns.items() if name != "text"]
     return pl.DataFrame([texts, pl.Series("count", counts, dtype=pl.Int64), *others])
-
-
-def _series(name: str, values: list[Any]) -> pl.Series:
-    """A column of the values' common type, otherwise text."""
-    kinds = {type(value) for value in values if value is not None}
-    if kinds in ({int}, {float}, {bool}, {str}):
-        try:
-            return pl.Series(name, values)
-        except (OverflowError, TypeError, pl.exceptions.PolarsError):
-            pass
-    spelt = [v if v is None or isinstance(v, str) else json.dumps(v) for v in values]
-    return pl.Series(name, spelt, dtype=pl.String)

@@ -85,6 +85,17 @@ def in_utf8(file: str) -> str:
     return f"save the file as UTF-8; if it is Latin-1: iconv -f latin1 -t UTF-8 {file}"
 
 
+def text_of(raw: bytes, name: str, line: int) -> str:
+    """A line as text; raises InputError if it is binary or not UTF-8."""
+    if b"\x00" in raw:
+        raise InputError("binary data, not text", file=name, line=line)
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        what = f"byte {error.start + 1} of the line is not UTF-8"
+        raise InputError(what, file=name, line=line, fix=in_utf8(name)) from None
+
+
 def shown(name: str) -> str:
     """A file name as printable text: bytes that are not UTF-8 become U+FFFD."""
     return re.sub("[\ud800-\udfff]", "\ufffd", name)

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from karat.errors import InputError
-from karat.formats.tables import trec
+from karat.formats.tables import msmarco, trec
 from karat.formats.tables.lines import Layout, parse
 from karat.formats.tables.prefetch import ahead
 from karat.formats.tables.source import Chunk, Source
@@ -25,17 +25,11 @@ _BLOCK = 1000  # lines
 _BLANKS = re.compile(r"[ \t\r\v\f]+")
 _ODD = r"[\s\p{Cc}\p{Cf}]"
 
-MSMARCO_RUN = Layout(
-    what="an MS MARCO run line",
-    fields=("query", "document", "rank"),
-    keep={0: ("query_id", pl.String), 1: ("doc_id", pl.String), 2: ("rank", pl.Int64)},
-    tabs=True,
-)
 LAYOUTS = {
     ("trec", "qrels"): trec.QRELS,
     ("trec", "run"): trec.RUN,
     ("msmarco", "qrels"): trec.QRELS,
-    ("msmarco", "run"): MSMARCO_RUN,
+    ("msmarco", "run"): msmarco.RUN,
 }
 
 
@@ -87,7 +81,7 @@ def _piece(chunk: Chunk, layout: Layout, name: str) -> Piece:
             fast = _fast(block, layout, name)
             blocks.append(_line_by_line(block.chunk, layout, tally) if fast is None else fast)
         rows = pl.concat(blocks, how="diagonal")
-    if layout is MSMARCO_RUN:
+    if layout is msmarco.RUN:
         rows = rows.with_columns(score=-pl.col("rank").cast(pl.Float64))
     elif layout.more:
         _ranks(rows, tally, looked.chunk)
