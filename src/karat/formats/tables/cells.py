@@ -163,11 +163,11 @@ def column_of(name: str, values: list[Any]) -> pl.Series:
     kinds = {type(value) for value in values if value is not None}
     try:
         if kinds in ({float}, {int, float}):
-            return pl.Series(name, values, dtype=pl.Float64, strict=False)
+            return pl.Series(name, [None if v is None else float(v) for v in values], pl.Float64)
         if kinds in ({int}, {bool}):
             return pl.Series(name, values, dtype=pl.Int64 if kinds == {int} else pl.Boolean)
     except (OverflowError, TypeError, pl.exceptions.PolarsError):
-        pass  # an integer beyond 64 bits
+        pass  # an integer that is too large
     texts = [v if v is None or isinstance(v, str) else json.dumps(v) for v in values]
     return pl.Series(name, texts, dtype=pl.String)
 
