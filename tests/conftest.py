@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import uuid
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).parent / "spark"))
 import sqlalchemy as sa
 from hypothesis import settings
 
+from karat.store.sql import opening
 from karat.store.sql.opening import open_store
 from karat.tables.release.certificate import Certificate, CertifiedQuery
 
@@ -207,6 +210,43 @@ def _forget_power_cuts(url: sa.URL) -> None:
             c.exec_driver_sql(f"ALTER SYSTEM SET {name} = off")
         c.exec_driver_sql("SELECT pg_reload_conf()")
     admin.dispose()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., None]]:
+    """Migrations run once for each worker: other new stores in SQLite get what they led to.
+
+    Commits do not wait for the disk: tests kill karat, and never the machine. Yields what karat
+    itself does to a new connection.
+    """
+    migrate, prepare = opening.migrate, opening._prepare
+    sql: list[str] = []
+
+    def migrated(connection: sa.Connection, version: str) -> None:
+        known = connection.dialect.name == "sqlite" and version == opening.VERSIONS[-1]
+        if not known or sa.inspect(connection).get_table_names():
+            migrate(connection, version)
+            return
+        if not sql:
+            made = tmp_path_factory.mktemp("migrated") / "karat.db"
+            engine = sa.create_engine(f"sqlite:///{made}")
+            with engine.begin() as c:
+                migrate(c, version)
+            with closing(sqlite3.connect(made)) as read:
+                sql.extend(read.iterdump())
+            engine.dispose()
+        for statement in sql:
+            if statement not in {"BEGIN TRANSACTION;", "COMMIT;"}:
+                connection.exec_driver_sql(statement)
+
+    def prepared(connection: sqlite3.Connection, record: Any) -> None:
+        prepare(connection, record)
+        connection.execute("PRAGMA synchronous = OFF")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(opening, "migrate", migrated)
+        patch.setattr(opening, "_prepare", prepared)
+        yield prepare
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -31,9 +32,19 @@ def rankings(folder: Path, typed: Typed) -> dict[str, str]:
     return ids
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the files of ``ids`` are kept, once they are made."""
+    return tmp_path_factory.mktemp("ids") / "made"
+
+
 @pytest.fixture
-def ids(typed: Typed, tmp_path: Path) -> dict[str, str]:
+def ids(typed: Typed, tmp_path: Path, made: Path) -> dict[str, str]:
     """A workspace with three queries of a log, six documents, and a pool of two runs."""
+    if made.exists():
+        shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+        found: dict[str, str] = json.loads(made.with_suffix(".json").read_text())
+        return found
     typed("init shop")
     rows = "".join(f"{text},{count}\n" for text, count in LOG.items())
     (tmp_path / "log.csv").write_text(f"query,count\n{rows}", encoding="utf-8")
@@ -46,6 +57,8 @@ def ids(typed: Typed, tmp_path: Path) -> dict[str, str]:
     done = typed("golden pool up.trec down.trec -k 2 -w shop")
     # Two runs, two documents of each, none in common: 4 pairs a query, judged by 2.
     assert "12 pairs of 3 queries chosen, 12 of them new; the queue waits for 24" in done.out
+    made.with_suffix(".json").write_text(json.dumps(found))
+    shutil.copytree(tmp_path, made)
     return found
 
 

@@ -6,7 +6,7 @@ import contextlib
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -87,7 +87,10 @@ def test_a_password_with_an_at_is_not_taken_for_the_host(url: str) -> None:
     assert "secret" not in str(refused.value)
 
 
-def test_sqlite_keeps_what_was_acknowledged(tmp_path: Path) -> None:
+def test_sqlite_keeps_what_was_acknowledged(
+    tmp_path: Path, quick_sqlite: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(opening, "_prepare", quick_sqlite)  # as it is outside of tests
     store = open_store("sqlite:///karat.db", make=True, folder=tmp_path)
     with store.read() as c:
         names = ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
