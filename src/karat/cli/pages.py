@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from karat.tables.comparison import Comparison
     from karat.tables.release.gate import Gate
 
-_RULES = ("rel", "complete", "depth", "judged_only", "fully_judged", "collapse", "compat", "scale")
-
 
 def write_page(
     path: str,
@@ -48,7 +46,6 @@ def write_page(
         queries=settings["queries"],
         documents=titled(settings["documents"], qrels),
         comparison=comparison,
-        **{name: settings[name] for name in _RULES if name in settings},
     )
 
 

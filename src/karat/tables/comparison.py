@@ -324,6 +324,9 @@ class Comparison:
     changes: list[AboutChange] = field(default_factory=list)
     # Resolves other spellings of measures, for `value`; not in the JSON
     meant: Meant | None = field(default=None, compare=False, repr=False)
+    # What was measured, with the scores: a `workflows.offline.evaluation_plan.EvaluationPlan`; for
+    # reports, not in the JSON
+    plan: Any = field(default=None, compare=False, repr=False)
 
     def value(
         self,
@@ -390,8 +393,8 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object of ``karat compare --format json`` (docs/reference/json.md)."""
-        rows = asdict(replace(self, meant=None))
-        del rows["meant"]
+        rows = asdict(replace(self, meant=None, plan=None))
+        del rows["meant"], rows["plan"]
         return rows
 
     def __repr__(self) -> str:

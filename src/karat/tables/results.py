@@ -170,6 +170,7 @@ class Results:
         shown: Renders the HTML for notebooks; set by the workflow.
         scores: The values behind the means over all queries, by the name of the run.
         meant: Resolves other spellings of measures, for ``value``.
+        plan: What was measured, with the scores; for reports.
     """
 
     results: list[Result]
@@ -184,6 +185,7 @@ class Results:
     shown: Callable[[Results], str] | None = field(default=None, compare=False, repr=False)
     scores: dict[str, QueryScores] = field(default_factory=dict, compare=False, repr=False)
     meant: Meant | None = field(default=None, compare=False, repr=False)
+    plan: Any = field(default=None, compare=False, repr=False)
 
     @property
     def about(self) -> dict[str, dict[str, str]]:

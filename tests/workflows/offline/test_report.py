@@ -209,7 +209,7 @@ def test_a_page_of_known_failures_alone_is_refused(tmp_path: Path) -> None:
 )
 def test_rules_are_those_of_the_numbers(settings: dict[str, Any], tmp_path: Path) -> None:
     found = compare(QRELS, OLD, NEW, ["nDCG@3"], **settings)
-    write_report(tmp_path / "r.html", found, runs=[OLD, NEW], qrels=QRELS, **settings)
+    write_report(tmp_path / "r.html", found, runs=[OLD, NEW], qrels=QRELS)
     text = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert (">unjudged</span>" in text) == ("judged_only" not in settings)
 
@@ -311,7 +311,7 @@ def test_a_sum_is_told_by_the_measure_also_where_the_candidate_is_dead(
 
 def test_trec_evals_numbers_have_a_report_too(tmp_path: Path) -> None:
     results = evaluate(QRELS, OLD, compat="trec_eval-9")
-    write_report(tmp_path / "r.html", results, runs=[OLD], qrels=QRELS, compat="trec_eval-9")
+    write_report(tmp_path / "r.html", results, runs=[OLD], qrels=QRELS)
     assert "trec_eval-9" in (tmp_path / "r.html").read_text(encoding="utf-8")
 
 

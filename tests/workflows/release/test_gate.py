@@ -9,7 +9,8 @@ import polars as pl
 import pytest
 
 from karat.errors import InputError, UsageError
-from karat.workflows.release.gate import gate, save_baseline
+from karat.workflows.release.baseline import save_baseline
+from karat.workflows.release.gate import gate
 
 N = 40
 QUERIES = [f"q{n:02}" for n in range(N)]

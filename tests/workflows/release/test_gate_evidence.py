@@ -17,7 +17,8 @@ from karat.workflows.golden.golden_set import GoldenSet
 from karat.workflows.offline.benchmark import benchmark
 from karat.workflows.offline.compare import compare
 from karat.workflows.offline.evaluate import evaluate
-from karat.workflows.release.gate import gate, save_baseline
+from karat.workflows.release.baseline import save_baseline
+from karat.workflows.release.gate import gate
 
 N = 40
 QUERIES = [f"q{n:02}" for n in range(N)]

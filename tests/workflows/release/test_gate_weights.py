@@ -14,7 +14,8 @@ from karat.formats.own.baseline import read_baseline
 from karat.tables import Run
 from karat.workflows.offline.benchmark import benchmark
 from karat.workflows.offline.report import write_report
-from karat.workflows.release.gate import gate, save_baseline
+from karat.workflows.release.baseline import save_baseline
+from karat.workflows.release.gate import gate
 
 LOG = [f"q{n:02}" for n in range(30)]
 HARD = [f"h{n:02}" for n in range(10)]

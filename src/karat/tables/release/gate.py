@@ -115,6 +115,8 @@ class Gate:
     changes: list[AboutChange] = field(default_factory=list)
     # Resolves other spellings of measures, for `value`; not in the JSON
     meant: Meant | None = field(default=None, compare=False, repr=False)
+    # What was measured, the candidate first; as in `Comparison`
+    plan: Any = field(default=None, compare=False, repr=False)
 
     def value(
         self,
@@ -152,6 +154,6 @@ class Gate:
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object of ``karat gate --format json`` (docs/reference/json.md)."""
-        rows = asdict(replace(self, scores=None, meant=None))
-        del rows["scores"], rows["meant"]
+        rows = asdict(replace(self, scores=None, meant=None, plan=None))
+        del rows["scores"], rows["meant"], rows["plan"]
         return rows | {"exit_code": self.exit_code}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -22,12 +22,11 @@ from karat.measures.run_pair import Pair
 from karat.measures.scores import Scores
 from karat.stats import leaderboard
 from karat.stats.intervals import RESAMPLES, Interval, paired_share_interval
-from karat.stats.leaderboard import AllPairs, orders, shared, standings
+from karat.stats.leaderboard import orders, shared, standings
 from karat.stats.multiplicity import benjamini_hochberg, holm
 from karat.stats.quantiles import quantile_change
 from karat.stats.verdicts import LEVEL, Contrast, Measured, Testing, shrink_slices
 from karat.stats.weighing import Weighing
-from karat.tables import Documents
 from karat.tables.about import not_recorded, what_changed
 from karat.tables.comparison import (
     AnswerChange,
@@ -40,9 +39,14 @@ from karat.tables.comparison import (
 )
 from karat.tables.notes import in_order
 from karat.workflows.offline import inputs
-from karat.workflows.offline.evaluation_plan import EvaluationPlan, check_types, names, settle
+from karat.workflows.offline.evaluation_plan import (
+    Conditions,
+    EvaluationPlan,
+    check_types,
+    names,
+    settle,
+)
 from karat.workflows.offline.notes import of_comparison
-from karat.workflows.offline.parts import of_parts, within
 from karat.workflows.offline.run_health import repeated_in
 from karat.workflows.release.baseline import times_of
 
@@ -120,49 +124,18 @@ def compare(
     _check_lists(review, judge_next, judged_only=judged_only, fully_judged=fully_judged)
     if interval not in INTERVALS:
         raise UsageError(f"unknown interval {interval!r}", nearest=INTERVALS)
-    attributes = list(dict.fromkeys(names(by, "by") or ()))
-    document_table = inputs.documents_for(attributes, documents, qrels)
-    runs, subset = inputs.named_runs(baseline, candidates), None
-    if part is not None:
-        subset = within(part, qrels, runs, queries)
-        qrels, runs, queries = subset.qrels, subset.runs, subset.queries
+    by = list(dict.fromkeys(names(by, "by") or ()))
+    stated = Conditions(rel, complete, depth, judged_only, fully_judged, collapse, None, scale)
+    runs = inputs.named_runs(baseline, candidates)
     plan = settle(
-        qrels,
-        runs,
-        measures,
-        queries=queries,
-        documents=documents if document_table is None else document_table,
-        rel=rel,
-        complete=complete,
-        depth=depth,
-        judged_only=judged_only,
-        fully_judged=fully_judged,
-        collapse=collapse,
-        scale=scale,
+        qrels, runs, measures, stated, queries=queries, documents=documents, by=by, part=part
     )
     _check(plan)
-    scored = plan.scored()
+    scored = plan.scored
     if all_pairs:
         test, scored = _bootstrap(test), shared(scored)
-    first, *others = scored
-    weighing = Weighing.of(plan.about, first.evidence.query_ids)
+    weighing = Weighing.of(plan.about, scored[0].evidence.query_ids)
     drawn = weighing.drawn(RESAMPLES, seed) if interval == "bca" else None
-    testing = Testing(test, drawn, margin, resamples, seed, weighing)
-    pairs = [
-        Pair(first.run, other.run, plan.qrels, first.evidence, other.evidence, plan.rules.depth)
-        for other in others
-    ]
-    contrasts = [
-        _contrasts(first, other, pair, plan) for other, pair in zip(others, pairs, strict=True)
-    ]
-    all_contrasts = [contrast for of_run in contrasts for contrast in of_run]
-    overall = Slice(None, None, first.overall)
-    slices_by_run = [_slices(plan, attributes, [first, other], document_table) for other in others]
-    tested_pairs = _pairs(scored, testing) if all_pairs else None
-    p_values = None if tested_pairs is None else tested_pairs.against_first(plan.measures)
-    rows = testing.decided(testing.measured(all_contrasts, overall.chosen), holm, pairs=p_values)
-    slices = _sliced(testing, contrasts, slices_by_run, rows)
-    texts = plan.about.texts() if plan.about else {}
     settings = Settings(
         test,
         interval,
@@ -173,60 +146,114 @@ def compare(
         all_pairs=all_pairs,
         fully_judged=plan.rules.fully_judged,
     )
-    shared_args = plan.qrels, _answered(scored), settings.k, settings.rel
-    ranked = standings(scored, weighing, tested_pairs) if others[1:] else []
-    comparison = Comparison(
-        baseline=first.run.name,
-        settings=settings,
-        differences=rows,
-        slices=slices,
-        standings=ranked,
-        orders=orders(ranked, plan.measures),
-        disagreements=[
-            row
-            for of_run, sliced in zip(contrasts, slices_by_run, strict=True)
-            for row in disagreements(of_run, [overall, *sliced], weighing)
-        ],
-        queries=[
-            row
-            for of_run, sliced in zip(contrasts, slices_by_run, strict=True)
-            for contrast in of_run
-            for row in _queries(contrast, texts, weighing, sliced)
-        ],
+    testing = Testing(test, drawn, margin, resamples, seed, weighing)
+    tested = [_Tested.of(plan, scored[0], other, by) for other in scored[1:]]
+    found = _compared(plan, scored, tested, testing, settings)
+    found = _with_documents(found, tested, testing, plan, full, review, judge_next)
+    used, together = plan.uses([(attribute, None) for attribute in by], commit)
+    unrecorded = not_recorded([(run.name, run.about) for run in plan.runs])
+    notes = [*unrecorded, *of_comparison(found, scored, plan, judge_next), *together]
+    return replace(found, notes=[*used, *in_order(notes)])
+
+
+def _with_documents(
+    found: Comparison,
+    tested: Sequence[_Tested],
+    testing: Testing,
+    plan: EvaluationPlan,
+    full: bool,
+    review: int,
+    judge_next: int,
+) -> Comparison:
+    """The comparison with rank changes, documents to review and pairs to judge."""
+    texts = plan.about.texts() if plan.about else {}
+    k, rel = found.settings.k, found.settings.rel
+    first, weighing = tested[0], testing.weighing
+    return replace(
+        found,
         moves=[
             row
-            for of_run, pair in zip(contrasts, pairs, strict=True)
-            for contrast in of_run
-            for row in _moves(contrast, pair, full=full)
+            for each in tested
+            for contrast in each.contrasts
+            for row in _moves(contrast, each.pair, full=full)
         ],
-        finds=finds(plan.runs, *shared_args),
-        only_found=only_found(plan.runs, *shared_args),
-        overlaps=overlaps(plan.runs, *shared_args),
         review=[
             row
-            for other, pair, sliced in zip(others, pairs, slices_by_run, strict=True)
-            for row in review_lists(
-                other, pair, settings.k, settings.rel, [overall, *sliced], review
-            )
+            for each in tested
+            for row in review_lists(each.scores, each.pair, k, rel, each.slices, review)
         ]
         if review
         else [],
-        answers=[row for other in others for row in _answer_changes(first, other)],
-        changes=what_changed(plan.runs[0].about, [(r.name, r.about) for r in plan.runs[1:]]),
-        judge_next=_judge_next(all_contrasts[0], pairs[0], judge_next, weighing, texts),
-        meant=plan.meant,
+        judge_next=_judge_next(first.contrasts[0], first.pair, judge_next, weighing, texts),
     )
-    shown = [(attribute, None) for attribute in attributes]
-    use_notes, part_notes = of_parts(plan.about, plan.qrels, runs, shown, commit)
-    notes = in_order(
-        [
-            *not_recorded([(run.name, run.about) for run in plan.runs]),
-            *of_comparison(comparison, scored, plan, judge_next),
-            *part_notes,
+
+
+@dataclass(frozen=True)
+class _Tested:
+    """A candidate against the baseline."""
+
+    scores: Scores
+    pair: Pair
+    contrasts: list[Contrast]  # one for each measure
+    slices: list[Slice]  # all queries first
+
+    @classmethod
+    def of(cls, plan: EvaluationPlan, first: Scores, other: Scores, by: Sequence[str]) -> _Tested:
+        pair = Pair(
+            first.run, other.run, plan.qrels, first.evidence, other.evidence, plan.rules.depth
+        )
+        slices = [
+            Slice(attribute, value, chosen)
+            for attribute in by
+            for value, chosen in slices_of(
+                plan.about, attribute, [first, other], plan.documents, plan.qrels
+            )
         ]
+        overall = Slice(None, None, first.overall)
+        return cls(other, pair, _contrasts(first, other, pair, plan), [overall, *slices])
+
+
+def _compared(
+    plan: EvaluationPlan,
+    scored: Sequence[Scores],
+    tested: Sequence[_Tested],
+    testing: Testing,
+    settings: Settings,
+) -> Comparison:
+    """The comparison, without lists of documents and notes."""
+    first, weighing = scored[0], testing.weighing
+    contrasts = [contrast for each in tested for contrast in each.contrasts]
+    drawn = {"resamples": testing.resamples, "seed": testing.seed}
+    pairs = leaderboard.all_pairs(scored, weighing, **drawn) if settings.all_pairs else None
+    p_values = None if pairs is None else pairs.against_first(plan.measures)
+    rows = testing.decided(testing.measured(contrasts, first.overall), holm, pairs=p_values)
+    texts = plan.about.texts() if plan.about else {}
+    of_page = plan.qrels, _answered(scored), settings.k, settings.rel
+    ranked = standings(scored, weighing, pairs) if tested[1:] else []
+    return Comparison(
+        baseline=first.run.name,
+        settings=settings,
+        differences=rows,
+        slices=_sliced(testing, tested, rows),
+        standings=ranked,
+        orders=orders(ranked, plan.measures),
+        disagreements=[
+            row for each in tested for row in disagreements(each.contrasts, each.slices, weighing)
+        ],
+        queries=[
+            row
+            for each in tested
+            for contrast in each.contrasts
+            for row in _queries(contrast, texts, weighing, each.slices[1:])
+        ],
+        finds=finds(plan.runs, *of_page),
+        only_found=only_found(plan.runs, *of_page),
+        overlaps=overlaps(plan.runs, *of_page),
+        answers=[row for each in tested for row in _answer_changes(first, each.scores)],
+        changes=what_changed(plan.runs[0].about, [(r.name, r.about) for r in plan.runs[1:]]),
+        meant=plan.meant,
+        plan=plan,
     )
-    use_notes = use_notes if subset is None else subset.used(commit=commit)
-    return replace(comparison, notes=[*use_notes, *notes])
 
 
 def _check_lists(review: int, judge_next: int, *, judged_only: bool, fully_judged: bool) -> None:
@@ -277,11 +304,6 @@ def _bootstrap(test: str) -> str:
     return "bootstrap"
 
 
-def _pairs(scored: Sequence[Scores], testing: Testing) -> AllPairs:
-    drawn = {"resamples": testing.resamples, "seed": testing.seed}
-    return leaderboard.all_pairs(scored, testing.weighing, **drawn)
-
-
 def _contrasts(first: Scores, other: Scores, pair: Pair, plan: EvaluationPlan) -> list[Contrast]:
     """A candidate against the baseline under each measure."""
     bounds: dict[Measure, DifferenceBounds] = {}
@@ -292,24 +314,8 @@ def _contrasts(first: Scores, other: Scores, pair: Pair, plan: EvaluationPlan) -
     return [Contrast(first, other, measure, bounds.get(measure)) for measure in plan.measures]
 
 
-def _slices(
-    plan: EvaluationPlan,
-    attributes: Sequence[str],
-    scored: Sequence[Scores],
-    documents: Documents | None,
-) -> list[Slice]:
-    return [
-        Slice(attribute, value, chosen)
-        for attribute in attributes
-        for value, chosen in slices_of(plan.about, attribute, scored, documents, plan.qrels)
-    ]
-
-
 def _sliced(
-    testing: Testing,
-    contrasts: Sequence[Sequence[Contrast]],
-    slices_by_run: Sequence[Sequence[Slice]],
-    differences: Sequence[Difference],
+    testing: Testing, tested: Sequence[_Tested], differences: Sequence[Difference]
 ) -> list[Difference]:
     """Every candidate and measure in every slice, p-values corrected within each attribute.
 
@@ -318,12 +324,12 @@ def _sliced(
     families: dict[str | None, list[Measured]] = {}
     uncounted: set[tuple[str, str | None, str | None]] = set()
     complete_slices: set[tuple[str, str | None, str | None]] = set()
-    for of_run, sliced in zip(contrasts, slices_by_run, strict=True):
-        for attribute, value, chosen in sliced:
-            measured = testing.measured(of_run, chosen, attribute, value)
+    for each in tested:
+        overall = each.scores.overall
+        for attribute, value, chosen in each.slices[1:]:
+            measured = testing.measured(each.contrasts, chosen, attribute, value)
             families.setdefault(attribute, []).extend(measured)
-            overall = of_run[0].candidate.overall
-            key = (of_run[0].candidate.run.name, attribute, value)
+            key = (each.scores.run.name, attribute, value)
             if not (chosen & overall).any():
                 uncounted.add(key)
             elif (chosen == overall).all():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,9 +22,14 @@ from karat.tables import Queries, QueryValue, Results
 from karat.tables.notes import in_order
 from karat.tables.queries import NO, YES
 from karat.tables.results import NoAnswer, Outcome
-from karat.workflows.offline import inputs, notes
-from karat.workflows.offline.evaluation_plan import check_types, names, settle
-from karat.workflows.offline.parts import of_parts, within
+from karat.workflows.offline import notes
+from karat.workflows.offline.evaluation_plan import (
+    Conditions,
+    EvaluationPlan,
+    check_types,
+    names,
+    settle,
+)
 
 INTERVALS = ("t", "bca", "none")
 
@@ -114,45 +120,53 @@ def evaluate(
             fix="leave out one of the two",
         )
     by = names(by, "by") or ()
-    document_table = inputs.documents_for(by, documents, qrels)
-    subset, runs = None, inputs.runs(runs)
-    if part is not None:
-        subset = within(part, qrels, runs, queries)
-        qrels, runs, queries = subset.qrels, subset.runs, subset.queries
+    stated = Conditions(rel, complete, depth, judged_only, fully_judged, collapse, compat, scale)
     plan = settle(
-        qrels,
-        runs,
-        measures,
-        queries=queries,
-        documents=documents if document_table is None else document_table,
-        rel=rel,
-        complete=complete,
-        depth=depth,
-        judged_only=judged_only,
-        fully_judged=fully_judged,
-        collapse=collapse,
-        compat=compat,
-        scale=scale,
+        qrels, runs, measures, stated, queries=queries, documents=documents, by=by, part=part
     )
-    about, rules, measured = plan.about, plan.rules, plan.measures
-    scored = plan.scored()
+    found = results_of(
+        plan,
+        per_query=per_query,
+        by=by,
+        interval=interval,
+        seed=seed,
+        bounds=bounds,
+        threshold=threshold,
+        outcomes=outcomes,
+    )
+    used, together = plan.uses([(attribute, None) for attribute in by], commit)
+    return replace(found, notes=[*used, *in_order([*found.notes, *together])])
+
+
+def results_of(
+    plan: EvaluationPlan,
+    *,
+    per_query: bool = False,
+    by: Sequence[str] = (),
+    interval: str = "t",
+    seed: int = 0,
+    bounds: bool | None = None,
+    threshold: float | None = None,
+    outcomes: str | Sequence[str] | Mapping[str, Mapping[str, Any]] = (),
+) -> Results:
+    """The results of ``evaluate``, from the scores of a plan."""
+    about, rules, scored = plan.about, plan.rules, plan.scored
+    ids = scored[0].evidence.query_ids
     # trec_eval has neither weights nor strata.
-    weighing = Weighing.of(None if rules.compat else about, scored[0].evidence.query_ids)
+    weighing = Weighing.of(None if rules.compat else about, ids)
     drawn = weighing.drawn(RESAMPLES, seed) if interval == "bca" else None
     rows = [Aggregation(scores, weighing, interval, drawn, bounds=bounds) for scores in scored]
-    ids = scored[0].evidence.query_ids
     counted = scored[0].overall & np.array([q not in rules.no_answer for q in ids], np.bool_)
-    results = [of_run.row(measure, counted) for of_run in rows for measure in measured]
+    results = [of_run.row(measure, counted) for of_run in rows for measure in plan.measures]
     slices = [
         of_run.row(measure, chosen, attribute, value)
         for attribute in by
-        for value, chosen in slices_of(about, attribute, scored, document_table, plan.qrels)
+        for value, chosen in slices_of(about, attribute, scored, plan.documents, plan.qrels)
         for of_run in rows
-        for measure in measured
+        for measure in plan.measures
     ]
     observed = _outcome_values(outcomes, about)
-    values = [row for s in scored for row in _per_query(s, observed)] if per_query else []
-    evaluation_notes = notes.of(
+    of_rows = notes.of(
         plan.qrels,
         rows,
         [*results, *slices],
@@ -163,24 +177,12 @@ def evaluate(
     )
     correlated, outcome_notes = _correlate(scored, observed)
     silence = _silent(scored, threshold)
-    shown_slices = [(attribute, None) for attribute in by]
-    use_notes, part_notes = of_parts(about, plan.qrels, runs, shown_slices, commit)
+    unequal = notes.of_unequal(scored[0], about)
     return Results(
         results,
         slices,
-        values,
-        [
-            *(subset.used(commit=commit) if subset else use_notes),
-            *in_order(
-                [
-                    *notes.of_unequal(scored[0], about),
-                    *evaluation_notes,
-                    *notes.of_silence(silence),
-                    *outcome_notes,
-                    *part_notes,
-                ]
-            ),
-        ],
+        [row for s in scored for row in values_by_query(s, observed)] if per_query else [],
+        in_order([*unequal, *of_rows, *notes.of_silence(silence), *outcome_notes]),
         no_answer=silence,
         latency=[latency for run in plan.runs if (latency := latency_of(run)) is not None],
         outcomes=correlated,
@@ -195,6 +197,7 @@ def evaluate(
             )
             for of_run in rows
         },
+        plan=plan,
     )
 
 
@@ -217,18 +220,10 @@ def _silent(scored: Sequence[Scores], threshold: float | None) -> list[NoAnswer]
                 fix="mark queries no_answer, or leave out the threshold",
             )
         return []
-    return [
-        no_answer(
-            scores.run,
-            marked,
-            scores.answerable,
-            threshold,
-        )
-        for scores in scored
-    ]
+    return [no_answer(scores.run, marked, scores.answerable, threshold) for scores in scored]
 
 
-def _per_query(scores: Scores, outcomes: Values) -> list[QueryValue]:
+def values_by_query(scores: Scores, outcomes: Values) -> list[QueryValue]:
     rules = scores.rules
     unlisted = rules.compat is not None and not rules.compat.lists_missing
     rows = []

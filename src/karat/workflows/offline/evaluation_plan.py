@@ -14,9 +14,27 @@ from karat.errors import UsageError, nearest
 from karat.measures import DEFAULTS, Measure, parse_all
 from karat.measures.scores import Rules, Scores, score
 from karat.measures.trec import COMPAT, Compat, as_in
-from karat.tables import Qrels, Queries, Run
+from karat.tables import Documents, Qrels, Queries, Run
 from karat.tables.asked import Meant
 from karat.workflows.offline import inputs
+from karat.workflows.offline.parts import Within, of_parts, within
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """The rules of an evaluation as the caller states them; see ``evaluate``."""
+
+    rel: float | None = None
+    complete: bool = False
+    depth: int | None = None
+    judged_only: bool = False
+    fully_judged: bool = False
+    collapse: str | None = None
+    compat: str | None = None
+    scale: Any = None
+
+
+STANDARD = Conditions()
 
 
 @dataclass(frozen=True)
@@ -26,13 +44,16 @@ class EvaluationPlan:
     runs: list[Run]  # the runs, with unique names
     measures: list[Measure]
     rules: Rules  # how runs are read
-    rel: float | None = None  # lowest relevant grade requested; None if not set
+    conditions: Conditions  # the rules as stated by the caller
+    documents: Documents | None  # the documents to slice by
+    given: list[Run]  # the runs as they were given, restricted to the part if there is one
+    part: Within | None  # the part of the golden set, if only one is used
 
     @property
     def meant(self) -> Meant:
         """Resolves measure names under the requested ``rel`` and trec_eval version."""
         compat = self.rules.compat.name if self.rules.compat else None
-        return partial(canonical_names, rel=self.rel, compat=compat)
+        return partial(canonical_names, rel=self.conditions.rel, compat=compat)
 
     @property
     def waiting(self) -> list[str]:
@@ -46,31 +67,36 @@ class EvaluationPlan:
         others |= self.about.no_answer() | set(self.qrels.query_ids)
         return [query for query in self.about.frame["query_id"] if query not in others]
 
+    @cached_property
     def scored(self) -> list[Scores]:
         """Scores of every run, computed once: one value for each query and measure."""
-        return self._scores
-
-    @cached_property
-    def _scores(self) -> list[Scores]:
         judgments = _whole_grades(self.qrels) if self.rules.compat else self.qrels
         return [score(run, judgments, self.measures, self.rules) for run in self.runs]
+
+    def uses(
+        self,
+        shown: Iterable[tuple[str, str | None]],
+        commit: str | None,
+        runs: Sequence[Run] | None = None,
+    ) -> tuple[list[str], list[str]]:
+        """Record a use of the held-out part once numbers are computed; notes as ``of_parts``."""
+        measured = self.given if runs is None else runs
+        used, together = of_parts(self.about, self.qrels, measured, shown, commit)
+        if self.part is not None and measured:
+            used = self.part.used(commit=commit)
+        return used, together
 
 
 def settle(
     qrels: Any,
     runs: Any,
     measures: str | Iterable[str] | None,
+    conditions: Conditions = STANDARD,
     *,
     queries: Any = None,
     documents: Any = None,
-    rel: float | None = None,
-    complete: bool = False,
-    depth: int | None = None,
-    judged_only: bool = False,
-    fully_judged: bool = False,
-    collapse: str | None = None,
-    compat: str | None = None,
-    scale: Any = None,
+    by: Sequence[str] = (),
+    part: str | None = None,
 ) -> EvaluationPlan:
     """Validate the arguments that ``evaluate`` and ``compare`` share; see ``evaluate``.
 
@@ -78,29 +104,29 @@ def settle(
     """
     if isinstance(qrels, EvaluationPlan):
         return qrels
-    check_types(rel=rel, depth=depth, fully_judged=fully_judged)
-    if fully_judged and judged_only:
-        raise UsageError(
-            "judged_only drops the documents that fully_judged declares not relevant",
-            fix="leave out one of the two",
-        )
+    table = inputs.documents_for(by, documents, qrels)
+    given, subset = inputs.runs(runs), None
+    if part is not None:
+        subset = within(part, qrels, given, queries)
+        qrels, given, queries = subset.qrels, subset.runs, subset.queries
+    rules = _rules(conditions)
     about = inputs.about(queries, qrels)
-    rules = replace(
-        _rules(rel, complete, depth, judged_only, compat), fully_judged=bool(fully_judged)
-    )
-    if about is not None and not compat:  # trec_eval has neither no_answer queries nor weights
+    if about is not None and rules.compat is None:  # trec_eval has no no_answer queries or weights
         zero_weight = frozenset(query for query, weight in about.weights().items() if weight == 0)
         rules = replace(rules, no_answer=frozenset(about.no_answer()), zero_weight=zero_weight)
-    parsed = _asked(names(measures, "measures"), rel, rules)
+    parsed = _asked(names(measures, "measures"), conditions.rel, rules)
     if not parsed:
         raise UsageError("no measure to compute", fix='measures=["nDCG@10"], or leave it out')
-    judgments = inputs.qrels(qrels).on_scale(scale)
+    judgments = inputs.qrels(qrels).on_scale(conditions.scale)
     if rules.compat:
         judgments.refuse_repeats(rules.compat.name)
-    unique_runs = _unique_names(inputs.runs(runs))
-    if collapse is not None:
-        unique_runs = inputs.collapsed(unique_runs, documents, collapse)
-    return EvaluationPlan(judgments, about, unique_runs, parsed, rules, rel)
+    unique_runs = _unique_names(given)
+    if conditions.collapse is not None:
+        chunks = documents if table is None else table
+        unique_runs = inputs.collapsed(unique_runs, chunks, conditions.collapse)
+    return EvaluationPlan(
+        judgments, about, unique_runs, parsed, rules, conditions, table, given, subset
+    )
 
 
 def canonical_names(text: str, rel: float | None, compat: str | None) -> list[str]:
@@ -145,13 +171,14 @@ def names(value: Any, what: str) -> list[str] | None:
     return names
 
 
-def _rules(
-    rel: float | None,
-    complete: bool,
-    depth: int | None,
-    judged_only: bool,
-    compat: str | None,
-) -> Rules:
+def _rules(stated: Conditions) -> Rules:
+    compat, depth = stated.compat, stated.depth
+    check_types(rel=stated.rel, depth=depth, fully_judged=stated.fully_judged)
+    if stated.fully_judged and stated.judged_only:
+        raise UsageError(
+            "judged_only drops the documents that fully_judged declares not relevant",
+            fix="leave out one of the two",
+        )
     if compat is not None and compat not in COMPAT:
         raise UsageError(
             f"karat does not reproduce {compat!r}", nearest=nearest(compat, COMPAT) or list(COMPAT)
@@ -159,10 +186,11 @@ def _rules(
     if depth is not None and depth < 1:
         raise UsageError(f"depth must be 1 or more, got {depth}", fix="--depth 1000, for example")
     return Rules(
-        rel=1.0 if rel is None else rel,
-        complete=complete,
+        rel=1.0 if stated.rel is None else stated.rel,
+        complete=stated.complete,
         depth=None if depth is None else min(depth, 1 << 62),
-        judged_only=judged_only,
+        judged_only=stated.judged_only,
+        fully_judged=bool(stated.fully_judged),
         compat=_compat(compat),
     )
 

@@ -9,7 +9,7 @@ from karat.errors import UsageError, nearest
 from karat.fusion import Tuned, reciprocal_rank, tuned, weighted_sum
 from karat.tables import Run
 from karat.workflows.offline import inputs
-from karat.workflows.offline.evaluation_plan import check_types, settle
+from karat.workflows.offline.evaluation_plan import Conditions, check_types, settle
 
 METHODS = ("rrf", "sum")
 
@@ -109,7 +109,7 @@ def fuse_tuned(
     check_types(seed=seed)
     if seed < 0:
         raise UsageError(f"seed must be 0 or more, got {seed}", fix="--seed 0, for example")
-    plan = settle(qrels, runs, [measure], queries=queries, rel=rel)
+    plan = settle(qrels, runs, [measure], Conditions(rel), queries=queries)
     return tuned(
         plan.runs,
         plan.qrels,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -22,8 +22,8 @@ from karat.tables.comparison import Comparison
 from karat.tables.release.gate import Gate
 from karat.workflows.offline import inputs
 from karat.workflows.offline.compare import compare
-from karat.workflows.offline.evaluate import evaluate
-from karat.workflows.offline.evaluation_plan import EvaluationPlan, settle
+from karat.workflows.offline.evaluate import results_of, values_by_query
+from karat.workflows.offline.evaluation_plan import STANDARD, EvaluationPlan, settle
 from karat.workflows.offline.report_queries import by_interest, shown, views
 from karat.workflows.workspace.fingerprints import fingerprint
 
@@ -103,18 +103,8 @@ def write_report(
     queries: Any = None,  # queries; their texts are shown
     documents: Any = None,  # documents; their titles or texts are shown
     comparison: Comparison | None = None,  # for a gate, the comparison of the same two runs
-    rel: float | None = None,  # lowest relevant grade
-    complete: bool = False,  # count every query of the qrels
-    depth: int | None = None,  # cut rankings at this rank
-    judged_only: bool = False,  # drop unjudged documents
-    fully_judged: bool = False,  # documents without a judgment are declared not relevant
-    collapse: str | None = None,  # column of `documents` that names the document of each chunk
-    compat: str | None = None,  # trec_eval-9 | trec_eval-10
-    scale: str | tuple[float, float] | None = None,  # lowest and highest grade
 ) -> None:
     """Write results, query by query, as one self-contained HTML file.
-
-    All arguments after ``runs`` are those of the call that produced the results.
 
     Raises:
         MissingExtra: Jinja2, Altair or vl-convert is not installed.
@@ -125,51 +115,30 @@ def write_report(
         )
     gate = found if isinstance(found, Gate) else None
     against = found if isinstance(found, Comparison) else comparison
-    rules: dict[str, Any] = {
-        "rel": rel,
-        "complete": complete,
-        "depth": depth,
-        "judged_only": judged_only,
-        "fully_judged": fully_judged,
-        "collapse": collapse,
-        "compat": compat,
-        "scale": scale,
-    }
     document_table = inputs.documents(documents)
     query_table = inputs.about(queries, qrels)
     judgments, all_runs = inputs.qrels(qrels), list(runs)
     sources = list(_sources(judgments, query_table, _named(all_runs, against), gate))
-    judgments, query_table, counting = without(known_ids(gate), judgments, query_table, all_runs)
     _refuse_others(gate, against)
-    systems = _named(counting, against)
-    names = _measures(found, against)
-    plan = settle(
-        judgments, systems, names[:1], queries=query_table, documents=document_table, **rules
-    )
-    shared_args = {"queries": query_table, "documents": document_table, **rules}
-    results = _with_values(found, judgments, systems, names, shared_args)
+    measured = gate if against is None and gate is not None else against or found
+    plan: EvaluationPlan | None = measured.plan
+    stated = STANDARD if plan is None else plan.conditions
+    if plan is None or isinstance(measured, Gate):
+        known = known_ids(gate)
+        judgments, query_table, counting = without(known, judgments, query_table, all_runs)
+        names, systems = _measures(found, against), _named(counting, against)
+        plan = settle(
+            judgments, systems, names, stated, queries=query_table, documents=document_table
+        )
+    results = found if isinstance(found, Results) else results_of(plan, per_query=True)
+    if not results.per_query:
+        values = [row for scores in plan.scored for row in values_by_query(scores, {})]
+        results = replace(results, per_query=values)
     content = _content(plan, results, against, gate, document_table)
-    page = to_page(replace(content, sources=sources, rules=list(_rules(rules, against, gate))))
+    rules = list(_rules(asdict(stated), against, gate))
+    page = to_page(replace(content, sources=sources, rules=rules))
     with beside(Path(path)) as stream:
         stream.write(page.encode())
-
-
-def _with_values(
-    found: Results | Comparison | Gate,
-    qrels: Qrels,
-    runs: Sequence[Run],
-    measures: Sequence[str],
-    settings: Mapping[str, Any],
-) -> Results:
-    """The results, or an evaluation of the same runs, with the values of each query."""
-    if not isinstance(found, Results):
-        return evaluate(qrels, runs, measures, per_query=True, **settings)
-    if found.per_query:
-        return found
-    values = evaluate(
-        qrels, runs, measures, interval="none", bounds=False, per_query=True, **settings
-    )
-    return replace(found, per_query=values.per_query)
 
 
 def write_plot(path: str | Path, found: Results | Comparison) -> None:
@@ -242,7 +211,7 @@ def _content(
     gate: Gate | None,
     documents: Documents | None,
 ) -> Content:
-    measure, scored = plan.measures[0], plan.scored()
+    measure, scored = plan.measures[0], plan.scored
     limits = [n for n in (measure.depth, plan.rules.depth, _DEEPEST) if n is not None]
     k = min(limits) if len(limits) > 1 else 10
     rel = float(measure.settings.get("rel") or plan.rules.rel)

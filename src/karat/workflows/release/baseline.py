@@ -23,7 +23,7 @@ from karat.stats.quantiles import latency_of
 from karat.tables import Documents, Run
 from karat.tables.release.baseline import SavedBaseline
 from karat.workflows.offline import inputs
-from karat.workflows.offline.evaluation_plan import EvaluationPlan, settle
+from karat.workflows.offline.evaluation_plan import Conditions, EvaluationPlan, settle
 from karat.workflows.workspace.fingerprints import fingerprint
 
 
@@ -67,34 +67,11 @@ def save_baseline(
     if ".json" not in Path(path).suffixes:
         raise UsageError(f"a baseline is a .json file, got {Path(path).name}", fix="baseline.json")
     chunks = None if collapse is None else inputs.documents(documents)
-    asked = settle(
-        qrels,
-        [run],
-        measures,
-        queries=queries,
-        documents=documents if chunks is None else chunks,
-        rel=rel,
-        complete=complete,
-        depth=depth,
-        collapse=collapse,
-        scale=scale,
-    )
-    [scores] = asked.scored()
-    failed = int((scores.topics & (scores.answered == "failed")).sum())
-    if failed:
-        raise InputError(
-            f"{failed:,} {'query' if failed == 1 else 'queries'} of {scores.run.name} got no "
-            "answer: a baseline without them could not be compared",
-            file=scores.run.source,
-            fix="save a run in which every query was answered",
-        )
-    if not scores.evidence.returned[scores.topics & scores.overall].any():
-        raise InputError(
-            f"{scores.run.name} returned nothing for any query that counts: against such a "
-            "baseline, every candidate would pass",
-            file=scores.run.source,
-            fix="save a run in which every query was answered",
-        )
+    stated = Conditions(rel, complete, depth, collapse=collapse, scale=scale)
+    given = documents if chunks is None else chunks
+    asked = settle(qrels, [run], measures, stated, queries=queries, documents=given)
+    [scores] = asked.scored
+    _check_answers(scores)
     table = np.stack([scores.values[measure] for measure in asked.measures], axis=1)
     latency = latency_of(scores.run)
     no_values: tuple[float | None, ...] = (None,) * len(asked.measures)
@@ -125,6 +102,26 @@ def save_baseline(
     )
     write_baseline(saved, path)
     return saved
+
+
+def _check_answers(scores: Scores) -> None:
+    name, source = scores.run.name, scores.run.source
+    fix = "save a run in which every query was answered"
+    failed = int((scores.topics & (scores.answered == "failed")).sum())
+    if failed:
+        raise InputError(
+            f"{failed:,} {'query' if failed == 1 else 'queries'} of {name} got no answer: a "
+            "baseline without them could not be compared",
+            file=source,
+            fix=fix,
+        )
+    if not scores.evidence.returned[scores.topics & scores.overall].any():
+        raise InputError(
+            f"{name} returned nothing for any query that counts: against such a baseline, every "
+            "candidate would pass",
+            file=source,
+            fix=fix,
+        )
 
 
 def folded(chunks: Documents | None, collapse: str | None) -> str | None:

@@ -26,7 +26,7 @@ from karat.stats.weighing import Weighing
 from karat.tables import Qrels, Queries, Run
 from karat.tables.release.certificate import Certificate, CertifiedQuery, Verification
 from karat.workflows.offline import inputs
-from karat.workflows.offline.evaluation_plan import EvaluationPlan, settle
+from karat.workflows.offline.evaluation_plan import Conditions, EvaluationPlan, settle
 
 CLOSE = 1e-9
 """Relative tolerance between a recomputed number and the one stated."""
@@ -65,18 +65,9 @@ def certify(
         UsageError: the sign could change, or the measure has no bounds for unjudged documents.
         InputError: runs and judgments that do not belong together.
     """
-    asked = settle(
-        qrels,
-        inputs.named_runs(baseline, candidate),  # as compare calls them
-        measure,
-        queries=queries,
-        documents=documents,
-        rel=rel,
-        complete=complete,
-        depth=depth,
-        collapse=collapse,
-        scale=scale,
-    )
+    stated = Conditions(rel, complete, depth, collapse=collapse, scale=scale)
+    runs = inputs.named_runs(baseline, candidate)  # as compare calls them
+    asked = settle(qrels, runs, measure, stated, queries=queries, documents=documents)
     if len(asked.measures) != 1 or len(asked.runs) != 2:
         raise UsageError(
             f"a certificate needs one measure and two runs, got {len(asked.measures)} and "

@@ -44,15 +44,20 @@ from karat.stats.intervals import TRUSTED_FROM, shown, t_interval, value_range
 from karat.stats.multiplicity import holm
 from karat.stats.verdicts import LEVEL, Contrast, Testing
 from karat.stats.weighing import Weighing
-from karat.tables import Documents, Queries, Run
-from karat.tables.about import not_recorded, sentence, what_changed
+from karat.tables import Queries, Run
+from karat.tables.about import AboutChange, not_recorded, sentence, what_changed
 from karat.tables.comparison import RankChange
 from karat.tables.notes import Concern, Note, in_order, prefixed
 from karat.tables.release.baseline import SavedBaseline
 from karat.tables.release.gate import WORST_FIRST, Check, Gate, KnownFailure, Regression
 from karat.tables.results import QueryScores, Result
 from karat.workflows.offline import inputs as readers
-from karat.workflows.offline.evaluation_plan import EvaluationPlan, check_types, settle
+from karat.workflows.offline.evaluation_plan import (
+    Conditions,
+    EvaluationPlan,
+    check_types,
+    settle,
+)
 from karat.workflows.offline.notes import (
     of_bare,
     of_declared,
@@ -61,19 +66,15 @@ from karat.workflows.offline.notes import (
     of_waiting,
     of_weights,
 )
-from karat.workflows.offline.parts import of_parts, within
 from karat.workflows.offline.run_health import answers_of
 from karat.workflows.release.baseline import (
     changed,
     folded,
     renewal,
     restored,
-    save_baseline,
     saved_baseline_from,
 )
 from karat.workflows.workspace.fingerprints import fingerprint
-
-__all__ = ["gate", "save_baseline"]
 
 MOST_REGRESSIONS = 10
 """Maximum number of queries listed for a check that did not pass."""
@@ -129,116 +130,36 @@ def gate(
     saved = saved_baseline_from(baseline)
     if baseline is None and wanted.needs_baseline:
         raise UsageError("the policy compares with a baseline, and none is given", fix="name one")
-    attributed = readers.documents_for(wanted.attributes, documents, qrels)
-    chunks = attributed
-    if chunks is None and collapse is not None:
-        chunks = readers.documents(documents)
-    runs, part_of = _runs(candidate, baseline if saved is None else None), None
-    if part is not None:
-        part_of = within(part, qrels, runs, queries)
-        qrels, runs, queries = part_of.qrels, part_of.runs, part_of.queries
-    asked = settle(
-        qrels,
-        runs,
-        [str(measure) for measure in wanted.measures],
-        queries=queries,
-        documents=documents if chunks is None else chunks,
-        rel=rel,
-        complete=complete,
-        depth=depth,
+    stated = Conditions(
+        rel,
+        complete,
+        depth,
+        fully_judged=fully_judged or wanted.fully_judged,
         collapse=collapse,
         scale=scale,
-        fully_judged=fully_judged or wanted.fully_judged,
     )
-    scored = asked.scored()
-    now = scored[0]
-    inputs = {"qrels": fingerprint(asked.qrels), "queries": fingerprint(asked.about)}
-    staleness = ""
-    if saved is not None:
-        folds = {"chunks": folded(chunks, collapse)}
-        staleness = changed(saved, inputs | folds, asked.rules, collapse)
-        before: Scores | None = restored(saved, now, asked, stale=bool(staleness))
-    else:
-        before = scored[1] if scored[1:] else None
-    hashes = inputs | {
-        "policy": hashlib.sha256(repr(wanted.content).encode()).hexdigest(),
-        "candidate": fingerprint(now.run),
-        "baseline": saved.hashes["run"] if saved else fingerprint(before.run if before else None),
-    }
-    judged = _Judged(wanted, asked, now, before, attributed)
-    answers = judged.answers(saved)
-    doubt = _unusable(answers[1])
-    renewed = ""
-    if saved is not None and staleness:
-        doubt = Doubt("stale", staleness)
-        typed = {"qrels": qrels, "queries": queries, "documents": documents, "collapse": collapse}
-        typed["scale"] = scale
-        command = renewal(saved, wanted, asked, typed)
-        renewed = f"; to save it again: {command} (RUN was {saved.run})"
-    checked = [each for rule in wanted.rules for each in judged.checks(rule, doubt)]
-    if answers[0].foreign:
-        checked = [(_undecidable(check), over) for check, over in checked]
-    checks = [*health_checks(wanted.health, *answers), *(check for check, _ in checked)]
-    checks.sort(key=lambda check: WORST_FIRST.index(check.verdict))
-    stale = next((at for at, check in enumerate(checks) if check.verdict == "stale"), None)
-    if stale is not None:  # reported once, not with every rule
-        checks[stale] = replace(checks[stale], reason=checks[stale].reason + renewed)
-    stale_note = [doubt.reason + renewed] if renewed and doubt and stale is None else []
-    own = list(judged.own(checked))
-    waiting = asked.waiting
+    chunks = documents if collapse is None else readers.documents(documents)
+    asked = settle(
+        qrels,
+        _runs(candidate, baseline if saved is None else None),
+        [str(measure) for measure in wanted.measures],
+        stated,
+        queries=queries,
+        documents=chunks,
+        by=wanted.attributes,
+        part=part,
+    )
+    typed = {"documents": documents, "collapse": collapse, "scale": scale}
+    typed |= {"qrels": qrels, "queries": queries} if part is None else _tables(asked)
+    fold = folded(asked.documents if chunks is None else chunks, collapse)
+    judged = _Judged.of(wanted, asked, saved, fold, typed)
+    now = judged.now
+    found = judged.gate()
     # A run without answers shows no held-out value.
-    answering = runs if now.run.answers.height else []
+    answering = asked.given if now.run.answers.height else []
     shown = [(rule.attribute, rule.value) for rule in wanted.rules if rule.attribute is not None]
-    used, together = of_parts(asked.about, asked.qrels, answering, shown, commit)
-    if part_of is not None and answering:
-        used = part_of.used(commit=commit)
-    changes, unrecorded = [], []
-    if before is not None and saved is None:
-        changes = what_changed(before.run.about, [(now.run.name, now.run.about)])
-        unrecorded = not_recorded([(s.run.name, s.run.about) for s in (before, now)])
-    return Gate(
-        verdict=overall(checks),
-        baseline=None if before is None else before.run.name,
-        candidate=now.run.name,
-        policy=wanted.source,
-        checks=checks,
-        lost=[]
-        if before is None or answers[0].foreign
-        else list(_regressions(before, now, asked, checked, documents=saved is None)),
-        known_failures=list(judged.known_failures()),
-        hashes=hashes,
-        notes=[
-            *used,
-            *in_order(
-                [
-                    *together,
-                    *of_weights(now),
-                    *of_unequal(now, asked.about),
-                    *of_waiting(waiting),
-                    *of_declared(asked.rules),
-                    *(
-                        prefixed(f"{s.run.name}: ", note)
-                        for s in scored
-                        for note in of_run(s, asked.rules, waiting)
-                    ),
-                    *of_bare(now),
-                    *(Note(each, Concern.INPUT) for each in stale_note),
-                    *_identical(hashes, *answers),
-                    *([f"what changed: {'; '.join(map(sentence, changes))}"] if changes else []),
-                    *unrecorded,
-                    *wanted.notes,
-                    *(Note(each, Concern.QUERIES) for each in unheld(wanted.health, *answers)),
-                    *judged.left_out(),
-                    *(Note(each, Concern.FEW) for each in blind(checks)),
-                ]
-            ),
-        ],
-        results=own,
-        fully_judged=asked.rules.fully_judged,
-        scores=judged.behind(own),
-        meant=asked.meant,
-        changes=changes,
-    )
+    used, together = asked.uses(shown, commit, answering)
+    return replace(found, notes=[*used, *in_order([*together, *found.notes])])
 
 
 def policy_from(policy: Any, rel: float | None) -> Policy:
@@ -293,13 +214,49 @@ def _identical(
         yield f"{same} {shown}, with other latencies"
 
 
+def _tables(asked: EvaluationPlan) -> dict[str, Any]:
+    return {"qrels": asked.qrels, "queries": asked.about}
+
+
 @dataclass(frozen=True)
 class _Judged:
     policy: Policy
     asked: EvaluationPlan
     now: Scores
     before: Scores | None
-    documents: Documents | None
+    saved: SavedBaseline | None
+    hashes: dict[str, str | None]
+    stale: str  # why a saved baseline is stale, or empty
+    renewed: str  # how to save it again, or empty
+
+    @classmethod
+    def of(
+        cls,
+        policy: Policy,
+        asked: EvaluationPlan,
+        saved: SavedBaseline | None,
+        fold: str | None,  # as `folded` returns it
+        typed: Mapping[str, Any],  # as `renewal` takes it
+    ) -> _Judged:
+        now, *others = asked.scored
+        before = others[0] if others else None
+        hashes = {"qrels": fingerprint(asked.qrels), "queries": fingerprint(asked.about)}
+        stale = renewed = ""
+        if saved is not None:
+            conditions = hashes | {"chunks": fold}
+            stale = changed(saved, conditions, asked.rules, asked.conditions.collapse)
+            before = restored(saved, now, asked, stale=bool(stale))
+            if stale:
+                command = renewal(saved, policy, asked, typed)
+                renewed = f"; to save it again: {command} (RUN was {saved.run})"
+        hashes |= {
+            "policy": hashlib.sha256(repr(policy.content).encode()).hexdigest(),
+            "candidate": fingerprint(now.run),
+            "baseline": saved.hashes["run"]
+            if saved
+            else fingerprint(before.run if before else None),
+        }
+        return cls(policy, asked, now, before, saved, hashes, stale, renewed)
 
     @cached_property
     def weighing(self) -> Weighing:
@@ -311,9 +268,10 @@ class _Judged:
         ids = {known.query_id for known in self.policy.known_failures}
         return np.array([query in ids for query in self.now.evidence.query_ids], np.bool_)
 
-    def answers(self, saved: SavedBaseline | None) -> tuple[Answers, Answers | None]:
-        """The outcomes of the queries in both runs."""
-        before = None
+    @cached_property
+    def answers(self) -> tuple[Answers, Answers | None]:
+        """How both runs answered the queries."""
+        before, saved = None, self.saved
         if self.before is not None:
             before = self._answers(self.before)
             if saved is not None:
@@ -334,6 +292,76 @@ class _Judged:
     def _answers(self, scores: Scores) -> Answers:
         qrels, measures = self.asked.qrels, self.policy.measures
         return answers_of(scores, qrels, self.known, measures, self.weighing)
+
+    @cached_property
+    def checked(self) -> list[tuple[Check, Mask]]:
+        """The checks of all rules, with the queries each covers."""
+        doubt = Doubt("stale", self.stale) if self.stale else _unusable(self.answers[1])
+        checked = [each for rule in self.policy.rules for each in self.checks(rule, doubt)]
+        if self.answers[0].foreign:
+            checked = [(_undecidable(check), over) for check, over in checked]
+        return checked
+
+    def decided(self) -> tuple[list[Check], list[Regression]]:
+        """All checks, the worst first, and the queries that lost most."""
+        demands = health_checks(self.policy.health, *self.answers)
+        checks = [*demands, *(check for check, _ in self.checked)]
+        checks.sort(key=lambda check: WORST_FIRST.index(check.verdict))
+        stale = next((at for at, check in enumerate(checks) if check.verdict == "stale"), None)
+        if stale is not None:  # reported once, not with every rule
+            checks[stale] = replace(checks[stale], reason=checks[stale].reason + self.renewed)
+        if self.before is None or self.answers[0].foreign:
+            return checks, []
+        documents = self.saved is None
+        pair = self.before, self.now
+        return checks, list(_regressions(*pair, self.asked, self.checked, documents=documents))
+
+    def gate(self) -> Gate:
+        now, before, asked = self.now, self.before, self.asked
+        checks, lost = self.decided()
+        own = list(self.own())
+        changes = []
+        if before is not None and self.saved is None:
+            changes = what_changed(before.run.about, [(now.run.name, now.run.about)])
+        return Gate(
+            verdict=overall(checks),
+            baseline=None if before is None else before.run.name,
+            candidate=now.run.name,
+            policy=self.policy.source,
+            checks=checks,
+            lost=lost,
+            known_failures=list(self.known_failures()),
+            hashes=self.hashes,
+            notes=list(self.notes(checks, changes)),
+            results=own,
+            fully_judged=asked.rules.fully_judged,
+            scores=self.behind(own),
+            meant=asked.meant,
+            changes=changes,
+            plan=asked,
+        )
+
+    def notes(self, checks: Sequence[Check], changes: Sequence[AboutChange]) -> Iterator[str]:
+        asked, now, health = self.asked, self.now, self.policy.health
+        yield from of_weights(now)
+        yield from of_unequal(now, asked.about)
+        yield from of_waiting(asked.waiting)
+        yield from of_declared(asked.rules)
+        for scores in asked.scored:
+            for note in of_run(scores, asked.rules, asked.waiting):
+                yield prefixed(f"{scores.run.name}: ", note)
+        yield from of_bare(now)
+        if self.renewed and all(check.verdict != "stale" for check in checks):
+            yield Note(self.stale + self.renewed, Concern.INPUT)
+        yield from _identical(self.hashes, *self.answers)
+        if changes:
+            yield f"what changed: {'; '.join(map(sentence, changes))}"
+        if self.before is not None and self.saved is None:
+            yield from not_recorded([(s.run.name, s.run.about) for s in (self.before, now)])
+        yield from self.policy.notes
+        yield from (Note(each, Concern.QUERIES) for each in unheld(health, *self.answers))
+        yield from self.left_out()
+        yield from (Note(each, Concern.FEW) for each in blind(checks))
 
     def checks(self, rule: Rule, doubt: Doubt | None) -> Iterator[tuple[Check, Mask]]:
         """The checks of a rule, over all queries or by slice, with the queries each covers."""
@@ -368,13 +396,13 @@ class _Judged:
         known = frozenset(known.query_id for known in self.policy.known_failures)
         return ExcludedQueries(self.asked.about, self.now, known)
 
-    def own(self, checked: Sequence[tuple[Check, Mask]]) -> Iterator[Result]:
+    def own(self) -> Iterator[Result]:
         """Results of the candidate: each measure over all queries and in the checked slices."""
         row = Aggregation(self.now, self.weighing, "t", None, bounds=False).row
         measures = {str(measure): measure for measure in self.policy.measures}
         counting = self.now.topics & ~self.known
         overall_mask = counting & self.now.overall
-        parts = {(c.measure, c.attribute, c.slice): chosen for c, chosen in checked}
+        parts = {(c.measure, c.attribute, c.slice): chosen for c, chosen in self.checked}
         parts |= {(name, None, None): overall_mask for name in measures}
         for (name, attribute, value), chosen in parts.items():
             if name in measures:
@@ -413,11 +441,11 @@ class _Judged:
     def slices(self) -> dict[str, list[Slice]]:
         """The slices of each attribute used by a rule, without known failures."""
         both = [self.now] if self.before is None else [self.before, self.now]
-        asked = self.asked
+        about, documents, qrels = self.asked.about, self.asked.documents, self.asked.qrels
         return {
             name: [
                 Slice(name, value, chosen & ~self.known)
-                for value, chosen in slices_of(asked.about, name, both, self.documents, asked.qrels)
+                for value, chosen in slices_of(about, name, both, documents, qrels)
             ]
             for name in self.policy.attributes
         }
@@ -647,7 +675,7 @@ def start_policy(
     answers = None
     if baseline is not None:
         asked = settle(qrels, [baseline], ["nDCG@10", "AP"], queries=queries)
-        [scores] = asked.scored()
+        [scores] = asked.scored
         none = np.zeros(scores.evidence.n, np.bool_)
         weighing = Weighing.of(asked.about, scores.evidence.query_ids)
         answers = answers_of(scores, asked.qrels, none, asked.measures, weighing)

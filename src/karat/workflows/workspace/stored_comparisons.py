@@ -559,7 +559,7 @@ def _computed(opened: Workspace, row: ComparisonRow) -> tuple[str, int]:
     if len(stored) != len(row.runs):
         raise UsageError("a run of the comparison was deleted")
     shared: dict[str, Any] = {"queries": judgments.queries, "documents": judgments.documents}
-    plan = settle(judgments.qrels, stored, settings["measures"] or None, **shared)
+    plan = settle(judgments.qrels, stored, settings["measures"] or None, by=by, **shared)
     first = plan.measures[0].entry  # not every measure can name pairs
     comparison = compare(
         plan,
@@ -568,11 +568,10 @@ def _computed(opened: Workspace, row: ComparisonRow) -> tuple[str, int]:
         by=by,
         margin=settings["margin"],
         judge_next=JUDGE_NEXT if first.symbol in EXACT and first.ours else 0,
-        **shared,
     )
     names = list(dict.fromkeys(each.measure for each in comparison.differences))
     run_names = [run.name for run in plan.runs]
-    results = evaluate(plan, plan.runs, per_query=True, **shared)
+    results = evaluate(plan, plan.runs, per_query=True)
     content = content_of(
         results, comparison, run_names, comparison.settings.rel, opened.golden.scale
     )

@@ -130,9 +130,9 @@ def compute(opened: Workspace, row: RunRow, rules: Rules) -> None:
     what = f"{_what(key(opened, row, rules))}-{judgments.digest}"
     run = read_stored(opened, row)
     shared: dict[str, Any] = {"queries": judgments.queries, "documents": judgments.documents}
-    plan = settle(judgments.qrels, run, None, **shared)
-    results = evaluate(plan, run, by=by, per_query=True, **shared)
-    scored = plan.scored()
+    plan = settle(judgments.qrels, run, None, by=by, **shared)
+    results = evaluate(plan, run, by=by, per_query=True)
+    scored = plan.scored
     within: dict[str, dict[str, list[str]]] = {}
     ids = scored[0].evidence.query_ids
     for attribute in by:

@@ -160,7 +160,7 @@ def beside(
     if grades.height:
         plan = settle(qrels, runs, [measure, *(n for n in names if n != measure)])
         ordered = _first(content.comparison, measure)
-        query = shown(plan, plan.scored(), results, ordered, [query_id], 1, k, rel, None)[0]
+        query = shown(plan, plan.scored, results, ordered, [query_id], 1, k, rel, None)[0]
     else:
         query = _unjudged(runs, query_id, values, content, k)
     current: dict[str, list[float | None]] = {}
