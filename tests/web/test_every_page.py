@@ -17,7 +17,7 @@ from karat.store.sql import people
 from karat.tables.release.history import Point, Value
 from karat.web.app import create_app
 from karat.web.framework.settings import Settings
-from karat.workflows.golden.audited import put_before_adjudicator
+from karat.workflows.golden.agreement import put_before_adjudicator
 from karat.workflows.golden.editions import freeze
 from karat.workflows.workspace import stored_comparisons
 from karat.workflows.workspace.annotations import add_annotation

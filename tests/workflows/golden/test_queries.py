@@ -10,7 +10,7 @@ import pytest
 from karat.errors import UsageError
 from karat.tables import Pairs, Run
 from karat.tables.golden.exchange import Exchange
-from karat.workflows.golden.audited import put_before_adjudicator
+from karat.workflows.golden.agreement import put_before_adjudicator
 from karat.workflows.golden.editions import freeze
 from karat.workflows.golden.import_ import import_exchange
 from karat.workflows.golden.pooling import enqueue, pool

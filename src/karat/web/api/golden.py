@@ -33,8 +33,7 @@ from karat.web.framework.errors import NotFound
 from karat.web.framework.jobs import in_turn
 from karat.web.framework.state import TheState
 from karat.web.golden.exchange import Wanted, exported
-from karat.workflows.golden.agreement import agreement_in, disagreements_in
-from karat.workflows.golden.audited import freeze_audited, import_upload, put_before_adjudicator
+from karat.workflows.golden.agreement import agreement_in, disagreements_in, put_before_adjudicator
 from karat.workflows.golden.editions import (
     NOW,
     Covered,
@@ -45,6 +44,10 @@ from karat.workflows.golden.editions import (
     stale_judgments,
     weighed,
 )
+from karat.workflows.golden.editions import (
+    freeze as freeze_edition,
+)
+from karat.workflows.golden.import_ import import_upload
 from karat.workflows.golden.judgment_sources import sources_of
 from karat.workflows.golden.pooling import Pooled
 from karat.workflows.golden.queries import (
@@ -280,7 +283,10 @@ def freeze(
 ) -> Response:
     """Freeze the golden set as an edition, which never changes."""
     return json_response(
-        freeze_audited(workspace, body.name, person=principal.person.name, now=site.clock()), 201
+        freeze_edition(
+            workspace, body.name.strip(), person=principal.person.name, now=site.clock()
+        ),
+        201,
     )
 
 

@@ -33,8 +33,8 @@ from karat.web.framework.jobs import Busy, in_turn
 from karat.web.framework.state import AppState, TheState
 from karat.web.golden.golden_sets import opened
 from karat.web.offline.stored_comparisons import ask, compute, find, look, request_again
-from karat.workflows.golden.audited import file_name
 from karat.workflows.golden.editions import NOW
+from karat.workflows.golden.import_ import file_name
 from karat.workflows.offline.catalogue import find_entry, list_entries
 from karat.workflows.workspace import listed, run_import, stored_comparisons
 from karat.workflows.workspace.evaluate_stored import evaluate_stored, explain_stored, find_runs

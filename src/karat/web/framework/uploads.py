@@ -17,7 +17,7 @@ from pathlib import Path
 from fastapi import UploadFile
 
 from karat.errors import UsageError
-from karat.workflows.golden.audited import file_name
+from karat.workflows.golden.import_ import file_name
 
 _OWN, _LOCK = "karat-serve-", "lock"
 _LONGEST = 200  # characters of a file name

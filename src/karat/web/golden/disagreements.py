@@ -19,8 +19,7 @@ from karat.web.framework.pages import show
 from karat.web.framework.state import TheState
 from karat.web.golden.golden_sets import GoldenPage, address, crumbs, opened
 from karat.web.golden.queries import pair_address
-from karat.workflows.golden.agreement import IMPORT, RATERS
-from karat.workflows.golden.audited import put_before_adjudicator
+from karat.workflows.golden.agreement import IMPORT, RATERS, put_before_adjudicator
 from karat.workflows.golden.queries import disagreements_listed
 from karat.workflows.workspace.workspace import Workspace
 

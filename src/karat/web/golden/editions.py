@@ -19,7 +19,6 @@ from karat.web.framework.pages import show
 from karat.web.framework.state import TheState
 from karat.web.golden.golden_sets import GoldenPage, address, crumbs, opened
 from karat.web.golden.queries import pair_address
-from karat.workflows.golden.audited import freeze_audited
 from karat.workflows.golden.editions import (
     LONGEST,
     NOW,
@@ -27,6 +26,9 @@ from karat.workflows.golden.editions import (
     content_of,
     list_editions,
     named,
+)
+from karat.workflows.golden.editions import (
+    freeze as freeze_edition,
 )
 from karat.workflows.golden.queries import Ready, ready_in
 from karat.workflows.workspace.workspace import Workspace
@@ -109,7 +111,9 @@ def freeze(
     """Freeze an edition of the current golden set, and show it."""
     workspace = opened(site, name)
     try:
-        frozen = freeze_audited(workspace, edition, person=principal.person.name, now=site.clock())
+        frozen = freeze_edition(
+            workspace, edition.strip(), person=principal.person.name, now=site.clock()
+        )
     except KaratError as error:
         status, wrong = refused(error)
         return show(request, _page(workspace, Ask(), name=edition, wrong=wrong), status)

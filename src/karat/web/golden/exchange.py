@@ -27,10 +27,9 @@ from karat.web.framework.pages import show
 from karat.web.framework.state import TheState
 from karat.web.framework.uploads import uploaded
 from karat.web.golden.golden_sets import GoldenPage, crumbs, opened
-from karat.workflows.golden.audited import file_name, import_upload
 from karat.workflows.golden.editions import list_editions
 from karat.workflows.golden.export import export_golden_set
-from karat.workflows.golden.import_ import ImportResult
+from karat.workflows.golden.import_ import ImportResult, file_name, import_upload
 from karat.workflows.golden.judgment_sources import sources_of
 from karat.workflows.golden.queries import imports_in
 from karat.workflows.workspace.stored_runs import stored_run_names

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from karat.errors import UsageError, nearest
 from karat.golden.aggregation import contradictions, disagreements
 from karat.golden.reliability import agreement
-from karat.store.sql import golden_sets, judgments, pairs, queries, queue, ratings
+from karat.store.sql import audit, golden_sets, judgments, pairs, queries, queue, ratings
 from karat.store.sql.golden_sets import GoldenSetRow
 from karat.store.sql.states import state_of
 from karat.tables.golden.agreement import Agreement
@@ -152,8 +152,42 @@ def disagreements_in(
     to_queue = listed.filter(pl.col("between").is_in(kinds))
     count = 0
     if to_queue.height:
+        keys = to_queue.select("query_id", "doc_id")
         with opened.store.begin() as connection:
-            count = queue.open_adjudications(
-                connection, opened.golden.id, to_queue.select("query_id", "doc_id"), now
-            )
+            count = queue.open_adjudications(connection, opened.golden.id, keys, now)
     return Disagreements(listed, count)
+
+
+def put_before_adjudicator(
+    opened: Workspace,
+    chosen: Sequence[tuple[str, str]] | None,
+    *,
+    person: str,
+    now: int,
+    between: str = RATERS,
+) -> int:
+    """Queue disagreements for adjudication; returns the number of adjudications added.
+
+    Args:
+        chosen: Query and document of each; all of kind ``between`` if None. Pairs without an open
+            disagreement are ignored.
+        between: ``raters``, or ``import`` for imported grades that raters contradict.
+    """
+    if between not in (RATERS, IMPORT):
+        raise UsageError(f"unknown kind of disagreement {between!r}", fix=f"{RATERS} or {IMPORT}")
+    if chosen is not None and not chosen:
+        raise UsageError("no pair is selected", fix="select at least one, or send all")
+    with opened.store.begin() as connection:
+        open_pairs = disagreements_at(moment(connection, opened.golden.id))
+        open_pairs = open_pairs.filter(pl.col("between") == between).select("query_id", "doc_id")
+        if chosen is not None:
+            schema = {"query_id": pl.String(), "doc_id": pl.String()}
+            selected = pl.DataFrame(list(chosen), schema=schema, orient="row").unique()
+            open_pairs = open_pairs.join(selected, on=["query_id", "doc_id"], how="semi")
+        if not open_pairs.height:
+            return 0
+        count = queue.open_adjudications(connection, opened.golden.id, open_pairs, now)
+        if count:
+            about = {"pairs": count, "between": between}
+            audit.note(connection, person, "ask adjudicator", opened.golden.name, now, about)
+    return count

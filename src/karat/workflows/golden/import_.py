@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import re
+import unicodedata
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +13,15 @@ import polars as pl
 
 from karat.errors import InputError, UsageError
 from karat.formats.exchange.import_ import ImportedExchange
-from karat.store.sql import documents, golden_sets, imports, judgment_sources, judgments, queries
+from karat.store.sql import (
+    audit,
+    documents,
+    golden_sets,
+    imports,
+    judgment_sources,
+    judgments,
+    queries,
+)
 from karat.store.sql.judgment_sources import given_in_karat
 from karat.store.sql.judgments import Recorded
 from karat.store.sql.slots import hold_raters
@@ -21,6 +31,7 @@ from karat.tables.judgments import UNNAMED_RATER
 from karat.workflows.golden.import_files import check_judgments, read_file
 from karat.workflows.golden.judgment_sources import other_sources, sourced
 from karat.workflows.golden.sampling import put_queries
+from karat.workflows.workspace.display_names import display_name
 from karat.workflows.workspace.known_queries import (
     changes,
     id_notes,
@@ -301,3 +312,66 @@ def _sha256(path: str | Path) -> str:
         with where.open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
     return ""
+
+
+_LONGEST = 120  # bytes of a file name
+_NAMED = 50  # raters of a file listed in the audit log
+
+
+def import_upload(
+    opened: Workspace,
+    path: Path,  # the temporary file; messages name `called` instead
+    called: str,  # its name on the uploader's machine
+    *,
+    person: str,
+    now: int,
+    format: str | None = None,  # noqa: A002 - as the command line has it
+    rater: str | None = None,
+    sources: Mapping[str, str] | None = None,
+) -> ImportResult:
+    """Import an uploaded file, as ``import_.import_from``, recorded in the audit log.
+
+    Of judgments made here it may correct the uploader's own only.
+    """
+    with display_name(path, called):
+        imported = import_from(
+            opened,
+            path,
+            now=now,
+            format=format or None,
+            rater=rater or None,
+            sources=sources,
+            called=called,
+            may_correct={person},
+        )
+    about = {
+        "file": called,
+        "format": imported.exchange.format,
+        "queries": imported.queries,
+        "documents": imported.documents,
+        "judgments": imported.judgments,
+        "corrected": imported.corrected,
+    }
+    if sources:
+        about["source"] = ", ".join(" ".join(filter(None, each)) for each in sources.items())
+    if imported.raters:
+        about["raters"] = _raters_listed(imported.raters)
+    with opened.store.begin() as connection:
+        audit.note(connection, person, "import file", opened.golden.name, now, about)
+    return imported
+
+
+def file_name(called: str | None) -> str:
+    """An uploaded file's name made safe to store under; its extensions stay."""
+    last = re.split(r"[/\\]", unicodedata.normalize("NFC", called or ""))[-1]
+    safe = re.sub(r"[^\w.-]+", "_", last).lstrip(".-_")
+    while len(safe.encode()) > _LONGEST:
+        safe = safe[1:]
+    return safe.lstrip(".-_") or "upload"
+
+
+def _raters_listed(raters: Mapping[str, int]) -> str:
+    """The raters with most judgments and their counts, and how many more there are."""
+    first = ", ".join(f"{name} {count:,}" for name, count in list(raters.items())[:_NAMED])
+    rest = len(raters) - _NAMED
+    return f"{first}, and {rest:,} more" if rest > 0 else first

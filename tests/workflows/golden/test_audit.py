@@ -14,14 +14,9 @@ from karat.errors import InputError, KaratError, UsageError
 from karat.store.sql import audit, judgments
 from karat.tables import Pairs
 from karat.tables.golden.exchange import Exchange
-from karat.workflows.golden.audited import (
-    file_name,
-    freeze_audited,
-    import_upload,
-    put_before_adjudicator,
-)
-from karat.workflows.golden.editions import list_editions
-from karat.workflows.golden.import_ import import_exchange, import_from
+from karat.workflows.golden.agreement import put_before_adjudicator
+from karat.workflows.golden.editions import freeze, list_editions
+from karat.workflows.golden.import_ import file_name, import_exchange, import_from, import_upload
 from karat.workflows.golden.pooling import enqueue
 from karat.workflows.judging.queue import Judging
 from karat.workflows.workspace.workspace import Workspace
@@ -64,9 +59,9 @@ def test_only_disagreements_go_before_an_adjudicator(judged: Workspace, tick: Ti
 
 def test_editions_are_noted_when_they_are_made(judged: Workspace, tick: Tick) -> None:
     with pytest.raises(UsageError):
-        freeze_audited(judged, "now", person="eve", now=tick())
+        freeze(judged, "now", person="eve", now=tick())
     assert noted(judged) == []
-    assert freeze_audited(judged, " first ", person="eve", now=tick()).name == "first"
+    assert freeze(judged, "first", person="eve", now=tick()).name == "first"
     assert noted(judged) == [("eve", "freeze edition")]
 
 
@@ -79,9 +74,9 @@ def test_an_edition_that_cannot_be_noted_is_not_made(
     with monkeypatch.context() as late:
         late.setattr(audit, "note", refused)
         with pytest.raises(KaratError, match="did not answer"):
-            freeze_audited(judged, "first", person="eve", now=tick())
+            freeze(judged, "first", person="eve", now=tick())
     assert list_editions(judged) == []
-    assert freeze_audited(judged, "first", person="eve", now=tick()).name == "first"
+    assert freeze(judged, "first", person="eve", now=tick()).name == "first"
 
 
 def test_an_upload_goes_by_the_name_its_sender_knows(
