@@ -21,7 +21,7 @@ from karat.online.metrics.registry import all_metrics
 from karat.online.rules import Rules
 from karat.tables.online.events import EventLog
 from karat.tables.schema import CLICKS, SEARCHES, SESSIONS
-from karat.workflows.online.evidence import gather
+from karat.workflows.online.evidence import Selection, gather
 from karat.workflows.online.facts import look
 from karat.workflows.online.reducers import Reformulations, Scope, facts_of
 
@@ -99,8 +99,8 @@ def test_the_golden_log_comes_to_the_evidence_of_polars(
     log = stored.store(tmp_path, stored.golden_events())
     asked, cuts = all_metrics(), wanted_on(engine)[1]
     with open_engine("polars") as polars:
-        wanted = gather(log, polars, asked, cuts)
-    found = gather(log, engine, asked, cuts)
+        wanted = gather(Selection(log, polars), asked, cuts)
+    found = gather(Selection(log, engine), asked, cuts)
     assert found.counts == wanted.counts
     same(found, wanted)
     # Counted by hand in events.csv. 40 rows are no robot's. Carts without a search: bob's of d5,
@@ -339,9 +339,9 @@ def test_logs_at_the_edge_come_to_the_same(
     if not deep and make is not nasty:
         cuts = cuts[:2]  # where next to nothing is, a cut makes little of it
     with open_engine("polars", rows_at_once=1500) as polars:
-        wanted = gather(log, polars, asked, cuts)
+        wanted = gather(Selection(log, polars), asked, cuts)
         rows_, every = look(log, polars, "searches", {"arm": None}, only="!CTR", limit=5)
-    found = gather(log, engine, asked, cuts)
+    found = gather(Selection(log, engine), asked, cuts)
     assert found.counts == wanted.counts
     same(found, wanted)
     if engine.name != "spark":

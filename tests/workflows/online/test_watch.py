@@ -20,10 +20,11 @@ from tests.workflows.online.weeks import (
 from karat.engines.frames.opening import open_engine
 from karat.errors import UsageError
 from karat.online.metrics.registry import find
-from karat.online.rules import DAY, HOUR, MINUTE, SECOND, Rules
+from karat.online.rules import DAY, HOUR, MINUTE, SECOND
 from karat.online.windows import Window
 from karat.tables.online.events import EventLog
 from karat.tables.online.watch import Watched
+from karat.workflows.online.evidence import Selection
 from karat.workflows.online.watch import WindowReader, event, watch
 
 LogOf = Callable[..., EventLog]
@@ -307,7 +308,7 @@ def test_an_hour_window_counts_each_person_once(log_of: LogOf) -> None:
     rows.append({"user_id": "x", "kind": "click", "doc_id": "d", "time_us": (FRIDAY + 1) * DAY})
     log = log_of(rows)
     with open_engine("polars") as opened:
-        reader = WindowReader(log, opened, Rules())
+        reader = WindowReader(Selection(log, opened))
         found = reader.read(
             Window(FRIDAY, FRIDAY, 6, 12), [find("SessionsPerUser"), find("ZeroResults")], [()]
         )

@@ -25,7 +25,7 @@ from karat.tables.days import day_number, day_text, span_text
 from karat.tables.online.evaluation import DIMENSIONS, OnlineResult, OnlineResults
 from karat.tables.online.events import EventLog
 from karat.workflows.offline import inputs
-from karat.workflows.online.evidence import gather
+from karat.workflows.online.evidence import Selection, gather
 from karat.workflows.online.filters import Only, only_note
 
 _CLASS = "class"
@@ -100,18 +100,8 @@ def evaluate(
     period = health.period(log, first_day, last_day)
     if period is None:
         _no_events(log, first_day, last_day)
-    evidence = gather(
-        log,
-        engine,
-        needed(selected),
-        [(), *cuts],
-        rules=rules,
-        first_day=first_day,
-        last_day=last_day,
-        only=only,
-        classes=classes,
-        progress=progress,
-    )
+    part = Selection(log, engine, rules, first_day, last_day, only=only, classes=classes)
+    evidence = gather(part, needed(selected), [(), *cuts], progress)
     events = evidence.counts.get("events", 0)
     if not events:
         _no_events(log, first_day, last_day)

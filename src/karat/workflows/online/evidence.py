@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import narwhals as nw
@@ -29,51 +31,58 @@ from karat.workflows.online.reducers import FactsOf, Reformulations, Scope, fact
 TABLES: tuple[Facts, ...] = ("searches", "clicks", "sessions")
 
 
+@dataclass(frozen=True)
+class Selection:
+    """The part of a log that is evaluated, and by which rules."""
+
+    log: EventLog
+    engine: Engine  # an open engine
+    rules: Rules = Rules()  # noqa: RUF009 - of sessions and searches; frozen
+    # The first and last local day, in days since 1970-01-01; None for all. Clicks and sessions
+    # count on the day of their search.
+    first_day: int | None = None
+    last_day: int | None = None
+    first_hour: int = 0  # first local hour of each day, 0 to 23
+    end_hour: int = 24  # end of the last local hour, 1 to 24
+    # Only searches with these values, and their clicks, and sessions that begin with one;
+    # `Evidence.counts` covers all
+    only: Only | None = None
+    classes: pl.DataFrame | None = None  # `query_key` and `class`, each query once; for `class`
+
+    @cached_property
+    def tests(self) -> dict[str, tuple[str, str | int | None]]:
+        return tests_of(self.log, self.only or {}, self.classes)
+
+    def scope(self, attributes: Sequence[str] = (), *, text: bool = False) -> Scope:
+        """What to read for the filter and further columns of attributes."""
+        tested = (column for column, _ in self.tests.values() if column.startswith(ATTRIBUTE))
+        columns = tuple(dict.fromkeys((*attributes, *tested)))
+        days, hours = (self.first_day, self.last_day), (self.first_hour, self.end_hour)
+        return Scope(self.log, self.rules, *days, columns, text, *hours)
+
+
 def gather(
-    log: EventLog,
-    engine: Engine,
+    selection: Selection,
     metrics: Sequence[Metric],
     cuts: Sequence[Cut],
-    *,
-    rules: Rules = Rules(),  # noqa: B008  (frozen)
-    first_day: int | None = None,
-    last_day: int | None = None,
-    first_hour: int = 0,
-    end_hour: int = 24,
-    only: Only | None = None,
-    classes: pl.DataFrame | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Evidence:
     """Moments and histograms of a log, for metrics in the slices of cuts.
 
     Args:
-        engine: An open engine.
-        metrics: The metrics to compute.
         cuts: Dimensions to cut by: ``day``, ``hour``, ``arm``, ``query``, ``class``, attributes; ()
             for all.
-        rules: Rules of sessions and searches.
-        first_day: The first local day, since 1970-01-01; None for all. Clicks and
-            sessions count on the day of their search.
-        first_hour: First local hour of each day, 0 to 23.
-        end_hour: End of the last local hour, 1 to 24.
-        only: Only searches with these values, and their clicks, and sessions that begin with one;
-            ``Evidence.counts`` covers all.
-        classes: ``query_key`` and ``class``, each query once; needed for ``class``.
         progress: Called after each batch with the events done and the total.
     """
-    tests = tests_of(log, only or {}, classes)
-    more = (column for column, _ in tests.values() if column.startswith(ATTRIBUTE))
-    attributes = tuple(dict.fromkeys((*attributes_of(cuts), *more)))
-    scope = Scope(
-        log, rules, first_day, last_day, attributes, first_hour=first_hour, end_hour=end_hour
-    )
+    log, engine, classes = selection.log, selection.engine, selection.classes
+    scope = selection.scope(attributes_of(cuts))
     seen = Reformulations()
     table = None if classes is None else engine.table(classes)
     parts = []
     done = 0
     for events in engine.batches(log, scope.columns, scope.since, scope.until):
         batch = facts_of(events, engine, scope, seen)
-        parts.append(_reduced(batch, engine, metrics, cuts, table, tests))
+        parts.append(_reduced(batch, engine, metrics, cuts, table, selection.tests))
         del batch  # free the batch before the next is read
         # Events of bots and outside the period are done too, but not counted.
         done = min(done + parts[-1].counts["events"], log.rows)

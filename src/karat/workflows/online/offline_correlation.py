@@ -34,7 +34,7 @@ from karat.tables.online.offline_correlation import (
 )
 from karat.workflows.offline import inputs
 from karat.workflows.offline.evaluate import evaluate as evaluated
-from karat.workflows.online.evidence import gather
+from karat.workflows.online.evidence import Selection, gather
 from karat.workflows.online.filters import Only, only_note
 
 MEASURES = ("nDCG@10",)
@@ -111,28 +111,16 @@ def against(
         notes.append(f"{repeated:,} queries have the text of another: the first counts")
     by = _attribute(by, about)
     parts = about.attribute(by) if by is not None and about is not None else {}
-    classes = pl.DataFrame(
-        {
-            "query_key": list(of_key),
-            "class": [parts.get(query) for query in of_key.values()],
-        },
+    classes: pl.DataFrame | None = pl.DataFrame(
+        {"query_key": list(of_key), "class": [parts.get(query) for query in of_key.values()]},
         {"query_key": pl.String, "class": pl.String},
     ).drop_nulls("class")
     ratios = [*selected, *(each for each in _beside(log) if each not in selected)]
     cuts: list[Cut] = [QUERY, CLASS] if by is not None else [QUERY]
     latency = [] if why_unknown(registry.find(_LATENCY), log) else [registry.find(_LATENCY)]
-    evidence = gather(
-        log,
-        engine,
-        [*ratios, *latency, EVERY_SEARCH],
-        cuts,
-        rules=rules,
-        first_day=first_day,
-        last_day=last_day,
-        only=only,
-        classes=classes if by is not None else None,
-        progress=progress,
-    )
+    classes = classes if by is not None else None
+    part = Selection(log, engine, rules, first_day, last_day, only=only, classes=classes)
+    evidence = gather(part, [*ratios, *latency, EVERY_SEARCH], cuts, progress)
     online = Worlds(evidence, log, rules, ratios, of_key)
     rows = online.rows(offline, names, about, parts if by is not None else None)
     if not rows:

@@ -7,15 +7,12 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from karat.engines.frames.engine import Engine
 from karat.golden.traffic import folded
 from karat.online.evidence import shown
 from karat.online.flags import USER
 from karat.online.reformulation import most_frequent, spellings
-from karat.online.rules import Rules
-from karat.tables.online.events import ATTRIBUTE, EventLog
-from karat.workflows.online.filters import Only, tests_of
-from karat.workflows.online.reducers import Reformulations, Scope, facts_of
+from karat.workflows.online.evidence import Selection
+from karat.workflows.online.reducers import Reformulations, facts_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,42 +30,17 @@ class QuerySpellings:
         return self.following.get(key, [])
 
 
-def query_spellings(
-    log: EventLog,
-    engine: Engine,
-    keys: Iterable[str],
-    *,
-    rules: Rules,
-    first_day: int | None = None,
-    last_day: int | None = None,
-    first_hour: int = 0,
-    end_hour: int = 24,
-    only: Only | None = None,
-    classes: pl.DataFrame | None = None,
-) -> QuerySpellings:
-    """Spellings and reformulations of some queries; reads the log once more.
-
-    Args:
-        engine: An open engine.
-        keys: Folded forms of the queries.
-        rules: Rules of sessions and searches.
-        first_day: First local day, in days since 1970-01-01; None for all.
-        last_day: Last local day.
-        first_hour: First local hour of each day, 0 to 23.
-        end_hour: End of the last local hour, 1 to 24.
-        only: Only searches with these values.
-        classes: ``query_key`` and ``class``, each query once; needed for ``class``.
-    """
+def query_spellings(selection: Selection, keys: Iterable[str]) -> QuerySpellings:
+    """Spellings and reformulations of queries, by folded forms; reads the log once more."""
     key_frame = pl.DataFrame({"query_key": sorted(set(keys))}, {"query_key": pl.String})
     if key_frame.is_empty():
         return QuerySpellings({}, {})
-    tests = tests_of(log, only or {}, classes)
-    attributes = (column for column, _ in tests.values() if column.startswith(ATTRIBUTE))
-    scope = Scope(log, rules, first_day, last_day, tuple(attributes), True, first_hour, end_hour)
+    tests, engine, classes = selection.tests, selection.engine, selection.classes
+    scope = selection.scope(text=True)
     grouped = engine.table(classes) if "class" in tests and classes is not None else None
     part = [shown(column, value) for column, value in tests.values()]
     seen, parts = Reformulations(), []
-    for events in engine.batches(log, scope.columns, scope.since, scope.until):
+    for events in engine.batches(selection.log, scope.columns, scope.since, scope.until):
         keys_here = engine.table(key_frame)
         asking = scope.within(events).join(keys_here, on="query_key", how="semi")
         relevant = events.join(asking.select(USER).unique(), on=USER, how="semi")

@@ -32,7 +32,7 @@ from karat.tables.online.evaluation import OnlineResult
 from karat.tables.online.events import EventLog
 from karat.tables.online.watch import Change, Verdict, Watched
 from karat.workflows.online.evaluate import classes_of, cut_of
-from karat.workflows.online.evidence import gather
+from karat.workflows.online.evidence import Selection, gather
 from karat.workflows.online.filters import Only, only_note
 from karat.workflows.online.query_spelling import query_spellings
 from karat.workflows.online.watch_windows import (
@@ -67,11 +67,7 @@ class WindowReadings:
 
 @dataclass(frozen=True)
 class WindowReader:
-    log: EventLog
-    engine: Engine  # an open engine
-    rules: Rules  # rules of sessions and searches
-    classes: pl.DataFrame | None = None  # `query_key` and `class`, for cuts by class
-    only: Only | None = None  # the searches that count; None for all
+    whole: Selection  # of the log, over all times
     # Called with the work done and the total
     progress: Callable[[int, int], None] | None = field(default=None, compare=False)
 
@@ -89,7 +85,7 @@ class WindowReader:
         by_name = {metric.name: metric for metric in metrics}
         for cut in cuts:
             errors = _errors(evidence.moments[cut], cut)
-            for row in estimate(evidence, metrics, cut, self.log, self.rules):
+            for row in estimate(evidence, metrics, cut, self.whole.log, self.whole.rules):
                 if row.value is None or not row.n:
                     continue
                 part = tuple(row.slice.items())
@@ -98,7 +94,7 @@ class WindowReader:
                 readings[row.metric, part] = Reading(row.value, error, row.n, row.users)
         counted = evidence.moments[()].filter(pl.col("metric") == EVERY_SEARCH.name)
         searches = round(float(counted["denominator"].sum()))
-        doubts = list(unknown_results(evidence.counts, self.log))
+        doubts = list(unknown_results(evidence.counts, self.whole.log))
         return WindowReadings(window, searches, readings, doubts)
 
     def by_query(self, window: Window, metrics: Sequence[Metric], cut: Cut) -> pl.DataFrame:
@@ -120,19 +116,15 @@ class WindowReader:
         )  # fmt: skip
 
     def _evidence(self, window: Window, metrics: Sequence[Metric], cuts: Sequence[Cut]) -> Evidence:
-        return gather(
-            self.log,
-            self.engine,
-            metrics,
-            cuts,
-            rules=self.rules,
+        return gather(self.within(window), metrics, cuts, self.progress)
+
+    def within(self, window: Window) -> Selection:
+        return replace(
+            self.whole,
             first_day=window.first_day,
             last_day=window.last_day,
             first_hour=window.first_hour,
             end_hour=window.end_hour,
-            only=self.only,
-            classes=self.classes,
-            progress=self.progress,
         )
 
 
@@ -205,7 +197,7 @@ def watch(
     chosen, open_metric_notes = _over(chosen, latest_window, log, rules)
     notes += [*window_notes, *open_metric_notes]
     days = hours_of(history, what="--history") // 24
-    reader = WindowReader(log, engine, rules, classes, only)
+    reader = WindowReader(Selection(log, engine, rules, only=only, classes=classes))
     blank = Watched(
         verdict="cannot_tell",
         window=latest_window.label,
@@ -420,19 +412,7 @@ def _explained(
         frames[cut] = [reader.by_query(read.window, ratios, cut) for read in (mine, *before)]
     with_queries = [_with_queries(change, frames, by_cut) for change in changes]
     keys = {row.query for change in with_queries for row in change.queries if row.query}
-    window = mine.window
-    spelling = query_spellings(
-        reader.log,
-        reader.engine,
-        keys,
-        rules=reader.rules,
-        first_day=window.first_day,
-        last_day=window.last_day,
-        first_hour=window.first_hour,
-        end_hour=window.end_hour,
-        only=reader.only,
-        classes=reader.classes,
-    )
+    spelling = query_spellings(reader.within(mine.window), keys)
     return [
         replace(
             change,

@@ -32,7 +32,7 @@ from karat.tables.online.events import EventLog
 from karat.tables.online.worst_queries import FAILURES, ORDERS, LostQuery, Order, WorstQueries
 from karat.workflows.golden.import_ import ImportResult, import_exchange
 from karat.workflows.online.evaluate import classes_of, cut_of
-from karat.workflows.online.evidence import gather
+from karat.workflows.online.evidence import Selection, gather
 from karat.workflows.online.filters import Only, only_note
 from karat.workflows.online.query_spelling import query_spellings
 from karat.workflows.workspace.workspace import Workspace
@@ -85,34 +85,16 @@ def worst_queries(
     only = only or {}
     classes, notes = classes_of([cut, tuple(only)], queries)
     within: Cut = (*cut, "query")
-    evidence = gather(
-        log,
-        engine,
-        pure.metrics(clicks=log.kinds.get("click", 0) > 0),
-        [within],
-        rules=rules,
-        first_day=first_day,
-        last_day=last_day,
-        only=only,
-        classes=classes,
-        progress=progress,
-    )
+    part = Selection(log, engine, rules, first_day, last_day, only=only, classes=classes)
+    counted = pure.metrics(clicks=log.kinds.get("click", 0) > 0)
+    evidence = gather(part, counted, [within], progress)
     frame = pure.wide(evidence.moments[within], within)
     prior = pure.prior_from(frame)
     ranked = pure.ranked(frame, prior, order)
     column = pure.SORTED_BY[order]
     shown = ranked.filter(pl.col("searches") >= min_searches, pl.col(column) > 0)
     shown = shown if limit is None else shown.head(limit)
-    typed = query_spellings(
-        log,
-        engine,
-        shown["query"],
-        rules=rules,
-        first_day=first_day,
-        last_day=last_day,
-        only=only,
-        classes=classes,
-    )
+    typed = query_spellings(part, shown["query"])
     rows = [
         pure.lost_query(row, prior, cut, typed.text(row["query"]), typed.next_queries(row["query"]))
         for row in shown.iter_rows(named=True)
