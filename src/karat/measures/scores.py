@@ -152,22 +152,10 @@ def score(run: Run, qrels: Qrels, measures: Sequence[Measure], rules: Rules) -> 
     full = evidence = reduce(run, qrels)
     unjudged = sorted(set(run.answers["query_id"]) - set(evidence.query_ids))
     unjudged = [query for query in unjudged if query not in rules.no_answer]
-    if (
-        unjudged
-        and evidence.n  # without any judgments, the ids are not the cause
-        and len(unjudged) == len(set(run.answers["query_id"]) - rules.no_answer)
-        and len(run)
-    ):
-        cause = likely_cause({"": unjudged}, {"": evidence.query_ids})
-        why = "" if cause is None else f"; ids differ by {cause.cause}"
-        raise InputError(
-            f"no query of the run is in the qrels: the run has {_few(unjudged)}, the qrels have "
-            f"{_few(evidence.query_ids)}{why}",
-            file=run.source,
-            fix=f"check that {qrels.source} has the judgments of this run"
-            if cause is None
-            else f"use the same ids: {cause.here!r} is {cause.there!r} in {qrels.source}",
-        )
+    all_unjudged = len(unjudged) == len(set(run.answers["query_id"]) - rules.no_answer)
+    # Without any judgments, the ids are not the cause.
+    if unjudged and evidence.n and all_unjudged and len(run):
+        raise _other_ids(run, qrels, unjudged, evidence.query_ids)
     answered = _answered(run, evidence)
     if rules.compat:
         answered = np.where(answered == "failed", "missing", answered)
@@ -208,6 +196,21 @@ def score(run: Run, qrels: Qrels, measures: Sequence[Measure], rules: Rules) -> 
         unjudged=unjudged,
         lowest_rel=lowest,
         values=values,
+    )
+
+
+def _other_ids(
+    run: Run, qrels: Qrels, unjudged: Sequence[str], judged: Sequence[str]
+) -> InputError:
+    cause = likely_cause({"": unjudged}, {"": judged})
+    why = "" if cause is None else f"; ids differ by {cause.cause}"
+    return InputError(
+        f"no query of the run is in the qrels: the run has {_few(unjudged)}, the qrels have "
+        f"{_few(judged)}{why}",
+        file=run.source,
+        fix=f"check that {qrels.source} has the judgments of this run"
+        if cause is None
+        else f"use the same ids: {cause.here!r} is {cause.there!r} in {qrels.source}",
     )
 
 

@@ -52,6 +52,14 @@ def period(log: EventLog, first_day: int | None, last_day: int | None) -> tuple[
     return (first, last) if first <= last else None
 
 
+def period_text(
+    log: EventLog, first_day: int | None, last_day: int | None
+) -> tuple[str, str] | None:
+    """``period`` as dates."""
+    days = period(log, first_day, last_day)
+    return None if days is None else (day_text(days[0]), day_text(days[1]))
+
+
 def _people(counts: Mapping[str, int], log: EventLog, *, whole: bool) -> Iterator[str]:
     if log.simulated:
         yield NO_REAL_PEOPLE

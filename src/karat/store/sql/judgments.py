@@ -98,15 +98,9 @@ def submit(
             raters agree now.
     """
     hold_rater(c, set_id, rater)
+    of_slot = (slot.c.rater, slot.c.judgment_id, slot.c.kind, slot.c.pair_id)
     held = c.execute(
-        sa.select(
-            slot.c.rater,
-            slot.c.judgment_id,
-            slot.c.kind,
-            slot.c.pair_id,
-            pair.c.query_id,
-            pair.c.doc_id,
-        )
+        sa.select(*of_slot, pair.c.query_id, pair.c.doc_id)
         .join(pair, pair.c.id == slot.c.pair_id)
         .where(slot.c.id == slot_id, pair.c.golden_set_id == set_id)
         .with_for_update(of=slot)
@@ -145,6 +139,10 @@ def submit(
         "supersedes": old,
         "token": token,
     }
+    return _fill(c, slot_id, values)
+
+
+def _fill(c: sa.Connection, slot_id: int, values: dict[str, Any]) -> int:
     new = int(c.execute(sa.insert(judgment).values(values).returning(judgment.c.id)).scalar_one())
     first = sa.func.coalesce(slot.c.first_judgment, new)
     filled = sa.update(slot).where(slot.c.id == slot_id)

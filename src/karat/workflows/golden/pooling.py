@@ -15,6 +15,7 @@ from karat.golden import pooling
 from karat.golden.aggregation import grades
 from karat.store.sql import imports, judgments, pairs, queries
 from karat.tables import Pairs, Run
+from karat.tables.judgments import Judgments
 from karat.workflows.workspace.known_queries import following, lacking
 from karat.workflows.workspace.stored_runs import keep_in
 from karat.workflows.workspace.workspace import Workspace
@@ -80,33 +81,42 @@ def pool(
             file=systems[0].source,
             fix="ask the search with the query ids of an export of the golden set",
         )
-    common: dict[str, Any] = {"queries": ids}
+    if method == "mtf" and (budget is not None or per_query is not None or bands != 1):
+        raise UsageError(
+            "move to front takes one document per query: it has no budget and no bands",
+            fix="pool again when they are judged",
+        )
+    limit = pooling.Budget(total=budget, per_query=per_query)
+    pooled = _pooled(systems, known, ids, method, k, p, golden.salt, budget=limit, bands=bands)
+    with opened.store.begin() as connection:
+        run_notes = [*keep_in(connection, opened, read, now=now).notes, *run_notes]
+    silent = [query for query in ids if query not in answered]
+    return _queued(opened, pooled.frame, silent, run_notes, now)
+
+
+def _pooled(
+    systems: Sequence[Run],
+    known: Judgments,
+    ids: list[str],
+    method: Method,
+    k: int,
+    p: float,
+    salt: str,
+    **limits: Any,  # `budget` and `bands`
+) -> Pairs:
     if method == "mtf":
-        if budget is not None or per_query is not None or bands != 1:
-            raise UsageError(
-                "move to front takes one document per query: it has no budget and no bands",
-                fix="pool again when they are judged",
-            )
         graded: dict[str, dict[str, float | None]] = {}
         for query, doc in known.frame.select("query_id", "doc_id").iter_rows():
             graded.setdefault(query, {})[doc] = None  # judged; None if it could not be graded
         for query, doc, grade in grades(known).select("query_id", "doc_id", "grade").iter_rows():
             graded[query][doc] = grade
-        pooled = pooling.move_to_front(systems, graded, depth=k, salt=golden.salt, **common)
-    else:
-        limit = pooling.Budget(total=budget, per_query=per_query)
-        judged = known.frame.select("query_id", "doc_id").unique()
-        common |= {"judged": judged, "budget": limit, "bands": bands}
-        if method == "depth":
-            pooled = pooling.depth_pool(systems, k, **common)
-        elif method == "rr":
-            pooled = pooling.reciprocal_rank_pool(systems, k, **common)
-        else:
-            pooled = pooling.rbp_pool(systems, k, p=p, **common)
-    with opened.store.begin() as connection:
-        run_notes = [*keep_in(connection, opened, read, now=now).notes, *run_notes]
-    silent = [query for query in ids if query not in answered]
-    return _queued(opened, pooled.frame, silent, run_notes, now)
+        return pooling.move_to_front(systems, graded, depth=k, salt=salt, queries=ids)
+    limits |= {"queries": ids, "judged": known.frame.select("query_id", "doc_id").unique()}
+    if method == "depth":
+        return pooling.depth_pool(systems, k, **limits)
+    if method == "rr":
+        return pooling.reciprocal_rank_pool(systems, k, **limits)
+    return pooling.rbp_pool(systems, k, p=p, **limits)
 
 
 def enqueue(opened: Workspace, path: str | Path | Pairs, *, now: int) -> Pooled:

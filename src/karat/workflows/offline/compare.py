@@ -136,16 +136,8 @@ def compare(
         test, scored = _bootstrap(test), shared(scored)
     weighing = Weighing.of(plan.about, scored[0].evidence.query_ids)
     drawn = weighing.drawn(RESAMPLES, seed) if interval == "bca" else None
-    settings = Settings(
-        test,
-        interval,
-        margin,
-        resamples,
-        seed,
-        *_first_page(plan),
-        all_pairs=all_pairs,
-        fully_judged=plan.rules.fully_judged,
-    )
+    judged = {"all_pairs": all_pairs, "fully_judged": plan.rules.fully_judged}
+    settings = Settings(test, interval, margin, resamples, seed, *_first_page(plan), **judged)
     testing = Testing(test, drawn, margin, resamples, seed, weighing)
     tested = [_Tested.of(plan, scored[0], other, by) for other in scored[1:]]
     found = _compared(plan, scored, tested, testing, settings)

@@ -12,7 +12,7 @@ from karat.errors import UsageError, nearest
 from karat.measures import Measure, parse
 from karat.measures.evidence import Evidence
 from karat.measures.scores import Rules, Scores, score
-from karat.tables import Queries, Run
+from karat.tables import Qrels, Queries, Run
 from karat.tables.explanation import Explanation, Line
 from karat.workflows.offline import inputs
 
@@ -57,23 +57,8 @@ def explain(
         raise UsageError(f"expected one run, got {len(runs)}")
     run = (inputs.collapsed(runs, documents, collapse) if collapse else runs)[0]
     judged = qrels.frame.filter(pl.col("query_id") == query_id)
-    retrieved = set(run.answers["query_id"])
     if not judged.height:
-        about = inputs.queries(queries)
-        if about is not None and query_id in about.no_answer():
-            raise UsageError(
-                f"query {query_id!r} is marked no_answer, so no document scores anything",
-                fix="evaluate the run to see how it handles such queries",
-            )
-        if query_id in qrels.without:
-            raise UsageError(
-                f"query {query_id!r} has no relevant document, so no document scores anything"
-            )
-        where = "has no judgments" if query_id in retrieved else "is in neither qrels nor run"
-        raise UsageError(
-            f"query {query_id!r} {where}, so there is nothing to explain",
-            nearest=nearest(query_id, qrels.query_ids),
-        )
+        raise _unjudged(query_id, qrels, run, inputs.queries(queries))
     rows = run.of(query_id)
     alone = _alone(run, query_id, rows)
     scores = score(alone, qrels, [parsed], Rules(rel=rel or 1.0))
@@ -99,6 +84,24 @@ def explain(
         hidden=len(lines) - len(shown),
         notes=notes,
         text=_text(inputs.queries(queries), query_id),
+    )
+
+
+def _unjudged(query_id: str, qrels: Qrels, run: Run, about: Queries | None) -> UsageError:
+    if about is not None and query_id in about.no_answer():
+        return UsageError(
+            f"query {query_id!r} is marked no_answer, so no document scores anything",
+            fix="evaluate the run to see how it handles such queries",
+        )
+    if query_id in qrels.without:
+        return UsageError(
+            f"query {query_id!r} has no relevant document, so no document scores anything"
+        )
+    retrieved = query_id in set(run.answers["query_id"])
+    where = "has no judgments" if retrieved else "is in neither qrels nor run"
+    return UsageError(
+        f"query {query_id!r} {where}, so there is nothing to explain",
+        nearest=nearest(query_id, qrels.query_ids),
     )
 
 

@@ -97,8 +97,7 @@ def evaluate(
     cuts = [cut_of(dimensions, log) for dimensions in dict.fromkeys(by)]
     only = only or {}
     classes, notes = classes_of([*cuts, tuple(only)], queries)
-    period = health.period(log, first_day, last_day)
-    if period is None:
+    if health.period(log, first_day, last_day) is None:
         _no_events(log, first_day, last_day)
     part = Selection(log, engine, rules, first_day, last_day, only=only, classes=classes)
     evidence = gather(part, needed(selected), [(), *cuts], progress)
@@ -112,7 +111,7 @@ def evaluate(
         results=rows,
         by=tuple(dict.fromkeys(",".join(cut) for cut in cuts)),
         rules=rules.id,
-        period=None if period is None else (day_text(period[0]), day_text(period[1])),
+        period=health.period_text(log, first_day, last_day),
         events=events,
         health=health.health(evidence.counts, log, rules, first_day, last_day),
         notes=[*only_note(only), *trust(rows), *censoring(evidence, selected), *notes],

@@ -113,21 +113,18 @@ def _reduced(
     bins: dict[Cut, list[pl.DataFrame]] = {cut: [] for cut in cuts}
     for name in TABLES:
         facts = tables[name]
-        ratios = [
-            each
-            for each in metrics
-            if isinstance(each.compute, Ratio) and each.compute.facts == name
-        ]
+        of_facts = [each for each in metrics if each.compute.facts == name]
+        ratios = [each for each in of_facts if isinstance(each.compute, Ratio)]
         if ratios:
             cut_columns = sorted({column for each in columns.values() for column in each})
-            added = engine.keep(moments.rows(facts, ratios, cut_columns))
+            rows = engine.keep(moments.rows(facts, ratios, cut_columns))
             for cut in cuts:
-                wide = engine.collect(moments.moments(added, ratios, columns[cut]))
+                wide = engine.collect(moments.moments(rows, ratios, columns[cut]))
                 moment_frames[cut].append(moments.long(named(wide, cut), ratios, cut))
         distributions = {
             each.compute.name: each.compute
-            for each in metrics
-            if isinstance(each.compute, Distribution) and each.compute.facts == name
+            for each in of_facts
+            if isinstance(each.compute, Distribution)
         }
         for name_of, distribution in distributions.items():
             for cut in cuts:
@@ -141,19 +138,13 @@ def _reduced(
         cut: named(engine.collect(histograms.positions(tables["clicks"], columns[cut])), cut)
         for cut in cuts
     }
-    counts = engine.collect(
-        nw.concat(
-            [
-                batch.counts.select("name", "count"),
-                *(
-                    tables[name]
-                    .select(count=nw.len().cast(nw.Int64))
-                    .select(name=nw.lit(name), count=nw.col("count"))
-                    for name in ("clicks", "sessions")
-                ),
-            ]
-        )
+    added = (
+        tables[name]
+        .select(count=nw.len().cast(nw.Int64))
+        .select(name=nw.lit(name), count=nw.col("count"))
+        for name in ("clicks", "sessions")
     )
+    counts = engine.collect(nw.concat([batch.counts.select("name", "count"), *added]))
     summed = dict(counts.group_by("name").agg(pl.col("count").sum()).iter_rows())
     return Evidence(
         {cut: moments.together(moment_frames[cut], cut) for cut in cuts},

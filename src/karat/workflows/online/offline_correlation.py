@@ -23,7 +23,6 @@ from karat.online.offline_correlation import CLASS, QUERY, Worlds
 from karat.online.rules import Rules
 from karat.reports.phrases.online import quoted, value
 from karat.tables import Queries
-from karat.tables.days import day_text
 from karat.tables.notes import Concern, Note
 from karat.tables.online.events import EventLog
 from karat.tables.online.offline_correlation import (
@@ -133,7 +132,6 @@ def against(
     frequent = [row for row in rows if row.searches >= min_searches]
     first = selected[0]
     discord = _discord(frequent, slices, names[0], first, offline, judged_at)
-    period = health.period(log, first_day, last_day)
     unjudged = online.others()
     return OfflineCorrelation(
         run=next(iter(results.runs)),
@@ -153,7 +151,7 @@ def against(
         min_searches=min_searches,
         enough=len(frequent),
         rules=rules.id,
-        period=None if period is None else (day_text(period[0]), day_text(period[1])),
+        period=health.period_text(log, first_day, last_day),
         notes=[*notes, *([Note(health.NO_REAL_PEOPLE, Concern.INPUT)] if log.simulated else [])],
         simulated=log.simulated,
     )

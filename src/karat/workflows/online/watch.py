@@ -184,20 +184,16 @@ def watch(
         progress: Called with the work done and the total.
     """
     rules = rules or Rules()
-    if not hours_of(history, what="--history") >= 24:
-        raise UsageError(f"--history {history} is less than a day", fix=f"--history {HISTORY}")
+    days = _days(history)
     only = only or {}
     chosen, notes = _metrics(metrics, log)
     allowed = read_margins(margins, registry.find)
     cuts: list[Cut] = [(), *dict.fromkeys(cut_of_watch(text, log) for text in by)]
     _refuse_times(only)
     classes, class_notes = classes_of([*cuts, tuple(only)], queries)
-    notes += [*class_notes, *only_note(only)]
     latest_window, window_notes = window_of(window, until, log, now)
     chosen, open_metric_notes = _over(chosen, latest_window, log, rules)
-    notes += [*window_notes, *open_metric_notes]
-    days = hours_of(history, what="--history") // 24
-    reader = WindowReader(Selection(log, engine, rules, only=only, classes=classes))
+    notes += [*class_notes, *only_note(only), *window_notes, *open_metric_notes]
     blank = Watched(
         verdict="cannot_tell",
         window=latest_window.label,
@@ -215,8 +211,7 @@ def watch(
         simulated=log.simulated,
         engine=engine.name,
     )
-    broken = unhealthy(latest_window, log)
-    if broken:
+    if broken := unhealthy(latest_window, log):
         return replace(blank, verdict="unhealthy", health=[broken])
     if until is None and (partial := incomplete(latest_window, log)):
         fix = f"--until {day_text(latest_window.last_day)} compares it as it is"
@@ -231,15 +226,38 @@ def watch(
             absent=[each.label for each in absent],
             health=[too_few(latest_window, past, days, log)],
         )
+    reader = WindowReader(Selection(log, engine, rules, only=only, classes=classes))
     windows = [latest_window, *past]
+    return _compared(blank, reader, windows, absent, chosen, cuts, allowed, progress)
+
+
+def _days(history: str) -> int:
+    hours = hours_of(history, what="--history")
+    if not hours >= 24:
+        raise UsageError(f"--history {history} is less than a day", fix=f"--history {HISTORY}")
+    return hours // 24
+
+
+def _compared(
+    blank: Watched,
+    reader: WindowReader,
+    windows: Sequence[Window],  # the latest first
+    absent: Sequence[Window],
+    chosen: Sequence[Metric],
+    cuts: Sequence[Cut],
+    allowed: Margins,
+    progress: Callable[[int, int], None] | None,
+) -> Watched:
     readers = [
         replace(reader, progress=_part(progress, at, len(windows))) for at in range(len(windows))
     ]
-    latest = readers[0].read(latest_window, chosen, cuts)
+    latest = readers[0].read(windows[0], chosen, cuts)
     if not latest.searches:
-        gap = f"no searches in {latest_window.label}, though the log goes on: is logging complete?"
+        gap = f"no searches in {windows[0].label}, though the log goes on: is logging complete?"
         return replace(blank, verdict="unhealthy", health=[gap])
-    before = [one.read(each, chosen, cuts) for one, each in zip(readers[1:], past, strict=True)]
+    before = [
+        one.read(each, chosen, cuts) for one, each in zip(readers[1:], windows[1:], strict=True)
+    ]
     empty = [each.window for each in before if not each.searches]
     before = [each for each in before if each.searches]
     changes = pure.ordered(pure.compare(_series(latest, before, chosen, allowed)))
@@ -254,7 +272,7 @@ def watch(
         health=_doubts(latest, before, changes),
         changes=changes,
         tests=sum(change.p is not None for change in changes),
-        notes=[*notes, *open_notes(latest_window, log), *_untested(changes)],
+        notes=[*blank.notes, *open_notes(windows[0], reader.whole.log), *_untested(changes)],
     )
 
 

@@ -25,7 +25,6 @@ from karat.online.metrics.registry import find
 from karat.online.rules import Rules
 from karat.online.worst import MANY
 from karat.store.sql import queries as stored_queries
-from karat.tables.days import day_text
 from karat.tables.golden.exchange import Exchange
 from karat.tables.notes import Concern, Note
 from karat.tables.online.events import EventLog
@@ -100,7 +99,6 @@ def worst_queries(
         for row in shown.iter_rows(named=True)
     ]
     searches, failed = float(frame["searches"].sum()), float(frame["Failed"].sum())
-    period = health.period(log, first_day, last_day)
     return WorstQueries(
         queries=rows,
         groups=pure.groups(frame, cut[0]) if cut else [],
@@ -113,7 +111,7 @@ def worst_queries(
         all_queries=frame.height,
         hidden=frame.height - len(rows),
         rules=rules.id,
-        period=None if period is None else (day_text(period[0]), day_text(period[1])),
+        period=health.period_text(log, first_day, last_day),
         notes=[*_notes(log), *only_note(only), *notes],
         simulated=log.simulated,
     )
