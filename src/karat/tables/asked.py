@@ -79,6 +79,24 @@ def of_slice(overall: Sequence[R], sliced: Sequence[R], name: str | None) -> lis
     return rows
 
 
+def of_name(
+    rows: Sequence[R], wanted: str | None, name: Callable[[R], str], measure: str, has: str
+) -> R:
+    """The row of a run or candidate; ``wanted`` may be None if there is only one.
+
+    Args:
+        has: What several rows have, in the error, such as ``runs have a value of``.
+    """
+    named = [row for row in rows if wanted in (None, name(row))]
+    if len(named) == 1:
+        return named[0]
+    names = list(dict.fromkeys(map(name, rows)))
+    if named:
+        raise UsageError(f"{len(named)} {has} {measure}", fix=f'.value("{measure}", "{names[0]}")')
+    what = has.partition("s ")[0]
+    raise UsageError(f"unknown {what} {wanted!r}", nearest=nearest(str(wanted), names) or names)
+
+
 def _name(row: Row) -> str:
     return f"{row.attribute}={row.slice}"
 

@@ -7,9 +7,8 @@ from typing import Any, Literal
 
 import polars as pl
 
-from karat.errors import UsageError, nearest
 from karat.tables.about import AboutChange
-from karat.tables.asked import Meant, of_measure, of_slice
+from karat.tables.asked import Meant, of_measure, of_name, of_slice
 from karat.tables.notes import as_lines
 from karat.tables.pairs import Pairs
 
@@ -349,19 +348,8 @@ class Comparison:
             UsageError: there is no such row, or there are several candidates and none was named.
         """
         rows = of_measure(of_slice(self.differences, self.slices, slice), measure, self.meant)
-        named = [row for row in rows if candidate in (None, row.candidate)]
-        if len(named) == 1:
-            return named[0].difference
-        names = list(dict.fromkeys(row.candidate for row in rows))
-        if named:
-            raise UsageError(
-                f"{len(named)} candidates have a difference in {measure}",
-                fix=f'.value("{measure}", "{names[0]}")',
-            )
-        raise UsageError(
-            f"unknown candidate {candidate!r}",
-            nearest=nearest(str(candidate), names) or names,
-        )
+        several = "candidates have a difference in"
+        return of_name(rows, candidate, lambda row: row.candidate, measure, several).difference
 
     def frame(self) -> pl.DataFrame:
         """The differences as a Polars frame: over all queries, then those of the slices."""

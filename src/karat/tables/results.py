@@ -10,9 +10,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from karat.errors import UsageError, nearest
 from karat.tables.about import facts
-from karat.tables.asked import Meant, of_measure, of_slice
+from karat.tables.asked import Meant, of_measure, of_name, of_slice
 from karat.tables.notes import as_lines
 from karat.tables.run import Run
 
@@ -224,16 +223,7 @@ class Results:
             UsageError: there is no such row, or there are several runs and none was named.
         """
         rows = of_measure(of_slice(self.results, self.slices, slice), measure, self.meant)
-        named = [row for row in rows if run in (None, row.run)]
-        if len(named) == 1:
-            return named[0].value
-        runs = list(dict.fromkeys(row.run for row in rows))
-        if named:
-            raise UsageError(
-                f"{len(named)} runs have a value of {measure}",
-                fix=f'.value("{measure}", "{runs[0]}")',
-            )
-        raise UsageError(f"unknown run {run!r}", nearest=nearest(str(run), runs) or runs)
+        return of_name(rows, run, lambda row: row.run, measure, "runs have a value of").value
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object of ``karat evaluate --format json`` (docs/reference/json.md)."""

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from karat.golden.queue import REASONS
 from karat.store.sql.golden_sets import GoldenSetRow
-from karat.store.sql.queue import Claim
+from karat.store.sql.slots import Claim
 from karat.tables.workspace import Card as Fields
 from karat.tables.workspace import WorkspaceConfig
 from karat.web.judging.cards import (

@@ -19,7 +19,7 @@ from karat.golden.queue import REASONS
 from karat.reports.judging.card import keys_of
 from karat.store.sql.golden_sets import GoldenSetRow
 from karat.store.sql.judgments import pair_key
-from karat.store.sql.queue import Claim
+from karat.store.sql.slots import Claim
 from karat.tables.workspace import WorkspaceConfig
 from karat.web.framework import signed_values
 from karat.workflows.judging.queue import Card, Judging, Vote

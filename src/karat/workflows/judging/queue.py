@@ -11,7 +11,8 @@ import polars as pl
 from karat.errors import UsageError
 from karat.golden.queue import progress_line
 from karat.store.sql import judgments, queue, slots
-from karat.store.sql.queue import Claim, Progress
+from karat.store.sql.queue import Progress
+from karat.store.sql.slots import Claim
 from karat.tables.judgments import UNNAMED_RATER
 from karat.workflows.workspace.workspace import Workspace
 
