@@ -38,7 +38,6 @@ LONGER = {
     "cli/release/gate.py _gate": 92,
     "cli/workspace/demo.py demo": 89,
     "demo/build.py build": 75,
-    "formats/exchange/plain.py read_csv": 62,
     "online/simulate/tasks.py _ask": 79,
     "reports/charts/report.py intervals": 88,
     "reports/html/page.py _shown": 66,
