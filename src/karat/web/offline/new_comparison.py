@@ -12,7 +12,6 @@ from pydantic import Field
 
 from karat.errors import KaratError, UsageError
 from karat.measures import DEFAULTS
-from karat.store.sql import runs
 from karat.store.sql.runs import RunRow
 from karat.web.framework.auth import AnEngineer
 from karat.web.framework.errors import Said, refused
@@ -20,6 +19,7 @@ from karat.web.framework.pages import Page, show
 from karat.web.framework.state import TheState
 from karat.web.offline.stored_comparisons import ask
 from karat.workflows.golden.editions import NOW, list_editions
+from karat.workflows.workspace.listed import list_runs
 from karat.workflows.workspace.stored_comparisons import Asked
 from karat.workflows.workspace.stored_evaluations import attributes_of
 from karat.workflows.workspace.workspace import Workspace
@@ -78,8 +78,7 @@ def _new_page(
     workspace: Workspace, baseline: int | None, candidates: Sequence[int], **more: Any
 ) -> NewPage:
     """The form; the baseline defaults to the oldest run."""
-    with workspace.store.read() as connection:
-        rows = runs.runs(connection, workspace.golden.id)[::-1]
+    rows, _ = list_runs(workspace)
     selected = [row.id for row in rows if row.id in candidates]
     if baseline not in {row.id for row in rows}:
         baseline = next((row.id for row in rows[::-1] if row.id not in selected), None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, get_args
@@ -17,7 +17,6 @@ from karat.errors import InputError, KaratError, UsageError
 from karat.measures import DEFAULTS
 from karat.reports.html.content import Content, ShownQuery
 from karat.reports.phrases import report
-from karat.store.sql import comparisons, golden_sets, judgments, runs
 from karat.store.sql.runs import RunRow
 from karat.tables import Results
 from karat.tables.results import State
@@ -36,9 +35,9 @@ from karat.web.offline.stored_comparisons import DEEPEST, RANKS, WAIT_S, confirm
 from karat.workflows.golden.editions import NOW, list_editions
 from karat.workflows.workspace import stored_evaluations
 from karat.workflows.workspace.artifacts import ArtifactCorrupted
+from karat.workflows.workspace.evaluate_stored import run_by_id
+from karat.workflows.workspace.listed import ListedRun, last_judged, list_runs
 from karat.workflows.workspace.run_import import (
-    KEPT,
-    REMOVED,
     import_run,
     needed_by,
     remove_run,
@@ -133,23 +132,20 @@ class RunQueryPage(Page):
 
 
 @ROUTER.get("/runs")
-def list_runs(request: Request, site: TheState, _asking: AReader) -> Response:
+def all_runs(request: Request, site: TheState, _asking: AReader) -> Response:
     """List the stored runs."""
     return show(request, _runs_page(request, site))
 
 
 def _runs_page(request: Request, site: AppState, **more: Any) -> RunsPage:
     workspace = site.opened(site.workspace.golden.name)
-    with workspace.store.read() as connection:
-        rows = runs.runs(connection, workspace.golden.id)[::-1]
-        who = comparisons.stored_by(connection, KEPT, REMOVED)
-        judged_us = judgments.last_judged(connection, workspace.golden.id)
-    runs_list = list_of_runs(workspace, rows, who, Ask.of(request))
+    rows, describe = list_runs(workspace)
+    runs_list = list_of_runs(workspace, rows, describe, Ask.of(request))
     return RunsPage(
         title="Runs",
         golden=workspace.golden.name,
         runs=runs_list,
-        judged_us=judged_us,
+        judged_us=last_judged(workspace),
         waits=any(row["numbers"] in PENDING for row in runs_list.rows),
         several=len(rows) > 1,
         most=site.settings.max_upload // 2**20,
@@ -238,15 +234,13 @@ def _run_page(
 ) -> RunPage:
     workspace, row = _run(site, run_id)
     rules = _rules(by, edition)
-    with workspace.store.read() as connection:
-        added_by = comparisons.stored_by(connection, KEPT, REMOVED, row.sha256).get(row.sha256)
-        id_by_name = runs.by_name(runs.runs(connection, workspace.golden.id))
+    described = list_runs(workspace)[1](row)
     common: dict[str, Any] = {
         "title": row.name,
         "crumbs": [("Runs", "/runs")],
         "run": row,
-        "kept_by": added_by,
-        "also": runs.others(row, id_by_name),
+        "kept_by": described.kept_by,
+        "also": described.also,
         "notice": notice,
         "needed_by": [(each.name, each.id) for each in needed_by(workspace, row)],
         "edition": edition,
@@ -362,12 +356,10 @@ def _query_page(
 
 
 def _run(site: AppState, run_id: int) -> tuple[Workspace, RunRow]:
-    with site.workspace.store.read() as connection:
-        run = comparisons.find_run(connection, run_id)
-        if run is None:
-            raise NotFound(f"there is no run {run_id}", fix="choose one from the list of runs")
-        name = golden_sets.by_id(connection, run[0]).name
-    return site.opened(name), run[1]
+    found = run_by_id(site.workspace, run_id)
+    if found is None:
+        raise NotFound(f"there is no run {run_id}", fix="choose one from the list of runs")
+    return found
 
 
 def _rules(by: Sequence[str] | None, edition: str) -> Rules:
@@ -385,11 +377,14 @@ def _evaluated(workspace: Workspace, row: RunRow, rules: Rules) -> StoredEvaluat
 
 
 def list_of_runs(
-    workspace: Workspace, rows: Sequence[RunRow], who: Mapping[str, str], ask: Ask
+    workspace: Workspace,
+    rows: Sequence[RunRow],
+    describe: Callable[[RunRow], ListedRun],
+    ask: Ask,
 ) -> Listed:
     """A row per run, newest first; missing and outdated values are computed in the background."""
     summaries = stored_evaluations.in_short(workspace, rows)
-    runs_list = _listed(rows, summaries, who, ask, ())
+    runs_list = _listed(rows, summaries, describe, ask, ())
     by_id = {row.id: (row, summary.key) for row, summary in zip(rows, summaries, strict=True)}
     missing = [by_id[row["id"]] for row in runs_list.rows if row["numbers"] != CURRENT]
     if not missing:
@@ -404,7 +399,8 @@ def list_of_runs(
                 started += 1
             except KaratError:  # the page of the run shows the reason
                 failed.add(row.id)
-    return _listed(rows, stored_evaluations.in_short(workspace, rows), who, ask, failed)
+    summaries = stored_evaluations.in_short(workspace, rows)
+    return _listed(rows, summaries, describe, ask, failed)
 
 
 def list_of_queries(
@@ -453,26 +449,25 @@ def compute_run(workspace: Workspace, row: RunRow, rules: Rules, key: str, wait_
 def _listed(
     rows: Sequence[RunRow],
     summaries: Sequence[stored_evaluations.Kept],
-    who: Mapping[str, str],
+    describe: Callable[[RunRow], ListedRun],
     ask: Ask,
     failed: Collection[int],
 ) -> Listed:
-    names, id_by_name = list(DEFAULTS)[:_MEASURES], runs.by_name(rows)
-    records = []
+    names, records = list(DEFAULTS)[:_MEASURES], []
     for row, summary in zip(rows, summaries, strict=True):
-        values = summary.values or {}
+        values, described = summary.values or {}, describe(row)
         state = (_FAILED if row.id in failed else PENDING)[summary.values is None]
         if not summary.older:
             state = CURRENT
         record = {
             "id": row.id,
             "name": row.name,
-            "also": ", ".join(runs.others(row, id_by_name)) or None,
+            "also": ", ".join(described.also) or None,
             "numbers": state,
             "queries": row.queries,
             "results": row.rows,
             "kept": row.added_us,
-            "by": who.get(row.sha256),
+            "by": described.kept_by,
         }
         records.append(record | {name: values.get(name) for name in names})
     text = dict.fromkeys(("name", "also", "numbers", "by"), pl.String)

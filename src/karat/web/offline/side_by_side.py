@@ -14,7 +14,6 @@ from fastapi.responses import RedirectResponse
 
 from karat.errors import UsageError
 from karat.reports.html.content import Content, ShownQuery
-from karat.store.sql import comparisons as stored
 from karat.store.sql.comparisons import ComparisonRow
 from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.errors import NotFound
@@ -113,9 +112,7 @@ def _page(
     query_rows = result.frame.filter(query_id=query_id)
     order = result.frame.filter(candidate=candidates[0], measure=chosen)["query_id"]
     at = order.index_of(query_id)
-    with workspace.store.read() as connection:
-        in_golden_set = stored.has_query(connection, workspace.golden.id, query_id)
-    judging = in_golden_set and row.settings["edition"] == NOW
+    judging = row.settings["edition"] == NOW and stored_comparisons.has_query(workspace, query_id)
     ungraded = {
         document.doc_id
         for ranking in side.query.rankings

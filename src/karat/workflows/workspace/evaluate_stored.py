@@ -54,7 +54,7 @@ def find_runs(opened: Workspace, wanted: Sequence[int | str]) -> list[RunRow]:
     return found
 
 
-def find_run(opened: Workspace, run_id: int) -> tuple[Workspace, RunRow] | None:
+def run_by_id(opened: Workspace, run_id: int) -> tuple[Workspace, RunRow] | None:
     """A stored run of any golden set, and the workspace with that; None if there is none."""
     with opened.store.read() as connection:
         found = comparisons.find_run(connection, run_id)

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Literal
 
 from karat.errors import UsageError, nearest
-from karat.store.sql import comparisons, golden_sets, runs
+from karat.store.sql import comparisons, golden_sets, judgments, runs
 from karat.store.sql.comparisons import ComparisonRow
 from karat.store.sql.runs import RunRow
 from karat.workflows.workspace.run_import import KEPT, REMOVED
@@ -119,6 +119,12 @@ def list_runs(opened: Workspace) -> tuple[list[RunRow], Callable[[RunRow], Liste
         )
 
     return rows[::-1], listed
+
+
+def last_judged(opened: Workspace) -> int | None:
+    """When the newest judgment of a golden set was given, microseconds UTC."""
+    with opened.store.read() as connection:
+        return judgments.last_judged(connection, opened.golden.id)
 
 
 def list_comparisons(

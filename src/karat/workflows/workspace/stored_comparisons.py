@@ -350,6 +350,12 @@ def side(
         )
 
 
+def has_query(opened: Workspace, query_id: str) -> bool:
+    """Whether the golden set has a query now."""
+    with opened.store.read() as connection:
+        return comparisons.has_query(connection, opened.golden.id, query_id)
+
+
 def returned(found: StoredComparison, query_id: str, doc_id: str) -> bool:
     """Whether any run of a comparison returned a document for a query."""
     with found.files.reading():
