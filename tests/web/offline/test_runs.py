@@ -393,7 +393,7 @@ def test_runs_that_are_broken_do_not_keep_others_from_being_computed(
             raise InputError("the rankings are broken")
         plain(opened, row, rules)
 
-    def digest(opened: Workspace, *given: object) -> str:
+    def digest(opened: Workspace) -> str:
         digests.append(1)
         return plain_digest(opened)
 

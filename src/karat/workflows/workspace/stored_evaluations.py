@@ -127,7 +127,7 @@ def compute(opened: Workspace, row: RunRow, rules: Rules) -> None:
     """Evaluate a run and store the result."""
     by = list(dict.fromkeys(rules.by))
     judgments = judged(opened, rules.edition, with_documents=of_documents(by))
-    what = f"{_what(key(opened, row, rules))}-{judgments.digest}"
+    what = key(opened, row, rules, judgments.digest)
     run = read_stored(opened, row)
     shared: dict[str, Any] = {"queries": judgments.queries, "documents": judgments.documents}
     plan = settle(judgments.qrels, run, None, by=by, **shared)
