@@ -1,4 +1,4 @@
-"""What stands around every page, in a real browser: the account menu, and pages on paper."""
+"""The frame of every page, in a real browser: menus, palette, keys, tables, and pages on paper."""
 
 from __future__ import annotations
 
@@ -56,3 +56,58 @@ def test_a_list_is_printed_whole_or_says_what_it_lacks(page_of: PageOf, app: Fas
         assert page.locator("main tbody tr").last.is_visible()
         assert page.locator("main thead").is_visible(), "a table, and not cards"
         assert page.locator(".printed").count() == 0
+
+
+def test_the_palette_finds_a_run(page_of: PageOf) -> None:
+    with page_of("egon", "engineer", **LAPTOP) as page:
+        page.goto("/golden/shop/queries")
+        page.keyboard.press("Control+k")
+        field = page.get_by_role("combobox", name="Search everything")
+        field.fill("old")
+        page.get_by_role("option", name="old run").wait_for()
+        sound(page)
+        field.press("Enter")
+        page.wait_for_url("**/runs/1")
+        page.keyboard.press("Control+k")
+        page.keyboard.press("Escape")
+        assert page.locator("dialog[open]").count() == 0
+
+
+def test_the_keys_of_a_page_are_listed(page_of: PageOf) -> None:
+    with page_of("egon", "engineer", **LAPTOP) as page:
+        page.goto("/golden/shop/queries")
+        page.keyboard.press("?")
+        keys = page.get_by_role("dialog", name="Keys")
+        assert "search the list" in keys.inner_text()
+        sound(page)
+        page.keyboard.press("Escape")
+        page.keyboard.press("/")
+        assert page.evaluate("document.activeElement.name") == "q"
+
+
+def test_a_list_is_sorted_on_a_phone(page_of: PageOf) -> None:
+    with page_of("egon", "engineer", **PHONE) as page:
+        page.goto("/golden/shop/queries")
+        page.get_by_label("Sort").select_option(label="Query, Z to A")
+        page.wait_for_url("**sort=-text**")
+        sound(page)
+
+
+def test_a_table_is_copied_as_markdown(page_of: PageOf) -> None:
+    with page_of("egon", "engineer", **LAPTOP) as page:
+        page.goto("/golden/shop/queries")
+        page.evaluate("navigator.clipboard.writeText = async (text) => { window.copied = text; }")
+        page.get_by_role("button", name="Copy as Markdown").click()
+        page.get_by_role("button", name="Copied").wait_for()
+        lines = page.evaluate("window.copied").splitlines()
+        assert lines[1].startswith("| ---")
+        assert len(lines) == 2 + page.locator("tbody tr").count()
+
+
+def test_the_head_of_a_table_stays_in_view(page_of: PageOf) -> None:
+    with page_of("egon", "engineer", **LAPTOP) as page:
+        page.goto("/golden/shop/pairs?page=all")
+        page.wait_for_selector(".scroll.fits")
+        page.locator("tbody tr").nth(15).scroll_into_view_if_needed()
+        page.evaluate("scrollTo(0, document.querySelectorAll('tbody tr')[12].offsetTop + 300)")
+        assert page.locator("thead th").first.bounding_box()["y"] >= 0

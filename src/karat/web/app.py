@@ -16,7 +16,7 @@ from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipMiddle
 from karat.errors import KaratError
 from karat.formats.own.workspace import find_workspace, read_workspace
 from karat.store.sql import golden_sets as stored_golden_sets
-from karat.web import api, home
+from karat.web import api, home, search
 from karat.web.accounts import account, audit_log, people, sign_in
 from karat.web.framework import errors
 from karat.web.framework.auth import Anonymous, requires_of
@@ -49,6 +49,7 @@ PAGES = (
     ROUTER,
     sign_in.ROUTER,
     home.ROUTER,
+    search.ROUTER,
     golden_sets.ROUTER,
     queries.ROUTER,
     pairs.ROUTER,

@@ -51,7 +51,6 @@ class HomePage(Page):
     """What to do, most urgent first, and the status of each golden set."""
 
     template: ClassVar[str] = "home.html.j2"
-    section: ClassVar[str] = "home"
     attention: Sequence[Attention]
     golden: Sequence[Status]
 

@@ -131,7 +131,7 @@ def test_headings_order_tables_by_keyboard(chromium: Any, report: Path) -> None:
         for order in ("ascending", "descending"):
             page.keyboard.press("Enter")
             assert table.locator("th[aria-sort]").get_attribute("aria-sort") == order
-            values.append(table.locator("td[data-head=value]").all_inner_texts())
+            values.append(table.locator("td[data-head=Value]").all_inner_texts())
         assert values[0] == sorted(values[0])
         assert values[1] == values[0][::-1]
 

@@ -319,7 +319,7 @@ def test_a_refused_form_is_shown_again_with_what_was_typed(
     answer = engineer.get(f"{where}?{asks}")
     assert answer.status_code == 400
     assert 'class="wrong" role="alert"' in answer.text
-    assert re.search(r'<a href="/online" aria-current="page">Online', answer.text), "the menu"
+    assert re.search(r'<a href="/online" aria-current="true">Online', answer.text), "the menu"
     form = answer.text[answer.text.index('<form class="filters"') :]
     for name, day in re.findall(r"(from|to|day)=(2\d{3}-\d\d-\d\d)", asks):
         assert f'name="{name}" value="{day}"' in form

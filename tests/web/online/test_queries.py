@@ -78,7 +78,7 @@ def test_failed_searches_stand_in_the_table_and_lost_ones_are_not_rounded(
     engineer: Browser,
 ) -> None:
     page = engineer.get("/online/queries").text
-    assert 'data-head="failed">48<' in re.sub(r"\s", "", page)
+    assert 'data-head="Failed">48<' in re.sub(r"\s", "", page)
     found = engineer.get("/online/queries?format=json").json()["queries"]
     for row in found:
         assert row["lost"] == row["searches"] * row["share"]

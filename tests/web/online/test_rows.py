@@ -142,7 +142,7 @@ def test_when_a_session_began_is_short_in_the_table(engineer: Browser) -> None:
         (row["when"][11:], row["when"][11:]) for row in found
     }  # each search is a session
     page = engineer.get("/online/rows?slice=hour%3D9").text
-    assert '<td role="cell" data-head="session start" class="text"><bdi>09:11:00</bdi>' in page
+    assert '<td role="cell" data-head="Session start" class="text"><bdi>09:11:00</bdi>' in page
     assert "session_began" not in engineer.get("/online/rows?table=sessions").text
     frame = pl.DataFrame(
         {"when": ["2027-01-11 00:03:00"], "session_began": ["2027-01-10 23:59:00"]}

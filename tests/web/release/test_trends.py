@@ -143,7 +143,9 @@ def test_one_series_has_its_chart_its_points_and_its_breaks(
 ) -> None:
     put(workspace, *points())
     page = engineer.get(address()).text
-    assert page.count('role="img"') == 2, "one for a wide screen, one for a telephone"
+    assert page.count('role="group" aria-label="nDCG@10 over time') == 2, (
+        "one for a wide screen, one for a telephone"
+    )
     assert "DRIFT: −0.1100 since 2026-03-03" in texts(page)
     assert "Dashed vertical line: not comparable" in page
     rows = engineer.get(address() + "&format=json").json()["points"]

@@ -29,6 +29,7 @@ _DOTS = 45  # most points of a line that are drawn as dots
 _LABEL = 14  # pixels between labels below an axis
 _BEYOND = 1.0  # how far intervals may extend the range of values, as a share of it
 _TIP = 300
+_LEFT = 46  # pixels left of every small plot, so that days are one below the other
 _NEAR = 9  # pixels around a point of a scatter plot that link to it
 
 
@@ -149,7 +150,8 @@ def over_time(
         "type": "quantitative",
         "title": upwards or None,
         "scale": {"domain": [low, high], "nice": False, "zero": False},
-        "axis": {"tickCount": 4 if height < 150 else 5, "labelExpr": label},
+        "axis": {"tickCount": 4 if height < 150 else 5, "labelExpr": label}
+        | ({"minExtent": _LEFT, "maxExtent": _LEFT} if size == SMALL else {}),
     }
     layers: list[dict[str, Any]] = []
     for line in lines:

@@ -307,7 +307,7 @@ def to_svg(chart: alt.LayerChart, title: str | None = None) -> str:
     _need_drawing()
     out = io.StringIO()
     chart.save(out, format="svg")
-    drawn = _AREA.sub(_area, out.getvalue())
+    drawn = with_marks(out.getvalue())
     drawn = re.sub(r"<[^>]*>", _slim, drawn)  # within tags only, as text is untrusted
     drawn = re.sub(r'<path class="(?:fore|back)ground" d="[^"]*"(?: display="none")?/>', "", drawn)
     if title is None:
@@ -315,6 +315,11 @@ def to_svg(chart: alt.LayerChart, title: str | None = None) -> str:
     name = html.escape(_plain(title))
     drawn = drawn.replace("<svg ", f'<svg role="group" aria-label="{name}" ', 1)
     return drawn.replace("<text ", '<text aria-hidden="true" ')
+
+
+def with_marks(svg: str) -> str:
+    """Areas that vl-convert drew as links and tooltips of a page."""
+    return _AREA.sub(_area, svg)
 
 
 def to_png(chart: alt.LayerChart) -> bytes:

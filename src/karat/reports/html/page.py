@@ -32,7 +32,7 @@ def to_page(content: Content) -> str:
     Raises:
         MissingExtra: Jinja2, Altair or vl-convert is not installed.
     """
-    style, script = _part("report.css"), _part("report.mjs")
+    style, script = _part("report.css"), _part("charts.mjs") + _part("report.mjs")
     template = environment().get_template("report.html.j2")
     page = template.render(
         **_shown(content),

@@ -17,6 +17,7 @@ from itertools import pairwise
 from typing import Any
 
 from karat.errors import MissingExtra
+from karat.reports.charts.report import with_marks
 from karat.reports.phrases import trend as words
 from karat.reports.release.trend import last_of, value_range
 from karat.reports.writers.cells import CONTROLS
@@ -88,6 +89,8 @@ def section(
     shown: Sequence[Mark],
     remarks: Sequence[Remark] = (),
     wide: tuple[int, int] = _WIDE,
+    *,
+    linked: bool = False,
 ) -> dict[str, Any]:
     """The template variables of a series: charts as SVG, their description, rows, problems.
 
@@ -96,6 +99,7 @@ def section(
         shown: The points to show, one or more, oldest first.
         remarks: Annotations; those before the first point are left out.
         wide: Width and height in pixels of the chart for wide screens.
+        linked: Whether points are links, to ``#point-0`` for the first one, and so on.
 
     Raises:
         MissingExtra: vl-convert-python is not installed.
@@ -108,7 +112,8 @@ def section(
         "sentence": words.sentence(series),
         "strong": series.alarms or not series.told,
         "described": _described(series, shown, visible),
-        "charts": _drawn(shown, visible, wide),
+        "charts": _drawn(shown, visible, wide, linked=linked),
+        "linked": linked,
         "troubles": words.troubles(shown),
         "hollow": bool(off),
         "beyond": any(not low <= value <= high for value in off),
@@ -122,17 +127,51 @@ def section(
 
 
 def _drawn(
-    shown: Sequence[Mark], remarks: Sequence[Remark], wide: tuple[int, int]
+    shown: Sequence[Mark], remarks: Sequence[Remark], wide: tuple[int, int], *, linked: bool
 ) -> dict[str, str]:
     """The chart as SVG, for wide and narrow screens."""
     try:
         import vl_convert
     except ImportError:
         raise MissingExtra("vl-convert-python", "report", "a page of a trend") from None
+    drawn = {}
+    for size, pixels in (("wide", wide), ("narrow", _NARROW)):
+        chart = _chart(shown, *pixels, remarks)
+        chart["layer"].append(_areas(shown, chart["encoding"]["x"], pixels[1], linked=linked))
+        drawn[size] = _silent(with_marks(vl_convert.vegalite_to_svg(json.dumps(chart))))
+    return drawn
+
+
+def _areas(
+    marks: Sequence[Mark], x: dict[str, Any], height: int, *, linked: bool
+) -> dict[str, Any]:
+    """Transparent areas over the plot, one per point, with its numbers."""
+    rows = [
+        {"left": at - 0.5, "right": at + 0.5, "tip": _tip(mark)}
+        | {"href": f"#point-{at}" if linked else "#"}
+        for at, mark in enumerate(marks)
+    ]
     return {
-        size: _silent(vl_convert.vegalite_to_svg(json.dumps(_chart(shown, *pixels, remarks))))
-        for size, pixels in (("wide", wide), ("narrow", _NARROW))
+        "data": {"values": rows},
+        "mark": {"type": "rect", "fillOpacity": 0},
+        "encoding": {
+            "x": x | {"field": "left"},
+            "x2": {"field": "right"},
+            "y": {"value": 0},
+            "y2": {"value": height},
+            "href": {"field": "href", "type": "nominal"},
+            "description": {"field": "tip", "type": "nominal"},
+        },
     }
+
+
+def _tip(mark: Mark) -> str:
+    """The numbers of a point in a line."""
+    row = _row(mark)
+    value = f"{row['value']} ({row['interval']})" if row["interval"] else str(row["value"])
+    number = f"{row['n']} queries" if row["n"] else ""
+    parts = (row["time"], str(row["whole"])[:40], value, number, row["verdict"], row["trouble"])
+    return " · ".join(str(part) for part in parts if part).translate(CONTROLS)
 
 
 @cache

@@ -63,7 +63,6 @@ class AccountPage(Page):
     """
 
     template: ClassVar[str] = "account.html.j2"
-    section: ClassVar[str] = "account"
     password: bool
     sessions: Sequence[tuple[SessionRow, str]]
     tokens: Sequence[TokenRow]

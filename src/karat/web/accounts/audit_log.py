@@ -30,7 +30,6 @@ class AuditPage(Page):
     """The audit log, newest first."""
 
     template: ClassVar[str] = "audit.html.j2"
-    section: ClassVar[str] = "audit"
     rows: Listed
 
 

@@ -69,7 +69,6 @@ class PeoplePage(Page):
     """Users and invitations."""
 
     template: ClassVar[str] = "people.html.j2"
-    section: ClassVar[str] = "people"
     people: Listed
     invitations: Sequence[Invitation]
     link: Link | None = None
@@ -85,7 +84,6 @@ class PersonPage(Page):
     """One user."""
 
     template: ClassVar[str] = "person.html.j2"
-    section: ClassVar[str] = "people"
     row: PersonRow
     roles: Sequence[Role] = ROLES
     last_owner: bool

@@ -8,6 +8,7 @@ import io
 import json
 import secrets
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from importlib import resources
@@ -19,15 +20,17 @@ import polars as pl
 from fastapi import Request, Response
 from fastapi.responses import RedirectResponse
 
-from karat.errors import UsageError
+from karat.errors import KaratError, UsageError
 from karat.reports.html import page as report
 from karat.reports.writers.plain import spreadsheet_safe
+from karat.store.sql.golden_sets import addressable
 from karat.web.framework.auth import Principal
 from karat.web.framework.lists import Listed
+from karat.web.framework.navigation import STAGES, Place, Stage, place_of
 from karat.web.framework.state import AppState
 from karat.web.framework.times import ago, exact
 
-_SHARED = {"report.css"}
+_SHARED = {"report.css", "charts.mjs"}
 """Files of the report that pages share."""
 
 
@@ -37,12 +40,10 @@ class Page:
 
     Attributes:
         title: Heading and browser title.
-        crumbs: The pages above it: name and address.
+        crumbs: The pages above it: name and address; those that are tabs need not be shown.
     """
 
     template: ClassVar[str]
-    section: ClassVar[str] = ""
-    """Its entry in the menu."""
     title: str
     crumbs: Sequence[tuple[str, str]] = ()
 
@@ -62,6 +63,9 @@ class Shell:
         accounts: Whether users sign in with accounts.
         now: Microseconds UTC.
         address: Path and query of this page, without the base.
+        place: Where the page is in the navigation.
+        golden: Name of the current golden set: of the page, or of the workspace.
+        sets: Names of all golden sets that have pages; empty for raters.
     """
 
     base: str
@@ -69,11 +73,29 @@ class Shell:
     accounts: bool
     now: int
     address: str
+    place: Place
+    golden: str
+    sets: Sequence[str]
 
     @property
     def once(self) -> str:
         """A random value for a form that creates something once (``idempotency``)."""
         return secrets.token_urlsafe(16)
+
+    @property
+    def engineer(self) -> bool:
+        """Whether the user sees more than the judging pages."""
+        return self.principal is not None and self.principal.person.role != "rater"
+
+    @property
+    def menu(self) -> Sequence[tuple[Stage, str]]:
+        """The stages that have pages, with the address of each."""
+        return [(each, each.tabs[0].at(self.golden)) for each in STAGES if each.tabs]
+
+    @property
+    def tabs(self) -> Sequence[tuple[str, str]]:
+        """The tabs of this page's stage: name and address."""
+        return [(tab.name, tab.at(self.golden)) for tab in self.place.tabs]
 
 
 def show(request: Request, page: Page, status: int = 200) -> Response:
@@ -99,17 +121,29 @@ def show(request: Request, page: Page, status: int = 200) -> Response:
             )
         if status < 400:  # else the HTML page shows the error
             raise UsageError(page.unlisted)
+    text = environment().get_template(page.template).render(page=page, shell=_shell(request))
+    return Response(text.encode("utf-8", "replace"), status, media_type="text/html; charset=utf-8")
+
+
+def _shell(request: Request) -> Shell:
     site: AppState = request.app.state.site
-    query = f"?{request.url.query}" if request.url.query else ""
-    shell = Shell(
+    principal: Principal | None = getattr(request.state, "principal", None)
+    path = request.url.path.removeprefix(site.settings.base)
+    place = place_of(request.scope["raw_path"].decode().removeprefix(site.settings.base))
+    sets: list[str] = []
+    if principal is not None and principal.person.role != "rater":
+        with suppress(KaratError):  # the store may be what an error page is about
+            sets = [row.name for row in site.golden_sets() if addressable(row.name)]
+    return Shell(
         base=site.settings.base,
-        principal=getattr(request.state, "principal", None),
+        principal=principal,
         accounts=site.settings.accounts,
         now=site.clock(),
-        address=request.url.path.removeprefix(site.settings.base) + query,
+        address=path + (f"?{request.url.query}" if request.url.query else ""),
+        place=place,
+        golden=place.golden if place.golden in sets else site.workspace.golden.name,
+        sets=sets,
     )
-    text = environment().get_template(page.template).render(page=page, shell=shell)
-    return Response(text.encode("utf-8", "replace"), status, media_type="text/html; charset=utf-8")
 
 
 def redirect(site: AppState, path: str) -> Response:

@@ -47,7 +47,6 @@ class AgreementPage(GoldenPage):
     """How far raters agree."""
 
     template: ClassVar[str] = "agreement.html.j2"
-    tab: ClassVar[str] = "agreement"
     sentence: str
     agreement: Agreement
     by: str | None

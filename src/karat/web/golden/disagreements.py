@@ -35,7 +35,6 @@ class DisagreementsPage(GoldenPage):
     """
 
     template: ClassVar[str] = "disagreements.html.j2"
-    tab: ClassVar[str] = "disagreements"
     between: str
     raters: int
     imported: int

@@ -53,7 +53,6 @@ class EditionsPage(GoldenPage):
     """
 
     template: ClassVar[str] = "editions.html.j2"
-    tab: ClassVar[str] = "editions"
     editions: Listed
     names: Sequence[str]
     ready: Ready
@@ -67,7 +66,6 @@ class EditionPage(GoldenPage):
     """One edition."""
 
     template: ClassVar[str] = "edition.html.j2"
-    tab: ClassVar[str] = "editions"
     name: str
     sha256: str
     created_us: int
@@ -85,7 +83,6 @@ class ChangesPage(GoldenPage):
     """
 
     template: ClassVar[str] = "edition_changes.html.j2"
-    tab: ClassVar[str] = "editions"
     old: str
     new: str
     names: Sequence[str]

@@ -79,7 +79,6 @@ class ExchangePage(GoldenPage):
     """
 
     template: ClassVar[str] = "exchange.html.j2"
-    tab: ClassVar[str] = "exchange"
     read: Sequence[tuple[str, str]]
     written: Sequence[tuple[str, str]]
     editions: Sequence[str]

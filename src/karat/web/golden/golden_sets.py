@@ -53,9 +53,6 @@ _SCHEMA = {
 class GoldenPage(Page):
     """A page of one golden set; ``golden`` is its name."""
 
-    section: ClassVar[str] = "golden"
-    tab: ClassVar[str] = ""
-    """Key of the selected tab."""
     golden: str
 
 
@@ -64,7 +61,6 @@ class GoldenSetsPage(Page):
     """All golden sets."""
 
     template: ClassVar[str] = "golden_sets.html.j2"
-    section: ClassVar[str] = "golden"
     sets: Listed
     hidden: Sequence[str]
 
@@ -97,7 +93,6 @@ class GoldenSetPage(GoldenPage):
     """Overview of a golden set."""
 
     template: ClassVar[str] = "golden.html.j2"
-    tab: ClassVar[str] = "overview"
     status: Status
     made_of: Sequence[tuple[str, Sequence[Part]]]
     warnings: Sequence[str]

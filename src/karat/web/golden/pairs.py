@@ -56,7 +56,6 @@ class PairsPage(GoldenPage):
     """
 
     template: ClassVar[str] = "golden_pairs.html.j2"
-    tab: ClassVar[str] = "pairs"
     only: str | None
     pairs: Listed
     runs: Sequence[str]
@@ -75,7 +74,6 @@ class PairPage(GoldenPage):
     """
 
     template: ClassVar[str] = "golden_pair.html.j2"
-    tab: ClassVar[str] = "pairs"
     query_id: str
     query: str
     need: str | None
@@ -94,7 +92,6 @@ class JudgmentsPage(GoldenPage):
     """The judgments that count, newest first."""
 
     template: ClassVar[str] = "golden_judgments.html.j2"
-    tab: ClassVar[str] = "judgments"
     judgments: Listed
 
 

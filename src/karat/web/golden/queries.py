@@ -80,7 +80,6 @@ class QueriesPage(GoldenPage):
     """
 
     template: ClassVar[str] = "golden_queries.html.j2"
-    tab: ClassVar[str] = "queries"
     queries: Listed
     typed: Typed
     wrong: Said | None = None
@@ -96,7 +95,6 @@ class PlanPage(GoldenPage):
     """
 
     template: ClassVar[str] = "golden_choose.html.j2"
-    tab: ClassVar[str] = "queries"
     file: str
     drawn: Drawn = field(repr=False)
     searches: int
@@ -110,7 +108,6 @@ class QueryPage(GoldenPage):
     """One query."""
 
     template: ClassVar[str] = "golden_query.html.j2"
-    tab: ClassVar[str] = "queries"
     query_id: str
     text: str | None
     facts: Sequence[tuple[str, Any]]

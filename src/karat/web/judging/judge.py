@@ -70,7 +70,6 @@ class ChoosePage(Page):
     """A choice of golden sets to judge."""
 
     template: ClassVar[str] = "judge_choose.html.j2"
-    section: ClassVar[str] = "judge"
     waiting: Sequence[Waiting]
 
 
@@ -83,7 +82,6 @@ class JudgePage(Page):
     """
 
     template: ClassVar[str] = "judge.html.j2"
-    section: ClassVar[str] = "judge"
     golden: str
     adjudicate: bool
     card: Shown | None

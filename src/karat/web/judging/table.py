@@ -48,7 +48,6 @@ class JudgeTablePage(Page):
     """The pairs of a queue, with a form to grade some."""
 
     template: ClassVar[str] = "judge_table.html.j2"
-    section: ClassVar[str] = "judge"
     golden: str
     found: Listed
     grades: Sequence[Grade]

@@ -57,7 +57,6 @@ class ComparisonsPage(Page):
     """The stored comparisons."""
 
     template: ClassVar[str] = "comparisons.html.j2"
-    section: ClassVar[str] = "comparisons"
     golden: str
     comparisons: Listed
     several: bool
@@ -73,7 +72,6 @@ class ComparisonPage(Page):
     """
 
     template: ClassVar[str] = "comparison.html.j2"
-    section: ClassVar[str] = "comparisons"
     row: ComparisonRow
     runs: Sequence[RunRow]
     since: str = ""
@@ -133,14 +131,14 @@ def list_comparisons(request: Request, site: TheState, _asking: AReader) -> Resp
         },
     )
     columns = [
-        Column("name", "comparison", link=lambda row: f"/comparisons/{row['id']}"),
-        Column("said", "verdict"),
-        Column("baseline", "baseline", choices=True),
-        Column("edition", "grades of"),
-        Column("computed", "computed", "time"),
-        Column("by", "by"),
-        Column("id", "number", "count", shown=False),
-        Column("state", "state", shown=False),
+        Column("name", "Comparison", link=lambda row: f"/comparisons/{row['id']}"),
+        Column("said", "Verdict"),
+        Column("baseline", "Baseline", choices=True),
+        Column("edition", "Grades of"),
+        Column("computed", "Computed", "time"),
+        Column("by", "By"),
+        Column("id", "Number", "count", shown=False),
+        Column("state", "State", shown=False),
     ]
     page = ComparisonsPage(
         title="Comparisons",
@@ -299,16 +297,16 @@ def list_of_queries(
         return f"/comparisons/{row.id}/queries/{quote(query['query_id'], safe='')}{tail}"
 
     columns = [
-        Column("query", "query", link=link, longest=90),
-        Column("query_id", "id"),
-        Column("outcome", "outcome", choices=True, vocabulary=OUTCOMES),
-        Column("counts", "counts", "flag", choices=True, shown=not rows["counts"].all()),
-        Column("baseline_value", "from", "number"),
-        Column("candidate_value", "to", "number"),
-        Column("difference", f"change, {measure}", "signed"),
-        Column("share", "adds", "signed", shown=unequal),
+        Column("query", "Query", link=link, longest=90),
+        Column("query_id", "Id"),
+        Column("outcome", "Outcome", choices=True, vocabulary=OUTCOMES),
+        Column("counts", "Counts", "flag", choices=True, shown=not rows["counts"].all()),
+        Column("baseline_value", "From", "number"),
+        Column("candidate_value", "To", "number"),
+        Column("difference", f"Change, {measure}", "signed"),
+        Column("share", "Adds", "signed", shown=unequal),
         *(Column(name, name, "signed") for name in others),
-        Column("text", "text", shown=False),
+        Column("text", "Text", shown=False),
     ]
     return listed(frame, columns, ask, search=["query_id", "text"])
 

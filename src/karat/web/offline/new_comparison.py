@@ -52,7 +52,6 @@ class NewPage(Page):
     """The form for a new comparison."""
 
     template: ClassVar[str] = "comparison_new.html.j2"
-    section: ClassVar[str] = "comparisons"
     runs: Sequence[RunRow]
     baseline: int | None
     candidates: Sequence[int]

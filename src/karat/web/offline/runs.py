@@ -64,7 +64,6 @@ class RunsPage(Page):
     """
 
     template: ClassVar[str] = "runs.html.j2"
-    section: ClassVar[str] = "runs"
     golden: str
     runs: Listed
     judged_us: int | None
@@ -84,7 +83,6 @@ class RunPage(Page):
     """
 
     template: ClassVar[str] = "run.html.j2"
-    section: ClassVar[str] = "runs"
     run: RunRow
     kept_by: str | None
     also: Sequence[str]
@@ -117,7 +115,6 @@ class RunQueryPage(Page):
     """One query of a run, with its ranking."""
 
     template: ClassVar[str] = "comparison_query.html.j2"
-    section: ClassVar[str] = "runs"
     query_id: str
     text: str | None
     measure: str
@@ -427,13 +424,13 @@ def list_of_queries(
         return f"/runs/{row.id}/queries/{quote(query['query_id'], safe='')}{tail}"
 
     columns = [
-        Column("query", "query", link=link),
-        Column("query_id", "id"),
+        Column("query", "Query", link=link),
+        Column("query_id", "Id"),
         Column("value", measure, "number"),
-        Column("state", "answer", choices=True, vocabulary=get_args(State)),
-        Column("counts", "counts", "flag", choices=True, shown=not rows["counts"].all()),
+        Column("state", "Answer", choices=True, vocabulary=get_args(State)),
+        Column("counts", "Counts", "flag", choices=True, shown=not rows["counts"].all()),
         *(Column(name, name, "number") for name in others),
-        Column("text", "text", shown=False),
+        Column("text", "Text", shown=False),
     ]
     return listed(frame, columns, ask, search=["query_id", "text"])
 
@@ -482,14 +479,14 @@ def _listed(
         return run_page(row) if row["numbers"] in _FAILED else None
 
     columns = [
-        Column("name", "run", link=run_page),
-        Column("also", "also called", shown=frame["also"].drop_nulls().len() > 0),
+        Column("name", "Run", link=run_page),
+        Column("also", "Also called", shown=frame["also"].drop_nulls().len() > 0),
         *(Column(name, name, "number") for name in names),
-        Column("numbers", "values", link=why),
-        Column("queries", "queries", "count"),
-        Column("results", "results", "count"),
-        Column("kept", "added", "time"),
-        Column("by", "by"),
-        Column("id", "number", "count", shown=False),
+        Column("numbers", "Values", link=why),
+        Column("queries", "Queries", "count"),
+        Column("results", "Results", "count"),
+        Column("kept", "Added", "time"),
+        Column("by", "By"),
+        Column("id", "Number", "count", shown=False),
     ]
     return listed(frame, columns, ask, search=["name", "also"])

@@ -49,7 +49,6 @@ class SidePage(Page):
     """
 
     template: ClassVar[str] = "comparison_query.html.j2"
-    section: ClassVar[str] = "comparisons"
     row: ComparisonRow
     since: str
     query_id: str

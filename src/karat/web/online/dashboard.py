@@ -53,13 +53,6 @@ MOST_SLICES = 24
 """Most values of a dimension with results, the largest."""
 _POSITIONS = "ClickPosition"
 _LENGTHS = (1, 7, 28, 91)  # offered periods, in days
-_TABS = (
-    ("", "Dashboard", "/online"),
-    ("queries", "Worst queries", "/online/queries"),
-    ("watch", "Watch", "/online/watch"),
-    ("against", "Against judgments", "/online/against"),
-    ("rows", "Rows", "/online/rows"),
-)
 _SCHEMA: dict[str, Any] = {
     "metric": pl.String,
     "day": pl.String,
@@ -88,7 +81,6 @@ _SCHEMA: dict[str, Any] = {
 class LogPage(Page):
     """What all pages of online metrics have."""
 
-    section: ClassVar[str] = "online"
     lacking: NoLog | None = None
     log: Mapping[str, Any] | None = None
     period: tuple[str, str] | None = None
@@ -96,7 +88,6 @@ class LogPage(Page):
     notes: Sequence[str] = ()
     computed: bool = False
     wrong: str | None = None
-    tabs: Sequence[tuple[str, str, bool]] = field(default=(), repr=False)
 
     @property
     def unlisted(self) -> str:
@@ -165,7 +156,7 @@ def dashboard(
 ) -> Response:
     """Show what users did in a period."""
     log = log_of(site)
-    common: dict[str, Any] = {"title": "Online", "tabs": tabs("")}
+    common: dict[str, Any] = {"title": "Online"}
     if isinstance(log, NoLog):
         return show(request, OnlinePage(**common, lacking=log))
     lenient = Lenient(request)
@@ -193,11 +184,6 @@ def dashboard(
     results = OnlineResults.from_dict(answer)
     common["watched"] = None if asked.chosen else glance(site, log, asked.days.last)
     return show(request, OnlinePage(**common, **_shown(request, site, log, asked, axis, results)))
-
-
-def tabs(own: str) -> list[tuple[str, str, bool]]:
-    """The pages of online metrics: name, address, whether selected."""
-    return [(name, where, key == own) for key, name, where in _TABS]
 
 
 def log_summary(log: EventLog) -> dict[str, Any]:
@@ -464,26 +450,26 @@ def list_of_results(
         return frame[name].drop_nulls().len() > 0
 
     columns = [
-        Column("metric", "metric", link=link, choices=True),
-        Column("day", "day", choices=True),
-        Column("hour", "hour", choices=True, shown=axis.hourly),
+        Column("metric", "Metric", link=link, choices=True),
+        Column("day", "Day", choices=True),
+        Column("hour", "Hour", choices=True, shown=axis.hourly),
         Column("slice", by.label or "slice", choices=True, shown=bool(by.key)),
-        Column("position", "position", choices=any_of("position"), shown=any_of("position")),
-        Column("said", "value", by="value"),
+        Column("position", "Position", choices=any_of("position"), shown=any_of("position")),
+        Column("said", "Value", by="value"),
         Column("interval", "95 %", by="low"),
-        Column("bounds", "bounds", by="least", shown=any_of("bounds")),
+        Column("bounds", "Bounds", by="least", shown=any_of("bounds")),
         Column("n", "n", "count"),
-        Column("users", "users", "count"),
-        Column("reason", "reason", shown=any_of("reason")),
-        Column("value", "raw value", "number", shown=False),
+        Column("users", "Users", "count"),
+        Column("reason", "Reason", shown=any_of("reason")),
+        Column("value", "Raw value", "number", shown=False),
         Column("low", "95 % from", "number", shown=False),
         Column("high", "95 % to", "number", shown=False),
-        Column("least", "least", "number", shown=False),
-        Column("most", "most", "number", shown=False),
-        Column("total", "total", "number", shown=False),
-        Column("state", "state", shown=False),
-        Column("method", "interval method", shown=False),
-        Column("version", "metric version", "count", shown=False),
+        Column("least", "Least", "number", shown=False),
+        Column("most", "Most", "number", shown=False),
+        Column("total", "Total", "number", shown=False),
+        Column("state", "State", shown=False),
+        Column("method", "Interval method", shown=False),
+        Column("version", "Metric version", "count", shown=False),
     ]
     return listed(frame, columns, Ask.of(request), search=["metric", "slice"], per_page=20)
 

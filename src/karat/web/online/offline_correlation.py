@@ -38,7 +38,7 @@ from karat.web.framework.auth import AReader
 from karat.web.framework.lists import Ask, Column, Listed, listed
 from karat.web.framework.pages import show
 from karat.web.framework.state import AppState, TheState
-from karat.web.online.dashboard import LogPage, log_summary, tabs
+from karat.web.online.dashboard import LogPage, log_summary
 from karat.web.online.figures import rows_address
 from karat.web.online.log import (
     ANY_DAYS,
@@ -106,8 +106,7 @@ def side_by_side(
 ) -> Response:
     """Compare the judgments of a run with users' behaviour."""
     log = log_of(site)
-    common: dict[str, Any] = {"title": "Against judgments", "crumbs": [("Online", "/online")]}
-    common |= {"tabs": tabs("against")}
+    common: dict[str, Any] = {"title": "Offline vs online"}
     if isinstance(log, NoLog):
         return show(request, AgainstPage(**common, lacking=log))
     lenient = Lenient(request)
@@ -468,9 +467,9 @@ def list_of_queries(
         return searches_of(asked, "", keys[row["query_id"]], "")
 
     columns = [
-        Column("text", "query", link=searches, longest=LONGEST),
+        Column("text", "Query", link=searches, longest=LONGEST),
         Column("slice", asked.by or "slice", choices=True, shown=bool(asked.by), longest=LONGEST),
-        Column("searches", "searches", "count"),
+        Column("searches", "Searches", "count"),
         Column(
             "offline",
             asked.measure,
@@ -479,11 +478,11 @@ def list_of_queries(
         ),
         *(online_column(name, metric) for name, metric in metrics.items()),
         Column("interval", f"{asked.metric.name}, 95 %", shown=any_of("interval")),
-        Column("position", "click position", "count", shown=any_of("position")),
+        Column("position", "Click position", "count", shown=any_of("position")),
         Column("latency", "p95, ms", "count", shown=any_of("latency")),
-        Column("apart", "disagreement", choices=True, shown=any_of("apart")),
-        Column("users", "users", "count", shown=False),
-        Column("query_id", "id", shown=False),
+        Column("apart", "Disagreement", choices=True, shown=any_of("apart")),
+        Column("users", "Users", "count", shown=False),
+        Column("query_id", "Id", shown=False),
     ]
     return listed(frame, columns, Ask.of(request), search=["text", "query_id"], per_page=25)
 

@@ -22,7 +22,7 @@ from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.idempotency import redirect_with_message, show_with_message
 from karat.web.framework.lists import Ask, Column, Listed, listed
 from karat.web.framework.state import AppState, TheState
-from karat.web.online.dashboard import LogPage, log_summary, tabs
+from karat.web.online.dashboard import LogPage, log_summary
 from karat.web.online.figures import NOT_SAID
 from karat.web.online.log import (
     ANY_DAYS,
@@ -117,8 +117,8 @@ def _page(
     request: Request, lenient: Lenient, site: AppState, days: DayRange, by: str, added: str
 ) -> WorstPage:
     log = log_of(site)
-    common: dict[str, Any] = {"title": "Worst queries", "crumbs": [("Online", "/online")]}
-    common |= {"tabs": tabs("queries"), "golden": site.workspace.golden.name}
+    common: dict[str, Any] = {"title": "Worst queries"}
+    common |= {"golden": site.workspace.golden.name}
     if isinstance(log, NoLog):
         return WorstPage(**common, lacking=log)
     period = lenient.take(lambda: days.within(log), ANY_DAYS.within(log))
@@ -299,27 +299,27 @@ def _listed(
         return frame[name].drop_nulls().len() > 0
 
     columns = [
-        Column("text", "query", link=rows_link, longest=LONGEST),
+        Column("text", "Query", link=rows_link, longest=LONGEST),
         Column("slice", by.label or "slice", choices=True, shown=bool(by.key), longest=LONGEST),
-        Column("lost", "lost", "count"),
-        Column("failed", "failed", "count"),
-        Column("searches", "searches", "count"),
-        Column("users", "users", "count"),
-        Column("share", "failure rate", "share"),
+        Column("lost", "Lost", "count"),
+        Column("failed", "Failed", "count"),
+        Column("searches", "Searches", "count"),
+        Column("users", "Users", "count"),
+        Column("share", "Failure rate", "share"),
         Column("interval", "95 %"),
-        Column("reason", "main reason", choices=True),
-        Column("zero", "no results", "count", shown=any_of("zero")),
-        Column("reformulated", "reformulated", "count"),
-        Column("abandoned", "abandoned", "count", shown=False),
-        Column("clicked", "clicked", "share", shown=any_of("clicked")),
-        Column("satisfied", "satisfied", "share", shown=any_of("satisfied")),
-        Column("instead", "searched instead", longest=70, shown=any_of("instead")),
-        Column("golden", "in the golden set", link=golden_link, shown=any_of("golden")),
-        Column("why", "why", shown=False),
-        Column("terminal", "not reformulated", "count", shown=False),
+        Column("reason", "Main reason", choices=True),
+        Column("zero", "No results", "count", shown=any_of("zero")),
+        Column("reformulated", "Reformulated", "count"),
+        Column("abandoned", "Abandoned", "count", shown=False),
+        Column("clicked", "Clicked", "share", shown=any_of("clicked")),
+        Column("satisfied", "Satisfied", "share", shown=any_of("satisfied")),
+        Column("instead", "Searched instead", longest=70, shown=any_of("instead")),
+        Column("golden", "In the golden set", link=golden_link, shown=any_of("golden")),
+        Column("why", "Why", shown=False),
+        Column("terminal", "Not reformulated", "count", shown=False),
         Column("low", "95 % from", "number", shown=False),
         Column("high", "95 % to", "number", shown=False),
-        Column("query", "normalized", shown=False),
+        Column("query", "Normalized", shown=False),
     ]
     shown = listed(frame, columns, Ask.of(request), search=["text", "instead"], per_page=25)
     return shown.cut_from("worst", frame.height + result.hidden)

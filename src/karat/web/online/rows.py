@@ -24,7 +24,7 @@ from karat.web.framework.auth import AReader
 from karat.web.framework.lists import Ask, Column, Kind, Listed, listed
 from karat.web.framework.pages import show
 from karat.web.framework.state import AppState, TheState
-from karat.web.online.dashboard import LogPage, log_summary, tabs
+from karat.web.online.dashboard import LogPage, log_summary
 from karat.web.online.figures import NOT_SAID
 from karat.web.online.log import (
     ANY_DAYS,
@@ -55,38 +55,38 @@ Counts = Literal["", "yes", "no"]
 TABLES: tuple[Table, ...] = get_args(Table)
 _SHOWN: dict[Table, tuple[tuple[str, str, Kind], ...]] = {
     "searches": (
-        ("query", "query", "text"),
-        ("when", "when", "text"),
-        ("user", "user", "text"),
-        ("arm", "arm", "text"),
-        ("became", "outcome", "text"),
-        ("items", "results", "count"),
-        ("clicks", "clicks", "count"),
-        ("first_rank", "position", "count"),
-        ("first_click_s", "first click, s", "number"),
-        ("revenue", "revenue", "number"),
-        ("latency_ms", "latency, ms", "count"),
-        ("since", "session start", "text"),
+        ("query", "Query", "text"),
+        ("when", "When", "text"),
+        ("user", "User", "text"),
+        ("arm", "Arm", "text"),
+        ("became", "Outcome", "text"),
+        ("items", "Results", "count"),
+        ("clicks", "Clicks", "count"),
+        ("first_rank", "Position", "count"),
+        ("first_click_s", "First click, s", "number"),
+        ("revenue", "Revenue", "number"),
+        ("latency_ms", "Latency, ms", "count"),
+        ("since", "Session start", "text"),
     ),
     "clicks": (
-        ("query_key", "query", "text"),
-        ("when", "when", "text"),
-        ("user", "user", "text"),
-        ("arm", "arm", "text"),
-        ("doc_id", "document", "text"),
-        ("position", "position", "count"),
-        ("dwell_s", "dwell, s", "number"),
-        ("became", "outcome", "text"),
-        ("since", "session start", "text"),
+        ("query_key", "Query", "text"),
+        ("when", "When", "text"),
+        ("user", "User", "text"),
+        ("arm", "Arm", "text"),
+        ("doc_id", "Document", "text"),
+        ("position", "Position", "count"),
+        ("dwell_s", "Dwell, s", "number"),
+        ("became", "Outcome", "text"),
+        ("since", "Session start", "text"),
     ),
     "sessions": (
-        ("query_key", "first query", "text"),
-        ("when", "when", "text"),
-        ("user", "user", "text"),
-        ("arm", "arm", "text"),
-        ("searches", "searches", "count"),
-        ("tasks", "tasks", "count"),
-        ("became", "outcome", "text"),
+        ("query_key", "First query", "text"),
+        ("when", "When", "text"),
+        ("user", "User", "text"),
+        ("arm", "Arm", "text"),
+        ("searches", "Searches", "count"),
+        ("tasks", "Tasks", "count"),
+        ("became", "Outcome", "text"),
     ),
 }
 """Columns of each table of facts: name, heading, kind."""
@@ -241,8 +241,7 @@ def rows(
 ) -> Response:
     """Show the rows behind a number, newest first."""
     log = log_of(site)
-    common: dict[str, Any] = {"title": "Rows", "crumbs": [("Online", "/online")]}
-    common |= {"tabs": tabs("rows")}
+    common: dict[str, Any] = {"title": "Searches"}
     if isinstance(log, NoLog):
         return show(request, RowsPage(**common, lacking=log))
     lenient = Lenient(request)

@@ -20,7 +20,7 @@ from karat.web.framework.lists import Ask, Column, Listed, listed
 from karat.web.framework.pages import show
 from karat.web.framework.state import TheState
 from karat.web.online import figures
-from karat.web.online.dashboard import LogPage, log_summary, tabs
+from karat.web.online.dashboard import LogPage, log_summary
 from karat.web.online.log import DayRange, Lenient, NoLog, error_text, find_or_compute, log_of
 from karat.web.online.slices import NOTHING, Dimension, dimensions
 from karat.web.online.watch_results import Watching, watched_of, watching_of
@@ -109,8 +109,7 @@ def watched(
 ) -> Response:
     """Compare a day, by default the last complete one, with the same weekdays before it."""
     log = log_of(site)
-    common: dict[str, Any] = {"title": "Watch", "crumbs": [("Online", "/online")]}
-    common |= {"tabs": tabs("watch")}
+    common: dict[str, Any] = {"title": "Alerts"}
     if isinstance(log, NoLog):
         return show(request, WatchPage(**common, lacking=log))
     text = day.strip()
@@ -240,20 +239,20 @@ def _changes(
         return frame[name].drop_nulls().len() > 0
 
     columns = [
-        Column("metric", "metric", link=link, choices=True),
-        Column("slice", "slice", choices=True, shown=any_of("slice")),
-        Column("verdict", "verdict", choices=True),
-        Column("said", "value", by="value"),
-        Column("expected_said", "expected", by="expected"),
-        Column("usual", "usual", by="usual_low"),
+        Column("metric", "Metric", link=link, choices=True),
+        Column("slice", "Slice", choices=True, shown=any_of("slice")),
+        Column("verdict", "Verdict", choices=True),
+        Column("said", "Value", by="value"),
+        Column("expected_said", "Expected", by="expected"),
+        Column("usual", "Usual", by="usual_low"),
         Column("n", "n", "count"),
-        Column("users", "users", "count"),
-        Column("windows", "earlier windows", "count", shown=False),
-        Column("reason", "reason", shown=any_of("reason")),
-        Column("value", "raw value", "number", shown=False),
-        Column("expected", "earlier mean", "number", shown=False),
-        Column("usual_low", "usual from", "number", shown=False),
-        Column("usual_high", "usual to", "number", shown=False),
+        Column("users", "Users", "count"),
+        Column("windows", "Earlier windows", "count", shown=False),
+        Column("reason", "Reason", shown=any_of("reason")),
+        Column("value", "Raw value", "number", shown=False),
+        Column("expected", "Earlier mean", "number", shown=False),
+        Column("usual_low", "Usual from", "number", shown=False),
+        Column("usual_high", "Usual to", "number", shown=False),
         Column("p", "p", "number", shown=False),
         Column("p_adjusted", "p adjusted", "number", shown=False),
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -44,6 +45,7 @@ from karat.workflows.workspace.annotations import (
     delete_annotation,
     time_of,
 )
+from karat.workflows.workspace.stored_views import link_marks
 from karat.workflows.workspace.workspace import Workspace
 
 
@@ -119,7 +121,6 @@ class TrendsPage(Page):
     """All series of all histories."""
 
     template: ClassVar[str] = "trends.html.j2"
-    section: ClassVar[str] = "trends"
     said: str
     alarms: bool
     files: Sequence[File]
@@ -136,7 +137,6 @@ class TrendPage(Page):
     """One series."""
 
     template: ClassVar[str] = "trend.html.j2"
-    section: ClassVar[str] = "trends"
     history: str
     file: File
     run: str
@@ -246,7 +246,7 @@ def one_trend(
     ]
     drawn, undrawn = None, ""
     try:
-        drawn = chart_of(history, series, last, remarks)
+        drawn = _linked(site, history, series, last, remarks)
     except MissingExtra as error:
         undrawn = str(error)
     points = list_of_points(site, history, series, Ask.of(request))
@@ -378,21 +378,40 @@ def list_of_series(histories: Sequence[History], ask: Ask) -> Listed:
         return address_of(row["history"], row["run"], row["measure"], row["slice"] or "")
 
     columns = [
-        Column("measure", "measure", link=link, choices=True),
-        Column("run", "run", choices=True),
-        Column("slice", "slice", choices=True, shown=frame["slice"].drop_nulls().len() > 0),
-        Column("newest", "newest", "number"),
+        Column("measure", "Measure", link=link, choices=True),
+        Column("run", "Run", choices=True),
+        Column("slice", "Slice", choices=True, shown=frame["slice"].drop_nulls().len() > 0),
+        Column("newest", "Newest", "number"),
         Column("interval", "95 %", shown=frame["interval"].drop_nulls().len() > 0),
-        Column("change", "newest step", "signed"),
-        Column("verdict", "trend", choices=True),
-        Column("when", "when", "time"),
-        Column("points", "points", "count"),
-        Column("says", "in words", shown=False),
+        Column("change", "Newest step", "signed"),
+        Column("verdict", "Trend", choices=True),
+        Column("when", "When", "time"),
+        Column("points", "Points", "count"),
+        Column("says", "In words", shown=False),
         Column("ci_low", "95 % from", "number", shown=False),
         Column("ci_high", "95 % to", "number", shown=False),
-        Column("history", "history", choices=len(histories) > 1, shown=len(histories) > 1),
+        Column("history", "History", choices=len(histories) > 1, shown=len(histories) > 1),
     ]
     return listed(frame, columns, ask, search=["measure", "run", "slice"])
+
+
+def _linked(
+    site: AppState, history: History, series: Series, last: int, remarks: Sequence[Remark]
+) -> dict[str, Any]:
+    """The chart, whose points lead to their runs; to the list if the run is not stored."""
+    drawn: dict[str, Any] = dict(chart_of(history, series, last, remarks))
+    workspace = site.opened(site.workspace.golden.name)
+    points = [point for point, _ in points_of(history, series)][-last:]
+    leads = {
+        f"point-{at}": {"run": str(each.run)}
+        for at, each in enumerate(kept_from(workspace, points))
+        if each.run is not None
+    }
+    base = site.settings.base
+    for size, svg in drawn["charts"].items():
+        linked = link_marks(svg, leads, lambda target: f"{base}/runs/{target['run']}")
+        drawn["charts"] = drawn["charts"] | {size: re.sub(r"#point-\d+", "#points", linked)}
+    return drawn
 
 
 def list_of_points(site: AppState, history: History, series: Series, ask: Ask) -> Listed:
@@ -423,24 +442,24 @@ def list_of_points(site: AppState, history: History, series: Series, ask: Ask) -
         return frame[name].drop_nulls().len() > 0
 
     columns = [
-        Column("time", "time, UTC"),
-        Column("commit", "commit", longest=12, shown=any_of("commit")),
-        Column("value", "value", "number"),
+        Column("time", "Time, UTC"),
+        Column("commit", "Commit", longest=12, shown=any_of("commit")),
+        Column("value", "Value", "number"),
         Column("interval", "95 %", shown=any_of("interval")),
-        Column("n", "queries", "count", shown=any_of("n")),
-        Column("change", "step", "signed"),
-        Column("apart", "significant", "flag", shown=bool(frame["apart"].any())),
-        Column("verdict", "gate or problem", choices=True, shown=any_of("verdict")),
-        Column("differs", "what differs", shown=any_of("differs")),
-        Column("break", "break", "flag", shown=False),
-        Column("from", "stored run", link=run_link, shown=any_of("kept_run")),
-        Column("graded", "edition", link=edition_link, shown=any_of("graded")),
-        Column("time_us", "when", "time", shown=False),
+        Column("n", "Queries", "count", shown=any_of("n")),
+        Column("change", "Step", "signed"),
+        Column("apart", "Significant", "flag", shown=bool(frame["apart"].any())),
+        Column("verdict", "Gate or problem", choices=True, shown=any_of("verdict")),
+        Column("differs", "What differs", shown=any_of("differs")),
+        Column("break", "Break", "flag", shown=False),
+        Column("from", "Stored run", link=run_link, shown=any_of("kept_run")),
+        Column("graded", "Edition", link=edition_link, shown=any_of("graded")),
+        Column("time_us", "When", "time", shown=False),
         Column("ci_low", "95 % from", "number", shown=False),
         Column("ci_high", "95 % to", "number", shown=False),
-        Column("counts", "counts", "flag", shown=False),
-        Column("trouble", "problem", shown=False),
-        Column("kept_run", "id of the stored run", "count", shown=False),
+        Column("counts", "Counts", "flag", shown=False),
+        Column("trouble", "Problem", shown=False),
+        Column("kept_run", "Id of the stored run", "count", shown=False),
     ]
     return listed(frame, columns, ask, search=["commit", "time"])
 

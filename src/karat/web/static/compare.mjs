@@ -92,7 +92,7 @@ const look = async () => {
 };
 if (part) setTimeout(look, 3000);
 
-// Reload until the numbers are computed, but not while a form is being filled in.
+// Reload until the numbers are computed, but not while a form is being filled in. The page says since when.
 let filled = false;
 document.addEventListener("input", () => (filled = true));
 if (document.querySelector("[data-waits]")) setTimeout(() => filled || location.reload(), 2000);

@@ -234,7 +234,9 @@ document.addEventListener("keydown", (event) => {
   const reasons = form.querySelector("#cannot")?.open;
   if (/^[0-9]$/.test(key)) {
     event.preventDefault();
-    press(reasons ? `[data-reason="${key}"]` : `[data-key="${key}"]`);
+    const button = reasons ? `[data-reason="${key}"]` : `[data-key="${key}"]`;
+    if (form.querySelector(button)) press(button);
+    else status.textContent = reasons ? `No reason has the key ${key}.` : `No grade has the key ${key}.`;
   } else if (Object.hasOwn(ACTS, key)) {
     event.preventDefault();
     ACTS[key]();

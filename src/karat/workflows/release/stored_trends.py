@@ -261,5 +261,5 @@ def _section(
     path: str, stamp: str, place: int, last: int, remarks: tuple[Remark, ...]
 ) -> dict[str, object]:
     series = _read(path, stamp)[1][place]
-    drawn: dict[str, object] = section(series, last_of(series, last), remarks, _WIDE)
+    drawn: dict[str, object] = section(series, last_of(series, last), remarks, _WIDE, linked=True)
     return drawn

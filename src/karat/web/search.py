@@ -1,0 +1,103 @@
+"""Search for golden sets, runs, comparisons, queries and pages; and the page about the API."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+from urllib.parse import quote
+
+from fastapi import APIRouter, Request, Response
+
+from karat.store.sql.golden_sets import addressable
+from karat.web.api.openapi import described
+from karat.web.framework.auth import AReader
+from karat.web.framework.navigation import STAGES
+from karat.web.framework.pages import Page, show
+from karat.web.framework.state import TheState
+from karat.workflows.workspace.search import Hit, best, search
+
+ROUTER = APIRouter()
+_LONGEST = 200  # characters of a search
+
+
+@dataclass(frozen=True)
+class Link:
+    """A hit; ``where`` is its page, without the base."""
+
+    kind: str
+    name: str
+    where: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchPage(Page):
+    """What was found; without words, where one can go."""
+
+    template: ClassVar[str] = "search.html.j2"
+    words: str
+    golden: str
+    hits: Sequence[Link]
+
+
+@dataclass(frozen=True)
+class Operation:
+    """A method of the API."""
+
+    method: str
+    path: str
+    summary: str
+    scope: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApiPage(Page):
+    """The operations of the API, by part."""
+
+    template: ClassVar[str] = "api.html.j2"
+    parts: Sequence[tuple[str, Sequence[Operation]]]
+
+
+@ROUTER.get("/search")
+def found(
+    request: Request, site: TheState, _asking: AReader, q: str = "", golden: str = ""
+) -> Response:
+    """Find objects of the workspace, queries of a golden set, and pages."""
+    words = q.strip()[:_LONGEST]
+    golden = golden or site.workspace.golden.name
+    hits = [
+        Link(hit.kind, hit.name, _page_of(hit, golden))
+        for hit in search(site.workspace, words, golden)
+        if hit.kind != "golden set" or addressable(hit.name)
+    ]
+    pages = [
+        (Link("page", tab.name, tab.at(golden)), f"{tab.name} {stage.name}")
+        for stage in STAGES
+        for tab in stage.tabs
+    ]
+    pages += [
+        (Link("page", name, f"/{name.lower()}"), name) for name in ("Judge", "Account", "API")
+    ]
+    hits += best(words, pages) if words else [link for link, _ in pages]
+    return show(request, SearchPage(title="Search", words=words, golden=golden, hits=hits))
+
+
+@ROUTER.get("/api")
+def api(request: Request, site: TheState, _asking: AReader) -> Response:
+    """The operations of the API, and how to use them."""
+    parts: dict[str, list[Operation]] = {}
+    for path, methods in described(site.settings.base)["paths"].items():
+        for method, operation in methods.items():
+            scope = operation["x-needs"]["scope"]
+            one = Operation(method.upper(), path, operation["summary"], scope)
+            parts.setdefault(operation["tags"][0], []).append(one)
+    return show(request, ApiPage(title="API", parts=list(parts.items())))
+
+
+def _page_of(hit: Hit, golden: str) -> str:
+    key = quote(hit.key, safe="")
+    if hit.kind == "query":
+        return f"/golden/{quote(golden, safe='')}/queries/{key}"
+    return {"golden set": "/golden/", "run": "/runs/", "comparison": "/comparisons/"}[
+        hit.kind
+    ] + key
