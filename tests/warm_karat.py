@@ -169,8 +169,8 @@ def _karat() -> None:
 
 
 def _pytest() -> None:
-    """Run pytest, as if karat had not been imported."""
-    for name in [each for each in sys.modules if each.partition(".")[0] == "karat"]:
+    """Run pytest, as if its plugins, karat and anyio, had not been imported."""
+    for name in [each for each in sys.modules if each.partition(".")[0] in {"karat", "anyio"}]:
         del sys.modules[name]
     import pytest
 
