@@ -39,6 +39,7 @@ class InputError(KaratError):
         query: Id of the query.
         doc_id: Id of the document; readers use it to find the line.
         fix: How to fix it.
+        command: A shell command that does it, shown wherever there is a shell.
     """
 
     exit_code = 2
@@ -52,14 +53,21 @@ class InputError(KaratError):
         query: str | None = None,
         doc_id: str | None = None,
         fix: str | None = None,
+        command: str | None = None,
     ) -> None:
         self.what, self.file, self.line, self.fix = what, file, line, fix
+        self.command = command
         self.query, self.doc_id = query, doc_id
         where = [part for part in (file, f"line {line}" if line is not None else None) if part]
         text = f"{', '.join(where)}: {what}" if where else what
         if query is not None:
             text += f" (query {query})"
-        super().__init__(text + _fix_line(fix))
+        super().__init__(text + _fix_line(self.advice))
+
+    @property
+    def advice(self) -> str | None:
+        """The fix, with the command."""
+        return f"{self.fix}: {self.command}" if self.fix and self.command else self.fix
 
     def at_line(self, line: int | None) -> InputError:
         """The same error with its line filled in."""
@@ -70,6 +78,7 @@ class InputError(KaratError):
             query=self.query,
             doc_id=self.doc_id,
             fix=self.fix,
+            command=self.command,
         )
 
 

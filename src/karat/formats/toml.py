@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from karat.errors import InputError, UsageError, nearest
-from karat.formats.tables.source import Source, in_utf8
+from karat.formats.tables.source import Source, not_utf8
 
 _Value = TypeVar("_Value")
 
@@ -41,7 +41,7 @@ def parsed(data: bytes, name: str) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         what = "not valid TOML: the line is not UTF-8"
-        raise InputError(what, file=name, line=line, fix=in_utf8(name)) from None
+        raise not_utf8(what, name, line) from None
     except NotToml as error:
         at = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
         ended = len(data.rstrip().splitlines())

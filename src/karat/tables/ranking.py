@@ -129,7 +129,8 @@ def _refuse_duplicates(
             file=source,
             query=query,
             doc_id=doc,
-            fix="keep each document once for each query (karat lint lists them all)",
+            fix="keep each document once for each query",
+            command="karat lint lists them all",
         )
 
 

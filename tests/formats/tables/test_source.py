@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from karat.errors import InputError
-from karat.formats.tables.source import EmptyFile, Source, in_utf8, zstd
+from karat.formats.tables.source import EmptyFile, Source, not_utf8, zstd
 
 
 def test_chunks_are_whole_lines_and_know_their_number(tmp_path: Path) -> None:
@@ -105,5 +105,6 @@ def test_what_comes_before_the_damage_is_handed_out_first(
 
 
 def test_a_page_does_not_advise_a_command() -> None:
-    assert in_utf8("a.csv").endswith("iconv -f latin1 -t UTF-8 a.csv")
-    assert in_utf8("a.csv").startswith("save the file as UTF-8; if it is Latin-1: iconv")
+    error = not_utf8("it is not UTF-8", "a.csv", 1)
+    assert error.fix == "save the file as UTF-8"
+    assert "save the file as UTF-8: iconv -f latin1 -t UTF-8 a.csv" in str(error)

@@ -110,7 +110,7 @@ def test_grades_of_a_model_say_so(client_of: ClientOf) -> None:
         ("half.zip", b"PK\x03\x04 not a zip", "", ""),
         ("x.gz", b"\x1f\x8b\x08 broken", "", ""),
         ("nul.csv", CSV.replace(b"blue", b"bl\x00ue"), "", ""),
-        ("no_queries.zip", NO_QUERIES, "", "add queries.jsonl to the ZIP file"),
+        ("no_queries.zip", NO_QUERIES, "", "add queries.jsonl, or give its files one by one"),
         ("latin.csv", CSV.replace(b"blue", b"bl\xe9"), "", ""),
     ],
 )

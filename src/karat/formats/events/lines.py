@@ -43,7 +43,8 @@ def not_utf8(raw: bytes, file: str, line: int | None = None) -> InputError:
         f"not UTF-8; it looks like {name}",
         file=file,
         line=line,
-        fix=f"save the file as UTF-8: {in_utf8(code, file)}",
+        fix="save the file as UTF-8",
+        command=in_utf8(code, file),
     )
 
 

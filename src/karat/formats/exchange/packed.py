@@ -59,6 +59,7 @@ def beir_in(path: Path) -> Iterator[Path | None]:
                 query=error.query,
                 doc_id=error.doc_id,
                 fix=fix,
+                command=error.command,
             ) from None
 
 

@@ -19,7 +19,7 @@ import polars as pl
 from karat.errors import InputError
 from karat.formats.tables.cells import NUMBERS, Careful, fast, run_rows
 from karat.formats.tables.format import Format, Place, Rows, answered, refuse_unwritable
-from karat.formats.tables.line_ends import WITHIN, only_crlf, return_advice
+from karat.formats.tables.line_ends import only_crlf, within
 from karat.formats.tables.lines import FAULTS
 from karat.formats.tables.prefetch import ahead
 from karat.formats.tables.source import BOM, LONGEST_LINE, Chunk, Source, text_of
@@ -274,9 +274,10 @@ def records(
         except StopIteration:
             return
         except csv.Error as error:
+            if "new-line character" in str(error):
+                raise within(name, start) from None
             what = _plainly(str(error), separator)
-            fix = return_advice(name) if what is WITHIN else _QUOTES
-            raise InputError(what, file=name, line=start, fix=fix) from None
+            raise InputError(what, file=name, line=start, fix=_QUOTES) from None
         if any(cell.strip() for cell in cells):
             yield start, cells
 
@@ -289,8 +290,6 @@ def _plainly(message: str, separator: str) -> str:
         return "a quote is never closed"
     if "expected after" in message:
         return f"text between a closing quote and the next {separator!r}"
-    if "new-line character" in message:
-        return WITHIN
     return f"invalid CSV: {message}"
 
 

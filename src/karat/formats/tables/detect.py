@@ -113,9 +113,8 @@ def refuse_binary(source: Source) -> None:
             else "binary data, not text",
             file=source.name,
             line=head.count(b"\n", 0, at) + 1,
-            fix=f"save the file as UTF-8: iconv -f UTF-16LE -t UTF-8 {source.name}"
-            if utf16
-            else None,
+            fix="save the file as UTF-8" if utf16 else None,
+            command=f"iconv -f UTF-16LE -t UTF-8 {source.name}" if utf16 else None,
         )
     if b"\r" in head.rstrip(b"\r") and b"\n" not in head:
         raise InputError(

@@ -19,7 +19,7 @@ from karat.formats.tables.cells import ANSWER, Careful, column_of, fast, run_row
 from karat.formats.tables.format import Format, Place, Rows, answered, frame_writers
 from karat.formats.tables.lines import FAULTS
 from karat.formats.tables.prefetch import ahead
-from karat.formats.tables.source import Chunk, Source, in_utf8
+from karat.formats.tables.source import Chunk, Source, not_utf8
 from karat.tables import Run
 from karat.tables.about import facts, flat
 from karat.tables.column_names import choose, known, plain
@@ -189,12 +189,7 @@ def parsed(raw: bytes, name: str, line: int, hook: Any = no_twins) -> Any:
         return row
     except UnicodeDecodeError as error:
         at = raw.count(b"\n", 0, error.start)
-        raise InputError(
-            "the line is not UTF-8",
-            file=name,
-            line=line + at,
-            fix=in_utf8(name),
-        ) from None
+        raise not_utf8("the line is not UTF-8", name, line + at) from None
     except UnicodeEncodeError:
         raise InputError(HALF, file=name, line=line) from None
     except json.JSONDecodeError as error:

@@ -27,9 +27,14 @@ def return_within(raw: bytes) -> bool:
 def refuse_return(raw: bytes, name: str, line: int) -> None:
     """Raise InputError for a line with a carriage return that is not at its end."""
     if return_within(raw):
-        raise InputError(WITHIN, file=name, line=line, fix=return_advice(name))
+        raise within(name, line)
 
 
-def return_advice(name: str) -> str:
-    """The fix for a carriage return within a line."""
-    return f"if it should end a line: tr '\\r' '\\n' < {name}; if not, delete it"
+def within(name: str, line: int) -> InputError:
+    return InputError(
+        WITHIN,
+        file=name,
+        line=line,
+        fix="start a new line there, or delete it",
+        command=f"tr '\\r' '\\n' < {name}",
+    )

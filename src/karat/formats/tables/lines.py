@@ -198,7 +198,8 @@ def _value(text: str, at: int, layout: Layout, name: str, number: int) -> object
             f"the {column} {text!r} is not a number",
             file=name,
             line=number,
-            fix="karat lint lists all such lines",
+            fix="correct it, and check for others",
+            command="karat lint lists all such lines",
         ) from None
 
 

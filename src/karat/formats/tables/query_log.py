@@ -81,7 +81,8 @@ def read_query_log(
             raise InputError(
                 "expected one JSON object per line, got a JSON array",
                 file=source.name,
-                fix=f"write each object on its own line: jq -c '.[]' {source.name} > queries.jsonl",
+                fix="write each object on its own line",
+                command=f"jq -c '.[]' {source.name} > queries.jsonl",
             )
         return _text(source, text, count, [] if notes is None else notes)
 

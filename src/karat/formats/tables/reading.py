@@ -218,7 +218,7 @@ class _Opened:
         lint = None
         everywhere = self.source.again is not None and self.format.name != "golden"
         if error.fix is None and line is not None and everywhere:
-            lint = f"karat lint {self.source.name} lists all such lines"
+            lint = "correct it, and check for others"
         if lint is not None or line != error.line:
             raise InputError(
                 error.what,
@@ -227,6 +227,9 @@ class _Opened:
                 query=error.query,
                 doc_id=error.doc_id,
                 fix=error.fix or lint,
+                command=error.command
+                if lint is None
+                else f"karat lint {self.source.name} lists all such lines",
             ) from None
 
     def frame(self) -> pl.DataFrame:

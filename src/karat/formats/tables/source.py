@@ -80,9 +80,15 @@ class Chunk:
         return self._first_line
 
 
-def in_utf8(file: str) -> str:
-    """The fix for a line that is not UTF-8."""
-    return f"save the file as UTF-8; if it is Latin-1: iconv -f latin1 -t UTF-8 {file}"
+def not_utf8(what: str, name: str, line: int) -> InputError:
+    """The error for a line that is not UTF-8."""
+    return InputError(
+        what,
+        file=name,
+        line=line,
+        fix="save the file as UTF-8",
+        command=f"iconv -f latin1 -t UTF-8 {name} (if it is Latin-1)",
+    )
 
 
 def text_of(raw: bytes, name: str, line: int) -> str:
@@ -93,7 +99,7 @@ def text_of(raw: bytes, name: str, line: int) -> str:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
         what = f"byte {error.start + 1} of the line is not UTF-8"
-        raise InputError(what, file=name, line=line, fix=in_utf8(name)) from None
+        raise not_utf8(what, name, line) from None
 
 
 def shown(name: str) -> str:
@@ -138,7 +144,8 @@ class Source:
             raise InputError(
                 "expected UTF-8, got UTF-16",
                 file=self.name,
-                fix=f"save the file as UTF-8: iconv -f UTF-16 -t UTF-8 {self.name}",
+                fix="save the file as UTF-8",
+                command=f"iconv -f UTF-16 -t UTF-8 {self.name}",
             )
         self.bom = head.startswith(BOM)
         self.head = head[3:] if self.bom else head

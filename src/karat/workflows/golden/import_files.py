@@ -111,7 +111,7 @@ def check_judgments(content: Exchange, scale: Scale, file: str) -> None:
             f"scale from {low:g} to {high:g}",
             file,
             row,
-            "correct the grade in the file: karat init fixes the scale of a golden set",
+            "correct the grade in the file: the scale of a golden set is fixed",
         )
     named = pl.col("rater").str.strip_chars().str.to_lowercase()
     reserved = content.judgments.filter(named == UNNAMED_RATER)

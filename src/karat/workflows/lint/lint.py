@@ -168,7 +168,7 @@ def _unreadable(tally: Tally, error: InputError, name: str | None = None) -> Non
         [error.line] if error.line else [],
         count=1,
         says=f"{error.file}: {error.what}" if in_sidecar else error.what,
-        fix=None if empty else error.fix,
+        fix=None if empty or cut == "carriage-return" else error.command or error.fix,
         query=error.query,
     )
 

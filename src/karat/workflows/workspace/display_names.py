@@ -47,6 +47,7 @@ def display_name(path: Path, called: str, *folders: Path) -> Iterator[None]:
             query=error.query,
             doc_id=error.doc_id,
             fix=None if error.fix is None else renamed(error.fix),
+            command=None if error.command is None else renamed(error.command),
         ) from None
     except UsageError as error:
         if renamed(str(error)) == str(error):
