@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
-from typing import Any
+from typing import Any, ClassVar
 
 from fastapi import APIRouter, Request, Response
 from fastapi.openapi.utils import get_openapi
@@ -15,6 +16,7 @@ from karat.web.api.models import meanings, model_of
 from karat.web.api.responses import json_response
 from karat.web.framework.auth import AReader, requires_of
 from karat.web.framework.errors import Said
+from karat.web.framework.pages import Page, show
 
 ROUTER = APIRouter(prefix="/api", tags=["account"])
 ABOUT = (
@@ -38,6 +40,27 @@ def openapi(request: Request, _asking: AReader) -> Response:
     return json_response(described(request.app.state.site.settings.base))
 
 
+@dataclass(frozen=True, kw_only=True)
+class ApiPage(Page):
+    """The API as a page: operations by tag, each with its method and path."""
+
+    template: ClassVar[str] = "api_docs.html.j2"
+    document: dict[str, Any]
+    tags: dict[str, list[tuple[str, str, dict[str, Any]]]]
+
+
+@ROUTER.get("/docs", include_in_schema=False)
+def docs(request: Request, _asking: AReader) -> Response:
+    """The API, for reading."""
+    document = described(request.app.state.site.settings.base)
+    tags: dict[str, list[tuple[str, str, dict[str, Any]]]] = {}
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            tags.setdefault(operation["tags"][0], []).append((method, path, operation))
+    crumbs = [("Account", "/account")]
+    return show(request, ApiPage(title="API", crumbs=crumbs, document=document, tags=tags))
+
+
 @cache
 def described(base: str = "") -> dict[str, Any]:
     """The API as OpenAPI 3.1; ``base`` is the path of a proxy."""
@@ -45,7 +68,8 @@ def described(base: str = "") -> dict[str, Any]:
 
     from karat.web import api
 
-    routes = [route for router in api.ROUTERS for route in router.routes]
+    every = [route for router in api.ROUTERS for route in router.routes]
+    routes = [each for each in every if isinstance(each, APIRoute) and each.include_in_schema]
     document: dict[str, Any] = get_openapi(
         title="karat",
         version=metadata.version("karat"),
@@ -54,7 +78,6 @@ def described(base: str = "") -> dict[str, Any]:
         servers=[{"url": base or "/"}],
     )
     for route in routes:
-        assert isinstance(route, APIRoute)
         for method in route.methods or ():
             _complete(document["paths"][route.path_format][method.lower()], route)
     error = TypeAdapter(model_of(Said)).json_schema()
