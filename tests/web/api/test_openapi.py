@@ -182,3 +182,16 @@ def test_it_is_served_to_engineers(client_of: ClientOf, stranger: TestClient) ->
     assert not [path for path in answer.json()["paths"] if not path.startswith("/api/")]
     assert client_of("rater").get("/api/openapi.json").status_code == 403
     assert stranger.get("/api/openapi.json").status_code == 401
+
+
+def test_it_is_a_page_that_needs_no_script_and_no_other_host(client_of: ClientOf) -> None:
+    answer = client_of("engineer").get("/api/docs")
+    assert answer.status_code == 200
+    for path in client_of("engineer").get("/api/openapi.json").json()["paths"]:
+        assert f"<code>{path}</code>" in answer.text
+    links = re.findall(r'href="#([^"]+)"', answer.text)
+    assert links
+    assert not [name for name in links if f'id="{name}"' not in answer.text]
+    assert not re.findall(r'(?:src|href)="(?:https?:)?//', answer.text)
+    assert "style=" not in answer.text
+    assert client_of("rater").get("/api/docs").status_code == 403
