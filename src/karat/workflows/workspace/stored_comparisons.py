@@ -550,7 +550,7 @@ def _slices(memberships: Sequence[str]) -> dict[str, list[str]]:
 
 
 def _computed(opened: Workspace, row: ComparisonRow) -> tuple[str, int]:
-    """Compute and store a comparison unless its numbers are there already.
+    """Compute and store a comparison unless its numbers are stored.
 
     Returns:
         The key of its numbers, and the id of the newest judgment used.
