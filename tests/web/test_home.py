@@ -15,8 +15,8 @@ from starlette.testclient import TestClient
 from tests.web.conftest import NOW, ClientOf
 
 from karat.store.sql import runs
-from karat.store.sql.runs import RunRow
 from karat.store.sql.schema import golden_set
+from karat.tables.stored_runs import RunRow
 from karat.web import home
 from karat.web.app import create_app
 from karat.web.framework.settings import Settings

@@ -13,7 +13,7 @@ _BUG = 4
 _REPORT = ("altair", "jinja2", "vl_convert")
 _STORE = ("sqlalchemy", "alembic")
 _ENGINES = ("httpx2", "jsonpath")
-_WEB = ("argon2", "fastapi", "python_multipart", "uvicorn")
+_WEB = ("argon2", "cryptography", "fastapi", "python_multipart", "uvicorn")
 PACKAGES = {
     "report": _REPORT,
     "store": _STORE,

@@ -8,13 +8,14 @@ other judgment.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from hashlib import blake2b
+from hashlib import blake2b, sha256
 from itertools import count, takewhile
 from statistics import median
 from typing import Any
@@ -389,3 +390,56 @@ def _duration(seconds: float) -> str:
 def _number(*parts: str) -> int:
     """64 bits of a hash; salts and ids contain no NUL, so the joined parts are unambiguous."""
     return int.from_bytes(blake2b("\0".join(parts).encode(), digest_size=8).digest(), "big")
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A pair of the queue, leased to a rater, with the texts to show."""
+
+    slot_id: int  # its slot, for `judgments.submit`
+    kind: str  # `rating` | `repeat` | `gold` | `adjudication`; hidden from raters
+    query_id: str
+    doc_id: str  # the document
+    leased_until_us: int  # when the lease expires, microseconds UTC
+    query_text: str | None
+    need: str | None  # the information need behind it
+    title: str | None  # title of the document
+    text: str | None  # its text; None if the document is not in the store
+    url: str | None
+    document_sha256: str | None  # hash of the document as shown, for `submit(shown=…)`
+    guideline: str  # current version of the guideline, for `submit(guideline=…)`
+    guideline_text: str
+    # Attributes of the document, by name
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+
+
+MOST_PUT_OFF = 3
+"""Maximum number of snoozed disagreements of a rater, who has read the votes of each."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a rater is in the queue."""
+
+    done: int  # judgments given, including repeats and gold items
+    left: int  # judgments left, as far as known now
+    total: int  # `done` plus `left`
+    later: int  # pairs among those left that are snoozed
+    seconds: tuple[float | None, ...]  # durations of the newest judgments, oldest first, at most 50
+
+
+class TooManyPutOff(UsageError):
+    """The rater has snoozed too many disagreements."""
+
+
+class LeaseLost(UsageError):
+    """The rater does not have the pair any more, or there is no disagreement to settle."""
+
+
+class Overtaken(LeaseLost):
+    """A late submission: its judgment was corrected or withdrawn, or another pair was judged."""
+
+
+def pair_key(query_id: str, doc_id: str) -> str:
+    """A key of a pair, for ``submit(pair_shown=…)``: 32 hexadecimal digits."""
+    return sha256(json.dumps([query_id, doc_id]).encode()).hexdigest()[:32]

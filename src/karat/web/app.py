@@ -15,7 +15,6 @@ from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipMiddle
 
 from karat.errors import KaratError
 from karat.formats.own.workspace import find_workspace, read_workspace
-from karat.store.sql import golden_sets as stored_golden_sets
 from karat.web import api, home, search
 from karat.web.accounts import account, audit_log, people, sign_in
 from karat.web.framework import errors
@@ -135,8 +134,7 @@ def static(name: str, _asking: Anonymous) -> Response:
 def healthz(site: TheState, _asking: Anonymous) -> Response:
     """``{"status": "ok"}`` if the store answers; else 503."""
     try:
-        with site.workspace.store.read() as connection:
-            stored_golden_sets.names(connection)
+        site.golden_sets()
     except KaratError as error:
         LOG.error("health check: %s", error)  # not in the response: it may reveal the store
         return JSONResponse({"status": "the store does not respond as expected"}, 503)

@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode
 from fastapi import APIRouter, Request, Response
 
 from karat.reports.phrases.numbers import counted
-from karat.store.sql.golden_sets import addressable
+from karat.tables.golden.golden_sets import addressable
 from karat.web.framework.auth import ARater
 from karat.web.framework.pages import Page, redirect, show
 from karat.web.framework.state import AppState, TheState

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from fastapi import APIRouter, Request, Response
 
-from karat.store.sql.golden_sets import addressable
+from karat.tables.golden.golden_sets import addressable
 from karat.web.api.openapi import described
 from karat.web.framework.auth import AReader
 from karat.web.framework.navigation import STAGES

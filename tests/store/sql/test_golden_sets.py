@@ -8,8 +8,9 @@ import pytest
 
 from karat.errors import UsageError
 from karat.store.sql import golden_sets
-from karat.store.sql.golden_sets import LONGEST, addressable
+from karat.store.sql.golden_sets import LONGEST
 from karat.store.sql.opening import open_store
+from karat.tables.golden.golden_sets import addressable
 
 
 @pytest.mark.parametrize(

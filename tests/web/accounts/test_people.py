@@ -112,7 +112,7 @@ def test_a_link_is_shown_to_nobody_else_and_on_no_other_page(
 ) -> None:
     owner, other = client_of("owner"), client_of("owner")
     owner.fill("/people/invitations", name="dora", once="x")
-    cookie = next(each for each in owner.cookies.jar if each.name.endswith("_once"))
+    cookie = next(each for each in owner.cookies.jar if each.name.endswith("_secret"))
     assert cookie.value is not None
     other.cookies.set(cookie.name, cookie.value, domain="127.0.0.1")
     assert "/invited/" not in other.get("/people").text

@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 from tests.web.conftest import Browser, ClientOf
 
 from karat.errors import InputError, KaratError, MissingExtra, UsageError
-from karat.store.sql.judgments import LeaseLost
+from karat.golden.queue import LeaseLost
 from karat.web.api import bodies
 from karat.web.framework.auth import Refused
 from karat.web.framework.errors import NotFound, describe

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karat.golden.queue import REASONS
-from karat.store.sql.golden_sets import GoldenSetRow
-from karat.store.sql.slots import Claim
+from karat.golden.queue import REASONS, Claim
+from karat.tables.golden.golden_sets import GoldenSetRow
 from karat.tables.workspace import Card as Fields
 from karat.tables.workspace import WorkspaceConfig
 from karat.web.judging.cards import (

@@ -18,8 +18,8 @@ from tests.web.conftest import NOW, Browser, ClientOf, Clock
 from karat.errors import InputError
 from karat.store.sql import audit, queries
 from karat.store.sql import runs as stored
-from karat.store.sql.runs import RunRow
 from karat.tables import Run
+from karat.tables.stored_runs import RunRow
 from karat.web.app import PAGES, create_app
 from karat.web.framework.jobs import JobQueue
 from karat.web.framework.middleware import FORM

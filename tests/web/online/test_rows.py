@@ -20,7 +20,7 @@ from karat.engines.frames.opening import open_engine
 from karat.store.sql import queries
 from karat.tables.online.events import EventLog
 from karat.web.online import rows as online_rows
-from karat.web.online.rows import for_eyes, pseudonym
+from karat.workflows.online.event_rows import for_eyes, pseudonym
 from karat.workflows.online.facts import Table, look
 
 

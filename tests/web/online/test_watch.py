@@ -20,7 +20,7 @@ from tests.workflows.online.weeks import FRIDAY, SUNDAY, broken_on_friday, weeks
 from karat.engines.frames.opening import open_engine
 from karat.online.rules import DAY, HOUR
 from karat.store.events.log import read_event_log
-from karat.web.online.watch_results import MOST_CUTS
+from karat.workflows.online.log_requests import MOST_CUTS
 from karat.workflows.online.watch import watch
 
 EVIL = '"><img src=x onerror=alert(1)>'

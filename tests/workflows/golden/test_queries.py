@@ -15,7 +15,6 @@ from karat.workflows.golden.editions import freeze
 from karat.workflows.golden.import_ import import_exchange
 from karat.workflows.golden.pooling import enqueue, pool
 from karat.workflows.golden.queries import (
-    classes_in,
     column_of,
     disagreements_listed,
     given_by,
@@ -28,6 +27,7 @@ from karat.workflows.golden.queries import (
     ready_in,
 )
 from karat.workflows.judging.queue import Judging
+from karat.workflows.workspace.stored_inputs import classes_in
 from karat.workflows.workspace.workspace import Workspace
 
 Tick = Callable[[], int]

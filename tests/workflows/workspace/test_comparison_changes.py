@@ -10,9 +10,9 @@ import pytest
 import sqlalchemy as sa
 
 from karat.store.sql import comparisons, documents, queries
-from karat.store.sql.comparisons import ComparisonRow
 from karat.tables import Run
 from karat.tables.golden.exchange import Exchange
+from karat.tables.stored_runs import ComparisonRow
 from karat.workflows.golden.editions import freeze
 from karat.workflows.golden.import_ import import_exchange
 from karat.workflows.judging.in_place import own_of, rate, take_back

@@ -11,9 +11,9 @@ import pytest
 
 from karat.errors import InputError, UsageError
 from karat.store.sql import queries, runs
-from karat.store.sql.runs import RunRow
 from karat.tables import Run
 from karat.tables.golden.exchange import Exchange
+from karat.tables.stored_runs import RunRow
 from karat.workflows.golden.editions import freeze
 from karat.workflows.golden.import_ import import_exchange
 from karat.workflows.judging.in_place import rate

@@ -17,7 +17,7 @@ from karat.cli.workspace.workspace import clock, folder, opened, tell
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from karat.store.sql.people import PersonRow
+    from karat.tables.accounts.people import PersonRow
     from karat.workflows.accounts.accounts import Accounts, Secret
 
 _ROLE = click.Choice(("rater", "engineer", "owner"))

@@ -87,8 +87,8 @@ class _Desk:
 
     def _judged(self, card: Card) -> Card | None:
         """Show a card until it is judged or put off; return the next, or None to stop."""
+        from karat.golden.queue import LeaseLost
         from karat.reports.judging.card import show_grades, show_guideline, show_keys
-        from karat.store.sql.judgments import LeaseLost
 
         self.reason = None  # it was for the card before
         self._show(card)

@@ -19,7 +19,7 @@ from karat.cli.workspace.workspace import clock, folder, need, say_notes
 from karat.errors import UsageError
 
 if TYPE_CHECKING:
-    from karat.store.sql.people import Invitation
+    from karat.tables.accounts.people import Invitation
     from karat.web.server import Serving
 
 RATER = "KARAT_RATER"

@@ -16,16 +16,16 @@ from karat.golden.queue import (
     shuffle_keys,
     standing,
 )
-from karat.store.sql import golden_sets
 from karat.store.sql.schema import deferred, judgment, pair, query, slot
 from karat.store.sql.slots import OWN, goes_on, query_of_pair, upcoming
+from karat.tables.golden.golden_sets import GoldenSetRow
 
 _SEARCHED = 1000  # newest judgments in which the start of the present query is searched
 
 
 def due(
     c: sa.Connection,
-    declared: golden_sets.GoldenSetRow,
+    declared: GoldenSetRow,
     rater: str,
     *,
     now: int,
@@ -142,7 +142,7 @@ def _any_gold(c: sa.Connection, set_id: int) -> bool:
 
 
 def _own_again(
-    c: sa.Connection, declared: golden_sets.GoldenSetRow, rater: str, now: int, exclude: str | None
+    c: sa.Connection, declared: GoldenSetRow, rater: str, now: int, exclude: str | None
 ) -> int | None:
     rows = c.execute(
         sa.select(
@@ -178,7 +178,7 @@ def _own_again(
 
 
 def _gold(
-    c: sa.Connection, declared: golden_sets.GoldenSetRow, rater: str, now: int, exclude: str | None
+    c: sa.Connection, declared: GoldenSetRow, rater: str, now: int, exclude: str | None
 ) -> int | None:
     a, b = (sa.literal(key, sa.BigInteger) for key in shuffle_keys(declared.salt, rater))
     mine = (slot.c.pair_id == pair.c.id) & (slot.c.rater == rater)

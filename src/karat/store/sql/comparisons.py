@@ -3,39 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import polars as pl
 import sqlalchemy as sa
 
 from karat.store.sql import golden_sets
-from karat.store.sql.runs import COLUMNS, RunRow, row_of
+from karat.store.sql.runs import COLUMNS, row_of
 from karat.store.sql.schema import audit, comparison, document, judgment, query, run
 from karat.tables.judgments import Judgments
 from karat.tables.schema import JUDGMENTS
+from karat.tables.stored_runs import ComparisonRow, RunRow
 
-State = Literal["waiting", "done", "failed"]
 _INSIDE = {"judgment": "id", "document_hash": "document_sha256"}  # column names in the database
 _BEGIN = 400  # characters of a text that replaces a title
-
-
-@dataclass(frozen=True)
-class ComparisonRow:
-    """A stored comparison; its numbers are an artifact."""
-
-    id: int
-    set_id: int
-    name: str
-    runs: tuple[int, ...]  # ids of the runs, the baseline first
-    settings: dict[str, Any]  # measures, attributes, margin, edition
-    made_by: str
-    created_us: int
-    state: State  # waiting (its numbers are requested), done or failed
-    error: str | None  # why it failed; None otherwise
-    computed_us: int | None  # when its numbers were computed, or failed
-    judgment_id: int | None  # the newest judgment when they were computed; None before
-    key: str | None  # key of the artifact with its numbers; None before
 
 
 def put(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -15,25 +14,12 @@ from karat.store.sql.schema import (
     golden_set,
     guideline,
 )
+from karat.tables.golden.golden_sets import GoldenSetRow
 from karat.tables.names import check_name
 from karat.tables.scale import Scale, read_scale
 
 LONGEST = 100
 """Maximum number of characters of the name of a golden set."""
-
-
-@dataclass(frozen=True)
-class GoldenSetRow:
-    id: int  # number in the store
-    name: str
-    scale: Scale  # lowest and highest grade
-    grades: dict[float, str]  # `label: criterion` by grade, ascending
-    raters: int  # raters for each pair
-    repeats: float  # share of a rater's judgments that are hidden repeats, 0 to 0.5
-    salt: str  # salt of its hashes, which determine orders and repeats
-    guideline: str  # version of the newest guideline: `1`, `2`, …
-    guideline_text: str
-    created_us: int  # when it was created, microseconds UTC
 
 
 def make(
@@ -76,11 +62,6 @@ def make(
     set_id = int(done.scalar_one())
     new_guideline(c, set_id, guideline, now)
     return set_id
-
-
-def addressable(name: str) -> bool:
-    """Whether a golden set of this name can have pages: "a/b" and ".." are other addresses."""
-    return "/" not in name and name not in {".", ".."} and name.isprintable()
 
 
 def _check_name(name: str) -> None:

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from functools import cache
-from hashlib import sha256
 from typing import Any
 
 import polars as pl
 import sqlalchemy as sa
 
 from karat.errors import InputError, UsageError
-from karat.golden.queue import checked_submission
+from karat.golden.queue import Claim, LeaseLost, Overtaken, checked_submission, pair_key
 from karat.store.sql import golden_sets
 from karat.store.sql.queue import LEASE_US, newest
 from karat.store.sql.schema import document, judgment, pair, slot
-from karat.store.sql.slots import OWN, Claim, claim_again, disagree, hold_rater, hold_raters
+from karat.store.sql.slots import OWN, claim_again, disagree, hold_rater, hold_raters
 from karat.tables.judgments import Judgments
 from karat.tables.schema import JUDGMENTS
 
@@ -40,19 +38,6 @@ class Recorded:
 
     added: int  # new judgments
     corrected: int  # judgments that supersede an earlier one of their rater
-
-
-class LeaseLost(UsageError):
-    """The rater does not have the pair any more, or there is no disagreement to settle."""
-
-
-class Overtaken(LeaseLost):
-    """A late submission: its judgment was corrected or withdrawn, or another pair was judged."""
-
-
-def pair_key(query_id: str, doc_id: str) -> str:
-    """A key of a pair, for ``submit(pair_shown=…)``: 32 hexadecimal digits."""
-    return sha256(json.dumps([query_id, doc_id]).encode()).hexdigest()[:32]
 
 
 def submit(

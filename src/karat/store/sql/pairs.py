@@ -17,6 +17,7 @@ from karat.golden.queue import shuffle_number
 from karat.store.sql import golden_sets
 from karat.store.sql.schema import judgment, pair, query, slot
 from karat.store.sql.slots import disagree, query_of_pair
+from karat.tables.golden.golden_sets import GoldenSetRow
 from karat.tables.incoming import conform
 from karat.tables.schema import PAIRS
 
@@ -157,9 +158,7 @@ def frame(c: sa.Connection, set_id: int) -> pl.DataFrame:
     )
 
 
-def _checked(
-    c: sa.Connection, frame: pl.DataFrame, declared: golden_sets.GoldenSetRow
-) -> pl.DataFrame:
+def _checked(c: sa.Connection, frame: pl.DataFrame, declared: GoldenSetRow) -> pl.DataFrame:
     frame = conform(frame, PAIRS, "pairs", keep_others=True)
     own = ("priority", "chosen_by", "chance", "gold_grade")
     for name in own:

@@ -3,37 +3,12 @@
 from __future__ import annotations
 
 import unicodedata
-from dataclasses import dataclass
 
 import sqlalchemy as sa
 
 from karat.errors import UsageError
 from karat.store.sql.schema import api_token, invitation, person, web_session
-from karat.tables.accounts.people import Person, Role
-
-
-@dataclass(frozen=True)
-class PersonRow:
-    """A user with their state, without the password."""
-
-    person: Person  # id, name and role
-    created_us: int  # when the account was created, microseconds UTC
-    disabled_us: int | None  # when it was disabled; None if it is active
-    seen_us: int | None  # when an active session was last used; None without one
-    sessions: int  # number of active sessions
-    tokens: int  # number of active tokens
-
-
-@dataclass(frozen=True)
-class Invitation:
-    """An invitation to create an account, or to set a new password."""
-
-    id: int  # number in the store
-    name: str  # name of the user
-    role: Role  # role of the user
-    made_by: str | None  # user who made it; None for the server itself
-    ends_us: int  # when it expires, microseconds UTC
-    renews: bool  # whether it is for an existing account, older than the invitation
+from karat.tables.accounts.people import Invitation, Person, PersonRow, Role
 
 
 def add(c: sa.Connection, name: str, role: Role, password: str | None, now: int) -> Person:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -13,13 +13,21 @@ import polars as pl
 import sqlalchemy as sa
 
 from karat.errors import UsageError
-from karat.golden.queue import Standing, checked_order, left, shuffle_keys
+from karat.golden.queue import (
+    MOST_PUT_OFF,
+    Claim,
+    Progress,
+    Standing,
+    TooManyPutOff,
+    checked_order,
+    left,
+    shuffle_keys,
+)
 from karat.store.sql import golden_sets
 from karat.store.sql._gold_items import due, stands, unseen_golds
 from karat.store.sql.schema import deferred, judgment, pair, query, slot
 from karat.store.sql.slots import (
     OWN,
-    Claim,
     at_place,
     held,
     hold_rater,
@@ -38,26 +46,11 @@ LEASE_US = 600_000_000
 """Default duration of a lease: ten minutes."""
 GOLDS = 0.05
 """Default share of gold items."""
-MOST_PUT_OFF = 3
-"""Maximum number of snoozed disagreements of a rater, who has read the votes of each."""
 _RECENT = 50  # judgments in Progress.seconds
-
-
-@dataclass(frozen=True)
-class Progress:
-    done: int  # judgments given, including repeats and gold items
-    left: int  # judgments left, as far as known now
-    total: int  # `done` plus `left`
-    later: int  # pairs among those left that are snoozed
-    seconds: tuple[float | None, ...]  # durations of the newest judgments, oldest first, at most 50
 
 
 class PairRefused(UsageError):
     """The requested pair is not available to this rater."""
-
-
-class TooManyPutOff(UsageError):
-    """The rater has snoozed too many disagreements."""
 
 
 def claim(

@@ -7,37 +7,18 @@ time of the last import under each name.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import sqlalchemy as sa
 
 from karat.store.sql import golden_sets
 from karat.store.sql.schema import run
-from karat.tables.about import brief
+from karat.tables.stored_runs import RunRow
 
 COLUMNS = ("id", "name", "sha256", "path", "queries", "rows", "about", "added_us")
 """The columns that ``row_of`` needs."""
 _NAMES = "names"  # in ``about``: time of the last import by name, if there was more than one
-
-
-@dataclass(frozen=True)
-class RunRow:
-    id: int  # number in the store
-    name: str  # its first name, or the one it was requested by
-    sha256: str  # hash of its content
-    path: str  # its Parquet file, relative to the workspace; absolute if it is outside
-    queries: int
-    rows: int  # number of documents returned
-    about: dict[str, Any]  # metadata: configuration, commit and so on
-    added_us: int  # when it was first imported, microseconds UTC
-    # Time of the last import under each of its names, microseconds UTC
-    names: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def recorded(self) -> str:
-        """The metadata of its file in one line; empty without any."""
-        return brief(self.about.get("recorded", {}))
 
 
 def put(

@@ -3,36 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import sqlalchemy as sa
 
 from karat.errors import UsageError
 from karat.store.sql.schema import api_token, person, sign_in_attempt, web_session
-from karat.tables.accounts.people import Person, Scope
+from karat.tables.accounts.people import Person, Scope, SessionRow, TokenRow
 
 _COUNTING = 0x7472696573  # "tries"
-
-
-@dataclass(frozen=True)
-class SessionRow:
-    id: int  # number in the store
-    created_us: int  # when it began, microseconds UTC
-    seen_us: int  # when it was last used, to a few minutes
-    agent: str  # user agent of the browser
-    here: bool = False  # whether it is the session of the current request
-
-
-@dataclass(frozen=True)
-class TokenRow:
-    """An API token; its secret is not stored."""
-
-    id: int  # number in the store
-    name: str  # its purpose
-    scopes: tuple[Scope, ...]
-    created_us: int  # when it was created, microseconds UTC
-    used_us: int | None  # when it was last used, to a few minutes; None if never
-    ends_us: int | None  # when it expires; None if never
 
 
 def begin(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable
 from functools import cache
 from hashlib import blake2b
 from typing import Any
@@ -12,9 +11,10 @@ import sqlalchemy as sa
 from sqlalchemy.sql.dml import ReturningUpdate
 
 from karat.errors import UsageError
-from karat.golden.queue import MODULUS, shuffle_keys
+from karat.golden.queue import MODULUS, Claim, shuffle_keys
 from karat.store.sql import golden_sets
 from karat.store.sql.schema import deferred, document, judgment, pair, query, slot
+from karat.tables.golden.golden_sets import GoldenSetRow
 
 OWN = ("rating", "repeat", "gold")
 """Kinds of slots for raters; ``adjudication`` is for adjudicators."""
@@ -28,25 +28,6 @@ _B = sa.bindparam("b", type_=sa.BigInteger)
 _APART, _RELEVANT = 2.0, 1.0  # as in golden.aggregation.disagreements
 _FREE = {"rater": None, "leased_until_us": None, "first_judgment": None}
 _GROUPS = 256  # PostgreSQL allows some thousand locks, and an import may name more raters
-
-
-@dataclass(frozen=True)
-class Claim:
-    slot_id: int  # its slot, for `judgments.submit`
-    kind: str  # `rating` | `repeat` | `gold` | `adjudication`; hidden from raters
-    query_id: str
-    doc_id: str  # the document
-    leased_until_us: int  # when the lease expires, microseconds UTC
-    query_text: str | None
-    need: str | None  # the information need behind it
-    title: str | None  # title of the document
-    text: str | None  # its text; None if the document is not in the store
-    url: str | None
-    document_sha256: str | None  # hash of the document as shown, for `submit(shown=…)`
-    guideline: str  # current version of the guideline, for `submit(guideline=…)`
-    guideline_text: str
-    # Attributes of the document, by name
-    attributes: Mapping[str, Any] = field(default_factory=dict)
 
 
 # Lock order. Against deadlocks, a transaction takes locks in this order only:
@@ -103,7 +84,7 @@ def held(c: sa.Connection, set_id: int, rater: str, kinds: Collection[str], now:
 
 def take(
     c: sa.Connection,
-    declared: golden_sets.GoldenSetRow,
+    declared: GoldenSetRow,
     rater: str,
     kind: str,
     order: str,
@@ -134,7 +115,7 @@ def goes_on(
 
 
 def upcoming(
-    c: sa.Connection, declared: golden_sets.GoldenSetRow, rater: str, order: str, now: int
+    c: sa.Connection, declared: GoldenSetRow, rater: str, order: str, now: int
 ) -> str | None:
     """The query of the pair that ``take`` would lease for a rating; None if there is none."""
     a, b = shuffle_keys(declared.salt, rater)
@@ -377,7 +358,7 @@ def claim_again(c: sa.Connection, set_id: int, slot_id: int, rater: str, until: 
     return read_claim(c, slot_id, golden_sets.by_id(c, set_id))
 
 
-def read_claim(c: sa.Connection, slot_id: int, declared: golden_sets.GoldenSetRow) -> Claim:
+def read_claim(c: sa.Connection, slot_id: int, declared: GoldenSetRow) -> Claim:
     row = c.execute(_reading(), {"slot_id": slot_id}).one()
     return Claim(
         slot_id=slot_id,

@@ -9,21 +9,12 @@ from typing import Annotated, Any, ClassVar, cast
 from fastapi import APIRouter, Form, Request, Response
 
 from karat.errors import UsageError
-from karat.store.sql.sessions import SessionRow, TokenRow
-from karat.tables.accounts.people import SCOPES_OF, Scope
+from karat.tables.accounts.people import SCOPES_OF, Scope, SessionRow, TokenRow
 from karat.web.accounts.sign_in import show_refused
 from karat.web.framework.auth import Principal, SessionUser
 from karat.web.framework.errors import NotFound
 from karat.web.framework.form_values import Id
-from karat.web.framework.idempotency import (
-    Once,
-    forget,
-    lead_to,
-    redirect_with_message,
-    said_here,
-    secret_of,
-    show_once,
-)
+from karat.web.framework.idempotency import Once, redirect_with, secret_of, show_with
 from karat.web.framework.pages import Page, redirect, show
 from karat.web.framework.state import AppState, TheState
 from karat.workflows.accounts.accounts import SignInRefused
@@ -80,17 +71,13 @@ class AccountPage(Page):
 @ROUTER.get("/account")
 def account(request: Request, site: TheState, principal: SessionUser) -> Response:
     """Your own account."""
-    message = said_here(request, site, principal, "/account")
-    response = show_once(
+    return show_with(
         request,
         site,
         principal,
         "/account",
-        lambda secret: _page(site, principal, secret=secret, done=message or None),
+        lambda flash: _page(site, principal, secret=flash.secret, done=flash.said or None),
     )
-    if message:
-        forget(response, site, "/account")
-    return response
 
 
 @ROUTER.post("/account/password")
@@ -115,7 +102,7 @@ def change_password(
     except UsageError as error:
         return show(request, _page(site, principal, wrong=error.what), 400)
     message = "Your password has been changed. All other browsers are signed out."
-    return redirect_with_message(request, site, principal, "/account", message)
+    return redirect_with(request, site, principal, "/account", said=message)
 
 
 @ROUTER.post("/account/tokens")
@@ -143,7 +130,7 @@ def make_token(
         return _refused(request, site, principal, refused, **typed)
     except UsageError as error:
         return show(request, _page(site, principal, wrong=error.what, **typed), 400)
-    return lead_to(request, site, principal, "/account", token.text)
+    return redirect_with(request, site, principal, "/account", secret=token.text)
 
 
 @ROUTER.post("/account/tokens/{token_id}/revoke")
@@ -189,15 +176,7 @@ def _refused(
     return show_refused(request, _page(site, principal, wrong=refused.what, **typed), refused)
 
 
-def _page(
-    site: AppState,
-    principal: Principal,
-    *,
-    secret: str | None = None,
-    wrong: str | None = None,
-    done: str | None = None,
-    **typed: Any,
-) -> AccountPage:
+def _page(site: AppState, principal: Principal, **more: Any) -> AccountPage:
     rows = site.accounts.sessions(principal.person, principal.session)
     return AccountPage(
         title="Account",
@@ -205,8 +184,5 @@ def _page(
         sessions=[(row, browser(row.agent)) for row in rows],
         tokens=site.accounts.tokens(principal.person),
         scopes=[(scope, MEANT[scope]) for scope in SCOPES_OF[principal.person.role]],
-        secret=secret,
-        wrong=wrong,
-        done=done,
-        **typed,
+        **more,
     )

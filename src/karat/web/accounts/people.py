@@ -5,19 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, cast
+from typing import Annotated, Any, ClassVar, cast
 
-import polars as pl
 from fastapi import APIRouter, Depends, Form, Request, Response
 
 from karat.errors import UsageError
-from karat.store.sql.people import Invitation, PersonRow
-from karat.tables.accounts.people import ROLES, Role
+from karat.tables.accounts.people import ROLES, Invitation, PersonRow, Role
 from karat.web.framework.auth import AnOwner
 from karat.web.framework.errors import NotFound
 from karat.web.framework.form_values import Id
-from karat.web.framework.idempotency import Once, lead_to, secret_of, show_once
-from karat.web.framework.lists import Ask, Column, Listed, listed
+from karat.web.framework.idempotency import Once, redirect_with, secret_of, show_with
+from karat.web.framework.lists import Ask, Column, Listed, frame_of, listed
 from karat.web.framework.pages import Page, redirect, show
 from karat.web.framework.settings import LOCAL
 from karat.web.framework.state import AppState, TheState
@@ -94,12 +92,12 @@ class PersonPage(Page):
 @ROUTER.get("/people")
 def people(request: Request, site: TheState, principal: AnOwner) -> Response:
     """Users, pending invitations, and a form to invite."""
-    return show_once(
+    return show_with(
         request,
         site,
         principal,
         "/people",
-        lambda secret: _page(request, site, link=_link(request, site, secret)),
+        lambda flash: _page(request, site, link=_link(request, site, flash.secret)),
     )
 
 
@@ -123,7 +121,7 @@ def invite(
     except UsageError as error:
         return show(request, _page(request, site, name=name, role=role, wrong=error.what), 400)
     if principal.session is not None:
-        return lead_to(request, site, principal, "/people", secret.text)
+        return redirect_with(request, site, principal, "/people", secret=secret.text)
     return show(request, _page(request, site, link=_link(request, site, secret.text)))
 
 
@@ -137,12 +135,12 @@ def withdraw(site: TheState, principal: AnOwner, invitation_id: Id) -> Response:
 @ROUTER.get("/people/{person_id}")
 def person(request: Request, site: TheState, principal: AnOwner, person_id: Id) -> Response:
     """One user, and what an owner can change."""
-    return show_once(
+    return show_with(
         request,
         site,
         principal,
         f"/people/{person_id}",
-        lambda secret: _person(site, person_id, _link(request, site, secret)),
+        lambda flash: _person(site, person_id, _link(request, site, flash.secret)),
     )
 
 
@@ -181,47 +179,33 @@ def new_password(
     drawn = secret_of(principal, once, "password", person_id)
     secret = site.accounts.renew(row.person.name, principal.person.name, drawn)
     if principal.session is not None:
-        return lead_to(request, site, principal, f"/people/{person_id}", secret.text)
+        return redirect_with(request, site, principal, f"/people/{person_id}", secret=secret.text)
     return show(request, _person(site, person_id, _link(request, site, secret.text)))
 
 
-def _page(
-    request: Request,
-    site: AppState,
-    link: Link | None = None,
-    name: str = "",
-    role: str = "rater",
-    wrong: str | None = None,
-    open: Invitation | None = None,  # noqa: A002 - as the page calls it
-) -> PeoplePage:
-    rows = [
-        {
-            "id": row.person.id,
-            "name": row.person.name,
-            "role": row.person.role,
-            "state": "active" if row.disabled_us is None else "disabled",
-            "last_seen": row.seen_us,
-            "sessions": row.sessions,
-            "tokens": row.tokens,
-            "since": row.created_us,
-        }
-        for row in site.accounts.all_users()
-    ]
-    schema = {column.name: _TYPES[column.kind] for column in _COLUMNS}
-    frame = pl.DataFrame(rows, schema={"id": pl.Int64(), **schema})
+def _page(request: Request, site: AppState, **more: Any) -> PeoplePage:
+    frame = frame_of(
+        (
+            (
+                row,
+                {
+                    **vars(row.person),
+                    "state": "active" if row.disabled_us is None else "disabled",
+                    "last_seen": row.seen_us,
+                    "since": row.created_us,
+                },
+            )
+            for row in site.accounts.all_users()
+        ),
+        text="name role state",
+        whole="id last_seen sessions tokens since",
+    )
     return PeoplePage(
         title="People",
         people=listed(frame, _COLUMNS, Ask.of(request), search=["name"]),
         invitations=site.accounts.invitations(),
-        link=link,
-        name=name,
-        role=role,
-        wrong=wrong,
-        open=open,
+        **more,
     )
-
-
-_TYPES: dict[str, pl.DataType] = {"text": pl.String(), "time": pl.Int64(), "count": pl.Int64()}
 
 
 def _person(site: AppState, person_id: int, link: Link | None = None) -> PersonPage:

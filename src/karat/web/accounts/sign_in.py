@@ -8,8 +8,7 @@ from typing import Annotated, ClassVar
 from fastapi import APIRouter, Form, Request, Response
 
 from karat.errors import UsageError
-from karat.store.sql.people import Invitation
-from karat.tables.accounts.people import Person
+from karat.tables.accounts.people import Invitation, Person
 from karat.web.framework.auth import OptionalUser, Refused, SessionUser, is_cross_site
 from karat.web.framework.errors import NotFound
 from karat.web.framework.pages import Page, redirect, show

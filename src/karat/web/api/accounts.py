@@ -10,8 +10,9 @@ from fastapi import APIRouter, Response
 
 from karat.tables.accounts.people import SCOPES_OF, Role, Scope
 from karat.web.api.models import many, one, picked
-from karat.web.api.responses import Number, Paged, json_response, or_not_found
+from karat.web.api.responses import Number, Paged, json_response
 from karat.web.framework.auth import AReader, SessionUser
+from karat.web.framework.errors import or_not_found
 from karat.web.framework.state import TheState
 
 ROUTER = APIRouter(prefix="/api", tags=["account"])

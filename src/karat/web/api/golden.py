@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -20,18 +19,12 @@ from karat.tables.golden.agreement import Agreement
 from karat.tables.lists import LISTS
 from karat.web.api.bodies import Body, RequestBody, Uploaded
 from karat.web.api.models import many, one, picked, rows
-from karat.web.api.responses import (
-    OF_LISTS,
-    Paged,
-    TheGolden,
-    file_response,
-    json_response,
-    or_not_found,
-)
+from karat.web.api.responses import OF_LISTS, Paged, TheGolden, json_response
 from karat.web.framework.auth import AnEngineer, AReader
-from karat.web.framework.errors import NotFound
+from karat.web.framework.errors import NotFound, or_not_found
 from karat.web.framework.jobs import in_turn
 from karat.web.framework.state import TheState
+from karat.web.framework.uploads import file_response
 from karat.web.golden.exchange import Wanted, exported
 from karat.workflows.golden.agreement import agreement_in, disagreements_in, put_before_adjudicator
 from karat.workflows.golden.editions import (
@@ -494,8 +487,8 @@ async def export_golden_set(
 
     def write(folder: Path) -> tuple[Path, dict[str, str]]:
         runs = [row.name for row in find_runs(workspace, run or [])]
-        with exported(workspace, Wanted(format, edition, each_rater, runs)) as (path, exchange):
-            file = Path(shutil.move(path, folder / path.name))
+        wanted = Wanted(format, edition, each_rater, runs)
+        file, exchange = exported(workspace, wanted, folder)
         said = {name: getattr(exchange, name) for name in _SAID}
         return file, {"x-karat-notes": _one_line(to_json({"file": file.name, **said}))}
 

@@ -26,12 +26,12 @@ from karat.tables.explanation import Explanation
 from karat.tables.lists import LISTS
 from karat.web.api.bodies import Body, RequestBody, Uploaded
 from karat.web.api.models import many, one, picked, rows
-from karat.web.api.responses import Number, Paged, file_response, json_response, or_not_found
+from karat.web.api.responses import Number, Paged, json_response
 from karat.web.framework.auth import AnEngineer, AReader
-from karat.web.framework.errors import NotFound
+from karat.web.framework.errors import NotFound, opened, or_not_found
 from karat.web.framework.jobs import Busy, in_turn
 from karat.web.framework.state import AppState, TheState
-from karat.web.golden.golden_sets import opened
+from karat.web.framework.uploads import file_response
 from karat.web.offline.stored_comparisons import ask, compute, find, look, request_again
 from karat.workflows.golden.editions import NOW
 from karat.workflows.golden.import_ import file_name

@@ -12,7 +12,6 @@ from fastapi import APIRouter, Query, Request, Response
 from karat.errors import UsageError, nearest
 from karat.online.metrics import registry
 from karat.online.metrics.lacking import why_unknown
-from karat.online.rules import Rules
 from karat.reports.online.catalogue import as_json
 from karat.tables.online.evaluation import OnlineResults
 from karat.tables.online.events import EventLog
@@ -20,20 +19,25 @@ from karat.tables.online.offline_correlation import OfflineCorrelation
 from karat.tables.online.watch import Watched
 from karat.tables.online.worst_queries import LostQuery
 from karat.web.api.models import many, one, picked
-from karat.web.api.responses import Paged, json_response, or_not_found
+from karat.web.api.responses import Paged, json_response
 from karat.web.framework.auth import AReader
+from karat.web.framework.errors import or_not_found
 from karat.web.framework.lists import Ask
 from karat.web.framework.state import AppState, TheState
-from karat.web.online import queries as worst
-from karat.web.online.log import Question, TheDays, awaited, the_log
-from karat.web.online.offline_correlation import made as made_against
-from karat.web.online.offline_correlation import sides
-from karat.web.online.rows import Counts, behind, made
-from karat.web.online.slices import GOLDEN, STEPS, Dimension, dimension, queries_of
-from karat.web.online.watch_results import Watching
-from karat.workflows.online.evaluate import evaluate_log
+from karat.web.online.log import TheDays, awaited
+from karat.web.online.queries import worst_of
 from karat.workflows.online.facts import Table
 from karat.workflows.online.import_events import held
+from karat.workflows.online.log_requests import (
+    Against,
+    Counts,
+    EvaluationBy,
+    Rows,
+    Watching,
+    Worst,
+    log_of,
+)
+from karat.workflows.online.slices import GOLDEN, STEPS, Dimension, dimension
 from karat.workflows.online.watch import HISTORY
 
 ROUTER = APIRouter(prefix="/api/online", tags=["what users did"])
@@ -111,7 +115,7 @@ class EventRow:
 @ROUTER.get("/status", response_model=one(LogStatus))
 def online_status(site: TheState, _asking: AReader) -> Response:
     """Content of the event log."""
-    return json_response(picked(LogStatus, held(the_log(site).folder)))
+    return json_response(picked(LogStatus, held(log_of(site.workspace).folder)))
 
 
 @ROUTER.get("/metrics", response_model=many(MetricEntry))
@@ -146,25 +150,10 @@ async def online_evaluate(
 ) -> Response:
     """Online metrics over some days, by default the last four weeks."""
     _check_parameters(request)
-    log = the_log(site)
+    log = log_of(site.workspace)
     over, slicings = days.within(log), [_slicing(site, log, name) for name in by or []]
     metrics = registry.find_all(metric or registry.DEFAULT)
-    queries = queries_of(part for slicing in slicings for part in slicing)
-    question: Question = {
-        "what": "evaluate-by",
-        "metrics": [[m.name, m.version] for m in metrics],
-        "by": [[[part.name, part.digest] for part in slicing] for slicing in slicings],
-        "days": [over.first, over.last],
-        "rules": Rules().id,
-    }
-
-    def work() -> dict[str, Any]:
-        names = [each.name for each in metrics]
-        cuts = [",".join(part.key for part in slicing) for slicing in slicings]
-        scope = {"first_day": over.first, "last_day": over.last, "queries": queries}
-        return evaluate_log(log, names, cuts, **scope).to_dict()
-
-    return json_response(await awaited(site, log, question, work))
+    return json_response(await awaited(site, log, EvaluationBy(metrics, over, slicings)))
 
 
 @ROUTER.get("/queries", response_model=many(WorstQuery))
@@ -172,12 +161,9 @@ async def online_queries(
     site: TheState, _asking: AReader, page: Paged, days: TheDays, by: By = ""
 ) -> Response:
     """The queries with the most failed searches, worst first; at most 1,000."""
-    log = the_log(site)
-    over, sliced = days.within(log), dimension(site, log, by)
-    question = worst.question_of(over, sliced)
-    result = worst.worst_of(
-        await awaited(site, log, question, lambda: worst.made(log, over, sliced))
-    )
+    log = log_of(site.workspace)
+    over, sliced = days.within(log), dimension(site.workspace, log, by)
+    result = worst_of(await awaited(site, log, Worst(over, sliced)))
     rows = [
         {
             **asdict(row),
@@ -220,14 +206,12 @@ async def online_watch(
 ) -> Response:
     """Compare the latest window with its history: what changed, in which slices and queries."""
     _check_parameters(request)
-    log = the_log(site)
+    log = log_of(site.workspace)
     slicings = [_slicing(site, log, name) for name in by or []]
     watching = Watching(
         slicings, until or None, site.clock(), window, history, metric or [], margin or []
     )
-    return json_response(
-        await awaited(site, log, watching.question(log), lambda: watching.made(log))
-    )
+    return json_response(await awaited(site, log, watching))
 
 
 @ROUTER.get("/against", response_model=one(OfflineCorrelation))
@@ -245,11 +229,9 @@ async def online_against(
 ) -> Response:
     """Offline measures of a stored run against online metrics."""
     _check_parameters(request)
-    log = the_log(site)
-    query = sides(site, days.within(log), run, measure, metric, by)
-    return json_response(
-        await awaited(site, log, query.question, lambda: made_against(site, log, query))
-    )
+    log = log_of(site.workspace)
+    query = Against.of(site.workspace, days.within(log), run, measure, metric, by)
+    return json_response(await awaited(site, log, query))
 
 
 @ROUTER.get("/rows", response_model=many(EventRow))
@@ -280,14 +262,14 @@ async def online_rows(
     Searches, clicks or sessions; their columns are in [tables](tables.md).
     """
     _check_parameters(request)
-    log = the_log(site)
-    query = behind(site, log, days.within(log), metric, table, counts, slices or [])
+    log = log_of(site.workspace)
+    query = Rows.of(
+        site.workspace, log, days.within(log), metric, table, counts, slices or [],
+        limit=page.per, offset=(page.page - 1) * page.per,
+    )  # fmt: skip
     if query.metric and counts and (reason := why_unknown(query.metric, log)):
         raise UsageError(f"{query.metric.name} is not available: {reason}")
-    begin = (page.page - 1) * page.per
-    result = await awaited(
-        site, log, query.question(page.per, begin), lambda: made(site, log, query, page.per, begin)
-    )
+    result = await awaited(site, log, query)
     frame = pl.DataFrame(result["rows"])
     return page.slice(frame, result["total"])
 
@@ -299,7 +281,7 @@ def _slicing(site: AppState, log: EventLog, by: str) -> list[Dimension]:
         name = part.strip()
         plain = name in STEPS
         dimensions.append(
-            Dimension(name, name, name) if plain else dimension(site, log, name, STEPS)
+            Dimension(name, name, name) if plain else dimension(site.workspace, log, name, STEPS)
         )
     if not all(d.key for d in dimensions):
         raise UsageError(f"invalid slice {by!r}", fix=f"day, arm, {GOLDEN}NAME, or day,arm")

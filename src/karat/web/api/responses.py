@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path as FilePath
 from typing import Annotated, Any, TypeVar
 from urllib.parse import urlencode
 
 import polars as pl
 import pydantic_core
 from fastapi import Depends, Path, Query, Request, Response
-from fastapi.responses import FileResponse
 from pydantic_core import PydanticSerializationError
-from starlette.background import BackgroundTask
 
 from karat.errors import UsageError, nearest
 from karat.reports.golden.golden import to_json
-from karat.web.framework.errors import NotFound
+from karat.web.framework.errors import opened
 from karat.web.framework.lists import OWN, Ask, Column, Kind, listed
-from karat.web.golden.golden_sets import opened
 from karat.workflows.workspace.workspace import Workspace
 
 MOST = 1_000
@@ -45,32 +39,6 @@ def json_response(value: Any, status: int = 200) -> Response:
             else ""
         )
     return Response(content or to_json(value), status, media_type="application/json")
-
-
-def file_response(write: Callable[[FilePath], tuple[FilePath, dict[str, str]]]) -> FileResponse:
-    """A file that ``write`` makes in a temporary folder, and headers; removed once it is sent."""
-    folder = tempfile.mkdtemp(prefix="karat-")
-    try:
-        path, headers = write(FilePath(folder))
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-    return FileResponse(
-        path,
-        media_type="application/octet-stream",
-        filename=path.name,
-        headers=headers,
-        background=BackgroundTask(shutil.rmtree, folder, ignore_errors=True),
-    )
-
-
-@contextmanager
-def or_not_found() -> Iterator[None]:
-    """Answer an unknown name with 404."""
-    try:
-        yield
-    except UsageError as error:
-        raise NotFound(error.what, nearest=error.nearest, fix=error.fix) from None
 
 
 def _golden(request: Request, golden: str) -> Workspace:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import secrets
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 from urllib.parse import urlencode
@@ -17,11 +18,13 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from karat.errors import InputError, KaratError, MissingExtra, UsageError, is_disk_full
-from karat.store.sql.judgments import LeaseLost
+from karat.golden.queue import LeaseLost
 from karat.web.framework.auth import Principal, Refused, by_session
 from karat.web.framework.jobs import BUSY
 from karat.web.framework.pages import Page, show
+from karat.web.framework.state import AppState
 from karat.workflows.accounts.accounts import SignInRefused
+from karat.workflows.workspace.workspace import Workspace
 
 LOG = logging.getLogger("karat.web")
 _OF_HTTP = {
@@ -57,6 +60,21 @@ class Said:
 
 class NotFound(UsageError):
     """Nothing has this name or id."""
+
+
+@contextmanager
+def or_not_found() -> Iterator[None]:
+    """Report what an address names and does not exist as ``NotFound``."""
+    try:
+        yield
+    except UsageError as error:
+        raise NotFound(error.what, nearest=error.nearest, fix=error.fix) from None
+
+
+def opened(site: AppState, name: str) -> Workspace:
+    """The workspace with the golden set that an address names."""
+    with or_not_found():
+        return site.opened(name)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ input it determines the new secret: a second click creates the same one, which t
 has. The response redirects to a page, so that a reload sends nothing; until that page is shown, a
 cookie carries the secret, sealed for this session and page. It never appears in an address.
 
-One-time messages after a form (``redirect_with_message``) use the same mechanism.
+One-time messages after a form use the same mechanism.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import hashlib
 import hmac
 import json
 from collections.abc import Callable
-from typing import Annotated, Literal, TypeVar
+from dataclasses import dataclass
+from typing import Annotated, TypeVar
 
 from fastapi import Form, Request, Response
 
@@ -25,11 +26,17 @@ from karat.web.framework.signed_values import seal, unseal
 from karat.web.framework.state import AppState
 
 _LASTS_S = 60
-Kind = Literal["once", "said"]
-"""What a cookie carries: a secret, or a message."""
-
+_P = TypeVar("_P", bound=Page)
 Once = Annotated[str, Form(max_length=200)]
 """A parameter of a route: the form's ``once`` value; empty without one."""
+
+
+@dataclass(frozen=True)
+class Flash:
+    """What a page shows once, after a form: a new secret, a message."""
+
+    secret: str | None = None
+    said: str = ""
 
 
 def secret_of(principal: Principal, sent: str, *about: object) -> str | None:
@@ -47,102 +54,52 @@ def secret_of(principal: Principal, sent: str, *about: object) -> str | None:
     return base64.urlsafe_b64encode(digest).decode().rstrip("=")
 
 
-def lead_to(
-    request: Request, site: AppState, principal: Principal, where: str, secret: str
-) -> Response:
-    """Redirect to the page ``where`` (without the base), which shows a secret by ``show_once``."""
-    response = redirect(site, where)
-    _set_cookie(response, request, site, principal, where, secret, "once")
-    return response
-
-
-def show_once(
+def redirect_with(
     request: Request,
     site: AppState,
     principal: Principal,
     where: str,
-    page: Callable[[str | None], Page],
+    tail: str = "",
+    **shown_once: str,
 ) -> Response:
-    """Show a page with the secret from ``lead_to``, if any, and forget the secret."""
-    sealed = request.cookies.get(_cookie(site))
-    if sealed is None or principal.session is None or "format" in request.query_params:
-        return show(request, page(None))
-    secret = unseal(sealed, principal.session, [where])
-    response = show(request, page(secret))
-    if secret is not None:
-        response.delete_cookie(_cookie(site), path=f"{site.settings.base}{where}")
-    return response
-
-
-def redirect_with_message(
-    request: Request, site: AppState, principal: Principal, where: str, said: str, tail: str = ""
-) -> Response:
-    """Redirect to a page that shows a message once."""
+    """Redirect to the page ``where`` (without the base), which shows fields of ``Flash`` once."""
     response = redirect(site, f"{where}{tail}")
-    if said and principal.session is not None:
-        _set_cookie(response, request, site, principal, where, said, "said")
+    for kind, text in shown_once.items():
+        if text and principal.session is not None:
+            response.set_cookie(
+                f"{site.cookie}_{kind}",
+                seal(text.encode(), principal.session, [kind, where]),
+                max_age=_LASTS_S,
+                path=f"{site.settings.base}{where}",
+                secure=site.settings.secure or request.url.scheme == "https",
+                httponly=True,
+                samesite="lax",
+            )
     return response
 
 
-_P = TypeVar("_P", bound=Page)
-
-
-def show_with_message(
+def show_with(
     request: Request,
     site: AppState,
     principal: Principal,
     where: str,
-    page: Callable[[str], _P],
+    page: Callable[[Flash], _P],
     waits: Callable[[_P], bool] = lambda _: False,
     status: Callable[[], int] = lambda: 200,
 ) -> Response:
-    """Show a page with the message from ``redirect_with_message``, if any, and forget it.
+    """Show a page with what ``redirect_with`` sent there, and forget that.
 
-    With ``format=`` the message stays for the HTML page; also while ``waits``: such a page will
-    reload itself because its numbers are being computed.
+    With ``format=`` it stays for the HTML page; also while ``waits``: such a page will reload
+    itself because its numbers are being computed.
     """
-    message = said_here(request, site, principal, where)
-    shown = page(message)
+    flash: dict[str, str] = {}
+    if principal.session is not None and "format" not in request.query_params:
+        for kind in ("secret", "said"):
+            sealed = request.cookies.get(f"{site.cookie}_{kind}", "")
+            text = unseal(sealed, principal.session, [kind, where])
+            flash |= {} if text is None else {kind: text.decode()}
+    shown = page(Flash(**flash))
     response = show(request, shown, status())
-    if message and not waits(shown):
-        forget(response, site, where)
+    for kind in () if waits(shown) else flash:
+        response.delete_cookie(f"{site.cookie}_{kind}", path=f"{site.settings.base}{where}")
     return response
-
-
-def said_here(request: Request, site: AppState, principal: Principal, where: str) -> str:
-    """The message of ``redirect_with_message``; empty without one, and for programs."""
-    sealed = request.cookies.get(_cookie(site, "said"))
-    if sealed is None or principal.session is None or "format" in request.query_params:
-        return ""
-    return unseal(sealed, principal.session, ["said", where]) or ""
-
-
-def forget(response: Response, site: AppState, where: str) -> None:
-    """Delete the message of ``redirect_with_message`` in the browser."""
-    response.delete_cookie(_cookie(site, "said"), path=f"{site.settings.base}{where}")
-
-
-def _set_cookie(
-    response: Response,
-    request: Request,
-    site: AppState,
-    principal: Principal,
-    where: str,
-    text: str,
-    kind: Kind,
-) -> None:
-    """Set a cookie with a sealed text for one page."""
-    about = [where] if kind == "once" else [kind, where]
-    response.set_cookie(
-        _cookie(site, kind),
-        seal(text, principal.session or "", about),
-        max_age=_LASTS_S,
-        path=f"{site.settings.base}{where}",
-        secure=site.settings.secure or request.url.scheme == "https",
-        httponly=True,
-        samesite="lax",
-    )
-
-
-def _cookie(site: AppState, kind: Kind = "once") -> str:
-    return f"{site.cookie}_{kind}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 from urllib.parse import urlencode
@@ -324,6 +324,27 @@ def listed(
         passed_over=passed_over,
         notes=[_sentence(error) for error in errors],
     )
+
+
+def frame_of(
+    records: Iterable[tuple[object, Mapping[str, Any]]],
+    *,
+    text: str = "",
+    whole: str = "",
+    real: str = "",
+    flag: str = "",
+) -> pl.DataFrame:
+    """A frame of records: texts, whole numbers, other numbers and flags, by name.
+
+    Each record has a mapping of the values that differ from its attributes.
+    """
+    types = (text, pl.String), (whole, pl.Int64), (real, pl.Float64), (flag, pl.Boolean)
+    schema = {name: dtype for names, dtype in types for name in names.split()}
+    rows = [
+        [more[name] if name in more else getattr(record, name) for name in schema]
+        for record, more in records
+    ]
+    return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 def _unknown(columns: Mapping[str, Column], ask: Ask) -> Iterator[UsageError]:

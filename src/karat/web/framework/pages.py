@@ -23,7 +23,7 @@ from fastapi.responses import RedirectResponse
 from karat.errors import KaratError, UsageError
 from karat.reports.html import page as report
 from karat.reports.writers.plain import spreadsheet_safe
-from karat.store.sql.golden_sets import addressable
+from karat.tables.golden.golden_sets import addressable
 from karat.web.framework.auth import Principal
 from karat.web.framework.lists import Listed
 from karat.web.framework.navigation import STAGES, Place, Stage, place_of

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import Depends, Request
 
-from karat.store.sql import golden_sets
-from karat.store.sql.golden_sets import GoldenSetRow
+from karat.tables.golden.golden_sets import GoldenSetRow
 from karat.web.framework.settings import Settings
 from karat.workflows.accounts.accounts import Accounts
 from karat.workflows.workspace.workspace import Workspace
@@ -37,15 +36,11 @@ class AppState:
 
     def golden_sets(self) -> list[GoldenSetRow]:
         """Every golden set of the store, by name."""
-        with self.workspace.store.read() as connection:
-            return [
-                golden_sets.find(connection, name) for name in sorted(golden_sets.names(connection))
-            ]
+        return self.workspace.golden_sets()
 
     def opened(self, name: str) -> Workspace:
         """The workspace with another golden set."""
-        with self.workspace.store.read() as connection:
-            return replace(self.workspace, golden=golden_sets.find(connection, name))
+        return self.workspace.with_golden_set(name)
 
 
 def _site(request: Request) -> AppState:

@@ -1,4 +1,4 @@
-"""Uploaded files of forms, as temporary files.
+"""Files of forms and downloads, as temporary files.
 
 Temporary files of a server are in a folder of its process: the next server to start removes
 those of processes that were killed.
@@ -10,11 +10,13 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from fastapi import UploadFile
+from starlette.background import BackgroundTask
+from starlette.responses import FileResponse
 
 from karat.errors import UsageError
 from karat.workflows.golden.import_ import file_name
@@ -34,6 +36,23 @@ def uploaded(sent: UploadFile | None, what: str = "file") -> Iterator[tuple[Path
         with path.open("wb") as out:
             shutil.copyfileobj(sent.file, out, 1 << 20)
         yield path, called
+
+
+def file_response(write: Callable[[Path], tuple[Path, dict[str, str]]]) -> FileResponse:
+    """A file that ``write`` makes in a temporary folder, and headers; removed once it is sent."""
+    folder = tempfile.mkdtemp(prefix="karat-")
+    try:
+        path, headers = write(Path(folder))
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return FileResponse(
+        path,
+        media_type="application/octet-stream",  # so that no browser runs or displays it
+        filename=path.name,
+        headers=headers,
+        background=BackgroundTask(shutil.rmtree, folder, ignore_errors=True),
+    )
 
 
 @contextmanager

@@ -10,11 +10,12 @@ from fastapi import APIRouter, Request, Response
 
 from karat.tables.golden.agreement import Agreement, Confusion, Drift, Figure
 from karat.web.framework.auth import AReader
+from karat.web.framework.errors import opened
 from karat.web.framework.pages import show
 from karat.web.framework.state import TheState
-from karat.web.golden.golden_sets import GoldenPage, address, crumbs, opened
+from karat.web.golden.golden_sets import GoldenPage, address, crumbs
 from karat.workflows.golden.agreement import agreement_in
-from karat.workflows.golden.queries import classes_in
+from karat.workflows.workspace.stored_inputs import classes_in
 
 ROUTER = APIRouter()
 

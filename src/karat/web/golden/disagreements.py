@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import polars as pl
 from fastapi import APIRouter, Form, Request, Response
@@ -12,12 +11,12 @@ from fastapi import APIRouter, Form, Request, Response
 from karat.errors import KaratError, UsageError, nearest
 from karat.reports.phrases.numbers import counted
 from karat.web.framework.auth import AnEngineer, AReader
-from karat.web.framework.errors import Said, refused
-from karat.web.framework.form_values import storable
+from karat.web.framework.errors import Said, opened, refused
+from karat.web.framework.form_values import packed, unpacked
 from karat.web.framework.lists import Ask, Column, Listed, listed
 from karat.web.framework.pages import show
 from karat.web.framework.state import TheState
-from karat.web.golden.golden_sets import GoldenPage, address, crumbs, opened
+from karat.web.golden.golden_sets import GoldenPage, address, crumbs
 from karat.web.golden.queries import pair_address
 from karat.workflows.golden.agreement import IMPORT, RATERS, put_before_adjudicator
 from karat.workflows.golden.queries import disagreements_listed
@@ -86,32 +85,20 @@ def ask_adjudicator(
 
 def _pair(text: str) -> tuple[str, str]:
     """Query id and document id, from a ticked box."""
-    try:
-        pair = json.loads(text)
-    except (ValueError, RecursionError):
-        pair = None
-    texts = isinstance(pair, list) and [type(each) for each in pair] == [str, str]
-    if texts and all(map(storable, pair)):
-        return pair[0], pair[1]
-    raise UsageError(
-        "a pair must be a JSON list of query id and document id", fix='for example ["q1", "d1"]'
-    )
+    query_id, doc_id = unpacked(text, 2) or (None, None)
+    if query_id is None or doc_id is None:
+        raise UsageError(
+            "a pair must be a JSON list of query id and document id",
+            fix='for example ["q1", "d1"]',
+        )
+    return query_id, doc_id
 
 
-def _page(
-    workspace: Workspace,
-    between: str,
-    ask: Ask,
-    *,
-    done: str | None = None,
-    wrong: Said | None = None,
-) -> DisagreementsPage:
+def _page(workspace: Workspace, between: str, ask: Ask, **outcome: Any) -> DisagreementsPage:
     name = workspace.golden.name
     between = between if between in (RATERS, IMPORT) else RATERS
     frame = disagreements_listed(workspace)
-    keys = [
-        json.dumps(row, ensure_ascii=False) for row in frame.select("query_id", "doc_id").rows()
-    ]
+    keys = [packed(*row) for row in frame.select("query_id", "doc_id").rows()]
     frame = frame.with_columns(
         pl.Series("key", keys, pl.String),
         text=pl.coalesce("text", "query_id"),
@@ -141,6 +128,5 @@ def _page(
         unasked=shown["asked"].null_count(),
         sent=shown.filter(asked="waits").height,
         found=listed(shown, columns, ask, search=["text", "title", "said"]),
-        done=done,
-        wrong=wrong,
+        **outcome,
     )

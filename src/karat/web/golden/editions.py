@@ -10,14 +10,14 @@ import polars as pl
 from fastapi import APIRouter, Form, Request, Response
 from fastapi.responses import RedirectResponse
 
-from karat.errors import KaratError, UsageError
+from karat.errors import KaratError
 from karat.golden.editions import EditionDifference
 from karat.web.framework.auth import AnEngineer, AReader
-from karat.web.framework.errors import NotFound, Said, refused
-from karat.web.framework.lists import Ask, Column, Listed, listed
+from karat.web.framework.errors import NotFound, Said, opened, or_not_found, refused
+from karat.web.framework.lists import Ask, Column, Listed, frame_of, listed
 from karat.web.framework.pages import show
 from karat.web.framework.state import TheState
-from karat.web.golden.golden_sets import GoldenPage, address, crumbs, opened
+from karat.web.golden.golden_sets import GoldenPage, address, crumbs
 from karat.web.golden.queries import pair_address
 from karat.workflows.golden.editions import (
     LONGEST,
@@ -34,14 +34,6 @@ from karat.workflows.golden.queries import Ready, ready_in
 from karat.workflows.workspace.workspace import Workspace
 
 ROUTER = APIRouter()
-_EDITIONS = {
-    "name": pl.String(),
-    "created_us": pl.Int64(),
-    "queries": pl.Int64(),
-    "grades": pl.Int64(),
-    "agreement": pl.String(),
-    "sha256": pl.String(),
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,10 +118,8 @@ def one_edition(
     workspace = opened(site, name)
     row = next((each for each in list_editions(workspace) if each.name == edition), None)
     if row is None:
-        try:
+        with or_not_found():
             content_of(workspace, edition)
-        except UsageError as error:
-            raise NotFound(error.what, nearest=error.nearest) from None
         raise NotFound(f"unknown edition {edition!r}")
     content = content_of(workspace, edition)
     texts = content.queries.select(
@@ -216,17 +206,14 @@ def _page(
     workspace: Workspace, ask: Ask, *, name: str = "", wrong: Said | None = None
 ) -> EditionsPage:
     golden = workspace.golden.name
-    rows = [
-        {
-            "name": row.name,
-            "created_us": row.created_us,
-            "queries": row.queries,
-            "grades": row.grades,
-            "agreement": row.about.get("agreement"),
-            "sha256": row.sha256,
-        }
-        for row in reversed(list_editions(workspace))
-    ]
+    frame = frame_of(
+        (
+            (row, {"agreement": row.about.get("agreement")})
+            for row in list_editions(workspace)[::-1]
+        ),
+        text="name agreement sha256",
+        whole="created_us queries grades",
+    )
     columns = (
         Column("name", "Edition", link=lambda row: address(golden, "editions", row["name"])),
         Column("created_us", "Made", "time"),
@@ -239,7 +226,7 @@ def _page(
         title=f"Editions of {golden}",
         crumbs=crumbs(golden),
         golden=golden,
-        editions=listed(pl.DataFrame(rows, schema=_EDITIONS), columns, ask, search=["name"]),
+        editions=listed(frame, columns, ask, search=["name"]),
         names=_names(workspace),
         ready=ready_in(workspace),
         name=name,

@@ -4,29 +4,25 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-import zipfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 from urllib.parse import quote, urlencode
 
 import polars as pl
 from fastapi import APIRouter, Depends, File, Form, Query, Request, Response, UploadFile
-from starlette.background import BackgroundTask
-from starlette.responses import FileResponse
 
 from karat.errors import KaratError
 from karat.formats.exchange.catalogue import EXCHANGES
 from karat.tables.golden.exchange import Exchange
 from karat.web.framework.auth import AnEngineer, AReader
-from karat.web.framework.errors import Said, refused
+from karat.web.framework.errors import Said, opened, refused
 from karat.web.framework.lists import Ask, Column, Listed, listed
 from karat.web.framework.pages import show
 from karat.web.framework.state import TheState
-from karat.web.framework.uploads import uploaded
-from karat.web.golden.golden_sets import GoldenPage, crumbs, opened
+from karat.web.framework.uploads import file_response, uploaded
+from karat.web.golden.golden_sets import GoldenPage, crumbs
 from karat.workflows.golden.editions import list_editions
 from karat.workflows.golden.export import export_golden_set
 from karat.workflows.golden.import_ import ImportResult, file_name, import_upload
@@ -83,7 +79,7 @@ class ExchangePage(GoldenPage):
     written: Sequence[tuple[str, str]]
     editions: Sequence[str]
     runs: Sequence[str]
-    wanted: Wanted
+    wanted: Wanted = Wanted()
     file: str | None = None
     taken: ImportResult | None = None
     leaving: Exchange | None = None
@@ -103,8 +99,8 @@ def exchange(
     if "to" not in request.query_params:
         return show(request, _page(workspace, request, wanted=wanted))
     try:
-        with exported(workspace, wanted) as (_, leaving):
-            pass
+        with tempfile.TemporaryDirectory(prefix="karat-") as folder:
+            leaving = exported(workspace, wanted, Path(folder))[1]
     except KaratError as error:
         status, wrong = refused(error)
         return show(request, _page(workspace, request, wanted=wanted, wrong_out=wrong), status)
@@ -122,23 +118,11 @@ def download(
 ) -> Response:
     """Download the golden set, or an edition of it, as a file for another tool."""
     workspace = opened(site, name)
-    folder = tempfile.mkdtemp(prefix="karat-")
     try:
-        with exported(workspace, wanted) as (file, _):
-            download_path = Path(folder) / file.name
-            shutil.move(file, download_path)
+        return file_response(lambda folder: (exported(workspace, wanted, folder)[0], {}))
     except KaratError as error:
-        shutil.rmtree(folder, ignore_errors=True)
         status, wrong = refused(error)
         return show(request, _page(workspace, request, wanted=wanted, wrong_out=wrong), status)
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-    cleanup = BackgroundTask(shutil.rmtree, folder, ignore_errors=True)
-    kind = "application/octet-stream"  # so that no browser runs or displays it
-    return FileResponse(
-        download_path, media_type=kind, filename=download_path.name, background=cleanup
-    )
 
 
 @ROUTER.post("/golden/{name}/exchange")
@@ -174,43 +158,25 @@ def upload(
     return show(request, _page(workspace, request, file=filename, taken=imported))
 
 
-@contextmanager
-def exported(workspace: Workspace, wanted: Wanted) -> Iterator[tuple[Path, Exchange]]:
-    """Export to one temporary file; a folder becomes a ZIP file."""
-    with tempfile.TemporaryDirectory(prefix="karat-") as folder:
-        stem = file_name(f"{workspace.golden.name}-{wanted.edition or 'now'}")
-        ending = _ENDINGS.get(wanted.to, ".csv" if wanted.to.endswith("csv") else ".json")
-        path = Path(folder) / (stem if wanted.to == "beir" else f"{stem}{ending}")
-        outcome = export_golden_set(
-            workspace,
-            path,
-            wanted.to,
-            edition=wanted.edition or None,
-            each_rater=wanted.each_rater,
-            runs=wanted.runs,
-        )
-        if path.is_dir():
-            zip_path = Path(folder) / f"{stem}.zip"
-            with zipfile.ZipFile(zip_path, "w", zipfile.ZIP_DEFLATED) as archive:
-                for each in sorted(path.rglob("*")):
-                    archive.write(each, f"{stem}/{each.relative_to(path).as_posix()}")
-            path = zip_path
-        yield path, outcome
+def exported(workspace: Workspace, wanted: Wanted, folder: Path) -> tuple[Path, Exchange]:
+    """Export to one file in an empty folder; several files become a ZIP file."""
+    stem = file_name(f"{workspace.golden.name}-{wanted.edition or 'now'}")
+    ending = _ENDINGS.get(wanted.to, ".csv" if wanted.to.endswith("csv") else ".json")
+    path = folder / (stem if wanted.to == "beir" else f"{stem}{ending}")
+    outcome = export_golden_set(
+        workspace,
+        path,
+        wanted.to,
+        edition=wanted.edition or None,
+        each_rater=wanted.each_rater,
+        runs=wanted.runs,
+    )
+    if path.is_dir():
+        path = Path(shutil.make_archive(str(folder / stem), "zip", folder, stem))
+    return path, outcome
 
 
-def _page(
-    workspace: Workspace,
-    request: Request,
-    *,
-    wanted: Wanted | None = None,
-    file: str | None = None,
-    taken: ImportResult | None = None,
-    leaving: Exchange | None = None,
-    download: str | None = None,
-    wrong_in: Said | None = None,
-    wrong_out: Said | None = None,
-    typed: Mapping[str, str] | None = None,
-) -> ExchangePage:
+def _page(workspace: Workspace, request: Request, **more: Any) -> ExchangePage:
     name = workspace.golden.name
     frame = imports_in(workspace).with_columns(
         pl.col("file").str.split("/").list.last().alias("file")  # without the folder
@@ -228,13 +194,6 @@ def _page(
         written=list(WRITTEN.items()),
         editions=[row.name for row in reversed(list_editions(workspace))],
         runs=stored_run_names(workspace),
-        wanted=wanted or Wanted(),
-        file=file,
-        taken=taken,
-        leaving=leaving,
-        download=download,
-        wrong_in=wrong_in,
-        wrong_out=wrong_out,
-        typed=typed or {},
         imports=listed(frame, columns, Ask.of(request), search=["file"]),
+        **more,
     )

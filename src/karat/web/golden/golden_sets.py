@@ -7,21 +7,18 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 from urllib.parse import quote, urlencode
 
-import polars as pl
 from fastapi import APIRouter, Request, Response
 
-from karat.errors import UsageError
 from karat.reports.phrases.report import span
-from karat.store.sql.golden_sets import addressable
+from karat.tables.golden.golden_sets import addressable
 from karat.web.framework.auth import AReader
-from karat.web.framework.errors import NotFound
-from karat.web.framework.lists import NONE, OWN, Ask, Column, Listed, listed
+from karat.web.framework.errors import opened
+from karat.web.framework.lists import NONE, OWN, Ask, Column, Listed, frame_of, listed
 from karat.web.framework.pages import Page, show
-from karat.web.framework.state import AppState, TheState
+from karat.web.framework.state import TheState
 from karat.workflows.golden.queries import column_of
 from karat.workflows.golden.status import Status
 from karat.workflows.golden.status import status as status_of
-from karat.workflows.workspace.workspace import Workspace
 
 ROUTER = APIRouter()
 Link = Callable[[Mapping[str, Any]], str | None]
@@ -35,18 +32,6 @@ _PAGE_OF = (
     ("karat golden freeze", "editions#freeze"),
 )
 """Pages that do what a command does."""
-_SCHEMA = {
-    "name": pl.String(),
-    "queries": pl.Int64(),
-    "judged": pl.Int64(),
-    "grades": pl.Int64(),
-    "waiting": pl.Int64(),
-    "kappa": pl.Float64(),
-    "interval": pl.String(),
-    "edition": pl.String(),
-    "todo": pl.String(),
-    "todo_at": pl.String(),
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,14 +84,6 @@ class GoldenSetPage(GoldenPage):
     steps: Sequence[Step]
 
 
-def opened(site: AppState, name: str) -> Workspace:
-    """The workspace with a golden set."""
-    try:
-        return site.opened(name)
-    except UsageError as error:
-        raise NotFound(error.what, nearest=error.nearest, fix=error.fix) from None
-
-
 def address(name: str, *parts: str, **params: str) -> str:
     """The address of a page of a golden set, without the base path; it encodes ``parts``."""
     path = "/".join(quote(part, safe="") for part in (name, *parts))
@@ -135,25 +112,13 @@ def place(name: str, command: str) -> str:
 @ROUTER.get("/golden")
 def all_of_them(request: Request, site: TheState, _asking: AReader) -> Response:
     """List the golden sets with their progress."""
-    rows = []
-    for row in site.golden_sets():
-        status = status_of(site.opened(row.name), now=site.clock())
-        headline = status.agreement.headline if status.agreement else None
-        todo = steps(row.name, status)
-        rows.append(
-            {
-                "name": row.name,
-                "queries": status.made_of.queries,
-                "judged": status.judged,
-                "grades": status.grades,
-                "waiting": status.waiting,
-                "kappa": headline.value if headline else None,
-                "interval": (headline and span(headline.ci_low, headline.ci_high)) or None,
-                "edition": status.edition,
-                "todo": todo[0].what if todo else None,
-                "todo_at": todo[0].where if todo and addressable(row.name) else None,
-            }
-        )
+    sets = [status_of(site.opened(row.name), now=site.clock()) for row in site.golden_sets()]
+    frame = frame_of(
+        ((status, _row(status)) for status in sets),
+        text="name interval edition todo todo_at",
+        whole="queries judged grades waiting",
+        real="kappa",
+    )
 
     def link_to(*parts: str, **params: str) -> Link:
         return lambda row: (
@@ -175,10 +140,21 @@ def all_of_them(request: Request, site: TheState, _asking: AReader) -> Response:
         ),
         Column("todo", "To do", link=lambda row: row["todo_at"]),
     )
-    frame = pl.DataFrame(rows, schema=_SCHEMA)
     golden_sets = listed(frame, columns, Ask.of(request), search=["name"])
     hidden = [name for name in frame["name"] if not addressable(name)]
     return show(request, GoldenSetsPage(title="Golden sets", sets=golden_sets, hidden=hidden))
+
+
+def _row(status: Status) -> dict[str, Any]:
+    headline = status.agreement.headline if status.agreement else None
+    todo = steps(status.name, status)
+    return {
+        "queries": status.made_of.queries,
+        "kappa": headline.value if headline else None,
+        "interval": (headline and span(headline.ci_low, headline.ci_high)) or None,
+        "todo": todo[0].what if todo else None,
+        "todo_at": todo[0].where if todo and addressable(status.name) else None,
+    }
 
 
 @ROUTER.get("/golden/{name}")

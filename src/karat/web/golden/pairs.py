@@ -12,11 +12,11 @@ from fastapi import APIRouter, Form, Query, Request, Response
 
 from karat.errors import KaratError, UsageError, nearest
 from karat.web.framework.auth import AnEngineer, AReader
-from karat.web.framework.errors import NotFound, Said, refused
+from karat.web.framework.errors import Said, opened, or_not_found, refused
 from karat.web.framework.lists import OWN, Ask, Column, Listed, listed
 from karat.web.framework.pages import show
 from karat.web.framework.state import TheState
-from karat.web.golden.golden_sets import GoldenPage, address, crumbs, opened
+from karat.web.golden.golden_sets import GoldenPage, address, crumbs
 from karat.web.golden.queries import pair_address
 from karat.workflows.golden.pooling import Pooled
 from karat.workflows.golden.queries import (
@@ -153,10 +153,8 @@ def pair(
     request: Request, site: TheState, _asking: AReader, name: str, query: str, document: str
 ) -> Response:
     """Show one pair and its history."""
-    try:
+    with or_not_found():
         result = pair_in(opened(site, name), query, document)
-    except UsageError as error:
-        raise NotFound(error.what, nearest=error.nearest, fix=error.fix) from None
     document_row = result.document or {}
     url, row = document_row.get("url"), result.pair or {}
     about = dict(document_row.get("attributes") or {})
@@ -251,10 +249,8 @@ def _page(
     workspace: Workspace,
     ask: Ask,
     given: Sequence[tuple[str | None, float]],
-    *,
     pooled: Pooled | None = None,
-    wrong: Said | None = None,
-    typed: Typed | None = None,
+    **refusal: Any,
 ) -> PairsPage:
     name, frame = workspace.golden.name, pairs_in(workspace)
     only = None
@@ -275,8 +271,7 @@ def _page(
         runs=stored_run_names(workspace),
         pooled=pooled,
         lacking=_lacking(workspace, pooled),
-        wrong=wrong,
-        typed=typed or Typed(),
+        **refusal,
     )
 
 

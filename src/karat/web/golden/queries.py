@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import io
 import re
 from collections.abc import Mapping, Sequence
@@ -15,14 +14,14 @@ from fastapi import APIRouter, File, Form, Request, Response, UploadFile
 
 from karat.errors import KaratError, UsageError
 from karat.web.framework.auth import AnEngineer, AReader, Principal
-from karat.web.framework.errors import NotFound, Said, refused
+from karat.web.framework.errors import Said, opened, or_not_found, refused
 from karat.web.framework.jobs import in_turn
 from karat.web.framework.lists import OWN, SOME, Ask, Column, Listed, listed
 from karat.web.framework.pages import show
 from karat.web.framework.signed_values import seal, unseal
 from karat.web.framework.state import TheState
 from karat.web.framework.uploads import uploaded
-from karat.web.golden.golden_sets import GoldenPage, address, crumbs, opened
+from karat.web.golden.golden_sets import GoldenPage, address, crumbs
 from karat.workflows.golden.queries import STATES, queries_in, query_in
 from karat.workflows.golden.sampling import (
     ON_SERVER,
@@ -81,7 +80,7 @@ class QueriesPage(GoldenPage):
 
     template: ClassVar[str] = "golden_queries.html.j2"
     queries: Listed
-    typed: Typed
+    typed: Typed = Typed()
     wrong: Said | None = None
     placed: Placed | None = None
 
@@ -211,10 +210,8 @@ def choose(
 @ROUTER.get("/golden/{name}/queries/{query_id:path}")
 def query(request: Request, site: TheState, _asking: AReader, name: str, query_id: str) -> Response:
     """Show one query with its documents."""
-    try:
+    with or_not_found():
         result = query_in(opened(site, name), query_id)
-    except UsageError as error:
-        raise NotFound(error.what, nearest=error.nearest, fix=error.fix) from None
     row = result.query
     others = [n for n in row if n not in {"query_id", "text", "no_answer", *_FACTS}]
     page = QueryPage(
@@ -298,14 +295,7 @@ def pair_address(name: str, row: Mapping[str, Any]) -> str:
     return address(name, "pair", query=row["query_id"], document=row["doc_id"])
 
 
-def _page(
-    workspace: Workspace,
-    ask: Ask,
-    *,
-    typed: Typed | None = None,
-    wrong: Said | None = None,
-    placed: Placed | None = None,
-) -> QueriesPage:
+def _page(workspace: Workspace, ask: Ask, **outcome: Any) -> QueriesPage:
     name = workspace.golden.name
     frame, attributes = queries_in(workspace, OWN)
     return QueriesPage(
@@ -313,9 +303,7 @@ def _page(
         crumbs=crumbs(name),
         golden=name,
         queries=list_queries(frame, attributes, name, ask),
-        typed=typed or Typed(),
-        wrong=wrong,
-        placed=placed,
+        **outcome,
     )
 
 
@@ -335,12 +323,12 @@ def _seal(sample: pl.DataFrame, workspace: Workspace, principal: Principal, most
     """A sample as signed form fields, so that the server stores nothing until it is added."""
     buffer = io.BytesIO()
     sample.write_ipc(buffer, compression="zstd")
-    if buffer.tell() > min(_MOST_HELD, most // 2):  # base64 twice: 1.8 times as long
+    if buffer.tell() > min(_MOST_HELD, most // 2):
         raise UsageError(
             "the sample with its attributes is too large for a page",
             fix="draw fewer queries, or drop unneeded columns from the log",
         )
-    sealed = seal(base64.b64encode(buffer.getvalue()).decode(), *_about(workspace, principal))
+    sealed = seal(buffer.getvalue(), *_about(workspace, principal))
     return [sealed[at : at + _FIELD] for at in range(0, len(sealed), _FIELD)]
 
 
@@ -348,7 +336,7 @@ def _unseal(text: str, workspace: Workspace, principal: Principal) -> pl.DataFra
     plain = unseal(text, *_about(workspace, principal))
     if plain is None:
         raise UsageError("the sample is not one that was shown to you", fix="upload the log again")
-    return pl.read_ipc(io.BytesIO(base64.b64decode(plain)))
+    return pl.read_ipc(io.BytesIO(plain))
 
 
 def _about(workspace: Workspace, principal: Principal) -> tuple[str, tuple[object, ...]]:

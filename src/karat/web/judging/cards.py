@@ -15,11 +15,9 @@ from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from karat.errors import UsageError
-from karat.golden.queue import REASONS
+from karat.golden.queue import REASONS, Claim, pair_key
 from karat.reports.judging.card import keys_of
-from karat.store.sql.golden_sets import GoldenSetRow
-from karat.store.sql.judgments import pair_key
-from karat.store.sql.slots import Claim
+from karat.tables.golden.golden_sets import GoldenSetRow
 from karat.tables.workspace import WorkspaceConfig
 from karat.web.framework import signed_values
 from karat.workflows.judging.queue import Card, Judging, Vote
@@ -133,7 +131,7 @@ class Ticket:
         """As a text that only this server can read; its length does not reveal the slot."""
         slot = f"{self.slot:020}"
         fields = [self.document_sha256, self.guideline, self.since_us, slot, self.token, self.pair]
-        return signed_values.seal(json.dumps(fields), key, about)
+        return signed_values.seal(json.dumps(fields).encode(), key, about)
 
     @classmethod
     def unseal(cls, text: str, key: str, *about: object) -> Ticket | None:

@@ -13,11 +13,16 @@ from fastapi import APIRouter, Depends, Form, Request, Response
 from fastapi.responses import RedirectResponse
 
 from karat.errors import UsageError
-from karat.golden.queue import seconds_left
-from karat.store.sql.judgments import LeaseLost, Overtaken
-from karat.store.sql.queue import MOST_PUT_OFF, Progress, TooManyPutOff
+from karat.golden.queue import (
+    MOST_PUT_OFF,
+    LeaseLost,
+    Overtaken,
+    Progress,
+    TooManyPutOff,
+    seconds_left,
+)
 from karat.web.framework.auth import ARater, Principal, Refused
-from karat.web.framework.errors import NotFound
+from karat.web.framework.errors import opened
 from karat.web.framework.pages import Page, show
 from karat.web.framework.state import AppState, TheState
 from karat.web.judging.cards import (
@@ -155,7 +160,7 @@ def choose(request: Request, site: TheState, principal: ARater) -> Response:
 @ROUTER.get("/judge/{name}")
 def card(request: Request, site: TheState, principal: ARater, name: str) -> Response:
     """Show the next pair to rate; it stays the same until answered."""
-    judging = Judging(opened_of(site, name), principal.person.name, site.clock)
+    judging = Judging(opened(site, name), principal.person.name, site.clock)
     return _shown(request, site, judging, principal)
 
 
@@ -168,14 +173,14 @@ def answer(
     form: Annotated[Answer, Depends(_answer)],
 ) -> Response:
     """Record a rating, put a pair off, or undo; then show the next pair."""
-    judging = Judging(opened_of(site, name), principal.person.name, site.clock)
+    judging = Judging(opened(site, name), principal.person.name, site.clock)
     return _done(request, site, judging, form)
 
 
 @ROUTER.get("/judge/{name}/adjudicate")
 def disagreement(request: Request, site: TheState, principal: ARater, name: str) -> Response:
     """Show the next disagreement to settle, with the anonymous votes."""
-    workspace = opened_of(site, name)
+    workspace = opened(site, name)
     judging = Judging(workspace, principal.person.name, site.clock, adjudicate=True)
     return _shown(request, site, judging, principal)
 
@@ -189,17 +194,9 @@ def settle(
     form: Annotated[Answer, Depends(_answer)],
 ) -> Response:
     """Record how a disagreement is settled; as ``answer``."""
-    workspace = opened_of(site, name)
+    workspace = opened(site, name)
     judging = Judging(workspace, principal.person.name, site.clock, adjudicate=True)
     return _done(request, site, judging, form)
-
-
-def opened_of(site: AppState, name: str) -> Workspace:
-    """The workspace with a golden set."""
-    try:
-        return site.opened(name)
-    except UsageError as error:
-        raise NotFound(error.what, nearest=error.nearest, fix=error.fix) from None
 
 
 def _shown(request: Request, site: AppState, judging: Judging, principal: Principal) -> Response:

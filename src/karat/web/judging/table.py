@@ -13,12 +13,12 @@ from fastapi import APIRouter, Form, Request, Response
 from karat.errors import UsageError
 from karat.golden.queue import Pair
 from karat.web.framework.auth import AnEngineer
+from karat.web.framework.errors import opened
 from karat.web.framework.form_values import packed, unpacked
 from karat.web.framework.lists import Ask, Column, Listed, listed
 from karat.web.framework.pages import Page, show
 from karat.web.framework.state import TheState
 from karat.web.judging.cards import Block, Grade, grades_of, guideline_blocks
-from karat.web.judging.judge import opened_of
 from karat.workflows.judging.in_place import Rated, Seen, pairs_of, rate_pairs
 from karat.workflows.workspace.workspace import Workspace
 
@@ -62,7 +62,7 @@ class JudgeTablePage(Page):
 @ROUTER.get("/judge/{name}/table")
 def table(request: Request, site: TheState, principal: AnEngineer, name: str) -> Response:
     """Show the pairs of the queue."""
-    return show(request, _page(request, opened_of(site, name), principal.person.name, []))
+    return show(request, _page(request, opened(site, name), principal.person.name, []))
 
 
 @ROUTER.post("/judge/{name}/table")
@@ -76,7 +76,7 @@ def grade_chosen(
     reason: Annotated[str, Form()] = "",
 ) -> Response:
     """Grade the selected pairs; report each refusal."""
-    workspace, rater = opened_of(site, name), principal.person.name
+    workspace, rater = opened(site, name), principal.person.name
     selected = dict(_pair(text) for text in pair or ())  # all are checked before one is graded
     if not selected:
         raise UsageError("no row is selected", fix="tick rows, then choose a grade")

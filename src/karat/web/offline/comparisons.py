@@ -14,16 +14,14 @@ from fastapi.responses import RedirectResponse
 from karat.errors import UsageError
 from karat.reports.phrases import report
 from karat.reports.writers.sheets import Sheet, answer_changes, what_changed
-from karat.stats.effects import TIED
-from karat.store.sql.comparisons import ComparisonRow
-from karat.store.sql.runs import RunRow
 from karat.tables.comparison import Comparison, Difference
 from karat.tables.results import Result
+from karat.tables.stored_runs import ComparisonRow, RunRow
 from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.chart_links import Charts, charts
 from karat.web.framework.form_values import Id, packed, unpacked
-from karat.web.framework.idempotency import redirect_with_message, show_with_message
-from karat.web.framework.lists import Ask, Column, Listed, listed
+from karat.web.framework.idempotency import redirect_with, show_with
+from karat.web.framework.lists import Ask, Column, Listed, frame_of, listed
 from karat.web.framework.pages import Page, show
 from karat.web.framework.state import AppState, TheState
 from karat.web.offline.counted import counts_in, in_slice, narrowed, uncounted
@@ -41,6 +39,7 @@ from karat.workflows.workspace.run_import import remove_comparison
 from karat.workflows.workspace.stored_comparisons import StoredComparison
 from karat.workflows.workspace.stored_runs import stored_run_names
 from karat.workflows.workspace.stored_views import document_titles
+from karat.workflows.workspace.workspace import Workspace
 
 ROUTER = APIRouter()
 OUTCOMES = ("better", "same", "worse")
@@ -105,30 +104,10 @@ def list_comparisons(request: Request, site: TheState, _asking: AReader) -> Resp
     """List the stored comparisons."""
     workspace = site.opened(site.workspace.golden.name)
     stored_rows = stored_comparisons.listed(workspace)
-    frame = pl.DataFrame(
-        [
-            {
-                "id": each.row.id,
-                "name": each.row.name,
-                "said": each.verdict or _PENDING.get(state_of(workspace, each.row)),
-                "baseline": _baseline(each),
-                "edition": each.row.settings["edition"],
-                "computed": each.row.computed_us if each.row.state == "done" else None,
-                "by": each.row.made_by,
-                "state": state_of(workspace, each.row),
-            }
-            for each in stored_rows
-        ],
-        schema={
-            "id": pl.Int64,
-            "name": pl.String,
-            "said": pl.String,
-            "baseline": pl.String,
-            "edition": pl.String,
-            "computed": pl.Int64,
-            "by": pl.String,
-            "state": pl.String,
-        },
+    frame = frame_of(
+        ((each.row, _listed(workspace, each)) for each in stored_rows),
+        text="name said baseline edition by state",
+        whole="id computed",
     )
     columns = [
         Column("name", "Comparison", link=lambda row: f"/comparisons/{row['id']}"),
@@ -149,6 +128,18 @@ def list_comparisons(request: Request, site: TheState, _asking: AReader) -> Resp
     return show(request, page)
 
 
+def _listed(workspace: Workspace, each: stored_comparisons.Listed) -> dict[str, Any]:
+    row, state = each.row, state_of(workspace, each.row)
+    return {
+        "said": each.verdict or _PENDING.get(state),
+        "baseline": _baseline(each),
+        "edition": row.settings["edition"],
+        "computed": row.computed_us if row.state == "done" else None,
+        "by": row.made_by,
+        "state": state,
+    }
+
+
 @ROUTER.get("/comparisons/{comparison_id}")
 def one_comparison(
     request: Request,
@@ -160,13 +151,13 @@ def one_comparison(
     part: Annotated[str, Query(alias="slice")] = "",
 ) -> Response:
     """Show the results and queries of a comparison."""
-    return show_with_message(
+    return show_with(
         request,
         site,
         principal,
         f"/comparisons/{comparison_id}",
-        lambda notice: _comparison_page(
-            request, site, comparison_id, measure, candidate, part, notice
+        lambda flash: _comparison_page(
+            request, site, comparison_id, measure, candidate, part, flash.said
         ),
     )
 
@@ -289,9 +280,7 @@ def list_of_queries(
         frame = frame.join(other, on="query_id", how="left", maintain_order="left")
     params = {"measure": measure} if measure != measures[0] else {}
     tail = f"?{urlencode(params)}" if params else ""
-    weighted = rows.filter(pl.col("difference").abs() > TIED)
-    ratio = weighted["share"] / weighted["difference"]
-    unequal = weighted.height > 0 and float(ratio.max() or 0) > float(ratio.min() or 0) * 1.000001  # type: ignore[arg-type]
+    unequal = stored_comparisons.adds_unequally(rows)
 
     def link(query: Mapping[str, Any]) -> str:
         return f"/comparisons/{row.id}/queries/{quote(query['query_id'], safe='')}{tail}"
@@ -344,9 +333,7 @@ def queue_next(
     by, now = principal.person.name, site.clock()
     put = stored_comparisons.queue_next(workspace, row, result, by=by, now=now)
     notice = packed(str(put.added), str(put.raised))
-    return redirect_with_message(
-        request, site, principal, f"/comparisons/{row.id}", notice, "#next"
-    )
+    return redirect_with(request, site, principal, f"/comparisons/{row.id}", "#next", said=notice)
 
 
 def _baseline(found: stored_comparisons.Listed) -> str | None:

@@ -11,14 +11,14 @@ from fastapi.responses import RedirectResponse
 from pydantic import Field
 
 from karat.errors import KaratError, UsageError
-from karat.measures import DEFAULTS
-from karat.store.sql.runs import RunRow
+from karat.tables.stored_runs import RunRow
 from karat.web.framework.auth import AnEngineer
 from karat.web.framework.errors import Said, refused
 from karat.web.framework.pages import Page, show
 from karat.web.framework.state import TheState
 from karat.web.offline.stored_comparisons import ask
 from karat.workflows.golden.editions import NOW, list_editions
+from karat.workflows.offline.catalogue import default_measures
 from karat.workflows.workspace.listed import list_runs
 from karat.workflows.workspace.stored_comparisons import Asked
 from karat.workflows.workspace.stored_evaluations import attributes_of
@@ -33,7 +33,7 @@ _MOST_RUNS = 100
 class Typed:
     """The fields of the form, besides the runs."""
 
-    measures: Sequence[str] = DEFAULTS
+    measures: Sequence[str] = default_measures()
     other: str = ""
     by: Sequence[str] = ()
     by_other: str = ""
@@ -77,7 +77,7 @@ def _new_page(
     workspace: Workspace, baseline: int | None, candidates: Sequence[int], **more: Any
 ) -> NewPage:
     """The form; the baseline defaults to the oldest run."""
-    rows, _ = list_runs(workspace)
+    rows = list_runs(workspace)[0]
     selected = [row.id for row in rows if row.id in candidates]
     if baseline not in {row.id for row in rows}:
         baseline = next((row.id for row in rows[::-1] if row.id not in selected), None)
@@ -88,7 +88,7 @@ def _new_page(
         runs=rows,
         baseline=baseline,
         candidates=[each for each in selected if each != baseline] or others[:1],
-        measures=DEFAULTS,
+        measures=default_measures(),
         attributes=attributes_of(workspace),
         editions=[row.name for row in list_editions(workspace)],
         **more,

@@ -14,17 +14,16 @@ from fastapi import APIRouter, File, Form, Query, Request, Response, UploadFile
 from fastapi.responses import RedirectResponse
 
 from karat.errors import InputError, KaratError, UsageError
-from karat.measures import DEFAULTS
 from karat.reports.html.content import Content, ShownQuery
 from karat.reports.phrases import report
-from karat.store.sql.runs import RunRow
 from karat.tables import Results
 from karat.tables.results import State
+from karat.tables.stored_runs import RunRow
 from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.chart_links import Charts, charts
 from karat.web.framework.errors import NotFound, Said, refused
 from karat.web.framework.form_values import Id
-from karat.web.framework.idempotency import redirect_with_message, show_with_message
+from karat.web.framework.idempotency import redirect_with, show_with
 from karat.web.framework.jobs import COMPUTING, Busy
 from karat.web.framework.lists import Ask, Column, Listed, listed
 from karat.web.framework.pages import Page, show
@@ -33,6 +32,7 @@ from karat.web.framework.uploads import uploaded
 from karat.web.offline.counted import in_slice, narrowed, tallies, uncounted
 from karat.web.offline.stored_comparisons import DEEPEST, RANKS, WAIT_S, confirm
 from karat.workflows.golden.editions import NOW, list_editions
+from karat.workflows.offline.catalogue import default_measures
 from karat.workflows.workspace import stored_evaluations
 from karat.workflows.workspace.artifacts import ArtifactCorrupted
 from karat.workflows.workspace.evaluate_stored import run_by_id
@@ -177,8 +177,8 @@ def add_run(
         status, wrong = refused(error)
         typed = {"name": name, "path": path}
         return show(request, _runs_page(request, site, wrong=wrong, typed=typed), status)
-    return redirect_with_message(
-        request, site, principal, f"/runs/{imported.row.id}", imported.said or ""
+    return redirect_with(
+        request, site, principal, f"/runs/{imported.row.id}", said=imported.said or ""
     )
 
 
@@ -209,12 +209,12 @@ def one_run(
     part: Annotated[str, Query(alias="slice")] = "",
 ) -> Response:
     """Show one run: its measures, its slices, and its queries, lowest value first."""
-    return show_with_message(
+    return show_with(
         request,
         site,
         principal,
         f"/runs/{run_id}",
-        lambda notice: _run_page(request, site, run_id, edition, by, measure, part, notice),
+        lambda flash: _run_page(request, site, run_id, edition, by, measure, part, flash.said),
         lambda page: not page.computed and page.error is None,
     )
 
@@ -450,7 +450,7 @@ def _listed(
     ask: Ask,
     failed: Collection[int],
 ) -> Listed:
-    names, records = list(DEFAULTS)[:_MEASURES], []
+    names, records = default_measures()[:_MEASURES], []
     for row, summary in zip(rows, summaries, strict=True):
         values, described = summary.values or {}, describe(row)
         state = (_FAILED if row.id in failed else PENDING)[summary.values is None]

@@ -11,14 +11,13 @@ from karat.reports.charts import online as drawing
 from karat.reports.charts.online import Line, Place, Point, Upright
 from karat.reports.online.evaluation import figure, span
 from karat.reports.phrases.numbers import counted
-from karat.stats.intervals import TRUSTED_FROM
 from karat.tables.days import EPOCH, day_number, day_text
 from karat.tables.online.evaluation import OnlineResult
 from karat.tables.online.events import EventLog
 from karat.tables.zones import local_time
 from karat.web.online.figures import NO_RESULT, rows_address, slice_text
-from karat.web.online.log import Days
-from karat.web.online.slices import Dimension
+from karat.workflows.online.log_requests import FEW_USERS, Days
+from karat.workflows.online.slices import Dimension
 
 HOURLY = 3
 """Longest period shown by hour, in days."""
@@ -160,7 +159,7 @@ def chart_of(
         Line(
             _label(value) if by.key else "all",
             [
-                Point(at, row.value, row.low, row.high, row.users < TRUSTED_FROM)
+                Point(at, row.value, row.low, row.high, row.users < FEW_USERS)
                 for at, row in sorted(found.items())
             ],
             looks.get(value, 0),

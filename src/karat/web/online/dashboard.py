@@ -4,28 +4,24 @@ from __future__ import annotations
 
 import html
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar
 from urllib.parse import urlencode
 
-import polars as pl
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
-from karat.engines.frames.opening import open_engine
 from karat.errors import MissingExtra
 from karat.online.metrics import registry
 from karat.online.metrics.entry import Metric
-from karat.online.rules import Rules
 from karat.reports.online.evaluation import figure, span
-from karat.reports.phrases.numbers import counted
 from karat.reports.phrases.online import quoted
 from karat.tables.days import day_number, day_text
 from karat.tables.online.evaluation import OnlineResult, OnlineResults
 from karat.tables.online.events import EventLog
 from karat.web.framework.auth import AReader
-from karat.web.framework.lists import Ask, Column, Listed, listed
-from karat.web.framework.pages import Page, show
+from karat.web.framework.lists import Ask, Column, Listed, frame_of, listed
+from karat.web.framework.pages import show
 from karat.web.framework.state import AppState, TheState
 from karat.web.online import charts as online_charts
 from karat.web.online import figures
@@ -33,67 +29,30 @@ from karat.web.online.charts import Annotation, Axis, Chart
 from karat.web.online.figures import Cell, Headline
 from karat.web.online.log import (
     ANY_DAYS,
-    DayRange,
-    Days,
     Lenient,
+    LogPage,
     NoLog,
-    Question,
     TheDays,
     find_or_compute,
     log_of,
+    log_summary,
+    typed_or,
 )
-from karat.web.online.slices import NOTHING, Dimension, dimension, dimensions, missing_value_text
-from karat.web.online.watch_results import Glance, glance
-from karat.workflows.online.evaluate import evaluate
+from karat.web.online.watch import Glance, glance
+from karat.workflows.online.log_requests import MOST_SLICES, DayRange, Days, Evaluation, largest
+from karat.workflows.online.slices import (
+    NOTHING,
+    Dimension,
+    dimension,
+    dimensions,
+    missing_value_text,
+)
 from karat.workflows.workspace.annotations import annotations_of
 from karat.workflows.workspace.stored_views import link_marks
 
 ROUTER = APIRouter()
-MOST_SLICES = 24
-"""Most values of a dimension with results, the largest."""
 _POSITIONS = "ClickPosition"
 _LENGTHS = (1, 7, 28, 91)  # offered periods, in days
-_SCHEMA: dict[str, Any] = {
-    "metric": pl.String,
-    "day": pl.String,
-    "hour": pl.String,
-    "slice": pl.String,
-    "position": pl.String,
-    "said": pl.String,
-    "interval": pl.String,
-    "bounds": pl.String,
-    "n": pl.Int64,
-    "users": pl.Int64,
-    "reason": pl.String,
-    "value": pl.Float64,
-    "low": pl.Float64,
-    "high": pl.Float64,
-    "least": pl.Float64,
-    "most": pl.Float64,
-    "total": pl.Float64,
-    "state": pl.String,
-    "method": pl.String,
-    "version": pl.Int64,
-}
-
-
-@dataclass(frozen=True, kw_only=True)
-class LogPage(Page):
-    """What all pages of online metrics have."""
-
-    lacking: NoLog | None = None
-    log: Mapping[str, Any] | None = None
-    period: tuple[str, str] | None = None
-    health: Sequence[str] = ()
-    notes: Sequence[str] = ()
-    computed: bool = False
-    wrong: str | None = None
-
-    @property
-    def unlisted(self) -> str:
-        """Why there are no numbers."""
-        lacks = self.wrong if self.lacking is None else self.lacking.what
-        return lacks or super().unlisted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,78 +132,17 @@ def dashboard(
         "whole": asked.address(only=None),
     }
     if lenient.errors:
-        common["period"] = days.typed if any(days.typed) else asked.days.period
+        common["period"] = typed_or(days, asked.days)
         common["periods"] = [(name, where, False) for name, where, _ in common["periods"]]
         return show(request, OnlinePage(**common, wrong=lenient.wrong), 400)
     axis = Axis.of(asked.days)
-    question = question_of(asked.metrics, asked.by, asked.days, axis.cut)
-    answer = find_or_compute(request, log, question, lambda: made(log, asked, axis))
+    evaluation = Evaluation(asked.metrics, asked.days, axis.cut, asked.by)
+    answer = find_or_compute(request, log, evaluation)
     if answer is None:
         return show(request, OnlinePage(**common))
     results = OnlineResults.from_dict(answer)
     common["watched"] = None if asked.chosen else glance(site, log, asked.days.last)
     return show(request, OnlinePage(**common, **_shown(request, site, log, asked, axis, results)))
-
-
-def log_summary(log: EventLog) -> dict[str, Any]:
-    """Summary of a log."""
-    first, last = (Days(day or 0, day or 0).period[0] for day in (log.first_day, log.last_day))
-    return {
-        "events": log.rows - log.bots,
-        "bots": log.bots,
-        "kinds": dict(log.kinds),
-        "first": first,
-        "last": last,
-        "timezone": log.timezone,
-        "arms": list(log.arms),
-        "attributes": list(log.attributes),
-        "simulated": log.simulated,
-        "version": log.version,
-    }
-
-
-def question_of(
-    metrics: Sequence[Metric], by: Dimension, days: Days, steps: Sequence[str]
-) -> Question:
-    """Everything besides the log that the results depend on."""
-    return {
-        "what": "evaluate",
-        "metrics": [[each.name, each.version] for each in metrics],
-        "by": [by.name, by.digest],
-        "steps": list(steps),
-        "days": [days.first, days.last],
-        "rules": Rules().id,
-    }
-
-
-def made(log: EventLog, asked: Asked, axis: Axis) -> dict[str, Any]:
-    """Compute the dashboard's results, as JSON."""
-    step = ",".join(axis.cut)
-    by = [step, *([asked.by.key, f"{step},{asked.by.key}"] if asked.by.key else [])]
-    with open_engine() as engine:
-        results = evaluate(
-            log,
-            engine,
-            [each.name for each in asked.metrics],
-            by,
-            first_day=asked.days.first,
-            last_day=asked.days.last,
-            queries=asked.by.queries,
-        )
-    answer = results.to_dict()
-    if asked.by.key:
-        values = figures.largest(results.results, asked.by.key)
-        shown = set(values[:MOST_SLICES])
-        if len(values) > MOST_SLICES:
-            more = counted(len(values) - MOST_SLICES, "value", "values")
-            note = f"{more} of {asked.by.label} with fewer searches are not shown"
-            answer["notes"] = [*answer["notes"], note]
-        answer["results"] = [
-            row
-            for row in answer["results"]
-            if row["slice"].get(asked.by.key, None) in {None, *shown}
-        ]
-    return answer
 
 
 def _asked(
@@ -262,7 +160,7 @@ def _asked(
             chosen += lenient.take(lambda name=name: registry.find_all([name]), [])  # type: ignore[misc]
     metrics = chosen or registry.find_all(registry.DEFAULT)
     period = lenient.take(lambda: days.within(log), ANY_DAYS.within(log))
-    sliced = lenient.take(lambda: dimension(site, log, by), NOTHING)
+    sliced = lenient.take(lambda: dimension(site.workspace, log, by), NOTHING)
     return Asked(
         metrics, [each.name for each in chosen], period, sliced, only if sliced.name else None
     )
@@ -278,7 +176,7 @@ def _shown(
 ) -> dict[str, Any]:
     """The page's fields from computed results."""
     key = asked.by.key
-    values = figures.largest(results.results, key) if key else [""]
+    values = largest(results.results, key) if key else [""]
     drawn = sorted(values[: online_charts.MOST_LINES])  # keeps colours when sizes change
     looks = {value: at for at, value in enumerate(drawn)}
     if asked.only is not None:
@@ -373,10 +271,7 @@ def _led(chart: Chart, links: Mapping[str, str], base: str) -> Chart:
     def with_links(svg: str) -> str:
         return link_marks(svg, where, lambda link: html.escape(f"{base}{link['where']}"))
 
-    return Chart(
-        chart.metric, chart.title, chart.where, with_links(chart.wide), with_links(chart.narrow),
-        chart.described, chart.gaps,
-    )  # fmt: skip
+    return replace(chart, wide=with_links(chart.wide), narrow=with_links(chart.narrow))
 
 
 def _positions(rows: Sequence[OnlineResult]) -> list[tuple[str, float, int]]:
@@ -400,7 +295,7 @@ def _choices(site: AppState, log: EventLog, asked: Asked) -> dict[str, Any]:
         heading = registry.FAMILIES.get(metric.family, metric.family)
         option = (metric.name, metric.title, metric.name in selected)
         families.setdefault(heading, []).append(option)
-    available = dimensions(site, log)
+    available = dimensions(site.workspace, log)
     return {
         "families": families,
         "slices": [(each.name, each.label, each.name == asked.by.name) for each in available],
@@ -436,8 +331,12 @@ def list_of_results(
 ) -> Listed:
     """Every result, those over the whole period first; each links to its rows."""
     by_name = {metric.name: metric for metric in metrics}
-    rows = [_row(row, by_name[row.metric], by.key) for row in results.results]
-    frame = pl.DataFrame(rows, schema=_SCHEMA).with_row_index("at")
+    frame = frame_of(
+        ((row, _row(row, by_name[row.metric], by.key)) for row in results.results),
+        text="metric day hour slice position said interval bounds reason state method",
+        whole="n users version",
+        real="value low high least most total",
+    ).with_row_index("at")
 
     def link(row: Mapping[str, Any]) -> str:
         slice_ = results.results[row["at"]].slice
@@ -477,7 +376,6 @@ def list_of_results(
 def _row(row: OnlineResult, metric: Metric, key: str) -> dict[str, Any]:
     part = row.slice.get(key) if key else None
     return {
-        "metric": row.metric,
         "day": row.slice.get("day"),
         "hour": row.slice.get("hour"),
         "slice": None if part is None else figures.slice_text(part),
@@ -485,16 +383,5 @@ def _row(row: OnlineResult, metric: Metric, key: str) -> dict[str, Any]:
         "said": None if row.value is None else figure(metric, row.value),
         "interval": span(metric, row.low, row.high) or None,
         "bounds": figures.bounds_text(row, metric) or None,
-        "n": row.n,
-        "users": row.users,
         "reason": row.reason or None,
-        "value": row.value,
-        "low": row.low,
-        "high": row.high,
-        "least": row.least,
-        "most": row.most,
-        "total": row.total,
-        "state": row.state,
-        "method": row.method,
-        "version": row.version,
     }

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 from urllib.parse import urlencode
 
 from karat.online.metrics.entry import Metric
 from karat.reports.online.evaluation import figure, span
 from karat.tables.days import day_text
 from karat.tables.online.evaluation import OnlineResult
-from karat.web.online.log import Days
+from karat.workflows.online.log_requests import Days
 
 NOT_SAID = "(none)"
 """Label of a missing value of a dimension."""
@@ -18,27 +19,8 @@ NO_RESULT = "nothing to count"
 """Reason of a slice without any result."""
 
 
-@dataclass(frozen=True)
-class Cell:
-    """A number with its evidence.
-
-    Attributes:
-        state: As in ``OnlineResult``.
-    """
-
-    said: str
-    interval: str
-    bounds: str
-    n: int
-    users: int
-    reason: str
-    where: str
-    value: float | None
-    low: float | None
-    high: float | None
-    least: float | None
-    most: float | None
-    state: str
+Cell = Mapping[str, Any]
+"""A result with its texts (``said``, ``interval``, ``bounds``) and a link to the rows behind it."""
 
 
 @dataclass(frozen=True)
@@ -68,23 +50,14 @@ def bounds_text(row: OnlineResult, metric: Metric) -> str:
 def cell_of(row: OnlineResult | None, metric: Metric, where: str) -> Cell:
     """A result as a cell."""
     if row is None:
-        nothing = (None, None, None, None, None)
-        return Cell("–", "", "", 0, 0, NO_RESULT, where, *nothing, "none")
-    return Cell(
-        figure(metric, row.value),
-        span(metric, row.low, row.high),
-        bounds_text(row, metric),
-        row.n,
-        row.users,
-        row.reason,
-        where,
-        row.value,
-        row.low,
-        row.high,
-        row.least,
-        row.most,
-        row.state,
-    )
+        none = (None,) * 6
+        row = OnlineResult(metric.name, metric.version, {}, *none, 0, 0, None, "none", NO_RESULT)
+    return asdict(row) | {
+        "said": figure(metric, row.value),
+        "interval": span(metric, row.low, row.high),
+        "bounds": bounds_text(row, metric),
+        "where": where,
+    }
 
 
 def rows_address(
@@ -96,13 +69,3 @@ def rows_address(
     slices = [("slice", f"{name}={value}") for name, value in parts]
     counted_as = [("counts", counts)] if counts else []
     return f"/online/rows?{urlencode([*params, *slices, *counted_as])}"
-
-
-def largest(rows: Iterable[OnlineResult], dimension: str) -> list[str]:
-    """The values of a dimension, largest first."""
-    sizes: dict[str, int] = {}
-    for row in rows:
-        if set(row.slice) == {dimension}:
-            value = row.slice[dimension]
-            sizes[value] = max(sizes.get(value, 0), row.n)
-    return sorted(sizes, key=lambda value: (-sizes[value], value))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
@@ -14,11 +14,18 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
 from karat.errors import InputError, UsageError
-from karat.store.events.log import MANIFEST, NoEvents, read_event_log
-from karat.tables.days import day_number, day_text
 from karat.tables.online.events import EventLog
 from karat.web.framework.jobs import Busy, JobQueue
+from karat.web.framework.pages import Page
 from karat.web.framework.state import AppState
+from karat.workflows.online import log_requests
+from karat.workflows.online.log_requests import (
+    DayRange,
+    Days,
+    LogRequest,
+    NothingImported,
+    without_file,
+)
 from karat.workflows.workspace.artifacts import key_of
 
 ONLINE = JobQueue(at_once=1)
@@ -27,13 +34,10 @@ UNASKED = JobQueue(at_once=1)
 """Computations in advance, in a queue of their own so that no request waits for them."""
 WAIT_S, LONGEST_S = 1.0, 10.0
 """Longest wait of a page for its numbers, and of a program that reads it."""
-USUAL = 28
-"""Default length of the period, in days: whole weeks."""
 ENDLESS_S = 1800.0
 """Longest wait of the API for a computation."""
 _LOOK_S = 0.2
 _VERSION = 1  # of the computations, besides those of their metrics and rules
-Question = Mapping[str, Any]
 _T = TypeVar("_T")
 
 
@@ -53,62 +57,23 @@ class NoLog:
     none: bool
 
 
-@dataclass(frozen=True)
-class Days:
-    """A period.
+@dataclass(frozen=True, kw_only=True)
+class LogPage(Page):
+    """What all pages of online metrics have."""
 
-    Attributes:
-        first: First day, in days since 1970-01-01.
-    """
-
-    first: int
-    last: int
-    asked: bool = False
-
-    @property
-    def count(self) -> int:
-        """Number of days."""
-        return self.last - self.first + 1
+    lacking: NoLog | None = None
+    log: Mapping[str, Any] | None = None
+    period: tuple[str, str] | None = None
+    health: Sequence[str] = ()
+    notes: Sequence[str] = ()
+    computed: bool = False
+    wrong: str | None = None
 
     @property
-    def period(self) -> tuple[str, str]:
-        """First and last day as ``2026-11-01``."""
-        return day_text(self.first), day_text(self.last)
-
-    @property
-    def said(self) -> dict[str, str]:
-        """As query parameters."""
-        return dict(zip(("from", "to"), self.period, strict=True))
-
-
-@dataclass(frozen=True)
-class DayRange:
-    """A period in an address; empty for the default."""
-
-    first: str
-    last: str
-
-    @property
-    def typed(self) -> tuple[str, str]:
-        """First and last day, unparsed."""
-        return self.first, self.last
-
-    def within(self, log: EventLog) -> Days:
-        """The period within a log."""
-        start, end = log.first_day or 0, log.last_day or 0
-        last = end if not self.last else day_number(self.last)
-        default = max(start, min(last, end) - USUAL + 1)
-        first = default if not self.first else day_number(self.first)
-        if first > end or last < start:
-            raise UsageError(
-                f"the period is outside the log, from {day_text(start)} to {day_text(end)}",
-                fix="choose days in between",
-            )
-        if first > last:
-            raise UsageError(
-                f"{day_text(first)} is after {day_text(last)}", fix="give the earlier day first"
-            )
-        return Days(max(first, start), min(last, end), bool(self.first or self.last))
+    def unlisted(self) -> str:
+        """Why there are no numbers."""
+        lacks = self.wrong if self.lacking is None else self.lacking.what
+        return lacks or super().unlisted
 
 
 def _wanted(
@@ -122,81 +87,69 @@ def _wanted(
     return DayRange(first.strip(), last.strip())
 
 
-ANY_DAYS = DayRange("", "")
+ANY_DAYS = DayRange()
 """The default period."""
 TheDays = Annotated[DayRange, Depends(_wanted)]
 """A route parameter: the period."""
 
 
-class NothingImported(InputError):
-    """The workspace has no events yet."""
+def log_summary(log: EventLog) -> dict[str, Any]:
+    """Summary of a log."""
+    first, last = (Days(day or 0, day or 0).period[0] for day in (log.first_day, log.last_day))
+    return {
+        "events": log.rows - log.bots,
+        "bots": log.bots,
+        "kinds": dict(log.kinds),
+        "first": first,
+        "last": last,
+        "timezone": log.timezone,
+        "arms": list(log.arms),
+        "attributes": list(log.attributes),
+        "simulated": log.simulated,
+        "version": log.version,
+    }
+
+
+def typed_or(days: DayRange, period: Days) -> tuple[str, str]:
+    """The period as typed, or else the one in use."""
+    return (days.first, days.last) if days.first or days.last else period.period
 
 
 def log_of(site: AppState) -> EventLog | NoLog:
     """The log of the workspace, or why there is none."""
     try:
-        return the_log(site)
+        return log_requests.log_of(site.workspace)
     except InputError as error:
         return NoLog(error.what, error.fix, isinstance(error, NothingImported))
 
 
-def the_log(site: AppState) -> EventLog:
-    """The log of the workspace."""
-    folder = site.workspace.workspace.events
-    try:
-        return read_event_log(folder)
-    except InputError as error:
-        if isinstance(error, NoEvents) or not (folder / MANIFEST).exists():
-            raise NothingImported("no events were imported yet", fix=error.fix) from None
-        raise _without_place(error) from None
-
-
-def _without_place(error: InputError) -> InputError:
-    """The same without the file: pages do not reveal paths of the server."""
-    return InputError(error.what, fix=error.fix) if error.file is not None else error
-
-
-def find_or_compute(
-    request: Request, log: EventLog, question: Question, make: Callable[[], Any]
-) -> Any | None:
-    """The cached answer to a question; else it is computed in the background, with a short wait.
+def find_or_compute(request: Request, log: EventLog, asked: LogRequest) -> Any | None:
+    """The cached answer; else it is computed in the background, with a short wait.
 
     A program (``format=json`` or ``csv``) waits longer.
-
-    Args:
-        request: The request.
-        log: The log.
-        question: Everything else that the answer depends on, as JSON: its kind (``what``, a word),
-            metrics with their versions, slices, days, rules.
-        make: Computes the answer, as JSON; not None.
 
     Returns:
         None while it is being computed.
     """
     program = is_program(request)
-    site: AppState = request.app.state.site
-    answer = _ask(site, log, question, make, LONGEST_S if program else WAIT_S)
+    answer = _ask(request.app.state.site, log, asked, LONGEST_S if program else WAIT_S)
     if answer is None and program:
         raise NotYet
     return answer
 
 
-def start_computing(
-    site: AppState, log: EventLog, question: Question, make: Callable[[], Any]
-) -> Any | None:
-    """The cached answer to a question; else start to compute it, without waiting."""
+def start_computing(site: AppState, log: EventLog, asked: LogRequest) -> Any | None:
+    """The cached answer; else start to compute it, without waiting."""
     with suppress(Busy):
-        return _ask(site, log, question, make, 0.0, UNASKED)
+        return _ask(site, log, asked, 0.0, UNASKED)
     return None
 
 
-async def awaited(
-    site: AppState, log: EventLog, question: Question, make: Callable[[], Any]
-) -> Any:
-    """The answer to a question, awaited without blocking a thread."""
+async def awaited(site: AppState, log: EventLog, asked: LogRequest) -> Any:
+    """The answer, awaited without blocking a thread."""
     until = time.monotonic() + ENDLESS_S
     # Polled: another process may compute it.
-    while (answer := await run_in_threadpool(_ask, site, log, question, make, 0.0)) is None:
+    while (answer := await run_in_threadpool(_ask, site, log, asked, 0.0)) is None:
         if time.monotonic() > until:
             raise NotYet
         await asyncio.sleep(_LOOK_S)
@@ -204,26 +157,25 @@ async def awaited(
 
 
 def _ask(
-    site: AppState,
-    log: EventLog,
-    question: Question,
-    make: Callable[[], Any],
-    wait_s: float,
-    queue: JobQueue = ONLINE,
+    site: AppState, log: EventLog, asked: LogRequest, wait_s: float, queue: JobQueue = ONLINE
 ) -> Any | None:
+    question, artifacts = asked.question(log), site.workspace.artifacts
     kind, key = f"online-{question['what']}", key_of(_VERSION, log.version, question)
-    artifacts = site.workspace.artifacts
     answer = artifacts.found(kind, key)
     if answer is not None:
         return answer
     job = str(log.folder), key
     if UNASKED.has(job):  # already started in advance
         queue = UNASKED
+
+    def work() -> Any:
+        return artifacts.answer(kind, key, lambda: asked.compute(log))
+
     try:
-        if queue.run(job, lambda: artifacts.answer(kind, key, make), wait_s):
+        if queue.run(job, work, wait_s):
             return artifacts.found(kind, key)
     except InputError as error:
-        raise _without_place(error) from None
+        raise without_file(error) from None
     return None
 
 

@@ -11,21 +11,15 @@ from urllib.parse import quote, urlencode
 import polars as pl
 from fastapi import APIRouter, Query, Request, Response
 
-from karat.engines.frames.opening import open_engine
 from karat.errors import InputError, MissingExtra
 from karat.golden.traffic import folded
-from karat.measures import DEFAULTS, parse
 from karat.online.metrics import registry
 from karat.online.metrics.entry import Metric
-from karat.online.rules import Rules
 from karat.reports.charts import online as drawing
 from karat.reports.charts.online import Spot
 from karat.reports.online.evaluation import figure, span
 from karat.reports.online.offline_correlation import FEW, OF_FEW, any_of_few
 from karat.reports.phrases.report import number
-from karat.store.sql import runs as stored
-from karat.store.sql.runs import RunRow
-from karat.tables.online.events import EventLog
 from karat.tables.online.offline_correlation import (
     Concord,
     Discord,
@@ -38,30 +32,29 @@ from karat.web.framework.auth import AReader
 from karat.web.framework.lists import Ask, Column, Listed, listed
 from karat.web.framework.pages import show
 from karat.web.framework.state import AppState, TheState
-from karat.web.online.dashboard import LogPage, log_summary
 from karat.web.online.figures import rows_address
 from karat.web.online.log import (
     ANY_DAYS,
-    Days,
     Lenient,
+    LogPage,
     NoLog,
-    Question,
     TheDays,
     error_text,
     find_or_compute,
     log_of,
+    log_summary,
+    typed_or,
 )
-from karat.web.online.slices import GOLDEN, LONGEST
-from karat.workflows.golden.editions import NOW
-from karat.workflows.golden.queries import classes_in
-from karat.workflows.online.offline_correlation import METRICS, against
+from karat.workflows.offline.catalogue import default_measures
+from karat.workflows.online.log_requests import Against, measure_name
+from karat.workflows.online.offline_correlation import METRICS
+from karat.workflows.online.slices import GOLDEN, LONGEST
 from karat.workflows.workspace.evaluate_stored import find_runs
-from karat.workflows.workspace.stored_inputs import inputs_digest, judged, read_stored
+from karat.workflows.workspace.stored_inputs import classes_in
+from karat.workflows.workspace.stored_runs import stored_by_name
 from karat.workflows.workspace.stored_views import link_marks
 
 ROUTER = APIRouter()
-LEAST = 10
-"""Fewest searches of a query in the chart and the correlations."""
 _MOST_SPOTS = 500
 _WIDE, _NARROW = (1060, 360), (290, 300)
 _INKS = {"judges": "down", "users": "up"}
@@ -112,21 +105,20 @@ def side_by_side(
     lenient = Lenient(request)
     period = lenient.take(lambda: days.within(log), ANY_DAYS.within(log))
     common |= {"log": log_summary(log), "period": period.period}
-    with site.workspace.store.read() as connection:
-        names = list(stored.by_name(stored.runs(connection, site.workspace.golden.id)))[::-1]
+    names = list(stored_by_name(site.workspace))[::-1]
     if not names:
         return show(request, AgainstPage(**common, computed=True))
     run = lenient.take(lambda: find_runs(site.workspace, [run or names[0]])[0].name, names[0])
-    measure = lenient.take(lambda: str(parse(measure or DEFAULTS[0])), DEFAULTS[0])
+    measure = lenient.take(lambda: measure_name(measure), measure_name(""))
     metric = lenient.take(lambda: registry.find(metric or METRICS[0]).name, METRICS[0])
-    asked = sides(site, period, run, measure, metric, by)
+    asked = Against.of(site.workspace, period, run, measure, metric, by)
     common |= _choices(site, asked, names)
     if lenient.errors:
-        common["period"] = days.typed if any(days.typed) else period.period
+        common["period"] = typed_or(days, period)
         return show(request, AgainstPage(**common, wrong=lenient.wrong), 400)
     try:
         answer = lenient.take(
-            lambda: find_or_compute(request, log, asked.question, lambda: made(site, log, asked)),
+            lambda: find_or_compute(request, log, asked),
             None,
         )
     except InputError as error:
@@ -136,42 +128,6 @@ def side_by_side(
     if answer is None:
         return show(request, AgainstPage(**common))
     return show(request, AgainstPage(**common, **_shown(request, site, asked, against_of(answer))))
-
-
-def sides(site: AppState, days: Days, run: str, measure: str, metric: str, by: str | None) -> Sides:
-    """What an address asks to compare."""
-    [row] = find_runs(site.workspace, [run])
-    attributes = classes_in(site.workspace)
-    default_by = "class" if "class" in attributes else ""
-    return Sides(
-        row,
-        str(parse(measure or DEFAULTS[0])),
-        registry.find(metric or METRICS[0]),
-        default_by if by is None else by,
-        days,
-        inputs_digest(site.workspace, NOW),
-    )
-
-
-def made(site: AppState, log: EventLog, asked: Sides) -> dict[str, Any]:
-    """Compute the comparison, as JSON."""
-    judgments = judged(site.workspace, NOW)
-    other_metrics = [name for name in METRICS if name != asked.metric.name]
-    with open_engine() as engine:
-        result = against(
-            log,
-            engine,
-            judgments.qrels,
-            read_stored(site.workspace, asked.run),
-            measures=[asked.measure],
-            metrics=[asked.metric.name, *other_metrics],
-            queries=judgments.queries,
-            by=asked.by or None,
-            min_searches=LEAST,
-            first_day=asked.days.first,
-            last_day=asked.days.last,
-        )
-    return result.to_dict()
 
 
 def against_of(answer: Mapping[str, Any]) -> OfflineCorrelation:
@@ -193,8 +149,8 @@ def against_of(answer: Mapping[str, Any]) -> OfflineCorrelation:
     return OfflineCorrelation(**{**answer, **lists})
 
 
-def _choices(site: AppState, asked: Sides, names: Sequence[str]) -> dict[str, Any]:
-    measures = list(dict.fromkeys([*DEFAULTS, asked.measure]))
+def _choices(site: AppState, asked: Against, names: Sequence[str]) -> dict[str, Any]:
+    measures = list(dict.fromkeys([*default_measures(), asked.measure]))
     metrics = [each.name for each in registry.all_metrics() if _fits(each)]
     chosen = list(dict.fromkeys([*metrics, asked.metric.name]))
     return {
@@ -222,7 +178,7 @@ def _fits(metric: Metric) -> bool:
 
 
 def _shown(
-    request: Request, site: AppState, asked: Sides, correlation: OfflineCorrelation
+    request: Request, site: AppState, asked: Against, correlation: OfflineCorrelation
 ) -> dict[str, Any]:
     """The page's fields from the computed comparison."""
     keys = dict(
@@ -260,7 +216,7 @@ def _shown(
     }
 
 
-def _lead(asked: Sides, correlation: OfflineCorrelation) -> list[str]:
+def _lead(asked: Against, correlation: OfflineCorrelation) -> list[str]:
     """The correlation of measure and metric, in sentences."""
     row = next(
         (
@@ -324,35 +280,8 @@ class SliceRow:
     latency: float | None
 
 
-@dataclass(frozen=True)
-class Sides:
-    """What is compared."""
-
-    run: RunRow
-    measure: str
-    metric: Metric
-    by: str
-    days: Days
-    clock: str
-
-    @property
-    def question(self) -> Question:
-        """Everything besides the log that the answer depends on."""
-        return {
-            "what": "against",
-            "run": [self.run.name, self.run.sha256],
-            "measure": self.measure,
-            "metric": [self.metric.name, self.metric.version],
-            "by": self.by,
-            "days": [self.days.first, self.days.last],
-            "clock": self.clock,
-            "rules": Rules().id,
-            "least": LEAST,
-        }
-
-
 def scatter_of(
-    base: str, asked: Sides, correlation: OfflineCorrelation, keys: Mapping[str, str]
+    base: str, asked: Against, correlation: OfflineCorrelation, keys: Mapping[str, str]
 ) -> Scatter | None:
     """A chart of the queries with enough searches; coloured where judges and users disagree."""
     kinds = {row.query_id: row.kind for row in correlation.discord}
@@ -397,7 +326,7 @@ def scatter_of(
     return Scatter(with_links(wide), with_links(narrow), len(eligible) - len(shown))
 
 
-def slice_row(asked: Sides, row: WorldSlice) -> SliceRow:
+def slice_row(asked: Against, row: WorldSlice) -> SliceRow:
     """A slice as a row of the page, with links to its rows."""
     online = {}
     for name, each in row.online.items():
@@ -420,7 +349,7 @@ def slice_row(asked: Sides, row: WorldSlice) -> SliceRow:
 
 
 def list_of_queries(
-    request: Request, asked: Sides, correlation: OfflineCorrelation, keys: Mapping[str, str]
+    request: Request, asked: Against, correlation: OfflineCorrelation, keys: Mapping[str, str]
 ) -> Listed:
     """A row per query, most searched first."""
     kinds = {row.query_id: row.kind for row in correlation.discord}
@@ -496,14 +425,14 @@ def _online(metric: Metric, each: Figure) -> str:
     return f"{figure(metric, each.value)}{f' ({ends})' if ends else ''}"
 
 
-def searches_of(asked: Sides, metric: str, key: str, counts: str) -> str:
+def searches_of(asked: Against, metric: str, key: str, counts: str) -> str:
     """Link to the searches for a query."""
     if metric:
         return rows_address(metric, asked.days, [("query", key)], counts)
     return f"/online/rows?{urlencode([*asked.days.said.items(), ('slice', f'query={key}')])}"
 
 
-def ranking_of(asked: Sides, query_id: str) -> str:
+def ranking_of(asked: Against, query_id: str) -> str:
     """Link to the run's ranking for a query."""
     where = f"/runs/{asked.run.id}/queries/{quote(query_id, safe='')}"
     return f"{where}?{urlencode({'measure': asked.measure})}"

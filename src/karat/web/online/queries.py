@@ -7,67 +7,36 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar
 from urllib.parse import parse_qsl, quote, urlencode
 
-import polars as pl
 from fastapi import APIRouter, Form, Query, Request, Response
 
-from karat.engines.frames.opening import open_engine
 from karat.errors import InputError, UsageError
-from karat.golden.traffic import folded
-from karat.online.rules import Rules
 from karat.reports.online.queries import ordering
-from karat.store.sql import queries as stored
-from karat.tables.online.events import EventLog
 from karat.tables.online.worst_queries import LostGroup, LostQuery, WorstQueries
 from karat.web.framework.auth import AnEngineer, AReader
-from karat.web.framework.idempotency import redirect_with_message, show_with_message
-from karat.web.framework.lists import Ask, Column, Listed, listed
+from karat.web.framework.idempotency import redirect_with, show_with
+from karat.web.framework.lists import Ask, Column, Listed, frame_of, listed
 from karat.web.framework.state import AppState, TheState
-from karat.web.online.dashboard import LogPage, log_summary
 from karat.web.online.figures import NOT_SAID
 from karat.web.online.log import (
     ANY_DAYS,
-    DayRange,
-    Days,
     Lenient,
+    LogPage,
     NoLog,
-    Question,
     TheDays,
     error_text,
     find_or_compute,
     log_of,
-    the_log,
+    log_summary,
+    typed_or,
 )
-from karat.web.online.slices import LONGEST, NOTHING, Dimension, dimension, dimensions
-from karat.workflows.online.worst_queries import to_golden, worst_queries
+from karat.workflows.online import log_requests
+from karat.workflows.online.log_requests import DayRange, Days, Worst
+from karat.workflows.online.slices import LONGEST, NOTHING, Dimension, dimension, dimensions
+from karat.workflows.online.worst_queries import to_golden
+from karat.workflows.workspace.known_queries import ids_by_text
 
 ROUTER = APIRouter()
-MOST_QUERIES = 1_000
-"""Longest list; the command has all."""
 _NOT_KEPT = {"from", "to", "by", "format"}
-_OWN = "own slice"  # the value in the log; empty for a missing one, which pages call NOT_SAID
-_SCHEMA: dict[str, Any] = {
-    "text": pl.String,
-    "slice": pl.String,
-    "lost": pl.Float64,
-    "share": pl.Float64,
-    "interval": pl.String,
-    "searches": pl.Int64,
-    "users": pl.Int64,
-    "reason": pl.String,
-    "zero": pl.Int64,
-    "abandoned": pl.Int64,
-    "reformulated": pl.Int64,
-    "clicked": pl.Float64,
-    "satisfied": pl.Float64,
-    "instead": pl.String,
-    "golden": pl.String,
-    "why": pl.String,
-    "failed": pl.Int64,
-    "terminal": pl.Int64,
-    "low": pl.Float64,
-    "high": pl.Float64,
-    "query": pl.String,
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,12 +71,12 @@ def worst(
 ) -> Response:
     """List the queries that lose most searches."""
     lenient = Lenient(request)
-    return show_with_message(
+    return show_with(
         request,
         site,
         principal,
         "/online/queries",
-        lambda added: _page(request, lenient, site, days, by, added),
+        lambda flash: _page(request, lenient, site, days, by, flash.said),
         lambda page: page.log is not None and not page.computed and page.wrong is None,
         lambda: 400 if lenient.errors else 200,
     )
@@ -122,22 +91,22 @@ def _page(
     if isinstance(log, NoLog):
         return WorstPage(**common, lacking=log)
     period = lenient.take(lambda: days.within(log), ANY_DAYS.within(log))
-    sliced = lenient.take(lambda: dimension(site, log, by), NOTHING)
+    sliced = lenient.take(lambda: dimension(site.workspace, log, by), NOTHING)
     common |= {
         "log": log_summary(log),
         "period": period.period,
         "by": sliced.name,
-        "slices": [(each.name, each.label, each.name == by) for each in dimensions(site, log)],
+        "slices": [
+            (each.name, each.label, each.name == by) for each in dimensions(site.workspace, log)
+        ],
         "carried": [*period.said.items(), ("by", sliced.name), ("at", request.url.query)],
         "added": added or None,
     }
     if lenient.errors:
-        common["period"] = days.typed if any(days.typed) else period.period
+        common["period"] = typed_or(days, period)
         return WorstPage(**common, wrong=lenient.wrong)
     try:
-        answer = find_or_compute(
-            request, log, question_of(period, sliced), lambda: made(log, period, sliced)
-        )
+        answer = find_or_compute(request, log, Worst(period, sliced))
     except InputError as error:
         return WorstPage(**common, wrong=error_text(error))
     if answer is None:
@@ -174,16 +143,14 @@ def add_to_golden(
     selected = set(query or [])
     if not selected:
         raise UsageError("no query is selected", fix="tick the boxes next to the queries")
-    log = the_log(site)
-    period, sliced = DayRange(first, last).within(log), dimension(site, log, by)
+    log = log_requests.log_of(site.workspace)
+    period, sliced = DayRange(first, last).within(log), dimension(site.workspace, log, by)
     params = [*period.said.items(), *([("by", by)] if by else [])]
     list_params = [
         *params,
         *((name, value) for name, value in parse_qsl(at) if name not in _NOT_KEPT),
     ]
-    answer = find_or_compute(
-        request, log, question_of(period, sliced), lambda: made(log, period, sliced)
-    )
+    answer = find_or_compute(request, log, Worst(period, sliced))
     if answer is None:
         raise UsageError(
             "nothing was added: the list is being recomputed",
@@ -193,39 +160,13 @@ def add_to_golden(
     rows = [each for each in result.queries if each.query in selected]
     if not rows:
         raise UsageError("the queries are no longer in the list", fix="reload the list")
-    before = _in_golden(site)
+    before = ids_by_text(site.workspace)
     to_golden(site.workspace, replace(result, queries=rows), now=site.clock())
     keys = {row.query for row in rows}
     present = len(keys & before.keys())
     notice = _added(len(keys) - present, present)
     tail = f"?{urlencode(list_params)}#queries"
-    return redirect_with_message(request, site, principal, "/online/queries", notice, tail)
-
-
-def question_of(days: Days, by: Dimension) -> Question:
-    """Everything besides the log that worst queries depend on."""
-    return {
-        "what": "worst",
-        "by": [by.name, by.digest],
-        "days": [days.first, days.last],
-        "rules": Rules().id,
-        "most": MOST_QUERIES,
-    }
-
-
-def made(log: EventLog, days: Days, by: Dimension) -> dict[str, Any]:
-    """Compute the worst queries, as JSON."""
-    with open_engine() as engine:
-        found = worst_queries(
-            log,
-            engine,
-            by=by.key or None,
-            limit=MOST_QUERIES,
-            first_day=days.first,
-            last_day=days.last,
-            queries=by.queries,
-        )
-    return found.to_dict()
+    return redirect_with(request, site, principal, "/online/queries", tail, said=notice)
 
 
 def worst_of(answer: Mapping[str, Any]) -> WorstQueries:
@@ -252,40 +193,33 @@ def _summary(result: WorstQueries) -> str:
 def _listed(
     request: Request, site: AppState, result: WorstQueries, days: Days, by: Dimension
 ) -> Listed:
-    golden_ids = _in_golden(site)
-    rows = [
-        {
-            "text": row.text,
-            "slice": row.slice.get(result.by or "", NOT_SAID) if result.by else None,
-            "lost": row.lost,
-            "share": row.share,
-            "interval": None
-            if row.low is None or row.high is None
-            else f"{100 * row.low:.0f} – {100 * row.high:.0f}",
-            "searches": row.searches,
-            "users": row.users,
-            "reason": row.reason or None,
-            "zero": row.zero,
-            "abandoned": row.abandoned,
-            "reformulated": row.reformulated,
-            "clicked": row.clicked,
-            "satisfied": row.satisfied,
-            "instead": ", ".join(f"{text} ({n:,})" for text, n in row.next_queries[:3]) or None,
-            "golden": golden_ids.get(row.query),
-            "why": row.why or None,
-            "failed": row.failed,
-            "terminal": row.terminal,
-            "low": row.low,
-            "high": row.high,
-            "query": row.query,
-            _OWN: row.slice.get(result.by or "", ""),
-        }
+    golden_ids = ids_by_text(site.workspace)
+    records = (
+        (
+            row,
+            {
+                "slice": row.slice.get(result.by or "", NOT_SAID) if result.by else None,
+                "interval": None
+                if row.low is None or row.high is None
+                else f"{100 * row.low:.0f} – {100 * row.high:.0f}",
+                "reason": row.reason or None,
+                "instead": ", ".join(f"{text} ({n:,})" for text, n in row.next_queries[:3]) or None,
+                "golden": golden_ids.get(row.query),
+                "why": row.why or None,
+                "own_slice": row.slice.get(result.by or "", ""),
+            },
+        )
         for row in result.queries
-    ]
-    frame = pl.DataFrame(rows, schema=_SCHEMA | {_OWN: pl.String})
+    )
+    frame = frame_of(
+        records,
+        text="text slice interval reason instead golden why query own_slice",
+        whole="searches users zero abandoned reformulated failed terminal",
+        real="lost share clicked satisfied low high",
+    )
 
     def rows_link(row: Mapping[str, Any]) -> str:
-        slices = [f"query={row['query']}", *([f"{by.name}={row[_OWN]}"] if by.key else [])]
+        slices = [f"query={row['query']}", *([f"{by.name}={row['own_slice']}"] if by.key else [])]
         params = [*days.said.items(), *(("slice", each) for each in slices)]
         return f"/online/rows?{urlencode(params)}"
 
@@ -323,16 +257,6 @@ def _listed(
     ]
     shown = listed(frame, columns, Ask.of(request), search=["text", "instead"], per_page=25)
     return shown.cut_from("worst", frame.height + result.hidden)
-
-
-def _in_golden(site: AppState) -> dict[str, str]:
-    """Ids of the golden set's queries by normalized text."""
-    with site.workspace.store.read() as connection:
-        frame = stored.frame(connection, site.workspace.golden.id)
-    with_text = frame.filter(pl.col("text").is_not_null())
-    return dict(
-        zip(folded(with_text["text"].to_list()), with_text["query_id"].to_list(), strict=True)
-    )
 
 
 def _group(

@@ -7,44 +7,36 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 from urllib.parse import urlencode
 
-import polars as pl
 from fastapi import APIRouter, Query, Request, Response
 
-from karat.errors import InputError, UsageError
+from karat.errors import InputError, KaratError, UsageError
 from karat.reports.online.watch import compared_text, verdict_text
 from karat.reports.phrases.online import difference, moved_text, usual_text, value, where
 from karat.tables.days import day_text
+from karat.tables.online.events import EventLog
 from karat.tables.online.watch import Change, Contribution, Watched
 from karat.web.framework.auth import AReader
-from karat.web.framework.lists import Ask, Column, Listed, listed
+from karat.web.framework.lists import Ask, Column, Listed, frame_of, listed
 from karat.web.framework.pages import show
-from karat.web.framework.state import TheState
+from karat.web.framework.state import AppState, TheState
 from karat.web.online import figures
-from karat.web.online.dashboard import LogPage, log_summary
-from karat.web.online.log import DayRange, Lenient, NoLog, error_text, find_or_compute, log_of
-from karat.web.online.slices import NOTHING, Dimension, dimensions
-from karat.web.online.watch_results import Watching, watched_of, watching_of
+from karat.web.online.log import (
+    Lenient,
+    LogPage,
+    NoLog,
+    error_text,
+    find_or_compute,
+    log_of,
+    log_summary,
+    start_computing,
+)
+from karat.workflows.online.log_requests import DayRange, Watching, watch_of_day
+from karat.workflows.online.slices import NOTHING, Dimension, dimensions
 from karat.workflows.online.watch import last_whole_day
 
 ROUTER = APIRouter()
-_SCHEMA: dict[str, Any] = {
-    "metric": pl.String,
-    "slice": pl.String,
-    "verdict": pl.String,
-    "said": pl.String,
-    "expected_said": pl.String,
-    "usual": pl.String,
-    "n": pl.Int64,
-    "users": pl.Int64,
-    "windows": pl.Int64,
-    "reason": pl.String,
-    "value": pl.Float64,
-    "expected": pl.Float64,
-    "usual_low": pl.Float64,
-    "usual_high": pl.Float64,
-    "p": pl.Float64,
-    "p_adjusted": pl.Float64,
-}
+_EXTRA = {"exit_code", "compared_in_all"}
+"""Keys of the JSON that are not fields of ``Watched``."""
 _VERDICTS = {"usual": "as usual", "cannot_tell": "cannot tell"}
 
 
@@ -118,20 +110,23 @@ def watched(
         lenient.take(lambda: DayRange(text, text).within(log).last, last_day) if text else last_day
     )
     asked, notes = lenient.take(
-        lambda: watching_of(site, log, at_day, by), watching_of(site, log, at_day, "")
+        lambda: watch_of_day(site.workspace, log, at_day, by),
+        watch_of_day(site.workspace, log, at_day, ""),
     )
     common |= {
         "log": log_summary(log),
         "period": (day_text(at_day),) * 2,
         "day": day_text(at_day),
         "by": by,
-        "slices": [(each.name, each.label, each.name == by) for each in dimensions(site, log)],
+        "slices": [
+            (each.name, each.label, each.name == by) for each in dimensions(site.workspace, log)
+        ],
     }
     if lenient.errors:
         common["day"] = text or common["day"]
         return show(request, WatchPage(**common, wrong=lenient.wrong), 400)
     try:
-        answer = find_or_compute(request, log, asked.question(log), lambda: asked.made(log))
+        answer = find_or_compute(request, log, asked)
     except (InputError, UsageError) as error:
         return show(request, WatchPage(**common, wrong=error_text(error)))
     if answer is None:
@@ -209,28 +204,28 @@ def _changes(
     request: Request, result: Watched, day: int, by_key: Mapping[str, Dimension]
 ) -> Listed:
     """Every metric and slice, in the watch's order."""
-    rows = [
-        {
-            "metric": each.metric,
-            "slice": where(each.slice) or None,
-            "verdict": _VERDICTS.get(each.verdict, each.verdict),
-            "said": None if each.value is None else value(each.metric, each.value),
-            "expected_said": None if each.expected is None else value(each.metric, each.expected),
-            "usual": usual_text(each) or None,
-            "n": each.n,
-            "users": each.users,
-            "windows": each.windows,
-            "reason": each.reason or None,
-            "value": each.value,
-            "expected": each.expected,
-            "usual_low": each.usual_low,
-            "usual_high": each.usual_high,
-            "p": each.p,
-            "p_adjusted": each.p_adjusted,
-        }
+    records = (
+        (
+            each,
+            {
+                "slice": where(each.slice) or None,
+                "verdict": _VERDICTS.get(each.verdict, each.verdict),
+                "said": None if each.value is None else value(each.metric, each.value),
+                "expected_said": None
+                if each.expected is None
+                else value(each.metric, each.expected),
+                "usual": usual_text(each) or None,
+                "reason": each.reason or None,
+            },
+        )
         for each in result.changes
-    ]
-    frame = pl.DataFrame(rows, schema=_SCHEMA).with_row_index("at")
+    )
+    frame = frame_of(
+        records,
+        text="metric slice verdict said expected_said usual reason",
+        whole="n users windows",
+        real="value expected usual_low usual_high p p_adjusted",
+    ).with_row_index("at")
 
     def link(row: Mapping[str, Any]) -> str:
         return _rows(result.changes[row["at"]], day, by_key)
@@ -257,3 +252,62 @@ def _changes(
         Column("p_adjusted", "p adjusted", "number", shown=False),
     ]
     return listed(frame, columns, Ask.of(request), search=["metric", "slice"], per_page=25)
+
+
+@dataclass(frozen=True)
+class Glance:
+    """The watch of a day in short, for the dashboard.
+
+    Attributes:
+        verdict: As in ``Watched``; None while it is being computed.
+    """
+
+    day: str
+    verdict: str | None
+    said: str
+    doubt: str
+    sentence: str
+    more: int
+    where: str
+
+
+def glance(site: AppState, log: EventLog, last: int) -> Glance | None:
+    """The watch of a day in short, if computed; else start to compute it, without waiting.
+
+    The day is ``last``, or an earlier one if the log ends within it.
+
+    Returns:
+        None if nothing could be compared, for example with too few weeks before that day.
+    """
+    day = min(last, last_whole_day(log))
+    asked, _ = watch_of_day(site.workspace, log, day, "")
+    where = f"/online/watch?{urlencode({'day': day_text(day)})}"
+    try:
+        answer = start_computing(site, log, asked)
+    except KaratError:  # the page of the watch shows the error
+        return None
+    if answer is None:
+        return Glance(day_text(day), None, "", "", "", 0, where)
+    result = watched_of(answer)
+    if result.verdict == "cannot_tell" and not result.changes:
+        return None
+    worse = result.found("worse")
+    return Glance(
+        result.window,
+        result.verdict,
+        verdict_text(result),
+        result.health[0] if result.health else "",
+        moved_text(worse[0]) if worse else "",
+        max(0, len(worse) - 1),
+        where,
+    )
+
+
+def watched_of(answer: Mapping[str, Any]) -> Watched:
+    """A watch, from its JSON."""
+    changes = [
+        Change(**{**row, "queries": tuple(Contribution(**one) for one in row["queries"])})
+        for row in answer["changes"]
+    ]
+    fields = {name: value for name, value in answer.items() if name not in _EXTRA}
+    return Watched(**{**fields, "changes": changes, "by": tuple(answer["by"])})

@@ -24,7 +24,7 @@ from karat.tables.release.trend import Mark, Series
 from karat.web.framework.auth import AnEngineer, AReader, Principal
 from karat.web.framework.errors import NotFound, Said, refused
 from karat.web.framework.jobs import COMPUTING, Busy
-from karat.web.framework.lists import Ask, Column, Listed, listed
+from karat.web.framework.lists import Ask, Column, Listed, frame_of, listed
 from karat.web.framework.pages import Page, show
 from karat.web.framework.state import AppState, TheState
 from karat.web.framework.times import moment
@@ -71,38 +71,6 @@ _WAIT_S = 5.0  # for the index of editions, so that the first view after a start
 EDITIONS_WAIT = (
     "The editions of the points' grades are still being computed: reload the page in a minute."
 )
-_SERIES: dict[str, Any] = {
-    "run": pl.String,
-    "measure": pl.String,
-    "slice": pl.String,
-    "newest": pl.Float64,
-    "interval": pl.String,
-    "change": pl.Float64,
-    "verdict": pl.String,
-    "says": pl.String,
-    "when": pl.Int64,
-    "points": pl.Int64,
-    "ci_low": pl.Float64,
-    "ci_high": pl.Float64,
-    "history": pl.String,
-}
-_POINTS: dict[str, Any] = {
-    "time": pl.String,
-    "commit": pl.String,
-    "value": pl.Float64,
-    "interval": pl.String,
-    "n": pl.Int64,
-    "change": pl.Float64,
-    "apart": pl.Boolean,
-    "verdict": pl.String,
-    "differs": pl.String,
-    "break": pl.Boolean,
-    "time_us": pl.Int64,
-    "ci_low": pl.Float64,
-    "ci_high": pl.Float64,
-    "counts": pl.Boolean,
-    "trouble": pl.String,
-}
 
 
 @dataclass(frozen=True)
@@ -370,9 +338,18 @@ def _may_remove_all(principal: Principal) -> bool:
 
 def list_of_series(histories: Sequence[History], ask: Ask) -> Listed:
     """Every series of the histories, worst problem first."""
-    rows = [_series_row(each, series) for each in histories for series in each.series]
-    rows.sort(key=lambda row: _rank(row["verdict"]))  # stable within a history
-    frame = pl.DataFrame(rows, schema=_SERIES)
+    rows = [
+        (series.marks[-1], _series_row(each, series))
+        for each in histories
+        for series in each.series
+    ]
+    rows.sort(key=lambda row: _rank(row[1]["verdict"]))  # stable within a history
+    frame = frame_of(
+        rows,
+        text="run measure slice interval verdict says history",
+        whole="when points",
+        real="newest change ci_low ci_high",
+    )
 
     def link(row: Mapping[str, Any]) -> str:
         return address_of(row["history"], row["run"], row["measure"], row["slice"] or "")
@@ -474,28 +451,26 @@ class _Points:
 @lru_cache(32)
 def _rows(_key: tuple[str | None, ...], points: _Points) -> pl.DataFrame:
     """The rows of the points, newest first; cached, as ten thousand take a tenth of a second."""
-    return pl.DataFrame([_point_row(mark) for mark in reversed(points.marks)], schema=_POINTS)
+    return frame_of(
+        ((mark, _point_row(mark)) for mark in reversed(points.marks)),
+        text="time commit interval verdict differs trouble",
+        whole="n time_us",
+        real="value change ci_low ci_high",
+        flag="apart break counts",
+    )
 
 
 def _point_row(mark: Mark) -> dict[str, Any]:
     phrases = [words.verdict(mark), mark.trouble or ("no value" if mark.value is None else "")]
     return {
         "time": words.clock(mark.time),
-        "commit": mark.commit,
-        "value": mark.value,
         "interval": interval_of(mark) or None,
-        "n": mark.n,
-        "change": mark.change,
         "apart": mark.told_apart,
         "verdict": ": ".join(each for each in phrases if each).replace("\N{NO-BREAK SPACE}", " ")
         or None,
         "differs": _differs(mark) or None,
         "break": mark.breaks,
         "time_us": time_of(mark.time),
-        "ci_low": mark.ci_low,
-        "ci_high": mark.ci_high,
-        "counts": mark.counts,
-        "trouble": mark.trouble,
     }
 
 
@@ -507,13 +482,10 @@ def _series_row(history: History, series: Series) -> dict[str, Any]:
         "slice": slice_of(series) or None,
         "newest": newest.value,
         "interval": interval_of(newest) or None,
-        "change": newest.change,
         "verdict": words.verdict_of(series),
         "says": words.sentence(series),
         "when": time_of(newest.time),
         "points": len(series.marks),
-        "ci_low": newest.ci_low,
-        "ci_high": newest.ci_high,
         "history": history.name,
     }
 

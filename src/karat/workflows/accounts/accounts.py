@@ -15,9 +15,7 @@ import sqlalchemy as sa
 from karat.errors import KaratError, UsageError, nearest
 from karat.store.sql import audit, people, sessions
 from karat.store.sql.opening import Store
-from karat.store.sql.people import Invitation, PersonRow
-from karat.store.sql.sessions import SessionRow
-from karat.tables.accounts.people import ROLES, Person, Role
+from karat.tables.accounts.people import ROLES, Invitation, Person, PersonRow, Role, SessionRow
 from karat.workflows.accounts import _rate_limit
 from karat.workflows.accounts._passwords import Busy, Passwords, SignInRefused
 from karat.workflows.accounts._rate_limit import Try, try_of

@@ -14,8 +14,7 @@ import sqlalchemy as sa
 from karat.errors import KaratError, UsageError
 from karat.store.sql import audit, sessions
 from karat.store.sql.opening import Store
-from karat.store.sql.sessions import TokenRow
-from karat.tables.accounts.people import SCOPES, SCOPES_OF, Person, Scope
+from karat.tables.accounts.people import SCOPES, SCOPES_OF, Person, Scope, TokenRow
 from karat.tables.names import check_name
 
 MOST_DAYS = 3650

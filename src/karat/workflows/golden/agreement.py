@@ -13,9 +13,9 @@ from karat.errors import UsageError, nearest
 from karat.golden.aggregation import contradictions, disagreements
 from karat.golden.reliability import agreement
 from karat.store.sql import audit, golden_sets, judgments, pairs, queries, queue, ratings
-from karat.store.sql.golden_sets import GoldenSetRow
 from karat.store.sql.states import state_of
 from karat.tables.golden.agreement import Agreement
+from karat.tables.golden.golden_sets import GoldenSetRow
 from karat.tables.judgments import Judgments
 from karat.tables.workspace import KappaWeights, WorkspaceConfig
 from karat.workflows.workspace.artifacts import Memory

@@ -12,10 +12,9 @@ import polars as pl
 from karat.errors import UsageError, nearest
 from karat.golden.freezing import Freeze, may_freeze
 from karat.golden.freshness import stale
-from karat.store.sql import browsing, documents, judgments, queries
+from karat.store.sql import browsing, documents, judgments
 from karat.workflows.golden.agreement import IMPORT, Moment, agreement_at, disagreements_at, moment
 from karat.workflows.golden.editions import standing
-from karat.workflows.workspace.stored_inputs import about_queries
 from karat.workflows.workspace.workspace import Workspace
 
 COUNTS = ("documents", "graded", "judgments", "waiting", "editions", "words")
@@ -223,28 +222,6 @@ def ready_in(opened: Workspace) -> Ready:
         contradicted=contradicted,
         agreed=may_freeze(agreed.headline, opened.workspace),
     )
-
-
-def classes_in(opened: Workspace) -> list[str]:
-    """Attributes of the queries to group by: those with few values.
-
-    ``origin`` and ``why`` (why the query was chosen) are left out: they do not describe the query.
-    """
-    return about_queries(opened, "classes", lambda: _classes(opened))
-
-
-def _classes(opened: Workspace) -> list[str]:
-    with opened.store.read() as connection:
-        query_rows = queries.frame(connection, opened.golden.id)
-    most = max(2, min(20, query_rows.height // 2))
-    excluded = _OWN - {"stratum", "band"} | {"why"}
-    named = [name for name in query_rows.columns if name not in excluded]
-    return [
-        name
-        for name in named
-        if not query_rows.schema[name].is_nested()
-        and 1 < query_rows[name].drop_nulls().n_unique() <= most
-    ]
 
 
 def disagreements_listed(opened: Workspace) -> pl.DataFrame:

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 import polars as pl
 import sqlalchemy as sa
 
-from karat.golden.queue import Pair, checked_submission
+from karat.golden.queue import Claim, Pair, checked_submission
 from karat.store.sql import browsing, documents, judgments, pairs, queries, queue, ratings, slots
 from karat.store.sql.queue import PairRefused, note_votes, rated_by_others
 from karat.store.sql.ratings import Own
-from karat.store.sql.slots import Claim
 from karat.workflows.workspace.workspace import Workspace
 
 

@@ -9,10 +9,8 @@ from dataclasses import dataclass
 import polars as pl
 
 from karat.errors import UsageError
-from karat.golden.queue import progress_line
+from karat.golden.queue import Claim, Progress, pair_key, progress_line
 from karat.store.sql import judgments, queue, slots
-from karat.store.sql.queue import Progress
-from karat.store.sql.slots import Claim
 from karat.tables.judgments import UNNAMED_RATER
 from karat.workflows.workspace.workspace import Workspace
 
@@ -107,7 +105,7 @@ class Judging:
             seconds=seconds,
             shown=claim.document_sha256,
             guideline=claim.guideline,
-            pair_shown=judgments.pair_key(claim.query_id, claim.doc_id),
+            pair_shown=pair_key(claim.query_id, claim.doc_id),
         )
 
     def record(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from karat.errors import UsageError, nearest
-from karat.measures import Entry, entries
+from karat.measures import DEFAULTS, Entry, entries
 from karat.measures.names import lookup
 from karat.measures.tasks import TASKS, Task
 
@@ -13,6 +13,11 @@ from karat.measures.tasks import TASKS, Task
 def list_entries() -> list[Entry]:
     """The entries of all measures."""
     return entries()
+
+
+def default_measures() -> tuple[str, ...]:
+    """Names of the measures that are computed unless others are chosen."""
+    return tuple(DEFAULTS)
 
 
 def find_entry(name: str) -> Entry:

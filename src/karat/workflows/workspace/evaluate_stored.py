@@ -13,10 +13,10 @@ from karat.errors import UsageError, nearest
 from karat.golden import coverage as covering
 from karat.release.policy import Policy
 from karat.store.sql import audit, comparisons, golden_sets, imports, runs
-from karat.store.sql.runs import RunRow
 from karat.tables import Results
 from karat.tables.explanation import Explanation
 from karat.tables.release.gate import Gate
+from karat.tables.stored_runs import RunRow
 from karat.workflows.golden.editions import NOW, Covered, content_of
 from karat.workflows.golden.pooling import METHODS, Pooled, enqueue, pool
 from karat.workflows.offline.evaluate import evaluate

@@ -9,10 +9,24 @@ import polars as pl
 
 from karat.formats.exchange.import_ import counted
 from karat.golden.traffic import folded
+from karat.store.sql import queries
 from karat.tables import Run
+from karat.workflows.workspace.workspace import Workspace
 
 _SHOWN = 3  # ids and texts listed in a message
 _NONE: Mapping[str, str] = MappingProxyType({})
+
+
+def query_frame(workspace: Workspace) -> pl.DataFrame:
+    """The queries of the golden set, as ``store.sql.queries.frame`` returns them."""
+    with workspace.store.read() as connection:
+        return queries.frame(connection, workspace.golden.id)
+
+
+def ids_by_text(workspace: Workspace) -> dict[str, str]:
+    """Ids of the golden set's queries by normalized text."""
+    frame = query_frame(workspace).filter(pl.col("text").is_not_null())
+    return dict(zip(folded(frame["text"].to_list()), frame["query_id"].to_list(), strict=True))
 
 
 def same_queries(

@@ -9,8 +9,7 @@ from typing import Any, Literal
 
 from karat.errors import UsageError, nearest
 from karat.store.sql import comparisons, golden_sets, judgments, runs
-from karat.store.sql.comparisons import ComparisonRow
-from karat.store.sql.runs import RunRow
+from karat.tables.stored_runs import ComparisonRow, RunRow
 from karat.workflows.workspace.run_import import KEPT, REMOVED
 from karat.workflows.workspace.stored_comparisons import Listed, described, listed
 from karat.workflows.workspace.workspace import Workspace
@@ -122,7 +121,7 @@ def list_runs(opened: Workspace) -> tuple[list[RunRow], Callable[[RunRow], Liste
 
 
 def last_judged(opened: Workspace) -> int | None:
-    """When the newest judgment of a golden set was given, microseconds UTC."""
+    """Time of the newest judgment, microseconds UTC; None without judgments."""
     with opened.store.read() as connection:
         return judgments.last_judged(connection, opened.golden.id)
 

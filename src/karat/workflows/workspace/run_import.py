@@ -14,9 +14,8 @@ from karat.errors import InputError, UsageError
 from karat.formats import read_run
 from karat.formats.tables.source import shown
 from karat.store.sql import audit, comparisons, golden_sets, imports, queries, runs
-from karat.store.sql.comparisons import ComparisonRow
-from karat.store.sql.runs import RunRow
 from karat.tables import Run
+from karat.tables.stored_runs import ComparisonRow, RunRow
 from karat.workflows.workspace.display_names import display_name
 from karat.workflows.workspace.known_queries import followed
 from karat.workflows.workspace.stored_comparisons import KIND, SUMMARY

@@ -20,14 +20,13 @@ from karat.measures.difference import EXACT
 from karat.reports.html.content import Content
 from karat.stats.effects import TIED
 from karat.store.sql import audit, comparisons, golden_sets, pairs, runs
-from karat.store.sql.comparisons import ComparisonRow
-from karat.store.sql.runs import RunRow
 from karat.tables import QueryValue, Results
 from karat.tables import comparison as tables
 from karat.tables.about import AboutChange
 from karat.tables.comparison import AnswerChange, Comparison, Order, Standing
 from karat.tables.names import check_name
 from karat.tables.results import Result
+from karat.tables.stored_runs import ComparisonRow, RunRow
 from karat.workflows.golden.editions import NOW, list_editions
 from karat.workflows.offline.compare import compare
 from karat.workflows.offline.evaluate import evaluate
@@ -361,6 +360,13 @@ def returned(found: StoredComparison, query_id: str, doc_id: str) -> bool:
     with found.files.reading():
         heads = pl.scan_parquet(found.files.tables["heads"])
         return heads.filter(query_id=query_id, doc_id=doc_id).head(1).collect().height > 0
+
+
+def adds_unequally(rows: pl.DataFrame) -> bool:
+    """Whether equal differences of queries add unequally to the difference of the runs."""
+    changed = rows.filter(pl.col("difference").abs() > TIED)
+    ratio = (changed["share"] / changed["difference"]).drop_nulls().to_list()
+    return bool(ratio) and max(ratio) > min(ratio) * 1.000001
 
 
 def queue_next(

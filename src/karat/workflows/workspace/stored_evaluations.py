@@ -17,9 +17,9 @@ from karat.diagnosis.slices import BUILT_IN, slices_of
 from karat.errors import UsageError, nearest
 from karat.reports.html.content import Content
 from karat.store.sql import queries
-from karat.store.sql.runs import RunRow
 from karat.tables import QueryValue, Results
 from karat.tables.results import Latency, Result
+from karat.tables.stored_runs import RunRow
 from karat.workflows.golden.editions import NOW, list_editions
 from karat.workflows.offline.evaluate import evaluate
 from karat.workflows.offline.evaluation_plan import settle

@@ -10,12 +10,13 @@ import polars as pl
 
 from karat.errors import InputError
 from karat.store.sql import comparisons, documents
-from karat.store.sql.runs import RunRow
 from karat.store.sql.states import inputs_state, queries_state
 from karat.tables import Documents, Qrels, Queries, Run
+from karat.tables.stored_runs import RunRow
 from karat.workflows.golden.editions import NOW, Standing, standing_in, weighed
 from karat.workflows.workspace import stored_runs
 from karat.workflows.workspace.artifacts import key_of
+from karat.workflows.workspace.known_queries import query_frame
 from karat.workflows.workspace.workspace import Workspace
 
 _VERSION = 1  # of ``about_queries``
@@ -28,6 +29,7 @@ HEADS: dict[str, Any] = {
     "doc_id": pl.String,
     "score": pl.Float64,
 }
+_NO_CLASS = {"query_id", "text", "need", "weight", "count", "probability", "origin", "why"}
 
 
 @dataclass(frozen=True)
@@ -118,3 +120,22 @@ def unanswered(values: Iterable[Any], measure: str) -> pl.DataFrame:
 def memberships(slices: Mapping[str, Sequence[str]]) -> list[str]:
     """The slices of a query, as URLs name them: ``lang=de``."""
     return [f"{attribute}={value}" for attribute, values in slices.items() for value in values]
+
+
+def classes_in(workspace: Workspace) -> list[str]:
+    """Attributes of the golden set's queries to group by: those with few values.
+
+    ``origin`` and ``why`` (why the query was chosen) are left out: they do not describe the query.
+    """
+    return about_queries(workspace, "classes", lambda: _classes(query_frame(workspace)))
+
+
+def _classes(frame: pl.DataFrame) -> list[str]:
+    most = max(2, min(20, frame.height // 2))
+    return [
+        name
+        for name in frame.columns
+        if name not in _NO_CLASS
+        and not frame.schema[name].is_nested()
+        and 1 < frame[name].drop_nulls().n_unique() <= most
+    ]

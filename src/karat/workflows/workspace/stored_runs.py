@@ -15,10 +15,10 @@ from karat.formats import read_run
 from karat.formats.tables.source import shown
 from karat.formats.tables.writing import write_run
 from karat.store.sql import golden_sets, runs
-from karat.store.sql.runs import RunRow
 from karat.tables import Run
 from karat.tables.about import facts
 from karat.tables.names import check_name
+from karat.tables.stored_runs import RunRow
 from karat.tables.workspace import WorkspaceConfig
 from karat.workflows.workspace.display_names import display_name
 from karat.workflows.workspace.fingerprints import fingerprint
@@ -164,8 +164,13 @@ def read_stored(opened: Workspace, rows: Iterable[RunRow]) -> list[Run]:
 
 def stored_run_names(opened: Workspace) -> list[str]:
     """Names of the stored runs, oldest first; of a run with several names the first."""
+    return _first_names(stored_by_name(opened))
+
+
+def stored_by_name(opened: Workspace) -> dict[str, RunRow]:
+    """The stored run of each name, oldest import first; a run may have several names."""
     with opened.store.read() as connection:
-        return _first_names(runs.by_name(runs.runs(connection, opened.golden.id)))
+        return runs.by_name(runs.runs(connection, opened.golden.id))
 
 
 def file_of(opened: Workspace, row: RunRow) -> Path:

@@ -12,9 +12,9 @@ from karat.errors import UsageError
 from karat.formats.own.workspace import NAME, find_workspace, read_workspace, write_workspace
 from karat.formats.tables.source import Source
 from karat.store.sql import comparisons, golden_sets, queries
-from karat.store.sql.golden_sets import GoldenSetRow
 from karat.store.sql.opening import Store, open_store
 from karat.tables import Queries
+from karat.tables.golden.golden_sets import GoldenSetRow
 from karat.tables.workspace import WorkspaceConfig
 from karat.workflows.workspace.artifacts import FOLDER, ArtifactCache
 
@@ -28,6 +28,17 @@ class Workspace:
     store: Store
     golden: GoldenSetRow  # the golden set, as in the store
     artifacts: ArtifactCache = field(repr=False, compare=False)  # what can be computed again
+
+    def golden_sets(self) -> list[GoldenSetRow]:
+        """Every golden set of the store, by name."""
+        with self.store.read() as connection:
+            names = sorted(golden_sets.names(connection))
+            return [golden_sets.find(connection, name) for name in names]
+
+    def with_golden_set(self, name: str) -> Workspace:
+        """The workspace with another golden set; UsageError for an unknown one."""
+        with self.store.read() as connection:
+            return replace(self, golden=golden_sets.find(connection, name))
 
 
 def make_workspace(

@@ -11,11 +11,11 @@ import polars as pl
 from karat.errors import UsageError, nearest
 from karat.online.simulate.records import SIMULATED
 from karat.reports.phrases.online import quoted
-from karat.store.sql import queries as stored
 from karat.tables.online.events import EventLog
 from karat.tables.queries import Queries
-from karat.web.framework.state import AppState
-from karat.workflows.golden.queries import classes_in
+from karat.workflows.workspace.known_queries import query_frame
+from karat.workflows.workspace.stored_inputs import classes_in
+from karat.workflows.workspace.workspace import Workspace
 
 GOLDEN = "golden:"
 """Prefix, in addresses, of dimensions from the golden set."""
@@ -46,22 +46,24 @@ class Dimension:
 NOTHING = Dimension("", "", "")
 
 
-def dimensions(site: AppState, log: EventLog) -> list[Dimension]:
+def dimensions(workspace: Workspace, log: EventLog) -> list[Dimension]:
     """All available dimensions, in the order of the forms."""
     out = [Dimension("arm", "arm", "arm")] if log.arms else []
     out += [Dimension(name, name, name) for name in log.attributes if name != SIMULATED]
     out += [
         Dimension(f"{GOLDEN}{name}", "class", f"{name} (golden set)")
-        for name in classes_in(site.workspace)
+        for name in classes_in(workspace)
     ]
     return out
 
 
-def dimension(site: AppState, log: EventLog, name: str, besides: Sequence[str] = ()) -> Dimension:
+def dimension(
+    workspace: Workspace, log: EventLog, name: str, besides: Sequence[str] = ()
+) -> Dimension:
     """The dimension that an address names; ``besides`` are other valid names, for the error."""
     if not name:
         return NOTHING
-    known = {each.name: each for each in dimensions(site, log)}
+    known = {each.name: each for each in dimensions(workspace, log)}
     if name not in known:
         names = [*besides, *known]
         raise UsageError(
@@ -73,15 +75,14 @@ def dimension(site: AppState, log: EventLog, name: str, besides: Sequence[str] =
     if not name.startswith(GOLDEN):
         return known_dimension
     attribute = name.removeprefix(GOLDEN)
-    with site.workspace.store.read() as connection:
-        frame = stored.frame(connection, site.workspace.golden.id)
+    frame = query_frame(workspace)
     classes = frame.select("query_id", "text", pl.col(attribute).cast(pl.String).alias("class"))
     classes = classes.filter(pl.col("class").is_not_null())
     return Dimension(
         name,
         known_dimension.key,
         known_dimension.label,
-        Queries(classes, site.workspace.golden.name),
+        Queries(classes, workspace.golden.name),
     )
 
 
@@ -106,7 +107,7 @@ class Part:
         return f"{self.dimension.name}={self.value}"
 
 
-def parts(site: AppState, log: EventLog, said: Sequence[str]) -> list[Part]:
+def parts(workspace: Workspace, log: EventLog, said: Sequence[str]) -> list[Part]:
     """The slices that an address names."""
     slices = []
     for each in said:
@@ -116,7 +117,7 @@ def parts(site: AppState, log: EventLog, said: Sequence[str]) -> list[Part]:
         if name in {*STEPS, "query"}:
             slices.append(Part(Dimension(name, name, name), value))
         else:
-            slices.append(Part(dimension(site, log, name, (*STEPS, "query")), value))
+            slices.append(Part(dimension(workspace, log, name, (*STEPS, "query")), value))
     keys = [part.dimension.key for part in slices]
     twice = next((key for key in keys if keys.count(key) > 1), None)
     if twice is not None:

@@ -1,0 +1,531 @@
+"""What pages and the API ask of an event log: a request names what its answer depends on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import polars as pl
+
+from karat.engines.frames.opening import open_engine
+from karat.errors import InputError, UsageError
+from karat.measures import DEFAULTS, parse
+from karat.online.metrics import registry
+from karat.online.metrics.entry import Metric
+from karat.online.rules import Rules
+from karat.reports.phrases.numbers import counted
+from karat.stats.intervals import TRUSTED_FROM
+from karat.store.events.log import MANIFEST, NoEvents, read_event_log
+from karat.tables.days import day_number, day_text
+from karat.tables.online.evaluation import OnlineResult
+from karat.tables.online.events import EventLog
+from karat.tables.stored_runs import RunRow
+from karat.workflows.online.evaluate import class_table, evaluate_log
+from karat.workflows.online.event_rows import for_eyes
+from karat.workflows.online.facts import Table, look
+from karat.workflows.online.offline_correlation import METRICS, against
+from karat.workflows.online.slices import (
+    GOLDEN,
+    Dimension,
+    Part,
+    dimension,
+    dimensions,
+    filters_of,
+    parts,
+    queries_of,
+)
+from karat.workflows.online.watch import HISTORY, cut_of_watch, watch
+from karat.workflows.online.watch_windows import window_of
+from karat.workflows.online.worst_queries import worst_queries
+from karat.workflows.workspace.evaluate_stored import find_runs
+from karat.workflows.workspace.stored_inputs import classes_in, inputs_digest, judged, read_stored
+from karat.workflows.workspace.workspace import Workspace
+
+USUAL = 28
+"""Default length of the period, in days: whole weeks."""
+MOST_SLICES = 24
+"""Most values of a dimension with results, the largest."""
+MOST_QUERIES = 1_000
+"""Longest list of worst queries; the command has all."""
+MOST_CHANGES = 1_000
+"""Most rows of a watch on a page, changes first; the API and the command have all."""
+MOST_CUTS = 8
+"""Most attributes that a watch is sliced by, unless one is chosen."""
+LEAST = 10
+"""Fewest searches of a query that is compared with its judgments."""
+FEW_USERS = TRUSTED_FROM
+"""Intervals over fewer users are not reliable."""
+Question = Mapping[str, Any]
+Counts = Literal["", "yes", "no"]
+_EACH = "SearchesPerUser"  # a metric that counts every search
+_MOST_VALUES = 10_000
+
+
+class LogRequest(Protocol):
+    """Something to compute from a log."""
+
+    def question(self, log: EventLog) -> Question:
+        """Everything besides the log that the answer depends on."""
+
+    def compute(self, log: EventLog) -> dict[str, Any]:
+        """The answer, as JSON."""
+
+
+class NothingImported(InputError):
+    """The workspace has no events yet."""
+
+
+def log_of(workspace: Workspace) -> EventLog:
+    """The log of the workspace.
+
+    Raises:
+        NothingImported: there is none.
+        InputError: it is damaged.
+    """
+    folder = workspace.workspace.events
+    try:
+        return read_event_log(folder)
+    except InputError as error:
+        if isinstance(error, NoEvents) or not (folder / MANIFEST).exists():
+            raise NothingImported("no events were imported yet", fix=error.fix) from None
+        raise without_file(error) from None
+
+
+def without_file(error: InputError) -> InputError:
+    """The same without the file: pages do not reveal paths of the server."""
+    return InputError(error.what, fix=error.fix) if error.file is not None else error
+
+
+@dataclass(frozen=True)
+class Days:
+    """A period: its first and last day, inclusive, in days since 1970-01-01."""
+
+    first: int
+    last: int
+    asked: bool = False
+    """Whether the address names it."""
+
+    @property
+    def count(self) -> int:
+        """Number of days."""
+        return self.last - self.first + 1
+
+    @property
+    def period(self) -> tuple[str, str]:
+        """First and last day as ``2026-11-01``."""
+        return day_text(self.first), day_text(self.last)
+
+    @property
+    def said(self) -> dict[str, str]:
+        """As query parameters."""
+        return dict(zip(("from", "to"), self.period, strict=True))
+
+    @property
+    def scope(self) -> dict[str, Any]:
+        """As parameters of the functions that evaluate a log."""
+        return {"first_day": self.first, "last_day": self.last}
+
+
+@dataclass(frozen=True)
+class DayRange:
+    """A period as typed; empty for the default."""
+
+    first: str = ""
+    last: str = ""
+
+    def within(self, log: EventLog) -> Days:
+        """The period within a log; UsageError if it is outside."""
+        start, end = log.first_day or 0, log.last_day or 0
+        last = end if not self.last else day_number(self.last)
+        default = max(start, min(last, end) - USUAL + 1)
+        first = default if not self.first else day_number(self.first)
+        if first > end or last < start:
+            raise UsageError(
+                f"the period is outside the log, from {day_text(start)} to {day_text(end)}",
+                fix="choose days in between",
+            )
+        if first > last:
+            raise UsageError(
+                f"{day_text(first)} is after {day_text(last)}", fix="give the earlier day first"
+            )
+        return Days(max(first, start), min(last, end), bool(self.first or self.last))
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The results of metrics over a period, by day or hour, and by a dimension."""
+
+    metrics: Sequence[Metric]
+    days: Days
+    steps: Sequence[str]
+    by: Dimension
+
+    def question(self, _log: EventLog) -> Question:
+        """Everything besides the log that the results depend on."""
+        return {
+            "what": "evaluate",
+            "metrics": [[each.name, each.version] for each in self.metrics],
+            "by": [self.by.name, self.by.digest],
+            "steps": list(self.steps),
+            "days": [self.days.first, self.days.last],
+            "rules": Rules().id,
+        }
+
+    def compute(self, log: EventLog) -> dict[str, Any]:
+        """The results of the largest ``MOST_SLICES`` values, and a note on the others."""
+        step, key = ",".join(self.steps), self.by.key
+        by = [step, *([key, f"{step},{key}"] if key else [])]
+        names = [each.name for each in self.metrics]
+        results = evaluate_log(log, names, by, queries=self.by.queries, **self.days.scope)
+        answer = results.to_dict()
+        if key:
+            values = largest(results.results, key)
+            if len(values) > MOST_SLICES:
+                more = counted(len(values) - MOST_SLICES, "value", "values")
+                note = f"{more} of {self.by.label} with fewer searches are not shown"
+                answer["notes"] = [*answer["notes"], note]
+            shown = {None, *values[:MOST_SLICES]}
+            answer["results"] = [
+                row for row in answer["results"] if row["slice"].get(key, None) in shown
+            ]
+        return answer
+
+
+@dataclass(frozen=True)
+class EvaluationBy:
+    """The results of metrics over a period, by any dimensions."""
+
+    metrics: Sequence[Metric]
+    days: Days
+    cuts: Sequence[Sequence[Dimension]]
+
+    def question(self, _log: EventLog) -> Question:
+        """Everything besides the log that the results depend on."""
+        return {
+            "what": "evaluate-by",
+            "metrics": [[each.name, each.version] for each in self.metrics],
+            "by": [[[part.name, part.digest] for part in cut] for cut in self.cuts],
+            "days": [self.days.first, self.days.last],
+            "rules": Rules().id,
+        }
+
+    def compute(self, log: EventLog) -> dict[str, Any]:
+        """``OnlineResults``, as JSON."""
+        names = [each.name for each in self.metrics]
+        by = [",".join(part.key for part in cut) for cut in self.cuts]
+        queries = queries_of(part for cut in self.cuts for part in cut)
+        return evaluate_log(log, names, by, queries=queries, **self.days.scope).to_dict()
+
+
+def largest(rows: Sequence[OnlineResult], dimension: str) -> list[str]:
+    """The values of a dimension, largest first."""
+    sizes: dict[str, int] = {}
+    for row in rows:
+        if set(row.slice) == {dimension}:
+            value = row.slice[dimension]
+            sizes[value] = max(sizes.get(value, 0), row.n)
+    return sorted(sizes, key=lambda value: (-sizes[value], value))
+
+
+@dataclass(frozen=True)
+class Worst:
+    """The queries that lose most searches in a period."""
+
+    days: Days
+    by: Dimension
+
+    def question(self, _log: EventLog) -> Question:
+        """Everything besides the log that they depend on."""
+        return {
+            "what": "worst",
+            "by": [self.by.name, self.by.digest],
+            "days": [self.days.first, self.days.last],
+            "rules": Rules().id,
+            "most": MOST_QUERIES,
+        }
+
+    def compute(self, log: EventLog) -> dict[str, Any]:
+        """``WorstQueries``, as JSON."""
+        by, most = self.by.key or None, MOST_QUERIES
+        with open_engine() as engine:
+            return worst_queries(
+                log, engine, by=by, limit=most, queries=self.by.queries, **self.days.scope
+            ).to_dict()
+
+
+@dataclass(frozen=True)
+class Watching:
+    """The parameters of a watch, as of ``workflows.online.watch.watch``.
+
+    Attributes:
+        cuts: What it is sliced by, each by one or several dimensions at once.
+        until: The day or hour it ends with; None: the latest complete one at ``now``.
+        now: Microseconds UTC.
+        most: Most rows; None for all.
+    """
+
+    cuts: Sequence[Sequence[Dimension]] = ()
+    until: str | None = None
+    now: int = 0
+    window: str = "1d"
+    history: str = HISTORY
+    metrics: Sequence[str] = ()
+    margins: Sequence[str] = ()
+    most: int | None = None
+
+    def question(self, log: EventLog) -> Question:
+        """Everything besides the log that the result depends on."""
+        window, _ = window_of(self.window, self.until, log, self.now)
+        metrics = registry.find_all(self.metrics or registry.DEFAULT)
+        return {
+            "what": "watch",
+            "window": [window.label, self.until is None, self.history],
+            "metrics": [bool(self.metrics), *([each.name, each.version] for each in metrics)],
+            "by": [[[part.name, part.digest] for part in cut] for cut in self.cuts],
+            "margins": list(self.margins),
+            "rules": Rules().id,
+            "most": self.most,
+        }
+
+    def compute(self, log: EventLog) -> dict[str, Any]:
+        """``Watched``, as JSON; ``compared_in_all`` counts the changes if some are left out."""
+        with open_engine() as engine:
+            result = watch(
+                log,
+                engine,
+                now=self.now,
+                window=self.window,
+                history=self.history,
+                until=self.until,
+                metrics=self.metrics or None,
+                by=[",".join(part.key for part in cut) for cut in self.cuts],
+                margins=self.margins,
+                queries=queries_of(part for cut in self.cuts for part in cut),
+            )
+        answer = result.to_dict()
+        more = len(result.changes) - (self.most or len(result.changes))
+        if more > 0:
+            note = f"{more:,} more rows in slices: karat online watch lists all"
+            answer |= {"changes": answer["changes"][: self.most], "notes": [*result.notes, note]}
+            answer |= {"compared_in_all": len(result.changes)}
+        return answer
+
+
+def watch_of_day(
+    workspace: Workspace, log: EventLog, day: int, by: str
+) -> tuple[Watching, list[str]]:
+    """The watch of a day (since 1970-01-01), and notes on its slices.
+
+    Without ``by``, it is sliced by the first ``MOST_CUTS`` attributes of the log.
+    """
+    notes: list[str] = []
+    if by:
+        cuts = [dimension(workspace, log, by)]
+    else:
+        in_log = [e for e in dimensions(workspace, log) if not e.name.startswith(GOLDEN)]
+        sliceable = [each for each in in_log if _sliceable(each.name, log)]
+        cuts = sliceable[:MOST_CUTS]
+        if refused := [each.name for each in in_log if each not in sliceable]:
+            notes.append(f"cannot slice by {', '.join(refused)}: the name is reserved")
+        if len(sliceable) > MOST_CUTS:
+            more = len(sliceable) - MOST_CUTS
+            notes.append(f"not sliced by {more:,} more attributes: choose one to see it")
+    return Watching([[each] for each in cuts], until=day_text(day), most=MOST_CHANGES), notes
+
+
+def _sliceable(name: str, log: EventLog) -> bool:
+    try:
+        return name != "class" and bool(cut_of_watch(name, log))
+    except UsageError:
+        return False
+
+
+@dataclass(frozen=True)
+class Against:
+    """A stored run's judgments against users' behaviour, by query.
+
+    Attributes:
+        by: Attribute of queries; empty for none.
+        inputs_digest: Hash of the golden set's grades and queries.
+    """
+
+    workspace: Workspace
+    run: RunRow
+    measure: str
+    metric: Metric
+    by: str
+    days: Days
+    inputs_digest: str
+
+    @classmethod
+    def of(
+        cls,
+        workspace: Workspace,
+        days: Days,
+        run: str,
+        measure: str,
+        metric: str,
+        by: str | None,
+    ) -> Against:
+        """The request with defaults for what is empty; UsageError for what is unknown."""
+        default_by = "class" if "class" in classes_in(workspace) else ""
+        return cls(
+            workspace,
+            find_runs(workspace, [run])[0],
+            measure_name(measure),
+            registry.find(metric or METRICS[0]),
+            default_by if by is None else by,
+            days,
+            inputs_digest(workspace),
+        )
+
+    def question(self, _log: EventLog) -> Question:
+        """Everything besides the log that the answer depends on."""
+        return {
+            "what": "against",
+            "run": [self.run.name, self.run.sha256],
+            "measure": self.measure,
+            "metric": [self.metric.name, self.metric.version],
+            "by": self.by,
+            "days": [self.days.first, self.days.last],
+            "clock": self.inputs_digest,
+            "rules": Rules().id,
+            "least": LEAST,
+        }
+
+    def compute(self, log: EventLog) -> dict[str, Any]:
+        """``OfflineCorrelation``, as JSON."""
+        judgments = judged(self.workspace)
+        other_metrics = [name for name in METRICS if name != self.metric.name]
+        with open_engine() as engine:
+            return against(
+                log,
+                engine,
+                judgments.qrels,
+                read_stored(self.workspace, self.run),
+                measures=[self.measure],
+                metrics=[self.metric.name, *other_metrics],
+                queries=judgments.queries,
+                by=self.by or None,
+                min_searches=LEAST,
+                **self.days.scope,
+            ).to_dict()
+
+
+def measure_name(measure: str) -> str:
+    """The canonical name of a measure; of the first default one if empty."""
+    return str(parse(measure or DEFAULTS[0]))
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows behind a number.
+
+    Attributes:
+        table: The table of facts.
+        metric: The metric; None for all rows of the table.
+        counts: ``yes`` rows in the numerator · ``no`` rows only in the denominator · empty: all
+            rows of the table.
+    """
+
+    workspace: Workspace
+    table: Table
+    metric: Metric | None
+    counts: Counts
+    days: Days
+    slices: Sequence[Part]
+    limit: int
+    offset: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        workspace: Workspace,
+        log: EventLog,
+        days: Days,
+        metric: str,
+        table: Table | None,
+        counts: Counts,
+        slices: Sequence[str],
+        limit: int,
+        offset: int = 0,
+    ) -> Rows:
+        """The rows that an address names; UsageError for an unknown metric or slice."""
+        entry = registry.find(metric) if metric.strip() else None
+        facts = table or "searches" if entry is None else entry.compute.facts
+        sliced = parts(workspace, log, slices)
+        return cls(workspace, facts, entry, counts if entry else "", days, sliced, limit, offset)
+
+    def question(self, _log: EventLog) -> Question:
+        """Everything besides the log that the rows depend on."""
+        return {
+            "what": "rows",
+            "table": self.table,
+            "only": self._only,
+            "metric": None if self.metric is None else self.metric.version,
+            "where": [
+                [part.dimension.key, part.value, part.dimension.digest] for part in self.slices
+            ],
+            "days": [self.days.first, self.days.last],
+            "rules": Rules().id,
+            "limit": [self.limit, self.offset],
+        }
+
+    @property
+    def _only(self) -> str | None:
+        if self.metric is None or not self.counts:
+            return None
+        return self.metric.name if self.counts == "yes" else f"!{self.metric.name}"
+
+    def compute(self, log: EventLog) -> dict[str, Any]:
+        """``total``, ``rows`` by column (with pseudonyms, times in seconds), and ``schema``."""
+        queries = queries_of(part.dimension for part in self.slices)
+        with open_engine() as engine:
+            frame, total = look(
+                log,
+                engine,
+                self.table,
+                filters_of(self.slices),
+                only=self._only,
+                limit=self.limit,
+                offset=self.offset,
+                classes=None if queries is None else class_table(queries)[0],
+                **self.days.scope,
+            )
+        frame = for_eyes(frame, log, self.table, self.workspace.golden.salt)
+        kinds = {
+            name: "text" if kind == pl.String else "float" if kind.is_float() else "whole"
+            for name, kind in frame.schema.items()
+        }
+        return {"total": total, "rows": frame.to_dict(as_series=False), "schema": kinds}
+
+
+@dataclass(frozen=True)
+class SliceValues:
+    """The values of some dimensions among the searches, most frequent first."""
+
+    days: Days
+    of: Sequence[Part]
+
+    def question(self, _log: EventLog) -> Question:
+        """Everything besides the log that the values depend on."""
+        return {
+            "what": "values",
+            "of": [[part.dimension.key, part.dimension.digest] for part in self.of],
+            "days": [self.days.first, self.days.last],
+            "rules": Rules().id,
+        }
+
+    def compute(self, log: EventLog) -> dict[str, list[str]]:
+        """The values by key of the dimension."""
+        keys = [part.dimension.key for part in self.of]
+        queries = queries_of(part.dimension for part in self.of)
+        try:
+            results = evaluate_log(log, [_EACH], keys, queries=queries, **self.days.scope)
+        except UsageError:  # no searches in these days, or an unusable dimension
+            return {}
+        rows = sorted(results.results, key=lambda row: -(row.total or 0))
+        return {
+            key: [row.slice[key] for row in rows if key in row.slice][:_MOST_VALUES] for key in keys
+        }
