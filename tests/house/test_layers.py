@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -140,3 +141,15 @@ def test_a_planted_violation_is_caught(
     done = lint(tmp_path)
     assert done.returncode == 1, done.stdout + done.stderr
     assert said in done.stdout
+
+
+def test_transactions_begin_in_the_store_and_in_workflows_only(root: Path) -> None:
+    package = root / "src/karat"
+    begun = [
+        f"{path.relative_to(package)}:{number}"
+        for path in package.rglob("*.py")
+        if path.relative_to(package).parts[0] not in ("store", "workflows")
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if re.search(r"\b(store|engine)\.(begin|read|connect)\(\)", line)
+    ]
+    assert not begun, f"a verb of workflows reads and writes the store: {', '.join(begun)}"

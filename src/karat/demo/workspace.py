@@ -12,15 +12,15 @@ from karat.demo.build import Demo
 from karat.demo.words import MEASURES
 from karat.formats import read_documents, read_qrels, read_queries
 from karat.formats.own.workspace import NAME
-from karat.store.sql import comparisons, judgments, runs
 from karat.tables import Pairs
 from karat.tables.golden.agreement import Agreement
 from karat.tables.golden.exchange import Exchange
 from karat.workflows.golden.agreement import agreement_in
 from karat.workflows.golden.editions import content_of, freeze, list_editions
-from karat.workflows.golden.import_ import import_exchange
+from karat.workflows.golden.import_ import import_exchange, record_judgments
 from karat.workflows.golden.pooling import enqueue
-from karat.workflows.workspace.stored_comparisons import Asked, ask, compute
+from karat.workflows.workspace.listed import list_runs
+from karat.workflows.workspace.stored_comparisons import Asked, ask, compute, listed
 from karat.workflows.workspace.stored_runs import store_runs
 from karat.workflows.workspace.workspace import Workspace, make_workspace, open_workspace
 
@@ -43,9 +43,8 @@ class Kept:
 def keep_comparison(demo: Demo, clock: Callable[[], int]) -> str | None:
     """The name of the comparison of the demo's runs, stored if new; None if it failed."""
     with open_workspace(demo.directory, now=clock(), environment=_ALONE) as opened:
-        with opened.store.read() as connection:
-            known = {row.name: row.id for row in runs.runs(connection, opened.golden.id)}
-            stored = comparisons.comparisons(connection, opened.golden.id)
+        known = {row.name: row.id for row in list_runs(opened)[0][::-1]}  # the newest of a name
+        stored = [each.row for each in listed(opened)]
         chosen = list(dict.fromkeys(known[path.stem] for path in demo.runs if path.stem in known))
         if len(chosen) < 2:
             return None
@@ -54,8 +53,7 @@ def keep_comparison(demo: Demo, clock: Callable[[], int]) -> str | None:
             request = Asked(chosen, MEASURES, ("class",))
             number = ask(opened, request, by="karat demo", now=clock())
             compute(opened, number, clock)
-            with opened.store.read() as connection:
-                found = comparisons.find(connection, number)
+            found = next((each.row for each in listed(opened) if each.row.id == number), None)
         return found.name if found is not None and found.state == "done" else None
 
 
@@ -114,5 +112,4 @@ def _settle(opened: Workspace, demo: Demo, graders: Sequence[str], now: int) -> 
         )
     )
     if facts.height:
-        with opened.store.begin() as connection:
-            judgments.record(connection, opened.golden.id, facts, None)
+        record_judgments(opened, facts)

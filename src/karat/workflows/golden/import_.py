@@ -318,6 +318,12 @@ _LONGEST = 120  # bytes of a file name
 _NAMED = 50  # raters of a file listed in the audit log
 
 
+def record_judgments(opened: Workspace, facts: pl.DataFrame) -> Recorded:
+    """Record judgments that come from no file; as ``store.sql.judgments.record`` takes them."""
+    with opened.store.begin() as connection:
+        return judgments.record(connection, opened.golden.id, facts, None)
+
+
 def import_upload(
     opened: Workspace,
     path: Path,  # the temporary file; messages name `called` instead
