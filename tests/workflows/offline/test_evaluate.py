@@ -160,7 +160,7 @@ def test_grades_below_1_need_rel() -> None:
     with pytest.raises(InputError, match="no grade reaches 1") as caught:
         evaluate(qrels, DEEP)
     assert "the highest is 0.9" in str(caught.value)
-    assert "--rel" in str(caught.value)
+    assert "lower rel to 0.4" in str(caught.value)
     assert only(evaluate(qrels, DEEP, ["RR"], rel=0.5)).value == 1 / 3
     assert only(evaluate(qrels, DEEP, ["RR"], rel=0.4)).value == 0.5
     # Where a grade reaches 1, a fraction below it is a grade like any other.
