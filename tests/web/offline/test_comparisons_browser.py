@@ -51,9 +51,9 @@ def test_the_last_list_that_was_asked_for_is_shown(page_of: PageOf, client_of: C
         page.wait_for_selector("#queries")
         page.route("**outcome=worse**", lambda route: late.append(route))  # noqa: PLW0108 - it marks what it calls
         page.evaluate("window.stayed = true")
-        page.locator("#queries .tabs a", has_text="worse").click()
-        page.locator("#queries .tabs a", has_text="better").click()
-        chosen = page.locator("#queries .tabs a[aria-current]", has_text="better")
+        page.locator("#queries .pills a", has_text="worse").click()
+        page.locator("#queries .pills a", has_text="better").click()
+        chosen = page.locator("#queries .pills a[aria-current]", has_text="better")
         chosen.wait_for()
         assert len(late) == 1
         with suppress(Exception):  # the browser gave it up already, if all is well
@@ -70,7 +70,7 @@ def test_the_last_list_that_was_asked_for_is_shown(page_of: PageOf, client_of: C
                 event.preventDefault();
               }, { once: true });
               const how = { [key]: true, bubbles: true, cancelable: true };
-              const link = document.querySelector("#queries .tabs a");
+              const link = document.querySelector("#queries .pills a");
               link.dispatchEvent(new MouseEvent("click", how));
               return taken;
             })"""
@@ -82,12 +82,12 @@ def listed(page: Any) -> None:
     """Filter the list in place: by a link, by the form, and back."""
     every = page.locator("#queries tbody tr").count()
     page.evaluate("window.stayed = true")
-    page.locator("#queries .tabs a", has_text="worse").click()
+    page.locator("#queries .pills a", has_text="worse").click()
     page.wait_for_url("**outcome=worse**")
     worse = page.locator("#queries tbody tr").count()
-    assert page.locator("#queries .tabs a[aria-current]", has_text=f"worse {worse}").count() == 1
+    assert page.locator("#queries .pills a[aria-current]", has_text=f"worse {worse}").count() == 1
     page.go_back()
-    page.locator("#queries .tabs a[aria-current]", has_text=f"all {every}").wait_for()
+    page.locator("#queries .pills a[aria-current]", has_text=f"all {every}").wait_for()
     page.wait_for_function(
         f"() => document.querySelectorAll('#queries tbody tr').length === {every}"
     )
