@@ -70,7 +70,7 @@ def test_compare_shows_what_changed(typed: Typed, folder: Path) -> None:
     told = json.loads(typed(f"{line} --format json").out)
     assert told["changes"] == CHANGES
     lines = typed(line).out.splitlines()
-    at = lines.index("what changed")
+    at = lines.index("What changed")
     assert [row.split() for row in lines[at + 4 : at + 6]] == [
         ["index", "docs-1", "docs-2"],
         ["commit", "not", "recorded", "c0ffee"],
@@ -78,7 +78,7 @@ def test_compare_shows_what_changed(typed: Typed, folder: Path) -> None:
     marked = typed(f"{line} --format md").out
     assert "| <code>index</code> | <code>docs-1</code> | <code>docs-2</code> |" in marked
     assert "2026-11-02" not in marked  # the time of asking always differs
-    assert "what changed" not in typed("compare qrels x.trec x.trec -m RR").out
+    assert "What changed" not in typed("compare qrels x.trec x.trec -m RR").out
 
 
 def test_a_gate_says_what_changed(typed: Typed, folder: Path) -> None:

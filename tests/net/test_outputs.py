@@ -76,7 +76,7 @@ DEMO: dict[str, tuple[Asked, ...]] = {
         Asked("evaluate-nothing", "evaluate demo nowhere.trec"),
     ),
     "compare": (
-        Asked("compare", f"compare {THREE}", "json md latex"),
+        Asked("compare", f"compare {THREE}", "json csv md latex"),
         Asked("compare-by", f"compare {TWO} --by class --margin 0.05", "json"),
         Asked("compare-full", f"compare {TWO} --full -m nDCG@10 -m R@100"),
         Asked(

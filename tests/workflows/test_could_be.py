@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from karat.errors import InputError, UsageError
-from karat.reports.writers.rows import to_json
+from karat.reports.writers.plain import to_json
 from karat.tables import Qrels, Queries, Results
 from karat.workflows.offline.evaluate import evaluate
 

@@ -9,7 +9,8 @@ import pytest
 
 import karat
 from karat.errors import InputError, UsageError
-from karat.reports.writers.terminal import console, show_results
+from karat.reports.offline.evaluation import show
+from karat.reports.writers.terminal import console
 from karat.tables.notes import Concern, Note
 
 QRELS = {f"q{i}": {"a": 2, "b": 1, "c": 0} for i in range(30)}
@@ -30,7 +31,7 @@ def test_evaluate_says_it_once_and_nothing_else_of_the_unjudged() -> None:
     assert found.to_dict()["fully_judged"] is True
     assert "fully_judged" not in usual.to_dict()
     out = io.StringIO()
-    show_results(found, console(out, 80))
+    show(found, console(out, 80))
     assert "judged" not in out.getvalue().replace(DECLARED, "")
 
 

@@ -16,12 +16,7 @@ from typing import IO, Any, cast
 
 
 class Stream(io.BufferedIOBase):
-    """Bytes to a standard stream; discarded after the first error.
-
-    Attributes:
-        lost: The error that stopped writing; None without one, or if the reader just closed the
-            pipe.
-    """
+    """Bytes to a standard stream; discarded after the first error."""
 
     def __init__(self, text: Any) -> None:
         """Write to the raw stream below ``text``; a reference keeps that open."""
@@ -31,7 +26,6 @@ class Stream(io.BufferedIOBase):
         self.lost: OSError | None = None
 
     def write(self, data: Any, /) -> int:
-        """Write all of ``data``; never raises."""
         left = memoryview(data).cast("B")
         size = left.nbytes
         while self._open and left:

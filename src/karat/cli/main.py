@@ -100,7 +100,6 @@ completion.add_completion(karat)
 
 
 def main() -> None:
-    """Run the command line; a user's mistake prints no traceback."""
     out = _streams.guard()
     code = _run()
     sys.stdout.flush()

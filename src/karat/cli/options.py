@@ -6,7 +6,8 @@ import io
 import os
 import re
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from types import ModuleType
 from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
 
 import click
@@ -137,7 +138,6 @@ def history(command: Command) -> Command:
 
 
 def output(*formats: str) -> Callable[[Command], Command]:
-    """The option ``--format``; the first format is the default."""
     return click.option(
         "-f",
         "--format",
@@ -159,7 +159,6 @@ def _load(modules: tuple[str, ...]) -> None:
 
 
 def folder(path: str) -> str | None:
-    """The path if it is a folder, as a BEIR folder has queries and documents too."""
     return path if os.path.isdir(path) else None  # noqa: PTH112 - False for any odd name
 
 
@@ -183,6 +182,25 @@ def out() -> Console:
     return console(cast(IO[str], _Piped(sys.stdout)), max(_NARROWEST, width))
 
 
+def emit(report: ModuleType, result: Any, output: str, **how: Any) -> None:
+    """Print a result by its module of ``reports``: tables by ``show``, else by ``to_FORMAT``."""
+    if output == "table":
+        report.show(result, out(), **how)
+        return
+    from karat.reports.writers.plain import to_json
+
+    name = {"md": "to_markdown"}.get(output, f"to_{output}")
+    write = getattr(report, name, to_json) if output == "json" else getattr(report, name)
+    sys.stdout.write(write(result))
+    sys.stdout.flush()
+
+
+def notes_aside(notes: Sequence[str]) -> None:
+    """Print notes on standard error, for formats that cannot hold them."""
+    for note in notes:
+        print(f"karat: {note}", file=sys.stderr)
+
+
 class _Piped(io.TextIOBase):
     """Standard output to a file or pipe, without trailing blanks and workflow commands.
 
@@ -195,13 +213,11 @@ class _Piped(io.TextIOBase):
         self._stream, self._rest = stream, ""
 
     def write(self, text: str) -> int:
-        """Write the complete lines."""
         *lines, self._rest = (self._rest + text).split("\n")
         self._stream.write("".join(f"{_harmless(line)}\n" for line in lines))
         return len(text)
 
     def flush(self) -> None:
-        """Write the rest of the last line."""
         if self._rest:
             self._stream.write(_harmless(self._rest))
             self._rest = ""
@@ -209,7 +225,7 @@ class _Piped(io.TextIOBase):
 
 
 def _harmless(line: str) -> str:
-    """A line without trailing blanks; a zero-width space breaks up workflow commands."""
+    # A zero-width space breaks up workflow commands.
     return _COMMAND.sub(lambda match: f"{match[0][:-1]}\u200b{match[0][-1]}", line.rstrip(" "))
 
 

@@ -25,17 +25,7 @@ def write_page(
     settings: Mapping[str, Any],
     comparison: Comparison | None = None,
 ) -> None:
-    """Write a result as an HTML report, computed under the same rules.
-
-    Args:
-        path: The file.
-        result: The result to show.
-        runs: The runs, the baseline first.
-        judgments: The judgments.
-        qrels: Path of the judgments; a BEIR folder has titles of documents.
-        settings: The options of the command.
-        comparison: The comparison of a gate's two runs.
-    """
+    """Write a result as an HTML report, computed under the same rules."""
     from karat.workflows.offline.report import titled, write_report
 
     write_report(

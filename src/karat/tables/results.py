@@ -147,7 +147,7 @@ class QueryScores:
 
 def _as_text(row: Result) -> tuple[str, ...]:
     value = "–" if row.value is None else f"{row.value:.4f}"
-    span = "" if row.ci_low is None else f"{row.ci_low:.3f} – {row.ci_high:.3f}"
+    span = "" if row.ci_low is None else f"{row.ci_low:.3f} to {row.ci_high:.3f}"
     return row.measure, row.run, value, span, f"{row.n:,}"
 
 

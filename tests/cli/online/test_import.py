@@ -69,7 +69,7 @@ def test_robots_are_in_the_total_and_in_no_kind(typed: Typed, tmp_path: Path) ->
     lines = [line.strip() for line in typed("online status --events store").out.splitlines()]
     assert lines[0].startswith("2 events, ")
     assert lines[1].endswith("; 1 event of a bot, excluded from all metrics")
-    at = next(place for place, line in enumerate(lines) if line.startswith("kinds, without bots"))
+    at = next(place for place, line in enumerate(lines) if line.startswith("Kinds, without bots"))
     assert lines[at + 2].split() == ["search", "1"]
 
 

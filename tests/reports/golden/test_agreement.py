@@ -9,7 +9,8 @@ import polars as pl
 from rich.console import Console
 
 from karat.golden.reliability import agreement
-from karat.reports.golden.agreement import show_agreement, to_json
+from karat.reports.golden.agreement import show
+from karat.reports.writers.plain import to_json
 from karat.tables.golden.agreement import Agreement
 from karat.tables.judgments import Judgments
 
@@ -33,7 +34,7 @@ def agreed(*raters: str) -> Agreement:
 def shown(found: Agreement, by: str | None = None) -> str:
     """What is printed, 80 columns wide."""
     stream = io.StringIO()
-    show_agreement(found, Console(file=stream, width=80), by)
+    show(found, Console(file=stream, width=80), by)
     assert max(map(len, stream.getvalue().splitlines())) <= 80
     return stream.getvalue()
 
@@ -43,7 +44,7 @@ def test_two_raters() -> None:
     text = shown(found, "length")
     assert " ".join(text.split()).startswith(found.sentence)
     assert "\nann (rows) and ben (columns)\n" in text
-    for heading in ("by length", "each rater against the others", "rater", "self κ"):
+    for heading in ("By length", "Each rater against the others", "Rater", "Self κ"):
         assert heading in text
     counts = [line.split()[1:] for line in text.splitlines() if line.split()[:1] == ["3"]]
     of_three = found.confusion.counts[3]
@@ -54,7 +55,7 @@ def test_names_as_long_as_an_address() -> None:
     text = shown(agreed("alexandra.longname@department.example.com", "ben", "cy"))
     assert "alexandra" in text
     assert "mean κ of 3 raters" in text
-    assert "by pair of raters" in text
+    assert "By pair of raters" in text
 
 
 def test_nothing_was_judged_twice() -> None:

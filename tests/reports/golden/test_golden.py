@@ -40,8 +40,8 @@ def graded(*grades: float) -> pl.DataFrame:
 def test_a_heading_is_not_broken_where_its_table_ends() -> None:
     found = plan(0.05, sd=0.2, depth=15, raters=2, seconds=15, per_hour=30.0)
     text = shown(lambda out: reports.show_plan(found, out))
-    assert "what a golden set detects (power 80 %, sd 0.2)\n" in text
-    assert "price" in text
+    assert "What a golden set detects (power 80 %, sd 0.2)\n" in text
+    assert "Price" in text
 
 
 def test_what_changed_is_said_without_a_column_of_nothing() -> None:
@@ -56,7 +56,7 @@ def test_what_changed_is_said_without_a_column_of_nothing() -> None:
         ["1", "3", "1"],  # old, new, pairs
     ]
     by = shown(lambda out: reports.show_diff(difference(old, new, by="lang"), out, "lang"))
-    assert by.splitlines()[2].split() == ["lang", "added", "removed", "changed", "same"]
+    assert by.splitlines()[2].split() == ["lang", "Added", "Removed", "Changed", "Same"]
     assert "class" not in by
     same = shown(lambda out: reports.show_diff(difference(old, old), out))
     assert same.startswith("nothing changed")

@@ -8,7 +8,7 @@ import json
 import polars as pl
 import pytest
 
-from karat.reports.offline.comparison import show_comparison, to_json
+from karat.reports.offline.comparison import show, to_json
 from karat.reports.writers.terminal import console
 from karat.tables.comparison import Comparison
 from karat.workflows.offline.compare import compare
@@ -44,7 +44,7 @@ def compared(**more: object) -> Comparison:
 
 def shown(found: Comparison, *, full: bool = False, width: int = 80) -> str:
     out = io.StringIO()
-    show_comparison(found, console(out, width), full=full)
+    show(found, console(out, width), full=full)
     return out.getvalue()
 
 
@@ -60,17 +60,17 @@ def test_runs_in_order_then_verdicts_then_where_to_look() -> None:
     places = [
         text.index(said)
         for said in (
-            "all runs by R@3",
+            "All runs by R@3",
             "agree least (tau −",
             "candidate against baseline",
-            "look here first",
+            "Look here first",
             "all queries: R@3 +0.500 but RR −0.500",
             "by class",
             "queries that change it most",
-            "relevant documents in the top 3",
+            "Relevant documents in the top 3",
             "candidate: shown though judged not relevant",
             "candidate-2: relevant but not shown",
-            "judging priorities",
+            "Judging priorities",
         )
     ]
     assert places == sorted(places)
@@ -107,7 +107,7 @@ def test_json_holds_every_row() -> None:
 
 def test_two_runs_need_no_leaderboard() -> None:
     found = compare(QRELS, OLD, WIDE, ["R@3"])
-    assert "all runs by" not in shown(found)
+    assert "All runs by" not in shown(found)
     assert found.to_dict()["standings"] == []
 
 

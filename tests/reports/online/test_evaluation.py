@@ -13,6 +13,7 @@ import pytest
 from karat.online.metrics import registry
 from karat.online.metrics.registry import all_metrics, find
 from karat.reports.online import catalogue, evaluation
+from karat.reports.writers.plain import to_json
 from karat.reports.writers.terminal import console
 from karat.tables.online.evaluation import OnlineResult, OnlineResults
 
@@ -76,31 +77,31 @@ def test_the_table_at_80_columns() -> None:
     assert (
         shown(results(ROWS))
         == """\
-quality of the log
+Quality of the log
 · 2 days are less than a week: weekdays and weekends differ
 
 users, 2026-11-01 to 2026-11-02, 9,876 events
 
- metric              value           95 %     could be      n  users
- ───────────────────────────────────────────────────────────────────
- CTR                42.1 %    40.1 – 44.2               1,200    300
+ Metric              Value            95 %      Could be      n  Users
+ ─────────────────────────────────────────────────────────────────────
+ CTR                42.1 %    40.1 to 44.2                1,200    300
 
- GoodAbandonment         –                  0.0 – 12.3  1,200    300
+ GoodAbandonment         –                   0.0 to 12.3  1,200    300
 
- SAT                30.0 %    28.0 – 32.0  22.0 – 30.0  1,200    300
- Dwell              41.2 s         33.0 –               1,200    300
+ SAT                30.0 %    28.0 to 32.0  22.0 to 30.0  1,200    300
+ Dwell              41.2 s    33.0 or more                1,200    300
 
- Conversion              –                                  0      0
+ Conversion              –                                    0      0
 
- Latency(p95)     1,234 ms  1,100 – 1,400               1,200    300
- ErrorRate           0.0 %                              1,200    300
+ Latency(p95)     1,234 ms  1,100 to 1,400                1,200    300
+ ErrorRate           0.0 %                                1,200    300
 
-by day
+By day
 
- day             n           CTR %        Dwell s
- ────────────────────────────────────────────────
- 2026-11-01  1,200  40.0 35.0–45.0              –
- 2026-11-02     90               –  12.0 9.0–30.0
+ day             n              CTR %           Dwell s
+ ──────────────────────────────────────────────────────
+ 2026-11-01  1,200  40.0 35.0 to 45.0                 –
+ 2026-11-02     90                  –  12.0 9.0 to 30.0
 
 · with overridden rules: idle=20min
 · GoodAbandonment: –: the log does not determine it: only bounds are known
@@ -141,7 +142,7 @@ def test_where_clicks_fall_is_a_table_of_its_own() -> None:
         for place, count in ((1, 60), (2, 25), (11, 10), (20, 5))
     ]
     lines = shown(results([row("CTR", 0.5), *rows]))
-    at = lines.index("clicks by position")
+    at = lines.index("Clicks by position")
     assert [line.split() for line in lines[at + 4 : at + 7]] == [
         ["1", "60", "60.0", "%"],
         ["2", "25", "25.0", "%"],
@@ -203,7 +204,7 @@ def test_no_width_cuts_a_number_of_a_slice(by: tuple[str, ...], name: str, step:
     found = results(rows, by=(",".join(by),))
     sizes = {"1,200", "77", "8,765"}  # one for each table
     whole = figures(shown(found, 10_000))
-    for each in json.loads(evaluation.to_json(found))["results"]:
+    for each in json.loads(to_json(found))["results"]:
         assert evaluation.figure(find(each["metric"]), each["value"]).split()[0] in whole
     for width in range(40, 161, step):
         narrow = figures(shown(found, width))
@@ -230,7 +231,7 @@ def test_numbers_wider_than_any_screen_are_printed_even_so() -> None:
 def test_of_many_slices_the_latest_or_largest_are_shown() -> None:
     days = results([row("CTR", 0.5, slice={"day": f"{place:04}"}) for place in range(35)])
     lines = shown(days, full=False)
-    assert "by day: the latest 7 of 35 (all: --full)" in lines
+    assert "By day: the latest 7 of 35 (all: --full)" in lines
     text = "\n".join(lines)
     assert "0034" in text
     assert "0028" in text
@@ -244,7 +245,7 @@ def test_of_many_slices_the_latest_or_largest_are_shown() -> None:
     assert text.index("q099") < text.index("q093")
     assert "q092" not in text
     page = evaluation.to_markdown(queries)
-    assert "by query: the largest 60 of 100\n" in page
+    assert "By query: the largest 60 of 100\n" in page
     assert "q040" in page
     assert "q039" not in page
     # A day is not cut: three arms of the last two days are six, so a third day is needed.
@@ -252,7 +253,7 @@ def test_of_many_slices_the_latest_or_largest_are_shown() -> None:
         row("CTR", 0.5, slice={"day": f"{at // 3:04}", "arm": "abc"[at % 3]}) for at in range(30)
     ]
     lines = shown(results(arms, by=("day,arm",)), full=False)
-    assert "by day,arm: the latest 9 of 30 (all: --full)" in lines
+    assert "By day,arm: the latest 9 of 30 (all: --full)" in lines
     # Hours stay in their order.
     hours = [row("CTR", 0.5, slice={"hour": f"{at:02}"}, n=1 + at % 12) for at in range(24)]
     lines = shown(results(hours, by=("hour",)), full=False)
@@ -273,19 +274,19 @@ def test_a_month_by_day_and_arm_is_a_screen() -> None:
     lines = shown(found, full=False)
     assert len(lines) <= 45
     text = "\n".join(lines)
-    assert "by day: the latest 7 of 31, 10 further metrics (all: --full)" in text
-    assert "by arm: 10 further metrics (all: --full)" in text
+    assert "By day: the latest 7 of 31, 10 further metrics (all: --full)" in text
+    assert "By arm: 10 further metrics (all: --full)" in text
     heads = [line.split() for line in lines if line.split()[:1] == ["day"]]
     assert heads == [["day", "n", "CTR", "%", "ZeroResults", "%", "Reformulation", "%"]]
-    assert "63.3 61.2–65.3" in text
+    assert "63.3 61.2 to 65.3" in text
     assert not any(sign in text for sign in "±[]")
     # Metrics that were asked for are all there, of the slices that are shown.
     out = io.StringIO()
     evaluation.show(found, console(out, 80), every_metric=True)
     text = out.getvalue()
-    assert "by arm\n" in text
+    assert "By arm\n" in text
     assert all(text.count(name) >= 3 for name in names)  # of all, by day, by arm
-    assert days[0] not in text.partition("by day")[2]
+    assert days[0] not in text.partition("By day")[2]
 
 
 def test_few_slices_are_columns_where_metrics_have_no_room() -> None:
@@ -297,16 +298,16 @@ def test_few_slices_are_columns_where_metrics_have_no_room() -> None:
         for more in [{"least": 0.1, "most": 0.3} if name == "SAT" else {}]
     ]
     lines = [line.split() for line in shown(results(rows, by=("arm",)))]
-    at = lines.index(["by", "arm"])
+    at = lines.index(["By", "arm"])
     assert lines[at + 2 : at + 10] == [
-        ["a", "(not", "logged)"],
+        ["Metric", "a", "(not", "logged)"],
         ["─" * len("".join(lines[at + 3]))],
         ["n", "1,200", "1,200"],
-        ["CTR", "%", "30.0", "20.0–40.0", "30.0", "20.0–40.0"],
-        ["ZeroResults", "%", "30.0", "20.0–40.0", "30.0", "20.0–40.0"],
-        ["Reformulation", "%", "30.0", "20.0–40.0", "30.0", "20.0–40.0"],
-        ["SAT", "%", "30.0", "20.0–40.0", "30.0", "20.0–40.0"],
-        ["could", "be", "10.0–30.0", "10.0–30.0"],
+        ["CTR", "%", "30.0", "20.0", "to", "40.0", "30.0", "20.0", "to", "40.0"],
+        ["ZeroResults", "%", "30.0", "20.0", "to", "40.0", "30.0", "20.0", "to", "40.0"],
+        ["Reformulation", "%", "30.0", "20.0", "to", "40.0", "30.0", "20.0", "to", "40.0"],
+        ["SAT", "%", "30.0", "20.0", "to", "40.0", "30.0", "20.0", "to", "40.0"],
+        ["could", "be", "10.0", "to", "30.0", "10.0", "to", "30.0"],
     ]
 
 
@@ -325,13 +326,15 @@ def test_slices_have_one_notation_from_low_to_high() -> None:
         row("Dwell", 12.0, slice={"arm": "a"}, low=9.0, method="buckets"),
     ]  # fmt: skip
     lines = shown(results(rows, by=("arm",)), 150)
-    at = lines.index("by arm")
+    at = lines.index("By arm")
     head, cells = (" ".join(lines[at + place].split()) for place in (2, 4))
     assert head == (
-        "arm n CTR % SAT % could be RevenuePerSearch GoodAbandonment % could be Dwell s"
+        "arm n CTR % SAT % SAT could be RevenuePerSearch GoodAbandonment % GoodAbandonment could "
+        "be Dwell s"
     )
     assert cells == (
-        "a 1,200 33.3 0.0–100.0 30.0 28.0–32.0 22.0–30.0 −1.50 −2.00–−1.00 – 0.0–12.3 12.0 9.0–"
+        "a 1,200 33.3 0.0 to 100.0 30.0 28.0 to 32.0 22.0 to 30.0 −1.50 −2.00 to −1.00 – 0.0 to "
+        "12.3 12.0 9.0 or more"
     )
 
 
@@ -349,8 +352,8 @@ def test_where_clicks_fall_is_sliced_too() -> None:
 
     rows = [at("a", 1, 15), at("a", 12, 5), at("", 3, 20)]
     lines = shown(results(rows, by=("arm",)))
-    found = [line.split() for line in lines[lines.index("clicks by position, by arm") + 2 :]]
-    assert found[0] == ["arm", "clicks", "1", "%", "3", "%", "11+", "%"]
+    found = [line.split() for line in lines[lines.index("Clicks by position, by arm") + 2 :]]
+    assert found[0] == ["arm", "Clicks", "1", "%", "3", "%", "11+", "%"]
     assert found[2] == ["a", "20", "75.0", "0.0", "25.0"]
     assert found[3] == ["(not", "logged)", "20", "0.0", "100.0", "0.0"]
 
@@ -358,8 +361,8 @@ def test_where_clicks_fall_is_sliced_too() -> None:
 def test_alone_where_clicks_fall_has_the_heading() -> None:
     rows = [row("ClickPosition", 1.0, slice={"position": "1"}, n=9, total=9.0)]
     lines = shown(results(rows, by=()))
-    assert "clicks by position: users, 2026-11-01 to 2026-11-02, 9,876 events" in lines
-    assert not any(line.split()[:1] == ["metric"] for line in lines)  # no empty table
+    assert "Clicks by position: users, 2026-11-01 to 2026-11-02, 9,876 events" in lines
+    assert not any(line.split()[:1] == ["Metric"] for line in lines)  # no empty table
 
 
 def test_a_heading_is_as_wide_as_the_screen_and_not_as_its_table() -> None:
@@ -375,7 +378,7 @@ def test_text_from_strangers_commands_no_terminal() -> None:
 
 
 def test_json_has_everything() -> None:
-    found = json.loads(evaluation.to_json(results(ROWS)))
+    found = json.loads(to_json(results(ROWS)))
     assert list(found) == [
         "results", "by", "rules", "period", "events", "health", "notes", "simulated", "engine"
     ]  # fmt: skip
@@ -397,8 +400,8 @@ def test_csv_has_a_column_for_each_dimension() -> None:
 def test_markdown_is_the_same_in_rows() -> None:
     text = evaluation.to_markdown(results([*ROWS, row("CTR", 0.5, slice={"day": "a|b"})]))
     assert text.startswith("- 2 days are less than a week")
-    assert "| CTR | 42.1 % | 40.1 – 44.2 |  | 1,200 | 300 |" in text
-    assert "| 2026-11-02 | 90 | – | 12.0 9.0–30.0 |" in text
+    assert "| CTR | 42.1 % | 40.1 to 44.2 |  | 1,200 | 300 |" in text
+    assert "| 2026-11-02 | 90 | – | 12.0 9.0 to 30.0 |" in text
     assert "| a&#124;b |" in text
     assert "- Conversion: –: the log has no purchases" in text
 

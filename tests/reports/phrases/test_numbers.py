@@ -9,7 +9,6 @@ from karat.reports.phrases.numbers import (
     milliseconds,
     moves,
     percent,
-    three_digits,
     value_text,
 )
 from karat.tables import Result
@@ -50,5 +49,4 @@ def test_a_sum_moves_in_whole_numbers() -> None:
 def test_the_rest() -> None:
     assert [percent(share) for share in (None, 0, 0.5, 1)] == ["", "0 %", "50 %", "100 %"]
     assert [milliseconds(us) for us in (1_234_567, 12_345, 12)] == ["1,235", "12.3", "0.012"]
-    assert [three_digits(value) for value in (None, -0.12345)] == ["–", "-0.123"]
     assert [counted(n, "query", "queries") for n in (1, 1200)] == ["1 query", "1,200 queries"]

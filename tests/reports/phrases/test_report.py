@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from karat.reports.phrases.report import (
-    chance,
     cut,
     headline,
     listed,
@@ -115,10 +114,6 @@ def test_no_name_takes_the_place_of_a_sentence() -> None:
 
 
 def test_none_is_a_dash() -> None:
-    assert [number(None), span(None, 1.0), chance(None)] == ["–", "–", "–"]
-    assert [number(-0.25), span(-0.5, 0.5, signs=True), chance(0.0001)] == [
-        "−0.250",
-        "−0.500 to +0.500",
-        "<.001",
-    ]
+    assert [number(None), span(None, 1.0)] == ["–", "–"]
+    assert [number(-0.25), span(-0.5, 0.5, signs=True)] == ["−0.250", "−0.500 to +0.500"]
     assert [listed(["a"]), listed(["a", "b", "c"])] == ["a", "a, b and c"]

@@ -9,10 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from karat.reports.release.gate import error_json, show_gate, to_json
-from karat.reports.writers.github import to_github
-from karat.reports.writers.junit import to_junit
-from karat.reports.writers.markdown import gate_comment
+from karat.reports.release.gate import Failed, show, to_github, to_junit, to_markdown
+from karat.reports.writers.plain import to_json
 from karat.reports.writers.terminal import console
 from karat.tables.comparison import RankChange
 from karat.tables.release.gate import Check, Gate, KnownFailure, Regression
@@ -64,7 +62,7 @@ PASSED = replace(GATE, verdict="pass", checks=[FLOOR, HEALTH], lost=[], baseline
 
 def shown(found: Gate, width: int = 80) -> str:
     out = io.StringIO()
-    show_gate(found, console(out, width))
+    show(found, console(out, width))
     return out.getvalue()
 
 
@@ -78,12 +76,12 @@ def test_the_verdict_and_its_reason_come_first() -> None:
 def test_in_a_terminal_the_verdict_is_wrapped(monkeypatch: pytest.MonkeyPatch) -> None:
     out = io.StringIO()
     monkeypatch.setattr(out, "isatty", lambda: True)
-    show_gate(GATE, console(out, 60))
+    show(GATE, console(out, 60))
     assert max(map(len, re.sub("\x1b\\[[0-9;]*m", "", out.getvalue()).splitlines())) <= 60
 
 
 def test_an_error_in_place_of_a_gate_is_json() -> None:
-    found = json.loads(error_json('x: "é" is wrong\n  fix: y', 2))
+    found = json.loads(to_json(Failed('x: "é" is wrong\n  fix: y', 2)))
     assert found == {"verdict": "error", "error": 'x: "é" is wrong\n  fix: y', "exit_code": 2}
 
 
@@ -94,7 +92,7 @@ def test_checks_then_reasons_then_who_lost_then_known_failures_then_notes() -> N
         "R@100 is at",
         "· cannot tell: nDCG@10",
         "· passed: every query is answered",
-        "lost most by nDCG@10",
+        "Lost most by nDCG@10",
         "q0 what was typed, 0",
         "−1.000",
         "and 2 more",
@@ -133,7 +131,7 @@ def test_what_passes_says_so_without_a_baseline() -> None:
     )
     assert "MDE:" not in text
     # Columns without a value are left out.
-    assert text.splitlines()[3].split() == ["rule", "to"]
+    assert text.splitlines()[3].split() == ["Rule", "To"]
 
 
 def test_nothing_checked_is_an_error_and_says_so() -> None:
@@ -148,7 +146,7 @@ def test_several_of_the_worst_are_counted() -> None:
 def test_a_slice_called_like_a_column_stays_a_slice() -> None:
     text = shown(replace(GATE, checks=[replace(DROPPED, attribute="drop", slice="x")]), 120)
     assert "drop x" in text
-    assert " slice " in text
+    assert " Slice " in text
 
 
 def test_an_id_from_a_stranger_cannot_paint_the_screen() -> None:
@@ -185,7 +183,7 @@ def test_counts_are_no_fractions() -> None:
     found = Check("every query is answered", "unhealthy", "39 of 80 got no answer", n=80,
                   candidate_value=39.0, limit=0.0)  # fmt: skip
     gate = replace(GATE, verdict="unhealthy", checks=[found], lost=[], known_failures=[], notes=[])
-    for text in (shown(gate), to_junit(gate), gate_comment(gate), to_github(gate)):
+    for text in (shown(gate), to_junit(gate), to_markdown(gate), to_github(gate)):
         assert "39 of 80 got no answer" in text
         assert "39.0" not in text
         assert "0.000" not in text

@@ -7,7 +7,7 @@ from dataclasses import replace
 from io import StringIO
 from typing import Any
 
-from karat.reports.release.trend import show_trend
+from karat.reports.release.trend import show
 from karat.reports.release.trend_page import to_html
 from karat.reports.writers.terminal import console
 from karat.tables.release.history import Answered, Point, Value
@@ -29,7 +29,7 @@ def points(n: int = 12, label: str = "", clock: bool = False) -> list[Point]:
 
 def shown(found: Any, width: int = 80) -> list[str]:
     out = StringIO()
-    show_trend(found, console(out, width))
+    show(found, console(out, width))
     return [line.rstrip() for line in out.getvalue().splitlines()]
 
 
@@ -110,7 +110,7 @@ def test_the_newest_point_comes_first_in_what_is_said() -> None:
 def test_the_column_is_explained_where_it_is_shown() -> None:
     found = trend(points())
     assert not any("significant:" in line for line in shown(found)), "left out for want of room"
-    assert any("signif." in line for line in shown(found, 120))
+    assert any("Sig." in line for line in shown(found, 120))
     assert any("significant:" in line for line in shown(found, 120))
 
 

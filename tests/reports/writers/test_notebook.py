@@ -60,15 +60,15 @@ class Tables(HTMLParser):
         assert self.open.pop() == tag
 
     def handle_data(self, data: str) -> None:
-        if self.open and self.open[-1] in ("td", "th"):
+        if self.open and self.open[-1] in ("td", "th", "abbr"):
             self.tables[-1][-1][-1] += data
 
 
 def test_one_run() -> None:
     (table,) = Tables(to_html(Results([row()]))).tables
     assert table == [
-        ["measure", "value", "95 %", "n", "judged"],
-        ["nDCG@10", "0.5000", "0.400 – 0.620", "40", "88 %"],
+        ["Measure", "Value", "95 %", "Queries", "Judged"],
+        ["nDCG@10", "0.5000", "0.400 to 0.620", "40", "88 %"],
     ]
 
 
@@ -90,13 +90,13 @@ def test_bands_stand_where_they_say_something() -> None:
         ),
     ]
     (table,) = Tables(to_html(Results(rows))).tables
-    head = ["measure", "run", "value", "95 %", "n", "judged"]
-    first = ["nDCG@10", "bm25", "0.5000", "0.400 – 0.620", "40", "88 %"]
+    head = ["Measure", "Run", "Value", "95 %", "Queries", "Judged"]
+    first = ["nDCG@10", "bm25", "0.5000", "0.400 to 0.620", "40", "88 %"]
     assert table == [
-        [*head, "tie band", "unjudged band"],
-        [*first, "0.4500 – 0.5500", "0.2000 – 0.9000"],
-        ["", "dense", "–", "", "40", "", "", "–"],
-        ["NumRet", "bm25", "1,234", "", "1,000", "88 %", "", ""],
+        [*head, "Tie band", "Unjudged band"],
+        [*first, "0.4500 to 0.5500", "0.2000 to 0.9000"],
+        ["nDCG@10", "dense", "–", "–", "40", "–", "", "–"],
+        ["NumRet", "bm25", "1,234", "–", "1,000", "88 %", "", ""],
     ]
 
 
@@ -115,18 +115,18 @@ def test_every_part_is_shown() -> None:
     main, *rest = Tables(to_html(everything("bm25"))).tables
     assert len(main) == 3
     assert rest == [
-        [["bm25", "n", "bm25"], ["bm25", "40", "0.500 (0.40 – 0.62)"]],
-        [["bm25", "n", "bm25"], ["None", "40", "0.500 (0.40 – 0.62)"]],
-        [["run", "queries", "answered with nothing", "share"], ["bm25", "4", "3", "75 %"]],
+        [["bm25", "Queries", "bm25"], ["bm25", "40", "0.500 0.40 to 0.62"]],
+        [["bm25", "Queries", "bm25"], ["None", "40", "0.500 0.40 to 0.62"]],
+        [["Run", "Queries", "Answered with nothing", "Share"], ["bm25", "4", "3", "75 %"]],
         [
-            ["run", "n", "p50", "p95", "p99", "slowest"],
+            ["Run", "Queries", "p50", "p95", "p99", "Slowest"],
             ["bm25", "9", "0.512", "12.3", "250", "1,500"],
         ],
         [
-            ["measure", "outcome", "Spearman", "95 %", "Kendall", "AUC", "n"],
-            ["bm25", "bm25", "0.500", "0.10 – 0.80", "0.400", "–", "30"],
+            ["Measure", "Outcome", "Spearman", "95 %", "Kendall", "AUC", "Queries"],
+            ["bm25", "bm25", "0.500", "0.10 to 0.80", "0.400", "–", "30"],
         ],
-        [["score", "no answer, silent", "answerable, silent"], ["1.5", "100 %", "25 %"]],
+        [["Score", "No answer, silent", "Answerable, silent"], ["1.5", "100 %", "25 %"]],
     ]
 
 

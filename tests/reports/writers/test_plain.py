@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karat.reports.writers.plain import csv_table, markdown_table, spreadsheet_safe
+from karat.reports.table import Column, Table
+from karat.reports.writers.markdown import markdown
+from karat.reports.writers.plain import csv_table, spreadsheet_safe
 
 TEXTS = st.text(st.characters(exclude_characters="\x00", codec="utf-8"))
 
@@ -30,15 +32,20 @@ def test_without_rows_there_is_no_csv() -> None:
     assert csv_table([]) == ""
 
 
+def table_of(heading: str, name: str, number: str) -> str:
+    columns = [Column("a", heading), Column("b", "n", "count", text=lambda row: str(row["b"]))]
+    return markdown(Table("", columns, [{"a": name, "b": number}]))
+
+
 def test_a_cell_of_markdown_stays_one() -> None:
-    assert markdown_table(["query", "n"], [["a|b\nc", "2"]], 1) == (
+    assert table_of("query", "a|b\nc", "2") == (
         "| query | n |\n| --- | ---: |\n| a&#124;b c | 2 |\n"
     )
 
 
 def test_nothing_in_a_table_of_markdown_is_markup() -> None:
     evil = "\x1b[31m<img src=x>\u202e [a](//b) @me"
-    table = markdown_table(["_x_", "n"], [[evil, "0.5 [0.1, 0.9]\x9b<b>"]], 1)
+    table = table_of("_x_", evil, "0.5 [0.1, 0.9]\x9b<b>")
     head, _, row = table.splitlines()
     assert head == "| &#95;x&#95; | n |"
     # An interval keeps its brackets; the zero-width space after @ prevents a mention on GitHub.

@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from starlette.requests import Request
 
 from karat.errors import UsageError
+from karat.reports.table import Column
 from karat.web.framework import lists
-from karat.web.framework.lists import Ask, Column, Listed, listed
+from karat.web.framework.lists import Ask, Listed, listed
 from karat.web.framework.pages import environment, to_csv
 
 COLUMNS = (

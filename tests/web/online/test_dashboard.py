@@ -98,7 +98,7 @@ def test_each_metric_with_its_interval_n_and_users(engineer: Browser, workspace:
     # √(0.15152 / 12) = 0.11237, and t(11) is 2.20099 at 97.5 %.
     assert cell["low"] == pytest.approx(0.5 - 2.20099 * 0.112367, abs=1e-5)
     assert cell["high"] == pytest.approx(0.5 + 2.20099 * 0.112367, abs=1e-5)
-    assert (cell["said"], cell["interval"]) == ("50.0 %", "25.3 – 74.7")
+    assert (cell["said"], cell["interval"]) == ("50.0 %", "25.3 to 74.7")
     zero = headline(found, "ZeroResults")["cell"]
     assert (zero["value"], zero["n"], zero["low"]) == (48 / 192, 192, None)
     assert zero["reason"]  # why there is no interval
@@ -106,7 +106,7 @@ def test_each_metric_with_its_interval_n_and_users(engineer: Browser, workspace:
     sat = headline(found, "SAT")["cell"]
     assert (sat["least"], sat["most"]) == (0.5, 0.5)
     page = engineer.get("/online").text
-    for said in ("50.0 %", "25.3 – 74.7", "144", "less than a week"):
+    for said in ("50.0 %", "25.3 to 74.7", "144", "less than a week"):
         assert said in page
 
 

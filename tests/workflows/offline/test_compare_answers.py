@@ -11,9 +11,9 @@ import pytest
 from rich.console import Console
 
 from karat.formats import read_run
-from karat.reports.offline.comparison import show_comparison, to_json
-from karat.reports.writers.markdown import comparison_comment
-from karat.reports.writers.sheets import answer_changes
+from karat.reports.offline.comparison import show, to_json, to_markdown
+from karat.reports.offline.evaluation import answer_changes
+from karat.reports.table import Table
 from karat.workflows.offline.compare import compare
 
 QUERIES = [f"q{n:03}" for n in range(120)]
@@ -42,6 +42,10 @@ def run(path: Path, factor: float | None = 1, **broken: Any) -> Any:
 @pytest.fixture
 def old(tmp_path: Path) -> Any:
     return run(tmp_path / "old.jsonl")
+
+
+def cells(table: Table) -> list[list[str]]:
+    return [[column.cell(row) for column in table.visible] for row in table.rows]
 
 
 def test_latency_and_zero_results_are_rows(tmp_path: Path, old: Any) -> None:
@@ -81,11 +85,11 @@ def test_the_same_times_are_identical(tmp_path: Path, old: Any) -> None:
 
 def test_every_report_shows_the_same_row(tmp_path: Path, old: Any) -> None:
     found = compare(QRELS, old, run(tmp_path / "new.jsonl", 4, empty=12), ["RR"])
-    [_, _, zero] = answer_changes(found.answers).rows
-    assert zero[:4] == ("zero results", "0.0 %", "10.0 %", "+10.0 %")
+    [_, _, zero] = cells(answer_changes(found.answers))
+    assert zero[:4] == ["zero results", "0.0 %", "10.0 %", "+10.0 %"]
     out = io.StringIO()
-    show_comparison(found, Console(file=out, width=80))
-    for text in (out.getvalue(), comparison_comment(found)):
+    show(found, Console(file=out, width=80))
+    for text in (out.getvalue(), to_markdown(found)):
         [line] = [line for line in text.splitlines() if "zero results" in line]
         assert all(cell in line for cell in zero)
     assert max(map(len, out.getvalue().splitlines())) <= 80
@@ -95,6 +99,6 @@ def test_every_report_shows_the_same_row(tmp_path: Path, old: Any) -> None:
 
 def test_several_candidates_are_named(tmp_path: Path, old: Any) -> None:
     new = [run(tmp_path / name, 4) for name in ("b.jsonl", "c.jsonl")]
-    sheet = answer_changes(compare(QRELS, old, new, ["RR"]).answers)
-    assert (sheet.heads[0], sheet.texts) == ("run", 2)
-    assert [row[0] for row in sheet.rows] == ["b", "b", "c", "c"]
+    table = answer_changes(compare(QRELS, old, new, ["RR"]).answers)
+    assert [column.heading for column in table.visible][:2] == ["Run", "Answers"]
+    assert [row[0] for row in cells(table)] == ["b", "b", "c", "c"]

@@ -17,7 +17,7 @@ import karat
 from karat.errors import InputError, UsageError
 from karat.measures import Entry, entries
 from karat.measures.entry import NEVER
-from karat.reports.writers.rows import to_json
+from karat.reports.writers.plain import to_json
 from karat.tables import Documents, Qrels, Queries, Result, Results, Run
 from karat.workflows.offline.evaluate import evaluate
 

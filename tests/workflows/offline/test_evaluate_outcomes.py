@@ -9,7 +9,8 @@ import polars as pl
 import pytest
 
 from karat.errors import UsageError
-from karat.reports.writers.rows import to_csv, to_json
+from karat.reports.offline.evaluation import to_csv
+from karat.reports.writers.plain import to_json
 from karat.tables import Results
 from karat.workflows.offline.evaluate import evaluate
 

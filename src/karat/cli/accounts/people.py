@@ -108,7 +108,6 @@ def _accounts(start: Path) -> Iterator[Accounts]:
 
 
 def who() -> str:
-    """The user of the command line, as in the audit log: not the name of an account."""
     return f"{getpass.getuser()} (command line)"
 
 

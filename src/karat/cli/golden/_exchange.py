@@ -132,7 +132,6 @@ def correct(rater: str, source: str, start: Path) -> None:
 
 
 def _row(file: str, imported: ImportResult) -> dict[str, Any]:
-    """The result of importing a file, as JSON has it."""
     counts = ("queries", "documents", "judgments", "corrected", "changed", "runs")
     return {
         "file": file,

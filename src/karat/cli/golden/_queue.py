@@ -117,7 +117,7 @@ def agreement(start: Path, by: str | None, output: str) -> None:
 
     with opened(start) as found:
         agreed = agreement_in(found, by)
-    tell(agreed, output, lambda agreed, out: reports.show_agreement(agreed, out, by))
+    tell(agreed, output, lambda agreed, out: reports.show(agreed, out, by))
 
 
 @click.command(epilog=options.examples("karat golden disagreements --queue"))

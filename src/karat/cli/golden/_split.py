@@ -82,7 +82,6 @@ def _show(made: dict[str, Any], out: Console) -> None:
 
 
 def _uses(golden: str | None, start: Path) -> list[dict[str, Any]]:
-    """The uses of the held-out part, oldest first."""
     from karat.formats.own.workspace import find_workspace
     from karat.workflows.offline.parts import uses_of
 

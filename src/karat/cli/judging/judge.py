@@ -133,7 +133,6 @@ class _Desk:
         return None
 
     def _over(self) -> Card | None:
-        """The queue is empty; the last judgment can still be undone."""
         self._say("the queue is empty: z undoes your last judgment, q stops")
         reminded = False
         for key, _ in self.typed:
@@ -150,12 +149,11 @@ class _Desk:
         return None
 
     def _next(self, done: str) -> Card | None:
-        """Print the outcome of a card and the progress; return the next card."""
         self._say(f"{done} · {self.judging.progress()}")
         return self.judging.card()
 
     def _say(self, text: str) -> None:
-        from karat.reports.writers.cells import plain
+        from karat.reports.writers.plain import plain
 
         self.out.print(plain(text))
 
@@ -176,7 +174,6 @@ class _Desk:
         )
 
     def _why(self, typed: str) -> str:
-        """The reason why a pair cannot be judged: as typed, or asked for."""
         from karat.golden.queue import REASONS
 
         names = list(REASONS)
@@ -190,14 +187,12 @@ class _Desk:
         return chosen
 
     def _asked(self, prompt: str) -> str:
-        """A line that the rater types."""
         if sys.stdin.isatty():
             return str(click.prompt(prompt, default="", show_default=False)).strip()
         return sys.stdin.readline().strip()
 
 
 def _keys() -> Iterator[tuple[str, str]]:
-    """Keys as they are pressed."""
     while True:
         key = click.getchar()
         if key in {"\x03", "\x04"}:
@@ -206,7 +201,6 @@ def _keys() -> Iterator[tuple[str, str]]:
 
 
 def _lines() -> Iterator[tuple[str, str]]:
-    """Lines of standard input: a key, and the text after it."""
     for line in iter(sys.stdin.readline, ""):
         key, _, words = line.strip().partition(" ")
         if key:

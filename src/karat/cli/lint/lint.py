@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
 from karat.cli import options
@@ -38,12 +36,6 @@ def lint(files: tuple[str, ...], role: tuple[str, ...], strict: bool, output: st
     roles = given(list(role), list(files))
     with watching() as watch:
         found = linted(list(files), roles, watch)
-    if output == "json":
-        sys.stdout.write(reports.to_json(found))
-    elif output == "github":
-        for line in reports.to_github(found):
-            sys.stdout.write(f"{line}\n")
-    else:
-        reports.show_findings(found, options.out())
+    options.emit(reports, found, output)
     if strict and not found.clean:
         raise click.exceptions.Exit(1)

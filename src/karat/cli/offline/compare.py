@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -11,8 +10,8 @@ from typing import Any
 import click
 
 from karat.cli import options
+from karat.cli.offline import inputs
 from karat.cli.pages import need_report, show_page, write_page
-from karat.cli.progress import watching
 from karat.errors import UsageError
 
 CANNOT_TELL = 3
@@ -108,7 +107,7 @@ CANNOT_TELL = 3
 @options.fully_judged
 @options.collapse
 @options.documents
-@options.output("table", "json", "md", "latex")
+@options.output("table", "json", "csv", "md", "latex")
 @click.option(
     "--full", is_flag=True, help="Show every query that changed, every leaderboard and every note."
 )
@@ -146,7 +145,7 @@ def compare(
     """
     from karat import formats
     from karat.cli.release.trend import commit as commit_of
-    from karat.reports.offline.comparison import show_comparison, to_json
+    from karat.reports.offline import comparison
     from karat.workflows.offline.compare import compare as compared
 
     if verify is not None:
@@ -167,43 +166,27 @@ def compare(
         raise UsageError("--judge-file needs pairs to write", fix="--judge-next 20, for example")
     if judge_file == "-" and output == "json":
         raise UsageError("--judge-file - would mix with the JSON", fix="--judge-file next.jsonl")
-    with watching() as watch:
-        runs = [
+    judgments, runs, uses = inputs.read(
+        qrels,
+        lambda watch: [
             formats.read_run(path, input_format, watch=watch) for path in (baseline, *candidates)
-        ]
-    judgments = formats.read_qrels(qrels, qrels_format)
-    if not settings["queries"] and formats.holds_queries(qrels):
-        settings["queries"] = qrels
-    part_of = None
-    if part is not None:
-        from karat.workflows.offline.parts import within
-
-        part_of = within(part, judgments, runs, settings["queries"])
-        judgments, runs, settings["queries"] = part_of.qrels, part_of.runs, part_of.queries
+        ],
+        settings,
+        qrels_format=qrels_format,
+        part=part,
+    )
     settings["measures"] = measures or None
     keys = ("measures", "by", "scale") if certificate is not None else None
     options.fill_defaults(settings, qrels, judgments, keys)
     settings["documents"] = options.documents_in(qrels, settings)
     code = commit_of(None, os.environ)
     found = compared(judgments, runs[0], runs[1:], full=full, **settings, commit=code)
-    if part_of is not None:
-        found.notes[:0] = part_of.used(commit=code)
+    found.notes[:0] = uses(commit=code)
     if judge_file is not None:
         formats.write_pairs(found.to_judge(), judge_file)
-    if output == "json":
-        sys.stdout.write(to_json(found))
-    elif output == "md":
-        from karat.reports.writers.markdown import comparison_comment
-
-        sys.stdout.write(comparison_comment(found))
-    elif output == "latex":
-        from karat.reports.writers.latex import comparison_table
-
-        sys.stdout.write(comparison_table(found))
-        for note in found.notes:  # a LaTeX table cannot hold them
-            print(f"karat: {note}", file=sys.stderr)
-    else:
-        show_comparison(found, options.out(), full=full, all_notes=all_notes)
+    options.emit(comparison, found, output, full=full, all_notes=all_notes)
+    if output in {"csv", "latex"}:
+        options.notes_aside(found.notes)
     if plot is not None:
         from karat.workflows.offline.report import write_plot
 
@@ -251,7 +234,7 @@ def _verified(
 ) -> int:
     """Verify a certificate and print the result; 0 if it holds, 1 if not."""
     from karat import formats
-    from karat.reports.offline.comparison import show_verification
+    from karat.reports.offline import verification
     from karat.workflows.release.certify import verify_certificate
 
     about = {name: settings[name] for name in ("queries", "documents", "collapse")}
@@ -263,8 +246,5 @@ def _verified(
             about["queries"] = files[0]
         about["documents"] = about["documents"] or options.folder(files[0])
     found = verify_certificate(path, *given, **about)
-    if output == "json":
-        sys.stdout.write(json.dumps(found.to_dict(), indent=2, ensure_ascii=False) + "\n")
-    else:
-        show_verification(found, options.out())
+    options.emit(verification, found, "table" if output != "json" else output)
     return 0 if found.holds else 1

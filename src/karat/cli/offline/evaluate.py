@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from karat.cli import options
+from karat.cli.offline import inputs
 from karat.cli.pages import need_report, show_page, write_page
-from karat.cli.progress import watching
 from karat.errors import UsageError
 
 if TYPE_CHECKING:
@@ -141,20 +141,16 @@ def evaluate(
         from karat.workflows.release.trend import check_series
 
         check_series(series, len(runs))
-    with watching() as watch:
-        read = [
+    judgments, read, uses = inputs.read(
+        qrels,
+        lambda watch: [
             formats.read_run(path, input_format, name, watch=watch)
             for path, name in zip(runs, named, strict=True)
-        ]
-    judgments = formats.read_qrels(qrels, qrels_format)
-    if not settings["queries"] and formats.holds_queries(qrels):
-        settings["queries"] = qrels
-    part_of = None
-    if part is not None:
-        from karat.workflows.offline.parts import within
-
-        part_of = within(part, judgments, read, settings["queries"])
-        judgments, read, settings["queries"] = part_of.qrels, part_of.runs, part_of.queries
+        ],
+        settings,
+        qrels_format=qrels_format,
+        part=part,
+    )
     # trec_eval's output does not depend on where it is run.
     settings["measures"] = names if measures else None
     keys = () if output == "trec" or settings["compat"] else None
@@ -166,13 +162,12 @@ def evaluate(
     if output == "trec":
         settings["interval"] = "none"  # trec_eval prints none
     if history is not None:
-        from karat.workflows.offline import inputs
+        from karat.workflows.offline.inputs import queries
 
-        settings["queries"] = inputs.queries(settings["queries"])
+        settings["queries"] = queries(settings["queries"])
     code = commit_of(commit, os.environ)
     results = evaluated(judgments, read, **settings, commit=code)
-    if part_of is not None:
-        results.notes[:0] = part_of.used(commit=code)
+    results.notes[:0] = uses(commit=code)
     if history is not None:
         from karat.cli.release import trend
         from karat.workflows.release.trend import keep, rules_text
@@ -194,7 +189,11 @@ def evaluate(
         wants_id = not measures or any(name.casefold() in lists for name in measures)
         _print_trec(results, read, settings["per_query"], wants_id)
     else:
-        _print(results, output, full=full, all_notes=all_notes)
+        from karat.reports.offline import evaluation
+
+        options.emit(evaluation, results, output, full=full, all_notes=all_notes)
+        if output in {"csv", "latex"}:
+            options.notes_aside(results.notes)
     if plot is not None:
         from karat.workflows.offline.report import write_plot
 
@@ -219,25 +218,6 @@ def _named(runs: tuple[str, ...], names: tuple[str, ...]) -> Sequence[str | None
     return names
 
 
-def _print(results: Results, output: str, *, full: bool, all_notes: bool) -> None:
-    if output == "table":
-        from karat.reports.writers.terminal import show_results
-
-        show_results(results, options.out(), full=full, all_notes=all_notes)
-        return
-    from karat.reports.writers import rows
-
-    write = {
-        "json": rows.to_json,
-        "csv": rows.to_csv,
-        "md": rows.to_markdown,
-        "latex": rows.to_latex,
-    }[output]
-    sys.stdout.write(write(results))
-    if output in {"csv", "latex"}:
-        _notes_aside(results)
-
-
 def _print_trec(results: Results, runs: list[Run], per_query: bool, wants_id: bool) -> None:
     from karat.reports.writers.trec import lines
 
@@ -246,11 +226,5 @@ def _print_trec(results: Results, runs: list[Run], per_query: bool, wants_id: bo
         runid = run.about.get("tag", run.name) if wants_id else None
         for line in lines(results, name, per_query=per_query, runid=runid):
             print(line)
-    _notes_aside(results)
-
-
-def _notes_aside(results: Results) -> None:
-    """Print notes on standard error, for formats that cannot hold them."""
     sys.stdout.flush()
-    for note in results.notes:
-        print(f"karat: {note}", file=sys.stderr)
+    options.notes_aside(results.notes)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
 from karat.cli import options
@@ -56,6 +54,7 @@ def explain(
     to the score. These contributions sum to the score exactly.
     """
     from karat import formats
+    from karat.reports.offline import explanation
     from karat.workflows.offline.explain import explain as explained
 
     found = explained(
@@ -70,9 +69,4 @@ def explain(
         scale=scale,
         top=top,
     )
-    if output == "json":
-        print(json.dumps(found.to_dict(), indent=2, ensure_ascii=False, allow_nan=False))
-        return
-    from karat.reports.writers.terminal import show_explanation
-
-    show_explanation(found, options.out(), all_notes=all_notes)
+    options.emit(explanation, found, output, all_notes=all_notes)

@@ -110,7 +110,6 @@ def fuse(
 
 
 def _numbers(text: str) -> list[float]:
-    """The numbers of ``a,b,c``."""
     numbers = []
     for part in text.split(","):
         try:
@@ -123,7 +122,6 @@ def _numbers(text: str) -> list[float]:
 
 
 def _tuning(found: Tuned, runs: list[Run]) -> list[str]:
-    """The result of the tuning, in lines."""
     from karat.reports.phrases.numbers import counted
 
     value = "no value" if found.value is None else f"{found.value:.4f}"

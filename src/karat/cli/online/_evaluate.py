@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
-from pathlib import Path
+from typing import Any
 
 import click
 
 from karat.cli import options
 from karat.cli.online import options as online_options
-from karat.cli.progress import working
 
 
 @click.command(
@@ -53,57 +51,29 @@ from karat.cli.progress import working
 @options.output("table", "json", "csv", "md")
 @options.all_notes
 def evaluate(
-    start: Path,
-    events: Path | None,
     metrics: tuple[str, ...],
     by: tuple[str, ...],
-    queries: str | None,
-    rules: tuple[str, ...],
     full: bool,
-    seed: int,
-    only: tuple[str, ...],
-    first_day: int | None,
-    last_day: int | None,
-    engine: str,
-    master: str | None,
     output: str,
     all_notes: bool,
+    **settings: Any,
 ) -> None:
     """Compute online metrics with intervals, and check whether the log can be trusted.
 
     Null is not zero: a metric that is not available from the log, or has nothing to count over, is
     shown as –, and a note says why.
     """
-    from karat.engines.frames.opening import open_engine
     from karat.online.metrics import registry
-    from karat.online.rules import rules_from
     from karat.reports.online import evaluation as shown
     from karat.workflows.online.evaluate import evaluate as evaluated
-    from karat.workflows.online.filters import read_only
 
     registry.find_all(metrics)  # report a misspelt name before anything is opened
-    by_rules = rules_from(rules)
-    log = online_options.opened_log(start, events, engine)
-    with open_engine(engine, master=master) as opened, working("events") as progress:
-        results = evaluated(
-            log,
-            opened,
-            metrics or None,
-            by,
-            first_day=first_day,
-            last_day=last_day,
-            queries=queries,
-            only=read_only(only, log),
-            rules=by_rules,
-            seed=seed,
-            progress=progress,
-        )
+    with online_options.counting(settings) as (log, engine, rest):
+        results = evaluated(log, engine, metrics or None, by, **rest)
     how = {"full": full, "every_metric": bool(metrics), "all_notes": all_notes or full}
-    online_options.tell(shown, results, output, **how)
+    options.emit(shown, results, output, **how)
     if output == "csv":
-        sys.stdout.flush()
-        for note in (*results.health, *results.notes):
-            print(f"karat: {note}", file=sys.stderr)
+        options.notes_aside([*results.health, *results.notes])
 
 
 @click.command(epilog=options.examples("karat online metrics", "karat online metrics CTR"))

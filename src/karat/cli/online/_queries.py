@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from karat.cli import options
 from karat.cli.online import options as online_options
-from karat.cli.progress import working
 
 if TYPE_CHECKING:
     from karat.tables.online.worst_queries import WorstQueries
@@ -67,58 +66,28 @@ if TYPE_CHECKING:
 @options.output("table", "json", "csv", "md")
 @options.all_notes
 def queries_that_lose(
-    start: Path,
-    events: Path | None,
-    sort: str,
-    by: str | None,
-    min_searches: int,
-    limit: int,
-    queries: str | None,
     export: str | None,
     to_golden: bool,
-    rules: tuple[str, ...],
-    only: tuple[str, ...],
-    first_day: int | None,
-    last_day: int | None,
-    engine: str,
-    master: str | None,
     output: str,
     all_notes: bool,
+    **settings: Any,
 ) -> None:
     """List the queries that lose most searches, why, and what users search for instead.
 
     A search is lost if it returned nothing, or if it was reformulated or abandoned without a
     satisfied click, something in the cart, or an answer.
     """
-    from karat.engines.frames.opening import open_engine
-    from karat.online.rules import rules_from
     from karat.reports.online import queries as shown
     from karat.workflows.online import worst_queries
-    from karat.workflows.online.filters import read_only
 
-    by_rules = rules_from(rules)
-    log = online_options.opened_log(start, events, engine)
-    part = read_only(only, log)
-    with open_engine(engine, master=master) as opened, working("events") as progress:
-        found = worst_queries.worst_queries(
-            log,
-            opened,
-            by=by,
-            sort=sort,
-            min_searches=min_searches,
-            limit=limit,
-            first_day=first_day,
-            last_day=last_day,
-            queries=queries,
-            only=part,
-            rules=by_rules,
-            progress=progress,
-        )
+    start = settings["start"]
+    with online_options.counting(settings) as (log, engine, rest):
+        found = worst_queries.worst_queries(log, engine, **rest)
     if export is not None:
         worst_queries.write_log(found, export)
     if to_golden:
         _add(found, start)
-    online_options.tell(shown, found, output, all_notes=all_notes)
+    options.emit(shown, found, output, all_notes=all_notes)
 
 
 @click.command("against", epilog=options.examples("karat online against qrels.txt bm25.trec"))
@@ -173,60 +142,37 @@ def queries_that_lose(
 def against(
     qrels: str,
     run: str,
-    start: Path,
-    events: Path | None,
     measures: tuple[str, ...],
     metrics: tuple[str, ...],
     queries: str | None,
-    by: str | None,
-    min_searches: int,
-    seed: int,
-    rules: tuple[str, ...],
-    only: tuple[str, ...],
-    first_day: int | None,
-    last_day: int | None,
-    engine: str,
-    master: str | None,
     output: str,
     all_notes: bool,
+    **settings: Any,
 ) -> None:
     """Correlate a run's offline measures with online metrics, and show where they disagree.
 
     Queries are matched with the log by their text. Those that are only judged, or only searched
     for, are counted, and left out of every number.
     """
-    from karat.engines.frames.opening import open_engine
-    from karat.online.rules import rules_from
     from karat.reports.online import offline_correlation as shown
-    from karat.workflows.online.filters import read_only
     from karat.workflows.online.offline_correlation import against as compared
 
-    by_rules = rules_from(rules)
-    log = online_options.opened_log(start, events, engine)
-    part = read_only(only, log)
-    with open_engine(engine, master=master) as opened, working("events") as progress:
+    start = settings["start"]
+    with online_options.counting(settings) as (log, engine, rest):
         found = compared(
             log,
-            opened,
+            engine,
             qrels,
             run,
             measures=measures or None,
             metrics=metrics or None,
             queries=_queries(qrels, queries, start),
-            by=by,
-            min_searches=min_searches,
-            first_day=first_day,
-            last_day=last_day,
-            seed=seed,
-            only=part,
-            rules=by_rules,
-            progress=progress,
+            **rest,
         )
-    online_options.tell(shown, found, output, all_notes=all_notes)
+    options.emit(shown, found, output, all_notes=all_notes)
 
 
 def _queries(qrels: str, queries: str | None, start: Path) -> object:
-    """The queries given; None for those of QRELS; else those of the golden set."""
     from karat import formats
     from karat.cli.workspace.workspace import opened
     from karat.errors import UsageError

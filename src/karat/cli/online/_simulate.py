@@ -127,7 +127,7 @@ def simulate(
     click model, so the true values of metrics are known. Each event is marked as simulated.
     """
     from karat.online.simulate.habits import Habits
-    from karat.reports.online.simulate import show_simulated
+    from karat.reports.online.simulate import show
     from karat.workflows.online.simulate import read_planted, simulate_log, write_truth
 
     chosen = {
@@ -151,7 +151,7 @@ def simulate(
     )
     if truth is not None:
         write_truth(log, truth)
-    tell(log, output, show_simulated)
+    tell(log, output, show)
 
 
 def _last_day(until: str | None) -> Any:

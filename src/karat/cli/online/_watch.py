@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import Any
 
 import click
 
 from karat.cli import mistakes, options
 from karat.cli.online import options as online_options
-from karat.cli.progress import working
 
 
 @click.command(
@@ -71,22 +70,11 @@ from karat.cli.progress import working
 @options.output("table", "json")
 @options.all_notes
 def watch(
-    start: Path,
-    events: Path | None,
-    window: str,
-    history: str,
-    until: str | None,
     metrics: tuple[str, ...],
-    by: tuple[str, ...],
-    queries: str | None,
-    margins: tuple[str, ...],
-    rules: tuple[str, ...],
     notify: str | None,
-    only: tuple[str, ...],
-    engine: str,
-    master: str | None,
     output: str,
     all_notes: bool,
+    **settings: Any,
 ) -> int:
     """Compare the latest window with earlier weeks, and report changes: metric, slice, queries.
 
@@ -96,39 +84,19 @@ def watch(
     from karat.cli.release.trend import now, send
     from karat.cli.workspace.workspace import clock
     from karat.clients import webhook
-    from karat.engines.frames.opening import open_engine
-    from karat.online.rules import rules_from
     from karat.reports.online import watch as shown
     from karat.store.events.log import NoEvents
     from karat.workflows.online import watch as watching
-    from karat.workflows.online.filters import read_only
 
     if notify is not None:
         webhook.checked(notify)
-    by_rules = rules_from(rules)
     try:
-        log = online_options.opened_log(start, events, engine)
+        with online_options.counting(settings) as (log, engine, rest):
+            found = watching.watch(log, engine, now=clock(), metrics=metrics or None, **rest)
     except NoEvents as error:
         mistakes.say(error)
         return 3
-    part = read_only(only, log)
-    with open_engine(engine, master=master) as opened, working("events") as progress:
-        found = watching.watch(
-            log,
-            opened,
-            now=clock(),
-            window=window,
-            history=history,
-            until=until,
-            metrics=metrics or None,
-            by=by,
-            margins=margins,
-            queries=queries,
-            only=part,
-            rules=by_rules,
-            progress=progress,
-        )
-    online_options.tell(shown, found, output, all_notes=all_notes)
+    options.emit(shown, found, output, all_notes=all_notes)
     if notify is not None:
         send(notify, watching.event(found, time=now()))
     return found.exit_code

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from karat.cli import options
 from karat.cli.options import Command
+from karat.cli.progress import working
 from karat.cli.workspace.workspace import folder
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ def where(command: Command) -> Command:
 
 
 def engine(command: Command) -> Command:
-    """Add ``engine`` (the name of an engine) and ``master`` (of Spark, or None)."""
     for option in (
         click.option(
             "--master",
@@ -52,7 +51,6 @@ def engine(command: Command) -> Command:
 
 
 def days(command: Command) -> Command:
-    """Add ``first_day`` and ``last_day``, in days since 1970-01-01, or None."""
     for option in (
         click.option(
             "--to",
@@ -74,7 +72,6 @@ def days(command: Command) -> Command:
 
 
 def only(command: Command) -> Command:
-    """Add the parameter ``only``, as typed; ``read_only`` parses it."""
     option = click.option(
         "--only",
         metavar="NAME=VALUE",
@@ -86,7 +83,6 @@ def only(command: Command) -> Command:
 
 
 def classes(command: Command) -> Command:
-    """Add the parameter ``queries``: a file with the classes of queries, or None."""
     option = click.option(
         "--queries",
         metavar="FILE",
@@ -96,7 +92,6 @@ def classes(command: Command) -> Command:
 
 
 def rules(command: Command) -> Command:
-    """Add the parameter ``rules``, as typed; ``rules_from`` parses it."""
     option = click.option(
         "--rule",
         "rules",
@@ -130,6 +125,21 @@ def events_folder(start: Path, events: Path | None) -> Path:
     return found_workspace(start).events if events is None else events
 
 
+@contextmanager
+def counting(settings: dict[str, Any]) -> Iterator[tuple[EventLog, Any, dict[str, Any]]]:
+    """The log and the engine that the options name, and the settings of the computation."""
+    from karat.engines.frames.opening import open_engine
+    from karat.online.rules import rules_from
+    from karat.workflows.online.filters import read_only
+
+    engine, master = settings.pop("engine"), settings.pop("master")
+    by_rules = rules_from(settings.pop("rules"))
+    log = opened_log(settings.pop("start"), settings.pop("events"), engine)
+    part = read_only(settings.pop("only"), log)
+    with open_engine(engine, master=master) as opened, working("events") as progress:
+        yield log, opened, {**settings, "only": part, "rules": by_rules, "progress": progress}
+
+
 def opened_log(start: Path, events: Path | None, engine: str) -> EventLog:
     """The log in the event store, after a check that the engine's packages are installed."""
     from karat.cli.workspace.workspace import need
@@ -139,12 +149,3 @@ def opened_log(start: Path, events: Path | None, engine: str) -> EventLog:
     from karat.store.events.log import read_event_log
 
     return read_event_log(events_folder(start, events))
-
-
-def tell(report: ModuleType, result: object, output: str, **settings: bool) -> None:
-    """Print a result by its module of ``reports``: as tables, JSON, CSV or Markdown."""
-    if output == "table":
-        report.show(result, options.out(), **settings)
-        return
-    name = {"json": "to_json", "csv": "to_csv", "md": "to_markdown"}[output]
-    sys.stdout.write(getattr(report, name)(result))

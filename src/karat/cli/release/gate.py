@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -12,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from karat.cli import mistakes, options
+from karat.cli.offline import inputs
 from karat.cli.pages import need_report, show_page, write_page
-from karat.cli.progress import watching
 from karat.errors import InputError, KaratError, UsageError
 
 if TYPE_CHECKING:
@@ -104,7 +103,6 @@ def _start(
     input_format: str | None,
     qrels_format: str | None,
 ) -> int:
-    """Write a starter policy, and print the next command."""
     from karat import formats
     from karat.workflows.release.gate import DEFAULT, start_policy
 
@@ -155,6 +153,7 @@ def _gate(
     from karat.cli.release.trend import commit as commit_of
     from karat.formats.own.baseline import holds_baseline
     from karat.formats.own.policy import read_policy
+    from karat.reports.release import gate as reports
     from karat.workflows.release import baseline as baselines
     from karat.workflows.release.gate import gate as hold
 
@@ -171,24 +170,20 @@ def _gate(
     spec = None if policy is None else read_policy(policy, settings["rel"])
     settings["documents"] = _documents(qrels, settings, spec.attributes if spec else [])
     with _in_order(len(runs), saving=save_baseline is not None):
-        with watching() as watch:
-            read = [
+        judgments, read, uses = inputs.read(
+            qrels,
+            lambda watch: [
                 path
                 if len(runs) > at + 1 and holds_baseline(path)
                 else formats.read_run(
                     path, input_format, watch=watch, may_be_empty=save_baseline is None
                 )
                 for at, path in enumerate(runs)
-            ]
-        judgments = formats.read_qrels(qrels, qrels_format)
-    if not settings["queries"] and formats.holds_queries(qrels):
-        settings["queries"] = qrels
-    part_of = None
-    if part is not None:
-        from karat.workflows.offline.parts import within
-
-        part_of = within(part, judgments, read, settings["queries"])
-        judgments, read, settings["queries"] = part_of.qrels, part_of.runs, part_of.queries
+            ],
+            settings,
+            qrels_format=qrels_format,
+            part=part,
+        )
     demands = spec is not None and (spec.fully_judged or spec.health.min_judged is not None)
     keys = ("scale",) if demands else ("scale", "fully_judged")
     options.fill_defaults(settings, qrels, judgments, keys)
@@ -197,17 +192,14 @@ def _gate(
         wanted = [str(measure) for measure in spec.measures] if spec else list(measures) or None
         saved = baselines.save_baseline(save_baseline, judgments, read[0], wanted, **settings)
         what = f"{', '.join(saved.measures)} of {saved.run}"
-        uses = [] if part_of is None else part_of.used()
-        for note in (f"{save_baseline} holds {what}", *uses, *saved.notes):
-            print(f"karat: {note}", file=sys.stderr)
+        options.notes_aside([f"{save_baseline} holds {what}", *uses(), *saved.notes])
         return 0
     code = commit_of(commit, os.environ)
     before = [None] * (len(read) == 1)
     found = hold(spec, judgments, *before, *read, **settings, commit=code)
-    if part_of is not None:
-        found.notes[:0] = part_of.used(commit=code)
-    _print(found, output, all_notes=all_notes)
-    sys.stdout.flush()  # the verdict first, whether or not the rest fails
+    found.notes[:0] = uses(commit=code)
+    # The verdict first, whether or not the rest fails.
+    options.emit(reports, found, output, all_notes=all_notes)
     further = []
     if history is not None:
         from karat.tables.about import name_in
@@ -240,17 +232,9 @@ def _failed(error: Exception, output: str, notify: str | None, commit: str | Non
     """Report an error in the output format, in place of a verdict."""
     what, code = mistakes.message_and_code(error)
     if output != "table":
-        from karat.reports.release.gate import error_json
-        from karat.reports.writers.github import error_github
-        from karat.reports.writers.junit import error_junit
-        from karat.reports.writers.markdown import error_comment
+        from karat.reports.release import gate as reports
 
-        if output == "json":
-            sys.stdout.write(error_json(what, code))
-        else:
-            write = {"junit": error_junit, "github": error_github, "md": error_comment}[output]
-            sys.stdout.write(write(what))
-        sys.stdout.flush()
+        options.emit(reports, reports.Failed(what, code), output)
     mistakes.say(error)
     if notify is not None:
         _then(code, [lambda: _notify_error(notify, what, code, commit)])
@@ -279,7 +263,6 @@ def _report(
     qrels: str,
     settings: Mapping[str, Any],
 ) -> None:
-    """Write the report; with rankings side by side if the baseline is a run."""
     from karat.tables import Run
     from karat.workflows.offline.report import compare_gated
 
@@ -355,18 +338,3 @@ def _refuse_files(runs: tuple[str, ...], *, saving: bool) -> None:
 
 def _documents(qrels: str, settings: dict[str, Any], attributes: list[str]) -> str | None:
     return options.documents_in(qrels, settings | {"by": attributes})
-
-
-def _print(found: Gate, output: str, *, all_notes: bool) -> None:
-    if output == "table":
-        from karat.reports.release.gate import show_gate
-
-        show_gate(found, options.out(), all_notes=all_notes)
-        return
-    from karat.reports.release.gate import to_json
-    from karat.reports.writers.github import to_github
-    from karat.reports.writers.junit import to_junit
-    from karat.reports.writers.markdown import gate_comment
-
-    write = {"json": to_json, "junit": to_junit, "github": to_github, "md": gate_comment}[output]
-    sys.stdout.write(write(found))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -115,7 +114,7 @@ def trend(
 def _aside(found: Trend) -> None:
     """Print on standard error which series lack a newest point that counts."""
     from karat.reports.phrases.trend import place, uncompared, untold, why
-    from karat.reports.writers.cells import plain
+    from karat.reports.writers.plain import plain
 
     sentences = set()
     for series in found.untold:
@@ -131,7 +130,6 @@ def _aside(found: Trend) -> None:
 
 
 def now() -> str:
-    """The current time in UTC, to the second."""
     from datetime import UTC, datetime
 
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -169,18 +167,19 @@ def _print(found: Trend, output: str, path: str | None, *, all_notes: bool) -> N
     if output == "table":
         from io import StringIO
 
-        from karat.reports.release.trend import show_trend
+        from karat.reports.release.trend import show
         from karat.reports.writers.terminal import console
 
         if path is None:
-            show_trend(found, options.out(), all_notes=all_notes)
+            show(found, options.out(), all_notes=all_notes)
             return
         text = StringIO()
-        show_trend(found, console(text, 80), all_notes=True)
+        show(found, console(text, 80), all_notes=True)
         _write(text.getvalue(), path)
     elif output == "json":
-        text_of = json.dumps(found.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
-        _write(f"{text_of}\n", path)
+        from karat.reports.writers.plain import to_json
+
+        _write(to_json(found), path)
     else:
         from karat.reports.release.trend_page import to_html
 

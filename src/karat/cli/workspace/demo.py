@@ -60,9 +60,11 @@ def demo(
     from karat.demo.build import build
     from karat.demo.words import MEASURES, conclusions
     from karat.formats import read_queries, read_run
-    from karat.reports.offline.comparison import show_judge_next
-    from karat.reports.release.gate import why, word
-    from karat.reports.writers.terminal import show_breakdown, show_paragraphs, show_results
+    from karat.reports.offline.comparison import judge_next
+    from karat.reports.offline.evaluation import breakdown, main_table
+    from karat.reports.phrases.gate import why, word
+    from karat.reports.writers.tables import draw
+    from karat.reports.writers.terminal import show_paragraphs
     from karat.workflows.offline.compare import compare
     from karat.workflows.offline.evaluate import evaluate
     from karat.workflows.offline.report import write_report
@@ -82,18 +84,16 @@ def demo(
         f"bm25 matches words (SQLite FTS5); {system} matches {meaning}; hybrid fuses both by "
         "reciprocal rank.\n"
     )
-    show_results(replace(results, slices=[], no_answer=[], notes=[]), screen)
-    show_breakdown(results, "class", MEASURES[0], screen)
+    draw(main_table(results), screen)
+    draw(breakdown(results, "class", MEASURES[0]), screen)
     words, *others = made.runs
     found = compare(made.directory, words, others, MEASURES, queries=queries, by="class")
     show_paragraphs("What this shows", conclusions(results, found), screen)
     deep = compare(made.directory, words, others[-1:], MEASURES[-1], judge_next=QUEUED)
     if deep.judge_next:
-        screen.print(
-            f"\nJudging priorities for {MEASURES[-1]} of {others[-1].stem}:",
-            style="bold",
-        )
-        show_judge_next(replace(deep, judge_next=deep.judge_next[:NEXT]), screen)
+        title = f"Judging priorities for {MEASURES[-1]} of {others[-1].stem}"
+        screen.print()
+        draw(replace(judge_next(deep, deep.judge_next[:NEXT]), title=title), screen)
     has_workspace = _keep(made, deep, screen)
     result = gate(made.policy, made.directory, words, others[-1])
     screen.print(f"\nCan {result.candidate} replace {result.baseline}? (gate.toml)", style="bold")

@@ -37,7 +37,6 @@ def _bytes(_context: click.Context, _option: click.Parameter, text: str) -> int:
 
 
 def address(command: Command) -> Command:
-    """Add the options ``--port`` and ``--no-browser``."""
     for option in (
         click.option(
             "--no-browser", is_flag=True, help="Do not open a browser, only print the link."
@@ -177,7 +176,6 @@ def serve(
 
 
 def go(serving: Serving, *, browser: bool) -> int:
-    """Print the link, open it in a browser if asked to and possible, and serve until stopped."""
     from dataclasses import replace
 
     from karat.web.server import listen, run, unreached
@@ -222,7 +220,6 @@ def go(serving: Serving, *, browser: bool) -> int:
 
 
 def _again(invited: Invitation, serving: Serving) -> str:
-    """How to print the first owner's link again, if it was printed at an earlier start."""
     how = ["people", "new-password"] if invited.renews else ["people", "invite"]
     how += [invited.name, *([] if invited.renews else ["--role", "owner"])]
     where = ["-w", str(serving.settings.workspace), "--url", serving.address]
@@ -233,7 +230,6 @@ def _again(invited: Invitation, serving: Serving) -> str:
 
 
 def who() -> str:
-    """Name of the user at the terminal, as in judgments."""
     try:
         return os.environ.get(RATER, "").strip() or getpass.getuser()
     except (KeyError, OSError):  # a container may have no user with this id

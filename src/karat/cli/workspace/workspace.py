@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 
 def folder(command: Command) -> Command:
-    """Add the option ``--workspace``."""
     return click.option(
         "-w",
         "--workspace",
@@ -37,7 +36,6 @@ def folder(command: Command) -> Command:
 
 
 def clock() -> int:
-    """The current time in microseconds UTC."""
     return time.time_ns() // 1000
 
 
@@ -53,7 +51,6 @@ def opened(start: Path) -> Iterator[Workspace]:
 
 
 def say_notes(workspace: WorkspaceConfig) -> None:
-    """Print notes on a workspace's settings on standard error."""
     for note in workspace.notes:
         print(f"karat: {printable(note)}", file=sys.stderr)
 
@@ -71,24 +68,12 @@ def tell(
 
 
 def need_store(start: Path | None = None, *, url: str = "") -> None:
-    """Raise ``MissingExtra`` if a package that the store needs is not installed.
-
-    Args:
-        start: The workspace; its store may be in PostgreSQL, which needs a package of its own.
-        url: The store, where there is no workspace yet.
-    """
+    """Raise ``MissingExtra`` if a package that the store needs is not installed."""
     need("a workspace", "store", start=start, url=url)
 
 
 def need(purpose: str, *extras: str, start: Path | None = None, url: str = "") -> None:
-    """Raise ``MissingExtra`` that names all missing packages of some extras (``PACKAGES``).
-
-    Args:
-        purpose: What needs them, for the message.
-        extras: The extras.
-        start: As in ``need_store``.
-        url: As in ``need_store``.
-    """
+    """Raise ``MissingExtra`` that names all missing packages of some extras (``PACKAGES``)."""
     from importlib.util import find_spec
 
     def lacking(extra: str) -> list[str]:

@@ -16,7 +16,7 @@ from karat.errors import MissingExtra
 from karat.reports.charts import report
 from karat.reports.charts.report import INK
 from karat.reports.online.evaluation import UNITS
-from karat.reports.writers.cells import CONTROLS
+from karat.reports.writers.plain import CONTROLS
 
 LINES = ("var(--line-1)", "var(--line-2)", "var(--line-3)", "var(--line-4)", "var(--line-5)")
 """Colours of the lines of a chart, in order, defined by the style sheet."""
@@ -35,52 +35,33 @@ _NEAR = 9  # pixels around a point of a scatter plot that link to it
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A point of a line.
+    """A point of a line."""
 
-    Attributes:
-        at: Its place on the axis, from 0.
-        value: Its value; None is a gap.
-        low: Lower end of the interval, or None.
-        high: Upper end of the interval, or None.
-        thin: Whether it is based on little data: it is hollow, and ignored by the range of the
-            axis unless most points are thin.
-    """
-
-    at: int
-    value: float | None
-    low: float | None = None
-    high: float | None = None
+    at: int  # its place on the axis, from 0
+    value: float | None  # its value; None is a gap
+    low: float | None = None  # lower end of the interval, or None
+    high: float | None = None  # upper end of the interval, or None
+    # Whether it is based on little data: it is hollow, and ignored by the range of the axis
+    # unless most points are thin
     thin: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line, with at most one point per place.
+    """One line, with at most one point per place."""
 
-    Attributes:
-        label: Its name.
-        points: Its points, in order of place.
-        look: Index into ``LINES`` and ``DASHES``.
-    """
-
-    label: str
-    points: Sequence[Point]
-    look: int = 0
+    label: str  # its name
+    points: Sequence[Point]  # its points, in order of place
+    look: int = 0  # index into ``LINES`` and ``DASHES``
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A place on the time axis.
+    """A place on the time axis."""
 
-    Attributes:
-        label: Its label, shown if there is room.
-        tip: Its tooltip.
-        href: Id of the element it links to, or None.
-    """
-
-    label: str
-    tip: str
-    href: str | None = None
+    label: str  # its label, shown if there is room
+    tip: str  # its tooltip
+    href: str | None = None  # id of the element it links to, or None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,21 +74,13 @@ class Upright:
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """A point of a scatter plot.
+    """A point of a scatter plot."""
 
-    Attributes:
-        x: Horizontal value.
-        y: Vertical value.
-        ink: A key of ``INK``.
-        tip: As in ``Place``.
-        href: As in ``Place``.
-    """
-
-    x: float
-    y: float
-    ink: str = "ink"
-    tip: str = ""
-    href: str | None = None
+    x: float  # horizontal value
+    y: float  # vertical value
+    ink: str = "ink"  # a key of ``INK``
+    tip: str = ""  # as in ``Place``
+    href: str | None = None  # as in ``Place``
 
 
 def over_time(
@@ -120,20 +93,7 @@ def over_time(
     upwards: str = "",
     size: tuple[int, int] = SMALL,
 ) -> str:
-    """Lines over time as SVG, with bands for their intervals.
-
-    Args:
-        lines: Up to five lines.
-        places: All places on the axis, with values or without.
-        uprights: Annotations.
-        title: Its name for screen readers.
-        unit: Unit of the values, as in ``Metric``; shares are printed as percentages.
-        upwards: Title of the y axis, or empty.
-        size: ``SMALL``, ``WIDE`` or ``NARROW``.
-
-    Raises:
-        MissingExtra: Altair or vl-convert is not installed.
-    """
+    """Lines over time as SVG, with bands for their intervals."""
     width, height = size
     low, high = _range([point for line in lines for point in line.points], unit == "share")
     x = {
@@ -174,19 +134,7 @@ def scatter(
     shares: tuple[bool, bool] = (False, False),
     size: tuple[int, int] = (620, 380),
 ) -> str:
-    """A scatter plot as SVG; points are links with tooltips.
-
-    Args:
-        spots: The points.
-        across: Title of the x axis.
-        upwards: Title of the y axis.
-        title: As in ``over_time``.
-        shares: Whether x, and y, are shares.
-        size: Width and height in pixels of the plot.
-
-    Raises:
-        MissingExtra: Altair or vl-convert is not installed.
-    """
+    """A scatter plot as SVG; points are links with tooltips."""
     width, height = size
     axes: dict[str, dict[str, Any]] = {}
     steps = {}

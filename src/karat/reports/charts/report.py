@@ -22,7 +22,7 @@ import polars as pl
 
 from karat.errors import MissingExtra
 from karat.reports.phrases.numbers import signed
-from karat.reports.writers.cells import CONTROLS
+from karat.reports.writers.plain import CONTROLS
 
 if TYPE_CHECKING:
     import altair as alt
@@ -61,29 +61,17 @@ _AREA = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """One row of an interval chart.
+    """One row of an interval chart."""
 
-    Attributes:
-        label: Its label.
-        value: Position of the dot; None is labelled "no value".
-        low: Lower end of the interval, or None.
-        high: Upper end of the interval, or None.
-        told: Whether it is significant (or equivalent): such dots are filled.
-        ink: A key of ``INK``.
-        shrunk: Position of a second mark, or None.
-        href: Id of the element with its rows, or None.
-        tip: Its tooltip.
-    """
-
-    label: str
-    value: float | None
-    low: float | None
-    high: float | None
-    told: bool = False
-    ink: str = "ink"
-    shrunk: float | None = None
-    href: str | None = None
-    tip: str = ""
+    label: str  # its label
+    value: float | None  # position of the dot; None is labelled "no value"
+    low: float | None  # lower end of the interval, or None
+    high: float | None  # upper end of the interval, or None
+    told: bool = False  # whether it is significant (or equivalent): such dots are filled
+    ink: str = "ink"  # a key of ``INK``
+    shrunk: float | None = None  # position of a second mark, or None
+    href: str | None = None  # id of the element with its rows, or None
+    tip: str = ""  # its tooltip
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,19 +91,7 @@ def intervals(
     narrow: bool = False,
     colours: dict[str, str] | None = None,
 ) -> alt.LayerChart:
-    """Dots with their intervals, one row for each.
-
-    Args:
-        dots: The rows, from top to bottom.
-        axis: Title of the axis.
-        zero: Whether values are differences, with a line at 0; else the axis is 0 to 1 if they
-            fit.
-        narrow: For narrow screens: labels are above their rows.
-        colours: ``INK`` if None.
-
-    Raises:
-        MissingExtra: Altair is not installed.
-    """
+    """Dots with their intervals, one row for each."""
     alt = _altair()
     paint = INK if colours is None else colours
     step, width = (40, _NARROW) if narrow else (26, _WIDE)
@@ -205,11 +181,7 @@ def bars(
     narrow: bool = False,
     colours: dict[str, str] | None = None,
 ) -> alt.LayerChart:
-    """Bars side by side, above and below 0, in the order given.
-
-    Raises:
-        MissingExtra: Altair is not installed.
-    """
+    """Bars side by side, above and below 0, in the order given."""
     alt = _altair()
     paint = INK if colours is None else colours
     width = _NARROW if narrow else _WIDE + 120
@@ -248,19 +220,7 @@ def counts(
     narrow: bool = False,
     colours: dict[str, str] | None = None,
 ) -> alt.LayerChart:
-    """A histogram: counts per bin, as labelled columns.
-
-    Args:
-        numbers: Count of each bin.
-        labels: Label of each bin.
-        axis: Title of the axis.
-        areas: Link and tooltip of each column; empty for none.
-        narrow: For narrow screens.
-        colours: ``INK`` if None.
-
-    Raises:
-        MissingExtra: Altair is not installed.
-    """
+    """A histogram: counts per bin, as labelled columns."""
     alt = _altair()
     paint = INK if colours is None else colours
     width = _NARROW if narrow else _WIDE + 120
@@ -294,16 +254,7 @@ def counts(
 
 
 def to_svg(chart: alt.LayerChart, title: str | None = None) -> str:
-    """The chart as SVG for a page, with links within that page.
-
-    Args:
-        chart: The chart.
-        title: Its name for screen readers; None for a picture on its own. Screen readers get the
-            name and the links: the other text is also in a table of the page.
-
-    Raises:
-        MissingExtra: vl-convert is not installed.
-    """
+    """The chart as SVG for a page, with links within that page."""
     _need_drawing()
     out = io.StringIO()
     chart.save(out, format="svg")
@@ -323,11 +274,7 @@ def with_marks(svg: str) -> str:
 
 
 def to_png(chart: alt.LayerChart) -> bytes:
-    """The chart as PNG, at double resolution.
-
-    Raises:
-        MissingExtra: vl-convert is not installed.
-    """
+    """The chart as PNG, at double resolution."""
     _need_drawing()
     out = io.BytesIO()
     chart.save(out, format="png", scale_factor=2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 
 from karat.reports.phrases.numbers import counted, milliseconds
-from karat.reports.writers.cells import plain
+from karat.reports.writers.plain import plain
 from karat.reports.writers.terminal import show_notes
 from karat.tables.searched import Searched
 
@@ -13,7 +13,6 @@ _REASONS = 5
 
 
 def show_searched(found: Searched, out: Console, command: str | None = None) -> None:
-    """Print counts of queries, reasons of failures, latency, and the next command."""
     asked = counted(found.queries, "query", "queries")
     line = f"{asked} asked: {found.ok:,} ok, {found.empty:,} empty, {found.failed:,} failed"
     if found.latency is not None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from typing import Any, Protocol
 
 import polars as pl
 from rich.cells import cell_len
-from rich.console import Console, Group
+from rich.console import Console
 
 from karat.golden.composition import Composition
 from karat.golden.coverage import Coverage
@@ -20,8 +20,10 @@ from karat.golden.freshness import Stale
 from karat.golden.planning import Plan
 from karat.golden.sampling import Sample
 from karat.golden.traffic import Cleaned
-from karat.reports.phrases.numbers import counted, percent
-from karat.reports.writers.cells import base, plain
+from karat.reports.phrases.numbers import counted
+from karat.reports.table import DASH, Column, Table, of_texts
+from karat.reports.writers.plain import plain
+from karat.reports.writers.tables import draw
 from karat.reports.writers.terminal import show_notes
 from karat.tables import Pairs
 from karat.tables.golden.agreement import Agreement
@@ -33,32 +35,20 @@ _MANY = 1_000_000  # queries; above this the number is not shown
 
 
 def show_made_of(found: Composition, out: Console) -> None:
-    """Print the composition of queries."""
     rows = [row for row in found.frame.iter_rows(named=True) if row["attribute"] != "words"]
+    columns = [
+        Column("attribute", "Attribute"),
+        Column("value", "Value"),
+        Column("queries", "Queries", "count"),
+        Column("share", "Share", "share"),
+        Column("weight", "Weight", "share", optional=True),
+    ]
     if rows:
-        weighed = any(row["weight"] is not None for row in rows)
-        heads = ["attribute", "value", "queries", "share", *(["weight"] if weighed else [])]
-        table = _table(
-            f"{counted(found.queries, 'query', 'queries')}, made of",
-            heads,
-            (
-                [
-                    row["attribute"],
-                    "–" if row["value"] is None else row["value"],
-                    f"{row['queries']:,}",
-                    percent(row["share"]),
-                    *([percent(row["weight"]) or "–"] if weighed else []),
-                ]
-                for row in rows
-            ),
-            left=2,
-        )
-        out.print(table)
+        draw(Table(f"{counted(found.queries, 'query', 'queries')}, made of", columns, rows), out)
     show_notes(found.warnings, out)
 
 
 def show_chosen(log: Cleaned, sample: Sample, made_of: Composition, out: Console) -> None:
-    """Print the contents of a log, the sample drawn, and the composition of the golden set."""
     out.print(
         plain(
             f"{counted(int(log.frame['count'].sum()), 'search', 'searches')} of "
@@ -80,29 +70,18 @@ def show_chosen(log: Cleaned, sample: Sample, made_of: Composition, out: Console
     if log.left_out:
         names = ", ".join(log.left_out)
         show_notes([f"columns left out, as they describe searches, not queries: {names}"], out)
-    heads = list(sample.strata.columns)
-    out.print(
-        _table(
-            "drawn",
-            heads,
-            ([_cell(value) for value in row] for row in sample.strata.iter_rows()),
-            left=2,
-        )
-    )
+    draw(_frame("Drawn", sample.strata, 2), out)
     show_made_of(made_of, out)
     show_notes([*log.notes, *sample.notes], out)
 
 
 def show_hard(run: str, queries: pl.DataFrame, notes: Sequence[str], out: Console) -> None:
-    """Print the hard queries of a run (``text``, ``reason``)."""
-    out.print(
-        _table(f"hard for {run}", ["query", "why"], queries.select("text", "reason").rows(), left=2)
-    )
+    shown = queries.select(Query="text", Why="reason")
+    draw(_frame(f"Hard for {run}", shown, 2), out)
     show_notes(notes, out)
 
 
 def show_plan(found: Plan, out: Console) -> None:
-    """Print what it takes to detect a difference, and what other sizes detect."""
     if found.needed is None or found.needed.queries > _MANY:
         out.print(
             f"A difference of {found.difference:g} takes more than a million queries",
@@ -116,30 +95,20 @@ def show_plan(found: Plan, out: Console) -> None:
             + (f", {need.money:,.0f}" if need.money is not None else ""),
             highlight=False,
         )
-    priced = any(size.money is not None for size in found.sizes)
-    out.print(
-        _table(
-            f"what a golden set detects (power {100 * found.power:.0f} %, sd {found.sd:g})",
-            ["queries", "MDE", "judgments", "hours", *(["price"] if priced else [])],
-            (
-                [
-                    f"{size.queries:,}",
-                    f"{size.sees:.3f}",
-                    f"{size.judgments:,}",
-                    f"{size.hours:,.0f}",
-                    *([f"{size.money:,.0f}"] if priced and size.money is not None else []),
-                ]
-                for size in found.sizes
-            ),
-            left=0,
-        )
-    )
+    columns = [
+        Column("queries", "Queries", "count"),
+        Column("sees", "MDE", "number"),
+        Column("judgments", "Judgments", "count"),
+        Column("hours", "Hours", "number", digits=0),
+        Column("money", "Price", "number", digits=0, optional=True),
+    ]
+    title = f"What a golden set detects (power {100 * found.power:.0f} %, sd {found.sd:g})"
+    draw(Table(title, columns, found.sizes), out)
 
 
 def show_pooled(
     out: Console, *, chosen: int, added: int, queries: int, lacking: Sequence[str], waiting: int
 ) -> None:
-    """Print the result of pooling."""
     pairs = counted(chosen, "pair", "pairs")
     out.print(
         f"{pairs} of {counted(queries, 'query', 'queries')} chosen, {added:,} of them new; "
@@ -153,17 +122,16 @@ def show_pooled(
 
 
 def show_disagreements(frame: pl.DataFrame, queued: int, out: Console) -> None:
-    """Print pairs on which raters disagree, and pairs whose imported grade they contradict."""
     between = pl.col("between") == "raters"
     raters, imported = frame.filter(between), frame.filter(~between)
     if raters.height:
         heading = counted(raters.height, "disagreement", "disagreements")
-        _show_pairs(heading, raters, ["grades"], out)
+        _show_pairs(heading, raters, out)
     else:
         out.print("no disagreements to adjudicate")
     if imported.height:
         grades = counted(imported.height, "imported grade", "imported grades")
-        _show_pairs(f"{grades} contradicted by raters", imported, ["raters", "imported"], out)
+        _show_pairs(f"{grades} contradicted by raters", imported, out, imported=True)
         note = "the raters' grades count; --queue-imported queues these pairs for an adjudicator"
         show_notes([note], out)
     if queued:
@@ -172,24 +140,24 @@ def show_disagreements(frame: pl.DataFrame, queued: int, out: Console) -> None:
         )
 
 
-def _show_pairs(heading: str, frame: pl.DataFrame, heads: Sequence[str], out: Console) -> None:
-    """A table of pairs with their grades, also imported ones if in ``heads``."""
-    rows = (
-        [
-            str(row["text"] or row["query_id"]),
-            row["doc_id"],
-            " ".join(f"{grade:g}" for grade in sorted(row["grades"])),
-            *([f"{row['imported']:g}"] if "imported" in heads else []),
-        ]
-        for row in frame.head(_SHOWN).iter_rows(named=True)
-    )
-    out.print(_table(heading, ["query", "document", *heads], rows, left=2))
+def _show_pairs(heading: str, frame: pl.DataFrame, out: Console, *, imported: bool = False) -> None:
+    """A table of pairs with their grades."""
+
+    def grades(row: dict[str, Any]) -> str:
+        return " ".join(f"{grade:g}" for grade in sorted(row["grades"]))
+
+    columns = [
+        Column("query_id", "Query", text=lambda row: str(row["text"] or row["query_id"])),
+        Column("doc_id", "Document"),
+        Column("grades", "Raters" if imported else "Grades", "grade", text=grades),
+        Column("imported", "Imported", "grade", shown=imported),
+    ]
+    draw(Table(heading, columns, frame.head(_SHOWN).to_dicts()), out)
     if frame.height > _SHOWN:
         show_notes([f"and {frame.height - _SHOWN:,} more (--format json)"], out)
 
 
 def show_gone(gone: pl.DataFrame, out: Console) -> None:
-    """Print which queries of an earlier sample are not in the new one."""
     if gone.height:
         reasons = gone.group_by("reason").len().sort("len", descending=True).iter_rows()
         counts = ", ".join(f"{count:,} {reason}" for reason, count in reasons)
@@ -214,33 +182,22 @@ class Edition(Protocol):
 
 
 def show_editions(listed: Sequence[Edition], out: Console) -> None:
-    """Print editions, oldest first, and the agreement in each."""
     if not listed:
         out.print("no editions yet: karat golden freeze NAME")
         return
-    out.print(
-        _table(
-            "editions",
-            ["name", "created", "queries", "grades", "SHA-256"],
-            (
-                [
-                    edition.name,
-                    _date(edition.created_us),
-                    f"{edition.queries:,}",
-                    f"{edition.grades:,}",
-                    edition.sha256[:12],
-                ]
-                for edition in listed
-            ),
-            left=2,
-        )
-    )
+    columns = [
+        Column("name", "Name"),
+        Column("created_us", "Created", "time"),
+        Column("queries", "Queries", "count"),
+        Column("grades", "Grades", "count"),
+        Column("sha256", "SHA-256", "words", text=lambda edition: edition.sha256[:12]),
+    ]
+    draw(Table("Editions", columns, listed), out)
     policies = [(edition.name, edition.about.get("policy")) for edition in listed]
     show_notes([f"{name}: {sentence}" for name, sentence in policies if sentence], out)
 
 
 def show_diff(found: EditionDifference, out: Console, by: str | None = None) -> None:
-    """Print what changed from one edition to another; ``by`` is the attribute of its classes."""
     if not found.queries.height and not found.grades.height:
         out.print("nothing changed")
     if found.queries.height:
@@ -249,48 +206,43 @@ def show_diff(found: EditionDifference, out: Console, by: str | None = None) -> 
     classes = found.classes
     if classes["class"].null_count() == classes.height:
         classes = classes.drop("class")
-    rows = ([_cell(value) for value in row] for row in classes.iter_rows())
-    classed = "class" in classes.columns
-    heads = [by if by and name == "class" else name for name in classes.columns]
-    out.print(_table("pairs", heads, rows, left=int(classed)))
+    if "class" in classes.columns:
+        classes = classes.rename({"class": by or "Class"})
+    draw(_frame("Pairs", classes, int(classes.width > 4), by), out)
     if found.moves.height:
-        moved = ([_cell(value) for value in row] for row in found.moves.iter_rows())
-        out.print(_table("grades that changed", list(found.moves.columns), moved, left=0))
+        draw(_frame("Grades that changed", found.moves, 0), out)
     show_notes(
         [f"{name} changed from {old} to {new}" for name, (old, new) in found.about.items()], out
     )
 
 
 def show_coverage(found: Coverage, out: Console) -> None:
-    """Print how much of the top of runs is judged."""
-    rows = (
-        [
-            row["run"],
-            f"{row['answered']:,} of {row['queries']:,}",
-            percent(row["judged"]) or "–",
-            f"{row['unjudged']:,}",
-        ]
-        for row in found.runs.iter_rows(named=True)
-    )
-    heads = ["run", "answered", f"Judged@{found.k}", "unjudged pairs"]
-    out.print(_table("", heads, rows, left=1))
+    columns = [
+        Column("run", "Run"),
+        Column("answered", "Answered", "count",
+               text=lambda row: f"{row['answered']:,} of {row['queries']:,}"),
+        Column("judged", f"Judged@{found.k}", "share"),
+        Column("unjudged", "Unjudged pairs", "count"),
+    ]  # fmt: skip
+    draw(Table("", columns, found.runs.to_dicts()), out)
     if len(found.unjudged):
         show_notes(["karat golden pool RUN… queues the unjudged documents"], out)
 
 
 def show_stale(found: Stale, out: Console) -> None:
-    """Print judgments of documents that have changed since (with the ``text`` of each query)."""
     height = found.judgments.height
     if not height:
         out.print(f"none of {counted(found.checked, 'judgment', 'judgments')} is stale")
     else:
-        names = ["doc_id", "rater", "grade", "change"]
-        chosen = found.judgments.select(pl.coalesce("text", "query_id"), *names).head(_SHOWN)
-        rows = ([_cell(value) for value in row] for row in chosen.iter_rows())
+        columns = [
+            Column("query_id", "Query", text=lambda row: str(row["text"] or row["query_id"])),
+            Column("doc_id", "Document"),
+            Column("rater", "Rater"),
+            Column("grade", "Grade", "grade"),
+            Column("change", "Document is"),
+        ]
         heading = f"{height:,} of {found.checked:,} judgments are of an earlier text"
-        out.print(
-            _table(heading, ["query", "document", "rater", "grade", "document is"], rows, left=3)
-        )
+        draw(Table(heading, columns, found.judgments.head(_SHOWN).to_dicts()), out)
         more = [f"and {height - _SHOWN:,} more (--format json)"] if height > _SHOWN else []
         again = (
             "to have pairs judged again by another rater: raise raters in karat.toml, then karat "
@@ -302,11 +254,10 @@ def show_stale(found: Stale, out: Console) -> None:
 
 
 def show_todo(todo: Sequence[tuple[str, str]], out: Console) -> None:
-    """Print what to do next, with commands."""
     if not todo:
         out.print("nothing to do")
         return
-    out.print("next", style="bold")
+    out.print("Next", style="bold")
     for task, command in todo:
         fits = cell_len(f"  {task}: {command}") <= out.width
         between = " " if fits else "\n    "  # a command stays on one line
@@ -314,7 +265,6 @@ def show_todo(todo: Sequence[tuple[str, str]], out: Console) -> None:
 
 
 def to_json(result: Any, without: Sequence[str] = ()) -> str:
-    """Any result as JSON: objects by fields, tables by rows; ``without`` lists fields to omit."""
     text = json.dumps(_plain(result, without), indent=2, ensure_ascii=False, allow_nan=False)
     return _UNSEEN.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
@@ -342,23 +292,15 @@ def _plain(value: Any, without: Sequence[str] = (), within: str = "") -> Any:
     return value
 
 
-def _table(heading: str, heads: Sequence[str], rows: Iterable[Sequence[str]], *, left: int) -> Any:
-    table = base()
-    for at, head in enumerate(heads):
-        table.add_column(head, justify="left" if at < left else "right", overflow="fold")
-    for row in rows:
-        table.add_row(*(plain(str(cell)) for cell in row))
-    # The title of a rich table would be wrapped to the table's width.
-    return Group(plain(heading, "bold"), table) if heading else table
+def _frame(heading: str, frame: pl.DataFrame, texts: int, kept: str | None = None) -> Table:
+    """A frame as a table, its first ``texts`` columns text; the heading ``kept`` stays as it is."""
+    heads = [name if name == kept else name[:1].upper() + name[1:] for name in frame.columns]
+    return of_texts(heading, heads, [list(map(_cell, row)) for row in frame.iter_rows()], texts)
 
 
 def _cell(value: object) -> str:
     if value is None:
-        return "–"
+        return DASH
     if isinstance(value, float):
         return f"{value:,.4g}"
     return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def _date(us: int) -> str:
-    return datetime.fromtimestamp(us / 1e6, UTC).strftime("%Y-%m-%d %H:%M")

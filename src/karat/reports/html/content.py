@@ -22,116 +22,68 @@ UNANSWERED = {"failed", "missing", "empty"}
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A column of numbers that the list of queries can show and be sorted by.
+    """A column of numbers that the list of queries can show and be sorted by."""
 
-    Attributes:
-        measure: Canonical name of the measure.
-        candidate: The run against the baseline; None without a comparison.
-    """
-
-    measure: str
-    candidate: str | None = None
+    measure: str  # canonical name of the measure
+    candidate: str | None = None  # the run against the baseline; None without a comparison
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A query under one measure, against the baseline.
+    """A query under one measure, against the baseline."""
 
-    Attributes:
-        difference: Candidate minus baseline.
-        share: What it contributes to the mean difference.
-    """
-
-    difference: float
-    share: float
+    difference: float  # candidate minus baseline
+    share: float  # what it contributes to the mean difference
 
 
 @dataclass(frozen=True, slots=True)
 class ShownQuery:
-    """A query in the list; the first ones have rankings side by side.
+    """A query in the list; the first ones have rankings side by side."""
 
-    Attributes:
-        query_id: The query.
-        text: Its text, if known.
-        rankings: One per run, in the order of ``Content.runs``; empty if left out.
-        values: Measure → the value of each run; None if undefined.
-        states: State of the query in each run, under the first measure.
-        changes: One per view of ``Content.views``; None without a comparison, or if a run has no
-            value.
-        unfound: Number of relevant documents that no run returned.
-        relevant: Number of relevant documents.
-        slices: Candidate (None without a comparison) and attribute → the query's values.
-    """
-
-    query_id: str
-    text: str | None
-    rankings: list[Ranking]
-    values: Mapping[str, list[float | None]]
-    states: list[str]
+    query_id: str  # the query
+    text: str | None  # its text, if known
+    rankings: list[Ranking]  # one per run, in the order of ``Content.runs``; empty if left out
+    values: Mapping[str, list[float | None]]  # measure → the value of each run; None if undefined
+    states: list[str]  # state of the query in each run, under the first measure
+    # One per view of ``Content.views``; None without a comparison, or if a run has no value
     changes: Sequence[Change | None]
-    unfound: int
-    relevant: int
+    unfound: int  # number of relevant documents that no run returned
+    relevant: int  # number of relevant documents
+    # Candidate (None without a comparison) and attribute → the query's values
     slices: Mapping[tuple[str | None, str], list[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """An input of the numbers.
+    """An input of the numbers."""
 
-    Attributes:
-        name: Judgments, queries, or the name of a run.
-        source: Its file or other name.
-        size: Its size, in words.
-        sha256: SHA-256 of its content; None if not computed.
-    """
-
-    name: str
-    source: str
-    size: str
-    sha256: str | None
+    name: str  # judgments, queries, or the name of a run
+    source: str  # its file or other name
+    size: str  # its size, in words
+    sha256: str | None  # SHA-256 of its content; None if not computed
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """Everything a report shows.
+    """Everything a report shows."""
 
-    Attributes:
-        measure: Canonical name of the first measure.
-        lower: Measures for which lower is better.
-        k: Ranks shown of each ranking.
-        rel: Lowest grade that counts as relevant.
-        runs: Names, the baseline first if there is one.
-        results: Each run by itself.
-        comparison: The runs against the first of them, or None.
-        gate: The result of a gate, or None.
-        views: Views of the list of queries: every measure, for every candidate.
-        queries: Those that contribute most, or score least, first.
-        queries_left: Number of queries that are left out.
-        titles: doc_id → title, for the documents shown.
-        grades: Lowest and highest possible grade.
-        sources: Its inputs.
-        rules: Its rules, as option and value.
-        version: Version of karat.
-        paged: Whether queries have pages of their own, to which numbers link.
-    """
-
-    measure: str
-    lower: frozenset[str]
-    k: int
-    rel: float
-    runs: Sequence[str]
-    results: Results
-    comparison: Comparison | None
-    gate: Gate | None
-    views: Sequence[View]
-    queries: Sequence[ShownQuery]
-    queries_left: int
-    titles: Mapping[str, str]
-    grades: tuple[float, float]
-    sources: Sequence[Source]
-    rules: Sequence[tuple[str, str]]
-    version: str
-    paged: bool = False
+    measure: str  # canonical name of the first measure
+    lower: frozenset[str]  # measures for which lower is better
+    k: int  # ranks shown of each ranking
+    rel: float  # lowest grade that counts as relevant
+    runs: Sequence[str]  # names, the baseline first if there is one
+    results: Results  # each run by itself
+    comparison: Comparison | None  # the runs against the first of them, or None
+    gate: Gate | None  # the result of a gate, or None
+    views: Sequence[View]  # views of the list of queries: every measure, for every candidate
+    queries: Sequence[ShownQuery]  # those that contribute most, or score least, first
+    queries_left: int  # number of queries that are left out
+    titles: Mapping[str, str]  # doc_id → title, for the documents shown
+    grades: tuple[float, float]  # lowest and highest possible grade
+    sources: Sequence[Source]  # its inputs
+    rules: Sequence[tuple[str, str]]  # its rules, as option and value
+    version: str  # version of karat
+    paged: bool = False  # whether queries have pages of their own, to which numbers link
 
     @property
     def leads(self) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 
 from karat.reports.charts.report import Bar, Dot, bars, counts, intervals, to_svg
 from karat.reports.html.content import Content, View
+from karat.reports.offline.evaluation import by_measure
 from karat.reports.phrases import report
 from karat.reports.phrases.numbers import counted, signed
 from karat.tables.comparison import Comparison, Difference, QueryDifference
@@ -26,52 +27,30 @@ _TOLD = {"better", "worse", "equivalent"}
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A chart, drawn for wide and for narrow screens.
+    """A chart, drawn for wide and for narrow screens."""
 
-    Attributes:
-        title: Its title.
-        said: Its description, for readers who cannot see it.
-        wide: SVG for a wide screen.
-        narrow: SVG for a narrow one.
-    """
-
-    title: str
-    said: str
-    wide: str
-    narrow: str
+    title: str  # its title
+    said: str  # its description, for readers who cannot see it
+    wide: str  # SVG for a wide screen
+    narrow: str  # SVG for a narrow one
 
 
 @dataclass(frozen=True, slots=True)
 class Sliced:
-    """The slices by one attribute, of one candidate or of all runs.
+    """The slices by one attribute, of one candidate or of all runs."""
 
-    Attributes:
-        subject: The candidate; None without a comparison.
-        attribute: The attribute.
-        figure: The slices of the first measure.
-        rows: Measure → its slices.
-        ids: Slice → id of the element that links to its queries.
-        queries: Slice → (id, difference or value) of its queries as listed, and how many more
-            there are.
-    """
-
-    subject: str | None
-    attribute: str
-    figure: Figure
-    rows: Mapping[str, Sequence[Difference | Result]]
-    ids: Mapping[str, str]
+    subject: str | None  # the candidate; None without a comparison
+    attribute: str  # the attribute
+    figure: Figure  # the slices of the first measure
+    rows: Mapping[str, Sequence[Difference | Result]]  # measure → its slices
+    ids: Mapping[str, str]  # slice → id of the element that links to its queries
+    # Slice → (id, difference or value) of its queries as listed, and how many more there are
     queries: Mapping[str, tuple[Sequence[tuple[str, float | None]], int]]
 
 
 def ids_of_views(content: Content) -> dict[View, str]:
     """View → id of the element that links to its queries."""
     return {view: f"by-{at}" for at, view in enumerate(content.views)} if content.leads else {}
-
-
-def by_measure(rows: Sequence[Result]) -> list[Result]:
-    """Rows grouped by measure, in the order given."""
-    order = {name: at for at, name in enumerate(dict.fromkeys(row.measure for row in rows))}
-    return sorted(rows, key=lambda row: order[row.measure])
 
 
 def of_measures(content: Content) -> list[Figure]:
@@ -203,11 +182,7 @@ def of_values(content: Content) -> Iterator[Figure]:
 
 
 def plot(found: Results | Comparison, colours: dict[str, str]) -> alt.LayerChart:
-    """Every measure with its interval, as one chart.
-
-    Raises:
-        MissingExtra: Altair is not installed.
-    """
+    """Every measure with its interval, as one chart."""
     if isinstance(found, Comparison):
         several = len({row.candidate for row in found.differences}) > 1
         dots = [

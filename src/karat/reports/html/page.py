@@ -5,22 +5,36 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Callable
+from dataclasses import replace
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from karat.errors import MissingExtra
 from karat.reports.html import figures
 from karat.reports.html.content import UNANSWERED, Content
+from karat.reports.offline import comparison as compared
+from karat.reports.offline import evaluation
 from karat.reports.phrases import report as words
+from karat.reports.phrases.gate import why
 from karat.reports.phrases.numbers import counted, percent, signed
-from karat.reports.release.gate import why
-from karat.reports.writers import sheets as further
-from karat.reports.writers.cells import CONTROLS
+from karat.reports.release import gate as gated
+from karat.reports.table import Column, Table
+from karat.reports.writers.plain import CONTROLS
+from karat.reports.writers.tables import html_table
 
 if TYPE_CHECKING:
     import jinja2
 
+    from karat.tables import Results
+    from karat.tables.comparison import Comparison
+
 _NOTHING = 5e-4  # printed as 0.000
+_SOURCES = (
+    Column("name", "What"),
+    Column("source", "Source"),
+    Column("size", "Size", "words"),
+    Column("sha256", "SHA-256 of its content"),
+)
 
 
 def to_page(content: Content) -> str:
@@ -29,8 +43,6 @@ def to_page(content: Content) -> str:
     Its content security policy allows no requests, and only the style sheet and script whose
     SHA-256 it names. All names and texts are escaped.
 
-    Raises:
-        MissingExtra: Jinja2, Altair or vl-convert is not installed.
     """
     style, script = _part("report.css"), _part("charts.mjs") + _part("report.mjs")
     template = environment().get_template("report.html.j2")
@@ -50,11 +62,6 @@ def environment(own: jinja2.BaseLoader | None = None) -> jinja2.Environment:
 
     Undefined names raise an error, and all output is escaped.
 
-    Args:
-        own: A loader whose templates come first.
-
-    Raises:
-        MissingExtra: Jinja2 is not installed.
     """
     try:
         import jinja2
@@ -72,17 +79,32 @@ def environment(own: jinja2.BaseLoader | None = None) -> jinja2.Environment:
     made.filters |= {
         "number": words.number,
         "signed": signed,
-        "p": words.chance,
         "percent": lambda share: percent(share) or "–",
         "grade": lambda grade: "–" if grade is None else f"{grade:g}",
         "counted": counted,
-        "by_measure": figures.by_measure,
+        "by_measure": evaluation.by_measure,
         "exact": lambda value: "" if value is None else repr(value),
         "listed": words.listed,
     }
     # A change that is printed as 0 has no colour.
     made.tests["felt"] = lambda value: value is not None and abs(value) >= _NOTHING
-    made.globals |= {"svg": _trusted(), "span": words.span}
+    trusted = _trusted()
+    made.globals |= {
+        "svg": trusted,
+        "span": words.span,
+        "draw": lambda table: trusted(html_table(table)),
+        "untitled": lambda table: replace(table, title=""),
+        "differences": compared.differences,
+        "standings": compared.standings,
+        "disagreements": compared.disagreements,
+        "finds": compared.finds,
+        "overlaps": compared.overlaps,
+        "comparison_bounds": compared.bounds,
+        "values": evaluation.values,
+        "bounds": evaluation.bounds,
+        "checks": gated.checks,
+        "lost": gated.lost,
+    }
     return made
 
 
@@ -109,13 +131,6 @@ def _shown(content: Content) -> dict[str, Any]:
     notes = [*(gate.notes if gate else []), *(comparison.notes if comparison else [])]
     if comparison is None:
         notes += results.notes
-    sheets = [*further.sheets(results), *(further.curve(r) for r in results.no_answer if r.curve)]
-    if comparison is not None and comparison.answers:
-        sheets.insert(0, further.answer_changes(comparison.answers))
-    if comparison is not None and comparison.changes:
-        sheets.insert(0, further.what_changed(comparison.changes))
-    elif comparison is None and (about := further.about_runs(results)) is not None:
-        sheets.append(about)
     sliced = list(figures.of_slices(content))
     within = {
         query.query_id: [
@@ -147,11 +162,25 @@ def _shown(content: Content) -> dict[str, Any]:
             if comparison is None
             else figures.of_queries(comparison, places.get)
         ),
-        "sheets": sheets,
+        "sheets": _sheets(comparison, results),
+        "folded": [evaluation.curve(row) for row in results.no_answer if row.curve],
+        "sources": Table("Computed from", _SOURCES, content.sources),
+        "leads_to": lambda row: places.get(row.query_id),
         "failed": any(UNANSWERED & set(query.states) for query in content.queries),
         "place": places.get,
         "adds": _adds(content),
     }
+
+
+def _sheets(comparison: Comparison | None, results: Results) -> list[Table]:
+    tables = list(evaluation.others(results))
+    if comparison is None:
+        return [*tables, *evaluation.about_runs(results)]
+    if comparison.answers:
+        tables.insert(0, evaluation.answer_changes(comparison.answers))
+    if comparison.changes:
+        tables.insert(0, evaluation.what_changed(comparison.changes))
+    return tables
 
 
 def _adds(content: Content) -> bool | None:
@@ -179,14 +208,12 @@ def _hash(text: str) -> str:
 
 
 def _trusted() -> Callable[[str], Any]:
-    """The type of trusted HTML, made by karat itself."""
     from markupsafe import Markup
 
     return Markup
 
 
 def _harmless(value: Any) -> Any:
-    """Text without control characters."""
     if isinstance(value, str) and not hasattr(value, "__html__"):
         return value.translate(CONTROLS)
     return value

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.rule import Rule
 from rich.text import Text
 
-from karat.reports.writers.cells import plain
+from karat.reports.writers.plain import plain
 
 _LINES = 24  # of a document's text; longer ones are cut
 KEYS = {
@@ -45,19 +45,7 @@ def show_card(
     votes: Sequence[tuple[float | None, str | None]] = (),
     whole: bool = False,
 ) -> None:
-    """Print a query and a document, without ranks, systems or raters.
-
-    Args:
-        out: The console.
-        query: Text of the query.
-        need: Its information need, if known.
-        title: Title of the document; its id by default.
-        text: Text of the document.
-        url: Address of the document.
-        doc_id: Id of the document.
-        votes: For an adjudicator: grades (None: could not judge) and reasons.
-        whole: Whether to print a long text in full.
-    """
+    """Print a query and a document, without ranks, systems or raters."""
     out.print(Rule(style="dim"))
     out.print(plain(query, "bold"))
     if need:
@@ -82,13 +70,11 @@ def show_card(
 
 
 def show_grades(out: Console, keys: Mapping[str, float], grades: Mapping[float, str]) -> None:
-    """Print the keys of the grades, with their meanings."""
     for key, grade in keys.items():
         out.print(_key(key, grades.get(grade, f"{grade:g}")))
 
 
 def show_guideline(out: Console, text: str) -> None:
-    """Print a guideline (Markdown), its paragraphs wrapped to the terminal."""
     block = ""
     for line in [*text.splitlines(), ""]:
         starts = re.match(r"\s*([-*+#>|]|\d+[.)]\s)", line)
@@ -102,7 +88,6 @@ def show_guideline(out: Console, text: str) -> None:
 
 
 def show_keys(out: Console, keys: Mapping[str, float], grades: Mapping[float, str]) -> None:
-    """Print every key."""
     show_grades(out, keys, grades)
     for key, meaning in KEYS.items():
         out.print(_key(key, meaning))

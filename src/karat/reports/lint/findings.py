@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 
 from rich.console import Console, RenderableType
@@ -17,8 +16,7 @@ _ROLE = {"qrels": "qrels", "run": "a run", "queries": "queries", "documents": "d
 _LONGEST_NAME = 200
 
 
-def show_findings(found: Findings, out: Console) -> None:
-    """Print the verdict, then the findings by file, worst first."""
+def show(found: Findings, out: Console) -> None:
     out.print(Text(found.verdict, "bold" if found.clean else "bold red"))
     for file in found.files:
         out.print()
@@ -28,17 +26,16 @@ def show_findings(found: Findings, out: Console) -> None:
                 out.print(part)
 
 
-def to_json(found: Findings) -> str:
-    """The documented JSON object."""
-    return json.dumps(found.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def to_github(found: Findings) -> Iterator[str]:
+def to_github(found: Findings) -> str:
     """A GitHub Actions annotation per finding, at its first line.
 
     Source: docs.github.com, "Workflow commands for GitHub Actions"; the escapes are those of
     actions/toolkit, ``command.ts``.
     """
+    return "".join(f"{line}\n" for line in _annotations(found))
+
+
+def _annotations(found: Findings) -> Iterator[str]:
     for finding in found.findings:
         place = {"file": finding.file}
         if finding.lines and finding.noun != "row":

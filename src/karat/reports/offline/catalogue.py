@@ -6,14 +6,15 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
+from rich.table import Table as Grid
 from rich.text import Text
 
 from karat.measures import Entry, Parameter
 from karat.measures.entry import REQUIRED
 from karat.measures.tasks import TASKS, Task
+from karat.reports.table import Column, Table
+from karat.reports.writers.tables import draw
 
 _INTRODUCTION = """\
 Printed from the registry by `karat measures --format md`; do not edit by hand. Names are read
@@ -25,22 +26,20 @@ _AT = {"none": "", "optional": "[@k]", "required": "@k", "recall": "@recall", "m
 
 
 def show_entries(entries: Sequence[Entry], out: Console) -> None:
-    """Print one line per measure."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("measure", no_wrap=True)
-    table.add_column("meaning")
-    for entry in entries:
-        table.add_row(Text(f"{entry.symbol}{_AT[entry.cutoff]}", "bold"), Text(entry.says))
-    out.print(table)
+    columns = [
+        Column("symbol", "Measure", "words", style=lambda _: "strong",
+               text=lambda entry: f"{entry.symbol}{_AT[entry.cutoff]}"),
+        Column("says", "Meaning"),
+    ]  # fmt: skip
+    draw(Table("", columns, entries), out)
     names = ", ".join(task.name for task in TASKS)
     out.print(f"karat measures NAME explains one; --for TASK advises: {names}")
 
 
 def show_entry(entry: Entry, out: Console) -> None:
-    """Print everything about one measure."""
     out.print(Text.assemble((entry.symbol, "bold"), f": {entry.title}"))
     out.print(f"{entry.says[:1].upper()}{entry.says[1:]}.\n")
-    grid = Table.grid(padding=(0, 2))
+    grid = Grid.grid(padding=(0, 2))
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column()
     top = "∞" if entry.high is None else f"{entry.high:g}"
@@ -67,14 +66,12 @@ def show_entry(entry: Entry, out: Console) -> None:
 
 
 def show_task(task: Task, out: Console) -> None:
-    """Print which measures to use for a task, and why."""
     out.print(Text.assemble((task.name, "bold"), f": {task.title}; {task.users}"))
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("measure", no_wrap=True)
-    table.add_column("why")
-    for advice in task.advice:
-        table.add_row(Text(advice.measure, "bold"), Text(advice.why))
-    out.print(table)
+    columns = [
+        Column("measure", "Measure", "words", style=lambda _: "strong"),
+        Column("why", "Why"),
+    ]
+    draw(Table("", columns, task.advice), out)
     out.print(f"Caution: {task.beware}.")
     if task.policy:
         out.print(f"\nA policy for karat gate, to copy into {task.name}.toml:\n")
@@ -85,7 +82,6 @@ def show_task(task: Task, out: Console) -> None:
 
 
 def task_as_json(task: Task) -> dict[str, Any]:
-    """The advice for a task as JSON object."""
     return {
         "task": task.name,
         "also": list(task.also),
@@ -98,7 +94,6 @@ def task_as_json(task: Task) -> dict[str, Any]:
 
 
 def as_json(entry: Entry) -> dict[str, Any]:
-    """The entry as JSON object."""
     return {
         "symbol": entry.symbol,
         "title": entry.title,
@@ -167,7 +162,6 @@ def _page(entry: Entry) -> str:
 
 
 def example_text(entry: Entry) -> str:
-    """The worked example in one sentence."""
     example = entry.example
     if example is None:
         return ""

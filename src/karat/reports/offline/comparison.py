@@ -1,30 +1,43 @@
-"""A comparison in a terminal and as JSON: verdicts, then the sources of the difference."""
+"""A comparison: its tables, and how a terminal, JSON and CSV show them."""
 
 from __future__ import annotations
 
-import json
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
-from karat.reports.phrases.numbers import counted, percent, signed
-from karat.reports.writers.cells import LABEL, Cells, base, fitted, plain
-from karat.reports.writers.sheets import answer_changes, what_changed
-from karat.reports.writers.terminal import drawn, show_footnotes, show_notes
+from karat.reports.offline.evaluation import answer_changes, what_changed
+from karat.reports.phrases.numbers import percent, signed
+from karat.reports.table import DASH, Column, Table, record
+from karat.reports.writers import plain as writing
+from karat.reports.writers.latex import comparison_table
+from karat.reports.writers.markdown import (
+    LONGEST_NAME,
+    bullets,
+    code,
+    folded,
+    markdown,
+    sentence,
+    within,
+)
+from karat.reports.writers.plain import plain
+from karat.reports.writers.tables import NAME, csv, draw
+from karat.reports.writers.terminal import show_footnotes, show_notes
 from karat.tables.comparison import (
     Comparison,
     Difference,
     Disagreement,
+    NextJudgment,
     Overlap,
     QueryDifference,
     RankChange,
     Review,
 )
-from karat.tables.release.certificate import Certificate, Verification
 
+to_latex = comparison_table
 _QUERIES = 5  # that gain, and that lose
 _FEW = 3  # of several candidates
 _FOLLOWED = 2  # most candidates whose documents are shown without --full
@@ -35,14 +48,169 @@ _TEXT = 20  # columns of a query and its text
 
 
 def to_json(comparison: Comparison) -> str:
-    """The documented JSON object."""
-    return json.dumps(comparison.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    content = comparison.to_dict()
+    for name, sliced in (("differences", False), ("slices", True)):
+        rows = getattr(comparison, name)
+        columns = differences(rows, sliced=sliced).columns
+        added = (record(row, columns) for row in rows)
+        content[name] = [new | old for new, old in zip(added, content[name], strict=True)]
+    return writing.to_json(content)
 
 
-def show_comparison(
+def to_csv(comparison: Comparison) -> str:
+    every = [*comparison.differences, *comparison.slices]
+    return csv(differences(every, sliced=bool(comparison.slices)))
+
+
+def to_markdown(comparison: Comparison) -> str:
+    """A comment: verdicts and reasons by candidate, and the deciding queries."""
+    parts: list[str] = []
+    for candidate in dict.fromkeys(row.candidate for row in comparison.differences):
+        rows = [row for row in comparison.differences if row.candidate == candidate]
+        parts.append(f"{code(candidate)} against {code(comparison.baseline)}\n")
+        parts.append(markdown(differences(rows), LONGEST_NAME))
+        parts.append(bullets([f"{row.measure}: {row.reason}" for row in rows]))
+        answers = [row for row in comparison.answers if row.candidate == candidate]
+        if answers:
+            parts.append(markdown(replace(answer_changes(answers), title="")))
+        changes = [row for row in comparison.changes if row.candidate == candidate]
+        if changes:
+            changed = replace(what_changed(changes), title="")
+            parts.append(folded("What changed", markdown(changed, LONGEST_NAME)))
+        first = rows[0].measure
+        own = [r for r in comparison.queries if (r.candidate, r.measure) == (candidate, first)]
+        for heading, sign in (("Lost most by", -1), ("Gained most by", 1)):
+            chosen = [row for row in own if sign * row.difference > 0][:_QUERIES]
+            if chosen:
+                table = markdown(_deciding_queries(chosen), LONGEST_NAME)
+                parts.append(folded(f"{heading} {sentence(first)}", table))
+    if comparison.notes:
+        parts.append(folded("Notes", bullets(comparison.notes)))
+    return within(parts)
+
+
+def differences(
+    rows: Sequence[Difference],
+    *,
+    title: str = "",
+    sliced: bool = False,
+    several: bool = False,
+    links: Mapping[Any, str] | None = None,
+    views: Mapping[tuple[str, str | None], str] | None = None,
+    ways: Any = None,
+) -> Table:
+    """Candidates against the baseline: the table of every medium.
+
+    Args:
+        rows: The differences, over all queries or in slices.
+        title: Its title.
+        sliced: Whether the rows are slices.
+        several: Whether to name the candidate in each row.
+        links: (measure, candidate) or slice → id or address of its queries.
+        views: (measure, candidate) → id of the view that a slice's link opens.
+        ways: From a row to trusted HTML in place of the numbers of queries, on pages.
+    """
+    links, views = links or {}, views or {}
+    corrected = any(row.family > 1 for row in rows)
+    named = Column("measure", "Measure", link=lambda row: links.get((row.measure, row.candidate)))
+    if sliced:
+        named = Column("slice", "Slice", link=lambda row: links.get(row.slice),
+                       view=lambda row: views.get((row.measure, row.candidate)))  # fmt: skip
+    columns = [
+        named,
+        Column("candidate", "Candidate", shown=several),
+        Column("n", "Queries", "count", short="n", shown=sliced),
+        Column("baseline_value", "From", "number", drop=1, help="Mean of the baseline"),
+        Column("candidate_value", "To", "number", drop=1, help="Mean of the candidate"),
+        Column("difference", "Change", "signed", style=lambda _: "strong"),
+        Column("ci_low", "95 % alone" if corrected else "95 %", "signed", high="ci_high", drop=3,
+               help="95 % interval of the change"
+               + (", without the correction of p" if corrected else "")),
+        Column("shrunk", "Shrunk", "signed", shown=sliced),
+        Column("p_corrected", "p, corrected" if corrected else "p", "p", short="p", optional=True),
+        Column("wins", "Better / same / worse", "count", short="+/=/−", drop=2, html=ways,
+               help="Number of queries", text=lambda r: f"{r.wins}/{r.ties}/{r.losses}"),
+        Column("verdict", "Verdict", "verdict", style=lambda r: "strong" if r.verdict in _TOLD
+               or not sliced else ""),
+        Column("reason", "Why", "sentence", shown=not sliced),
+    ]  # fmt: skip
+    return Table(title, columns, rows)
+
+
+def standings(comparison: Comparison, rows: Sequence[Any], title: str = "") -> Table:
+    columns = [
+        Column("measure", "Measure", shown=not title),
+        Column("run", "Run"),
+        Column("value", "Value", "number"),
+        Column("against", f"Against {comparison.baseline}", "words",
+               value=comparison.against_baseline),
+        Column("groups", "All pairs", shown=comparison.settings.all_pairs),
+        Column("n", "Queries", "count", short="n", shown=not title),
+    ]  # fmt: skip
+    return Table(title, columns, rows)
+
+
+def finds(comparison: Comparison) -> Table:
+    first = comparison.baseline
+    pairs = {row.right: row for row in comparison.overlaps if row.left == first}
+
+    def pair(name: str) -> Any:
+        return lambda row: getattr(pairs[row.run], name) if row.run in pairs else None
+
+    columns = [
+        Column("run", "Run"),
+        Column("found", "Found", "count", text=lambda row: f"{row.found:,} of {row.relevant:,}"),
+        Column("found_only", "Only there", "count"),
+        Column("gained", "Gained", "count", value=pair("relevant_right")),
+        Column("lost", "Lost", "count", value=pair("relevant_left")),
+        Column("shared", "Shared", "share", value=pair("overlap")),
+        Column("rbo", "RBO", "number", digits=2, value=pair("rbo")),
+    ]
+    return Table(f"Relevant documents in the top {_k(comparison)}", columns, comparison.finds)
+
+
+def overlaps(comparison: Comparison) -> Table:
+    columns = [
+        Column("left", "Runs", text=lambda row: f"{row.left}, {row.right}"),
+        Column("overlap", "Shared", "share"),
+        Column("rbo", "RBO", "number", digits=2),
+        Column("relevant_both", "Relevant in both", "count"),
+        Column("relevant_left", "Only in the first", "count"),
+        Column("relevant_right", "Only in the second", "count"),
+    ]
+    title = f"How alike the runs are in the top {_k(comparison)}"
+    return Table(title, columns, comparison.overlaps)
+
+
+def bounds(comparison: Comparison) -> Table:
+    columns = [
+        Column("measure", "Measure"),
+        Column("candidate", "Candidate"),
+        Column("difference", "Change", "signed"),
+        Column("unjudged_low", "Unjudged", "signed", high="unjudged_high"),
+        Column("sign_could_flip", "Could reverse the sign", "flag"),
+    ]
+    return Table("Differences", columns, comparison.differences)
+
+
+def disagreements(
+    comparison: Comparison, rows: Sequence[Disagreement], *, several: bool = False
+) -> Table:
+    columns = [
+        Column("slice", "Over", text=_where),
+        Column("candidate", "Candidate", shown=several),
+        Column("better", "Better by", text=lambda r: f"{r.better} {signed(r.better_difference)}"),
+        Column("worse", "Worse by", text=lambda r: f"{r.worse} {signed(r.worse_difference)}"),
+        Column("opposed", "Queries opposed", "count", text=lambda r: f"{r.opposed:,} of {r.n:,}"),
+        Column("certain", "By the verdicts", value=comparison.certain,
+               text=lambda r: "certain" if comparison.certain(r) else "may be chance"),
+    ]  # fmt: skip
+    return Table("", columns, rows)
+
+
+def show(
     comparison: Comparison, out: Console, *, full: bool = False, all_notes: bool = False
 ) -> None:
-    """Print verdicts, disagreements of measures, slices, deciding queries, and notes."""
     if comparison.standings:
         _show_standings(comparison, out, full=full)
     for candidate in dict.fromkeys(row.candidate for row in comparison.differences):
@@ -56,54 +224,26 @@ def show_comparison(
             rows = [r for r in comparison.review if (r.kind, r.candidate) == (kind, candidate)]
             if rows:
                 heading = f"{candidate}: {title} (top {_k(comparison)})"
-                out.print(_review(heading, comparison.baseline, rows))
+                draw(_review(heading, comparison.baseline, rows), out)
     if comparison.judge_next:
-        out.print("judging priorities, most informative first", style="bold")
-        show_judge_next(comparison, out)
+        draw(judge_next(comparison), out)
     show_footnotes(comparison.notes, out, every=full or all_notes)
-
-
-def show_verification(found: Verification, out: Console) -> None:
-    """Print whether a certificate holds, with the reasons or the checks."""
-    certificate = found.certificate
-    claim = (
-        f"the mean {certificate.measure} of {certificate.candidate} over these "
-        f"{counted(certificate.n, 'query', 'queries')} is {certificate.verdict} than that of "
-        f"{certificate.baseline}, whatever grades the unjudged documents of both have "
-        f"({signed(certificate.unjudged_low)} to {signed(certificate.unjudged_high)})"
-    )
-    out.print(plain(claim))
-    out.print("holds" if found.holds else "does not hold", style="bold")
-    out.print(_unseen(certificate))
-    show_notes(found.findings or found.notes, out)
-
-
-def _unseen(certificate: Certificate) -> str:
-    """What the certificate assumes about relevant documents in neither run."""
-    if certificate.unseen_unlimited:
-        unseen = "any number of relevant documents that neither run shows"
-    elif certificate.unseen is None:
-        unseen = "an unknown number of relevant documents that neither run shows"
-    else:
-        documents = counted(certificate.unseen, "relevant document", "relevant documents")
-        unseen = f"up to {documents} per query that neither run shows"
-    return f"allowed for: {unseen}. Chance is not covered: other queries may differ."
 
 
 def _show_candidate(comparison: Comparison, candidate: str, out: Console, *, full: bool) -> None:
     rows = [row for row in comparison.differences if row.candidate == candidate]
-    out.print(_verdicts(candidate, comparison.baseline, rows, out))
+    draw(differences(rows, title=f"{candidate} against {comparison.baseline}"), out)
     show_notes([f"{row.measure}: {row.reason}" for row in rows], out)
     out.print()
     answers = [row for row in comparison.answers if row.candidate == candidate]
     if answers:
-        out.print(drawn(answer_changes(answers)))
+        draw(answer_changes(answers), out)
     changes = [row for row in comparison.changes if row.candidate == candidate]
     if changes:
-        out.print(drawn(what_changed(changes)))
+        draw(what_changed(changes), out)
     apart = [row for row in comparison.disagreements if row.candidate == candidate]
     if apart:
-        out.print("look here first: measures disagree on the direction", style="bold")
+        out.print("Look here first: measures disagree on the direction", style="bold")
         lines = _opposed(comparison, apart)
         shown = lines if full else lines[:_DISAGREEMENTS]
         more = len(lines) - len(shown)
@@ -116,7 +256,8 @@ def _show_candidate(comparison: Comparison, candidate: str, out: Console, *, ful
         for measure in dict.fromkeys(row.measure for row in sliced):
             chosen = [row for row in sliced if row.measure == measure]
             if full or measure == first:
-                out.print(_slices(f"{candidate}, {measure} by {attribute}", chosen, out))
+                title = f"{candidate}, {measure} by {attribute}"
+                draw(differences(chosen, title=title, sliced=True), out)
         show_notes(list(_deciding(sliced, comparison.queries, first)), out)
         others = [row for row in sliced if row.measure != first]
         if others and not full:
@@ -133,15 +274,16 @@ def _show_candidate(comparison: Comparison, candidate: str, out: Console, *, ful
         for move in comparison.moves:
             if (move.candidate, move.measure) == (candidate, first):
                 followed.setdefault(move.query_id, []).append(move)
-        out.print(f"{candidate}, {first}: queries that change it most", style="bold")
         most = len(moved) if full else _FEW if several > 1 else _QUERIES
-        out.print(_queries(moved, followed, most, out.width - _BESIDE))
+        heading = f"{candidate}, {first}: queries that change it most"
+        draw(_queries(heading, moved, followed, most, out.width - _BESIDE), out)
 
 
 def _show_standings(comparison: Comparison, out: Console, *, full: bool) -> None:
     measures = list(dict.fromkeys(row.measure for row in comparison.standings))
     for measure in measures if full else measures[:1]:
-        out.print(_standings(comparison, measure))
+        rows = [row for row in comparison.standings if row.measure == measure]
+        draw(standings(comparison, rows, f"All runs by {measure}"), out)
     show_notes(list(_about_standings(comparison)), out)
     out.print()
 
@@ -161,27 +303,11 @@ def _about_standings(comparison: Comparison) -> Iterator[str]:
             )
 
 
-def _standings(comparison: Comparison, measure: str) -> Table:
-    table = base(f"all runs by {measure}")
-    table.add_column("run", overflow="fold", min_width=LABEL)
-    table.add_column("value", justify="right")
-    table.add_column(plain(f"against {comparison.baseline}"), overflow="fold")
-    if comparison.settings.all_pairs:
-        table.add_column("all pairs", no_wrap=True)
-    for row in comparison.standings:
-        if row.measure == measure:
-            verdict = comparison.against_baseline(row)
-            letters = [] if row.groups is None else [row.groups]
-            table.add_row(plain(row.run), _number(row.value), verdict, *letters)
-    return table
-
-
 def _opposed(comparison: Comparison, rows: Sequence[Disagreement]) -> list[str]:
     """A line per slice and measure that is better, with the measures that are worse there."""
     together: dict[tuple[str, str, bool], list[Disagreement]] = {}
     for row in rows:
-        where = "all queries" if row.attribute is None else f"{row.attribute} {row.slice}"
-        together.setdefault((where, row.better, comparison.certain(row)), []).append(row)
+        together.setdefault((_where(row), row.better, comparison.certain(row)), []).append(row)
     return [
         f"{where}: {better} {signed(opposed[0].better_difference)} but "
         + ", ".join(f"{row.worse} {signed(row.worse_difference)}" for row in opposed)
@@ -193,41 +319,24 @@ def _opposed(comparison: Comparison, rows: Sequence[Disagreement]) -> list[str]:
 def _show_retrieval(comparison: Comparison, out: Console, *, full: bool) -> None:
     if not comparison.overlaps:
         return
-    out.print(f"relevant documents in the top {_k(comparison)}", style="bold")
-    table = base()
-    table.padding = (0, 1, 0, 0)
-    table.add_column("run", overflow="fold", min_width=LABEL)
-    heads = ("relevant found", "only there", "gained", "lost", "shared", "RBO")
-    for name in heads:
-        table.add_column(name, justify="right", no_wrap=True)
+    draw(finds(comparison), out)
     first = comparison.baseline
-    beside = {row.right: row for row in comparison.overlaps if row.left == first}
-    for row in comparison.finds:
-        with_first = beside.get(row.run)
-        table.add_row(
-            plain(row.run),
-            f"{row.found:,} of {row.relevant:,}",
-            f"{row.found_only:,}",
-            *([""] * 4 if with_first is None else _beside(with_first)),
-        )
-    out.print(table)
     others = [row for row in comparison.overlaps if row.left != first]
     if full or len(others) == 1:
         show_notes([_pair(row) for row in others], out)
-    out.print(f"  gained, lost, shared, RBO: against {first}", style="dim")
+    out.print(plain(f"  gained, lost, shared, RBO: against {first}", "dim"))
     out.print()
 
 
-def _beside(row: Overlap) -> tuple[str, ...]:
-    rbo = "" if row.rbo is None else f"{row.rbo:.2f}"
-    return f"{row.relevant_right:,}", f"{row.relevant_left:,}", percent(row.overlap), rbo
+def _where(row: Disagreement) -> str:
+    return "all queries" if row.attribute is None else f"{row.attribute} {row.slice}"
 
 
 def _pair(row: Overlap) -> str:
-    gained, lost, shared, rbo = _beside(row)
+    rbo = "" if row.rbo is None else f", RBO {row.rbo:.2f}"
     return (
-        f"{row.right} against {row.left}: gained {gained}, lost {lost}, {shared} of the top "
-        f"{row.k} shared, RBO {rbo}"
+        f"{row.right} against {row.left}: gained {row.relevant_right:,}, lost "
+        f"{row.relevant_left:,}, {percent(row.overlap)} of the top {row.k} shared{rbo}"
     )
 
 
@@ -236,78 +345,29 @@ def _k(comparison: Comparison) -> int:
 
 
 def _review(title: str, baseline: str, rows: Sequence[Review]) -> Table:
-    table = base(title)
-    sliced = any(row.attribute for row in rows)
-    if sliced:
-        table.add_column("slice", overflow="fold")
-    table.add_column("query", overflow="fold")
-    for name in ("grade", baseline, rows[0].candidate):
-        table.add_column(plain(name), justify="right", overflow="fold")
-    table.add_column("document", overflow="fold")
-    for row in rows:
-        where = f"{row.attribute} {row.slice}" if row.attribute else "all"
-        table.add_row(
-            *([plain(where)] if sliced else []),
-            plain(row.query_id),
-            f"{row.grade:g}",
-            _rank(row.baseline_rank),
-            _rank(row.candidate_rank),
-            plain(row.doc_id),
-        )
-    return table
+    columns = [
+        Column("slice", "Slice", shown=any(row.attribute for row in rows),
+               text=lambda row: f"{row.attribute} {row.slice}" if row.attribute else "all"),
+        Column("query_id", "Query"),
+        Column("grade", "Grade", "grade"),
+        Column("baseline_rank", baseline, "count"),
+        Column("candidate_rank", rows[0].candidate, "count"),
+        Column("doc_id", "Document"),
+    ]  # fmt: skip
+    return Table(title, columns, rows)
 
 
-def show_judge_next(comparison: Comparison, out: Console) -> None:
-    """Print the pairs whose grades say most about the sign of the first difference."""
-    table = base()
-    table.add_column("query", overflow="fold")
-    table.add_column("document", overflow="fold")
-    for name in (comparison.baseline, comparison.differences[0].candidate, "could change"):
-        table.add_column(plain(name), justify="right", overflow="fold")
-    for row in comparison.judge_next:
-        ranks = (_rank(row.baseline_rank), _rank(row.candidate_rank))
-        table.add_row(plain(row.query_id), plain(row.doc_id), *ranks, signed(row.effect))
-    out.print(table)
-
-
-def _verdicts(candidate: str, baseline: str, rows: Sequence[Difference], out: Console) -> Table:
-    cells: list[Cells] = [
-        {
-            "measure": plain(row.measure),
-            "from": _number(row.baseline_value),
-            "to": _number(row.candidate_value),
-            "change": plain(signed(row.difference), "bold"),
-            _span_head(rows): _interval(row),
-            "p": _p(row),
-            "+/=/−": f"{row.wins}/{row.ties}/{row.losses}",
-            "": plain(row.verdict, "bold"),
-        }
-        for row in rows
+def judge_next(comparison: Comparison, rows: Sequence[NextJudgment] | None = None) -> Table:
+    """The pairs whose grades say most about the sign of the first difference."""
+    columns = [
+        Column("query_id", "Query"),
+        Column("doc_id", "Document"),
+        Column("baseline_rank", comparison.baseline, "count"),
+        Column("candidate_rank", comparison.differences[0].candidate, "count"),
+        Column("effect", "Could change", "signed"),
     ]
-    title = f"{candidate} against {baseline}"
-    return fitted(title, cells, ("from", "to", "+/=/−", _span_head(rows)), out)
-
-
-def _span_head(rows: Sequence[Difference]) -> str:
-    """The heading of intervals, which are not corrected for multiple comparisons."""
-    return "95 % alone" if any(row.family > 1 for row in rows) else "95 %"
-
-
-def _slices(title: str, rows: Sequence[Difference], out: Console) -> Table:
-    cells: list[Cells] = [
-        {
-            "slice": plain(str(row.slice)),
-            "n": f"{row.n:,}",
-            "change": signed(row.difference),
-            _span_head(rows): _interval(row),
-            "shrunk": signed(row.shrunk),
-            "p": _p(row),
-            "+/=/−": f"{row.wins}/{row.ties}/{row.losses}",
-            "": plain(row.verdict, "bold" if row.verdict in _TOLD else ""),
-        }
-        for row in rows
-    ]
-    return fitted(title, cells, ("+/=/−", _span_head(rows), "p"), out)
+    title = "Judging priorities, most informative first"
+    return Table(title, columns, comparison.judge_next if rows is None else rows)
 
 
 def _deciding(
@@ -339,54 +399,49 @@ def _other_measures(rows: Sequence[Difference]) -> str:
     return f"{'; '.join(verdicts)}; nothing else by {names} (--full shows them)"
 
 
+def _deciding_queries(rows: Sequence[QueryDifference]) -> Table:
+    columns = [
+        Column("query_id", "Query", "code", text=_asked),
+        Column("baseline_value", "From", "number"),
+        Column("candidate_value", "To", "number"),
+        Column("difference", "Change", "signed"),
+    ]
+    return Table("", columns, rows)
+
+
 def _queries(
-    rows: Sequence[QueryDifference], followed: dict[str, list[RankChange]], most: int, width: int
+    title: str,
+    rows: Sequence[QueryDifference],
+    followed: Mapping[str, Sequence[RankChange]],
+    most: int,
+    width: int,
 ) -> Table:
-    gains = [row for row in rows if row.difference > 0]
-    losses = [row for row in rows if row.difference < 0]
-    table = base()
-    table.padding = (0, 1, 0, 0)
-    table.add_column("query", overflow="fold", width=_TEXT)
-    for name in ("change", "to"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("rank, grade, document", no_wrap=True)
-    for place, part in enumerate((gains, losses)):
-        shown = part[:most]
-        for row in shown:
-            cells = (signed(row.difference), _number(row.candidate_value))
-            ends = place == 0 and row is shown[-1]
-            documents = Text("\n").join(
-                _move(move, width) for move in followed.get(row.query_id, ())
-            )
-            asked = row.query_id if row.text is None else f"{row.query_id} {row.text}"
-            label = plain(textwrap.shorten(asked, 2 * _TEXT, placeholder="…"))
-            table.add_row(label, *cells, documents, end_section=ends)
-    return table
+    gains = [row for row in rows if row.difference > 0][:most]
+    losses = [row for row in rows if row.difference < 0][:most]
+
+    def documents(row: QueryDifference) -> str:
+        return "\n".join(_move(move, width) for move in followed.get(row.query_id, ()))
+
+    columns = [
+        Column("query_id", "Query", text=lambda row: textwrap.fill(
+            textwrap.shorten(_asked(row), 2 * _TEXT, placeholder="…"), _TEXT)),
+        Column("difference", "Change", "signed"),
+        Column("candidate_value", "To", "number"),
+        Column("moves", "Rank, grade, document", "words", text=documents),
+    ]  # fmt: skip
+    return Table(title, columns, [*gains, *losses], ends=frozenset({len(gains) - 1}))
 
 
-def _move(row: RankChange, width: int) -> Text:
+def _asked(row: QueryDifference) -> str:
+    return row.query_id if row.text is None else f"{row.query_id} {row.text}"
+
+
+def _move(row: RankChange, width: int) -> str:
     ranks = f"{_rank(row.baseline_rank)} → {_rank(row.candidate_rank)}"
     line = plain(f"{ranks:<8} {row.grade:>3g}  {row.doc_id}")
-    line.truncate(max(width, LABEL), overflow="ellipsis")
-    return line
+    line.truncate(max(width, NAME), overflow="ellipsis")
+    return line.plain
 
 
 def _rank(rank: int | None) -> str:
-    return "–" if rank is None else f"{rank:,}"
-
-
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"
-
-
-def _interval(row: Difference) -> str:
-    if row.ci_low is None or row.ci_high is None:
-        return ""
-    return f"{signed(row.ci_low)} to {signed(row.ci_high)}"
-
-
-def _p(row: Difference) -> str:
-    p = row.p if row.p_corrected is None else row.p_corrected
-    if p is None:
-        return ""
-    return f"{p:.3f}" if p >= 0.001 else "<.001"
+    return DASH if rank is None else f"{rank:,}"

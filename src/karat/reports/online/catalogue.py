@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
+from rich.table import Table as Grid
 from rich.text import Text
 
 from karat.online.metrics import registry
 from karat.online.metrics.entry import Distribution, Metric
+from karat.reports.table import Column, Table
+from karat.reports.writers.tables import draw
 
 _INTRODUCTION = """\
 Printed from the registry by `karat online metrics --format md`; do not edit by hand. Names are read
@@ -23,22 +25,19 @@ null, which is not 0.
 
 
 def show_entries(metrics: Sequence[Metric], out: Console) -> None:
-    """Print one line per metric, family by family."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("metric", no_wrap=True)
-    table.add_column("meaning")
-    for place, metric in enumerate(metrics):
-        ends = place + 1 < len(metrics) and metrics[place + 1].family != metric.family
-        table.add_row(Text(metric.name, "bold"), Text(metric.says), end_section=ends)
-    out.print(table)
+    columns = [
+        Column("name", "Metric", "words", style=lambda _: "strong"),
+        Column("says", "Meaning"),
+    ]
+    ends = {at for at, (one, after) in enumerate(pairwise(metrics)) if one.family != after.family}
+    draw(Table("", columns, metrics, ends=frozenset(ends)), out)
     out.print("karat online metrics NAME explains one; CTR@5 and Latency(p95) take any number")
 
 
 def show_entry(metric: Metric, out: Console) -> None:
-    """Print everything about one metric."""
     out.print(Text.assemble((metric.name, "bold"), f": {metric.title}"))
     out.print(f"{metric.says[:1].upper()}{metric.says[1:]}.\n")
-    grid = Table.grid(padding=(0, 2))
+    grid = Grid.grid(padding=(0, 2))
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column()
     for label, text in _facts(metric):
@@ -49,7 +48,6 @@ def show_entry(metric: Metric, out: Console) -> None:
 
 
 def as_json(metric: Metric) -> dict[str, Any]:
-    """The entry as JSON object."""
     return {
         "name": metric.name,
         "version": metric.version,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Protocol
 
-from rich.cells import cell_len
 from rich.console import Console
 
 from karat.reports.phrases.numbers import counted
-from karat.reports.writers.cells import base, plain
+from karat.reports.table import Column, Table
+from karat.reports.writers.plain import plain
+from karat.reports.writers.tables import draw
 from karat.reports.writers.terminal import show_notes, show_warnings
 from karat.tables.online.events import Imported
 
@@ -35,78 +35,36 @@ class Held(Protocol):
     """The contents of an event store, as of ``karat.workflows.online.import_events``."""
 
     @property
-    def rows(self) -> int:
-        """Events, including those of bots."""
-        ...
-
+    def rows(self) -> int: ...  # with those of bots
     @property
-    def bots(self) -> int:
-        """Events of bots."""
-        ...
-
+    def bots(self) -> int: ...
     @property
-    def kinds(self) -> Mapping[str, int]:
-        """Events of each kind, without bots."""
-        ...
-
+    def kinds(self) -> Mapping[str, int]: ...  # without bots
     @property
-    def first_day(self) -> str:
-        """The first day."""
-        ...
-
+    def first_day(self) -> str: ...
     @property
-    def last_day(self) -> str:
-        """The last day."""
-        ...
-
+    def last_day(self) -> str: ...
     @property
-    def timezone(self) -> str:
-        """Time zone of days."""
-        ...
-
+    def timezone(self) -> str: ...
     @property
-    def arms(self) -> Sequence[str]:
-        """Arms."""
-        ...
-
+    def arms(self) -> Sequence[str]: ...
     @property
-    def attributes(self) -> Sequence[str]:
-        """Attributes."""
-        ...
-
+    def attributes(self) -> Sequence[str]: ...
     @property
-    def known(self) -> Sequence[str]:
-        """Columns with a value."""
-        ...
-
+    def known(self) -> Sequence[str]: ...
     @property
-    def unknown(self) -> Sequence[str]:
-        """Columns without values."""
-        ...
-
+    def unknown(self) -> Sequence[str]: ...
     @property
-    def simulated(self) -> bool:
-        """Whether events are simulated."""
-        ...
-
+    def simulated(self) -> bool: ...
     @property
-    def files(self) -> int:
-        """Files."""
-        ...
-
+    def files(self) -> int: ...
     @property
-    def size(self) -> int:
-        """Bytes."""
-        ...
-
+    def size(self) -> int: ...  # bytes
     @property
-    def imports(self) -> Sequence[_Import]:
-        """The imports."""
-        ...
+    def imports(self) -> Sequence[_Import]: ...
 
 
 def show_imported(found: Imported, out: Console) -> None:
-    """Print how many rows of an import were kept, and why others were dropped."""
     if found.number is None and not found.files:
         files = counted(len(found.skipped), "file is", "files are")
         out.print(plain(f"Nothing new: {files} already in the event store"))
@@ -124,13 +82,13 @@ def show_imported(found: Imported, out: Console) -> None:
         were = counted(len(found.skipped), "file was", "files were")
         out.print(plain(f"{were} already in the event store, and skipped", "dim"))
     if found.kinds:
-        _show("kept", ((kind, count, "") for kind, count in found.kinds.items()), out)
+        _show("Kept", ((kind, count, "") for kind, count in found.kinds.items()), out)
     if found.dropped:
         rows = (
             (reason, count, next(iter(found.examples.get(reason, ())), ""))
             for reason, count in found.dropped.items()
         )
-        _show("dropped", rows, out)
+        _show("Dropped", rows, out)
     show_notes([*_unknown(found), *found.assumed], out)
 
 
@@ -154,7 +112,6 @@ def _unknown(found: Imported) -> list[str]:
 
 
 def show_held(found: Held, out: Console) -> None:
-    """Print the contents of an event store."""
     days = found.first_day
     if found.last_day != found.first_day:
         days += f" to {found.last_day}"
@@ -166,7 +123,7 @@ def show_held(found: Held, out: Console) -> None:
     bots += ", excluded from all metrics" if found.bots else ""
     files = counted(found.files, "file", "files")
     out.print(plain(f"{files}, {found.size / 1e6:,.1f} MB; {bots}", "dim"))
-    kinds = "kinds, without bots" if found.bots else "kinds"
+    kinds = "Kinds, without bots" if found.bots else "Kinds"
     _show(kinds, ((kind, count, "") for kind, count in found.kinds.items()), out)
     notes = [
         f"{name}: {_some(values)}"
@@ -177,16 +134,15 @@ def show_held(found: Held, out: Console) -> None:
     if found.unknown:
         notes.append(f"never logged: {', '.join(found.unknown)}")
     show_notes(notes, out)
-    table = base()
-    for name in ("import", "when (UTC)", "files", "rows", "kept"):
-        table.add_column(name, justify="left" if name == "when (UTC)" else "right")
-    for item in found.imports[-_IMPORTS:]:
-        when = datetime.fromtimestamp(item.time_us / 1e6, UTC).strftime("%Y-%m-%d %H:%M")
-        table.add_row(
-            str(item.number), when, f"{len(item.files):,}", f"{item.rows:,}", f"{item.kept:,}"
-        )
+    columns = [
+        Column("number", "Import", "count"),
+        Column("time_us", "When (UTC)", "time"),
+        Column("files", "Files", "count", value=lambda item: len(item.files)),
+        Column("rows", "Rows", "count"),
+        Column("kept", "Kept", "count"),
+    ]
     if found.imports:
-        out.print(table)
+        draw(Table("", columns, found.imports[-_IMPORTS:]), out)
     if len(found.imports) > _IMPORTS:
         before = counted(len(found.imports) - _IMPORTS, "import", "imports")
         out.print(plain(f"and {before} earlier", "dim"))
@@ -198,16 +154,9 @@ def _some(values: Sequence[str]) -> str:
 
 
 def _show(heading: str, rows: Iterable[tuple[str, int, str]], out: Console) -> None:
-    counts = list(rows)
-    table = base()
-    table.add_column(
-        heading, overflow="fold", min_width=min(24, max(map(cell_len, (r[0] for r in counts))))
-    )
-    table.add_column("rows", justify="right", no_wrap=True)
-    for_example = any(example for _, _, example in counts)
-    if for_example:
-        table.add_column("the first", overflow="fold")
-    for name, count, example in counts:
-        first = plain(example.partition("\n")[0])
-        table.add_row(plain(name), plain(f"{count:,}"), *([first] if for_example else []))
-    out.print(table)
+    columns = [
+        Column("name", heading, text=lambda row: row[0]),
+        Column("rows", "Rows", "count", value=lambda row: row[1]),
+        Column("example", "The first", optional=True, text=lambda row: row[2].partition("\n")[0]),
+    ]
+    draw(Table("", columns, list(rows)), out)

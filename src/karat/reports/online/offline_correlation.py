@@ -1,17 +1,18 @@
-"""Offline against online, as tables, Markdown, JSON and CSV: correlations, disagreements."""
+"""Offline measures against online metrics: correlations, disagreements."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from rich.console import Console
 
-from karat.reports.phrases.numbers import counted, three_digits
-from karat.reports.phrases.online import as_wide, during, value
-from karat.reports.writers.cells import Cells, fitted, plain
-from karat.reports.writers.plain import csv_table, markdown_cell, markdown_table
+from karat.reports.phrases.numbers import counted
+from karat.reports.phrases.online import during, value
+from karat.reports.table import Column, Table
+from karat.reports.writers.markdown import markdown
+from karat.reports.writers.plain import csv_table, markdown_cell, plain
+from karat.reports.writers.tables import draw
 from karat.reports.writers.terminal import show_footnotes, show_notes
 from karat.tables.notes import Concern, Note
 from karat.tables.online.offline_correlation import (
@@ -31,27 +32,20 @@ _LOWER = " ↓"
 
 
 def show(found: OfflineCorrelation, out: Console, *, all_notes: bool = False) -> None:
-    """Print slices, correlations, disagreements and queries."""
     out.print(plain(headline(found)))
-    out.print(
-        fitted("offline and online", as_wide(_slices(found)), ("p50 ms", "searches", "p95 ms"), out)
-    )
+    draw(_slices(found), out)
     brief = [row for row in found.concord if row.slice is None or row.weighting == "queries"]
-    cells = [_concord(row, found.by) for row in brief]
-    out.print(fitted("correlations", as_wide(cells), ("n", "95 % "), out, names=4))
+    draw(_concords(found, brief), out)
     for title, rows in (
-        ("classes on which they disagree", found.discord_slices),
-        ("queries on which they disagree", found.discord),
+        ("Classes on which they disagree", found.discord_slices),
+        ("Queries on which they disagree", found.discord),
     ):
         if rows:
             out.print(plain(title, "bold"))
             show_notes([_sentence(row) for row in rows], out)
             out.print()
-    spare = ("p50 ms", "p95 ms", "users")
     shown = found.queries[:_MOST]
-    out.print(
-        fitted("queries, most searched for first", as_wide(_queries(found, shown)), spare, out)
-    )
+    draw(_queries(found, shown), out)
     show_footnotes(remarks(found, len(shown)), out, every=all_notes)
 
 
@@ -95,25 +89,15 @@ def any_of_few(rows: Sequence[Concord]) -> bool:
     return any(row.spearman is not None and row.n < FEW for row in rows)
 
 
-def to_json(found: OfflineCorrelation) -> str:
-    """The documented JSON object."""
-    return json.dumps(found.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-
 def to_csv(found: OfflineCorrelation) -> str:
-    """A row per query."""
     return csv_table([_flat(row, found) for row in found.queries])
 
 
 def to_markdown(found: OfflineCorrelation) -> str:
     """The report as Markdown, with all queries."""
     parts = [f"{markdown_cell(headline(found))}\n"]
-    for rows, texts in (
-        (_slices(found), 1),
-        (_concords(found), 4),
-        (_queries(found, found.queries), 1),
-    ):
-        parts.append(_table(rows, texts))
+    tables = _slices(found), _concords(found, found.concord), _queries(found, found.queries)
+    parts += map(markdown, tables)
     disagreements = [_sentence(row) for row in (*found.discord_slices, *found.discord)]
     notes = (*disagreements, *remarks(found))
     parts.append("".join(f"- {markdown_cell(note)}\n" for note in notes))
@@ -124,54 +108,66 @@ def _sentence(row: Discord) -> str:
     return "; ".join((row.sentence, *row.reasons))
 
 
-def _slices(found: OfflineCorrelation) -> list[Cells]:
-    return [_slice(part, found) for part in found.slices]
+def _slices(found: OfflineCorrelation) -> Table:
+    columns = [
+        Column(
+            "slice", found.by or "", text=lambda part: _ALL if part.slice is None else part.slice
+        ),
+        Column("queries", "Queries", "count"),
+        Column("searches", "Searches", "count", drop=2),
+        *_both(found),
+        Column("p50_ms", "p50 ms", "number", digits=0, drop=1),
+        Column("p95_ms", "p95 ms", "number", digits=0, drop=3),
+    ]
+    return Table("Offline and online", columns, found.slices)
 
 
-def _slice(part: WorldSlice, found: OfflineCorrelation) -> Cells:
-    return {
-        found.by or "": plain(_ALL if part.slice is None else part.slice),
-        "queries": f"{part.queries:,}",
-        "searches": f"{part.searches:,}",
-        **{name: three_digits(part.offline[name]) for name in found.measures},
-        **{name: value(name, part.online[name].value) for name in found.metrics},
-        "p50 ms": _ms(part.p50_ms),
-        "p95 ms": _ms(part.p95_ms),
-    }
+def _part(row: WorldSlice | Concord) -> str:
+    return _ALL if row.slice is None else row.slice
 
 
-def _concords(found: OfflineCorrelation) -> list[Cells]:
-    return [_concord(row, found.by) for row in found.concord]
+def _both(found: OfflineCorrelation) -> list[Column]:
+    """The offline measures and the online metrics."""
+
+    def offline(name: str) -> Callable[[Any], float | None]:
+        return lambda row: row.offline[name]
+
+    def online(name: str) -> Callable[[Any], str]:
+        return lambda row: value(name, row.online[name].value)
+
+    return [
+        *(Column(name, name, "number", value=offline(name)) for name in found.measures),
+        *(Column(name, name, "number", text=online(name)) for name in found.metrics),
+    ]
 
 
-def _concord(row: Concord, by: str | None) -> Cells:
-    return {
-        "offline": plain(row.measure),
-        "online": plain(row.metric + (_LOWER if row.direction == "lower" else "")),
-        by or " ": plain(_ALL if row.slice is None else row.slice),
-        "each": row.weighting.replace("queries", "query").replace("searches", "search"),
-        "n": f"{row.n:,}",
-        "Spearman": three_digits(row.spearman).replace("-", "−"),
-        "95 %": _span(row.spearman_low, row.spearman_high),
-        "tau-b": three_digits(row.kendall).replace("-", "−"),
-        "95 % ": _span(row.kendall_low, row.kendall_high),
-    }
+def _concords(found: OfflineCorrelation, rows: Sequence[Concord]) -> Table:
+    columns = [
+        Column("measure", "Offline"),
+        Column("metric", "Online",
+               text=lambda row: row.metric + (_LOWER if row.direction == "lower" else "")),
+        Column("slice", found.by or "", text=_part),
+        Column("weighting", "Each", text=lambda row: {"queries": "query", "searches": "search"}.get(
+            row.weighting, row.weighting)),
+        Column("n", "n", "count", drop=1),
+        Column("spearman", "Spearman", "number"),
+        Column("spearman_low", "95 %", "number", high="spearman_high", digits=2),
+        Column("kendall", "tau-b", "number"),
+        Column("kendall_low", "95 %", "number", high="kendall_high", digits=2, drop=2),
+    ]  # fmt: skip
+    return Table("Correlations", columns, rows)
 
 
-def _queries(found: OfflineCorrelation, rows: Any) -> list[Cells]:
-    return [_query(row, found) for row in rows]
-
-
-def _query(row: JudgedAndSearched, found: OfflineCorrelation) -> Cells:
-    return {
-        "query": plain(row.text),
-        "searches": f"{row.searches:,}",
-        "users": f"{row.users:,}",
-        **{name: three_digits(row.offline[name]) for name in found.measures},
-        **{name: value(name, row.online[name].value) for name in found.metrics},
-        "p50 ms": _ms(row.p50_ms),
-        "p95 ms": _ms(row.p95_ms),
-    }
+def _queries(found: OfflineCorrelation, rows: Sequence[JudgedAndSearched]) -> Table:
+    columns = [
+        Column("text", "Query"),
+        Column("searches", "Searches", "count"),
+        Column("users", "Users", "count", drop=3),
+        *_both(found),
+        Column("p50_ms", "p50 ms", "number", digits=0, drop=1),
+        Column("p95_ms", "p95 ms", "number", digits=0, drop=2),
+    ]
+    return Table("Queries, most searched for first", columns, rows)
 
 
 def _flat(row: JudgedAndSearched, found: OfflineCorrelation) -> dict[str, Any]:
@@ -183,18 +179,3 @@ def _flat(row: JudgedAndSearched, found: OfflineCorrelation) -> dict[str, Any]:
         figure = row.online[name]
         flat |= {name: figure.value, f"{name} low": figure.low, f"{name} high": figure.high}
     return flat | {"p50_ms": row.p50_ms, "p95_ms": row.p95_ms, "position": row.position}
-
-
-def _ms(number: float | None) -> str:
-    return "–" if number is None else f"{number:,.0f}"
-
-
-def _span(low: float | None, high: float | None) -> str:
-    if low is None or high is None:
-        return ""
-    return f"{low:.2f} to {high:.2f}".replace("-", "−")
-
-
-def _table(rows: list[Cells], texts: int) -> str:
-    lines = ([str(cell) for cell in row.values()] for row in rows)
-    return markdown_table(list(rows[0]), lines, texts)

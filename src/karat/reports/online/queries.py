@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from typing import Any
 
 from rich.console import Console
 
 from karat.reports.phrases.numbers import counted, percent
-from karat.reports.phrases.online import as_wide, during, where
-from karat.reports.writers.cells import Cells, fitted, plain
-from karat.reports.writers.plain import csv_table, markdown_cell, markdown_table
+from karat.reports.phrases.online import during, where
+from karat.reports.table import Column, Table
+from karat.reports.writers.markdown import markdown
+from karat.reports.writers.plain import csv_table, markdown_cell, plain
+from karat.reports.writers.tables import draw
 from karat.reports.writers.terminal import show_footnotes
-from karat.tables.online.worst_queries import LostGroup, LostQuery, WorstQueries
+from karat.tables.online.worst_queries import LostQuery, WorstQueries
 
 _NEXT = 3  # next queries in a cell
 _SORTED = {
@@ -26,14 +27,10 @@ _SORTED = {
 
 
 def show(found: WorstQueries, out: Console, *, all_notes: bool = False) -> None:
-    """Print the queries, worst first, and notes."""
     out.print(plain(headline(found)))
-    if found.groups:
-        out.print(fitted(f"by {found.by}", as_wide(_groups(found)), (), out))
+    for table in _tables(found):
+        draw(table, out)
     if found.queries:
-        spare = ("users", "SAT", "CTR", "next")
-        rows = [_cells(query, by=found.by) for query in found.queries]
-        out.print(fitted("", as_wide(rows), spare, out, names=2 if found.by else 1))
         for query in found.queries[:_NEXT]:
             out.print(plain(f"{query.text}: {query.why}", "dim"))
     show_footnotes([*ordering(found), *found.notes], out, every=all_notes)
@@ -65,64 +62,50 @@ def ordering(found: WorstQueries) -> list[str]:
     return notes
 
 
-def to_json(found: WorstQueries) -> str:
-    """The documented JSON object."""
-    return json.dumps(found.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-
 def to_csv(found: WorstQueries) -> str:
-    """A row per query and slice."""
     return csv_table([_flat(query, found.by) for query in found.queries])
 
 
 def to_markdown(found: WorstQueries) -> str:
     """The tables and notes as Markdown."""
     parts = [f"{markdown_cell(headline(found))}\n"]
-    if found.groups:
-        parts.append(_table(_groups(found), 1))
-    if found.queries:
-        rows = [_cells(query, by=found.by) for query in found.queries]
-        parts.append(_table(rows, 2 if found.by else 1))
+    parts += map(markdown, _tables(found))
     notes = [*ordering(found), *found.notes]
     parts.append("".join(f"- {markdown_cell(note)}\n" for note in notes))
     return "\n".join(parts)
 
 
-def _cells(each: LostQuery, *, by: str | None) -> Cells:
-    instead = ", ".join(f"{text} ({count:,})" for text, count in each.next_queries[:_NEXT])
-    return {
-        "query": plain(each.text),
-        **({by: plain(each.slice.get(by, "–"))} if by else {}),
-        "lost": f"{each.lost:,.1f}" if each.lost < 100 else f"{each.lost:,.0f}",
-        "searches": f"{each.searches:,}",
-        "users": f"{each.users:,}",
-        "fails": percent(each.share),
-        "95 %": _span(each),
-        "CTR": percent(each.clicked) or "–",
-        "SAT": percent(each.satisfied) or "–",
-        "mostly": plain(each.reason),
-        "next": plain(instead if len(instead) <= 30 else f"{instead[:29]}…"),
-    }
+def _tables(found: WorstQueries) -> list[Table]:
+    groups = [
+        Column("slice", "Slice", text=lambda group: where(group.slice) or "–"),
+        Column("queries", "Queries", "count"),
+        Column("searches", "Searches", "count"),
+        Column("failed", "Failed", "count"),
+        Column("share", "Share", "share"),
+    ]
+    by = found.by
+    queries = [
+        Column("text", "Query", least=24),
+        Column("slice", by or "Slice", shown=by is not None,
+               text=lambda each: each.slice.get(by, "–")),
+        Column("lost", "Lost", "count",
+               text=lambda each: f"{each.lost:,.1f}" if each.lost < 100 else f"{each.lost:,.0f}"),
+        Column("searches", "Searches", "count"),
+        Column("users", "Users", "count", drop=2),
+        Column("share", "Fails", "share"),
+        Column("low", "95 %", "share", high="high"),
+        Column("clicked", "CTR", "share", drop=4),
+        Column("satisfied", "SAT", "share", drop=3),
+        Column("reason", "Mostly", "words"),
+        Column("next", "Next", value=_instead, drop=1),
+    ]  # fmt: skip
+    both = [Table(f"By {by}", groups, found.groups), Table("", queries, found.queries)]
+    return [table for table in both if table.rows]
 
 
-def _span(each: LostQuery) -> str:
-    if each.low is None or each.high is None:
-        return "–"
-    return f"{100 * each.low:.0f}–{100 * each.high:.0f}"
-
-
-def _groups(found: WorstQueries) -> list[Cells]:
-    return [_group(group) for group in found.groups]
-
-
-def _group(each: LostGroup) -> Cells:
-    return {
-        "slice": plain(where(each.slice) or "–"),
-        "queries": f"{each.queries:,}",
-        "searches": f"{each.searches:,}",
-        "failed": f"{each.failed:,}",
-        "share": percent(each.share),
-    }
+def _instead(each: LostQuery) -> str:
+    text = ", ".join(f"{text} ({count:,})" for text, count in each.next_queries[:_NEXT])
+    return text if len(text) <= 30 else f"{text[:29]}…"
 
 
 def _flat(each: LostQuery, by: str | None) -> dict[str, Any]:
@@ -132,8 +115,3 @@ def _flat(each: LostQuery, by: str | None) -> dict[str, Any]:
     row |= {f"failed_{name.replace(' ', '_')}": count for name, count in failures.items()}
     row["next_query"], row["next_count"] = following[0] if following else (None, None)
     return row
-
-
-def _table(rows: list[Cells], texts: int) -> str:
-    lines = ([str(cell) for cell in row.values()] for row in rows)
-    return markdown_table(list(rows[0]), lines, texts)

@@ -6,11 +6,19 @@ from rich.console import Console
 
 from karat.online.simulate.said import SimulatedLog
 from karat.reports.phrases.numbers import counted, percent
-from karat.reports.writers.cells import base, plain
+from karat.reports.table import Column, Table
+from karat.reports.writers.plain import plain
+from karat.reports.writers.tables import draw
+
+_SHARES = {
+    "attraction": "Attractive",
+    "examined": "Examined",
+    "clicked": "Clicked",
+    "expected": "Expected",
+}
 
 
-def show_simulated(log: SimulatedLog, out: Console) -> None:
-    """Print what was simulated."""
+def show(log: SimulatedLog, out: Console) -> None:
     events = counted(log.events, "simulated event", "simulated events")
     head = f"{log.file or 'not written'}: {events}, {log.first} to {log.last}."
     out.print(plain(f"{head} All events are simulated."), soft_wrap=True)
@@ -25,10 +33,9 @@ def show_simulated(log: SimulatedLog, out: Console) -> None:
     ]
     for name, value, rest in rows:
         out.print(plain(f"  {name:<10} {value} {rest}".rstrip()), soft_wrap=True)
-    table = base(f"Ground truth by rank ({log.behaviour})")
-    for head in ("rank", "shown", "attractive", "examined", "clicked", "expected"):
-        table.add_column(head, justify="right")
-    for row in log.places:
-        shares = (row[name] for name in ("attraction", "examined", "clicked", "expected"))
-        table.add_row(f"{row['place']}", f"{row['shown']:,}", *(f"{share:.4f}" for share in shares))
-    out.print(table)
+    columns = [
+        Column("place", "Rank", "count"),
+        Column("shown", "Shown", "count"),
+        *(Column(name, heading, "number", digits=4) for name, heading in _SHARES.items()),
+    ]
+    draw(Table(f"Ground truth by rank ({log.behaviour})", columns, log.places), out)

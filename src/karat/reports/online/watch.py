@@ -1,18 +1,14 @@
-"""A watch in a terminal and as JSON: health, changes, and the queries behind them."""
+"""A watch in a terminal: health, changes, and the queries behind them."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date
 
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from karat.reports.phrases.numbers import counted
 from karat.reports.phrases.online import (
-    as_wide,
     change_text,
     difference,
     quoted,
@@ -20,7 +16,9 @@ from karat.reports.phrases.online import (
     value,
     where,
 )
-from karat.reports.writers.cells import Cells, base, fitted, plain
+from karat.reports.table import Column, Table, of_texts
+from karat.reports.writers.plain import plain
+from karat.reports.writers.tables import draw
 from karat.reports.writers.terminal import show_footnotes, show_notes
 from karat.tables.online.watch import Change, Verdict, Watched
 
@@ -34,7 +32,6 @@ _WORDS: Mapping[Verdict, str] = {
 
 
 def show(found: Watched, out: Console, *, all_notes: bool = False) -> None:
-    """Print a watch: health first, then changes, then what is as usual."""
     better = found.found("better")
     strong = "" if found.verdict == "fine" else "bold"
     out.print(plain(f"{found.window}: {verdict_text(found)}", strong))
@@ -46,13 +43,13 @@ def show(found: Watched, out: Console, *, all_notes: bool = False) -> None:
         out.print()
         out.print(plain(change_text(change), "bold" if change.verdict == "worse" else ""))
         if change.queries:
-            out.print(_queries(change))
+            draw(_queries(change), out)
     rest = found.found("usual")
     if rest:
         out.print()
         shown = [change for change in rest if not change.slice or _outside(change)]
         if shown:
-            out.print(_usual("as usual", shown, out))
+            draw(_usual("As usual", shown), out)
         if any(map(_outside, shown)):
             show_notes([_CHANCE.format(tests=found.tests)], out)
         if len(rest) > len(shown):
@@ -76,11 +73,6 @@ def _outside(change: Change) -> bool:
     if change.value is None or change.usual_low is None or change.usual_high is None:
         return False
     return not change.usual_low <= change.value <= change.usual_high
-
-
-def to_json(found: Watched) -> str:
-    """The documented JSON object."""
-    return json.dumps(found.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def compared_text(found: Watched) -> str:
@@ -117,37 +109,26 @@ def _absent(found: Watched) -> str:
 
 
 def _queries(change: Change) -> Table:
-    table = base()
-    table.add_column("query", overflow="fold")
-    for head in ("adds", "is", "of", "was", "of"):
-        table.add_column(head, justify="right", no_wrap=True)
-    for query in change.queries:
-        table.add_row(
-            plain(quoted(query.text)),
-            difference(change.metric, query.adds),
-            value(change.metric, query.value),
-            f"{query.n:,.0f}",
-            value(change.metric, query.before),
-            f"{query.n_before:,.0f}",
-        )
+    metric = change.metric
+    rows: list[tuple[str, ...]] = [
+        (quoted(query.text), difference(metric, query.adds), value(metric, query.value),
+         f"{query.n:,.0f}", value(metric, query.before), f"{query.n_before:,.0f}")
+        for query in change.queries
+    ]  # fmt: skip
     if change.others is not None and abs(change.others) > 1e-9 * abs(change.change or 0.0):
-        table.add_row(
-            Text("all others", "dim"), difference(change.metric, change.others), "", "", "", ""
-        )
-    return table
+        rows.append(("all others", difference(metric, change.others), "", "", "", ""))
+    return of_texts("", ("Query", "Adds", "Is", "Of", "Was", "Of"), rows)
 
 
-def _usual(title: str, rows: list[Change], out: Console) -> Table:
-    sliced = any(change.slice for change in rows)
-    cells: list[Cells] = [
-        {
-            "metric": plain(change.metric),
-            **({"slice": plain(where(change.slice) or "all")} if sliced else {}),
-            "is": value(change.metric, change.value) + ("*" if _outside(change) else ""),
-            "usual": usual_text(change) or "–",
-            "n": f"{change.n:,}",
-            "windows": f"{change.windows:,}",
-        }
-        for change in rows
-    ]
-    return fitted(title, as_wide(cells), ("windows", "n"), out, names=2 if sliced else 1)
+def _usual(title: str, rows: Sequence[Change]) -> Table:
+    columns = [
+        Column("metric", "Metric"),
+        Column("slice", "Slice", shown=any(change.slice for change in rows),
+               text=lambda change: where(change.slice) or "all"),
+        Column("value", "Is", "number",
+               text=lambda c: value(c.metric, c.value) + ("*" if _outside(c) else "")),
+        Column("usual_low", "Usual", "number", text=lambda change: usual_text(change) or "–"),
+        Column("n", "n", "count", drop=2),
+        Column("windows", "Windows", "count", drop=1),
+    ]  # fmt: skip
+    return Table(title, columns, rows)

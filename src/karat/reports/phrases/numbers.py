@@ -27,7 +27,6 @@ def moves(row: Result, low: float | None, high: float | None, digits: int = DIGI
 
 
 def percent(share: float | None) -> str:
-    """A share as a percentage, rounded to 0 or 100 % only if exact; empty for None."""
     if share is None:
         return ""
     if 0.01 <= share <= 0.99 or share in (0, 1):
@@ -44,11 +43,6 @@ def milliseconds(microseconds: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def three_digits(value: float | None) -> str:
-    """A correlation, to three decimals; a dash for None."""
-    return "–" if value is None else f"{value:.3f}"
-
-
 def signed(value: float | None, digits: int = 3) -> str:
     """A difference, with its sign; a dash for None."""
     return "–" if value is None else f"{value:+.{digits}f}".replace("-", "−")
@@ -62,4 +56,4 @@ def counted(count: int, noun: str, plural: str) -> str:
 def silence_heading(rows: Sequence[NoAnswer]) -> str:
     """Heading of the column of silent answers."""
     threshold = rows[0].threshold
-    return "answered with nothing" if threshold is None else f"nothing, or below {threshold:g}"
+    return "Answered with nothing" if threshold is None else f"Nothing, or below {threshold:g}"

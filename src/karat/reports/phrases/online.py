@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from karat.online.metrics.registry import find
 from karat.reports.online.evaluation import figure, span
 from karat.reports.phrases.numbers import signed
-from karat.reports.writers.cells import Cells
 from karat.tables.online.watch import Change
 
 _LONGEST = 60  # characters of a query
@@ -26,15 +25,6 @@ def difference(metric: str, number: float | None) -> str:
     if entry.unit == "share":
         return f"{signed(100 * number, 1)} points"
     return ("−" if number < 0 else "+") + figure(entry, abs(number))
-
-
-def as_wide(rows: Sequence[Cells]) -> list[Cells]:
-    """Rows with numbers padded to their headings, which ``fitted`` would otherwise cut."""
-    return [
-        {head: cell.rjust(len(head)) if isinstance(cell, str) else cell
-         for head, cell in row.items()}
-        for row in rows
-    ]  # fmt: skip
 
 
 def during(period: tuple[str, str] | None) -> str:

@@ -132,27 +132,18 @@ def listed(names: Iterable[str]) -> str:
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """A value; a dash for None, never 0."""
     return "–" if value is None else f"{value:,.{digits}f}".replace("-", "−")
 
 
-def span(low: float | None, high: float | None, *, signs: bool = False) -> str:
+def span(low: float | None, high: float | None, *, signs: bool = False, digits: int = 3) -> str:
     """An interval; a dash for none."""
     if low is None or high is None:
         return "–"
     text = signed if signs else number
-    return f"{text(low)} to {text(high)}"
-
-
-def chance(p: float | None) -> str:
-    """A p-value; a dash for None."""
-    if p is None:
-        return "–"
-    return "<.001" if p < 0.001 else f"{p:.3f}"
+    return f"{text(low, digits)} to {text(high, digits)}"
 
 
 def cut(sentence: str, names: Sequence[str]) -> str:
-    """A sentence with long names of runs cut."""
     for name in names:
         if len(name) > _NAME:
             sentence = sentence.replace(name, f"{name[: _NAME - 1]}…")

@@ -190,17 +190,14 @@ def place(time: str, commit: str | None) -> str:
 
 
 def day(time: str) -> str:
-    """The date of a time."""
     return time[:10]
 
 
 def clock(time: str) -> str:
-    """A time to the minute."""
     return time[:16].replace("T", " ")
 
 
 def short(commit: str | None) -> str:
-    """A hash as Git shortens it; the start of any other label."""
     text = commit or ""
     if _is_hash(text):
         return text[:7]
@@ -212,7 +209,6 @@ def _is_hash(text: str) -> bool:
 
 
 def number(value: float | None) -> str:
-    """A value; a dash for None."""
     if value is None:
         return "–"
     text = f"{value:.4f}" if abs(value) < 1000 else f"{value:,.0f}"
@@ -228,7 +224,6 @@ def change_text(change: float | None) -> str:
 
 
 def yes(flag: bool | None) -> str:
-    """``yes``, ``no``, or empty for None."""
     return "" if flag is None else "yes" if flag else "no"
 
 
@@ -239,7 +234,6 @@ def broke(mark: Mark) -> str:
 
 
 def changed(mark: Mark) -> str:
-    """Everything that changed at a point."""
     return ", ".join(filter(None, [broke(mark) if mark.breaks else "", besides(mark)]))
 
 

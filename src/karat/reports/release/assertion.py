@@ -7,9 +7,9 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from karat.release.expectations import Broken
+from karat.reports.phrases.gate import known_failures, moved, passes, place, title, word
 from karat.reports.phrases.numbers import counted, signed
-from karat.reports.release.gate import known_failures, moved, passes, place, title, word
-from karat.reports.writers.cells import CONTROLS
+from karat.reports.writers.plain import CONTROLS
 from karat.tables.release.gate import Check, Gate, Regression
 
 _QUERIES = 5  # that lost most, per measure

@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from rich.cells import cell_len
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from karat.reports.phrases import trend as words
 from karat.reports.phrases.numbers import counted
-from karat.reports.writers.cells import base, plain
+from karat.reports.table import Column, Table
+from karat.reports.writers.tables import draw, escaped
 from karat.reports.writers.terminal import show_footnotes
 from karat.tables.release.trend import Mark, Series, Trend
 
-_WIDEST, _NARROWEST = 40, 10  # columns of the chart
+_WIDEST, _NARROWEST = 40, 8  # columns of the chart
 _CHANGED = 12  # columns of ``changed`` at the expense of the chart
-_APART = 7  # columns of ``signif.``
+_APART = 6  # columns of ``Sig.`` and the gap
 _PROBLEMS = 5
 
 
-def show_trend(trend: Trend, out: Console, *, all_notes: bool = False) -> None:
-    """Print each series, the worst first, and the notes."""
+@dataclass(frozen=True)
+class _Break:
+    """A row where points are not comparable with those before."""
+
+    what: str
+
+
+def show(trend: Trend, out: Console, *, all_notes: bool = False) -> None:
     explained = False
     nothing = words.uncompared(trend)
     if nothing:
@@ -33,9 +40,9 @@ def show_trend(trend: Trend, out: Console, *, all_notes: bool = False) -> None:
         out.print(Text.assemble((series.name, "bold"), f" of {series.run}"))
         strong = series.alarms or not series.told
         out.print(words.sentence(series), style="bold" if strong else "")
-        table, has_flags = _table(shown, out.width)
+        table, has_flags = _drawn(shown, out.width)
         explained |= has_flags
-        out.print(table)
+        draw(table, out)
         problems = words.troubles(shown)
         for problem in problems[:_PROBLEMS]:
             out.print(problem)
@@ -71,72 +78,85 @@ def value_range(marks: Iterable[Mark]) -> tuple[float, float]:
     return low, high
 
 
-def _table(marks: Sequence[Mark], width: int) -> tuple[Table, bool]:
-    """The points as rows, and whether there is the column ``signif.``."""
-    times, heads = _times(marks), ["time", "commit", "value", "n", "change"]
-    cells = [
-        [
-            times[place],
-            words.short(mark.commit),
-            words.number(mark.value),
-            "" if mark.n is None else f"{mark.n:,}",
-            words.change_text(mark.change),
-        ]
-        for place, mark in enumerate(marks)
-    ]
-    verdicts = [words.verdict(mark) for mark in marks]
-    changed = [words.besides(mark) for mark in marks]
-    broken = [words.broke(mark) if mark.breaks else "" for mark in marks]
+def marks(points: Sequence[Mark], *, terminal: bool = False) -> Table:
+    """The points of a series, in the order given: the table of every medium."""
+    times = dict(zip(map(id, points), _times(points) if terminal else [
+        words.clock(mark.time) for mark in points], strict=True))  # fmt: skip
+    columns = [
+        Column("time", "Time", "words", text=lambda mark: times[id(mark)]),
+        Column("commit", "Commit", "words", text=lambda mark: words.short(mark.commit),
+               html=None if terminal else _commit),
+        Column("value", "Value", "number", text=lambda mark: words.number(mark.value),
+               style=lambda mark: "strong" if mark.counts else "quiet"),
+        Column("ci_low", "95 %", "number", high="ci_high", digits=4, shown=not terminal),
+        Column("n", "n", "count", help="Queries"),
+        Column("change", "Change", "signed", text=lambda mark: words.change_text(mark.change)),
+        Column("told_apart", "Significant", "words", short="Sig.", optional=True,
+               text=lambda mark: words.yes(mark.told_apart)),
+        Column("verdict", "Verdict", "words" if terminal else "text", optional=True,
+               text=words.verdict if terminal else _verdict),
+        Column("changed", "Changed", text=words.besides if terminal else words.changed),
+    ]  # fmt: skip
+    return Table("", columns, points, row_class=_classes)
+
+
+def _commit(mark: Mark) -> str:
+    return f'<span title="{escaped(mark.commit or "")}">{escaped(words.short(mark.commit))}</span>'
+
+
+def _verdict(mark: Mark) -> str:
+    return ": ".join(filter(None, (words.verdict(mark), mark.trouble)))
+
+
+def _classes(mark: Mark) -> str:
+    return f"{'break' if mark.breaks else ''}{'' if mark.counts else ' out'}".strip()
+
+
+def _drawn(points: Sequence[Mark], width: int) -> tuple[Table, bool]:
+    """The points with a bar for each, and whether there is the column ``Sig.``."""
+    table = marks(points, terminal=True)
+    flagged = any(mark.told_apart for mark in points)
+    columns = [c for c in table.visible if c.name != "told_apart"]
+    flag = [c for c in table.visible if c.name == "told_apart"]
     widths = [
-        max(len(head), *(cell_len(row[at]) for row in cells)) for at, head in enumerate(heads)
-    ]
-    widths += [max(map(_word, verdicts))] if any(verdicts) else []
-    widths.append(min(max(map(len, ("changed", *changed, *broken))), _CHANGED))
-    room = width - sum(widths) - 2 * len(widths) - 3
+        max(len(c.heading), *(cell_len(c.cell(mark)) for mark in points))
+        for c in columns if c.name != "changed"
+    ]  # fmt: skip
+    broken = [words.broke(mark) for mark in points if mark.breaks]
+    changed = max(map(len, ("Changed", *map(words.besides, points), *broken)))
+    widths.append(min(changed, _CHANGED))
+    room = width - sum(widths) - 2 * len(widths) - 2
     # On a narrow screen a column with only "no", which is not reliable, is left out.
-    has_flags = any(mark.told_apart for mark in marks) or (
-        any(mark.told_apart is False for mark in marks) and room >= _NARROWEST + _APART
-    )
+    has_flags = flagged or (bool(flag) and room >= _NARROWEST + _APART)
     room = min(max(room - has_flags * _APART, _NARROWEST), _WIDEST)
-    low, high = value_range(marks)
-    table = base()
-    table.padding = (0, 1, 0, 0)
-    for head in heads[:2]:
-        table.add_column(head, no_wrap=True)
-    for head in heads[2:4]:
-        table.add_column(head, justify="right", no_wrap=True)
-    table.add_column(_axis(low, high, room), no_wrap=True, min_width=room)
-    table.add_column("change", justify="right", no_wrap=True)
-    if has_flags:
-        table.add_column("signif.", no_wrap=True)
-    if any(verdicts):
-        table.add_column("verdict", min_width=max(map(_word, verdicts)), max_width=11)
-    table.add_column("changed", overflow="fold", min_width=len("changed"))
+    low, high = value_range(points)
     cut = "─ not comparable ─" if room >= 18 else "─ break ─"
-    for place, (mark, row) in enumerate(zip(marks, cells, strict=True)):
+
+    def chart(row: Mark | _Break) -> str:
+        return cut.center(room, "─") if isinstance(row, _Break) else _bar(row, low, high, room)
+
+    def of(column: Column) -> Column:
+        """The column; of a break, only what changed."""
+        return replace(
+            column,
+            text=lambda row: column.cell(row) if isinstance(row, Mark)
+            else row.what if column.name == "changed" else "",
+            style=lambda row: column.style(row)
+            if column.style is not None and isinstance(row, Mark) else "",
+        )  # fmt: skip
+
+    rows: list[Mark | _Break] = []
+    ends = set()
+    for mark in points:
         if mark.breaks:
-            if place:
-                table.add_section()
-            line = Text(cut.center(room, "─"), style="dim")
-            blank = [""] * (has_flags + any(verdicts))
-            table.add_row("", "", "", "", line, "", *blank, plain(broken[place]))
-        table.add_row(
-            row[0],
-            plain(row[1]),
-            Text(row[2], style="bold" if mark.counts else "dim"),
-            row[3],
-            _bar(mark, low, high, room),
-            row[4],
-            *([words.yes(mark.told_apart)] if has_flags else []),
-            *([verdicts[place]] if any(verdicts) else []),
-            plain(changed[place]),
-        )
-    return table, has_flags
-
-
-def _word(text: str) -> int:
-    """Width of the longest word, at least that of the heading."""
-    return max(len("verdict"), *map(len, text.split() or [""]))
+            ends |= {len(rows) - 1} if rows else set()
+            rows.append(_Break(words.broke(mark)))
+        rows.append(mark)
+    bars = Column("chart", _axis(low, high, room), "words", text=chart)
+    at = [c.name for c in columns].index("change")
+    shown = [*map(of, columns[:at]), bars, *map(of, [
+        *columns[at : at + 1], *(flag if has_flags else []), *columns[at + 1 :]])]  # fmt: skip
+    return replace(table, columns=shown, rows=rows, ends=frozenset(ends)), has_flags
 
 
 def _times(marks: Sequence[Mark]) -> list[str]:
@@ -149,12 +169,15 @@ def _times(marks: Sequence[Mark]) -> list[str]:
     return [time[5:] for time in clocks] if same_year else clocks
 
 
-def _axis(low: float, high: float, room: int) -> Text:
-    left, right = (f"{end:.3g}".replace("-", "−") for end in (low, high))
-    return Text(left + right.rjust(room - len(left)))
+def _axis(low: float, high: float, room: int) -> str:
+    for digits in (3, 2, 1):
+        left, right = (f"{end:.{digits}g}".replace("-", "−") for end in (low, high))
+        if len(left) + len(right) < room:
+            break
+    return left + right.rjust(room - len(left))
 
 
-def _bar(mark: Mark, low: float, high: float, room: int) -> Text:
+def _bar(mark: Mark, low: float, high: float, room: int) -> str:
     """A value on its interval, as ``  ├──●──┤``; hollow if it does not count.
 
     A value beyond those that count is an arrow at the edge.
@@ -164,14 +187,14 @@ def _bar(mark: Mark, low: float, high: float, room: int) -> Text:
         return round((min(max(value, low), high) - low) / (high - low) * (room - 1))
 
     if mark.value is None:
-        return Text("no value", style="dim")
+        return "no value"
     cells = [" "] * room
     if not mark.counts:
         cells[place(mark.value)] = "‹" if mark.value < low else "›" if mark.value > high else "○"
-        return Text("".join(cells))
+        return "".join(cells)
     if mark.ci_low is not None and mark.ci_high is not None:
         left, right = place(mark.ci_low), place(mark.ci_high)
         cells[left : right + 1] = "─" * (right - left + 1)
         cells[left], cells[right] = "├", "┤"
     cells[place(mark.value)] = "●"
-    return Text("".join(cells))
+    return "".join(cells)

@@ -19,8 +19,9 @@ from typing import Any
 from karat.errors import MissingExtra
 from karat.reports.charts.report import with_marks
 from karat.reports.phrases import trend as words
-from karat.reports.release.trend import last_of, value_range
-from karat.reports.writers.cells import CONTROLS
+from karat.reports.release.trend import last_of, marks, value_range
+from karat.reports.writers.plain import CONTROLS
+from karat.reports.writers.tables import html_table
 from karat.tables.release.trend import Mark, Series, Trend
 
 MOST = 500
@@ -36,25 +37,15 @@ _EDGE = 0.15  # least distance of a remark from the points around it, in steps
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """An annotation in a chart.
+    """An annotation in a chart."""
 
-    Attributes:
-        time: In UTC, as ``2026-03-01T02:00:00Z``.
-        label: Short label of its line, as ``3``.
-        text: What happened.
-    """
-
-    time: str
-    label: str
-    text: str
+    time: str  # in UTC, as ``2026-03-01T02:00:00Z``
+    label: str  # short label of its line, as ``3``
+    text: str  # what happened
 
 
 def to_html(trend: Trend) -> str:
-    """The page; its content security policy allows no requests, and only its own style sheet.
-
-    Raises:
-        MissingExtra: Jinja2 or vl-convert-python is not installed.
-    """
+    """The page; its content security policy allows no requests, and only its own style sheet."""
     try:
         import jinja2
     except ImportError:
@@ -67,7 +58,11 @@ def to_html(trend: Trend) -> str:
         undefined=jinja2.StrictUndefined,
         finalize=lambda value: value.translate(CONTROLS) if type(value) is str else value,
     )
-    sections = [section(series, last_of(series, trend.last or MOST)) for series in trend.series]
+    sections = []
+    for series in trend.series:
+        shown = last_of(series, trend.last or MOST)
+        table = html_table(marks(shown[::-1]), kind="marks")
+        sections.append(section(series, shown) | {"table": table})
     style = _part("trend.css")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     page = environment.from_string(_part("trend.html.j2")).render(
@@ -92,18 +87,7 @@ def section(
     *,
     linked: bool = False,
 ) -> dict[str, Any]:
-    """The template variables of a series: charts as SVG, their description, rows, problems.
-
-    Args:
-        series: The series.
-        shown: The points to show, one or more, oldest first.
-        remarks: Annotations; those before the first point are left out.
-        wide: Width and height in pixels of the chart for wide screens.
-        linked: Whether points are links, to ``#point-0`` for the first one, and so on.
-
-    Raises:
-        MissingExtra: vl-convert-python is not installed.
-    """
+    """The template variables of a series: charts as SVG, their description, rows, problems."""
     off = [mark.value for mark in shown if mark.value is not None and not mark.counts]
     low, high = _domain(shown)
     visible = [remark for remark in remarks if _at(shown, remark.time) is not None]
@@ -120,8 +104,7 @@ def section(
         "lacking": any(mark.value is None for mark in shown),
         "broken": any(mark.breaks for mark in shown),
         "remarked": bool(visible),
-        "verdicts": any(words.verdict(mark) for mark in shown),
-        "rows": [_row(mark) for mark in reversed(shown)],
+        "shown": len(shown),
         "total": len(series.marks),
     }
 
@@ -167,11 +150,13 @@ def _areas(
 
 def _tip(mark: Mark) -> str:
     """The numbers of a point in a line."""
-    row = _row(mark)
-    value = f"{row['value']} ({row['interval']})" if row["interval"] else str(row["value"])
-    number = f"{row['n']} queries" if row["n"] else ""
-    parts = (row["time"], str(row["whole"])[:40], value, number, row["verdict"], row["trouble"])
-    return " · ".join(str(part) for part in parts if part).translate(CONTROLS)
+    value = words.number(mark.value)
+    if mark.ci_low is not None and mark.ci_high is not None:
+        value += f" ({words.number(mark.ci_low)} to {words.number(mark.ci_high)})"
+    number = "" if mark.n is None else f"{mark.n:,} queries"
+    commit = (mark.commit or "")[:40]
+    parts = (words.clock(mark.time), commit, value, number, words.verdict(mark), mark.trouble)
+    return " · ".join(filter(None, parts)).translate(CONTROLS)
 
 
 @cache
@@ -211,28 +196,6 @@ def _described(series: Series, marks: Sequence[Mark], remarks: Sequence[Remark] 
     for remark in remarks[-_NAMED:]:
         text += f"; annotation {remark.label} on {words.day(remark.time)}: {remark.text}"
     return f"{series.name} over time with 95 % intervals, {text}. {words.sentence(series)}."
-
-
-def _row(mark: Mark) -> dict[str, str | bool]:
-    """The row of a point."""
-    interval = ""
-    if mark.ci_low is not None and mark.ci_high is not None:
-        interval = f"{words.number(mark.ci_low)} to {words.number(mark.ci_high)}"
-    return {
-        "time": words.clock(mark.time),
-        "commit": words.short(mark.commit),
-        "whole": mark.commit or "",
-        "value": words.number(mark.value),
-        "interval": interval,
-        "n": "" if mark.n is None else f"{mark.n:,}",
-        "change": words.change_text(mark.change),
-        "significant": words.yes(mark.told_apart),
-        "changed": words.changed(mark),
-        "verdict": words.verdict(mark),
-        "trouble": mark.trouble or "",
-        "counts": mark.counts,
-        "breaks": mark.breaks,
-    }
 
 
 def _chart(

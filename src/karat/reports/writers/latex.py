@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from karat.reports.phrases.numbers import counted
-from karat.reports.writers.cells import CONTROLS
+from karat.reports.writers.plain import CONTROLS
 from karat.tables.comparison import Comparison, Difference, Settings, Standing
 from karat.tables.results import Result, Results
 
@@ -85,7 +85,6 @@ def comparison_table(comparison: Comparison) -> str:
 
 
 def escape(text: str) -> str:
-    """Text with every character escaped that LaTeX would interpret."""
     return "".join(_SPECIAL.get(letter, letter) for letter in text.translate(CONTROLS))
 
 

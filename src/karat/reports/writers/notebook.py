@@ -5,19 +5,20 @@ Static, escaped HTML without scripts, network requests or text colours, for ligh
 
 from __future__ import annotations
 
-import html
 import io
-from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from karat.errors import MissingExtra
-from karat.reports.phrases.numbers import moves, percent, value_text
-from karat.reports.writers.cells import CONTROLS
-from karat.reports.writers.sheets import Sheet, curve, sheets
+from karat.reports.offline.evaluation import curve, main_table, others, slices
+from karat.reports.table import Table
+from karat.reports.writers.plain import CONTROLS
+from karat.reports.writers.tables import escaped, html_table
 from karat.tables import Result, Results
-from karat.tables.notes import first_notes, others
+from karat.tables.notes import first_notes
+from karat.tables.notes import others as other_notes
 
 if TYPE_CHECKING:
     import altair as alt
@@ -30,11 +31,11 @@ _STYLE = """
 .karat-results caption { text-align: left; font-weight: bold; padding: 0.2em 0; color: inherit; }
 .karat-results th, .karat-results td { padding: 0.2em 0.7em 0.2em 0; text-align: right;
   background: transparent; color: inherit; white-space: nowrap; border: 0; }
-.karat-results th { border-bottom: 1px solid currentColor; font-weight: normal; }
+.karat-results th { font-weight: normal; }
+.karat-results thead th { border-bottom: 1px solid currentColor; }
 .karat-results tbody tr { background: transparent; }
 .karat-results .text { text-align: left; white-space: normal; max-width: 16em;
   overflow-wrap: break-word; }
-.karat-results tr.last td { border-bottom: 1px solid rgba(128, 128, 128, 0.4); }
 .karat-results svg { max-width: 100%; height: auto; }
 .karat-results ul { padding-left: 1.2em; margin: 0.5em 0; }
 .karat-results .quiet { opacity: 0.75; font-size: 0.9em; }
@@ -59,7 +60,6 @@ _STEP = 16  # pixels for each interval
 
 def to_html(results: Results) -> str:
     """Results as an HTML fragment: a chart if possible, tables, and notes."""
-    several = len({row.run for row in results.results}) > 1
     parts = [f"<style>{_STYLE}</style>"]
     drawing = lacking = None
     try:
@@ -70,24 +70,17 @@ def to_html(results: Results) -> str:
             "<code>pip install 'karat[report]'</code></p>"
         )
     parts += [drawing] if drawing is not None else []
-    if results.results:
-        parts.append(_main_table(results.results, several, judged=not results.fully_judged))
-    for attribute in dict.fromkeys(row.attribute for row in results.slices):
-        for run in dict.fromkeys(row.run for row in results.slices):
-            rows = [r for r in results.slices if r.attribute == attribute and r.run == run]
-            parts.append(_slice_table(str(attribute), run, rows))
-    for sheet in sheets(results):
-        parts.append(_sheet(sheet))
+    tables = [*([main_table(results, bands=True)] if results.results else []), *slices(results)]
+    parts += [_scrolled(table) for table in (*tables, *others(results))]
     for row in results.no_answer:
         if row.curve:
             drawn = curve(row)
-            parts.append(
-                f"<details><summary>{_text(drawn.title)}</summary>{_sheet(drawn)}</details>"
-            )
+            content = _scrolled(replace(drawn, title=""))
+            parts.append(f"<details><summary>{escaped(drawn.title)}</summary>{content}</details>")
     if results.notes:
         first, more = first_notes(results.notes)
-        notes = "".join(f"<li>{_text(note)}</li>" for note in first)
-        notes += f"<li>{others(more)}: <code>.notes</code></li>" if more else ""
+        notes = "".join(f"<li>{escaped(note)}</li>" for note in first)
+        notes += f"<li>{other_notes(more)}: <code>.notes</code></li>" if more else ""
         parts.append(f'<ul class="quiet">{notes}</ul>')
     parts += [lacking] if lacking is not None else []
     return f'<div class="karat-results">{"".join(parts)}</div>'
@@ -98,8 +91,6 @@ def chart(results: Results) -> alt.LayerChart:
 
     Sums, and measures that exceed 1, are left out.
 
-    Raises:
-        MissingExtra: Altair is not installed.
     """
     try:
         import altair as alt
@@ -152,11 +143,7 @@ def _charted(results: Results) -> list[Result]:
 
 
 def _drawing(results: Results) -> str | None:
-    """The chart as SVG; None if there is nothing to draw or drawing fails.
-
-    Raises:
-        MissingExtra: A package is not installed.
-    """
+    """The chart as SVG; None if there is nothing to draw or drawing fails."""
     if not _charted(results):
         return None
     try:
@@ -186,71 +173,8 @@ def _drawn(drawn: alt.LayerChart) -> str:
     return f'<div class="chart">{out.getvalue()}</div>'
 
 
-def _main_table(rows: Sequence[Result], several: bool, *, judged: bool) -> str:
-    tied = any(moves(row, row.tie_low, row.tie_high) for row in rows)
-    bounded = any(moves(row, row.unjudged_low, row.unjudged_high) for row in rows)
-    heads = ["measure", *(["run"] if several else []), "value", "95 %", "n"]
-    heads += ["judged"] if judged else []
-    heads += ["tie band"] if tied else []
-    heads += ["unjudged band"] if bounded else []
-    body = []
-    for measure in dict.fromkeys(row.measure for row in rows):
-        group = [row for row in rows if row.measure == measure]
-        for place, row in enumerate(group):
-            cells = [measure if place == 0 else "", *([row.run] if several else [])]
-            cells += [value_text(row, row.value), _span(row.ci_low, row.ci_high, 3)]
-            cells += [f"{row.n:,}", *([percent(row.judged)] if judged else [])]
-            cells += [_band(row, row.tie_low, row.tie_high)] if tied else []
-            cells += [_band(row, row.unjudged_low, row.unjudged_high)] if bounded else []
-            body.append((cells, several and place == len(group) - 1))
-    caption = "" if several else rows[0].run
-    return _table(caption, heads, body, texts=2 if several else 1)
-
-
-def _slice_table(attribute: str, run: str, rows: Sequence[Result]) -> str:
-    measures = list(dict.fromkeys(row.measure for row in rows))
-    body = []
-    for name in dict.fromkeys(row.slice for row in rows):
-        by_measure = {row.measure: row for row in rows if row.slice == name}
-        most = max(row.n for row in by_measure.values())
-        cells = [str(name), f"{most:,}", *(_with_interval(by_measure.get(m)) for m in measures)]
-        body.append((cells, False))
-    return _table(f"{run}, by {attribute}", [attribute, "n", *measures], body)
-
-
-def _sheet(sheet: Sheet) -> str:
-    title = sheet.title if sheet.texts else ""  # the summary has the title of a curve
-    return _table(title, sheet.heads, [(row, False) for row in sheet.rows], texts=sheet.texts)
-
-
-def _table(
-    caption: str,
-    heads: Sequence[str],
-    body: Iterable[tuple[Sequence[str], bool]],
-    *,
-    texts: int = 1,
-) -> str:
-    """A table whose first ``texts`` columns are text; the flag of a row adds a rule below."""
-
-    def cells(kind: str, values: Sequence[str]) -> str:
-        opened = f'{kind} scope="col"' if kind == "th" else kind
-        left = f'{opened} class="text"'
-        return "".join(
-            f"<{left if i < texts else opened}>{_text(value)}</{kind}>"
-            for i, value in enumerate(values)
-        )
-
-    rows = "".join(
-        f"{'<tr class=last>' if last else '<tr>'}{cells('td', values)}</tr>"
-        for values, last in body
-    )
-    title = f"<caption>{_text(caption)}</caption>" if caption else ""
-    head = f"<thead><tr>{cells('th', heads)}</tr></thead>"
-    return f'<div class="scroll"><table>{title}{head}<tbody>{rows}</tbody></table></div>'
-
-
-def _plain(text: str) -> str:
-    return text.translate(CONTROLS).encode("utf-8", "replace").decode()
+def _scrolled(table: Table) -> str:
+    return f'<div class="scroll">{html_table(table, kind="")}</div>'
 
 
 def _label(text: str) -> str:
@@ -259,27 +183,11 @@ def _label(text: str) -> str:
     Vega looks names up in a JavaScript object: names of its built-in properties get a no-break
     space at the end.
     """
-    text = _plain(text).replace("\u2028", " ").replace("\u2029", " ")
+    text = (
+        text.translate(CONTROLS)
+        .encode("utf-8", "replace")
+        .decode()
+        .replace("\u2028", " ")
+        .replace("\u2029", " ")
+    )
     return f"{text}\xa0" if text in _OF_JAVASCRIPT else text
-
-
-def _text(text: str) -> str:
-    return html.escape(_plain(text))
-
-
-def _band(row: Result, low: float | None, high: float | None) -> str:
-    if low is None or high is None:
-        return "–"
-    return f"{value_text(row, low)} – {value_text(row, high)}" if moves(row, low, high) else ""
-
-
-def _span(low: float | None, high: float | None, digits: int) -> str:
-    return "" if low is None or high is None else f"{low:.{digits}f} – {high:.{digits}f}"
-
-
-def _with_interval(row: Result | None) -> str:
-    if row is None or row.value is None:
-        return "–"
-    if row.ci_low is None or row.ci_high is None:
-        return value_text(row, row.value)
-    return f"{row.value:.3f} ({row.ci_low:.2f} – {row.ci_high:.2f})"

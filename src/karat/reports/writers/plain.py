@@ -1,4 +1,4 @@
-"""Tables as CSV and Markdown, safe for untrusted ids and texts.
+"""Untrusted ids and texts without effect: in terminals, CSV and Markdown.
 
 In CSV no cell is a formula; in Markdown no text is markup, a mention or a link.
 """
@@ -7,12 +7,18 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from karat.reports.writers.cells import CONTROLS
+from rich.text import Text
 
+# Characters that change the direction of the text after them.
+_TURNING = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+# Control characters in untrusted ids could repaint the screen.
+CONTROLS = dict.fromkeys((*range(32), *range(127, 160), *_TURNING), "\N{REPLACEMENT CHARACTER}")
+del CONTROLS[ord("\n")]
 # A spreadsheet evaluates a cell that starts like this.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _MARKUP = re.compile(r"[&<>|`*_\[\]\\~#!$]")
@@ -20,6 +26,15 @@ _IN_NUMBERS = re.compile(r"[&<>|`\\]")  # an interval keeps its brackets
 _LINK = re.compile(r"(?i)(?<=www)\.|:(?=//)")  # what GitHub turns into a link
 # Mentions of users (@name) and issues (#12, GH-12).
 _MENTION = re.compile(r"(?i)(?<![a-z0-9])@(?=\S)|#(?=\w)|(?<![a-z0-9])gh-(?=\d)")
+
+
+def plain(text: str, style: str = "") -> Text:
+    return Text(text.translate(CONTROLS), style)
+
+
+def to_json(result: Any) -> str:
+    content = result if isinstance(result, dict | list) else result.to_dict()
+    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def csv_table(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -32,20 +47,20 @@ def csv_table(rows: Sequence[Mapping[str, Any]]) -> str:
     return out.getvalue()
 
 
-def markdown_table(heads: Sequence[str], rows: Iterable[Sequence[str]], texts: int) -> str:
-    """A table whose first ``texts`` columns hold text, the others numbers."""
-    rule = ["---" if place < texts else "---:" for place in range(len(heads))]
-    lines = [
-        list(map(markdown_cell, heads)),
-        rule,
-        *([*map(markdown_cell, row[:texts]), *map(_number, row[texts:])] for row in rows),
-    ]
-    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
+def spreadsheet_safe(value: Any) -> Any:
+    """A cell of a CSV file that a spreadsheet does not read as a formula."""
+    if not isinstance(value, str):
+        return value
+    # Python's csv does not quote a carriage return, which ends the row for other readers.
+    return ("'" if value.startswith(_FORMULA) else "") + value.replace("\r", " ")
 
 
 def markdown_cell(text: str) -> str:
-    """A text on one line, without markup."""
     return unmentioned(_one_line(text))
+
+
+def markdown_number(text: str) -> str:
+    return _IN_NUMBERS.sub(_entity, _one_line(text))
 
 
 def unmentioned(text: str) -> str:
@@ -59,21 +74,9 @@ def entities(text: str) -> str:
     return _LINK.sub(_entity, _MARKUP.sub(_entity, text))
 
 
-def _number(text: str) -> str:
-    return _IN_NUMBERS.sub(_entity, _one_line(text))
-
-
 def _one_line(text: str) -> str:
     return " ".join(text.split()).translate(CONTROLS)
 
 
 def _entity(match: re.Match[str]) -> str:
     return f"&#{ord(match[0])};"
-
-
-def spreadsheet_safe(value: Any) -> Any:
-    """A cell of a CSV file that a spreadsheet does not read as a formula."""
-    if not isinstance(value, str):
-        return value
-    # Python's csv does not quote a carriage return, which ends the row for other readers.
-    return ("'" if value.startswith(_FORMULA) else "") + value.replace("\r", " ")

@@ -13,14 +13,7 @@ from karat.tables import Results
 def lines(
     results: Results, run: str, *, per_query: bool = False, runid: str | None = None
 ) -> Iterator[str]:
-    """The lines trec_eval prints for one run.
-
-    Args:
-        results: The results; with ``per_query`` rows for ``per_query``.
-        run: Name of the run.
-        per_query: Print each topic before ``all`` (trec_eval -q).
-        runid: Tag of the run, for the line ``runid``; None for no such line.
-    """
+    """The lines trec_eval prints for one run."""
     rows = {row.measure: row.value for row in results.results if row.run == run}
     measures = in_trec_order([parse(name) for name in rows])
     if per_query:

@@ -8,8 +8,9 @@ from typing import ClassVar
 import polars as pl
 from fastapi import APIRouter, Request, Response
 
+from karat.reports.table import Column
 from karat.web.framework.auth import AnOwner
-from karat.web.framework.lists import Ask, Column, Listed, listed
+from karat.web.framework.lists import Ask, Listed, listed
 from karat.web.framework.pages import Page, show
 from karat.web.framework.state import TheState
 

@@ -10,12 +10,13 @@ from typing import Annotated, Any, ClassVar, cast
 from fastapi import APIRouter, Depends, Form, Request, Response
 
 from karat.errors import UsageError
+from karat.reports.table import Column
 from karat.tables.accounts.people import ROLES, Invitation, PersonRow, Role
 from karat.web.framework.auth import AnOwner
 from karat.web.framework.errors import NotFound
 from karat.web.framework.form_values import Id
 from karat.web.framework.idempotency import Once, redirect_with, secret_of, show_with
-from karat.web.framework.lists import Ask, Column, Listed, frame_of, listed
+from karat.web.framework.lists import Ask, Listed, frame_of, listed
 from karat.web.framework.pages import Page, redirect, show
 from karat.web.framework.settings import LOCAL
 from karat.web.framework.state import AppState, TheState

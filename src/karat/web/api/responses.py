@@ -15,8 +15,9 @@ from pydantic_core import PydanticSerializationError
 
 from karat.errors import UsageError, nearest
 from karat.reports.golden.golden import to_json
+from karat.reports.table import Column, Kind
 from karat.web.framework.errors import opened
-from karat.web.framework.lists import OWN, Ask, Column, Kind, listed
+from karat.web.framework.lists import OWN, Ask, listed
 from karat.workflows.workspace.workspace import Workspace
 
 MOST = 1_000

@@ -6,7 +6,7 @@ import datetime as dt
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import urlencode
 
 import polars as pl
@@ -14,8 +14,8 @@ from fastapi import Request
 from fastapi.routing import APIRoute
 
 from karat.errors import UsageError, nearest
+from karat.reports.table import Column
 
-Kind = Literal["text", "number", "signed", "share", "grade", "count", "time", "flag"]
 PER_PAGE = 50
 MOST_ON_A_PAGE = 2_000
 """Rows of the largest page, as for printing."""
@@ -40,45 +40,6 @@ _COMPARED: dict[str, Callable[[pl.Expr, Any], pl.Expr]] = {
 }
 _YES, _NO = {"1", "true", "yes"}, {"0", "false", "no"}
 _DAY_US = 86_400_000_000
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of a list.
-
-    Attributes:
-        name: In the frame, and in addresses.
-        head: Its heading.
-        kind: How its values are printed and filtered.
-        link: Address for a row, without the base path; None for no link.
-        shown: Whether the table shows it; CSV and JSON always have it.
-        choices: Whether it has few values, offered as filters.
-        vocabulary: All possible values, if known: filtering by one is valid even if no row has
-            it now.
-        longest: Characters that the table shows; CSV and JSON have the full text.
-        by: Column to sort by instead: the number behind a text; None for itself.
-    """
-
-    name: str
-    head: str
-    kind: Kind = "text"
-    link: Callable[[Mapping[str, Any]], str | None] | None = None
-    shown: bool = True
-    choices: bool = False
-    vocabulary: Sequence[str] = ()
-    longest: int = 200
-    by: str | None = None
-
-    @property
-    def hint(self) -> str:
-        """An example of a filter; empty for text."""
-        if self.kind == "time":
-            return "2026-03-01, or >=2026-03-01"
-        if self.kind == "flag":
-            return "yes or no"
-        if self.kind == "text":
-            return ""
-        return "50%, or >=50%" if self.kind == "share" else "2, >=2, or 1..3"
 
 
 @dataclass(frozen=True)
@@ -191,6 +152,17 @@ class Listed:
         """Columns with a typed filter: numbers and times."""
         others = {*self.choices, *(self.ask.others or ())}
         return [c for c in self.columns if c.kind != "text" and c.name not in others]
+
+    @staticmethod
+    def hint(column: Column) -> str:
+        """An example of a filter; empty for text."""
+        hints = {
+            "time": "2026-03-01, or >=2026-03-01",
+            "flag": "yes or no",
+            "text": "",
+            "share": "50%, or >=50%",
+        }
+        return hints.get(column.kind, "2, >=2, or 1..3")
 
     @property
     def carried(self) -> Sequence[tuple[str, str]]:
@@ -320,7 +292,7 @@ def listed(
         ask=ask,
         pages=pages,
         choices={name: values for name, values in offered.items() if values},
-        heads={column.name: column.head for column in columns},
+        heads={column.name: column.heading for column in columns},
         passed_over=passed_over,
         notes=[_sentence(error) for error in errors],
     )

@@ -10,10 +10,11 @@ from fastapi import APIRouter, Form, Request, Response
 
 from karat.errors import KaratError, UsageError, nearest
 from karat.reports.phrases.numbers import counted
+from karat.reports.table import Column
 from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.errors import Said, opened, refused
 from karat.web.framework.form_values import packed, unpacked
-from karat.web.framework.lists import Ask, Column, Listed, listed
+from karat.web.framework.lists import Ask, Listed, listed
 from karat.web.framework.pages import show
 from karat.web.framework.state import TheState
 from karat.web.golden.golden_sets import GoldenPage, address, crumbs

@@ -12,9 +12,10 @@ from fastapi.responses import RedirectResponse
 
 from karat.errors import KaratError
 from karat.golden.editions import EditionDifference
+from karat.reports.table import Column
 from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.errors import NotFound, Said, opened, or_not_found, refused
-from karat.web.framework.lists import Ask, Column, Listed, frame_of, listed
+from karat.web.framework.lists import Ask, Listed, frame_of, listed
 from karat.web.framework.pages import show
 from karat.web.framework.state import TheState
 from karat.web.golden.golden_sets import GoldenPage, address, crumbs

@@ -15,10 +15,11 @@ from fastapi import APIRouter, Depends, File, Form, Query, Request, Response, Up
 
 from karat.errors import KaratError
 from karat.formats.exchange.catalogue import EXCHANGES
+from karat.reports.table import Column
 from karat.tables.golden.exchange import Exchange
 from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.errors import Said, opened, refused
-from karat.web.framework.lists import Ask, Column, Listed, listed
+from karat.web.framework.lists import Ask, Listed, listed
 from karat.web.framework.pages import show
 from karat.web.framework.state import TheState
 from karat.web.framework.uploads import file_response, uploaded

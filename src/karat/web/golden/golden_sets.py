@@ -10,10 +10,11 @@ from urllib.parse import quote, urlencode
 from fastapi import APIRouter, Request, Response
 
 from karat.reports.phrases.report import span
+from karat.reports.table import Column
 from karat.tables.golden.golden_sets import addressable
 from karat.web.framework.auth import AReader
 from karat.web.framework.errors import opened
-from karat.web.framework.lists import NONE, OWN, Ask, Column, Listed, frame_of, listed
+from karat.web.framework.lists import NONE, OWN, Ask, Listed, frame_of, listed
 from karat.web.framework.pages import Page, show
 from karat.web.framework.state import TheState
 from karat.workflows.golden.queries import column_of
@@ -131,7 +132,7 @@ def all_of_them(request: Request, site: TheState, _asking: AReader) -> Response:
         Column("judged", "Judged", "count", link=link_to("queries", graded=">=1")),
         Column("grades", "Grades", "count", link=link_to("pairs")),
         Column("waiting", "Waiting", "count", link=link_to("pairs", waiting=">=1")),
-        Column("kappa", "κ", "number", link=link_to("agreement")),
+        Column("kappa", "κ", "number", digits=2, link=link_to("agreement")),
         Column("interval", "95 %"),
         Column(
             "edition",

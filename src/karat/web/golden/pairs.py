@@ -11,9 +11,10 @@ import polars as pl
 from fastapi import APIRouter, Form, Query, Request, Response
 
 from karat.errors import KaratError, UsageError, nearest
+from karat.reports.table import Column
 from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.errors import Said, opened, or_not_found, refused
-from karat.web.framework.lists import OWN, Ask, Column, Listed, listed
+from karat.web.framework.lists import OWN, Ask, Listed, listed
 from karat.web.framework.pages import show
 from karat.web.framework.state import TheState
 from karat.web.golden.golden_sets import GoldenPage, address, crumbs

@@ -13,10 +13,11 @@ import polars as pl
 from fastapi import APIRouter, File, Form, Request, Response, UploadFile
 
 from karat.errors import KaratError, UsageError
+from karat.reports.table import Column
 from karat.web.framework.auth import AnEngineer, AReader, Principal
 from karat.web.framework.errors import Said, opened, or_not_found, refused
 from karat.web.framework.jobs import in_turn
-from karat.web.framework.lists import OWN, SOME, Ask, Column, Listed, listed
+from karat.web.framework.lists import OWN, SOME, Ask, Listed, listed
 from karat.web.framework.pages import show
 from karat.web.framework.signed_values import seal, unseal
 from karat.web.framework.state import TheState

@@ -12,10 +12,11 @@ from fastapi import APIRouter, Form, Request, Response
 
 from karat.errors import UsageError
 from karat.golden.queue import Pair
+from karat.reports.table import Column
 from karat.web.framework.auth import AnEngineer
 from karat.web.framework.errors import opened
 from karat.web.framework.form_values import packed, unpacked
-from karat.web.framework.lists import Ask, Column, Listed, listed
+from karat.web.framework.lists import Ask, Listed, listed
 from karat.web.framework.pages import Page, show
 from karat.web.framework.state import TheState
 from karat.web.judging.cards import Block, Grade, grades_of, guideline_blocks

@@ -12,8 +12,9 @@ from fastapi import APIRouter, Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
 from karat.errors import UsageError
+from karat.reports.offline.evaluation import answer_changes, what_changed
 from karat.reports.phrases import report
-from karat.reports.writers.sheets import Sheet, answer_changes, what_changed
+from karat.reports.table import Column, Table
 from karat.tables.comparison import Comparison, Difference
 from karat.tables.results import Result
 from karat.tables.stored_runs import ComparisonRow, RunRow
@@ -21,7 +22,7 @@ from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.chart_links import Charts, charts
 from karat.web.framework.form_values import Id, packed, unpacked
 from karat.web.framework.idempotency import redirect_with, show_with
-from karat.web.framework.lists import Ask, Column, Listed, frame_of, listed
+from karat.web.framework.lists import Ask, Listed, frame_of, listed
 from karat.web.framework.pages import Page, show
 from karat.web.framework.state import AppState, TheState
 from karat.web.offline.counted import counts_in, in_slice, narrowed, uncounted
@@ -90,7 +91,7 @@ class ComparisonPage(Page):
     queued: int | None = None
     raised: int = 0
     charts: Charts | None = field(default=None, repr=False)
-    sheets: Sequence[Sheet] = field(default=(), repr=False)
+    sheets: Sequence[Table] = field(default=(), repr=False)
     view_ids: Mapping[Any, str] = field(default_factory=dict, repr=False)
     parts: Mapping[Any, Mapping[str, Sequence[Difference]]] = field(
         default_factory=dict, repr=False

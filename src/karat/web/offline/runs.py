@@ -16,6 +16,7 @@ from fastapi.responses import RedirectResponse
 from karat.errors import InputError, KaratError, UsageError
 from karat.reports.html.content import Content, ShownQuery
 from karat.reports.phrases import report
+from karat.reports.table import Column
 from karat.tables import Results
 from karat.tables.results import State
 from karat.tables.stored_runs import RunRow
@@ -25,7 +26,7 @@ from karat.web.framework.errors import NotFound, Said, refused
 from karat.web.framework.form_values import Id
 from karat.web.framework.idempotency import redirect_with, show_with
 from karat.web.framework.jobs import COMPUTING, Busy
-from karat.web.framework.lists import Ask, Column, Listed, listed
+from karat.web.framework.lists import Ask, Listed, listed
 from karat.web.framework.pages import Page, show
 from karat.web.framework.state import AppState, TheState
 from karat.web.framework.uploads import uploaded

@@ -16,11 +16,12 @@ from karat.online.metrics import registry
 from karat.online.metrics.entry import Metric
 from karat.reports.online.evaluation import figure, span
 from karat.reports.phrases.online import quoted
+from karat.reports.table import Column
 from karat.tables.days import day_number, day_text
 from karat.tables.online.evaluation import OnlineResult, OnlineResults
 from karat.tables.online.events import EventLog
 from karat.web.framework.auth import AReader
-from karat.web.framework.lists import Ask, Column, Listed, frame_of, listed
+from karat.web.framework.lists import Ask, Listed, frame_of, listed
 from karat.web.framework.pages import show
 from karat.web.framework.state import AppState, TheState
 from karat.web.online import charts as online_charts

@@ -20,6 +20,7 @@ from karat.reports.charts.online import Spot
 from karat.reports.online.evaluation import figure, span
 from karat.reports.online.offline_correlation import FEW, OF_FEW, any_of_few
 from karat.reports.phrases.report import number
+from karat.reports.table import Column
 from karat.tables.online.offline_correlation import (
     Concord,
     Discord,
@@ -29,7 +30,7 @@ from karat.tables.online.offline_correlation import (
     WorldSlice,
 )
 from karat.web.framework.auth import AReader
-from karat.web.framework.lists import Ask, Column, Listed, listed
+from karat.web.framework.lists import Ask, Listed, listed
 from karat.web.framework.pages import show
 from karat.web.framework.state import AppState, TheState
 from karat.web.online.figures import rows_address

@@ -11,10 +11,11 @@ from fastapi import APIRouter, Form, Query, Request, Response
 
 from karat.errors import InputError, UsageError
 from karat.reports.online.queries import ordering
+from karat.reports.table import Column
 from karat.tables.online.worst_queries import LostGroup, LostQuery, WorstQueries
 from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.idempotency import redirect_with, show_with
-from karat.web.framework.lists import Ask, Column, Listed, frame_of, listed
+from karat.web.framework.lists import Ask, Listed, frame_of, listed
 from karat.web.framework.state import AppState, TheState
 from karat.web.online.figures import NOT_SAID
 from karat.web.online.log import (

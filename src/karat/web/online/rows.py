@@ -15,10 +15,11 @@ from karat.online.metrics import registry
 from karat.online.metrics.entry import Metric
 from karat.online.metrics.lacking import why_unknown
 from karat.online.simulate.records import SIMULATED
+from karat.reports.table import Column, Kind
 from karat.tables.online.events import EventLog
 from karat.tables.schema import TABLES as TABLES_OF
 from karat.web.framework.auth import AReader
-from karat.web.framework.lists import Ask, Column, Kind, Listed, listed
+from karat.web.framework.lists import Ask, Listed, listed
 from karat.web.framework.pages import show
 from karat.web.framework.state import AppState, TheState
 from karat.web.online.figures import NOT_SAID
@@ -80,8 +81,8 @@ _SHOWN: dict[Table, tuple[tuple[str, str, Kind], ...]] = {
 }
 """Columns of each table of facts: name, heading, kind."""
 _HEADS = {
-    "abandoned_as": "abandoned",
-    "session_began": "session began",
+    "abandoned_as": "Abandoned",
+    "session_began": "Session began",
 }
 _FILTERS = frozenset({"arm", "reformulation", "abandoned_as"})
 _EACH = "SearchesPerUser"  # a metric that counts every search

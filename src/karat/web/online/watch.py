@@ -12,11 +12,12 @@ from fastapi import APIRouter, Query, Request, Response
 from karat.errors import InputError, KaratError, UsageError
 from karat.reports.online.watch import compared_text, verdict_text
 from karat.reports.phrases.online import difference, moved_text, usual_text, value, where
+from karat.reports.table import Column
 from karat.tables.days import day_text
 from karat.tables.online.events import EventLog
 from karat.tables.online.watch import Change, Contribution, Watched
 from karat.web.framework.auth import AReader
-from karat.web.framework.lists import Ask, Column, Listed, frame_of, listed
+from karat.web.framework.lists import Ask, Listed, frame_of, listed
 from karat.web.framework.pages import show
 from karat.web.framework.state import AppState, TheState
 from karat.web.online import figures
@@ -249,7 +250,7 @@ def _changes(
         Column("usual_low", "Usual from", "number", shown=False),
         Column("usual_high", "Usual to", "number", shown=False),
         Column("p", "p", "number", shown=False),
-        Column("p_adjusted", "p adjusted", "number", shown=False),
+        Column("p_adjusted", "P adjusted", "number", shown=False),
     ]
     return listed(frame, columns, Ask.of(request), search=["metric", "slice"], per_page=25)
 

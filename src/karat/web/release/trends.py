@@ -20,11 +20,12 @@ from karat.reports.phrases import trend as words
 from karat.reports.phrases.numbers import counted
 from karat.reports.phrases.report import span
 from karat.reports.release.trend_page import Remark, ready
+from karat.reports.table import Column
 from karat.tables.release.trend import Mark, Series
 from karat.web.framework.auth import AnEngineer, AReader, Principal
 from karat.web.framework.errors import NotFound, Said, refused
 from karat.web.framework.jobs import COMPUTING, Busy
-from karat.web.framework.lists import Ask, Column, Listed, frame_of, listed
+from karat.web.framework.lists import Ask, Listed, frame_of, listed
 from karat.web.framework.pages import Page, show
 from karat.web.framework.state import AppState, TheState
 from karat.web.framework.times import moment

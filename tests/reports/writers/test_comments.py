@@ -11,7 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from karat.reports.writers.markdown import LIMIT, comparison_comment, error_comment, gate_comment
+from karat.reports.offline.comparison import to_markdown as comparison_comment
+from karat.reports.release.gate import Failed
+from karat.reports.release.gate import to_markdown as gate_comment
+from karat.reports.writers.markdown import LIMIT
 from karat.tables.release.gate import Check, Gate, KnownFailure, Regression
 from karat.workflows.offline.compare import compare
 
@@ -66,10 +69,11 @@ def test_verdict_and_reason_then_the_checks_then_who_lost() -> None:
         "**fail**: nDCG@10 drops by at most 5%: dropped by 0.0800, allowed 0.0200\n"
     )
     assert (
-        "| nDCG@10 drops by at most 5% | all | 0.400 | 0.320 | 0.080 (0.040 to 0.120) | 0.055 "
+        "| nDCG@10 drops by at most 5% | <code>(all)</code> | 0.400 | 0.320 | **0.080** | "
+        "0.040 to 0.120 | 0.055 "
         "| **fail** |" in text
     )
-    said = ("**fail**", "<code>class name</code>", "Lost most by", "passes now", "Notes")
+    said = ("**fail**", "<code>name</code>", "Lost most by", "passes now", "Notes")
     places = [text.index(each) for each in said]
     assert places == sorted(places)
     assert text.count("−1.000") == 5
@@ -87,10 +91,10 @@ def test_a_long_list_says_how_many_it_leaves_out() -> None:
 def test_a_name_is_shown_as_it_is(evil: str) -> None:
     html = rendered(gate_comment(gate_of(check(attribute="class", slice=evil), name=evil)))
     shown = cells(html)
-    assert len(shown) == 7 + 4 * 5  # no pipe made another
+    assert len(shown) == 8 + 4 * 5  # no pipe made another
     escaped = evil.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    assert shown[1] == f"<code>class {escaped}</code>"
-    assert f"<code>{escaped}</code>" in shown[7]
+    assert shown[1] == f"<code>{escaped}</code>"
+    assert shown[8] == f"<code>{escaped} {escaped}</code>"
     assert set(re.findall(r"<(\w+)", html)) <= {
         "p", "strong", "code", "table", "thead", "tbody", "tr", "th", "td", "ul", "li", "details",
         "summary",
@@ -115,7 +119,7 @@ def test_a_name_that_is_no_utf_8() -> None:
 
 
 def test_an_error_in_place_of_a_gate() -> None:
-    text = error_comment("<b>.trec: no such file\n  fix: see #12")
+    text = gate_comment(Failed("<b>.trec: no such file\n  fix: see #12", 4))
     assert text.startswith(
         "**error**: the gate could not be evaluated: &#60;b&#62;.trec: no such file"
     )
@@ -126,7 +130,7 @@ def test_an_error_in_place_of_a_gate() -> None:
 @given(st.text(max_size=200))
 def test_any_name_leaves_the_table_whole(name: str) -> None:
     html = rendered(gate_comment(gate_of(check(rule=name, attribute=name, slice=name), name=name)))
-    assert len(cells(html)) == 7 + 4 * 5
+    assert len(cells(html)) == 8 + 4 * 5
 
 
 @pytest.mark.parametrize("name", ["<" * 10_000, "\N{SNOWMAN}" * 10_000, "word " * 10_000])
@@ -145,8 +149,8 @@ def test_a_comparison_as_a_comment() -> None:
     new = {query: {"good": 2.0, "x": 1.0} for query in queries} | {"q00": {"x": 2.0, "y": 1.0}}
     text = comparison_comment(compare({q: {"good": 1} for q in queries}, old, new, ["RR"]))
     # 19 of 20 from 1/2 to 1, one from 1/2 to 0: 19/20.
-    assert "| RR | 0.500 | 0.950 | +0.450 (" in text
+    assert "| RR | 0.500 | 0.950 | **+0.450** |" in text
     assert "| 19/0/1 | **better** |" in text
     assert text.index("Lost most by RR") < text.index("Gained most by RR")
     assert len(text) < 3_000
-    assert len(cells(rendered(text))) == 7 + 4 + 4 * 5
+    assert len(cells(rendered(text))) == 8 + 4 + 4 * 5

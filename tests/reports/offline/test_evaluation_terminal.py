@@ -8,8 +8,10 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
+from karat.reports.offline import explanation
+from karat.reports.offline.evaluation import show, with_interval
 from karat.reports.phrases.numbers import percent
-from karat.reports.writers.terminal import _with_interval, console, show_explanation, show_results
+from karat.reports.writers.terminal import console
 from karat.tables import Queries, Result, Results, Run
 from karat.tables.notes import Concern, Note
 from karat.workflows.offline.evaluate import evaluate
@@ -34,7 +36,7 @@ def a_run(name: str) -> Run:
 
 def printed(results: Results, *, full: bool = False) -> str:
     out = io.StringIO()
-    show_results(results, console(out, 80), full=full)
+    show(results, console(out, 80), full=full)
     return out.getvalue()
 
 
@@ -69,20 +71,20 @@ def test_escape_sequences_in_ids_do_not_reach_the_terminal() -> None:
 
 def test_one_run_stands_in_the_title_and_several_in_a_column() -> None:
     assert printed(evaluated("bm25")).splitlines()[0].strip() == "bm25"
-    assert "run" not in printed(evaluated("bm25")).splitlines()[2]
-    assert "run" in printed(evaluated("bm25", "dense")).splitlines()[1]
+    assert "Run" not in printed(evaluated("bm25")).splitlines()[2]
+    assert "Run" in printed(evaluated("bm25", "dense")).splitlines()[1]
 
 
 def test_the_columns_of_the_design() -> None:
     heading = printed(evaluated("bm25")).splitlines()[2]
-    assert heading.split() == ["measure", "value", "95", "%", "n", "judged"]
+    assert heading.split() == ["Measure", "Value", "95", "%", "n", "Judged"]
 
 
 def test_full_has_all_digits_and_all_counts() -> None:
     results = evaluated("bm25")
     text = printed(results, full=True)
     assert f"{results.results[0].value:.12g}" in text
-    for name in ("empty", "missing", "failed", "undefined", "unjudged", "tied", "method"):
+    for name in ("Empty", "Missing", "Failed", "Without a", "Not judged", "Tied", "Method"):
         assert name in text
         assert name not in printed(replace(results, notes=[]))
 
@@ -109,12 +111,12 @@ ROW = Result("r", "DCG@10", 20.0, "mean", 9.95, 30.05, "t", 30, 0, 0, 0, 0, 0, N
 
 @pytest.mark.parametrize(
     ("low", "high", "ends"),
-    [(9.95, 30.05, "9.95–30.05"), (0.5, 0.716, ".50–.72"), (0.0, 1.0, ".00–1.00")],
+    [(9.95, 30.05, "9.95 to 30.05"), (0.5, 0.716, "0.50 to 0.72"), (0.0, 1.0, "0.00 to 1.00")],
 )
 def test_the_interval_of_a_slice(low: float, high: float, ends: str) -> None:
     for reason in ("", "cut at 1"):
         row = replace(ROW, ci_low=low, ci_high=high, ci_reason=reason)
-        assert _with_interval(row).plain == f"20.000 {ends}"
+        assert with_interval(row) == f"20.000 {ends}"
 
 
 def test_measures_of_slices_are_spread_over_tables() -> None:
@@ -130,8 +132,8 @@ def test_measures_of_slices_are_spread_over_tables() -> None:
 
 def test_sums_are_whole_numbers() -> None:
     row = replace(ROW, ci_low=None, ci_high=None, aggregate="sum", value=12345.0)
-    assert _with_interval(row).plain == "12,345"
-    assert _with_interval(replace(row, value=None)).plain == "–"
+    assert with_interval(row) == "12,345"
+    assert with_interval(replace(row, value=None)) == "–"
 
 
 @pytest.mark.parametrize(
@@ -162,7 +164,7 @@ def explained(measure: str, query_id: str = "q", top: int = 10) -> str:
     }
     out = io.StringIO()
     found = explain(qrels, run, query_id, measure, top=top)
-    show_explanation(found, console(out, 80))
+    explanation.show(found, console(out, 80))
     text = out.getvalue()
     assert max(map(len, text.splitlines())) <= 80
     return text
@@ -177,7 +179,7 @@ def test_an_explanation_shows_what_adds_up() -> None:
     assert ["2=", "no", "0", "0", "0.6309"] in rows
     assert ["3=", EVIL, "1", "1", "0.5000", "0.5000"] in rows
     assert ["4", "u0", "unjudged"] in rows
-    assert ["sum", "2.5000"] in rows
+    assert ["Sum", "2.5000"] in rows
     assert "Relevant and not retrieved (10): lost00 (1)" in text
     assert "and 2 more" in text
     assert "13 more documents below add nothing." in text
@@ -206,7 +208,7 @@ def test_three_notes_and_how_many_more_unless_all_are_asked_for() -> None:
         ],
     )
     out = io.StringIO()
-    show_results(found, console(out, 80))
+    show(found, console(out, 80))
     assert out.getvalue().splitlines()[-4:] == [
         "· 2 queries not in the run",
         "· few queries",
@@ -215,5 +217,5 @@ def test_three_notes_and_how_many_more_unless_all_are_asked_for() -> None:
     ]
     for more in ({"full": True}, {"all_notes": True}):
         out = io.StringIO()
-        show_results(found, console(out, 80), **more)
+        show(found, console(out, 80), **more)
         assert out.getvalue().endswith("· first reason\n· second reason\n")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karat.reports.writers.junit import error_junit, to_junit
+from karat.reports.release.gate import Failed, to_junit
 from karat.tables.comparison import RankChange
 from karat.tables.release.gate import EXIT_CODES, Check, Gate, GateVerdict, KnownFailure, Regression
 
@@ -128,7 +128,7 @@ def test_controls_are_replaced() -> None:
 
 
 def test_an_error_in_place_of_a_gate_follows_the_schema() -> None:
-    root = ET.fromstring(error_junit("\x00x: <y> is wrong\n  fix: z\ud800").encode())
+    root = ET.fromstring(to_junit(Failed("\x00x: <y> is wrong\n  fix: z\ud800", 4)).encode())
     follows_schema(root)
     [suite] = root
     assert [suite.attrib[name] for name in ("tests", "failures", "errors")] == ["1", "0", "1"]

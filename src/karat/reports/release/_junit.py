@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from xml.etree import ElementTree as ET
 
-from karat.reports.release.gate import (
+from karat.reports.phrases.gate import (
     asked,
     beside,
     known_failures,
@@ -23,7 +23,7 @@ from karat.reports.release.gate import (
     why,
     word,
 )
-from karat.reports.writers.cells import CONTROLS
+from karat.reports.writers.plain import CONTROLS
 from karat.tables.release.gate import Check, Gate, GateVerdict
 
 _FAILURES: tuple[GateVerdict, ...] = ("fail", "cannot_tell")
@@ -33,7 +33,7 @@ _TEXT = 120  # characters of a query and its text
 _FORBIDDEN = re.compile("[\ud800-\udfff\ufffe\uffff]")
 
 
-def to_junit(gate: Gate) -> str:
+def document(gate: Gate) -> str:
     """One suite ``karat`` with a test case per check, the worst first."""
     cases = list(_cases(gate))
     kinds = Counter(kind for kind, _case in cases)
@@ -56,7 +56,7 @@ def to_junit(gate: Gate) -> str:
     return _document(suites)
 
 
-def error_junit(message: str) -> str:
+def failed(message: str) -> str:
     """The document if the gate could not be evaluated."""
     counts = {"tests": "1", "failures": "0", "errors": "1"}
     suites = ET.Element("testsuites", {"name": "karat"} | counts)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karat.reports.writers.github import error_github, to_github
+from karat.reports.release.gate import Failed, to_github
 from karat.tables.release.gate import EXIT_CODES, Check, Gate, GateVerdict, KnownFailure
 
 VERDICTS = list(EXIT_CODES)
@@ -75,6 +75,6 @@ def test_any_text_stays_within_its_line(name: str, verdict: GateVerdict) -> None
 
 
 def test_an_error_in_place_of_a_gate_is_one_line() -> None:
-    assert error_github("x, line 1: 5 % is wrong\n  fix: y") == (
+    assert to_github(Failed("x, line 1: 5 % is wrong\n  fix: y", 4)) == (
         "::error title=karat%3A error::x, line 1: 5 %25 is wrong%0A  fix: y\n"
     )

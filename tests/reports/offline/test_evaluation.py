@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
+from karat.reports.offline.evaluation import to_csv, to_latex, to_markdown
 from karat.reports.writers.latex import results_table
-from karat.reports.writers.rows import to_csv, to_json, to_latex, to_markdown
+from karat.reports.writers.plain import to_json
 from karat.tables import QueryValue, Result, Results, Run
 
 ROW = Result(
@@ -98,14 +99,14 @@ def test_markdown_is_a_table_for_each_slicing_and_the_notes() -> None:
     assert (
         text
         == """\
-| run | nDCG@10 | AP | n |
+| Run | nDCG@10 | AP | Queries |
 | --- | ---: | ---: | ---: |
-| bm25 | 0.5000 [0.250, 0.750] | 0.5000 | 30 |
+| bm25 | 0.5000 (0.250 to 0.750) | 0.5000 | 30 |
 
-| run, kind | nDCG@10 | n |
-| --- | ---: | ---: |
-| bm25, a | – | 0 |
-| bm25, b | – | 0 |
+| Run | kind | nDCG@10 | Queries |
+| --- | --- | ---: | ---: |
+| bm25 | a | – | 0 |
+| bm25 | b | – | 0 |
 
 - So.
 """
@@ -117,8 +118,8 @@ def test_markdown_escapes_what_would_end_a_cell_or_a_row() -> None:
     text = to_markdown(Results([replace(ROW, run="a|b")], [part]))
     lines = text.splitlines()
     assert lines[2].startswith("| a&#124;b | ")
-    assert lines[4].startswith("| run, k&#124;d | ")
-    assert lines[6].startswith("| a&#124;b, x y | ")
+    assert lines[4].startswith("| Run | k&#124;d | ")
+    assert lines[6].startswith("| a&#124;b | x y | ")
     assert len(lines) == 7
 
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from karat.reports.release.gate import known_failures, label, sentence, why, word
-from karat.reports.writers.cells import CONTROLS
+from karat.reports.phrases.gate import known_failures, label, sentence, why, word
+from karat.reports.writers.plain import CONTROLS
 from karat.tables.release.gate import Check, Gate, GateVerdict
 
 _MOST = 10
 _UNNAMED = ("policy", "-", "<stdin>")  # policies that are not files
 
 
-def to_github(gate: Gate) -> str:
+def annotated(gate: Gate) -> str:
     """An annotation per check that did not pass, or one if all did; and known failures that pass.
 
     ``cannot_tell`` is a ``warning``, other verdicts are an ``error``, good news is a ``notice``.
@@ -25,7 +25,7 @@ def to_github(gate: Gate) -> str:
     return "".join(f"{line}\n" for line in _lines(gate))
 
 
-def error_github(message: str) -> str:
+def failed(message: str) -> str:
     """The annotation if the gate could not be evaluated."""
     return f"::error title={_property('karat: error')}::{_data(message)}\n"
 

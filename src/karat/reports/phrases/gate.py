@@ -1,0 +1,114 @@
+"""Wording of a gate, the same in terminals, comments, annotations and messages."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+
+from karat.reports.phrases.numbers import counted
+from karat.tables.comparison import RankChange
+from karat.tables.release.gate import Check, Gate, GateVerdict, KnownFailure, Regression
+
+REASONS = 8
+
+
+def word(verdict: GateVerdict) -> str:
+    return verdict.replace("_", " ")
+
+
+def passes(check: Check) -> bool:
+    return check.verdict == "pass"
+
+
+def title(gate: Gate) -> str:
+    """Candidate, baseline and policy of a gate."""
+    against = "" if gate.baseline is None else f" against {gate.baseline}"
+    return f"{gate.candidate}{against}, by {gate.policy}"
+
+
+def why(gate: Gate) -> str:
+    """The reason for the verdict, in a sentence; of several, the first and the number of others."""
+    if gate.verdict == "pass":
+        if len(gate.checks) == 1:
+            return sentence(gate.checks[0])
+        return f"{gate.candidate} passes all {len(gate.checks):,} checks ({_counts(gate)})"
+    causes = [check for check in gate.checks if check.verdict == gate.verdict]
+    if not causes:
+        return "nothing was checked"
+    more = len(causes) - 1
+    rest = f" (and {counted(more, 'more check', 'more checks')})" if more else ""
+    return sentence(causes[0]) + rest
+
+
+def _counts(gate: Gate) -> str:
+    """The numbers of checks by rules and of health."""
+    rules = sum(check.measure is not None for check in gate.checks)
+    health = len(gate.checks) - rules
+    parts = [counted(rules, "by a rule", "by rules")] if rules else []
+    return ", ".join([*parts, f"{health:,} of health"] if health else parts)
+
+
+def rank(value: int | None) -> str:
+    return "–" if value is None else f"{value:,}"
+
+
+def moved(move: RankChange) -> str:
+    return f"{rank(move.baseline_rank)} → {rank(move.candidate_rank)}"
+
+
+def beside(row: Regression) -> str:
+    """The slice and the rank changes of a query that lost, in a line."""
+    where = [] if row.attribute is None else [f"{row.attribute} {row.slice}"]
+    documents = ", ".join(f"{move.doc_id} {moved(move)}" for move in row.moves or ())
+    return " · ".join([*where, *([documents] if documents else [])])
+
+
+def label(check: Check) -> str:
+    return check.rule if check.attribute is None else f"{check.rule} ({place(check)})"
+
+
+def place(check: Check) -> str:
+    """The slice of a check, or all queries."""
+    return "(all)" if check.attribute is None else f"{check.attribute} {check.slice}"
+
+
+def sentence(check: Check) -> str:
+    """The rule of a check and the reason of its verdict."""
+    return f"{label(check)}: {check.reason}"
+
+
+def number(check: Check, value: float | None) -> str:
+    if value is None:
+        return ""
+    if check.measure is None and value == round(value):
+        return f"{value:,.0f}"
+    return f"{value:.3f}".replace("-", "−")
+
+
+def span(check: Check) -> str:
+    """The 95 % interval of the drop; empty for none."""
+    if check.ci_low is None or check.ci_high is None:
+        return ""
+    return f"{number(check, check.ci_low)} to {number(check, check.ci_high)}"
+
+
+def known_failures(rows: Sequence[KnownFailure]) -> Iterator[str]:
+    """A line for each known failure that passes now, and one for the others."""
+    for row in rows:
+        if row.passes:
+            value = "" if row.value is None else f" ({row.measure} {row.value:.3f})"
+            yield f"{row.query_id} passes now{value}: remove it from the list"
+    still = [
+        f"{row.query_id} ({row.reason})" if row.reason else row.query_id
+        for row in rows
+        if not row.passes
+    ]
+    if still:
+        shown = ", ".join(still[:REASONS])
+        more = f" and {len(still) - REASONS:,} more" if len(still) > REASONS else ""
+        yield f"still fails: {shown}{more}" if len(still) == 1 else f"still fail: {shown}{more}"
+
+
+def asked(row: Regression, longest: int) -> str:
+    text = row.query_id if row.text is None else f"{row.query_id} {row.text}"
+    return textwrap.shorten(text, longest, placeholder="…")
