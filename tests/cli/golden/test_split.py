@@ -105,7 +105,7 @@ def test_hard_queries_come_from_a_run_in_one_step(typed: Typed, run: str, tmp_pa
     (tmp_path / "log.csv").write_text(f"query,count\n{rows}text 3,2\n", encoding="utf-8")
     line = f"golden choose log.csv --size 8 --hard-from {run} --qrels golden.json --hard-most 3"
     shown = typed(f"{line} --hard-measure RR -w shop").out
-    assert "hard for bm25" in shown
+    assert "Hard for bm25" in shown
     # Six queries are wrong, all with RR 0: the first three by their ids.
     assert "6 queries qualify: the 3 hardest are" in shown
     assert "RR 0.0000" in shown

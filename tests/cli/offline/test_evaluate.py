@@ -138,7 +138,7 @@ def test_every_format(output: str, karat: Karat) -> None:
 
 
 def test_full(karat: Karat) -> None:
-    assert "undefined" in karat("qrels.txt", "bm25.txt", "--full")
+    assert "Without a" in karat("qrels.txt", "bm25.txt", "--full")
 
 
 def test_trec_lines_of_several_runs_follow_each_other(karat: Karat) -> None:

@@ -62,7 +62,7 @@ def test_json_csv_and_markdown_say_the_same(typed, store) -> None:
     assert [float(row["lost"]) for row in rows] == [row["lost"] for row in found["queries"]]
     assert rows[0]["failed_zero_results"] == "9"
     markdown = typed("online queries -f md --by arm").out
-    assert "| query | arm | lost | searches |" in markdown
+    assert "| Query | arm | Lost | Searches |" in markdown
     assert "| arm=a | 4 |" in markdown
     by_arm = list(csv.DictReader(io.StringIO(typed("online queries -f csv --by arm").out)))
     assert {row["slice_arm"] for row in by_arm} == {"a", "b"}
@@ -136,7 +136,7 @@ def test_against(typed, store, tmp_path: Path) -> None:
         "q2": 0.2,
         "q3": 1.0,
     }
-    assert "| class | queries |" in typed("online against beir run.trec -f md").out
+    assert "| class | Queries |" in typed("online against beir run.trec -f md").out
     both = "arms a and b are counted together, so the run is compared with both"
     assert any(note.startswith(both) for note in found["notes"])
     arm = json.loads(typed("online against beir run.trec -f json --only arm=b").out)
