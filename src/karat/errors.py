@@ -27,6 +27,12 @@ class KaratError(Exception):
 
     exit_code = 4
     fix: str | None = None
+    command: str | None = None
+
+    @property
+    def advice(self) -> str | None:
+        """The fix, with the command."""
+        return f"{self.fix}: {self.command}" if self.fix and self.command else self.fix
 
 
 class InputError(KaratError):
@@ -64,11 +70,6 @@ class InputError(KaratError):
             text += f" (query {query})"
         super().__init__(text + _fix_line(self.advice))
 
-    @property
-    def advice(self) -> str | None:
-        """The fix, with the command."""
-        return f"{self.fix}: {self.command}" if self.fix and self.command else self.fix
-
     def at_line(self, line: int | None) -> InputError:
         """The same error with its line filled in."""
         return InputError(
@@ -89,14 +90,22 @@ class UsageError(KaratError):
         what: What is wrong, in one sentence without a full stop.
         nearest: Valid choices that are similar; shown as "did you mean …?".
         fix: How to fix it.
+        command: As for ``InputError``.
     """
 
     exit_code = 2
 
-    def __init__(self, what: str, *, nearest: Sequence[str] = (), fix: str | None = None) -> None:
-        self.what, self.nearest, self.fix = what, tuple(nearest), fix
+    def __init__(
+        self,
+        what: str,
+        *,
+        nearest: Sequence[str] = (),
+        fix: str | None = None,
+        command: str | None = None,
+    ) -> None:
+        self.what, self.nearest, self.fix, self.command = what, tuple(nearest), fix, command
         suggestion = f"; did you mean {' or '.join(nearest)}?" if nearest else ""
-        super().__init__(what + suggestion + _fix_line(fix))
+        super().__init__(what + suggestion + _fix_line(self.advice))
 
 
 class PolicyRefused(UsageError):

@@ -257,7 +257,7 @@ def test_depth_is_a_cutoff_that_is_a_rank() -> None:
 
 
 def test_an_unknown_measure_says_where_they_are_listed() -> None:
-    with pytest.raises(UsageError, match="karat measures lists them all"):
+    with pytest.raises(UsageError, match="see the catalogue of measures: karat measures"):
         parse("nDGC@10")
 
 

@@ -242,7 +242,8 @@ def _named(name: str) -> Entry:
     raise UsageError(
         f"unknown measure {name!r}",
         nearest=nearest(name, printed),
-        fix="karat measures lists them all",
+        fix="see the catalogue of measures",
+        command="karat measures",
     )
 
 

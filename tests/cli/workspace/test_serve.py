@@ -65,7 +65,7 @@ def test_for_others_it_asks_for_accounts_and_prints_the_first_owners_link_once(
     assert "https://karat.example.org/karat/invited/" in done.out
     assert done.err == ""
     where = runs[0]
-    assert (where.workers, where.proxies, where.log) == (3, ("10.0.0.1",), "json")
+    assert (where.workers, where.settings.proxies, where.log) == (3, ("10.0.0.1",), "json")
     assert (where.settings.base, where.settings.max_upload) == ("/karat", 3 * 2**19)
     assert where.settings.secure
     again = typed(line)

@@ -156,7 +156,7 @@ def test_roles_and_coming_in(app: FastAPI, client_of: ClientOf, clock: Clock) ->
     assert again.get("/people").status_code == 403
     assert owner.fill(f"{there}/shut-out").status_code == 303
     assert again.get("/account").url.path == "/sign-in"
-    assert "disabled <time" in owner.get(there).text
+    assert "<dt>Disabled</dt><dd><time" in owner.get(there).text
     assert owner.fill(f"{there}/new-password").status_code == 400
     assert owner.fill(f"{there}/let-in").status_code == 303
     clock.pass_by(1)

@@ -120,7 +120,7 @@ def freeze(opened: Workspace, name: str, *, now: int, person: str | None = None)
     agreement = agreement_at(snapshot, opened.workspace)
     verdict = may_freeze(agreement.headline, opened.workspace)
     if verdict.verdict == "refuse":
-        fix = "judge more, settle what raters disagree on, or change [agreement] in karat.toml"
+        fix = "judge more, or settle what raters disagree on"
         raise PolicyRefused(f"fail: {verdict.sentence}", fix=fix)
     about = {**content.about, "agreement": agreement.sentence, "policy": verdict.sentence}
     contradicted = disagreements_at(snapshot).filter(pl.col("between") == IMPORT).height
