@@ -33,7 +33,8 @@ class Seen(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Keep what matters of a tag."""
-        self.tags.append(tag)
+        icon = tag == "svg" and dict(attrs).get("aria-hidden") == "true"  # of the menu
+        self.tags.append("icon" if icon else tag)
         for name, value in attrs:
             said = value or ""
             if name.startswith("on") or name in {"style", "srcdoc"}:

@@ -220,10 +220,10 @@ def test_files_that_go_while_they_are_looked_at_are_computed_again(
 ) -> None:
     egon = client_of("engineer")
     shown = egon.get("/runs/1/queries/q1?format=json").json()
-    for path in (workspace / "evaluations").glob("*/heads-*.parquet"):
+    for path in (workspace / "artifacts/evaluation").glob("*/heads.parquet"):
         path.unlink()
     assert egon.get("/runs/1/queries/q1?format=json").json() == shown
-    for path in (workspace / "evaluations").glob("*/grades-*.parquet"):
+    for path in (workspace / "artifacts/evaluation").glob("*/grades.parquet"):
         path.write_bytes(b"x" * path.stat().st_size)
     assert egon.get("/runs/1/queries/q1?format=json").json() == shown
 
@@ -235,10 +235,10 @@ def test_a_run_is_sliced_by_few_attributes_in_one_order(
     first = egon.get("/runs/1?by=query_length&by=first_relevant&format=json").json()
     again = egon.get("/runs/1?by=first_relevant&by=query_length&by=query_length&format=json")
     assert again.json()["results"] == first["results"]
-    assert len(list((workspace / "evaluations").iterdir())) == 1
+    assert len(list((workspace / "artifacts/evaluation").iterdir())) == 1
     many = "&".join(f"by=a{i}" for i in range(9))
     assert 'role="alert"' in egon.get(f"/runs/1?{many}").text
-    assert len(list((workspace / "evaluations").iterdir())) == 1
+    assert len(list((workspace / "artifacts/evaluation").iterdir())) == 1
 
 
 @pytest.mark.parametrize(

@@ -441,7 +441,8 @@ def compute_run(workspace: Workspace, row: RunRow, rules: Rules, key: str, wait_
 
     A failure is retried once the ``key`` of its numbers is another.
     """
-    return COMPUTING.run(key, lambda: stored_evaluations.compute(workspace, row, rules), wait_s)
+    job = "run", workspace.store.url, key
+    return COMPUTING.run(job, lambda: stored_evaluations.compute(workspace, row, rules), wait_s)
 
 
 def _listed(
