@@ -79,7 +79,7 @@ def queued(app: FastAPI) -> None:
 def come_in(owner: Any, page: Any, name: str) -> None:
     """Be invited by an owner, follow the link, and choose a password."""
     owner.goto("/people")
-    owner.get_by_label("Name").fill(name)
+    owner.get_by_role("textbox", name="Name").fill(name)
     owner.get_by_role("button", name="Create link").click()
     page.goto(urlsplit(owner.get_by_label(f"Link for {name}").input_value()).path)
     page.get_by_label("Password", exact=True).fill(PASSWORD)

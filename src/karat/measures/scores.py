@@ -244,7 +244,8 @@ def _trec_topics(compat: Compat, run: Run, evidence: Evidence, answered: NDArray
             f"run, and {_few(lacking)} {'is' if len(lacking) == 1 else 'are'} missing; "
             "karat prints no partial results",
             file=run.source,
-            fix="count every judged query (complete), or leave them out as trec_eval-9 does",
+            fix="count every judged query, or leave them out as trec_eval-9 does",
+            command="--complete, or --compat trec_eval-9",
         )
     return retrieved
 

@@ -92,6 +92,6 @@ def listed(page: Any) -> None:
         f"() => document.querySelectorAll('#queries tbody tr').length === {every}"
     )
     page.locator("#queries input[type=search]").fill("shoes")
-    page.locator("#queries form.filters button").click()
+    page.locator("#queries input[type=search]").press("Enter")
     page.wait_for_function("() => document.querySelectorAll('#queries tbody tr').length === 1")
     assert page.evaluate("window.stayed") is True

@@ -18,6 +18,7 @@ from tests.web.online_log import put_users
 
 from karat.online.metrics import registry
 from karat.store.sql import queries
+from karat.web.online import dashboard
 from karat.workflows.online import log_requests
 from karat.workflows.workspace.annotations import add_annotation
 
@@ -72,7 +73,8 @@ def test_a_slice_of_too_many_is_said(
     engineer: Browser, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put_users(workspace)
-    monkeypatch.setattr(log_requests, "MOST_SLICES", 1)
+    for module in (log_requests, dashboard):
+        monkeypatch.setattr(module, "MOST_SLICES", 1)
     page = engineer.get("/online?by=device&only=phone").text
     assert "“phone” is not one of them" in texts(page)
 
@@ -335,14 +337,14 @@ def test_a_page_whose_numbers_take_long_says_so_and_has_them_later(
     engineer: Browser, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = put_users(workspace)
-    gate, calls, real = threading.Event(), [], log_requests.evaluate
+    gate, calls, real = threading.Event(), [], log_requests.evaluate_log
 
     def slow(*args: Any, **how: Any) -> Any:
         calls.append(1)
         gate.wait(30)
         return real(*args, **how)
 
-    monkeypatch.setattr(log_requests, "evaluate", slow)
+    monkeypatch.setattr(log_requests, "evaluate_log", slow)
     monkeypatch.setattr("karat.web.online.log.WAIT_S", 0.05)
     monkeypatch.setattr("karat.web.online.log.LONGEST_S", 0.05)
     page = engineer.get("/online?metrics=CTR")

@@ -183,7 +183,7 @@ def test_a_chart_is_drawn_once_for_what_it_shows(opened: Workspace, root: Path) 
     drawn = chart_of(found, series, 30, remarks)
     assert chart_of(found, series, 30, remarks) is drawn
     assert chart_of(found, series, 30, []) is not drawn
-    assert len(chart_of(found, series, 5, [])["rows"]) == 5  # type: ignore[arg-type]
+    assert chart_of(found, series, 5, [])["shown"] == 5
 
 
 def test_points_lead_to_kept_runs_and_editions(
