@@ -1,6 +1,6 @@
 """Response models: the records that routes return, as OpenAPI describes them.
 
-A response is not validated a second time (docs/decisions/0012-documented-response-models.md); the
+A response is not validated a second time (docs/decisions/0015-documented-response-models.md); the
 tests compare responses with their models. A model is built when the description is asked for.
 """
 
