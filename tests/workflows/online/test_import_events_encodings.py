@@ -58,7 +58,7 @@ def test_json_in_another_encoding_is_not_called_damaged(array: bool, tmp_path: P
     line = LINE.format(1, "Öl")
     said = refused(tmp_path, (f"[{line}]" if array else line + "\n").encode("latin1"))
     assert "looks like Latin-1" in said
-    assert "fix: " in said
-    assert "iconv -f latin1 -t UTF-8" in said
+    saved = "save the file as UTF-8: " if array else ""
+    assert f"fix: {saved}iconv -f latin1 -t UTF-8" in said
     # An array is read in letters: a byte that is none of UTF-8 is never kept as another letter.
     assert "damaged" not in said

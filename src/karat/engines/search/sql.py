@@ -7,16 +7,12 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from time import perf_counter_ns
 from typing import Any
 
 from karat.engines.search.engine import EngineError, Pace, fingerprint
 from karat.engines.search.template import Values, check_params, names_in, sql_parameters
 from karat.errors import MissingExtra, UsageError
 from karat.tables.engines import EngineAnswer, EngineConfig, EngineFacts, EngineQuery, Hit
-
-_CONNECTIONS = threading.local
-_SPARE = 8
 
 
 class SqlEngine(ABC):
@@ -25,8 +21,6 @@ class SqlEngine(ABC):
     Its columns ``id``, ``score`` and ``title`` are read by name; without a column ``id`` the first
     one is the id. The connection is read-only.
     """
-
-    product: str
 
     def __init__(self, config: EngineConfig) -> None:
         where = f"[engine.{config.name}]"
@@ -63,15 +57,12 @@ class SqlEngine(ABC):
     def search(self, query: EngineQuery, size: int) -> EngineAnswer:
         """The first ``size`` documents; further pages where the template has ``{from}``."""
         hits: list[Hit] = []
-        nanoseconds = 0
         while True:
             want = min(size - len(hits), self._config.page) if self._pages else size
             values = Values(query, want, len(hits), self._config.params)
             bound = {f"p{at}": self._bound(values.of(name)) for at, name in enumerate(self._names)}
             self._pace.wait()
-            began = perf_counter_ns()
             page = [self._hit(row) for row in self.rows(self._sql, bound, size - len(hits))]
-            nanoseconds += perf_counter_ns() - began
             hits += page
             if not self._pages or len(page) < want or len(hits) >= size:
                 return EngineAnswer(hits)
@@ -130,8 +121,6 @@ class SqlEngine(ABC):
 
 class Postgres(SqlEngine):
     """An engine of kind ``postgres``; ``index`` is the table whose rows are counted."""
-
-    product = "postgresql"
 
     def __init__(self, config: EngineConfig) -> None:
         try:
@@ -196,8 +185,6 @@ class Postgres(SqlEngine):
 
 class Sqlite(SqlEngine):
     """An engine of kind ``sqlite``; ``url`` is the path of the database."""
-
-    product = "sqlite"
 
     def __init__(self, config: EngineConfig) -> None:
         super().__init__(config)
