@@ -85,6 +85,9 @@ def owner(
             opened, stored_comparisons.Asked([1, 2]), by="olga", now=now
         )
         stored_comparisons.compute(opened, number, clock)
+        found = stored_comparisons.find(opened, number)
+        assert found is not None
+        assert found[1].state == "done"
         yield Browser(app, person)
 
 
