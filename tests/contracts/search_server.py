@@ -11,17 +11,20 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 
 class SearchServer(ThreadingHTTPServer):
-    """Answers ``/search?q=…&n=…&from=…`` from a database; ``trouble`` is what goes wrong."""
+    """Answers ``/search?q=…&n=…&from=…`` and ``/documents/ID`` from a database.
+
+    ``trouble`` is what goes wrong.
+    """
 
     daemon_threads = True
 
-    def __init__(self, database: Path, sql: str) -> None:
+    def __init__(self, database: Path, sql: str, by_id: str = "") -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
-        self.database, self.sql = database, sql
+        self.database, self.sql, self.by_id = database, sql, by_id
         self.asked: list[str] = []
         self.trouble: list[Any] = []
 
@@ -42,6 +45,9 @@ class _Handler(BaseHTTPRequestHandler):
         if isinstance(trouble, tuple):
             self._send(*trouble)
             return
+        if self.path.startswith("/documents/"):
+            self._document(unquote(self.path.removeprefix("/documents/")))
+            return
         given = {key: values[0] for key, values in parse_qs(urlsplit(self.path).query).items()}
         words = " OR ".join(f'"{word}"' for word in given["q"].split())
         with sqlite3.connect(self.server.database) as database:
@@ -49,6 +55,12 @@ class _Handler(BaseHTTPRequestHandler):
             rows = database.execute(self.server.sql, bound).fetchall()
         results = [{"id": i, "rank": {"score": s}, "title": t} for i, s, t in rows]
         self._send(200, {"took_ms": 1.5, "results": results})
+
+    def _document(self, doc_id: str) -> None:
+        with sqlite3.connect(self.server.database) as database:
+            database.row_factory = sqlite3.Row
+            row = database.execute(self.server.by_id, (doc_id,)).fetchone()
+        self._send(404, {"error": "not found"}) if row is None else self._send(200, dict(row))
 
     def _send(self, status: int, body: Any, headers: dict[str, str] | None = None) -> None:
         data = body if isinstance(body, bytes) else json.dumps(body).encode()

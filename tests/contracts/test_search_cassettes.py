@@ -204,9 +204,11 @@ def test_facts_change_with_the_count_and_the_mapping(engine):
 
 
 def test_known_documents_are_looked_up_by_id(engine):
-    ids = {"size": 2, "_source": False, "query": {"ids": {"values": ["a", "b"]}}}
+    ids = {"size": 2, "query": {"ids": {"values": ["a", "b"]}}}
     cassette = {("POST", "/docs/_search", sent(ids)): os_reply(os_hit("a", 1.0, "A"))}
-    assert engine("elasticsearch", "", cassette).known(["a", "b"]) == {"a"}
+    assert engine("elasticsearch", "", cassette).documents(["a", "b"]) == [
+        {"doc_id": "a", "title": "A", "text": None, "url": None}
+    ]
 
 
 # "JSON Request API" of Solr 9: POST /solr/{collection}/query.

@@ -26,7 +26,7 @@ from karat.tables import Queries
 from karat.tables.engines import EngineQuery
 from karat.workflows.engines import _journal
 from karat.workflows.engines.check import check_engine, exit_code
-from karat.workflows.engines.live import search_engine
+from karat.workflows.engines.live import open_live, search_engine
 
 FTS = (
     "SELECT id, -bm25(docs) AS score, title FROM docs WHERE docs MATCH :p0 "
@@ -182,6 +182,11 @@ def test_postgresql_fuses_full_text_and_vectors_in_sql(declared, database_of_pos
         assert dict(zip(rows["doc_id"], rows["score"], strict=True)) == pytest.approx(own)
         assert len(own) == 20
     assert run.about["parameters.k"] == "60"
+    engine = open_search_engine(config)
+    assert engine.documents(["d8", "no such"]) == [
+        dict(zip(("doc_id", "title", "text"), DOCUMENTS[8], strict=True)) | {"url": None}
+    ]
+    engine.close()
     assert run.about["engine_version"].startswith("postgresql ")
 
 
@@ -201,6 +206,26 @@ def test_sqlite_is_opened_read_only(declared):
     with pytest.raises(EngineError, match="readonly"):
         engine.rows("DELETE FROM docs")
     engine.close()
+
+
+def test_a_function_gives_documents_by_id(declared, tmp_path):
+    (tmp_path / "shop.py").write_text(
+        "def run(text):\n    return []\n\n"
+        "PAGES = {'a': {'meta': {'name': ['A']}, 'content': 'b'}}\npage = PAGES.get\n"
+    )
+    config = declared(
+        'kind = "python"\nfunction = "shop:run"\ndocument = "shop:page"\ntitle = "$.meta.name"'
+    )
+    with open_live(config) as engine:
+        assert engine.documents(["a", "b"]) == [
+            {"doc_id": "a", "title": "A", "text": "b", "url": None}
+        ]
+
+
+def test_documents_are_asked_on_the_server_of_the_engine_only(declared):
+    settings = 'kind = "http"\nurl = "http://a/s?q={query}"\ndocument = "http://b/d/{id}"'
+    with pytest.raises(UsageError, match="on the server of url"):
+        open_search_engine(declared(settings))
 
 
 # --- trouble ---

@@ -53,6 +53,10 @@ class EngineConfig:
         id: JSON path or field of a document's id.
         score: JSON path or field of its score; empty for none.
         title: JSON path or field of its title; empty for none.
+        text: JSON path or field of its text; empty for ``text``, ``body`` or ``content``.
+        link: JSON path or field of its address; empty for ``url``.
+        document: Where documents are found by id: a URL with ``{id}`` (``http``), or
+            ``module:function`` from an id to the fields of a document (``python``).
         took: JSON path of the milliseconds that the engine took (``http``); empty for none.
         function: ``module:function`` (``python``).
         embed: ``module:function`` that turns a text into the numbers of ``{vector}``.
@@ -77,6 +81,9 @@ class EngineConfig:
     id: str = ""
     score: str = ""
     title: str = ""
+    text: str = ""
+    link: str = ""
+    document: str = ""
     took: str = ""
     function: str = ""
     embed: str = ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,19 +11,32 @@ from karat.cli import options
 from karat.cli.workspace.workspace import clock, folder, opened, tell
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.console import Console
 
+    from karat.tables.engines import EngineConfig
+    from karat.workflows.golden.engine_pooling import Fetched
     from karat.workflows.golden.pooling import Pooled
+    from karat.workflows.workspace.workspace import Workspace
 
 
 @click.command(
     epilog=options.examples(
         "karat golden pool bm25.trec dense.trec -k 10",
         "karat golden pool bm25.trec dense.trec --budget 500",
+        "karat golden pool --engine prod --engine candidate",
     )
 )
-@click.argument("runs", metavar="RUN…", nargs=-1, required=True)
+@click.argument("runs", metavar="RUN…", nargs=-1)
 @folder
+@click.option(
+    "--engine",
+    "engines",
+    multiple=True,
+    metavar="NAME",
+    help="An engine declared in karat.toml, to ask now; also gives the documents. Repeatable.",
+)
 @click.option(
     "--method",
     type=click.Choice(("depth", "rr", "rbp", "mtf")),
@@ -47,6 +60,7 @@ if TYPE_CHECKING:
 def pool(
     runs: tuple[str, ...],
     start: Path,
+    engines: tuple[str, ...],
     method: str,
     k: int,
     p: float,
@@ -60,11 +74,14 @@ def pool(
     Raters see neither which system returned a document nor its rank. The workspace stores the runs.
     """
     from karat.workflows.golden.pooling import METHODS
-    from karat.workflows.golden.pooling import pool as pooled
 
+    if not runs and not engines:
+        raise click.UsageError("name runs, or engines to ask: karat golden pool --engine prod")
+    configs = _engines(engines, start)
     with opened(start) as found:
-        made = pooled(
+        made = _pooled(
             found,
+            configs,
             runs,
             now=clock(),
             method=next(name for name in METHODS if name == method),
@@ -75,6 +92,49 @@ def pool(
             bands=bands,
         )
     tell(made, output, _show)
+
+
+def _engines(names: Sequence[str], start: Path) -> list[EngineConfig]:
+    from karat.formats.own.engines import read_engine
+
+    return [read_engine(name, start) for name in names]
+
+
+def _pooled(
+    found: Workspace, configs: list[EngineConfig], runs: Sequence[str], **how: Any
+) -> Pooled:
+    if configs:
+        from karat.workflows.golden.engine_pooling import pool_engines
+
+        return pool_engines(found, configs, runs, **how)
+    from karat.workflows.golden.pooling import pool as pooled
+
+    return pooled(found, runs, **how)
+
+
+@click.command(
+    epilog=options.examples("karat golden documents prod", "karat golden documents prod archive")
+)
+@click.argument("engines", metavar="ENGINE…", nargs=-1, required=True)
+@folder
+@options.output("table", "json")
+def documents(engines: tuple[str, ...], start: Path, output: str) -> None:
+    """Take over from engines the documents to judge that the golden set lacks."""
+    from karat.workflows.golden.engine_pooling import fetch_documents
+
+    configs = _engines(engines, start)
+    with opened(start) as found:
+        fetched = fetch_documents(found, configs, now=clock())
+    tell(fetched, output, _show_fetched)
+
+
+def _show_fetched(fetched: Fetched, out: Console) -> None:
+    from karat.reports.writers.terminal import show_notes
+    from karat.workflows.golden.engine_pooling import fetched_notes
+
+    if not fetched.asked:
+        out.print("the golden set has every document to judge")
+    show_notes(list(fetched_notes(fetched)), out)
 
 
 @click.command(epilog=options.examples("karat golden queue pairs.csv"))

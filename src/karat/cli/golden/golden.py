@@ -76,6 +76,7 @@ for command in (
     _queries.plan,
     _split.split,
     _queue.pool,
+    _queue.documents,
     _queue.queue,
     _queue.agreement,
     _queue.disagreements,

@@ -58,14 +58,16 @@ class Calls:
             limits=httpx2.Limits(max_connections=None, max_keepalive_connections=64),
         )
 
-    def json(self, method: str, url: str, body: Any = None) -> Any:
-        """The JSON of a reply.
+    def json(self, method: str, url: str, body: Any = None, *, missing: bool = False) -> Any:
+        """The JSON of a reply; with ``missing``, None for 404.
 
         Raises:
             EngineError: no reply in time, an HTTP error, or a reply that is not JSON.
         """
         self._pace.wait()
         status, data, headers = self._reply(method, url, body)
+        if status == 404 and missing:
+            return None
         if status >= 300:
             raise self._refused(status, data, headers)
         try:

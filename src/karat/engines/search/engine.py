@@ -6,11 +6,11 @@ import hashlib
 import json
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from karat.errors import KaratError
-from karat.tables.engines import EngineAnswer, EngineFacts, EngineQuery
+from karat.tables.engines import EngineAnswer, EngineConfig, EngineFacts, EngineQuery
 
 
 class EngineError(KaratError):
@@ -39,8 +39,11 @@ class SearchEngine(Protocol):
         """What it says about itself; raises EngineError if it cannot be reached."""
         ...
 
-    def known(self, doc_ids: Sequence[str], /) -> set[str] | None:
-        """Which of these documents are in the index; None if it cannot be asked."""
+    def documents(self, doc_ids: Sequence[str], /) -> list[dict[str, str | None]] | None:
+        """Those of these documents that the index has, as ``document`` makes them.
+
+        None if it cannot be asked for documents by id.
+        """
         ...
 
     def close(self) -> None:
@@ -71,3 +74,32 @@ def fingerprint(*parts: Any) -> str:
     """A short hash of what makes an index the same."""
     text = json.dumps(parts, sort_keys=True, default=str, ensure_ascii=False)
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
+
+
+_TEXT = ("text", "body", "content")  # where texts mostly are
+
+
+def document(config: EngineConfig, doc_id: str, source: Mapping[str, Any]) -> dict[str, str | None]:
+    """``doc_id``, ``title``, ``text`` and ``url`` of a document, from its fields."""
+
+    def read(*names: str) -> str | None:
+        found = (field(source, name.removeprefix("$.")) for name in names)
+        value = next((value for value in found if value is not None), None)
+        return None if value is None else str(value)
+
+    return {
+        "doc_id": doc_id,
+        "title": read(config.title or "title"),
+        "text": read(*((config.text,) if config.text else _TEXT)),
+        "url": read(config.link or "url"),
+    }
+
+
+def field(source: Mapping[str, Any], name: str) -> Any:
+    """A field, also one of an inner object: ``meta.title``; the first value of a list."""
+    value: Any = source.get(name)
+    if value is None:
+        value = source
+        for part in name.split("."):
+            value = value.get(part) if isinstance(value, Mapping) else None
+    return (value[0] if value else None) if isinstance(value, list) else value

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import quote, urlsplit
 
 from karat.engines.search._http import Calls
-from karat.engines.search.engine import EngineError
+from karat.engines.search.engine import EngineError, document
 from karat.engines.search.paths import path
 from karat.engines.search.template import Values, check_params, fill_json, fill_url, names_in
 from karat.errors import UsageError
@@ -26,6 +27,12 @@ class JsonApi:
                 fix='url = "https://…/search?q={query}&n={size}"',
             )
         check_params(asked, config.params, where)
+        here, there = urlsplit(str(config.url))[:2], urlsplit(config.document)[:2]
+        if config.document and (here != there or "{id}" not in config.document):
+            raise UsageError(
+                f"{where} document is not an address with {{id}} on the server of url",
+                fix=f'document = "{here[0]}://{here[1]}/documents/{{id}}"',
+            )
         self._pages = "from" in names_in(asked)
         self._hits = path(config.hits or "$[*]", f"{where} hits")
         self._id = path(config.id or "$.id", f"{where} id")
@@ -84,9 +91,19 @@ class JsonApi:
         """Nothing is known: such an API has no common form of its facts."""
         return EngineFacts()
 
-    def known(self, _doc_ids: Sequence[str]) -> set[str] | None:
-        """It cannot be asked."""
-        return None
+    def documents(self, doc_ids: Sequence[str]) -> list[dict[str, str | None]] | None:
+        """Those that the API has, asked one by one; None without ``document``."""
+        if not self._config.document:
+            return None
+        found = []
+        for doc_id in doc_ids:
+            if doc_id in {".", ".."}:  # an address that a server would shorten
+                continue
+            url = self._config.document.replace("{id}", quote(doc_id, safe=""))
+            source = self._calls.json("GET", url, missing=True)
+            if isinstance(source, dict):
+                found.append(document(self._config, doc_id, source))
+        return found
 
     def close(self) -> None:
         """Close the connections."""

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 from karat.engines.search._http import Calls
-from karat.engines.search.engine import EngineError, fingerprint
+from karat.engines.search.engine import EngineError, document, field, fingerprint
 from karat.engines.search.template import Values, check_params, fill_json
 from karat.errors import UsageError
 from karat.tables.engines import EngineAnswer, EngineConfig, EngineFacts, EngineQuery, Hit
@@ -82,13 +82,13 @@ class OpenSearch:
 
     def _hit(self, row: Mapping[str, Any]) -> Hit:
         source = row.get("_source") or {}
-        doc_id = _at(source, self._own_id) if self._own_id else row.get("_id")
+        doc_id = field(source, self._own_id) if self._own_id else row.get("_id")
         if doc_id is None:
             raise EngineError(
                 f"document {row.get('_id')} has no field {self._own_id}",
                 fix=f"check id in [engine.{self._config.name}]; without it, _id is taken",
             )
-        score, title = row.get("_score"), _at(source, self._title)
+        score, title = row.get("_score"), field(source, self._title)
         return Hit(
             str(doc_id),
             None if score is None else float(score),
@@ -109,29 +109,19 @@ class OpenSearch:
             explains=True,
         )
 
-    def known(self, doc_ids: Sequence[str]) -> set[str] | None:
-        """Which of these documents are in the index."""
+    def documents(self, doc_ids: Sequence[str]) -> list[dict[str, str | None]]:
+        """Those of these documents that the index has."""
         ids = list(doc_ids)
         query: Any = {"terms": {self._own_id: ids}} if self._own_id else {"ids": {"values": ids}}
-        body = {
-            "size": min(len(ids), _WINDOW),
-            "_source": [self._own_id] if self._own_id else False,
-            "query": query,
-        }
-        return {
-            hit.id for hit in self._read(self._calls.json("POST", f"{self._index}/_search", body))
-        }
+        reply = self._calls.json(
+            "POST", f"{self._index}/_search", {"size": min(len(ids), _WINDOW), "query": query}
+        )
+        hits = self._read(reply)
+        return [
+            document(self._config, hit.id, row.get("_source") or {})
+            for hit, row in zip(hits, reply["hits"]["hits"], strict=True)
+        ]
 
     def close(self) -> None:
         """Close the connections."""
         self._calls.close()
-
-
-def _at(source: Mapping[str, Any], name: str) -> Any:
-    """A field, also one of an inner object: ``meta.title``."""
-    if name in source:
-        return source[name]
-    value: Any = source
-    for part in name.split("."):
-        value = value.get(part) if isinstance(value, Mapping) else None
-    return value[0] if isinstance(value, list) and value else value

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 from karat.engines.search._http import Calls
-from karat.engines.search.engine import EngineError, fingerprint
+from karat.engines.search.engine import EngineError, document, field, fingerprint
 from karat.engines.search.template import Values, check_params, fill_json
 from karat.errors import UsageError
 from karat.tables.engines import EngineAnswer, EngineConfig, EngineFacts, EngineQuery, Hit
@@ -70,8 +70,7 @@ class Solr:
                     f"a document has no field {self._id}",
                     fix=f"check id in [engine.{self._config.name}]",
                 )
-            score, title = row.get("score"), row.get(self._title)
-            title = title[0] if isinstance(title, list) and title else title
+            score, title = row.get("score"), field(row, self._title)
             hits.append(
                 Hit(
                     str(row[self._id]),
@@ -100,13 +99,17 @@ class Solr:
             explains=True,
         )
 
-    def known(self, doc_ids: Sequence[str]) -> set[str] | None:
-        """Which of these documents are in the collection."""
+    def documents(self, doc_ids: Sequence[str]) -> list[dict[str, str | None]]:
+        """Those of these documents that the collection has."""
         query = f"{{!terms f={self._id} separator='\u001f'}}" + "\u001f".join(doc_ids)
-        body = {"query": query, "limit": len(doc_ids), "fields": [self._id]}
-        return {
-            hit.id for hit in self._read(self._calls.json("POST", f"{self._index}/query", body))
-        }
+        reply = self._calls.json(
+            "POST", f"{self._index}/query", {"query": query, "limit": len(doc_ids), "fields": ["*"]}
+        )
+        hits = self._read(reply)
+        return [
+            document(self._config, hit.id, row)
+            for hit, row in zip(hits, reply["response"]["docs"], strict=True)
+        ]
 
     def close(self) -> None:
         """Close the connections."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import threading
 from abc import ABC, abstractmethod
@@ -9,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from karat.engines.search.engine import EngineError, Pace, fingerprint
+from karat.engines.search.engine import EngineError, Pace, document, fingerprint
 from karat.engines.search.template import Values, check_params, names_in, sql_parameters
 from karat.errors import MissingExtra, UsageError
 from karat.tables.engines import EngineAnswer, EngineConfig, EngineFacts, EngineQuery, Hit
@@ -107,9 +108,17 @@ class SqlEngine(ABC):
             ) from None
         return Hit(str(doc_id), number, None if title is None else str(title))
 
-    def known(self, _doc_ids: Sequence[str]) -> set[str] | None:
-        """It cannot be asked: a template does not say where the ids are."""
-        return None
+    @abstractmethod
+    def _by_ids(self, column: str, doc_ids: Sequence[str]) -> tuple[str, dict[str, Any]]:
+        """A query for the rows of the table with these ids, and its parameters."""
+
+    def documents(self, doc_ids: Sequence[str]) -> list[dict[str, str | None]] | None:
+        """The rows with these ids of the table that ``index`` names; None without ``index``."""
+        if not self._config.index:
+            return None
+        own = self._config.id or "id"
+        rows = self.rows(*self._by_ids(own.replace('"', '""'), doc_ids))
+        return [document(self._config, str(row[own]), row) for row in rows]
 
     def close(self) -> None:
         """Close the connections."""
@@ -173,14 +182,23 @@ class Postgres(SqlEngine):
             "WHERE attrelid = to_regclass(%(table)s) AND attnum > 0 ORDER BY attnum",
             table,
         )
-        quoted = self.rows("SELECT to_regclass(%(table)s)::text AS name", table)[0]["name"]
-        count = self.rows(f"SELECT count(*) AS n FROM {quoted}")[0]["n"]  # noqa: S608 - quoted by PostgreSQL
+        count = self.rows(f"SELECT count(*) AS n FROM {self._table()}")[0]["n"]  # noqa: S608 - quoted by PostgreSQL
         changes = self.rows(
             "SELECT n_tup_ins, n_tup_upd, n_tup_del FROM pg_stat_all_tables "
             "WHERE relid = to_regclass(%(table)s)",
             table,
         )
         return EngineFacts(f"postgresql {version}", count, fingerprint(columns, count, changes))
+
+    def _table(self) -> str:
+        """The table's name, quoted by PostgreSQL where it must be."""
+        table = {"table": self._config.index}
+        return str(self.rows("SELECT to_regclass(%(table)s)::text AS name", table)[0]["name"])
+
+    def _by_ids(self, column: str, doc_ids: Sequence[str]) -> tuple[str, dict[str, Any]]:
+        column = column.replace("%", "%%")
+        sql = f'SELECT * FROM {self._table()} WHERE "{column}"::text = ANY(%(ids)s)'  # noqa: S608 - quoted
+        return sql, {"ids": list(doc_ids)}
 
 
 class Sqlite(SqlEngine):
@@ -226,10 +244,21 @@ class Sqlite(SqlEngine):
                     f"no table {self._config.index}",
                     fix=f"check index in [engine.{self._config.name}]",
                 )
-            name = self._config.index.replace('"', '""')
-            count = self.rows(f'SELECT count(*) AS n FROM "{name}"')[0]["n"]  # noqa: S608 - quoted
+            count = self.rows(f"SELECT count(*) AS n FROM {self._table()}")[0]["n"]  # noqa: S608 - quoted
         mark = fingerprint(schema, count, file.st_size, file.st_mtime_ns)
         return EngineFacts(f"sqlite {version}", count, mark)
+
+    def _table(self) -> str:
+        """The table's name, quoted."""
+        name = self._config.index.replace('"', '""')
+        return f'"{name}"'
+
+    def _by_ids(self, column: str, doc_ids: Sequence[str]) -> tuple[str, dict[str, Any]]:
+        sql = (
+            f'SELECT * FROM {self._table()} WHERE CAST("{column}" AS TEXT) '  # noqa: S608 - quoted
+            "IN (SELECT value FROM json_each(:ids))"
+        )
+        return sql, {"ids": json.dumps(list(doc_ids))}
 
 
 def _load_vectors(connection: sqlite3.Connection, engine: str) -> None:

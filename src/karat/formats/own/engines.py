@@ -15,7 +15,10 @@ from karat.formats import toml
 from karat.formats.own.workspace import find_workspace, without_password
 from karat.tables.engines import KINDS, SQL, EngineConfig, Secret
 
-_TEXTS = ("url", "index", "hits", "id", "score", "title", "took", "function", "embed", "ca")
+_TEXTS = (
+    *("url", "index", "hits", "id", "score", "title", "text", "link", "document", "took"),
+    *("function", "embed", "ca"),
+)
 _KEYS = sorted({f.name for f in fields(EngineConfig)} - {"name", "root", "template_name"})
 _NAME = re.compile(r"[A-Za-z0-9][\w-]{0,63}")
 _SECRET = re.compile(r"authorization|api-?key|token|secret|password|cookie", re.IGNORECASE)
@@ -23,6 +26,7 @@ _ONLY = {
     "hits": ("http",),
     "took": ("http",),
     "function": ("python",),
+    "document": ("http", "python"),
     "fields": ("opensearch", "elasticsearch", "solr"),
 }
 """Settings of some kinds only."""

@@ -6,7 +6,7 @@ import polars as pl
 import sqlalchemy as sa
 
 from karat.store.sql import golden_sets
-from karat.store.sql.schema import document
+from karat.store.sql.schema import document, pair
 from karat.store.sql.upsert import Put, frame_of, plain_rows
 from karat.store.sql.upsert import put as put_rows
 from karat.tables.checksum import checksum
@@ -58,3 +58,18 @@ def frame(c: sa.Connection, set_id: int) -> pl.DataFrame:
     chosen = sa.select(document).where(document.c.golden_set_id == set_id).order_by(document.c.id)
     always = {"doc_id", "title", "text", "sha256"}
     return frame_of(c.execute(chosen).mappings(), SCHEMA, always=always)
+
+
+def lacking(c: sa.Connection, set_id: int) -> list[str]:
+    """Documents of the queue that the golden set does not have, in the queue's order."""
+    there = sa.and_(
+        document.c.golden_set_id == pair.c.golden_set_id, document.c.doc_id == pair.c.doc_id
+    )
+    chosen = (
+        sa.select(pair.c.doc_id)
+        .outerjoin_from(pair, document, there)
+        .where(pair.c.golden_set_id == set_id, document.c.id.is_(None))
+        .group_by(pair.c.doc_id)
+        .order_by(sa.func.min(pair.c.priority), sa.func.min(pair.c.id))
+    )
+    return list(c.scalars(chosen))

@@ -14,7 +14,7 @@ import numpy as np
 
 from karat.clients.python_function import load
 from karat.clients.search_function import CallSettings, Reply, ask
-from karat.engines.search.engine import EngineError, fingerprint
+from karat.engines.search.engine import EngineError, document, fingerprint
 from karat.engines.search.opening import open_search_engine
 from karat.engines.search.template import names_in
 from karat.errors import KaratError, UsageError
@@ -43,14 +43,15 @@ class LiveEngine:
         config: Its declaration, with secrets.
         call: Takes an EngineQuery; returns what a search function returns.
         facts: What it says about itself; raises EngineError if it cannot be reached.
-        known: Which documents its index has; None if it cannot be asked.
+        documents: Those of some documents that its index has: ``doc_id``, ``title``, ``text``,
+            ``url``; None if it cannot be asked for documents by id.
         server_us: Microseconds that the engine reported, one for each answer.
     """
 
     config: EngineConfig
     call: Callable[[EngineQuery], Any]
     facts: Callable[[], EngineFacts]
-    known: Callable[[Sequence[str]], set[str] | None]
+    documents: Callable[[Sequence[str]], list[dict[str, str | None]] | None]
     server_us: list[int]
 
 
@@ -70,7 +71,7 @@ def open_live(config: EngineConfig, *, depth: int | None = None) -> Iterator[Liv
     if config.kind == "python":
         function = load(config.function, [config.root])
         yield LiveEngine(
-            config, lambda query: function(query.text), EngineFacts, lambda _: None, []
+            config, lambda query: function(query.text), EngineFacts, _by_function(config), []
         )
         return
     engine = open_search_engine(config)
@@ -88,9 +89,24 @@ def open_live(config: EngineConfig, *, depth: int | None = None) -> Iterator[Liv
         return [{"id": hit.id, "score": hit.score} for hit in answer.hits]
 
     try:
-        yield LiveEngine(config, call, engine.facts, engine.known, server)
+        yield LiveEngine(config, call, engine.facts, engine.documents, server)
     finally:
         engine.close()
+
+
+def _by_function(
+    config: EngineConfig,
+) -> Callable[[Sequence[str]], list[dict[str, str | None]] | None]:
+    """Documents by the declared function from an id to the fields of a document, or None."""
+    if not config.document:
+        return lambda _ids: None
+    function = load(config.document, [config.root])
+
+    def documents(doc_ids: Sequence[str]) -> list[dict[str, str | None]]:
+        found = [(doc_id, function(doc_id)) for doc_id in doc_ids]
+        return [document(config, doc_id, fields) for doc_id, fields in found if fields]
+
+    return documents
 
 
 def _encoder(config: EngineConfig) -> Callable[[str], list[float]] | None:

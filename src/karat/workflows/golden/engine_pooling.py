@@ -1,0 +1,142 @@
+"""Pools asked live: declared engines answer the golden set, and give the documents to judge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import polars as pl
+
+from karat.engines.search.engine import EngineError
+from karat.errors import KaratError, UsageError
+from karat.reports.phrases.numbers import counted
+from karat.store.sql import documents, queries
+from karat.tables import Queries, Run
+from karat.tables.engines import EngineConfig
+from karat.workflows.engines.live import LiveEngine, open_live, search_engine
+from karat.workflows.golden.pooling import Pooled, pool
+from karat.workflows.workspace.workspace import Workspace
+
+_BATCH = 200  # documents of one request
+_CALLS = 4  # requests at once
+_NAMED = 3  # unknown documents that a note names
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """Documents taken over from engines.
+
+    Attributes:
+        asked: Documents of the queue that the workspace lacked.
+        found: Number of these that an engine has.
+        unknown: Ids of the others.
+        notes: Engines that could not be asked, with the reason.
+    """
+
+    asked: int
+    found: int
+    unknown: list[str]
+    notes: list[str]
+
+
+def pool_engines(
+    opened: Workspace,
+    engines: Sequence[EngineConfig],
+    given: Sequence[str | Path | Run],
+    *,
+    now: int,
+    k: int = 10,
+    **how: Any,
+) -> Pooled:
+    """Ask engines with the golden set, pool their answers, and take over the documents.
+
+    For the other arguments see ``pool``.
+
+    Args:
+        given: Further runs.
+
+    Raises:
+        UsageError: the golden set has no queries.
+        KaratError: an engine answers nothing (exit code 4); nothing is queued.
+    """
+    with opened.store.read() as connection:
+        asked = Queries(queries.frame(connection, opened.golden.id), opened.golden.name)
+    if asked.frame.is_empty():
+        raise UsageError(
+            "the golden set has no queries yet", fix="choose queries from a log, or import them"
+        )
+    runs: list[Run] = []
+    notes: list[str] = []
+    with TemporaryDirectory() as folder:
+        for engine in engines:
+            # Other methods than depth look below the k-th document.
+            depth = k if how.get("method", "depth") == "depth" else None
+            out = Path(folder) / f"{engine.name}.jsonl"
+            found = search_engine(asked, engine, out, depth=depth, concurrency=_CALLS)
+            runs.append(found.run)
+            if found.failed:
+                failed = counted(found.failed, "query", "queries")
+                notes.append(f"{engine.name} failed for {failed}: {found.reasons[0].error}")
+    made = pool(opened, [*given, *runs], now=now, k=k, **how)
+    fetched = fetch_documents(opened, engines, now=now)
+    return replace(made, notes=[*notes, *made.notes, *fetched_notes(fetched)])
+
+
+def fetch_documents(opened: Workspace, engines: Sequence[EngineConfig], *, now: int) -> Fetched:
+    """Take over the documents of the queue that the workspace lacks, from the first that has them.
+
+    An engine that cannot be asked is named in a note.
+    """
+    golden = opened.golden
+    with opened.store.read() as connection:
+        left = documents.lacking(connection, golden.id)
+    asked = len(left)
+    rows: list[dict[str, str | None]] = []
+    notes: list[str] = []
+    for config in engines:
+        if not left:
+            break
+        try:
+            with open_live(config) as engine:
+                found = list(_documents(engine, left))
+        except KaratError as error:
+            notes.append(f"{config.name} gave no documents: {getattr(error, 'what', error)}")
+            continue
+        rows += found
+        taken = {row["doc_id"] for row in found}
+        left = [doc_id for doc_id in left if doc_id not in taken]
+    if rows:
+        frame = pl.DataFrame(rows, schema=dict.fromkeys(rows[0], pl.String))
+        with opened.store.begin() as connection:
+            documents.put(connection, golden.id, frame, now)
+    return Fetched(asked, len(rows), left, notes)
+
+
+def fetched_notes(fetched: Fetched) -> Iterator[str]:
+    """What was taken over, and what is unknown, as notes."""
+    yield from fetched.notes
+    if fetched.found:
+        yield f"{counted(fetched.found, 'document', 'documents')} to judge taken over"
+    if fetched.unknown:
+        named = ", ".join(fetched.unknown[:_NAMED])
+        more = ", …" if len(fetched.unknown) > _NAMED else ""
+        yield (
+            f"raters see only the id of {counted(len(fetched.unknown), 'document', 'documents')} "
+            f"({named}{more}): import them with karat golden import"
+        )
+
+
+def _documents(engine: LiveEngine, doc_ids: Sequence[str]) -> Iterator[dict[str, str | None]]:
+    for start in range(0, len(doc_ids), _BATCH):
+        found = engine.documents(doc_ids[start : start + _BATCH])
+        if found is None:
+            name, kind = engine.config.name, engine.config.kind
+            setting = "index" if kind in {"postgres", "sqlite"} else "document"
+            raise EngineError(
+                f"[engine.{name}] has no {setting}, so documents cannot be found by id"
+            )
+        wanted = set(doc_ids)
+        yield from (row for row in found if row["doc_id"] in wanted)
