@@ -10,7 +10,6 @@ from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 
 from fastapi import APIRouter, FastAPI, Response
 from fastapi.responses import JSONResponse
-from fastapi.routing import iter_route_contexts
 from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipMiddleware
 
 from karat.errors import KaratError
@@ -100,18 +99,19 @@ def create_app(
             app.state.site = AppState(config, opened, accounts, clock)
             yield
 
+    # Not include_router, which makes every route again, by app, and looks each up twice.
+    routes = [route for router in routers for route in router.routes]
+    for route in routes:
+        requires_of(route)  # raises for a route without one
     app = FastAPI(
         title="karat",
         openapi_url=None,
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan,
+        routes=routes,
     )
-    for router in routers:
-        app.include_router(router)
     errors.install(app)
-    for route in iter_route_contexts(app.routes):
-        requires_of(route.original_route)  # raises for a route without one
     app.add_middleware(GZipMiddleware, compresslevel=_LEVEL, exclude_content_types=_UNCOMPRESSED)
     images = read_workspace(find_workspace(config.workspace)).images
     app.add_middleware(Guards, hosts=config.hosts, images=images, secure=config.secure)

@@ -23,7 +23,7 @@ from karat.web.framework.state import AppState, TheState
 from karat.workflows.accounts.accounts import AlreadyInvited
 
 
-def _with_accounts(site: TheState) -> None:
+async def _with_accounts(site: TheState) -> None:
     if not site.settings.accounts:
         raise NotFound(
             "this server has no accounts: it is for the user who started it",

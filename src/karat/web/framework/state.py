@@ -43,7 +43,7 @@ class AppState:
         return self.workspace.with_golden_set(name)
 
 
-def _site(request: Request) -> AppState:
+async def _site(request: Request) -> AppState:  # async: a thread is not worth it
     state: AppState = request.app.state.site
     return state
 
