@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 from fastapi import APIRouter, FastAPI
+from starlette.testclient import TestClient
 from tests.web.conftest import ClientOf
 
 from karat.errors import UsageError
@@ -49,6 +52,20 @@ def test_a_route_that_forgets_to_say_who_may_call_it_does_not_start(workspace: P
     with pytest.raises(TypeError, match="/forgotten does not say who may call it"):
         create_app(Settings(workspace), routers=[router])
     assert requires_of(router.routes[1]).role is None
+
+
+def test_what_a_router_does_while_the_app_is_up_is_done(workspace: Path) -> None:
+    told: list[str] = []
+
+    @asynccontextmanager
+    async def around(app: FastAPI) -> AsyncIterator[None]:
+        told.append(app.state.site.workspace.golden.name)
+        yield
+        told.append("ended")
+
+    with TestClient(create_app(Settings(workspace), routers=[APIRouter(lifespan=around)])):
+        assert told == ["shop"]
+    assert told == ["shop", "ended"]
 
 
 def test_worker_processes_read_how_to_serve_from_the_environment(

@@ -6,7 +6,7 @@ import logging
 import mimetypes
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 
 from fastapi import APIRouter, FastAPI, Response
 from fastapi.responses import JSONResponse
@@ -97,7 +97,10 @@ def create_app(
         with around(), open_workspace(config.workspace, now=clock()) as opened:
             accounts = Accounts(opened.store, clock)
             app.state.site = AppState(config, opened, accounts, clock)
-            yield
+            async with AsyncExitStack() as stack:
+                for router in routers:
+                    await stack.enter_async_context(router.lifespan_context(app))
+                yield
 
     # Not include_router, which makes every route again, by app, and looks each up twice.
     routes = [route for router in routers for route in router.routes]

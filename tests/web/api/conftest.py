@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from fastapi import FastAPI
 from pydantic import TypeAdapter
 from starlette.testclient import TestClient
-from tests.web.conftest import ClientOf
+from tests.web.conftest import Browser, ClientOf
 
 from karat.tables.accounts.people import SCOPES_OF, Role
 from karat.web import api
@@ -37,6 +37,7 @@ def program_of(app: FastAPI, client_of: ClientOf) -> ProgramOf:
         client = TestClient(
             app, base_url="http://127.0.0.1", headers={"authorization": f"Bearer {secret}"}
         )
+        client.portal = Browser.loop
         client.event_hooks["response"].append(is_as_described)
         return client
 

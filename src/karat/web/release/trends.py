@@ -58,8 +58,8 @@ async def _warmed(app: FastAPI) -> AsyncIterator[None]:
 
 
 def _warm(workspace: Workspace) -> None:
-    ready()
-    histories_of(workspace)
+    if histories_of(workspace):
+        ready()
 
 
 ROUTER = APIRouter(lifespan=_warmed)
