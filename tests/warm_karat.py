@@ -41,7 +41,6 @@ said = server.recv(4)
 sys.exit(int.from_bytes(said, signed=True) if said else 70)
 """
 LOADED = (
-    "altair",
     "alembic.command",
     "duckdb",
     "pyarrow",

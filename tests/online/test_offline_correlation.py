@@ -10,7 +10,7 @@ from scipy import stats
 
 from karat.online import offline_correlation
 from karat.stats.correlation import outcome
-from karat.tables.online.offline_correlation import Figure, JudgedAndSearched, WorldSlice
+from karat.tables.online.offline_correlation import JudgedAndSearched, MetricValue, WorldSlice
 
 numbers = st.lists(
     st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(1, 4)), min_size=2, max_size=25
@@ -25,8 +25,8 @@ def world(**said: object) -> JudgedAndSearched:
     return JudgedAndSearched(**(usual | said))  # type: ignore[arg-type]
 
 
-def figure(value: float | None, low: float | None = None, high: float | None = None) -> Figure:
-    return Figure(value, low, high, 100)
+def figure(value: float | None, low: float | None = None, high: float | None = None) -> MetricValue:
+    return MetricValue(value, low, high, 100)
 
 
 @given(numbers)

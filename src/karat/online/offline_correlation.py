@@ -30,8 +30,8 @@ from karat.tables import Queries
 from karat.tables.online.events import EventLog
 from karat.tables.online.offline_correlation import (
     Concord,
-    Figure,
     JudgedAndSearched,
+    MetricValue,
     Weighting,
     WorldSlice,
 )
@@ -366,9 +366,9 @@ class Worlds:
         """A row for each judged query with searches, most searches first."""
         texts = {} if about is None else about.texts()
         only = Evidence({QUERY: self.moments}, {QUERY: self.bins}, {}, {})
-        figures: dict[str, dict[str, Figure]] = {}
+        figures: dict[str, dict[str, MetricValue]] = {}
         for row in estimate(only, self.ratios, QUERY, self.log, self.rules):
-            figure = Figure(row.value, row.low, row.high, row.n)
+            figure = MetricValue(row.value, row.low, row.high, row.n)
             figures.setdefault(row.slice["query"], {})[row.metric] = figure
         counted = self.moments.filter(pl.col("metric") == EVERY_SEARCH.name)
         bins = dict(_split(self.bins))
@@ -407,10 +407,10 @@ class Worlds:
     ) -> list[WorldSlice]:
         """All judged queries, and each slice."""
         key_of = {query: key for key, query in self.of_key.items()}
-        figures: dict[str, dict[str, Figure]] = {}
+        figures: dict[str, dict[str, MetricValue]] = {}
         if by is not None:
             for row in estimate(self.evidence, self.ratios, CLASS, self.log, self.rules):
-                figure = Figure(row.value, row.low, row.high, row.n)
+                figure = MetricValue(row.value, row.low, row.high, row.n)
                 figures.setdefault(row.slice["class"], {})[row.metric] = figure
         parts = Counter(row.slice for row in rows if row.slice is not None)
         summaries = []
@@ -432,7 +432,7 @@ class Worlds:
             )
         return summaries
 
-    def _pooled(self, rows: Sequence[JudgedAndSearched]) -> dict[str, Figure]:
+    def _pooled(self, rows: Sequence[JudgedAndSearched]) -> dict[str, MetricValue]:
         """Each metric over all searches for the judged queries."""
         pooled = {}
         for metric in self.ratios:
@@ -440,7 +440,9 @@ class Worlds:
             sums = self.moments.filter(pl.col("metric") == metric.name)
             over = float(sums["denominator"].sum())
             value = float(sums["numerator"].sum()) / over if over else None
-            pooled[metric.name] = Figure(value, None, None, sum(figure.n for figure in figures))
+            pooled[metric.name] = MetricValue(
+                value, None, None, sum(figure.n for figure in figures)
+            )
         return pooled
 
 

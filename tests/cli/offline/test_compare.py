@@ -176,7 +176,6 @@ def test_what_is_missing_is_told(
 def test_a_report_and_a_plot_are_written_beside_the_table(
     files: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pytest.importorskip("altair")
     pytest.importorskip("vl_convert")
     both = ("--report", "out.html", "--plot", "out.svg")
     assert karat(monkeypatch, "compare", "qrels", "old.trec", "new.trec", "-m", "RR", *both) == 0

@@ -103,7 +103,7 @@ def test_it_ends_without_a_terminal_and_serves_where_it_is_asked_to(
 def test_without_the_packages_of_a_page_it_says_how_to_get_them(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setitem(sys.modules, "altair", None)
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
     code, out, err = typed(monkeypatch, capsys)
     assert code == 0, err
     assert "fix: pip install 'karat[" in out

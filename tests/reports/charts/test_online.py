@@ -7,7 +7,7 @@ import re
 import pytest
 
 from karat.reports.charts import online as drawing
-from karat.reports.charts.online import Line, Place, Point, Spot, Upright, over_time, scatter
+from karat.reports.charts.online import Line, Place, Point, Spot, over_time, scatter
 
 pytest.importorskip("vl_convert")
 
@@ -74,7 +74,7 @@ def test_lines_differ_by_more_than_colour() -> None:
 def test_marks_stand_between_the_places() -> None:
     points = [Point(at, 1.0) for at in range(7)]
     bare = over_time([Line("all", points)], PLACES, title="CTR")
-    svg = over_time([Line("all", points)], PLACES, [Upright(2.5, "1")], title="CTR")
+    svg = over_time([Line("all", points)], PLACES, [(2.5, "1")], title="CTR")
     assert ">1</text>" in svg
     assert svg.count("<line") == bare.count("<line") + 1
 

@@ -7,10 +7,10 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-pytest.importorskip("altair")
 pytest.importorskip("vl_convert")
 
-from karat.reports.charts.report import PAPER, Bar, Dot, bars, counts, intervals, to_png, to_svg
+from karat.reports.charts.drawing import PAPER, to_png, to_svg
+from karat.reports.charts.report import Bar, Dot, bars, counts, intervals
 
 HOSTILE = '<script>alert(1)</script>" onload="x'
 
@@ -104,6 +104,6 @@ def test_columns_carry_their_numbers() -> None:
 
 
 def test_a_picture_has_colours_of_its_own() -> None:
-    chart = intervals([Dot("m", 3.0, 2.0, 4.0)], "v", zero=False, colours=PAPER)
+    chart = intervals([Dot("m", 3.0, 2.0, 4.0)], "v", zero=False, paint=PAPER)
     assert "var(" not in to_svg(chart)
     assert to_png(chart).startswith(b"\x89PNG")

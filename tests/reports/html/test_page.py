@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("altair")
 pytest.importorskip("jinja2")
 pytest.importorskip("vl_convert")
 

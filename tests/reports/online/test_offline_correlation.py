@@ -7,8 +7,8 @@ from dataclasses import replace
 from karat.reports.online.offline_correlation import OF_FEW, remarks, to_markdown
 from karat.tables.online.offline_correlation import (
     Concord,
-    Figure,
     JudgedAndSearched,
+    MetricValue,
     OfflineCorrelation,
     WorldSlice,
 )
@@ -25,7 +25,7 @@ def concord(n: int, spearman: float | None = 0.5, part: str | None = None) -> Co
 def both(*rows: Concord) -> OfflineCorrelation:
     whole = WorldSlice(
         slice=None, queries=12, searches=300, offline={"nDCG@10": 0.5}, weighted={"nDCG@10": 0.5},
-        online={"CTR": Figure(0.25, None, None, 300)}, p50_ms=None, p95_ms=None,
+        online={"CTR": MetricValue(0.25, None, None, 300)}, p50_ms=None, p95_ms=None,
     )  # fmt: skip
     return OfflineCorrelation(
         run="old", measures=("nDCG@10",), metrics=("CTR",), by="class", queries=[], slices=[whole],
@@ -51,5 +51,5 @@ def test_markdown_says_so_too() -> None:
 def _row() -> JudgedAndSearched:
     return JudgedAndSearched(
         query_id="q1", text="rope", slice="a", searches=30, users=9, offline={"nDCG@10": 0.5},
-        online={"CTR": Figure(0.25, None, None, 30)}, p50_ms=None, p95_ms=None, position=None,
+        online={"CTR": MetricValue(0.25, None, None, 30)}, p50_ms=None, p95_ms=None, position=None,
     )  # fmt: skip

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from tests.web.conftest import LAPTOP, PHONE, ClientOf, PageOf, sound
 
-pytest.importorskip("altair")
 pytest.importorskip("vl_convert")
 
 

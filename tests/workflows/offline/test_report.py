@@ -13,7 +13,6 @@ from typing import Any
 import polars as pl
 import pytest
 
-pytest.importorskip("altair")
 pytest.importorskip("jinja2")
 pytest.importorskip("vl_convert")
 

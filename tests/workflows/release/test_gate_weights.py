@@ -116,7 +116,7 @@ def test_a_benchmark_asks_them_and_leaves_them_out_of_its_means() -> None:
 
 
 def test_a_report_counts_and_lists_them_so(tmp_path: Path) -> None:
-    pytest.importorskip("altair")
+    pytest.importorskip("vl_convert")
     from karat.workflows.offline.evaluate import evaluate
 
     run = Run.from_dict(of_log(GOOD) | {q: JUNK[q] for q in HARD}, "new")

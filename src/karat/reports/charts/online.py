@@ -1,22 +1,29 @@
 """Charts of online metrics: over time with intervals and annotations, and a scatter plot.
 
-A missing value is a gap in its line with a dotted vertical line, never a point at 0. Drawings are
-cached; links and tooltips are as in ``charts.report``.
+A missing value is a gap in its line with a dotted vertical line, never a point at 0.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
 
-from karat.errors import MissingExtra
-from karat.reports.charts import report
-from karat.reports.charts.report import INK
+from karat.reports.charts.drawing import (
+    INK,
+    Spec,
+    areas,
+    columns,
+    layer,
+    look,
+    name,
+    number,
+    spec,
+    steps,
+    to_svg,
+    uprights,
+)
 from karat.reports.online.evaluation import UNITS
-from karat.reports.writers.plain import CONTROLS
 
 LINES = ("var(--line-1)", "var(--line-2)", "var(--line-3)", "var(--line-4)", "var(--line-5)")
 """Colours of the lines of a chart, in order, defined by the style sheet."""
@@ -28,7 +35,6 @@ _NO_SHARE = 0.05  # top of the axis if all shares are 0
 _DOTS = 45  # most points of a line that are drawn as dots
 _LABEL = 14  # pixels between labels below an axis
 _BEYOND = 1.0  # how far intervals may extend the range of values, as a share of it
-_TIP = 300
 _LEFT = 46  # pixels left of every small plot, so that days are one below the other
 _NEAR = 9  # pixels around a point of a scatter plot that link to it
 
@@ -65,14 +71,6 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Upright:
-    """An annotation: a vertical line at ``at``, possibly between places, with a short label."""
-
-    at: float
-    label: str
-
-
-@dataclass(frozen=True, slots=True)
 class Spot:
     """A point of a scatter plot."""
 
@@ -86,43 +84,36 @@ class Spot:
 def over_time(
     lines: Sequence[Line],
     places: Sequence[Place],
-    uprights: Sequence[Upright] = (),
+    annotations: Sequence[tuple[float, str]] = (),
     *,
     title: str,
     unit: str = "",
     upwards: str = "",
     size: tuple[int, int] = SMALL,
 ) -> str:
-    """Lines over time as SVG, with bands for their intervals."""
-    width, height = size
+    """Lines over time as SVG, with bands for their intervals.
+
+    Annotations are vertical lines with a short label, possibly between places.
+    """
+    height = size[1]
     low, high = _range([point for line in lines for point in line.points], unit == "share")
-    x = {
-        "field": "at",
-        "type": "quantitative",
-        "title": None,
-        "scale": {"domain": [-0.5, len(places) - 0.5], "nice": False, "zero": False},
-        "axis": _labels(places, width),
-    }
+    x = steps(len(places), _labels(places, size[0]))
     printed = "datum.value * 100, '~g'" if unit == "share" else "datum.value, ',~f'"
     label = f"format({printed}) + {json.dumps(UNITS.get(unit, ''))}"
-    y = {
-        "field": "value",
-        "type": "quantitative",
-        "title": upwards or None,
-        "scale": {"domain": [low, high], "nice": False, "zero": False},
-        "axis": {"tickCount": 4 if height < 150 else 5, "labelExpr": label}
-        | ({"minExtent": _LEFT, "maxExtent": _LEFT} if size == SMALL else {}),
-    }
-    layers: list[dict[str, Any]] = []
+    axis = {"tickCount": 4 if height < 150 else 5, "labelExpr": label}
+    if size == SMALL:
+        axis |= {"minExtent": _LEFT, "maxExtent": _LEFT}
+    y = number("value", (low, high), axis, upwards or None)
+    layers: list[Spec] = []
     for line in lines:
         layers += _line(line, x, y, (low, high), dots=len(places) <= _DOTS)
     gaps = _gaps(lines)
     if gaps:
-        dotted = {"type": "rule", "stroke": INK["quiet"], "strokeDash": [1, 4], "opacity": 0.8}
-        layers.append(_layer([{"at": at} for at in gaps], dotted, x=x))
-    layers += _uprights(uprights, x)
-    layers.append(_columns(places, x, height))
-    return _svg(layers, size, title)
+        dotted = {"stroke": INK["quiet"], "strokeDash": [1, 4], "opacity": 0.8}
+        layers.append(layer([{"at": at} for at in gaps], "rule", dotted, x=x))
+    layers += uprights(annotations, x)
+    layers.append(columns([(place.href, place.tip) for place in places], x, height))
+    return to_svg(spec(layers, size), title)
 
 
 def scatter(
@@ -135,102 +126,75 @@ def scatter(
     size: tuple[int, int] = (620, 380),
 ) -> str:
     """A scatter plot as SVG; points are links with tooltips."""
-    width, height = size
-    axes: dict[str, dict[str, Any]] = {}
-    steps = {}
-    for key, name, is_share, values in (
-        ("x", across, shares[0], [spot.x for spot in spots]),
-        ("y", upwards, shares[1], [spot.y for spot in spots]),
+    axes, near = [], []
+    for key, title_of_axis, share, pixels, values in (
+        ("x", across, shares[0], size[0], [spot.x for spot in spots]),
+        ("y", upwards, shares[1], size[1], [spot.y for spot in spots]),
     ):
-        label = (
-            "format(datum.value * 100, '~g') + ' %'" if is_share else "format(datum.value, '~g')"
-        )
-        domain = _padded(min(values, default=0.0), max(values, default=1.0))
-        axes[key] = {
-            "field": key,
-            "type": "quantitative",
-            "title": name,
-            "scale": {"domain": domain, "nice": False, "zero": False},
-            "axis": {"tickCount": 5, "labelExpr": label, "labelFlush": False},
-        }
-        steps[key] = (domain[1] - domain[0]) / (width if key == "x" else height) * _NEAR
-    data = [{"x": spot.x, "y": spot.y, "ink": INK[spot.ink]} for spot in spots]
-    mark = {"type": "point", "size": 55, "strokeWidth": 1.5, "filled": True, "fillOpacity": 0.55}
-    ink = {"field": "ink", "type": "nominal", "scale": None, "legend": None}
-    layers = [_layer(data, mark, **axes, color=ink)]
-    areas = [
-        {
-            "left": spot.x - steps["x"],
-            "right": spot.x + steps["x"],
-            "bottom": spot.y - steps["y"],
-            "top": spot.y + steps["y"],
-            "href": f"#{spot.href or ''}",
-            "tip": _plain(spot.tip),
-        }
+        label = "format(datum.value * 100, '~g') + ' %'" if share else "format(datum.value, '~g')"
+        low, high = _padded(min(values, default=0.0), max(values, default=1.0))
+        axis = {"tickCount": 5, "labelExpr": label, "labelFlush": False}
+        axes.append(number(key, (low, high), axis, title_of_axis))
+        near.append((high - low) / pixels * _NEAR)
+    (x, y), (aside, above) = axes, near
+    rows = [{"x": spot.x, "y": spot.y, "ink": INK[spot.ink]} for spot in spots]
+    point = {"size": 55, "strokeWidth": 1.5, "filled": True, "fillOpacity": 0.55}
+    spans = [
+        {"left": spot.x - aside, "right": spot.x + aside}
+        | {"bottom": spot.y - above, "top": spot.y + above}
         for spot in spots
     ]
-    layers.append(
-        _layer(
-            areas,
-            {"type": "rect", "fillOpacity": 0},
-            x=axes["x"] | {"field": "left"},
-            x2={"field": "right"},
-            y=axes["y"] | {"field": "bottom"},
-            y2={"field": "top"},
-            href={"field": "href", "type": "nominal"},
-            description={"field": "tip", "type": "nominal"},
-        )
-    )
-    return _svg(layers, size, title)
+    place = {"x": x | {"field": "left"}, "x2": {"field": "right"}}
+    place |= {"y": y | {"field": "bottom"}, "y2": {"field": "top"}}
+    links = [(spot.href, spot.tip) for spot in spots]
+    layers = [layer(rows, "point", point, x=x, y=y, color=look("ink"))]
+    return to_svg(spec([*layers, areas(links, spans, **place)], size), title)
 
 
 def _line(
     line: Line,
-    x: Mapping[str, Any],
-    y: Mapping[str, Any],
+    x: Spec,
+    y: Spec,
     within: tuple[float, float],
     *,
     dots: bool,
-) -> list[dict[str, Any]]:
+) -> list[Spec]:
     """A line with its band, drawn stretch by stretch between gaps."""
     low, high = within
-    rows: list[dict[str, Any]] = []
-    bands: list[dict[str, Any]] = []
-    rules: list[dict[str, Any]] = []
-    for number, stretch in enumerate(_stretches(line.points)):
+    rows: list[Spec] = []
+    bands: list[Spec] = []
+    rules: list[Spec] = []
+    for at, stretch in enumerate(_stretches(line.points)):
         for point in stretch:
             shown = min(max(point.value or 0.0, low), high)
-            row: dict[str, Any] = {"at": point.at, "value": shown, "stretch": number}
+            row: Spec = {"at": point.at, "value": shown, "stretch": at}
             kind = "thin" if point.thin else "dot" if dots or len(stretch) == 1 else ""
             beyond = shown != point.value and ("down" if shown == low else "up")
             rows.append(row | {"kind": kind, "shape": f"triangle-{beyond}" if beyond else "circle"})
-    for number, stretch in enumerate(_stretches(line.points, whole=True)):
+    for at, stretch in enumerate(_stretches(line.points, whole=True)):
         for point in stretch:
             ends = {"low": point.low or 0.0, "high": point.high or 0.0}
             ends = {name: min(max(end, low), high) for name, end in ends.items()}
-            row = {"at": point.at, "stretch": number, **ends}
+            row = {"at": point.at, "stretch": at, **ends}
             (rules if len(stretch) == 1 else bands).append(row)
     paint = LINES[line.look % len(LINES)]
     dash = list(DASHES[line.look % len(DASHES)])
-    stretch_of = {"field": "stretch", "type": "nominal"}
-    band = {"type": "area", "fill": paint, "fillOpacity": 0.16, "stroke": None}
-    rule = {"type": "rule", "stroke": paint, "strokeOpacity": 0.3, "strokeWidth": 4}
-    drawn = {"type": "line", "stroke": paint, "strokeWidth": 1.75, "strokeDash": dash}
-    dot = {"type": "point", "fill": paint, "stroke": paint, "size": 16, "opacity": 1}
-    to = {"y": {**y, "field": "low"}, "y2": {"field": "high"}}
-    out = []
-    if bands:
-        out.append(_layer(bands, band, x=x, **to, detail=stretch_of))
-    if rules:
-        out.append(_layer(rules, rule, x=x, **to))
-    if rows:
-        out.append(_layer(rows, drawn, x=x, y=y, detail=stretch_of))
-    shape = {"field": "shape", "type": "nominal", "scale": None, "legend": None}
-    for kind, looks in (("dot", {}), ("thin", {"fill": INK["back"], "size": 34})):
-        dotted = [row for row in rows if row["kind"] == kind]
-        if dotted:
-            out.append(_layer(dotted, dot | looks, x=x, y=y, shape=shape))
-    return out
+    band = {"fill": paint, "fillOpacity": 0.16, "stroke": None}
+    rule = {"stroke": paint, "strokeOpacity": 0.3, "strokeWidth": 4}
+    drawn = {"stroke": paint, "strokeWidth": 1.75, "strokeDash": dash}
+    dot = {"fill": paint, "stroke": paint, "size": 16, "opacity": 1}
+    hollow = dot | {"fill": INK["back"], "size": 34}
+    span = {"x": x, "y": y | {"field": "low"}, "y2": {"field": "high"}}
+    dots_of = {kind: [row for row in rows if row["kind"] == kind] for kind in ("dot", "thin")}
+    shape = look("shape")
+    layers = [
+        layer(bands, "area", band, **span, detail=name("stretch")),
+        layer(rules, "rule", rule, **span),
+        layer(rows, "line", drawn, x=x, y=y, detail=name("stretch")),
+        layer(dots_of["dot"], "point", dot, x=x, y=y, shape=shape),
+        layer(dots_of["thin"], "point", hollow, x=x, y=y, shape=shape),
+    ]
+    return [part for part in layers if part["data"]["values"]]
 
 
 def _stretches(points: Sequence[Point], *, whole: bool = False) -> list[list[Point]]:
@@ -257,56 +221,11 @@ def _gaps(lines: Sequence[Line]) -> list[int]:
     return [at for at in range(min(places), max(places) + 1) if at not in with_value]
 
 
-def _uprights(uprights: Sequence[Upright], x: Mapping[str, Any]) -> list[dict[str, Any]]:
-    if not uprights:
-        return []
-    rows = [{"at": upright.at, "label": upright.label} for upright in uprights]
-    line = {"type": "rule", "stroke": INK["ink"], "strokeWidth": 1, "strokeOpacity": 0.6}
-    text = {"type": "text", "fontSize": 12, "fill": INK["ink"], "dy": -7}
-    label = {"text": {"field": "label", "type": "nominal"}, "y": {"value": 0}}
-    return [_layer(rows, line, x=x), _layer(rows, text, x=x, **label)]
-
-
-def _columns(places: Sequence[Place], x: Mapping[str, Any], height: int) -> dict[str, Any]:
-    """Transparent areas over the plot, one per place."""
-    rows = [
-        {
-            "left": at - 0.5,
-            "right": at + 0.5,
-            "href": f"#{place.href or ''}",
-            "tip": _plain(place.tip),
-        }
-        for at, place in enumerate(places)
-    ]
-    return _layer(
-        rows,
-        {"type": "rect", "fillOpacity": 0},
-        x={**x, "field": "left"},
-        x2={"field": "right"},
-        y={"value": 0},
-        y2={"value": height},
-        href={"field": "href", "type": "nominal"},
-        description={"field": "tip", "type": "nominal"},
-    )
-
-
-def _layer(rows: Sequence[Mapping[str, Any]], mark: Mapping[str, Any], **by: Any) -> dict[str, Any]:
-    return {"data": {"values": list(rows)}, "mark": dict(mark), "encoding": by}
-
-
-def _labels(places: Sequence[Place], width: int) -> dict[str, Any]:
-    """The x axis, with evenly chosen labels."""
+def _labels(places: Sequence[Place], width: int) -> dict[int, str]:
+    """As many evenly chosen labels as fit below an axis."""
     longest = max((len(place.label) for place in places), default=1)
     most = max(2, int(width / (_LABEL + 8 * longest)))
-    chosen = list(range(0, len(places), max(1, -(-len(places) // most))))
-    labels = {str(at): places[at].label for at in chosen}
-    return {
-        "values": chosen,
-        "labelExpr": f"{json.dumps(labels)}[datum.value]",
-        "labelOverlap": False,
-        "labelFlush": False,
-        "grid": False,
-    }
+    return {at: places[at].label for at in range(0, len(places), max(1, -(-len(places) // most)))}
 
 
 def _range(points: Sequence[Point], share: bool) -> tuple[float, float]:
@@ -336,43 +255,3 @@ def _range(points: Sequence[Point], share: bool) -> tuple[float, float]:
 def _padded(low: float, high: float) -> tuple[float, float]:
     margin = (high - low) / 12 or abs(high) / 12 or 0.5
     return low - margin, high + margin
-
-
-def _plain(text: str) -> str:
-    return text.translate(CONTROLS)[:_TIP]
-
-
-def _svg(layers: Sequence[Mapping[str, Any]], size: tuple[int, int], title: str) -> str:
-    spec = {
-        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
-        "width": size[0],
-        "height": size[1],
-        "background": "transparent",
-        "padding": {"left": 4, "right": 14, "top": 6, "bottom": 4},
-        "layer": layers,
-        "config": {
-            "font": "system-ui, sans-serif",
-            "view": {"stroke": None},
-            "aria": True,
-            "axis": {
-                "labelColor": INK["quiet"],
-                "titleColor": INK["quiet"],
-                "titleFontWeight": "normal",
-                "titleFontSize": 12,
-                "labelFontSize": 12,
-                "domain": False,
-                "tickColor": INK["line"],
-                "gridColor": INK["line"],
-            },
-        },
-    }
-    return _drawn(json.dumps(spec, allow_nan=False), title)
-
-
-@lru_cache(256)
-def _drawn(spec: str, title: str) -> str:
-    try:
-        import altair as alt
-    except ImportError:
-        raise MissingExtra("altair", "report", "a chart") from None
-    return report.to_svg(alt.LayerChart.from_dict(json.loads(spec)), title)

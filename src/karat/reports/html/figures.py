@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from functools import partial
 
 import numpy as np
 
-from karat.reports.charts.report import Bar, Dot, bars, counts, intervals, to_svg
+from karat.reports.charts.drawing import Spec, to_svg
+from karat.reports.charts.report import Bar, Dot, bars, counts, intervals
 from karat.reports.html.content import Content, View
 from karat.reports.offline.evaluation import by_measure
 from karat.reports.phrases import report
 from karat.reports.phrases.numbers import counted, signed
 from karat.tables.comparison import Comparison, Difference, QueryDifference
 from karat.tables.results import Result, Results
-
-if TYPE_CHECKING:
-    import altair as alt
 
 BARS = 100
 """Most queries in a chart of contributions."""
@@ -26,7 +24,7 @@ _TOLD = {"better", "worse", "equivalent"}
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class DrawnChart:
     """A chart, drawn for wide and for narrow screens."""
 
     title: str  # its title
@@ -41,7 +39,7 @@ class Sliced:
 
     subject: str | None  # the candidate; None without a comparison
     attribute: str  # the attribute
-    figure: Figure  # the slices of the first measure
+    figure: DrawnChart  # the slices of the first measure
     rows: Mapping[str, Sequence[Difference | Result]]  # measure → its slices
     ids: Mapping[str, str]  # slice → id of the element that links to its queries
     # Slice → (id, difference or value) of its queries as listed, and how many more there are
@@ -53,7 +51,7 @@ def ids_of_views(content: Content) -> dict[View, str]:
     return {view: f"by-{at}" for at, view in enumerate(content.views)} if content.leads else {}
 
 
-def of_measures(content: Content) -> list[Figure]:
+def of_measures(content: Content) -> list[DrawnChart]:
     """Every measure with its interval, one chart per scale."""
     comparison, ids = content.comparison, ids_of_views(content)
     if comparison is None:
@@ -119,7 +117,7 @@ def of_slices(content: Content) -> Iterator[Sliced]:
         yield Sliced(subject, attribute, figure, rows, leads, queries)
 
 
-def of_queries(comparison: Comparison, href: Callable[[str], str | None]) -> Iterator[Figure]:
+def of_queries(comparison: Comparison, href: Callable[[str], str | None]) -> Iterator[DrawnChart]:
     """The contribution of each query to the mean difference of the first measure."""
     measure = comparison.differences[0].measure
     for candidate in dict.fromkeys(row.candidate for row in comparison.differences):
@@ -140,15 +138,10 @@ def of_queries(comparison: Comparison, href: Callable[[str], str | None]) -> Ite
         drawn = [Bar(row.share, href(row.query_id), _of_query(row)) for row in shown]
         axis = "adds to the mean"
         title = f"What each query adds to the difference in {measure}, {candidate}"
-        yield Figure(
-            title,
-            description,
-            to_svg(bars(drawn, axis), title),
-            to_svg(bars(drawn, axis, narrow=True), title),
-        )
+        yield _chart(title, description, partial(bars, drawn, axis))
 
 
-def of_values(content: Content) -> Iterator[Figure]:
+def of_values(content: Content) -> Iterator[DrawnChart]:
     """The distribution of the first measure over queries, run by run."""
     measure = content.measure
     leads = ids_of_views(content).get(View(measure))
@@ -171,17 +164,14 @@ def of_values(content: Content) -> Iterator[Figure]:
             (leads, f"{counted(n, 'query', 'queries')} with {measure} {span}")
             for n, span in zip(numbers, spans, strict=True)
         ]
-        axis, title = f"{measure} of a query", f"Queries by their {measure}, {run}"
-        yield Figure(
-            title,
-            f"{zero:,} of {counted(len(values), 'query', 'queries')} "
-            f"{'has' if zero == 1 else 'have'} 0.",
-            to_svg(counts(numbers, labels, axis, areas=areas), title),
-            to_svg(counts(numbers, labels, axis, areas=areas, narrow=True), title),
-        )
+        axis = f"{measure} of a query"
+        draw = partial(counts, numbers, labels, axis, areas=areas)
+        of = counted(len(values), "query", "queries")
+        description = f"{zero:,} of {of} {'has' if zero == 1 else 'have'} 0."
+        yield _chart(f"Queries by their {measure}, {run}", description, draw)
 
 
-def plot(found: Results | Comparison, colours: dict[str, str]) -> alt.LayerChart:
+def plot(found: Results | Comparison, paint: Mapping[str, str]) -> Spec:
     """Every measure with its interval, as one chart."""
     if isinstance(found, Comparison):
         several = len({row.candidate for row in found.differences}) > 1
@@ -192,11 +182,11 @@ def plot(found: Results | Comparison, colours: dict[str, str]) -> alt.LayerChart
         axis = f"candidate minus {found.baseline}, with its 95 % interval"
         if not several:
             axis = f"{found.differences[0].candidate} minus {found.baseline}, 95 % interval"
-        return intervals(dots, axis, zero=True, colours=colours)
+        return intervals(dots, axis, zero=True, paint=paint)
     rows = by_measure([row for row in found.results if row.aggregate != "sum"])
     several = len({row.run for row in rows}) > 1
     dots = [_of_result(row, row.measure, several=several) for row in rows]
-    return intervals(dots, "value, with its 95 % interval", zero=False, colours=colours)
+    return intervals(dots, "value, with its 95 % interval", zero=False, paint=paint)
 
 
 def _within(
@@ -252,7 +242,7 @@ def _by_scale(title: str, dots: Sequence[Dot]) -> list[tuple[str, list[Dot]]]:
     return [(title, list(dots))] if dots else []
 
 
-def _drawn(title: str, dots: Sequence[Dot], axis: str, *, zero: bool) -> Figure:
+def _drawn(title: str, dots: Sequence[Dot], axis: str, *, zero: bool) -> DrawnChart:
     known = [dot for dot in dots if dot.value is not None]
     description = "" if known else "None of them has a value."
     if zero and known:
@@ -265,9 +255,9 @@ def _drawn(title: str, dots: Sequence[Dot], axis: str, *, zero: bool) -> Figure:
         description = (
             f"Highest: {best.label}, {best.value:.3f}; lowest: {worst.label}, {worst.value:.3f}."
         )
-    return Figure(
-        title,
-        description,
-        to_svg(intervals(dots, axis, zero=zero), title),
-        to_svg(intervals(dots, axis, zero=zero, narrow=True), title),
-    )
+    return _chart(title, description, partial(intervals, dots, axis, zero=zero))
+
+
+def _chart(title: str, description: str, draw: Callable[..., Spec]) -> DrawnChart:
+    wide, narrow = (to_svg(draw(narrow=narrow), title) for narrow in (False, True))
+    return DrawnChart(title, description, wide, narrow)

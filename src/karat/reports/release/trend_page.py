@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
-import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
 from importlib import resources
 from itertools import pairwise
 from typing import Any
 
 from karat.errors import MissingExtra
-from karat.reports.charts.report import with_marks
+from karat.reports.charts.drawing import (
+    INK,
+    Spec,
+    columns,
+    layer,
+    look,
+    name,
+    number,
+    spec,
+    steps,
+    to_svg,
+    uprights,
+)
 from karat.reports.phrases import trend as words
 from karat.reports.release.trend import last_of, marks, value_range
 from karat.reports.writers.plain import CONTROLS
@@ -28,9 +36,6 @@ MOST = 500
 """Points of a series on a page by default."""
 _WIDE, _NARROW = (660, 220), (300, 190)  # pixels across and down
 _LETTER, _GAP = 7.2, 14  # pixels: average width of a letter in labels, and space between labels
-_INK = {"ink": "var(--ink)", "faint": "var(--line)", "line": "var(--up)", "back": "var(--back)"}
-_TAG = re.compile(r"<[^>]*>")
-_ROLES = re.compile(r' (?:role|aria-[a-z]+)="[^"]*"')
 _NAMED = 5  # remarks in the description of a chart
 _EDGE = 0.15  # least distance of a remark from the points around it, in steps
 
@@ -90,14 +95,18 @@ def section(
     """The template variables of a series: charts as SVG, their description, rows, problems."""
     off = [mark.value for mark in shown if mark.value is not None and not mark.counts]
     low, high = _domain(shown)
-    visible = [remark for remark in remarks if _at(shown, remark.time) is not None]
+    places = {remark: _at(shown, remark.time) for remark in remarks}
+    visible = [remark for remark in remarks if places[remark] is not None]
+    lines = [(at, remark.label) for remark, at in places.items() if at is not None]
+    described = _described(series, shown, visible)
     return {
         "title": f"{series.name} of {series.run}",
         "sentence": words.sentence(series),
         "strong": series.alarms or not series.told,
-        "described": _described(series, shown, visible),
-        "charts": _drawn(shown, visible, wide, linked=linked),
-        "linked": linked,
+        "charts": {
+            size: to_svg(_chart(shown, *pixels, lines, linked=linked), described)
+            for size, pixels in (("wide", wide), ("narrow", _NARROW))
+        },
         "troubles": words.troubles(shown),
         "hollow": bool(off),
         "beyond": any(not low <= value <= high for value in off),
@@ -109,45 +118,6 @@ def section(
     }
 
 
-def _drawn(
-    shown: Sequence[Mark], remarks: Sequence[Remark], wide: tuple[int, int], *, linked: bool
-) -> dict[str, str]:
-    """The chart as SVG, for wide and narrow screens."""
-    try:
-        import vl_convert
-    except ImportError:
-        raise MissingExtra("vl-convert-python", "report", "a page of a trend") from None
-    drawn = {}
-    for size, pixels in (("wide", wide), ("narrow", _NARROW)):
-        chart = _chart(shown, *pixels, remarks)
-        chart["layer"].append(_areas(shown, chart["encoding"]["x"], pixels[1], linked=linked))
-        drawn[size] = _silent(with_marks(vl_convert.vegalite_to_svg(json.dumps(chart))))
-    return drawn
-
-
-def _areas(
-    marks: Sequence[Mark], x: dict[str, Any], height: int, *, linked: bool
-) -> dict[str, Any]:
-    """Transparent areas over the plot, one per point, with its numbers."""
-    rows = [
-        {"left": at - 0.5, "right": at + 0.5, "tip": _tip(mark)}
-        | {"href": f"#point-{at}" if linked else "#"}
-        for at, mark in enumerate(marks)
-    ]
-    return {
-        "data": {"values": rows},
-        "mark": {"type": "rect", "fillOpacity": 0},
-        "encoding": {
-            "x": x | {"field": "left"},
-            "x2": {"field": "right"},
-            "y": {"value": 0},
-            "y2": {"value": height},
-            "href": {"field": "href", "type": "nominal"},
-            "description": {"field": "tip", "type": "nominal"},
-        },
-    }
-
-
 def _tip(mark: Mark) -> str:
     """The numbers of a point in a line."""
     value = words.number(mark.value)
@@ -156,21 +126,7 @@ def _tip(mark: Mark) -> str:
     number = "" if mark.n is None else f"{mark.n:,} queries"
     commit = (mark.commit or "")[:40]
     parts = (words.clock(mark.time), commit, value, number, words.verdict(mark), mark.trouble)
-    return " · ".join(filter(None, parts)).translate(CONTROLS)
-
-
-@cache
-def ready() -> None:
-    """Draw an empty chart once, since the first one of a process takes most of a second longer."""
-    with suppress(ImportError):
-        import vl_convert
-
-        vl_convert.vegalite_to_svg(json.dumps({"data": {"values": []}, "mark": "point"}))
-
-
-def _silent(svg: str) -> str:
-    """A picture without ARIA roles and labels of its parts: the page describes it."""
-    return _TAG.sub(lambda tag: _ROLES.sub("", tag[0]), svg)
+    return " · ".join(filter(None, parts))
 
 
 def _part(name: str) -> str:
@@ -199,109 +155,67 @@ def _described(series: Series, marks: Sequence[Mark], remarks: Sequence[Remark] 
 
 
 def _chart(
-    marks: Sequence[Mark], width: int, height: int, remarks: Sequence[Remark] = ()
-) -> dict[str, Any]:
-    """The chart of a series in Vega-Lite: points in order, evenly spaced."""
+    marks: Sequence[Mark],
+    width: int,
+    height: int,
+    annotations: Sequence[tuple[float, str]] = (),
+    *,
+    linked: bool = False,
+) -> Spec:
+    """The chart of a series: points in order, evenly spaced."""
+    rows = _rows(marks)
+    x = steps(len(marks), _dates(marks, width))
+    y = number("value", _domain(marks), {"tickCount": 5})
+    counting = [row for row in rows if row["kind"] == "counts"]
+    others = [row for row in rows if row["kind"] in {"hollow", "beyond"}]
+    rule = {"stroke": INK["ink"], "opacity": 0.7}
+    span = {"opacity": 0.4, "strokeWidth": 3, "stroke": INK["up"]}
+    line = {"strokeWidth": 1.5, "stroke": INK["up"]}
+    size = 45 if len(marks) <= 100 else 14
+    point = {"opacity": 1, "strokeWidth": 1.5}
+    filled = point | {"size": size, "stroke": INK["up"], "fill": INK["up"]}
+    hollow = point | {"size": size + 25, "stroke": INK["ink"], "fill": INK["back"]}
+    low, high = {"y": y | {"field": "low"}}, {"y2": {"field": "high"}}
+    cuts = [{"at": row["at"] - 0.5} for row in rows if row["cut"]]
+    layers = [
+        *uprights(annotations, x),
+        layer(cuts, "rule", rule | {"strokeDash": [5, 4]}, x=x),
+        layer([row for row in rows if row["kind"] == "none"], "rule",
+              rule | {"strokeDash": [1, 4]}, x=x),
+        layer([row for row in rows if "low" in row], "rule", span, x=x, **low, **high),
+        layer(counting, "line", line, x=x, y=y, detail=name("stretch")),
+        layer(counting, "point", filled, x=x, y=y),
+        layer(others, "point", hollow, x=x, y=y, shape=look("shape")),
+        columns([(f"point-{at}" if linked else None, _tip(mark)) for at, mark in enumerate(marks)],
+                x, height),
+    ]  # fmt: skip
+    lines = {"labelColor": INK["ink"], "domainColor": INK["ink"], "tickColor": INK["ink"]}
+    return spec(layers, (width, height), axis=lines | {"domain": True})
+
+
+def _rows(marks: Sequence[Mark]) -> list[dict[str, Any]]:
+    """What is drawn of each point."""
     (least, most), (low, high) = value_range(marks), _domain(marks)
     stretch, rows = 0, []
-    for place, mark in enumerate(marks):
+    for at, mark in enumerate(marks):
         stretch += mark.breaks
-        row: dict[str, Any] = {"place": place, "stretch": stretch, "before": place - 0.5}
+        row: dict[str, Any] = {"at": at, "stretch": stretch, "cut": mark.breaks and at > 0}
+        row |= {"value": mark.value, "shape": "circle"}
         if mark.value is None:
             kind = "none"
         elif mark.counts:
             kind = "counts"
             if mark.ci_low is not None:
                 row |= {"low": mark.ci_low, "high": mark.ci_high}
+        elif low <= mark.value <= high:
+            kind = "hollow"
         else:
-            kind = "beyond" if not low <= mark.value <= high else "hollow"
-        at = mark.value
-        if at is not None and kind == "beyond":
-            at = least if at < low else most
-        up = mark.value is not None and mark.value > high
-        shape = ("triangle-up" if up else "triangle-down") if kind == "beyond" else "circle"
-        cut = mark.breaks and place > 0
-        rows.append(row | {"kind": kind, "value": at, "shape": shape, "cut": cut})
-    size = 45 if len(marks) <= 100 else 14
-    x = {
-        "field": "place",
-        "type": "quantitative",
-        "title": None,
-        "scale": {"domain": [-0.5, len(marks) - 0.5], "nice": False, "zero": False},
-        "axis": _dates(marks, width),
-    }
-    y = {
-        "field": "value",
-        "type": "quantitative",
-        "title": None,
-        "scale": {"domain": [low, high], "nice": False, "zero": False},
-        "axis": {"tickCount": 5},
-    }
-    point = {"type": "point", "opacity": 1, "strokeWidth": 1.5, "stroke": _INK["line"]}
-
-    def of(test: str, mark: dict[str, Any], **encoding: Any) -> dict[str, Any]:
-        return {"transform": [{"filter": test}], "mark": mark, "encoding": encoding}
-
-    rule = {"type": "rule", "stroke": _INK["ink"], "opacity": 0.7}
-    at_times = [{"place": _at(marks, one.time), "label": one.label} for one in remarks]
-    return {
-        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
-        "width": width,
-        "height": height,
-        "background": None,
-        "padding": {"left": 4, "right": 16, "top": 6, "bottom": 4},
-        "data": {"values": rows},
-        "encoding": {"x": x},
-        "layer": [
-            *_remarked([row for row in at_times if row["place"] is not None]),
-            of("datum.cut", rule | {"strokeDash": [5, 4]}, x=x | {"field": "before"}),
-            of("datum.kind == 'none'", rule | {"strokeDash": [1, 4]}),
-            of(
-                "isValid(datum.low)",
-                {"type": "rule", "opacity": 0.4, "strokeWidth": 3, "stroke": _INK["line"]},
-                y=y | {"field": "low"},
-                y2={"field": "high"},
-            ),
-            of(
-                "datum.kind == 'counts'",
-                {"type": "line", "strokeWidth": 1.5, "stroke": _INK["line"]},
-                y=y,
-                detail={"field": "stretch", "type": "nominal"},
-            ),
-            of("datum.kind == 'counts'", point | {"size": size, "fill": _INK["line"]}, y=y),
-            of(
-                "datum.kind == 'hollow' || datum.kind == 'beyond'",
-                point | {"size": size + 25, "fill": _INK["back"], "stroke": _INK["ink"]},
-                y=y,
-                shape={"field": "shape", "type": "nominal", "scale": None, "legend": None},
-            ),
-        ],
-        "config": {
-            "font": "system-ui, sans-serif",
-            "view": {"stroke": None},
-            "axis": {
-                "labelColor": _INK["ink"],
-                "domainColor": _INK["ink"],
-                "tickColor": _INK["ink"],
-                "gridColor": _INK["faint"],
-                "labelFontSize": 12,
-            },
-            "axisX": {"grid": False},
-        },
-    }
-
-
-def _remarked(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Vertical lines with labels above."""
-    if not rows:
-        return []
-    text = {"type": "text", "fontSize": 12, "fill": _INK["ink"], "dy": -8}
-    line = {"type": "rule", "stroke": _INK["ink"], "strokeWidth": 1, "opacity": 0.55}
-    label = {"text": {"field": "label", "type": "nominal"}, "y": {"value": 0}}
-    return [
-        {"data": {"values": rows}, "mark": line},
-        {"data": {"values": rows}, "mark": text, "encoding": label},
-    ]
+            kind = "beyond"
+            up = mark.value > high
+            row |= {"value": most if up else least}
+            row |= {"shape": "triangle-up" if up else "triangle-down"}
+        rows.append(row | {"kind": kind})
+    return rows
 
 
 def _at(marks: Sequence[Mark], time: str) -> float | None:
@@ -330,8 +244,8 @@ def _domain(marks: Sequence[Mark]) -> tuple[float, float]:
     return least - margin, most + margin
 
 
-def _dates(marks: Sequence[Mark], width: int) -> dict[str, Any]:
-    """The x axis: as many evenly chosen labels as fit, always with the newest point.
+def _dates(marks: Sequence[Mark], width: int) -> dict[int, list[str]]:
+    """Labels of the x axis: as many evenly chosen as fit, always with the newest point.
 
     A label is the day; if days repeat, the time, the commit or the number of the point, with the
     day below where it changes.
@@ -355,14 +269,7 @@ def _dates(marks: Sequence[Mark], width: int) -> dict[str, Any]:
     step = 1
     while step < len(marks) and not _fits(chosen(step), width / len(marks)):
         step += 1
-    labels = chosen(step)
-    return {
-        "values": list(labels),
-        "labelExpr": f"{json.dumps({str(place): label for place, label in labels.items()})}"
-        "[datum.value]",
-        "labelOverlap": False,
-        "labelFlush": False,
-    }
+    return chosen(step)
 
 
 def _beside(marks: Sequence[Mark]) -> list[str]:

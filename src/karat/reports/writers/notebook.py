@@ -5,16 +5,14 @@ Static, escaped HTML without scripts, network requests or text colours, for ligh
 
 from __future__ import annotations
 
-import io
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import polars as pl
-
 from karat.errors import MissingExtra
+from karat.reports.charts.drawing import SCHEMA, Spec, name, plain, vl_convert
 from karat.reports.offline.evaluation import curve, main_table, others, slices
 from karat.reports.table import Table
-from karat.reports.writers.plain import CONTROLS
 from karat.reports.writers.tables import escaped, html_table
 from karat.tables import Result, Results
 from karat.tables.notes import first_notes
@@ -96,41 +94,55 @@ def chart(results: Results) -> alt.LayerChart:
         import altair as alt
     except ImportError:
         raise MissingExtra("altair", "report", "a chart") from None
+    drawn: alt.LayerChart = alt.LayerChart.from_dict(_spec(results, {}))
+    return drawn
+
+
+def _spec(results: Results, config: Spec) -> Spec:
     rows = _charted(results)
     runs = list(dict.fromkeys(_label(row.run) for row in rows))
     measures = list(dict.fromkeys(_label(row.measure) for row in rows))
-    data = pl.DataFrame(
+    data = [
         {
-            "run": [_label(row.run) for row in rows],
-            "measure": [_label(row.measure) for row in rows],
-            "value": [row.value for row in rows],
+            "run": _label(row.run),
+            "measure": _label(row.measure),
+            "value": row.value,
             # Clipped here: the ids of the chart's own clipping paths would clash in a page.
-            "low": [row.value if row.ci_low is None else max(row.ci_low, 0.0) for row in rows],
-            "high": [row.value if row.ci_high is None else min(row.ci_high, 1.0) for row in rows],
+            "low": row.value if row.ci_low is None else max(row.ci_low, 0.0),
+            "high": row.value if row.ci_high is None else min(row.ci_high, 1.0),
         }
-    )
-    across = alt.Scale(domain=[0, 1])
-    base = alt.Chart(data).encode(
-        y=alt.Y("measure:N", sort=measures, title=None, axis=alt.Axis(labelLimit=240)),
-        yOffset=alt.YOffset("run:N", sort=runs),
-        color=alt.Color(
-            "run:N",
-            sort=runs,
-            scale=alt.Scale(scheme="tableau10"),
-            legend=alt.Legend(title=None, orient="top", labelLimit=300, columns=1)
-            if len(runs) > 1
-            else None,
-        ),
-    )
-    spans = base.mark_rule(strokeWidth=2).encode(
-        x=alt.X("low:Q", scale=across, title="value, with its 95 % interval"), x2="high:Q"
-    )
-    points = base.mark_point(filled=True, opacity=1, size=45).encode(
-        x=alt.X("value:Q", scale=across)
-    )
-    height = _STEP * max(1, len(runs)) * max(1, len(measures)) + 6 * len(measures)
-    drawn: alt.LayerChart = alt.LayerChart(layer=[spans, points], width=_WIDE, height=height)
-    return drawn
+        for row in rows
+    ]
+    legend = {"title": None, "orient": "top", "labelLimit": 300, "columns": 1}
+    across = {"type": "quantitative", "scale": {"domain": [0, 1]}}
+    title = "value, with its 95 % interval"
+    return {
+        "$schema": SCHEMA,
+        "data": {"values": data},
+        "width": _WIDE,
+        "height": _STEP * max(1, len(runs)) * max(1, len(measures)) + 6 * len(measures),
+        "encoding": {
+            "y": name("measure") | {"sort": measures, "title": None, "axis": {"labelLimit": 240}},
+            "yOffset": name("run") | {"sort": runs},
+            "color": name("run")
+            | {"sort": runs, "scale": {"scheme": "tableau10"}}
+            | {"legend": legend if len(runs) > 1 else None},
+        },
+        "layer": [
+            {
+                "mark": {"type": "rule", "strokeWidth": 2},
+                "encoding": {
+                    "x": across | {"field": "low", "title": title},
+                    "x2": {"field": "high"},
+                },
+            },
+            {
+                "mark": {"type": "point", "filled": True, "opacity": 1, "size": 45},
+                "encoding": {"x": across | {"field": "value"}},
+            },
+        ],
+        "config": config,
+    }
 
 
 def _charted(results: Results) -> list[Result]:
@@ -146,31 +158,18 @@ def _drawing(results: Results) -> str | None:
     """The chart as SVG; None if there is nothing to draw or drawing fails."""
     if not _charted(results):
         return None
+    text = dict.fromkeys(("labelColor", "titleColor", "domainColor", "tickColor"), "currentColor")
+    config = {
+        "background": "transparent",
+        "view": {"stroke": None},
+        "axis": text | {"titleFontWeight": "normal", "gridColor": "rgba(128, 128, 128, 0.3)"},
+        "legend": {"labelColor": "currentColor"},
+    }
+    draw = vl_convert().vegalite_to_svg
     try:
-        import vl_convert  # noqa: F401 - what Altair draws with
-    except ImportError:
-        raise MissingExtra("vl-convert-python", "report", "a chart") from None
-    try:
-        return _drawn(chart(results))
-    except MissingExtra:
-        raise
+        return f'<div class="chart">{draw(json.dumps(_spec(results, config)))}</div>'
     except Exception:  # noqa: BLE001 - the tables have every number
         return None
-
-
-def _drawn(drawn: alt.LayerChart) -> str:
-    out = io.StringIO()
-    themed = drawn.configure(background="transparent").configure_view(stroke=None)
-    pale = "rgba(128, 128, 128, 0.3)"
-    themed.configure_axis(
-        labelColor="currentColor",
-        titleColor="currentColor",
-        titleFontWeight="normal",
-        domainColor="currentColor",
-        tickColor="currentColor",
-        gridColor=pale,
-    ).configure_legend(labelColor="currentColor").save(out, format="svg")
-    return f'<div class="chart">{out.getvalue()}</div>'
 
 
 def _scrolled(table: Table) -> str:
@@ -183,11 +182,5 @@ def _label(text: str) -> str:
     Vega looks names up in a JavaScript object: names of its built-in properties get a no-break
     space at the end.
     """
-    text = (
-        text.translate(CONTROLS)
-        .encode("utf-8", "replace")
-        .decode()
-        .replace("\u2028", " ")
-        .replace("\u2029", " ")
-    )
+    text = plain(text)
     return f"{text}\xa0" if text in _OF_JAVASCRIPT else text

@@ -11,7 +11,7 @@ Weighting = Literal["queries", "searches"]
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class MetricValue:
     """An online metric of a query or slice."""
 
     value: float | None  # its value; None (not 0) if there is none
@@ -30,7 +30,7 @@ class JudgedAndSearched:
     searches: int
     users: int  # number of users who made them
     offline: Mapping[str, float | None]  # value of each measure; None without a value
-    online: Mapping[str, Figure]  # value of each metric
+    online: Mapping[str, MetricValue]  # value of each metric
     p50_ms: float | None  # median response time, in milliseconds; None if unknown
     p95_ms: float | None  # 95th percentile, in milliseconds; None if unknown
     position: int | None  # median position of its clicks; None without clicks
@@ -46,7 +46,7 @@ class WorldSlice:
     offline: Mapping[str, float | None]  # mean of each measure over the queries, each counting once
     weighted: Mapping[str, float | None]  # the same, each query weighted by its number of searches
     # Each metric over the searches; for all queries without an interval
-    online: Mapping[str, Figure]
+    online: Mapping[str, MetricValue]
     p50_ms: float | None  # median response time, in milliseconds; None if unknown
     p95_ms: float | None  # 95th percentile, in milliseconds; None if unknown
 

@@ -6,7 +6,7 @@ import html
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from karat.reports.html.figures import Figure
+from karat.reports.html.figures import DrawnChart
 from karat.workflows.workspace.stored_views import Drawn, link_marks, slice_key
 
 
@@ -14,11 +14,11 @@ from karat.workflows.workspace.stored_views import Drawn, link_marks, slice_key
 class Charts:
     """The charts of a page."""
 
-    measures: list[Figure]
-    sliced: Mapping[str, Figure]
-    spread: list[Figure]
+    measures: list[DrawnChart]
+    sliced: Mapping[str, DrawnChart]
+    spread: list[DrawnChart]
 
-    def of_slice(self, candidate: str | None, attribute: str) -> Figure | None:
+    def of_slice(self, candidate: str | None, attribute: str) -> DrawnChart | None:
         """The chart of one attribute, if any."""
         return self.sliced.get(slice_key(candidate, attribute))
 
@@ -26,7 +26,7 @@ class Charts:
 def charts(drawn: Drawn, address: Callable[[Mapping[str, str]], str]) -> Charts:
     """Add links to charts; ``address`` gives the target for a measure, slice or query."""
 
-    def linked(figure: Figure) -> Figure:
+    def linked(figure: DrawnChart) -> DrawnChart:
         wide, narrow = (
             link_marks(svg, drawn.leads, lambda target: html.escape(address(target)))
             for svg in (figure.wide, figure.narrow)

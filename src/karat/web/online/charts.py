@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from karat.online.metrics.entry import Metric
 from karat.reports.charts import online as drawing
-from karat.reports.charts.online import Line, Place, Point, Upright
+from karat.reports.charts.online import Line, Place, Point
 from karat.reports.online.evaluation import figure, span
 from karat.reports.phrases.numbers import counted
 from karat.tables.days import EPOCH, day_number, day_text
@@ -121,10 +121,10 @@ class Axis:
 
 def annotations_within(
     rows: Iterable[Mapping[str, object]], axis: Axis, log: EventLog
-) -> tuple[list[Annotation], list[Upright]]:
+) -> tuple[list[Annotation], list[tuple[float, str]]]:
     """The annotations of a period, numbered, and their positions in its charts."""
     annotations: list[Annotation] = []
-    uprights: list[Upright] = []
+    uprights: list[tuple[float, str]] = []
     for row in rows:
         time_us = int(str(row["time_us"]))
         at = axis.moment(time_us, log.timezone)
@@ -132,7 +132,7 @@ def annotations_within(
             annotations.append(
                 Annotation(len(annotations) + 1, time_us, str(row["kind"]), str(row["text"]))
             )
-            uprights.append(Upright(at, str(len(annotations))))
+            uprights.append((at, str(len(annotations))))
     return annotations, uprights
 
 
@@ -144,7 +144,7 @@ def chart_of(
     values: Sequence[str],
     looks: Mapping[str, int],
     annotations: Sequence[Annotation],
-    uprights: Sequence[Upright],
+    uprights: Sequence[tuple[float, str]],
     where: str,
     *,
     large: bool,

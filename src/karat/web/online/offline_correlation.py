@@ -24,8 +24,8 @@ from karat.reports.table import Column
 from karat.tables.online.offline_correlation import (
     Concord,
     Discord,
-    Figure,
     JudgedAndSearched,
+    MetricValue,
     OfflineCorrelation,
     WorldSlice,
 )
@@ -135,7 +135,10 @@ def against_of(answer: Mapping[str, Any]) -> OfflineCorrelation:
     """The comparison, from its JSON."""
 
     def online(row: Mapping[str, Any]) -> dict[str, Any]:
-        return {**row, "online": {name: Figure(**each) for name, each in row["online"].items()}}
+        return {
+            **row,
+            "online": {name: MetricValue(**each) for name, each in row["online"].items()},
+        }
 
     lists: dict[str, Any] = {
         "queries": [JudgedAndSearched(**online(row)) for row in answer["queries"]],
@@ -421,7 +424,7 @@ def _short(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 
-def _online(metric: Metric, each: Figure) -> str:
+def _online(metric: Metric, each: MetricValue) -> str:
     ends = span(metric, each.low, each.high)
     return f"{figure(metric, each.value)}{f' ({ends})' if ends else ''}"
 

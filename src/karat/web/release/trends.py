@@ -16,10 +16,11 @@ from fastapi import APIRouter, FastAPI, Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
 from karat.errors import MissingExtra, UsageError, nearest
+from karat.reports.charts.drawing import ready
 from karat.reports.phrases import trend as words
 from karat.reports.phrases.numbers import counted
 from karat.reports.phrases.report import span
-from karat.reports.release.trend_page import Remark, ready
+from karat.reports.release.trend_page import Remark
 from karat.reports.table import Column
 from karat.tables.release.trend import Mark, Series
 from karat.web.framework.auth import AnEngineer, AReader, Principal

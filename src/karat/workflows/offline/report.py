@@ -13,7 +13,7 @@ import polars as pl
 from karat.errors import UsageError, nearest
 from karat.formats.tables.writing import beside
 from karat.measures import DEFAULTS, lower_is_better
-from karat.reports.charts.report import PAPER, to_png, to_svg
+from karat.reports.charts.drawing import PAPER, to_png, to_svg
 from karat.reports.html.content import MOST_LISTED, MOST_QUERIES, MOST_ROWS, Content, Source
 from karat.reports.html.figures import plot
 from karat.reports.html.page import to_page
@@ -149,7 +149,7 @@ def write_plot(path: str | Path, found: Results | Comparison) -> None:
         found: Results of ``evaluate`` or ``compare``.
 
     Raises:
-        MissingExtra: Altair or vl-convert is not installed.
+        MissingExtra: vl-convert is not installed.
     """
     ending = Path(path).suffix.lower()
     if ending not in {".png", ".svg"}:

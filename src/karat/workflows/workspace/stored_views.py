@@ -15,7 +15,7 @@ from karat.errors import MissingExtra
 from karat.measures import lower_is_better, parse_all
 from karat.reports.html import figures
 from karat.reports.html.content import Content, ShownQuery
-from karat.reports.html.figures import Figure
+from karat.reports.html.figures import DrawnChart
 from karat.store.sql import comparisons, pairs
 from karat.tables import Qrels, QueryValue, Results, Run
 from karat.tables.comparison import Comparison
@@ -34,10 +34,10 @@ _DEEPEST = 100  # ranks side by side
 class Drawn:
     """The charts of a page, and the targets of their links."""
 
-    measures: list[Figure]  # every measure with its interval
+    measures: list[DrawnChart]  # every measure with its interval
     # Slices of the first measure, by candidate (empty without one) and attribute
-    sliced: dict[str, Figure]
-    spread: list[Figure]  # contributions of queries, or the distribution of values
+    sliced: dict[str, DrawnChart]
+    spread: list[DrawnChart]  # contributions of queries, or the distribution of values
     # Link targets by the id of a chart element: measure and candidate, attribute and value, or a
     # query
     leads: dict[str, dict[str, str]]
@@ -50,9 +50,9 @@ class Drawn:
     def from_dict(cls, held: Mapping[str, Any]) -> Drawn:
         """Inverse of ``to_dict``."""
         return cls(
-            [Figure(**each) for each in held["measures"]],
-            {name: Figure(**each) for name, each in held["sliced"].items()},
-            [Figure(**each) for each in held["spread"]],
+            [DrawnChart(**each) for each in held["measures"]],
+            {name: DrawnChart(**each) for name, each in held["sliced"].items()},
+            [DrawnChart(**each) for each in held["spread"]],
             {mark: dict(each) for mark, each in held["leads"].items()},
         )
 
