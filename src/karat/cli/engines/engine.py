@@ -62,6 +62,25 @@ def check(ctx: click.Context, name: str, text: str | None, output: str) -> None:
     ctx.exit(exit_code(checks))
 
 
+@engine.command(
+    "import", epilog=options.examples("karat engine import quepid-case.json >> karat.toml")
+)
+@click.argument("case", type=click.Path(path_type=Path))
+def import_(case: Path) -> None:
+    """Print the engine of a Quepid case as a declaration for karat.toml.
+
+    Queries and ratings of the case: karat golden import CASE. Credentials are left out.
+    """
+    import sys
+
+    from karat.formats.exchange.quepid_engines import engine_of_case
+
+    declaration, notes = engine_of_case(case)
+    print(declaration, end="")
+    for note in notes:
+        print(f"karat: {note}", file=sys.stderr)
+
+
 def _print(output: str, result: dict[str, Any], table: Table) -> None:
     from karat.reports.writers.tables import draw
 

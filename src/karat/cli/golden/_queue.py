@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         "karat golden pool --engine prod --engine candidate",
     )
 )
-@click.argument("runs", metavar="RUN…", nargs=-1)
+@click.argument("runs", metavar="[RUN…]", nargs=-1)
 @folder
 @click.option(
     "--engine",
