@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 from fastapi import APIRouter, FastAPI
 from fastapi.routing import iter_route_contexts
+from starlette.datastructures import Headers
 from starlette.testclient import TestClient
 from tests.web.conftest import NOW, Browser, ClientOf, Clock
 
 from karat.store.sql import people
-from karat.tables.accounts.people import ROLES, SCOPES, SCOPES_OF, Role
+from karat.tables.accounts.people import ROLES, SCOPES, SCOPES_OF, Role, Scope
 from karat.web.app import PAGES, create_app
 from karat.web.framework import auth
 from karat.web.framework.auth import Requires, requires_of
@@ -83,17 +85,83 @@ def standing(
         yield found
 
 
-def ask(browser: Browser, route: Route, **headers: str) -> Any:
+class Asked(NamedTuple):
+    """An answer. There are thousands, and a client would take most of the time."""
+
+    status_code: int
+    headers: Headers
+    content: bytes
+
+    @property
+    def text(self) -> str:
+        """The body."""
+        return self.content.decode()
+
+    def json(self) -> Any:
+        """The body as JSON."""
+        return json.loads(self.content)
+
+
+Request = tuple[Browser, dict[str, str | bytes]]
+
+
+def ask_all(route: Route, *requests: Request, json_: bool = True) -> list[Asked]:
+    """Call a route as scripts do, with an empty body."""
+    portal = Browser.loop
+    assert portal is not None
+    return portal.call(_ask_all, route, requests, json_)
+
+
+async def _ask_all(route: Route, requests: Sequence[Request], json_: bool) -> list[Asked]:
+    return [await _ask(route, browser, headers, json_=json_) for browser, headers in requests]
+
+
+async def _ask(
+    route: Route, browser: Browser, more: dict[str, str | bytes], *, json_: bool
+) -> Asked:
+    headers = {
+        "host": "127.0.0.1",
+        "accept": "application/json" if json_ else "text/html",
+        **({} if browser.secret is None else {"cookie": f"{browser.site.cookie}={browser.secret}"}),
+        **more,
+    }
+    scope = {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": route.method,
+        "scheme": "http",
+        "path": route.address,
+        "raw_path": route.address.encode(),
+        "query_string": b"",
+        "root_path": "",
+        "headers": [
+            (name.encode(), value if isinstance(value, bytes) else value.encode())
+            for name, value in headers.items()
+        ],
+        "client": ("127.0.0.1", 50_000),
+        "server": ("127.0.0.1", 80),
+    }
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    await browser.app(scope, receive, send)
+    body = b"".join(message.get("body", b"") for message in sent[1:])
+    return Asked(sent[0]["status"], Headers(raw=sent[0]["headers"]), body)
+
+
+def ask(browser: Browser, route: Route, **headers: str | bytes) -> Asked:
     """Call a route as a script does, with an empty body."""
-    return browser.request(
-        route.method,
-        route.address,
-        headers={"accept": "application/json", **headers},
-        follow_redirects=False,
-    )
+    [answer] = ask_all(route, (browser, headers))
+    return answer
 
 
-def bearer(secret: str) -> dict[str, str]:
+def bearer(secret: str) -> dict[str, Any]:
     """The header that holds a token."""
     return {"authorization": f"Bearer {secret}"}
 
@@ -117,7 +185,7 @@ def test_nobody_comes_in_without_a_session(standing: dict[str, Browser], route: 
     answer = ask(standing["nobody"], route)
     assert code(answer) == (401, "not_signed_in")
     assert answer.headers["www-authenticate"] == "Bearer"
-    page = standing["nobody"].request(route.method, route.address, follow_redirects=False)
+    [page] = ask_all(route, (standing["nobody"], {}), json_=False)
     if route.method == "GET" and not route.path.startswith("/api/"):
         assert page.status_code == 303
         assert page.headers["location"].startswith("/sign-in?next=%2F")
@@ -130,14 +198,9 @@ def test_a_cookie_that_is_no_session_opens_nothing(
     standing: dict[str, Browser], route: Route
 ) -> None:
     nobody = standing["nobody"]
-    for secret in ("x", "", "\u00fc" * 300, "' OR 1=1 --"):
-        cookie = f"{nobody.site.cookie}={secret}".encode("latin-1")
-        answer = nobody.request(
-            route.method,
-            route.address,
-            headers={"accept": "application/json", "cookie": cookie},  # type: ignore[dict-item]
-            follow_redirects=False,
-        )
+    secrets = ("x", "", "\u00fc" * 300, "' OR 1=1 --")
+    cookies = [f"{nobody.site.cookie}={secret}".encode("latin-1") for secret in secrets]
+    for answer in ask_all(route, *((nobody, {"cookie": cookie}) for cookie in cookies)):
         assert answer.status_code == 401
 
 
@@ -155,7 +218,7 @@ def test_a_foreign_page_cannot_use_a_session(standing: dict[str, Browser], route
     if route.method == "GET":
         pytest.skip("GET changes nothing")
     owner, engineer = standing["owner"], standing["engineer"]
-    for headers in (
+    tried: list[dict[str, str | bytes]] = [
         {},
         {auth.HEADER: ""},
         {auth.HEADER: "0" * 64},
@@ -164,43 +227,69 @@ def test_a_foreign_page_cannot_use_a_session(standing: dict[str, Browser], route
         {auth.HEADER: owner.csrf, "sec-fetch-site": "same-site"},
         {auth.HEADER: owner.csrf, "origin": "https://evil.example"},
         {auth.HEADER: owner.csrf, "origin": "null"},
-    ):
-        answer = ask(owner, route, **headers)
+    ]
+    answers = ask_all(route, *((owner, headers) for headers in tried))
+    for headers, answer in zip(tried, answers, strict=True):
         assert code(answer) == (403, "not_allowed"), headers
         assert "did not come from a page of karat" in answer.text
 
 
+@pytest.fixture(scope="module")
+def revoked(standing: dict[str, Browser]) -> str:
+    """A token of the owner's that was good for everything."""
+    accounts, person = standing["owner"].site.accounts, standing["owner"].person
+    assert person is not None
+    made = accounts.make_token(person, "all", SCOPES)
+    accounts.revoke(person, made.id)
+    return made.text
+
+
 @every_closed
-def test_a_token_that_is_not_good_is_refused(standing: dict[str, Browser], route: Route) -> None:
-    nobody, owner = standing["nobody"], standing["owner"]
-    accounts = nobody.site.accounts
-    assert owner.person is not None
-    made = accounts.make_token(owner.person, "all", SCOPES)
-    accounts.revoke(owner.person, made.id)
-    for secret in (made.text, "karat_x", "", "x y", "\u00fc"):
-        value = f"Bearer {secret}".encode("latin-1")
-        answer = ask(nobody, route, authorization=value)  # type: ignore[arg-type]
+def test_a_token_that_is_not_good_is_refused(
+    standing: dict[str, Browser], revoked: str, route: Route
+) -> None:
+    values = [f"Bearer {secret}" for secret in (revoked, "karat_x", "", "x y", "\u00fc")]
+    headers = [{"authorization": value.encode("latin-1")} for value in values]
+    for answer in ask_all(route, *((standing["nobody"], each) for each in headers)):
         assert code(answer) == (401, "not_signed_in")
 
 
-@every_closed
-def test_a_token_does_what_its_scopes_and_its_owner_may_and_no_more(
-    standing: dict[str, Browser], route: Route
-) -> None:
-    nobody, accounts = standing["nobody"], standing["nobody"].site.accounts
-    assert route.need.role is not None
+@pytest.fixture(scope="module")
+def tokens(standing: dict[str, Browser]) -> dict[tuple[Role, Scope], str]:
+    """A token of each role for each scope that it may have."""
+    accounts = standing["nobody"].site.accounts
+    made = {}
     for role in ROLES:
         person = standing[role].person
         assert person is not None
         for scope in SCOPES_OF[role]:
-            if scope == route.need.scope and ROLES.index(role) >= ROLES.index(route.need.role):
-                continue  # this one may
-            made = accounts.make_token(person, scope, [scope])
-            answer = ask(nobody, route, **bearer(made.text))
-            assert code(answer) == (403, "not_allowed"), (role, scope)
-            # Nor does a session that comes with it help: the token is what is looked at.
-            with_session = ask(standing["owner"], route, **bearer(made.text))
-            assert code(with_session) == (403, "not_allowed"), (role, scope)
+            made[role, scope] = accounts.make_token(person, scope, [scope]).text
+    return made
+
+
+@every_closed
+def test_a_token_does_what_its_scopes_and_its_owner_may_and_no_more(
+    standing: dict[str, Browser],
+    tokens: dict[tuple[Role, Scope], str],
+    route: Route,
+    deep: bool,
+) -> None:
+    """Of routes that require the same, all tokens are tried on one, and two on each other."""
+    need = route.need
+    assert need.role is not None
+    least = ROLES.index(need.role)
+    refused = [
+        (role, scope, browser)
+        for role, scope in tokens
+        if scope != need.scope or ROLES.index(role) < least  # the others may
+        # Nor does a session that comes with it help: the token is what is looked at.
+        for browser in (standing["nobody"], standing["owner"])
+    ]
+    if not deep and route is not next(each for each in CLOSED if each.need is need):
+        refused = [refused[0], refused[-1]]  # of the least role, and of an owner with a session
+    requests = [(browser, bearer(tokens[role, scope])) for role, scope, browser in refused]
+    for what, answer in zip(refused, ask_all(route, *requests), strict=True):
+        assert code(answer) == (403, "not_allowed"), what[:2]
 
 
 def test_a_route_that_does_not_say_who_may_call_it_stops_the_start(site_settings: Settings) -> None:
