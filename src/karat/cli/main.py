@@ -12,7 +12,7 @@ import click
 
 from karat.cli import _streams, completion, mistakes, options
 from karat.cli.accounts import people
-from karat.cli.engines import engine, search
+from karat.cli.engines import engine, search, tries
 from karat.cli.golden import golden
 from karat.cli.judging import judge
 from karat.cli.lint import lint
@@ -94,6 +94,7 @@ for command in (
     search.search,
     serve.serve,
     trend.trend,
+    tries.try_,
 ):
     karat.add_command(command)
 completion.add_completion(karat)

@@ -109,7 +109,7 @@ def search(
     """
     from karat.cli.release import trend
 
-    settings |= {"about": _pairs(facts, "--about", "index=docs-7")}
+    settings |= {"about": pairs(facts, "--about", "index=docs-7")}
     settings |= {"commit": trend.commit(None, os.environ)}
     if function is not None:
         from karat.clients.python_function import load
@@ -131,7 +131,7 @@ def search(
                 fix="karat search ENGINE [QUERIES], or --python my_search:search [QUERIES]",
             )
         config = read_engine(targets[0], Path())
-        config = with_params(config, _pairs(params, "--param", "boost_title=5"))
+        config = with_params(config, pairs(params, "--param", "boost_title=5"))
         queries = targets[1] if len(targets) == 2 else None
         found = search_engine(_queries(queries)[0], config, out, **settings)
     _print(found, output, out, _next(queries, out))
@@ -161,16 +161,16 @@ def _queries(given: str | None) -> tuple[Queries, Path | None]:
         return queries_in(workspace), workspace.workspace.root
 
 
-def _pairs(given: tuple[str, ...], option: str, example: str) -> dict[str, str]:
+def pairs(given: tuple[str, ...], option: str, example: str) -> dict[str, str]:
     """The pairs of ``NAME=VALUE``."""
-    pairs = {}
+    found = {}
     for text in given:
         key, sign, value = text.partition("=")
         if not key.strip() or not sign:
             form = "KEY=VALUE" if option == "--about" else "NAME=VALUE"
             raise UsageError(f"{option} {text!r} is not {form}", fix=f"{option} {example}")
-        pairs[key.strip()] = value
-    return pairs
+        found[key.strip()] = value
+    return found
 
 
 def _next(queries: str | None, out: str) -> str | None:

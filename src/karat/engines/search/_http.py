@@ -31,7 +31,7 @@ class Calls:
         self._httpx, self.config, self._pace = httpx2, config, Pace(config.rate)
         self.base = str(config.url).rstrip("/")
         host = urlsplit(self.base)
-        if host.scheme not in {"http", "https"} or not host.hostname:
+        if host.scheme not in {"http", "https"} or not host.hostname or "{" in host.netloc:
             raise UsageError(
                 f"[engine.{config.name}] url is not an address",
                 fix='url = "https://search.example.org:9200"',

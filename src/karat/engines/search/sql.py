@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,6 +15,10 @@ from karat.engines.search.engine import EngineError, Pace, document, fingerprint
 from karat.engines.search.template import Values, check_params, names_in, sql_parameters
 from karat.errors import MissingExtra, UsageError
 from karat.tables.engines import EngineAnswer, EngineConfig, EngineFacts, EngineQuery, Hit
+
+_LARGEST = 16 << 20  # bytes of a value
+_STEPS = 50_000  # of SQLite's virtual machine, between looks at the clock
+_OTHER_FILES = {sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH}
 
 
 class SqlEngine(ABC):
@@ -77,9 +82,7 @@ class SqlEngine(ABC):
         try:
             if connection is None:
                 connection = self._connect()
-            cursor = connection.execute(sql, bound or {})
-            names = [column[0] for column in cursor.description or ()]
-            found = [dict(zip(names, row, strict=True)) for row in cursor.fetchmany(most)]
+            found = self._read(connection, sql, bound or {}, most)
         except Exception as error:
             if connection is not None:
                 connection.close()
@@ -90,6 +93,13 @@ class SqlEngine(ABC):
         with self._lock:
             self._spare.append(connection)
         return found
+
+    def _read(
+        self, connection: Any, sql: str, bound: Mapping[str, Any], most: int
+    ) -> list[dict[str, Any]]:
+        cursor = connection.execute(sql, bound)
+        names = [column[0] for column in cursor.description or ()]
+        return [dict(zip(names, row, strict=True)) for row in cursor.fetchmany(most)]
 
     def _hit(self, row: Mapping[str, Any]) -> Hit:
         own, score, title = (
@@ -147,13 +157,22 @@ class Postgres(SqlEngine):
 
     def _connect(self) -> Any:
         milliseconds = round(self._config.timeout * 1000)
-        return self._psycopg.connect(
+        connection = self._psycopg.connect(
             str(self._config.url),
-            autocommit=True,
             connect_timeout=max(2, round(self._config.timeout)),
             options=f"-c default_transaction_read_only=on -c statement_timeout={milliseconds}",
             application_name="karat",
         )
+        connection.read_only = True
+        return connection
+
+    def _read(
+        self, connection: Any, sql: str, bound: Mapping[str, Any], most: int
+    ) -> list[dict[str, Any]]:
+        """In a transaction of its own, whose end also undoes what SET and set_config changed."""
+        found = super()._read(connection, sql, bound, most)
+        connection.rollback()
+        return found
 
     def _described(self, error: Exception) -> EngineError | None:
         if not isinstance(error, self._psycopg.Error):
@@ -220,11 +239,25 @@ class Sqlite(SqlEngine):
         )
         if "vector" in self._names:
             _load_vectors(connection, self._config.name)
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LARGEST)
+        # A read-only database could still ATTACH, or VACUUM INTO, another file.
+        connection.set_authorizer(
+            lambda action, *_: sqlite3.SQLITE_DENY if action in _OTHER_FILES else sqlite3.SQLITE_OK
+        )
         return connection
+
+    def _read(
+        self, connection: Any, sql: str, bound: Mapping[str, Any], most: int
+    ) -> list[dict[str, Any]]:
+        end = time.monotonic() + self._config.timeout
+        connection.set_progress_handler(lambda: time.monotonic() > end, _STEPS)
+        return super()._read(connection, sql, bound, most)
 
     def _described(self, error: Exception) -> EngineError | None:
         if not isinstance(error, sqlite3.Error):
             return None
+        if str(error) == "interrupted":
+            return EngineError(f"timeout after {self._config.timeout:g} s", again=True)
         fix = (
             "in FTS5 write MATCH {words}, which quotes each word"
             if "fts5" in str(error)

@@ -103,18 +103,60 @@ def with_params(config: EngineConfig, given: Mapping[str, str]) -> EngineConfig:
     """The declaration with other values of its parameters, as typed.
 
     Raises:
-        UsageError: a parameter that it does not declare.
+        UsageError: a parameter that it neither declares nor uses.
     """
-    params = dict(config.params)
+    params, known = dict(config.params), params_of(config)
     for key, text in given.items():
-        if key not in params:
+        if key not in known:
             raise UsageError(
                 f"the engine {config.name} has no parameter {key!r}",
-                nearest=nearest(key, params, 1),
-                fix=f"one of {', '.join(params)}" if params else f"params = {{ {key} = … }}",
+                nearest=nearest(key, known, 1),
+                fix=f"one of {', '.join(known)}" if known else f"params = {{ {key} = … }}",
             )
         params[key] = typed(text)
     return replace(config, params=params)
+
+
+def params_of(config: EngineConfig) -> list[str]:
+    """Its declared parameters, and those that its template uses without declaring them."""
+    from karat.engines.search.template import names_in
+
+    names = sorted(names_in([config.template, str(config.url)]))
+    used = [name.removeprefix("params.") for name in names if name.startswith("params.")]
+    return list(dict.fromkeys([*config.params, *used]))
+
+
+def template_text(config: EngineConfig) -> str:
+    """Its template as text to edit; empty without one."""
+    if config.template is None or config.kind in SQL:
+        return str(config.template or "").strip()
+    return json.dumps(config.template, indent=2, ensure_ascii=False)
+
+
+def has_template(config: EngineConfig) -> bool:
+    """Whether it has a template, or could have one (``http`` without one asks by its url)."""
+    return config.kind != "python" and (config.kind != "http" or config.template is not None)
+
+
+def with_template(config: EngineConfig, text: str, name: str = "edited") -> EngineConfig:
+    """The declaration with another template, as typed; an equal one changes nothing.
+
+    Raises:
+        UsageError: an engine without a template.
+        InputError: the template is not valid JSON.
+    """
+    if not has_template(config):
+        raise UsageError(
+            f"the engine {config.name} has no template", fix="declare one in karat.toml"
+        )
+    plain = text.replace("\r\n", "\n").strip()
+    template: Any = plain or None
+    if plain and config.kind not in SQL:
+        template = _json(plain, f"the template of {config.name}")
+    before = template_text(config) if config.kind in SQL else config.template
+    if template == before:
+        return config
+    return replace(config, template=template, template_name=name)
 
 
 def typed(text: str) -> Any:
@@ -248,7 +290,7 @@ class _Declared:
         if sql and not value.endswith(".sql"):
             return value, "inline"
         if not sql and value.lstrip().startswith(("{", "[")):
-            return self._json(value, self.file), "inline"
+            return _json(value, self.file), "inline"
         path = self.root / value
         try:
             text = path.read_text(encoding="utf-8-sig")
@@ -258,16 +300,16 @@ class _Declared:
                 f"template: {value} cannot be read: {getattr(error, 'strerror', None) or error}",
                 "a path from the folder of karat.toml",
             ) from None
-        return (text if sql else self._json(text, str(path))), value
+        return (text if sql else _json(text, str(path))), value
 
-    def _json(self, text: str, file: str) -> Any:
-        try:
-            return json.loads(text)
-        except json.JSONDecodeError as error:
-            fix = 'placeholders go between quotes: "size": "{size}"'
-            raise InputError(
-                f"the template is not valid JSON: {error.msg}",
-                file=file,
-                line=error.lineno,
-                fix=fix,
-            ) from None
+
+def _json(text: str, file: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        fix = 'placeholders go between quotes: "size": "{size}"'
+        raise InputError(
+            f"the template is not valid JSON: {error.msg}", file=file, line=error.lineno, fix=fix
+        ) from None
+    except RecursionError:
+        raise InputError("the template is nested too deeply", file=file) from None

@@ -18,6 +18,8 @@ from karat.tables.stored_runs import RunRow
 
 COLUMNS = ("id", "name", "sha256", "path", "queries", "rows", "about", "added_us")
 """The columns that ``row_of`` needs."""
+TRIES = "tries"
+"""In ``about``: by name, what was tried, for a run that is a try."""
 _NAMES = "names"  # in ``about``: time of the last import by name, if there was more than one
 
 
@@ -59,6 +61,31 @@ def give(c: sa.Connection, set_id: int, sha256: str, name: str, now: int) -> Non
     about = dict(c.execute(sa.select(run.c.about).where(own)).scalar_one())
     about[_NAMES] = {**about.get(_NAMES, {}), name: now}
     c.execute(sa.update(run).where(own).values(about=about))
+
+
+def put_try(
+    c: sa.Connection, set_id: int, sha256: str, name: str, fields: Mapping[str, Any]
+) -> None:
+    """Record under one of its names that a stored run is a try, and of what."""
+    own = (run.c.golden_set_id == set_id) & (run.c.sha256 == sha256)
+    about = dict(c.execute(sa.select(run.c.about).where(own)).scalar_one())
+    about[TRIES] = {**about.get(TRIES, {}), name: dict(fields)}
+    c.execute(sa.update(run).where(own).values(about=about))
+
+
+def rename_try(c: sa.Connection, run_id: int, old: str, new: str | None) -> None:
+    """Give a try another name, or remove one of several names of a run with its try."""
+    row = c.execute(sa.select(run.c.name, run.c.about).where(run.c.id == run_id)).one()
+    first, about = row.name, dict(row.about)
+    tries, names = dict(about.get(TRIES, {})), dict(about.get(_NAMES, {}))
+    fields, at = tries.pop(old), names.pop(old, None)
+    if new is not None:
+        tries[new] = fields
+        names |= {} if at is None else {new: at}
+    if first == old:
+        first = new or min(names, key=lambda name: names[name])
+    about |= {TRIES: tries, _NAMES: names}
+    c.execute(sa.update(run).where(run.c.id == run_id).values(name=first, about=about))
 
 
 def remove(c: sa.Connection, run_id: int) -> bool:

@@ -56,12 +56,15 @@ class LiveEngine:
 
 
 @contextmanager
-def open_live(config: EngineConfig, *, depth: int | None = None) -> Iterator[LiveEngine]:
+def open_live(
+    config: EngineConfig, *, depth: int | None = None, titles: dict[str, str] | None = None
+) -> Iterator[LiveEngine]:
     """Open a declared engine.
 
     Args:
         config: Its declaration, without secrets: they are read here.
         depth: Documents per query; the declared number if None.
+        titles: Where the titles of returned documents are put, by id; nowhere if None.
 
     Raises:
         UsageError: a secret that is not there, or a setting that does not work.
@@ -84,6 +87,8 @@ def open_live(config: EngineConfig, *, depth: int | None = None) -> Iterator[Liv
         answer = engine.search(query, size)
         if answer.server_us is not None:
             server.append(answer.server_us)
+        if titles is not None:
+            titles.update((hit.id, hit.title) for hit in answer.hits if hit.title)
         if all(hit.score is None for hit in answer.hits):
             return [hit.id for hit in answer.hits]
         return [{"id": hit.id, "score": hit.score} for hit in answer.hits]
@@ -154,12 +159,14 @@ def search_engine(
     about: Mapping[str, Any] | None = None,
     commit: str | None = None,
     progress: bool = True,
+    watch: Callable[[int], None] = lambda _done: None,
 ) -> Searched:
     """Send all queries to a declared engine, and write the run.
 
     An interrupted search goes on where it stopped when it is repeated with the same queries,
     engine and settings. For the arguments see ``search``; None for ``timeout`` and ``depth`` is
-    the declared value.
+    the declared value; ``watch`` is called with the number of queries that are done, and may raise
+    an error to stop the search.
 
     Raises:
         KaratError: the engine cannot be reached, or answers nothing (exit code 4).
@@ -181,7 +188,7 @@ def search_engine(
             with Journal(out, digest) as journal:
                 found = search_by(
                     queries,
-                    _asker(_watched(engine.call), asked, journal, warmup),
+                    _asker(_watched(engine.call), asked, journal, warmup, watch),
                     out,
                     engine=config.name,
                     manner=manner,
@@ -217,6 +224,7 @@ def _asker(
     asked: Sequence[EngineQuery],
     journal: Journal,
     warmup: int,
+    watch: Callable[[int], None],
 ) -> Asker:
     """Asks the queries that the journal has no reply to."""
 
@@ -228,12 +236,17 @@ def _asker(
     ) -> list[Reply]:
         done = journal.read(ids)
         left = [place for place, query in enumerate(ids) if query not in done]
+
+        def ticked(count: int) -> None:
+            tick(len(done) + count)
+            watch(len(done) + count)
+
         replies = ask(
             call,
             [asked[place] for place in left],
             manner,
             warmup=warmup,
-            tick=lambda count: tick(len(done) + count),
+            tick=ticked,
             replied=lambda at, reply: journal.write(ids[left[at]], reply),
         )
         new = {ids[place]: reply for place, reply in zip(left, replies, strict=True)}

@@ -146,7 +146,7 @@ def beside(
     """
     stored_grades = _of_query(tables["grades"], query_id)
     heads = _of_query(tables["heads"], query_id)
-    grades = _grades_now(opened, query_id) if edition == NOW else stored_grades
+    grades = grades_now(opened, query_id) if edition == NOW else stored_grades
     changed = _changed(stored_grades, grades)
     runs = _runs(content, heads, query_id, values)
     if not heads.height and not grades.height and not values:
@@ -202,7 +202,8 @@ def _of_query(path: Any, query_id: str) -> pl.DataFrame:
     return rows
 
 
-def _grades_now(opened: Workspace, query_id: str) -> pl.DataFrame:
+def grades_now(opened: Workspace, query_id: str) -> pl.DataFrame:
+    """The current grades of one query: ``query_id``, ``doc_id`` and ``grade``."""
     with opened.store.read() as connection:
         judgments = comparisons.judgments_of(connection, opened.golden.id, query_id)
     empty = pl.DataFrame(schema={"query_id": pl.String}), pl.DataFrame(schema=pairs.SCHEMA)

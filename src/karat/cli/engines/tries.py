@@ -1,0 +1,166 @@
+"""karat try."""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack, suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from karat.cli import options
+from karat.cli.engines.search import pairs
+from karat.cli.workspace.serve import who
+from karat.cli.workspace.workspace import clock, need_store, opened
+from karat.errors import UsageError
+
+if TYPE_CHECKING:
+    from karat.tables.tries import Variant
+    from karat.workflows.workspace.workspace import Workspace
+
+
+@click.command(
+    "try",
+    epilog=options.examples(
+        "karat try prod 'red shoes' --against-param boost_title=5",
+        "karat try prod --all --param boost_title=5 --name heavier",
+        "karat try --list",
+    ),
+)
+@click.argument("targets", metavar="[ENGINE] [QUERY]", nargs=-1)
+@click.option("--param", "params", metavar="NAME=VALUE", multiple=True,
+              help="Another value of a parameter of the engine; repeat for more.")  # fmt: skip
+@click.option("--template", metavar="FILE", help="Another template for the engine.")
+@click.option("--against", metavar="ENGINE", help="A second engine, side by side.  [default: the "
+              "same, if --against-param or --against-template is given]")  # fmt: skip
+@click.option("--against-param", "against_params", metavar="NAME=VALUE", multiple=True,
+              help="Another value of a parameter of the second; repeat for more.")  # fmt: skip
+@click.option("--against-template", metavar="FILE", help="Another template for the second.")
+@click.option("-k", "--depth", type=int, default=10, show_default=True, metavar="N",
+              help="Documents of the query.")  # fmt: skip
+@click.option("--all", "every", is_flag=True, help="Ask all queries of the golden set, store the "
+              "answers as a run, and compare it with the last try.")  # fmt: skip
+@click.option("--name", metavar="NAME", help="With --all: name of the try.  [default: "
+              "ENGINE-try-NUMBER]")  # fmt: skip
+@click.option("--list", "history", is_flag=True, help="List the tries, or those of ENGINE.")
+@click.option("--forget", metavar="NAME", help="Delete a try, with its run and comparison.")
+@options.output("table", "json")
+def try_(targets: tuple[str, ...], output: str, **given: Any) -> int:
+    """Ask an engine one query, with grades; side by side with a second variant of it.
+
+    ENGINE is declared in karat.toml ([engine.NAME]); --param and --template change it for this
+    try only. QUERY is a text, or the id of a query of the golden set.
+
+    Exit codes: 0 every engine answered, 4 one did not.
+    """
+    need_store()
+    if given["history"] or given["forget"]:
+        _history(targets, given, output)
+    elif given["every"]:
+        _all(targets, given, output)
+    else:
+        return _one(targets, given, output)
+    return 0
+
+
+def _one(targets: tuple[str, ...], given: dict[str, Any], output: str) -> int:
+    from karat.formats.own.workspace import find_workspace
+    from karat.reports.engines.tries import show_tried
+    from karat.workflows.engines.tries import try_query
+
+    if len(targets) != 2 or given["name"]:
+        raise UsageError(
+            "expected an engine and a query"
+            if len(targets) != 2
+            else "--name is the name of a try of all queries",
+            fix="karat try ENGINE 'red shoes', or karat try ENGINE --all",
+        )
+    variants = [_variant(targets[0], given["template"], given["params"], "--param")]
+    again = given["against_params"], given["against_template"]
+    if given["against"] or any(again):
+        second = given["against"] or targets[0]
+        variants.append(_variant(second, again[1], again[0], "--against-param"))
+    root = find_workspace(Path()).parent
+    with ExitStack() as stack:
+        workspace: Workspace | None = None
+        if _has_golden_set(root):
+            workspace = stack.enter_context(opened(Path()))
+        tried = try_query(
+            root, variants, targets[1], opened=workspace, depth=given["depth"], strict=True
+        )
+    if output == "json":
+        print(json.dumps(asdict(tried), indent=2, ensure_ascii=False))
+    else:
+        show_tried(tried, options.out())
+    return 0 if tried.answered else 4
+
+
+def _has_golden_set(root: Path) -> bool:
+    """Whether a folder is a workspace, rather than one with only declared engines."""
+    from karat.formats import toml
+    from karat.formats.own.workspace import NAME
+
+    with suppress(OSError):
+        return "workspace" in toml.read(root / NAME).content
+    return False
+
+
+def _variant(engine: str, template: str | None, params: tuple[str, ...], option: str) -> Variant:
+    from karat.formats.tables.source import Source
+    from karat.tables.tries import Variant
+
+    text = None
+    if template is not None:
+        with Source(template) as source:
+            text = source.whole().decode("utf-8-sig", "replace")
+    return Variant(engine, text, pairs(params, option, "boost_title=5"))
+
+
+def _all(targets: tuple[str, ...], given: dict[str, Any], output: str) -> None:
+    from karat.reports.engines.tries import show_try, try_json
+    from karat.workflows.engines.tries import numbers_of, run_all
+
+    if len(targets) != 1 or given["against"] or given["against_params"]:
+        raise UsageError(
+            "--all asks one engine all queries",
+            fix="karat try ENGINE --all; it is compared with the last try of the engine",
+        )
+    variant = _variant(targets[0], given["template"], given["params"], "--param")
+    with opened(Path()) as workspace:
+        row = run_all(
+            workspace,
+            variant,
+            person=who(),
+            clock=clock,
+            name=given["name"] or "",
+            progress=True,
+        )
+        results, comparison = numbers_of(workspace, row)
+    if output == "json":
+        print(json.dumps(try_json(row, results, comparison), indent=2, ensure_ascii=False))
+    else:
+        show_try(row, results, comparison, options.out())
+
+
+def _history(targets: tuple[str, ...], given: dict[str, Any], output: str) -> None:
+    from karat.reports.engines.tries import tries_table
+    from karat.reports.writers.tables import draw
+    from karat.workflows.engines.tries import forget_try, list_tries
+    from karat.workflows.offline.catalogue import default_measures
+
+    if len(targets) > 1:
+        raise UsageError("expected at most one engine", fix="karat try --list ENGINE")
+    with opened(Path()) as workspace:
+        if given["forget"]:
+            forget_try(workspace, given["forget"], person=who(), now=clock())
+        tries = list_tries(workspace, *targets)
+    if output == "json":
+        print(json.dumps({"tries": [asdict(row) for row in tries]}, indent=2, ensure_ascii=False))
+        return
+    table = tries_table(tries, default_measures()[0])
+    if table.rows:
+        draw(table, options.out())
+    for note in table.notes:
+        print(note)
