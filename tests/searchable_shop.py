@@ -19,7 +19,7 @@ params = {{ title = 1.0 }}
 
 [engine.titles]
 kind = "python"
-function = "shop_titles:search"
+function = "tests.searchable_shop:search"
 
 [engine.away]
 kind = "solr"
@@ -34,12 +34,12 @@ DOCUMENTS = [
     ("d4", "Wool hat", "a hat of wool, red as shoes"),
     ("d5", "Hats, hoses, shoes", "wool hat, tall hose, shoes shoes shoes"),
 ]
-FUNCTION = f"""
-def search(text):
+
+
+def search(text: str) -> list[str]:
+    """The engine ``titles``: documents that have a word of the query in their title."""
     words = set(text.lower().split())
-    titles = {[(i, t.lower()) for i, t, _ in DOCUMENTS]}
-    return [i for i, title in titles if words & set(title.replace(",", "").split())]
-"""
+    return [i for i, title, _ in DOCUMENTS if words & set(title.lower().replace(",", "").split())]
 
 
 def declare(root: Path) -> None:
@@ -48,6 +48,5 @@ def declare(root: Path) -> None:
         database.execute("CREATE VIRTUAL TABLE docs USING fts5(id UNINDEXED, title, text)")
         database.executemany("INSERT INTO docs VALUES (?, ?, ?)", DOCUMENTS)
     database.close()
-    (root / "shop_titles.py").write_text(FUNCTION, encoding="utf-8")
     with (root / "karat.toml").open("a", encoding="utf-8") as file:
         file.write(ENGINES)
