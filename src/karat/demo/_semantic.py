@@ -45,14 +45,16 @@ class Space:
     def __init__(self, documents: pl.DataFrame, dimensions: int = DIMENSIONS) -> None:
         """Index documents (doc_id, title, text)."""
         self.doc_ids: list[str] = documents["doc_id"].to_list()
+        self.by_id = documents["doc_id"].rank("ordinal").to_numpy()
         counted = [
             Counter(words(f"{title} " * TITLE_WEIGHT + text))
             for title, text in documents.select("title", "text").iter_rows()
         ]
         vocabulary = {word for count in counted for word in count}
-        known = sorted({feature for word in vocabulary for feature, _ in features(word)})
+        parts = {word: features(word) for word in vocabulary}
+        known = sorted({feature for each in parts.values() for feature, _ in each})
         self.columns = {feature: column for column, feature in enumerate(known)}
-        self.rarity = np.ones(len(known))
+        self.places = {word: self.placed(each) for word, each in parts.items()}
         raw = self.weights(counted)
         document_count = np.asarray((raw > 0).sum(axis=0)).ravel()
         self.rarity = np.log((1 + len(counted)) / (1 + document_count)) + 1
@@ -63,6 +65,11 @@ class Space:
         _, _, self.axes = svds(weighted, k=size, v0=start)
         self.vectors = unit(weighted @ self.axes.T)
 
+    def placed(self, parts: Iterable[tuple[str, float]]) -> list[tuple[int, float]]:
+        """Columns of the known features of a word, with their weights."""
+        columns = ((self.columns.get(feature), weight) for feature, weight in parts)
+        return [(column, weight) for column, weight in columns if column is not None]
+
     def weights(self, counted: Iterable[Counter[str]]) -> sparse.csr_array:
         """log(1 + weighted count) per feature: shape (texts, features)."""
         rows: list[int] = []
@@ -71,10 +78,9 @@ class Space:
         for row, count in enumerate(counted):
             total: dict[int, float] = {}
             for word, times in count.items():
-                for feature, weight in features(word):
-                    column = self.columns.get(feature)
-                    if column is not None:
-                        total[column] = total.get(column, 0.0) + weight * times
+                places = self.places.get(word)
+                for column, weight in self.placed(features(word)) if places is None else places:
+                    total[column] = total.get(column, 0.0) + weight * times
             rows += [row] * len(total)
             columns += total.keys()
             values += total.values()
@@ -91,9 +97,8 @@ class Space:
         """At most `depth` (doc_id, cosine above 0), best first, ties by doc_id descending."""
         # Rounded, because the last digits differ from one linear algebra library to the next.
         cosines = np.round(self.vectors @ self.place(text), 6)
-        ranking = [(self.doc_ids[i], float(cosines[i])) for i in np.flatnonzero(cosines > 0)]
-        ranking.sort(key=lambda pair: (pair[1], pair[0].encode()), reverse=True)
-        return ranking[:depth]
+        best = np.lexsort((self.by_id, cosines))[::-1][:depth]
+        return [(self.doc_ids[i], float(cosines[i])) for i in best if cosines[i] > 0]
 
 
 def rank(

@@ -101,15 +101,18 @@ def _affixes(here: Ids, there: Ids) -> Iterator[_Difference]:
     """A prefix or suffix that the ids of one side have and those of the other lack."""
     for longer, shorter, where in ((here, there, "run"), (there, here, "judgments")):
         ids = [id_ for group in longer.values() for id_ in group]
-        for kind, cuts, has, cut in (
-            ("prefix", _prefixes, str.startswith, str.removeprefix),
-            ("suffix", _suffixes, str.endswith, str.removesuffix),
+        known = {group: tuple(rests) for group, rests in shorter.items()}
+        for kind, cuts, has, keeps, cut in (
+            ("prefix", _prefixes, str.startswith, str.endswith, str.removeprefix),
+            ("suffix", _suffixes, str.endswith, str.startswith, str.removesuffix),
         ):
             counts = Counter(
                 affix
                 for group, id_ in _sample(longer)
+                # Most ids have none: one look at all rests takes less time than each cut.
+                if len(rests := known.get(group, ())) > _LONGEST or keeps(id_, rests)
                 for affix, rest in cuts(id_)
-                if rest in shorter.get(group, ())
+                if rest in shorter[group]
             )
             for affix, count in counts.most_common(1):
                 if count > 1 and 2 * sum(has(id_, affix) for id_ in ids) >= len(ids):

@@ -6,8 +6,8 @@ reads them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime, timedelta
+from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from karat.formats.tables.jsonl import line_of
 from karat.formats.tables.writing import beside
 from karat.tables.online.events import ATTRIBUTE
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_ROWS = 4096  # rows written at once
 _OF_QUERIES = ("total_hits", "raw_hits", "filtered", "page", "status", "latency_us", "arm")
 _OF_EVENTS = ("arm",)
 _FIELD = "doc_id"
@@ -33,73 +33,71 @@ def write_events(path: str | Path, frame: pl.DataFrame) -> None:
     attributes = {
         name: name.removeprefix(ATTRIBUTE) for name in frame.columns if name.startswith(ATTRIBUTE)
     }
+    times = frame.with_columns(pl.from_epoch("time_us", "us").dt.strftime("%Y-%m-%dT%H:%M:%S%.6fZ"))
     with beside(Path(path)) as stream:
-        for row in frame.iter_rows(named=True):
-            record = _query if row["kind"] == "search" else _event
-            stream.write(line_of(dict(record(row, attributes))))
+        for part in times.iter_slices(_ROWS):
+            lines = []
+            for row in part.iter_rows(named=True):
+                record = _query if row["kind"] == "search" else _event
+                lines.append(line_of(_known(record(row, attributes))))
+            stream.write(b"".join(lines))
 
 
-def _query(row: Mapping[str, Any], attributes: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
-    yield from _there(row, "query_id")
-    yield "client_id", row["user_id"]
-    yield from _there(row, "session_id")
-    yield "user_query", row.get("query") or ""
-    yield "timestamp", _stamp(row["time_us"])
-    yield "object_id_field", _FIELD
-    # Marks a query record, even if the query is empty.
-    yield "query_response_id", row.get("query_id") or ""
-    if row.get("hits") is not None:
-        yield "query_response_hit_ids", row["hits"]
-    more = dict(_more(row, _OF_QUERIES, attributes))
-    if row.get("hits") is None:
-        more.update(_there(row, "returned"))
-    if more:
-        yield "query_attributes", more
+def _query(row: Mapping[str, Any], attributes: Mapping[str, str]) -> dict[str, Any]:
+    hits = row.get("hits")
+    more = _more(row, _OF_QUERIES, attributes)
+    if hits is None:
+        more["returned"] = row.get("returned")
+    return {
+        "query_id": row.get("query_id"),
+        "client_id": row["user_id"],
+        "session_id": row.get("session_id"),
+        "user_query": row.get("query") or "",
+        "timestamp": row["time_us"],
+        "object_id_field": _FIELD,
+        # Marks a query record, even if the query is empty.
+        "query_response_id": row.get("query_id") or "",
+        "query_response_hit_ids": hits,
+        "query_attributes": _known(more) or None,
+    }
 
 
-def _event(row: Mapping[str, Any], attributes: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
-    yield "action_name", _action(row)
-    yield from _there(row, "query_id")
-    yield "client_id", row["user_id"]
-    yield from _there(row, "session_id")
-    yield "timestamp", _stamp(row["time_us"])
-    inner: dict[str, Any] = {}
-    if row.get("position") is not None:
-        inner["position"] = {"ordinal": row["position"]}
-    if row.get("doc_id") is not None:
-        inner["object"] = {"object_id": row["doc_id"], "object_id_field": _FIELD}
-    if row.get("value") is not None:
-        inner["revenue"] = row["value"]
-    inner.update(_more(row, _OF_EVENTS, attributes))
-    if inner:
-        yield "event_attributes", inner
+def _event(row: Mapping[str, Any], attributes: Mapping[str, str]) -> dict[str, Any]:
+    position, doc_id = row.get("position"), row.get("doc_id")
+    inner = {
+        "position": None if position is None else {"ordinal": position},
+        "object": None if doc_id is None else {"object_id": doc_id, "object_id_field": _FIELD},
+        "revenue": row.get("value"),
+        **_more(row, _OF_EVENTS, attributes),
+    }
+    return {
+        "action_name": _action(row["kind"], row.get("action")),
+        "query_id": row.get("query_id"),
+        "client_id": row["user_id"],
+        "session_id": row.get("session_id"),
+        "timestamp": row["time_us"],
+        "event_attributes": _known(inner) or None,
+    }
 
 
 def _more(
     row: Mapping[str, Any], names: tuple[str, ...], attributes: Mapping[str, str]
-) -> Iterator[tuple[str, Any]]:
-    for name in names:
-        yield from _there(row, name)
-    if row.get("bot"):
-        yield "is_bot", True
+) -> dict[str, Any]:
+    more = {name: row.get(name) for name in names}
+    more["is_bot"] = row.get("bot") or None
     for column, name in attributes.items():
         if row[column] is not None:
-            yield name, row[column]
+            more[name] = row[column]
+    return more
 
 
-def _there(row: Mapping[str, Any], name: str) -> Iterator[tuple[str, Any]]:
-    if row.get(name) is not None:
-        yield name, row[name]
+def _known(record: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in record.items() if value is not None}
 
 
-def _action(row: Mapping[str, Any]) -> str:
-    kind, action = row["kind"], row.get("action")
+@lru_cache(1024)
+def _action(kind: str, action: str | None) -> str:
     read_as = kind_of(action, {}) if action else None
     if action and (read_as == kind or (kind == "other" and read_as is None)):
         return str(action)
     return ACTIONS[kind][0] if kind in ACTIONS else "other"
-
-
-def _stamp(time_us: int) -> str:
-    moment = _EPOCH + timedelta(microseconds=time_us)
-    return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")

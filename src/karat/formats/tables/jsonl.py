@@ -24,6 +24,7 @@ from karat.tables import Run
 from karat.tables.about import facts, flat
 from karat.tables.column_names import choose, known, plain
 
+_LINE = json.JSONEncoder(ensure_ascii=False, default=str)
 _INFER = 1000  # lines from which Polars infers the schema
 
 HALF = "a \\u escape is half of a surrogate pair, which is not a character"
@@ -273,7 +274,7 @@ def _write_run(run: Run, stream: IO[bytes]) -> None:
 
 def line_of(row: Mapping[str, Any]) -> bytes:
     """An object as a line of JSONL."""
-    return (json.dumps(row, ensure_ascii=False, default=str) + "\n").encode()
+    return (_LINE.encode(row) + "\n").encode()
 
 
 JSONL = Format(
