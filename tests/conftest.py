@@ -94,6 +94,14 @@ def no_ci() -> Iterator[None]:
     os.environ.update(kept)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_power_cuts() -> Iterator[None]:
+    """Let files wait for no disk: tests kill karat, and never the machine."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda file: None)
+        yield
+
+
 @pytest.fixture(scope="session")
 def root() -> Path:
     """The root of the project."""

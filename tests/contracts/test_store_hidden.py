@@ -22,6 +22,13 @@ def c(store: Store) -> Iterator[sa.Connection]:
         yield connection
 
 
+# Hundreds of claims send the same statements again and again. What PostgreSQL makes of each is
+# asked in test_store_queue.py, and here by gold items and by repeats after a correction.
+ON_SQLITE = pytest.mark.parametrize(
+    "url", ["sqlite", pytest.param("postgresql", marks=pytest.mark.deep)], indirect=True
+)
+
+
 @pytest.fixture(scope="module")
 def every(deep: bool) -> int:
     """Around one pair of how many the progress is looked at."""
@@ -89,6 +96,7 @@ def judge_all(
     return given
 
 
+@ON_SQLITE
 @pytest.mark.parametrize(("order", "docs"), [("query", 4), ("query", 10), ("mixed", 10)])
 def test_hidden_repeats_come_among_the_others_and_are_the_raters_own(
     c: sa.Connection, order: str, docs: int, every: int
@@ -110,6 +118,7 @@ def test_hidden_repeats_come_among_the_others_and_are_the_raters_own(
     assert bens.count("rating") == 80, "Ann's repeats took nobody's place"
 
 
+@ON_SQLITE
 def test_nothing_hidden_comes_between_two_documents_of_a_query(
     c: sa.Connection, every: int
 ) -> None:
@@ -127,6 +136,7 @@ def test_nothing_hidden_comes_between_two_documents_of_a_query(
                 assert each.query_id != rated[done], "nor is it the first of the next"
 
 
+@ON_SQLITE
 def test_a_rater_with_one_query_is_dealt_nothing_hidden(c: sa.Connection, every: int) -> None:
     set_id = with_pool(c, 1, 60, repeats=0.5)
     assert {each.kind for each in judge_all(c, set_id, "ann", every)} == {"rating"}
@@ -146,6 +156,7 @@ def test_gold_items_go_to_every_rater_once(c: sa.Connection, every: int) -> None
     assert judgments.current(c, set_id).ratings.height == 40
 
 
+@ON_SQLITE
 def test_no_share_is_no_gold_items(c: sa.Connection, every: int) -> None:
     set_id = with_pool(c, 5, 4)
     know(c, set_id, {("q0", "g"): 3.0})
@@ -223,6 +234,7 @@ def test_a_correction_makes_no_old_query_the_present_one(c: sa.Connection) -> No
         far = queue.progress(c, set_id, "ann", now=NOW)
 
 
+@ON_SQLITE
 def test_a_correction_brings_no_repeat_forward(c: sa.Connection) -> None:
     set_id = with_pool(c, 6, 12, repeats=0.5)
     given: list[tuple[str, str]] = []

@@ -112,7 +112,7 @@ def settled(browser: Browser, path: str, asks: str) -> httpx2.Response:
         if not any(mark in answer.text for mark in WAITING):
             return answer
         assert time.monotonic() < until, f"{path} is still being computed"
-        time.sleep(0.5)
+        time.sleep(0.05)
 
 
 def address(path: str) -> str:

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from karat.cli.main import main
-from karat.demo.build import build
 from karat.errors import UsageError
 from karat.formats import read_run
 from karat.formats.tables.writing import write_queries
@@ -42,20 +41,33 @@ Tick = Callable[[], int]
 
 
 @pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def demo(built_demo: Path) -> Path:
     """The documentation of this Python, 88 real queries, and what three searches return."""
-    return build(tmp_path_factory.mktemp("demo") / "demo", lambda _: None).directory
+    return built_demo / "demo"
+
+
+@pytest.fixture(scope="module")
+def made_workspace(demo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The demo in a workspace, to copy."""
+    folder = tmp_path_factory.mktemp("made") / "help"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("KARAT_STORE", raising=False)
+        make_workspace(folder, now=NOW, name="help")
+        with open_workspace(folder, now=NOW) as found:
+            import_from(found, demo / "queries.jsonl", now=NOW, format="queries")
+            import_from(found, demo / "qrels/test.tsv", now=NOW)
+            store_runs(found, [demo / "runs/bm25.trec", demo / "runs/hybrid.trec"], now=NOW)
+    return folder
 
 
 @pytest.fixture
-def opened(demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workspace]:
+def opened(
+    made_workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Workspace]:
     """The demo in a workspace."""
     monkeypatch.delenv("KARAT_STORE", raising=False)
-    make_workspace(tmp_path / "help", now=NOW, name="help")
+    shutil.copytree(made_workspace, tmp_path / "help")
     with open_workspace(tmp_path / "help", now=NOW) as found:
-        import_from(found, demo / "queries.jsonl", now=NOW, format="queries")
-        import_from(found, demo / "qrels/test.tsv", now=NOW)
-        store_runs(found, [demo / "runs/bm25.trec", demo / "runs/hybrid.trec"], now=NOW)
         yield found
 
 

@@ -16,7 +16,7 @@ import polars as pl
 from karat.formats.events.vocabulary import ACTIONS, kind_of
 from karat.formats.tables.jsonl import line_of
 from karat.formats.tables.writing import beside
-from karat.tables.online.events import ATTRIBUTE
+from karat.tables.online.events import ATTRIBUTE, Kind
 
 _ROWS = 4096  # rows written at once
 _OF_QUERIES = ("total_hits", "raw_hits", "filtered", "page", "status", "latency_us", "arm")
@@ -96,7 +96,7 @@ def _known(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @lru_cache(1024)
-def _action(kind: str, action: str | None) -> str:
+def _action(kind: Kind, action: str | None) -> str:
     read_as = kind_of(action, {}) if action else None
     if action and (read_as == kind or (kind == "other" and read_as is None)):
         return str(action)
