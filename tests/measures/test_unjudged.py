@@ -94,13 +94,14 @@ def test_fractions_between_the_grades_change_nothing(by_rank: ByRank) -> None:
     evidence = by_rank([2, None, 0, None], [3])
     low, high = ends("nDCG@4", evidence)
     tenths = [tenth / 10 for tenth in range(31)]
-    values = [
-        float(parse("nDCG@4")(by_rank([2, first, 0, second], [3]))[0])
-        for first in tenths
-        for second in tenths
-    ]
-    assert min(values) == pytest.approx(low, abs=1e-12)
-    assert max(values) == pytest.approx(high, abs=1e-12)
+    judged = {
+        f"{i:03}": {"d0": 2.0, "d1": first, "d2": 0.0, "d3": second, "missed": 3.0}
+        for i, (first, second) in enumerate(itertools.product(tenths, tenths))
+    }
+    run = Run.from_dict({query: {f"d{p}": -p for p in range(4)} for query in judged})
+    values = parse("nDCG@4")(reduce(run, Qrels.from_dict(judged)))
+    assert values.min() == pytest.approx(low, abs=1e-12)
+    assert values.max() == pytest.approx(high, abs=1e-12)
 
 
 def test_twenty_ranks_equal_enumeration_of_five_gaps(by_rank: ByRank) -> None:

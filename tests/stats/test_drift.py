@@ -20,9 +20,12 @@ def falling(steps: Sequence[float]) -> float:
     return down
 
 
-def ever(steps: np.ndarray, needed: float = 20.0) -> bool:
-    """Whether somebody who looks after every step is alarmed."""
-    return any(falling(steps[:k]) >= needed for k in range(1, len(steps) + 1))
+def ever(steps: np.ndarray, needed: float = 20.0) -> tuple[bool, bool]:
+    """Whether somebody who looks after every step is alarmed of a fall, and of a rise."""
+    listed = steps.tolist()
+    found = [drift.evidence(listed[:k]) for k in range(1, len(listed) + 1)]
+    down, up = (max(evidence) for evidence in zip(*found, strict=True))
+    return down >= needed, up >= needed
 
 
 def test_no_steps_no_evidence() -> None:
@@ -53,8 +56,9 @@ def test_a_fair_game(sizes: list[float], unit: float) -> None:
 @pytest.mark.parametrize("kind", ["normal", "heavy", "growing", "own noise"])
 def test_the_level_holds_for_one_who_looks_after_every_step(kind: str) -> None:
     rng = np.random.default_rng(5)
-    alarms, histories = 0, 400
-    for _ in range(histories):
+    # A rise is a fall of the mirror image, which is as likely: 200 histories are 400.
+    alarms = 0
+    for _ in range(200):
         steps = rng.normal(size=40)
         if kind == "heavy":
             steps = rng.standard_t(1.5, size=40)
@@ -62,7 +66,7 @@ def test_the_level_holds_for_one_who_looks_after_every_step(kind: str) -> None:
             steps *= np.linspace(1, 30, 40)
         elif kind == "own noise":
             steps = np.diff(rng.normal(size=41))
-        alarms += ever(steps)
+        alarms += sum(ever(steps))
     # At most .05 of 400 is 20; three standard errors more is 33. Of noise the next point does not
     # keep it is far less: a step down is followed by one up.
     assert alarms <= (2 if kind == "own noise" else 33)
@@ -76,7 +80,7 @@ def test_small_steps_in_one_direction_show() -> None:
     later = next(k for k in range(1, 30) if falling([*calm, *[-0.001] * k]) >= 20)
     assert alone < later <= 14
     rng = np.random.default_rng(6)
-    found = sum(ever(rng.normal(-0.5, 1, 60)) for _ in range(100))
+    found = sum(ever(rng.normal(-0.5, 1, 60))[0] for _ in range(100))
     assert found >= 60, "steps that lean by half their spread"
 
 
@@ -97,11 +101,12 @@ def test_the_shares_of_all_stretches_are_the_level() -> None:
 def test_the_level_holds_over_breaks() -> None:
     """Eight stretches of 20 steps, looked at after every step, each begun anew."""
     rng = np.random.default_rng(7)
-    alarms, anew, histories = 0, 0, 200
-    for _ in range(histories):
+    alarms = anew = 0
+    for _ in range(100):  # and their mirror images
         stretches = rng.normal(size=(8, 20))
-        alarms += any(ever(steps, drift.needed(1, k)) for k, steps in enumerate(stretches, 1))
-        anew += any(ever(steps) for steps in stretches)
+        shared = [ever(steps, drift.needed(1, k)) for k, steps in enumerate(stretches, 1)]
+        alarms += sum(map(any, zip(*shared, strict=True)))
+        anew += sum(map(any, zip(*(ever(steps) for steps in stretches), strict=True)))
     # .05 of 200 is 10; three standard errors more is 19. Without shares it is more than stated.
     assert alarms <= 19
     assert anew > alarms

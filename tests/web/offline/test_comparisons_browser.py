@@ -11,7 +11,11 @@ from tests.web.conftest import LAPTOP, PHONE, ClientOf, PageOf, sound
 pytest.importorskip("vl_convert")
 
 
-@pytest.mark.parametrize("size", [LAPTOP, PHONE], ids=["laptop", "phone"])
+# On a phone it is the same walk; `narrow` measures its widths on a laptop too.
+@pytest.mark.parametrize(
+    "size",
+    [pytest.param(LAPTOP, id="laptop"), pytest.param(PHONE, id="phone", marks=pytest.mark.deep)],
+)
 def test_two_runs_are_compared_and_a_missing_grade_is_given(
     page_of: PageOf, size: dict[str, Any]
 ) -> None:
@@ -23,10 +27,12 @@ def test_two_runs_are_compared_and_a_missing_grade_is_given(
         page.get_by_role("button", name="Compare", exact=True).click()
         page.wait_for_selector("#queries")
         sound(page)
+        narrow(page)
         listed(page)
         page.locator("#queries tbody a", has_text="red shoes").click()
         page.wait_for_selector("#rankings")
         sound(page)
+        narrow(page)
         lacking = page.locator(".grade.unjudged").count()
         assert lacking == 2  # d5, in both rankings
         page.locator("details.judge summary").first.click()
@@ -75,6 +81,16 @@ def test_the_last_list_that_was_asked_for_is_shown(page_of: PageOf, client_of: C
             })"""
         )
         assert taken == [False] * 4
+
+
+def narrow(page: Any) -> None:
+    """On a screen of a phone's width nothing is wider than it."""
+    before = page.viewport_size
+    page.set_viewport_size(PHONE["viewport"])
+    width = PHONE["viewport"]["width"]
+    page.wait_for_function(f"() => innerWidth === {width}")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.set_viewport_size(before)
 
 
 def listed(page: Any) -> None:

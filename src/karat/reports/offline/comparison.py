@@ -23,7 +23,7 @@ from karat.reports.writers.markdown import (
     sentence,
     within,
 )
-from karat.reports.writers.plain import plain
+from karat.reports.writers.plain import plain, shortened
 from karat.reports.writers.tables import NAME, csv, draw
 from karat.reports.writers.terminal import show_footnotes, show_notes
 from karat.tables.comparison import (
@@ -424,7 +424,7 @@ def _queries(
 
     columns = [
         Column("query_id", "Query", text=lambda row: textwrap.fill(
-            textwrap.shorten(_asked(row), 2 * _TEXT, placeholder="…"), _TEXT)),
+            shortened(_asked(row), 2 * _TEXT), _TEXT)),
         Column("difference", "Change", "signed"),
         Column("candidate_value", "To", "number"),
         Column("moves", "Rank, grade, document", "words", text=documents),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Sequence
 
 from karat.reports.phrases.numbers import counted
+from karat.reports.writers.plain import shortened
 from karat.tables.comparison import RankChange
 from karat.tables.release.gate import Check, Gate, GateVerdict, KnownFailure, Regression
 
@@ -111,4 +111,4 @@ def known_failures(rows: Sequence[KnownFailure]) -> Iterator[str]:
 
 def asked(row: Regression, longest: int) -> str:
     text = row.query_id if row.text is None else f"{row.query_id} {row.text}"
-    return textwrap.shorten(text, longest, placeholder="…")
+    return shortened(text, longest)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import textwrap
 from collections.abc import Iterator, Sequence
 
 from karat.release.expectations import Broken
 from karat.reports.phrases.gate import known_failures, moved, passes, place, title, word
 from karat.reports.phrases.numbers import counted, signed
-from karat.reports.writers.plain import CONTROLS
+from karat.reports.writers.plain import CONTROLS, shortened
 from karat.tables.release.gate import Check, Gate, Regression
 
 _QUERIES = 5  # that lost most, per measure
@@ -128,7 +127,7 @@ def _answer(broken: Broken) -> Iterator[str]:
 
 
 def _query(text: str) -> str:
-    return f'"{textwrap.shorten(text, _TEXT, placeholder="…")}"'
+    return f'"{shortened(text, _TEXT)}"'
 
 
 def _line(doc_id: str) -> str:

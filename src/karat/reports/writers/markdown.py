@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 
 from karat.reports.table import Column, Table
@@ -11,6 +10,7 @@ from karat.reports.writers.plain import (
     entities,
     markdown_cell,
     markdown_number,
+    shortened,
     unmentioned,
 )
 from karat.reports.writers.tables import on_paper
@@ -58,7 +58,7 @@ def sentence(text: str) -> str:
 def cut(text: str, longest: int = LONGEST_NAME) -> str:
     one_line = " ".join(text.translate(CONTROLS).split())
     if " " in one_line:
-        one_line = textwrap.shorten(one_line, longest, placeholder="…")
+        one_line = shortened(one_line, longest)
     return one_line if len(one_line) <= longest else one_line[: longest - 1] + "…"
 
 

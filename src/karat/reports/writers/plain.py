@@ -9,6 +9,7 @@ import csv
 import io
 import json
 import re
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -30,6 +31,12 @@ _MENTION = re.compile(r"(?i)(?<![a-z0-9])@(?=\S)|#(?=\w)|(?<![a-z0-9])gh-(?=\d)"
 
 def plain(text: str, style: str = "") -> Text:
     return Text(text.translate(CONTROLS), style)
+
+
+def shortened(text: str, longest: int) -> str:
+    """As many words as fit in one line; "…" if there are more."""
+    # textwrap takes long for long texts, of which only the beginning is shown.
+    return textwrap.shorten(" ".join(text.split())[: 2 * longest], longest, placeholder="…")
 
 
 def to_json(result: Any) -> str:
