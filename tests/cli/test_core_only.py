@@ -64,6 +64,7 @@ LINES = {
     "search": "--python my_search:search queries.csv -o searched.trec",
     "serve": "",
     "trend": "h.jsonl",
+    "tune": "tunable queries.csv --judgments q --param n=1:2",
 }
 CORE = {
     "compare", "completion", "engine check", "engine list", "evaluate", "explain", "fuse",
@@ -104,13 +105,14 @@ def test_every_command_works_or_names_the_extra(tmp_path: Path) -> None:
     for run in ("r", "r2"):
         (tmp_path / run).write_text("1 Q0 a 1 2 x\n2 Q0 a 1 2 x\n")
     (tmp_path / "p.toml").write_text('[[rule]]\nmeasure = "nDCG@10"\nmax_drop = "5%"\n')
-    (tmp_path / "my_search.py").write_text("def search(text):\n    return ['a']\n")
-    (tmp_path / "queries.csv").write_text("query_id,text\n1,foo\n")
+    (tmp_path / "my_search.py").write_text("def search(text, n=1):\n    return ['a']\n")
+    (tmp_path / "queries.csv").write_text("query_id,text,part\n1,foo,dev\n2,bar,held_out\n")
     (tmp_path / "log.csv").write_text("query,count\nfoo,3\n")
     (tmp_path / "g.json").write_text('[{"query": "foo", "relevant_docs": ["a"]}]')
     (tmp_path / "events.jsonl").write_text('{"type": "search", "time": 1, "user_id": "u"}\n')
     (tmp_path / "karat.toml").write_text(  # or they would stop for want of a workspace
         '[engine.mine]\nkind = "python"\nfunction = "my_search:search"\n'
+        '[engine.tunable]\nkind = "python"\nfunction = "my_search:search"\nparams = { n = 1 }\n'
     )
     done = subprocess.run(
         [sys.executable, "-c", _RUN, json.dumps(list(EXTRAS)), json.dumps(LINES)],

@@ -12,7 +12,7 @@ import click
 
 from karat.cli import _streams, completion, mistakes, options
 from karat.cli.accounts import people
-from karat.cli.engines import engine, search, tries
+from karat.cli.engines import engine, search, tries, tune
 from karat.cli.golden import golden
 from karat.cli.judging import judge
 from karat.cli.lint import lint
@@ -95,6 +95,7 @@ for command in (
     serve.serve,
     trend.trend,
     tries.try_,
+    tune.tune,
 ):
     karat.add_command(command)
 completion.add_completion(karat)

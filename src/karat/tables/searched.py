@@ -1,11 +1,13 @@
-"""Searched: the outcome of sending a set of queries to a search function."""
+"""Searched and tuned: the outcomes of sending queries to a search function or an engine."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
 
 from karat.tables.about import facts
+from karat.tables.comparison import AnswerChange, Difference, QueryDifference
 from karat.tables.results import Latency
 from karat.tables.run import Run
 
@@ -50,3 +52,63 @@ class Searched:
             "about": facts(self.run.about),
             "notes": self.notes,
         }
+
+
+TuneVerdict = Literal["better", "not better", "cannot tell"]
+PartState = Literal["good", "small", "worn"]
+"""A held-out part. ``small``: too few queries for the expected gain, even in its first use."""
+
+
+@dataclass(frozen=True, slots=True)
+class TunedParameter:
+    """A parameter that was searched."""
+
+    name: str
+    declared: Any  # its value in karat.toml
+    best: Any  # its value in the best trial
+    searched: str  # as typed: the range, or the values
+
+
+@dataclass(frozen=True, slots=True)
+class PartResult:
+    """Declared and best parameters on one part of the golden set."""
+
+    part: str  # dev | held_out
+    n: int  # queries that have a value under both
+    declared_value: float | None
+    best_value: float | None
+    difference: float | None  # best minus declared
+    # Interval at the level that the uses of the part leave; None on the part that was searched
+    ci_low: float | None = None
+    ci_high: float | None = None
+    p: float | None = None  # p-value times the uses of the part; None likewise
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """The outcome of ``karat tune``."""
+
+    engine: str
+    measure: str  # canonical name
+    verdict: TuneVerdict
+    reason: str  # in one sentence
+    parameters: list[TunedParameter]
+    params: Mapping[str, Any]  # all parameters of the engine, as in the best trial
+    trials: int  # combinations asked, failed ones included
+    failed: int  # combinations for which a query failed
+    stopped: str  # why the search ended
+    dev: PartResult
+    notes: list[str]
+    # The rest is None or empty if the held-out part was not asked
+    held_out: PartResult | None = None
+    difference: Difference | None = None  # the same, as `karat compare` has it
+    uses: int | None = None  # uses of the held-out part, this one included
+    level: float | None = None  # level of the test on it: 0.05 over the uses
+    part_state: PartState | None = None
+    smallest_detected: float | None = None  # on the held-out part, at that level
+    latency: list[AnswerChange] = field(default_factory=list)  # on the held-out part
+    losses: list[QueryDifference] = field(default_factory=list)  # held-out queries, worst first
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON object of ``karat tune --format json``."""
+        return asdict(self)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,7 @@ from karat.clients.search_function import CallSettings, Reply, ask
 from karat.engines.search.engine import EngineError, document, fingerprint
 from karat.engines.search.opening import open_search_engine
 from karat.engines.search.template import names_in
-from karat.errors import KaratError, UsageError
+from karat.errors import KaratError, UsageError, nearest
 from karat.formats.own.engines import with_secrets
 from karat.reports.phrases.numbers import counted
 from karat.stats.quantiles import latency_row
@@ -29,6 +31,11 @@ from karat.workflows.engines.search import Asker, is_whole, manner_of, search_by
 
 _HOPELESS = 20  # failed requests without any answer, after which no more are sent
 _PATIENCE = 60.0  # seconds without any answer, likewise
+_NOT_NAMED = {
+    inspect.Parameter.POSITIONAL_ONLY,
+    inspect.Parameter.VAR_POSITIONAL,
+    inspect.Parameter.VAR_KEYWORD,
+}
 
 
 class _Hopeless(BaseException):
@@ -72,7 +79,7 @@ def open_live(
     config = with_secrets(config)
     size = config.depth if depth is None else depth
     if config.kind == "python":
-        function = load(config.function, [config.root])
+        function = _with_params(load(config.function, [config.root]), config)
         yield LiveEngine(
             config, lambda query: function(query.text), EngineFacts, _by_function(config), []
         )
@@ -112,6 +119,24 @@ def _by_function(
         return [document(config, doc_id, fields) for doc_id, fields in found if fields]
 
     return documents
+
+
+def _with_params(function: Callable[..., Any], config: EngineConfig) -> Callable[..., Any]:
+    """The function with the declared parameters as its keywords."""
+    if not config.params:
+        return function
+    with suppress(ValueError):  # some functions in C have no signature
+        kinds = inspect.signature(function).parameters
+        every = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in kinds.values())
+        names = [n for n, each in list(kinds.items())[1:] if each.kind not in _NOT_NAMED]
+        unknown = [name for name in config.params if name not in names]
+        if unknown and not every:
+            raise UsageError(
+                f"[engine.{config.name}]: {config.function} has no keyword {unknown[0]!r}",
+                nearest=nearest(unknown[0], names, 1),
+                fix=f"def {config.function.rpartition(':')[2]}(text, {unknown[0]}=…)",
+            )
+    return functools.partial(function, **config.params)
 
 
 def _encoder(config: EngineConfig) -> Callable[[str], list[float]] | None:
