@@ -35,6 +35,27 @@ class Secret:
 
 
 @dataclass(frozen=True)
+class EmbedConfig:
+    """An embedding endpoint, ``[embed.NAME]``."""
+
+    name: str
+    root: Path  # folder of `karat.toml`
+    url: str | Secret = field(repr=False)
+    model: str = ""
+    headers: Mapping[str, str | Secret] = field(default_factory=dict, repr=False)
+    template: Any = None  # the request, with `{texts}` or `{text}`, `{model}`; OpenAI's if None
+    output: str = "$.data[*].embedding"  # JSON path of the vectors, in the order of the texts
+    batch: int = 64  # most texts of one request
+    rate: float | None = None
+    timeout: float = 60.0
+    ca: str = ""
+
+    @property
+    def where(self) -> str:
+        return f"[embed.{self.name}]"
+
+
+@dataclass(frozen=True)
 class EngineConfig:
     """An engine as declared in ``karat.toml``.
 
@@ -59,7 +80,9 @@ class EngineConfig:
             ``module:function`` from an id to the fields of a document (``python``).
         took: JSON path of the milliseconds that the engine took (``http``); empty for none.
         function: ``module:function`` (``python``).
-        embed: ``module:function`` that turns a text into the numbers of ``{vector}``.
+        embed: ``module:function`` that turns a text into the numbers of ``{vector}``, or the
+            name of an endpoint.
+        endpoint: That endpoint.
         depth: Documents per query.
         page: Most documents of one request; more are asked for page by page.
         rate: Most requests per second; None for no limit.
@@ -87,11 +110,16 @@ class EngineConfig:
     took: str = ""
     function: str = ""
     embed: str = ""
+    endpoint: EmbedConfig | None = None
     depth: int = 100
     page: int = 1000
     rate: float | None = None
     timeout: float = 10.0
     ca: str = ""
+
+    @property
+    def where(self) -> str:
+        return f"[engine.{self.name}]"
 
 
 @dataclass(frozen=True, slots=True)

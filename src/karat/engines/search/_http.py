@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from karat.engines.search.engine import EngineError, Pace
 from karat.errors import MissingExtra, UsageError
-from karat.tables.engines import EngineConfig
+from karat.tables.engines import EmbedConfig, EngineConfig
 
 LARGEST = 64 << 20
 """Largest reply, in bytes."""
@@ -21,19 +21,19 @@ _QUOTED = 300  # characters of a reply in an error
 
 
 class Calls:
-    """Requests to one engine; for the arguments see ``EngineConfig``."""
+    """Requests to one engine or endpoint; for the arguments see its declaration."""
 
-    def __init__(self, config: EngineConfig) -> None:
+    def __init__(self, config: EngineConfig | EmbedConfig) -> None:
         try:
             import httpx2
         except ImportError:
-            raise MissingExtra("httpx2", "engines", f"the engine {config.name}") from None
+            raise MissingExtra("httpx2", "engines", config.where) from None
         self._httpx, self.config, self._pace = httpx2, config, Pace(config.rate)
         self.base = str(config.url).rstrip("/")
         host = urlsplit(self.base)
         if host.scheme not in {"http", "https"} or not host.hostname or "{" in host.netloc:
             raise UsageError(
-                f"[engine.{config.name}] url is not an address",
+                f"{config.where} url is not an address",
                 fix='url = "https://search.example.org:9200"',
             )
         self.host = host.hostname
@@ -45,7 +45,7 @@ class Calls:
                 verify = ssl.create_default_context(cafile=str(config.root / config.ca))
             except (OSError, ssl.SSLError) as error:
                 raise UsageError(
-                    f"[engine.{config.name}] ca: {config.ca} cannot be read: {error}",
+                    f"{config.where} ca: {config.ca} cannot be read: {error}",
                     fix="ca is a file of certificates in PEM form",
                 ) from None
         self._http = httpx2.Client(
@@ -110,7 +110,7 @@ class Calls:
     def _late(self) -> EngineError:
         return EngineError(
             f"timeout after {self.config.timeout:g} s",
-            fix=f"timeout = {self.config.timeout * 3:g} in [engine.{self.config.name}]",
+            fix=f"timeout = {self.config.timeout * 3:g} in {self.config.where}",
             again=True,
         )
 

@@ -1,4 +1,4 @@
-"""``[engine.NAME]`` of ``karat.toml``: declared search engines."""
+"""``[engine.NAME]`` and ``[embed.NAME]`` of ``karat.toml``: engines and embedding endpoints."""
 
 from __future__ import annotations
 
@@ -8,18 +8,21 @@ import re
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from karat.errors import InputError, UsageError, nearest
 from karat.formats import toml
 from karat.formats.own.workspace import find_workspace, without_password
-from karat.tables.engines import KINDS, SQL, EngineConfig, Secret
+from karat.tables.engines import KINDS, SQL, EmbedConfig, EngineConfig, Secret
 
 _TEXTS = (
     *("url", "index", "hits", "id", "score", "title", "text", "link", "document", "took"),
     *("function", "embed", "ca"),
 )
-_KEYS = sorted({f.name for f in fields(EngineConfig)} - {"name", "root", "template_name"})
+_KEYS = sorted(
+    {f.name for f in fields(EngineConfig)} - {"name", "root", "template_name", "endpoint"}
+)
+_EMBED_KEYS = sorted({f.name for f in fields(EmbedConfig)} - {"name", "root"})
 _NAME = re.compile(r"[A-Za-z0-9][\w-]{0,63}")
 _SECRET = re.compile(r"authorization|api-?key|token|secret|password|cookie", re.IGNORECASE)
 _ONLY = {
@@ -30,6 +33,7 @@ _ONLY = {
     "fields": ("opensearch", "elasticsearch", "solr"),
 }
 """Settings of some kinds only."""
+_Config = TypeVar("_Config", EngineConfig, EmbedConfig)
 
 
 def read_engines(start: Path) -> dict[str, EngineConfig]:
@@ -44,12 +48,19 @@ def read_engines(start: Path) -> dict[str, EngineConfig]:
     path = find_workspace(start)
     tables = toml.read(path)
     name = tables.name
-    engines = tables.content.get("engine", {})
-    if not isinstance(engines, dict):
-        raise InputError("engine is not a table", file=name, fix="write [engine.NAME]")
+    root = path.resolve().parent
+    declared: dict[str, dict[str, Any]] = {}
+    for table in ("engine", "embed"):
+        declared[table] = tables.content.get(table, {})
+        if not isinstance(declared[table], dict):
+            raise InputError(f"{table} is not a table", file=name, fix=f"write [{table}.NAME]")
+    endpoints = {
+        embed: _Declared(embed, values, name, tables.data, root, "embed").endpoint()
+        for embed, values in declared["embed"].items()
+    }
     return {
-        engine: _Declared(engine, values, name, tables.data, path.resolve().parent).config()
-        for engine, values in engines.items()
+        engine: _Declared(engine, values, name, tables.data, root).config(endpoints)
+        for engine, values in declared["engine"].items()
     }
 
 
@@ -74,9 +85,13 @@ def with_secrets(
         UsageError: a variable that is not set, or a file that cannot be read.
     """
     variables = os.environ if environment is None else environment
+    endpoint = None if config.endpoint is None else _opened(config.endpoint, variables)
+    return replace(_opened(config, variables), endpoint=endpoint)
 
+
+def _opened(config: _Config, variables: Mapping[str, str]) -> _Config:
     def read(value: str | Secret, key: str) -> str:
-        where = f"[engine.{config.name}] {key}"
+        where = f"{config.where} {key}"
         if isinstance(value, str):
             return value
         if value.env:
@@ -95,7 +110,7 @@ def with_secrets(
     headers = {key: read(value, f"headers.{key}") for key, value in config.headers.items()}
     for key, value in headers.items():
         if not value.isprintable() or not value.isascii():
-            raise UsageError(f"[engine.{config.name}] headers.{key} has invalid characters")
+            raise UsageError(f"{config.where} headers.{key} has invalid characters")
     return replace(config, url=read(config.url, "url"), headers=headers)
 
 
@@ -168,22 +183,60 @@ def typed(text: str) -> Any:
 
 
 class _Declared:
-    """The values of one ``[engine.NAME]``."""
+    """The values of one ``[engine.NAME]`` or ``[embed.NAME]``."""
 
-    def __init__(self, name: str, values: Any, file: str, data: bytes, root: Path) -> None:
+    def __init__(
+        self, name: str, values: Any, file: str, data: bytes, root: Path, table: str = "engine"
+    ) -> None:
         self.name, self.file, self.data, self.root = name, file, data, root
+        self.table, keys = f"{table}.{name}", _KEYS if table == "engine" else _EMBED_KEYS
         if not _NAME.fullmatch(name):
             raise self._wrong("", f"the name {name!r} is not letters, digits, - and _")
         if not isinstance(values, dict):
-            raise self._wrong("", "not a table", f"write [engine.{name}]")
+            raise self._wrong("", "not a table", f"write [{self.table}]")
         self.values: dict[str, Any] = values
         for key in values:
-            if key not in _KEYS:
-                near = nearest(key, _KEYS, 1)
-                fix = f"did you mean {near[0]}?" if near else f"one of {', '.join(_KEYS)}"
+            if key not in keys:
+                near = nearest(key, keys, 1)
+                fix = f"did you mean {near[0]}?" if near else f"one of {', '.join(keys)}"
                 raise self._wrong(key, f"unknown key {key!r}", fix)
 
-    def config(self) -> EngineConfig:
+    def endpoint(self) -> EmbedConfig:
+        if "url" not in self.values:
+            raise self._wrong("", "no url", 'url = "http://localhost:8080/v1/embeddings"')
+        return EmbedConfig(
+            name=self.name,
+            root=self.root,
+            url=self._secret("url", self.values["url"]),
+            model=self._text("model"),
+            headers=self._headers(),
+            template=self._template(sql=False)[0],
+            output=self._text("output") or EmbedConfig.output,
+            batch=int(self._number("batch", 64, 1, 10_000, whole=True)),
+            rate=self._rate(),
+            timeout=self._number("timeout", 60, 0.001, 3600),
+            ca=self._text("ca"),
+        )
+
+    def _rate(self) -> float | None:
+        return self._number("rate", 0, 0.001, 1_000_000) if "rate" in self.values else None
+
+    def _embed(self, endpoints: Mapping[str, EmbedConfig]) -> EmbedConfig | None:
+        embed = self._text("embed")
+        if not embed or ":" in embed:
+            return None
+        if embed not in endpoints:
+            near = nearest(embed, endpoints, 1)
+            raise self._wrong(
+                "embed",
+                f"no [embed.{embed}]",
+                f"did you mean {near[0]}?"
+                if near
+                else f"declare [embed.{embed}], or name a function: encoder:embed",
+            )
+        return endpoints[embed]
+
+    def config(self, endpoints: Mapping[str, EmbedConfig]) -> EngineConfig:
         kind = self.values.get("kind")
         if kind not in KINDS:
             near = nearest(str(kind), KINDS, 1)
@@ -200,7 +253,7 @@ class _Declared:
         needed = "function" if kind == "python" else "url"
         if needed not in self.values:
             raise self._wrong("", f"no {needed}", f'{needed} = "…"')
-        template, template_name = self._template(kind in SQL)
+        template, template_name = self._template(sql=kind in SQL)
         return EngineConfig(
             name=self.name,
             kind=kind,
@@ -213,14 +266,15 @@ class _Declared:
             fields=self._fields(),
             depth=int(self._number("depth", 100, 1, 1_000_000, whole=True)),
             page=int(self._number("page", 1000, 1, 1_000_000, whole=True)),
-            rate=self._number("rate", 0, 0.001, 1_000_000) if "rate" in self.values else None,
+            rate=self._rate(),
+            endpoint=self._embed(endpoints),
             timeout=self._number("timeout", 10, 0.001, 3600),
             **{key: self._text(key) for key in _TEXTS if key != "url"},
         )
 
     def _wrong(self, key: str, what: str, fix: str | None = None) -> InputError:
-        line = toml.line_of(self.data, f"engine.{self.name}", key) if key else None
-        return InputError(f"[engine.{self.name}] {what}", file=self.file, line=line, fix=fix)
+        line = toml.line_of(self.data, self.table, key) if key else None
+        return InputError(f"[{self.table}] {what}", file=self.file, line=line, fix=fix)
 
     def _text(self, key: str) -> str:
         value = self.values.get(key, "")
@@ -280,7 +334,7 @@ class _Declared:
                 )
         return headers
 
-    def _template(self, sql: bool) -> tuple[Any, str]:
+    def _template(self, *, sql: bool) -> tuple[Any, str]:
         """The template, and its name; JSON and SQL may be in the file or in a file of its own."""
         value = self.values.get("template")
         if value is None or isinstance(value, dict):

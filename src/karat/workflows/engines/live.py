@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from karat.tables.engines import EngineConfig, EngineFacts, EngineQuery
 from karat.tables.searched import Searched
 from karat.workflows.engines._journal import Journal
 from karat.workflows.engines.search import Asker, is_whole, manner_of, search_by
+
+if TYPE_CHECKING:
+    from karat.engines.search.embedding import Endpoint
 
 _HOPELESS = 20  # failed requests without any answer, after which no more are sent
 _PATIENCE = 60.0  # seconds without any answer, likewise
@@ -53,6 +56,7 @@ class LiveEngine:
         documents: Those of some documents that its index has: ``doc_id``, ``title``, ``text``,
             ``url``; None if it cannot be asked for documents by id.
         server_us: Microseconds that the engine reported, one for each answer.
+        prepare: Ask for the vectors of these texts beforehand; raises KaratError.
     """
 
     config: EngineConfig
@@ -60,11 +64,16 @@ class LiveEngine:
     facts: Callable[[], EngineFacts]
     documents: Callable[[Sequence[str]], list[dict[str, str | None]] | None]
     server_us: list[int]
+    prepare: Callable[[Sequence[str]], None] = lambda _texts: None
 
 
 @contextmanager
 def open_live(
-    config: EngineConfig, *, depth: int | None = None, titles: dict[str, str] | None = None
+    config: EngineConfig,
+    *,
+    depth: int | None = None,
+    titles: dict[str, str] | None = None,
+    vectors: Vectors | None = None,
 ) -> Iterator[LiveEngine]:
     """Open a declared engine.
 
@@ -72,6 +81,7 @@ def open_live(
         config: Its declaration, without secrets: they are read here.
         depth: Documents per query; the declared number if None.
         titles: Where the titles of returned documents are put, by id; nowhere if None.
+        vectors: The vectors of texts, shared by several engines; its own if None.
 
     Raises:
         UsageError: a secret that is not there, or a setting that does not work.
@@ -85,13 +95,11 @@ def open_live(
         )
         return
     engine = open_search_engine(config)
-    encode = _encoder(config)
+    own = Vectors(config) if vectors is None else vectors
     server: list[int] = []
 
     def call(query: EngineQuery) -> Any:
-        if encode is not None:
-            query = replace(query, vector=encode(query.text))
-        answer = engine.search(query, size)
+        answer = engine.search(own.added(query), size)
         if answer.server_us is not None:
             server.append(answer.server_us)
         if titles is not None:
@@ -101,9 +109,11 @@ def open_live(
         return [{"id": hit.id, "score": hit.score} for hit in answer.hits]
 
     try:
-        yield LiveEngine(config, call, engine.facts, engine.documents, server)
+        yield LiveEngine(config, call, engine.facts, engine.documents, server, own.prepare)
     finally:
         engine.close()
+        if vectors is None:
+            own.close()
 
 
 def _by_function(
@@ -139,24 +149,51 @@ def _with_params(function: Callable[..., Any], config: EngineConfig) -> Callable
     return functools.partial(function, **config.params)
 
 
-def _encoder(config: EngineConfig) -> Callable[[str], list[float]] | None:
-    """Turns a text into the numbers of ``{vector}``, once for each text; None without vectors."""
-    if "vector" not in names_in([config.template, str(config.url)]):
-        return None
-    if not config.embed:
-        raise UsageError(
-            f"[engine.{config.name}]: the template has {{vector}}, and embed is missing",
-            fix='embed = "encoder:embed", a function from a text to numbers',
-        )
-    function = load(config.embed, [config.root])
-    vectors: dict[str, list[float]] = {}
+class Vectors:
+    """Turns texts into the numbers of ``{vector}``, once for each text."""
 
-    def encode(text: str) -> list[float]:
-        if text not in vectors:
-            vectors[text] = [float(number) for number in function(text)]
-        return vectors[text]
+    def __init__(self, config: EngineConfig) -> None:
+        self._known: dict[str, list[float]] = {}
+        self._endpoint: Endpoint | None = None
+        self._function: Callable[[str], Any] | None = None
+        if "vector" not in names_in([config.template, str(config.url)]):
+            return
+        if not config.embed:
+            raise UsageError(
+                f"{config.where}: the template has {{vector}}, and embed is missing",
+                fix='embed = "encoder:embed", a function from a text to numbers, or the name of '
+                "an [embed.NAME]",
+            )
+        if config.endpoint is None:
+            self._function = load(config.embed, [config.root])
+            return
+        from karat.engines.search.embedding import Endpoint
 
-    return encode
+        self._endpoint = Endpoint(with_secrets(config).endpoint or config.endpoint)
+
+    def prepare(self, texts: Sequence[str]) -> None:
+        """Ask an endpoint for the vectors of these texts, in batches."""
+        if self._endpoint is not None:
+            try:
+                self._endpoint.prepare([text for text in texts if text])
+            except EngineError as error:
+                fix = f"\n  fix: {error.fix}" if error.fix else ""
+                raise KaratError(f"{error.what}{fix}") from None
+
+    def added(self, query: EngineQuery) -> EngineQuery:
+        """The query with its vector, if the template has one."""
+        if self._endpoint is not None:
+            return replace(query, vector=self._endpoint.vector(query.text))
+        if self._function is None:
+            return query
+        if query.text not in self._known:
+            vector = [float(number) for number in self._function(query.text)]
+            self._known[query.text] = vector
+        return replace(query, vector=self._known[query.text])
+
+    def close(self) -> None:
+        if self._endpoint is not None:
+            self._endpoint.close()
 
 
 def engine_queries(queries: Queries) -> list[EngineQuery]:
@@ -208,6 +245,7 @@ def search_engine(
     with open_live(config, depth=depth) as engine:
         recorded = about_engine(config, _reached(engine, fix))
         asked = engine_queries(queries)
+        engine.prepare([query.text for query in asked])
         digest = fingerprint(recorded, depth, [asdict(query) for query in asked])
         try:
             with Journal(out, digest) as journal:
@@ -295,7 +333,8 @@ def about_engine(config: EngineConfig, facts: EngineFacts) -> dict[str, Any]:
     if config.function:
         about["function"] = config.function
     if config.embed:
-        about["embed"] = config.embed
+        model = "" if config.endpoint is None else config.endpoint.model
+        about["embed"] = f"{config.embed} {model}".rstrip()
     return about | ({"parameters": dict(config.params)} if config.params else {})
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ from karat.tables.comparison import Comparison, Difference
 from karat.tables.engines import EngineConfig, EngineFacts
 from karat.tables.searched import PartResult, Tuned, TunedParameter, TuneVerdict
 from karat.workflows.engines._search_space import Searched, is_grid, proposals, search_space
-from karat.workflows.engines.live import about_engine, engine_queries, open_live
+from karat.workflows.engines.live import Vectors, about_engine, engine_queries, open_live
 from karat.workflows.engines.search import manner_of, run_of, shown_progress
 from karat.workflows.offline.compare import compare
 from karat.workflows.offline.evaluation_plan import Conditions, EvaluationPlan, settle
@@ -96,34 +96,35 @@ def tune(
         patience = max(_PATIENT, _PATIENT_EACH * len(space))
     queries, notes = _with_parts(queries)
     dev, conditions = within(DEV, qrels, [], queries), Conditions(rel=rel)
-    asking = Asking(concurrency, retries, depth)
-    inputs = (
-        asdict(config),
-        given,
-        measure,
-        rel,
-        depth,
-        dev.qrels.frame.rows(),
-        dev.queries.frame.rows(),
-    )
-    journal = _Journal(out, fingerprint(*inputs))
-    tuning = _Tuning(config, dev, measure, conditions, asking, journal)
-    with shown_progress(trials, shown=progress) as tick:
-        stopped = _search(tuning, space, trials, patience, seed, tick)
-    tuned = _searched(tuning, space, config, stopped, notes)
-    if stopped == INTERRUPTED:
-        return tuned
-    if tuning.best is not tuning.declared:
-        rest = _judged(qrels, within(HELD_OUT, qrels, [], queries).queries)
-        baseline, best = (
-            ask_engine(replace(config, params=params), rest, asking, name, _WARMUP)
-            for name, params in (("declared", config.params), ("tuned", tuned.params))
+    with closing(Vectors(config)) as vectors:
+        asking = Asking(concurrency, retries, depth, vectors)
+        inputs = (
+            asdict(config),
+            given,
+            measure,
+            rel,
+            depth,
+            dev.qrels.frame.rows(),
+            dev.queries.frame.rows(),
         )
-        rules: dict[str, Any] = {"part": HELD_OUT, "rel": rel, "commit": commit}
-        found = compare(qrels, baseline, best, [measure], queries=queries, **rules)
-        tuned = _tested(tuned, found, _uses(qrels), tuning.sign)
-    journal.finish()
-    return tuned
+        journal = _Journal(out, fingerprint(*inputs))
+        tuning = _Tuning(config, dev, measure, conditions, asking, journal)
+        with shown_progress(trials, shown=progress) as tick:
+            stopped = _search(tuning, space, trials, patience, seed, tick)
+        tuned = _searched(tuning, space, config, stopped, notes)
+        if stopped == INTERRUPTED:
+            return tuned
+        if tuning.best is not tuning.declared:
+            rest = _judged(qrels, within(HELD_OUT, qrels, [], queries).queries)
+            baseline, best = (
+                ask_engine(replace(config, params=params), rest, asking, name, _WARMUP)
+                for name, params in (("declared", config.params), ("tuned", tuned.params))
+            )
+            rules: dict[str, Any] = {"part": HELD_OUT, "rel": rel, "commit": commit}
+            found = compare(qrels, baseline, best, [measure], queries=queries, **rules)
+            tuned = _tested(tuned, found, _uses(qrels), tuning.sign)
+        journal.finish()
+        return tuned
 
 
 @dataclass(frozen=True)
@@ -267,6 +268,7 @@ class Asking:
     concurrency: int
     retries: int
     depth: int | None
+    vectors: Vectors
 
     def settings(self, config: EngineConfig) -> CallSettings:
         # The adapter has its own timeout; a second one would cost a thread for each call.
@@ -292,9 +294,9 @@ def ask_engine(
                 f"  fix: karat engine check {config.name}"
             )
 
-    with open_live(config, depth=asking.depth) as engine:
-        settings = asking.settings(config)
-        asked = engine_queries(queries)
+    asked, settings = engine_queries(queries), asking.settings(config)
+    with open_live(config, depth=asking.depth, vectors=asking.vectors) as engine:
+        engine.prepare([query.text for query in asked])
         replies = ask(engine.call, asked, settings, warmup=warmup, replied=replied)
     return run_of(ids, replies, name, flat(about_engine(config, EngineFacts()), "about"))
 
