@@ -56,8 +56,17 @@ COUNTS = (
     "unknown_results",
     "unknown_query_ids",
 )
-_COLUMN = {"day": "local_day", "hour": "local_hour", "query": "query_key"}
-_TIMES = {"local_day", "local_hour"}
+WINDOW = "\x00window"
+"""The dimension of several windows that are read at once; no attribute has this name."""
+WINDOW_COLUMN = "local_window"
+"""The first local day of the window that an event was read for."""
+_COLUMN = {
+    "day": "local_day",
+    "hour": "local_hour",
+    "query": "query_key",
+    WINDOW: WINDOW_COLUMN,
+}
+_TIMES = {"local_day", "local_hour", WINDOW_COLUMN}
 _NONE = "\x00"
 """Replaces null in slices: nulls are equal in groups, but not in joins."""
 
@@ -107,7 +116,7 @@ def named(table: pl.DataFrame, cut: Cut) -> pl.DataFrame:
         value = pl.col(column_of(dimension))
         if dimension == "day":
             value = value.cast(pl.Int32).cast(pl.Date).cast(pl.String)
-        elif dimension == "hour":
+        elif dimension in {"hour", WINDOW}:
             value = value.cast(pl.String).str.zfill(2)
         else:
             value = pl.when(value != _NONE).then(value)

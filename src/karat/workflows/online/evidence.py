@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -14,6 +14,8 @@ from karat.engines.frames.engine import Engine
 from karat.online import histograms, moments
 from karat.online.evidence import (
     COUNTS,
+    WINDOW,
+    WINDOW_COLUMN,
     Cut,
     Evidence,
     attributes_of,
@@ -26,7 +28,7 @@ from karat.online.metrics.entry import Distribution, Facts, Metric, Ratio
 from karat.online.rules import Rules
 from karat.tables.online.events import ATTRIBUTE, EventLog
 from karat.workflows.online.filters import Only, narrowed, tests_of
-from karat.workflows.online.reducers import FactsOf, Reformulations, Scope, facts_of
+from karat.workflows.online.reducers import FactsOf, Reformulations, Scope, count, facts_of
 
 TABLES: tuple[Facts, ...] = ("searches", "clicks", "sessions")
 
@@ -48,6 +50,7 @@ class Selection:
     # `Evidence.counts` covers all
     only: Only | None = None
     classes: pl.DataFrame | None = None  # `query_key` and `class`, each query once; for `class`
+    starts: tuple[int, ...] = ()  # see `Scope.starts`
 
     @cached_property
     def tests(self) -> dict[str, tuple[str, str | int | None]]:
@@ -58,7 +61,7 @@ class Selection:
         tested = (column for column, _ in self.tests.values() if column.startswith(ATTRIBUTE))
         columns = tuple(dict.fromkeys((*attributes, *tested)))
         days, hours = (self.first_day, self.last_day), (self.first_hour, self.end_hour)
-        return Scope(self.log, self.rules, *days, columns, text, *hours)
+        return Scope(self.log, self.rules, *days, columns, text, *hours, self.starts)
 
 
 def gather(
@@ -74,23 +77,74 @@ def gather(
             for all.
         progress: Called after each batch with the events done and the total.
     """
+    evidence, counts = _gathered(selection, metrics, cuts, progress)
+    return replace(evidence, counts=_summed(counts))
+
+
+def gather_windows(
+    selection: Selection,
+    metrics: Sequence[Metric],
+    cuts: Sequence[Cut],
+    progress: Callable[[int, int], None] | None = None,
+) -> dict[int, Evidence]:
+    """The evidence of each window that begins at ``selection.starts``, from one reading."""
+    tagged: list[Cut] = [(WINDOW, *cut) for cut in cuts]
+    evidence, counts = _gathered(selection, metrics, tagged, progress)
+    tables = [evidence.moments, evidence.histograms, evidence.positions]
+    parts = [{cut: _by_window(table[WINDOW, *cut], WINDOW) for cut in cuts} for table in tables]
+    by_window = _by_window(counts.cast({WINDOW_COLUMN: pl.String}), WINDOW_COLUMN)
+
+    def of(start: int) -> Evidence:
+        moments_of, histograms_of, positions_of = (
+            {
+                cut: frames.get(str(start), table[WINDOW, *cut].clear().drop(WINDOW))
+                for cut, frames in part.items()
+            }
+            for part, table in zip(parts, tables, strict=True)
+        )
+        counts_of = _summed(by_window.get(str(start), counts.clear()))
+        return Evidence(moments_of, histograms_of, positions_of, counts_of)
+
+    return {start: of(start) for start in selection.starts}
+
+
+def _by_window(frame: pl.DataFrame, column: str) -> dict[str, pl.DataFrame]:
+    parts = frame.partition_by(column, as_dict=True, include_key=False)
+    return {str(start): part for (start,), part in parts.items()}
+
+
+def _summed(counts: pl.DataFrame) -> dict[str, int]:
+    summed = dict(counts.group_by("name").agg(pl.col("count").sum()).iter_rows())
+    return {name: int(summed.get(name, 0)) for name in COUNTS}
+
+
+def _gathered(
+    selection: Selection,
+    metrics: Sequence[Metric],
+    cuts: Sequence[Cut],
+    progress: Callable[[int, int], None] | None,
+) -> tuple[Evidence, pl.DataFrame]:
+    """Evidence, and the rows of its counts."""
     log, engine, classes = selection.log, selection.engine, selection.classes
     scope = selection.scope(attributes_of(cuts))
     seen = Reformulations()
     table = None if classes is None else engine.table(classes)
-    parts = []
+    parts, counts = [], []
     done = 0
     for events in engine.batches(log, scope.columns, scope.since, scope.until):
         batch = facts_of(events, engine, scope, seen)
-        parts.append(_reduced(batch, engine, metrics, cuts, table, selection.tests))
+        part, counted = _reduced(batch, engine, metrics, cuts, table, selection.tests, scope.tags)
         del batch  # free the batch before the next is read
+        parts.append(part)
+        counts.append(counted)
         # Events of bots and outside the period are done too, but not counted.
-        done = min(done + parts[-1].counts["events"], log.rows)
+        done = min(done + counted.filter(name="events")["count"].sum(), log.rows)
         if progress is not None:
             progress(done, log.rows)
     if progress is not None:
         progress(log.rows, log.rows)
-    return together(parts, cuts)
+    columns = {**dict.fromkeys(scope.tags, pl.Int64), "name": pl.String, "count": pl.Int64}
+    return together(parts, cuts), pl.concat([pl.DataFrame(schema=columns), *counts])
 
 
 def _reduced(
@@ -100,7 +154,8 @@ def _reduced(
     cuts: Sequence[Cut],
     classes: nw.LazyFrame[Any] | None,
     tests: Mapping[str, tuple[str, str | int | None]],
-) -> Evidence:
+    tags: Sequence[str],
+) -> tuple[Evidence, pl.DataFrame]:
     by_class = "class" in tests or any("class" in cut for cut in cuts)
     tables: dict[str, nw.LazyFrame[Any]] = {}
     for name in TABLES:
@@ -138,20 +193,14 @@ def _reduced(
         cut: named(engine.collect(histograms.positions(tables["clicks"], columns[cut])), cut)
         for cut in cuts
     }
-    added = (
-        tables[name]
-        .select(count=nw.len().cast(nw.Int64))
-        .select(name=nw.lit(name), count=nw.col("count"))
-        for name in ("clicks", "sessions")
-    )
-    counts = engine.collect(nw.concat([batch.counts.select("name", "count"), *added]))
-    summed = dict(counts.group_by("name").agg(pl.col("count").sum()).iter_rows())
-    return Evidence(
+    added = (count(name, tables[name], nw.len(), tags) for name in ("clicks", "sessions"))
+    evidence = Evidence(
         {cut: moments.together(moment_frames[cut], cut) for cut in cuts},
         {cut: pl.concat([histograms.empty_histogram(cut), *bins[cut]]) for cut in cuts},
         places,
-        {name: int(summed.get(name, 0)) for name in COUNTS},
+        {},
     )
+    return evidence, engine.collect(nw.concat([batch.counts, *added]))
 
 
 def _classed(facts: nw.LazyFrame[Any], classes: nw.LazyFrame[Any] | None) -> nw.LazyFrame[Any]:

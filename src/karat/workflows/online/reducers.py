@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import or_
 from typing import Any
 
 import narwhals as nw
@@ -11,6 +13,7 @@ import polars as pl
 
 from karat.engines.frames.engine import Engine
 from karat.online import attribution, dwell, facts, reformulation, sessions
+from karat.online.evidence import WINDOW_COLUMN
 from karat.online.flags import USER, flag
 from karat.online.rules import DAY, HOUR, Rules
 from karat.tables.online.events import EventLog
@@ -84,6 +87,14 @@ class Scope:
     text: bool = False  # whether to read texts of queries, besides their folded form
     first_hour: int = 0  # first local hour of each day, 0 to 23
     end_hour: int = 24  # end of the last local hour, 1 to 24
+    # First local days of several windows as long as that from `first_day` to `last_day`, read
+    # together, each as if it were alone; no event is needed for two of them
+    starts: tuple[int, ...] = ()
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """The columns that tell the windows from each other."""
+        return (WINDOW_COLUMN,) if self.starts else ()
 
     @property
     def columns(self) -> list[str]:
@@ -96,24 +107,62 @@ class Scope:
 
         Earlier events decide which session is active, and which search a purchase belongs to.
         """
-        if self.first_day is None:
-            return None
+        return None if self.first_day is None else self._since(min(self.starts or [self.first_day]))
+
+    def _since(self, first_day: int) -> int:
         session, purchase = self.rules.session, self.rules.purchase
         before = max(2 * session, purchase + session) + self.rules.idle
-        return self.first_day * DAY - _OFF - before
+        return first_day * DAY - _OFF - before
 
     @property
     def until(self) -> int | None:
         """The time until which events are needed: clicks and purchases follow their search."""
         if self.last_day is None:
             return None
+        return self._until(max(self.starts) + self._length if self.starts else self.last_day)
+
+    def _until(self, last_day: int) -> int:
         behind = max(self.rules.purchase, self.rules.session) + self.rules.idle
-        return (self.last_day + 1) * DAY + _OFF + behind
+        return (last_day + 1) * DAY + _OFF + behind
+
+    @property
+    def _length(self) -> int:
+        """Days from the first to the last of a window: 0 if it is one day."""
+        return (self.last_day or 0) - (self.first_day or 0)
+
+    def tagged(self, events: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+        """Events that windows need, with the window of each.
+
+        A user is another user in each window, so that sessions and ids of queries do not reach from
+        one into another.
+        """
+        if not self.starts:
+            return events
+        time = nw.col("time_us")
+        last, *others = sorted(self.starts, reverse=True)
+        needed = [
+            (time >= self._since(start)) & (time < self._until(start + self._length))
+            for start in self.starts
+        ]
+        window = nw.lit(last)
+        for start in others:
+            here = time < self._until(start + self._length)
+            window = nw.when(here).then(nw.lit(start)).otherwise(window)
+        user, number = nw.col(USER), nw.col(WINDOW_COLUMN) - min(self.starts)
+        other = nw.when(user > 0).then(user - number).otherwise(user + number)  # never overflows
+        return (
+            events.filter(reduce(or_, needed))
+            .with_columns(window.cast(nw.Int64).alias(WINDOW_COLUMN))
+            .with_columns(other.alias(USER))
+        )
 
     def within(self, frame: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
-        if self.first_day is not None:
+        if self.starts:
+            since = nw.col("local_day") - nw.col(WINDOW_COLUMN)
+            frame = frame.filter(since >= 0, since <= self._length)
+        elif self.first_day is not None:
             frame = frame.filter(nw.col("local_day") >= self.first_day)
-        if self.last_day is not None:
+        if self.last_day is not None and not self.starts:
             frame = frame.filter(nw.col("local_day") <= self.last_day)
         if (self.first_hour, self.end_hour) != (0, 24):
             hours = nw.col("local_hour")
@@ -134,7 +183,8 @@ def facts_of(
     """
     log, rules = scope.log, scope.rules
     kinds = {kind for kind, count in log.kinds.items() if count}
-    people = sessions.of_people(events, bots=bool(log.bots))
+    carried = (*scope.attributes, *scope.tags)
+    people = sessions.of_people(scope.tagged(events), bots=bool(log.bots))
     activity = engine.keep(sessions.in_sessions(people, rules))
     if not scope.text:
         activity = activity.with_columns(query=nw.lit(None).cast(nw.String))
@@ -169,7 +219,7 @@ def facts_of(
         answers = attribution.by_name_or_time(shown_answers, names, now, rules)
     if "impression" in kinds:
         shown = attribution.by_name(
-            people.filter(nw.col("kind") == "impression").select(*_SHOWN), names, rules
+            people.filter(nw.col("kind") == "impression").select(*_SHOWN, *scope.tags), names, rules
         )
         if kinds & {"cart", "purchase"}:
             shown = engine.keep(shown)
@@ -187,7 +237,7 @@ def facts_of(
             answers=None if answers is None else facts.of_answers(answers),
             impressions=None if shown is None else facts.of_impressions(shown),
             closed_us=(log.last_us or 0) - rules.purchase,
-            attributes=scope.attributes,
+            attributes=carried,
         )
     )
     inside = scope.within(searches)
@@ -197,8 +247,8 @@ def facts_of(
         first = first.with_columns(intent=nw.lit(None).cast(nw.Int64))
     return FactsOf(
         inside,
-        facts.clicks(first, inside, attributes=scope.attributes),
-        scope.within(facts.sessions(searches, bounds, attributes=scope.attributes)),
+        facts.clicks(first, inside, attributes=carried),
+        scope.within(facts.sessions(searches, bounds, attributes=carried)),
         _counted(activity, shown, names, carts, sold, inside, scope),
     )
 
@@ -217,7 +267,7 @@ def _attributed(
     scope: Scope,
 ) -> nw.LazyFrame[Any]:
     """Carts or purchases with the search they are attributed to; others are left out."""
-    days = ("local_day", "local_hour")
+    days = ("local_day", "local_hour", *scope.tags)
     needed = (USER, "session", "time_us", "tie", *days, "doc_id", "value", "query_id")
     events = activity.filter(nw.col("kind") == kind).select(*needed)
     events = engine.keep(attribution.by_name(events, names, scope.rules))
@@ -246,47 +296,49 @@ def _counted(
     searches: nw.LazyFrame[Any],
     scope: Scope,
 ) -> nw.LazyFrame[Any]:
-    """Counts of events, users and searches in the period."""
+    """Counts of events, users and searches in the period, by window if there are several."""
+    tags = scope.tags
     active = scope.within(activity)
     unsaid = flag((nw.col("completed") == 1) & nw.col("zero_filtered").is_null())
     parts = [
-        _count("events", active.select(n=nw.len())),
-        _count("users", active.select(n=nw.col(USER).n_unique())),
-        _count("searches", searches.select(n=nw.len())),
-        _count("requests", searches.select(n=nw.col("requests").sum())),
-        _count("derived_items", searches.select(n=nw.col("derived").sum())),
-        _count("unknown_results", searches.select(n=unsaid.sum())),
+        count("events", active, nw.len(), tags),
+        count("users", active, nw.col(USER).n_unique(), tags),
+        count("searches", searches, nw.len(), tags),
+        count("requests", searches, nw.col("requests").sum(), tags),
+        count("derived_items", searches, nw.col("derived").sum(), tags),
+        count("unknown_results", searches.with_columns(_n=unsaid), nw.col("_n").sum(), tags),
     ]
     if "arm" in scope.log.known:
-        arms = searches.group_by(USER).agg(low=nw.col("arm").min(), high=nw.col("arm").max())
+        arms = searches.group_by(USER, *tags).agg(low=nw.col("arm").min(), high=nw.col("arm").max())
         several = arms.filter(nw.col("low") != nw.col("high"))
-        parts.append(_count("users_in_several_arms", several.select(n=nw.len())))
+        parts.append(count("users_in_several_arms", several, nw.len(), tags))
     for kind, led in (("cart", carts), ("purchase", sold)):
         if led is not None:
-            every = active.filter(nw.col("kind") == kind).select(n=nw.len())
-            parts.append(_count(f"unattributed_{kind}s", every))
-            parts.append(
-                _count(
-                    f"unattributed_{kind}s", scope.within(led).select(n=-nw.len().cast(nw.Int64))
-                )
-            )
+            name, every = f"unattributed_{kind}s", active.filter(nw.col("kind") == kind)
+            parts.append(count(name, every, nw.len(), tags))
+            parts.append(count(name, scope.within(led), nw.len(), tags, sign=-1))
     if names is not None:
         own = active.filter(nw.col("kind").is_in(list(_NAMING)))
-        own = own.select(USER, "time_us", "query_id")
-        parts.append(_unknown(attribution.by_name(own, names, scope.rules)))
+        own = own.select(USER, "time_us", "query_id", *tags)
+        parts.append(_unknown(attribution.by_name(own, names, scope.rules), tags))
     if shown is not None:
         seen = scope.within(shown)
-        parts.append(_count("events", seen.select(n=nw.len())))
+        parts.append(count("events", seen, nw.len(), tags))
         if names is not None:
-            parts.append(_unknown(seen))
+            parts.append(_unknown(seen, tags))
     return nw.concat(parts)
 
 
-def _count(name: str, one: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
-    return one.select(count=nw.col("n").cast(nw.Int64).fill_null(0)).with_columns(name=nw.lit(name))
+def count(
+    name: str, frame: nw.LazyFrame[Any], number: nw.Expr, tags: Sequence[str], sign: int = 1
+) -> nw.LazyFrame[Any]:
+    """``name`` and ``count``, of each window if frames are tagged."""
+    counted = frame.group_by(*tags).agg(n=number) if tags else frame.select(n=number)
+    whole = nw.col("n").cast(nw.Int64).fill_null(0)
+    return counted.select(*tags, name=nw.lit(name), count=whole * sign)
 
 
-def _unknown(events: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+def _unknown(events: nw.LazyFrame[Any], tags: Sequence[str]) -> nw.LazyFrame[Any]:
     """Number of events with a query id that is not a search of their user at that time."""
     strange = flag(~nw.col("query_id").is_null() & nw.col("named").is_null())
-    return _count("unknown_query_ids", events.select(n=strange.sum()))
+    return count("unknown_query_ids", events.with_columns(_n=strange), nw.col("_n").sum(), tags)

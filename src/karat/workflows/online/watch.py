@@ -32,7 +32,7 @@ from karat.tables.online.evaluation import OnlineResult
 from karat.tables.online.events import EventLog
 from karat.tables.online.watch import Change, Verdict, Watched
 from karat.workflows.online.evaluate import classes_of, cut_of
-from karat.workflows.online.evidence import Selection, gather
+from karat.workflows.online.evidence import Selection, gather_windows
 from karat.workflows.online.filters import Only, only_note
 from karat.workflows.online.query_spelling import query_spellings
 from karat.workflows.online.watch_windows import (
@@ -72,15 +72,21 @@ class WindowReader:
     progress: Callable[[int, int], None] | None = field(default=None, compare=False)
 
     def read(
-        self, window: Window, metrics: Sequence[Metric], cuts: Sequence[Cut]
-    ) -> WindowReadings:
-        """The values of metrics in a window and its slices.
+        self, windows: Sequence[Window], metrics: Sequence[Metric], cuts: Sequence[Cut]
+    ) -> list[WindowReadings]:
+        """The values of metrics in windows and their slices.
 
         Args:
+            windows: Of the same length and hours.
             metrics: Metrics available in the log.
             cuts: What to slice by; () for all.
         """
-        evidence = self._evidence(window, [*needed(metrics), EVERY_SEARCH], cuts)
+        found = self._evidence(windows, [*needed(metrics), EVERY_SEARCH], cuts)
+        return [self._readings(window, found[window], metrics, cuts) for window in windows]
+
+    def _readings(
+        self, window: Window, evidence: Evidence, metrics: Sequence[Metric], cuts: Sequence[Cut]
+    ) -> WindowReadings:
         readings: dict[tuple[str, Slice], Reading] = {}
         by_name = {metric.name: metric for metric in metrics}
         for cut in cuts:
@@ -97,26 +103,55 @@ class WindowReader:
         doubts = list(unknown_results(evidence.counts, self.whole.log))
         return WindowReadings(window, searches, readings, doubts)
 
-    def by_query(self, window: Window, metrics: Sequence[Metric], cut: Cut) -> pl.DataFrame:
-        """Numerators and denominators of ratios in a window, by query and slice.
+    def by_query(
+        self, windows: Sequence[Window], metrics: Sequence[Metric], cuts: Sequence[Cut]
+    ) -> dict[Cut, list[pl.DataFrame]]:
+        """Numerators and denominators of ratios in windows, by query and slice.
 
         Args:
+            windows: Of the same length and hours.
             metrics: Ratios over searches, clicks or sessions (not over users).
-            cut: Dimensions besides the query.
+            cuts: Dimensions besides the query.
 
         Returns:
-            The columns of the cut, ``query``, ``metric``, ``numerator`` and ``denominator``.
+            For each cut and window the columns of the cut, ``query``, ``metric``, ``numerator``
+            and ``denominator``.
         """
-        within: Cut = (*cut, "query")
-        evidence = self._evidence(window, metrics, [within])
-        frame = evidence.moments[within].filter(pl.col("term") == "value")
-        return frame.select(
-            *(pl.col(name).fill_null(NOT_SAID) for name in cut),
-            "query", "metric", "numerator", "denominator",
-        )  # fmt: skip
+        found = self._evidence(windows, metrics, [(*cut, "query") for cut in cuts])
 
-    def _evidence(self, window: Window, metrics: Sequence[Metric], cuts: Sequence[Cut]) -> Evidence:
-        return gather(self.within(window), metrics, cuts, self.progress)
+        def rows(window: Window, cut: Cut) -> pl.DataFrame:
+            frame = found[window].moments[*cut, "query"].filter(pl.col("term") == "value")
+            names = (pl.col(name).fill_null(NOT_SAID) for name in cut)
+            return frame.select(*names, "query", "metric", "numerator", "denominator")
+
+        return {cut: [rows(window, cut) for window in windows] for cut in cuts}
+
+    def _evidence(
+        self, windows: Sequence[Window], metrics: Sequence[Metric], cuts: Sequence[Cut]
+    ) -> dict[Window, Evidence]:
+        """The evidence of each window; one reading of the log for all that are apart in time."""
+        found: dict[Window, Evidence] = {}
+        readings = self._apart(windows)
+        for at, apart in enumerate(readings):
+            part = replace(
+                self.within(apart[0]), starts=tuple(window.first_day for window in apart)
+            )
+            progress = _part(self.progress, at, len(readings))
+            by_start = gather_windows(part, metrics, cuts, progress)
+            found |= {window: by_start[window.first_day] for window in apart}
+        return found
+
+    def _apart(self, windows: Sequence[Window]) -> list[list[Window]]:
+        """The windows, in groups that need no event twice."""
+        groups: list[list[Window]] = []
+        needed = {window: self.within(window).scope() for window in windows}
+        for window in sorted(windows, key=lambda each: each.first_day):
+            since = needed[window].since or 0
+            fits = (group for group in groups if (needed[group[-1]].until or 0) <= since)
+            if (group := next(fits, None)) is None:
+                groups.append(group := [])
+            group.append(window)
+        return groups
 
     def within(self, window: Window) -> Selection:
         return replace(
@@ -248,16 +283,10 @@ def _compared(
     allowed: Margins,
     progress: Callable[[int, int], None] | None,
 ) -> Watched:
-    readers = [
-        replace(reader, progress=_part(progress, at, len(windows))) for at in range(len(windows))
-    ]
-    latest = readers[0].read(windows[0], chosen, cuts)
+    latest, *before = replace(reader, progress=progress).read(windows, chosen, cuts)
     if not latest.searches:
         gap = f"no searches in {windows[0].label}, though the log goes on: is logging complete?"
         return replace(blank, verdict="unhealthy", health=[gap])
-    before = [
-        one.read(each, chosen, cuts) for one, each in zip(readers[1:], windows[1:], strict=True)
-    ]
     empty = [each.window for each in before if not each.searches]
     before = [each for each in before if each.searches]
     changes = pure.ordered(pure.compare(_series(latest, before, chosen, allowed)))
@@ -418,16 +447,18 @@ def _explained(
     reader: WindowReader,
     metrics: Sequence[Metric],
 ) -> list[Change]:
-    """Changes with the queries that contribute most; reads the log again for each cut."""
+    """Changes with the queries that contribute most; reads the log again if there are any."""
     by_name = {metric.name: metric for metric in metrics}
-    frames: dict[Cut, list[pl.DataFrame]] = {}
     by_cut: dict[Cut, set[str]] = {}
     for change in changes:
         if change.verdict in ("worse", "better") and _by_query(by_name[change.metric]):
             by_cut.setdefault(tuple(change.slice), set()).add(change.metric)
-    for cut, names in by_cut.items():
-        ratios = [by_name[name] for name in sorted(names)]
-        frames[cut] = [reader.by_query(read.window, ratios, cut) for read in (mine, *before)]
+    if not by_cut:
+        return list(changes)
+    ratios = [
+        by_name[name] for name in sorted({name for names in by_cut.values() for name in names})
+    ]
+    frames = reader.by_query([read.window for read in (mine, *before)], ratios, list(by_cut))
     with_queries = [_with_queries(change, frames, by_cut) for change in changes]
     keys = {row.query for change in with_queries for row in change.queries if row.query}
     spelling = query_spellings(reader.within(mine.window), keys)
