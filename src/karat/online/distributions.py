@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -31,7 +31,7 @@ def kaplan_meier(events: Floats, censored: Floats) -> Floats:
     """
     alive = (events + censored)[..., ::-1]
     risk: Floats = np.cumsum(alive, axis=-1, dtype=np.float64)[..., ::-1]
-    stays = 1.0 - np.divide(events, risk, out=np.zeros_like(risk), where=risk > 0)
+    stays = 1.0 - events / np.maximum(risk, np.finfo(np.float64).tiny)  # none ends without risk
     curve: Floats = np.cumprod(stays, axis=-1, dtype=np.float64)
     return curve
 
@@ -81,8 +81,6 @@ def restricted_mean(
 
 _BLOCK = 1 << 18
 """Numbers per block of curves: a block that fits the CPU cache is fastest."""
-_SPARSE = 16
-"""Cells per occupied cell above which sparse sums are faster than a dense product."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,32 +115,22 @@ class _Counts:
         count: Floats,
         shape: tuple[int, int],
     ) -> None:
-        order = np.argsort(column, kind="stable")
-        self._row, self._column, self._count = row[order], column[order], count[order]
+        self._cells = (count, (column, row))
         self._shape = shape
-        self.of_bins = self._sums(column, count, shape[1])
-        self.of_buckets = self._sums(row, count, shape[0])
-
-    @staticmethod
-    def _sums(at: NDArray[np.int64], count: Floats, size: int) -> Floats:
-        return np.bincount(at, count, minlength=size).astype(np.float64)
+        self.of_bins = np.bincount(column, count, minlength=shape[1]).astype(np.float64)
+        self.of_buckets = np.bincount(row, count, minlength=shape[0]).astype(np.float64)
 
     @cached_property
-    def _dense(self) -> Floats:
-        flat = self._row * self._shape[1] + self._column
-        return self._sums(flat, self._count, self._shape[0] * self._shape[1]).reshape(self._shape)
+    def _matrix(self) -> Any:
+        from scipy import sparse  # a tenth of a second, and not all statistics need it
+
+        return sparse.csr_array(self._cells, shape=self._shape[::-1])
 
     def drawn(self, weights: Floats) -> Floats:
         """Counts of each bin with buckets weighted by each draw; shape (draws, bins)."""
-        if len(self._row) * _SPARSE > self._shape[0] * self._shape[1]:
-            product: Floats = weights @ self._dense
-            return product
-        counts = np.zeros((len(weights), self._shape[1]))
-        if len(self._row):
-            columns, first = np.unique(self._column, return_index=True)
-            each = weights[:, self._row] * self._count
-            counts[:, columns] = np.add.reduceat(each, first, axis=1)
-        return counts
+        if not len(self._cells[0]):
+            return np.zeros((len(weights), self._shape[1]))
+        return np.ascontiguousarray((self._matrix @ np.ascontiguousarray(weights.T)).T)
 
 
 class Times:

@@ -309,11 +309,10 @@ def test_an_hour_window_counts_each_person_once(log_of: LogOf) -> None:
     log = log_of(rows)
     with open_engine("polars") as opened:
         reader = WindowReader(Selection(log, opened))
-        found = reader.read(
-            Window(FRIDAY, FRIDAY, 6, 12), [find("SessionsPerUser"), find("ZeroResults")], [()]
-        )
-        whole = reader.read(Window(FRIDAY, FRIDAY), [find("ZeroResults")], [()])
-        half = reader.read(Window(FRIDAY, FRIDAY, 6, 9), [find("SessionsPerUser")], [()])
+        both = [find("SessionsPerUser"), find("ZeroResults")]
+        [found] = reader.read([Window(FRIDAY, FRIDAY, 6, 12)], both, [()])
+        [whole] = reader.read([Window(FRIDAY, FRIDAY)], both[1:], [()])
+        [half] = reader.read([Window(FRIDAY, FRIDAY, 6, 9)], both[:1], [()])
     assert found.searches == 360
     sessions, zero = found.readings["SessionsPerUser", ()], found.readings["ZeroResults", ()]
     assert (sessions.value, sessions.users) == (6.0, 60)
