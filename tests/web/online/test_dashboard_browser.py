@@ -12,6 +12,8 @@ from tests.web.conftest import LAPTOP, PHONE, PageOf, sound
 from tests.web.online_log import put_users
 
 pytest.importorskip("vl_convert")
+# What a phone adds is in test_no_column_is_narrower_than_its_words and in the shell's tests.
+SIZES = [pytest.param(LAPTOP, id="laptop"), pytest.param(PHONE, id="phone", marks=pytest.mark.deep)]
 EVIL = "<img src=x onerror=document.title='taken'>"
 
 
@@ -29,7 +31,7 @@ def opened(page: Any, where: str) -> None:
     page.wait_for_selector("main:not(:has([data-waits]))")
 
 
-@pytest.mark.parametrize("size", [LAPTOP, PHONE], ids=["laptop", "phone"])
+@pytest.mark.parametrize("size", SIZES)
 def test_from_a_figure_to_its_rows(page_of: PageOf, workspace: Path, size: dict[str, Any]) -> None:
     put(workspace)
     with page_of("egon", "engineer", **size) as page:
@@ -48,7 +50,7 @@ def test_from_a_figure_to_its_rows(page_of: PageOf, workspace: Path, size: dict[
         untaken(page)
 
 
-@pytest.mark.parametrize("size", [LAPTOP, PHONE], ids=["laptop", "phone"])
+@pytest.mark.parametrize("size", SIZES)
 def test_worst_queries_and_both_worlds(
     page_of: PageOf, workspace: Path, size: dict[str, Any]
 ) -> None:

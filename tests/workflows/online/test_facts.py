@@ -17,16 +17,16 @@ from karat.tables.online.events import EventLog
 from karat.workflows.online.facts import look
 
 
-@pytest.fixture
-def log(stored: ModuleType, tmp_path: Path) -> EventLog:
+@pytest.fixture(scope="module")
+def log(stored: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> EventLog:
     """The golden log."""
-    made: EventLog = stored.store(tmp_path, stored.golden_events())
+    made: EventLog = stored.store(tmp_path_factory.mktemp("golden"), stored.golden_events())
     return made
 
 
-@pytest.fixture(params=[10, 1_000_000])
+@pytest.fixture(params=[20, 1_000_000])
 def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
-    """Polars, in many batches and in one."""
+    """Polars, in several batches and in one."""
     with open_engine(rows_at_once=request.param) as opened:
         yield opened
 
