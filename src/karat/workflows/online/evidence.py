@@ -138,7 +138,7 @@ def _gathered(
         parts.append(part)
         counts.append(counted)
         # Events of bots and outside the period are done too, but not counted.
-        done = min(done + counted.filter(name="events")["count"].sum(), log.rows)
+        done = min(done + _summed(counted)["events"], log.rows)
         if progress is not None:
             progress(done, log.rows)
     if progress is not None:
