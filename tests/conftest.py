@@ -24,6 +24,8 @@ os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).parent / "spark"))
 
 import sqlalchemy as sa
 from hypothesis import settings
+from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
+from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 
 from karat.store.sql import opening
 from karat.store.sql.opening import open_store
@@ -99,6 +101,23 @@ def no_power_cuts() -> Iterator[None]:
     """Let files wait for no disk: tests kill karat, and never the machine."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda file: None)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compiled_once() -> Iterator[None]:
+    """Statements are compiled once for all stores on a database, not once for each new store."""
+    make = sa.create_engine
+    compiled: dict[Any, Any] = {}
+
+    def create_engine(url: Any, **more: Any) -> sa.Engine:
+        return make(url, execution_options={"compiled_cache": compiled}, **more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sa, "create_engine", create_engine)
+        for kind in (PGDialect_psycopg, SQLiteDialect_pysqlite):  # a part of the cache's key
+            patch.setattr(kind, "__eq__", lambda self, other: type(self) is type(other))
+            patch.setattr(kind, "__hash__", lambda self: hash(type(self)))
         yield
 
 
