@@ -53,6 +53,9 @@ ELSEWHERE = {
     "/api/online/metrics/{name:path}",
     "/link/{token}",
     "/invited/{token}",
+    "/playground/tries/{try_name:path}",
+    "/jobs/{job_id}",
+    "/api/jobs/{job_id}",
 }
 """Their parameters name nothing of the store that this walk could have put there."""
 

@@ -374,6 +374,50 @@ class Client:
         """Queue the pairs whose grades could flip the sign of a comparison."""
         return self._calls.post(f"/comparisons/{int(comparison_id)}/queue")
 
+    def engines(self) -> list[dict[str, Any]]:
+        """The declared engines with their newest run and last check."""
+        return self._calls.rows("/engines")
+
+    def check_engine(self, engine: str) -> dict[str, Any]:
+        """Check an engine in the background; the job, as `job` returns it."""
+        return self._calls.post(f"/engines/{quote(engine, safe='')}/check")
+
+    def try_query(self, engine: str, query: str, **settings: Any) -> dict[str, Any]:
+        """Ask an engine one query, as `karat try --format json`.
+
+        Args:
+            engine: Name of a declared engine.
+            query: A text, or the id of a query.
+            settings: `template`, `params`, `depth`; `against`, `against_template` and
+                `against_params` of a second engine.
+        """
+        return self._calls.post("/try", engine=engine, query=query, **settings)
+
+    def tries(self, engine: str | None = None) -> list[dict[str, Any]]:
+        """The tries of the golden set, or of one engine, newest first."""
+        return self._calls.rows("/tries", engine=engine)
+
+    def try_all(self, engine: str, **settings: Any) -> dict[str, Any]:
+        """Ask an engine all queries in the background; the job, as `job` returns it.
+
+        Args:
+            engine: Name of a declared engine.
+            settings: `template`, `params`, `name`.
+        """
+        return self._calls.post("/tries", engine=engine, **settings)
+
+    def remove_try(self, name: str) -> None:
+        """Delete a try, with its run and the comparison that was made for it."""
+        self._calls.delete(f"/tries/{quote(name, safe='')}")
+
+    def job(self, job_id: str) -> dict[str, Any]:
+        """A job that runs in the background: its state, stage, and how much of that is done."""
+        return self._calls.get(f"/jobs/{job_id}")
+
+    def cancel_job(self, job_id: str) -> dict[str, Any]:
+        """Cancel a job; it stops at its next step."""
+        return self._calls.post(f"/jobs/{job_id}/cancel")
+
     def trends(self) -> list[dict[str, Any]]:
         """The histories of the workspace."""
         return self._calls.rows("/trends")

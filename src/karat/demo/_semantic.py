@@ -70,6 +70,21 @@ class Space:
         columns = ((self.columns.get(feature), weight) for feature, weight in parts)
         return [(column, weight) for column, weight in columns if column is not None]
 
+    @classmethod
+    def of(
+        cls,
+        doc_ids: list[str],
+        columns: dict[str, int],
+        rarity: Vectors,
+        axes: Vectors,
+        vectors: Vectors,
+    ) -> Space:
+        """A space whose vectors are known."""
+        space = cls.__new__(cls)
+        space.doc_ids, space.columns, space.rarity = doc_ids, columns, rarity
+        space.axes, space.vectors = axes, vectors
+        return space
+
     def weights(self, counted: Iterable[Counter[str]]) -> sparse.csr_array:
         """log(1 + weighted count) per feature: shape (texts, features)."""
         rows: list[int] = []
@@ -102,15 +117,15 @@ class Space:
 
 
 def rank(
-    documents: pl.DataFrame, queries: Mapping[str, str], depth: int = DEPTH
+    documents: pl.DataFrame | Space, queries: Mapping[str, str], depth: int = DEPTH
 ) -> dict[str, list[tuple[str, float]]]:
-    """Rank the documents (doc_id, title, text) for each query text.
+    """Rank the documents (doc_id, title, text; or their space) for each query text.
 
     Returns:
         query_id → at most `depth` (doc_id, cosine), best first: score descending, then doc_id
         descending by bytes. A query without a known word has an empty list.
     """
-    space = Space(documents)
+    space = documents if isinstance(documents, Space) else Space(documents)
     return {query_id: space.nearest(text, depth) for query_id, text in queries.items()}
 
 

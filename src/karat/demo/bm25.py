@@ -27,15 +27,20 @@ def rank(
         descending by bytes. Scores are above 0; a query that nothing matches has an empty list.
     """
     with closing(sqlite3.connect(":memory:")) as connection:
-        connection.execute(
-            "CREATE VIRTUAL TABLE pages USING fts5("
-            "doc_id UNINDEXED, title, text, tokenize = 'porter unicode61')"
-        )
-        connection.executemany(
-            "INSERT INTO pages VALUES (?, ?, ?)",
-            documents.select("doc_id", "title", "text").iter_rows(),
-        )
+        index(connection, documents)
         return {query_id: answer(connection, text, depth) for query_id, text in queries.items()}
+
+
+def index(connection: sqlite3.Connection, documents: pl.DataFrame) -> None:
+    """Make the full-text index ``pages`` of documents (doc_id, title, text)."""
+    connection.execute(
+        "CREATE VIRTUAL TABLE pages USING fts5("
+        "doc_id UNINDEXED, title, text, tokenize = 'porter unicode61')"
+    )
+    connection.executemany(
+        "INSERT INTO pages VALUES (?, ?, ?)",
+        documents.select("doc_id", "title", "text").iter_rows(),
+    )
 
 
 def answer(connection: sqlite3.Connection, text: str, depth: int) -> list[tuple[str, float]]:

@@ -11,6 +11,8 @@ DIR/report.html        hybrid against bm25
 DIR/runs/bm25.trec     the run of each system, 100 deep (TREC)
 DIR/runs/semantic.trec (or the run of a user's own embedding function, under its name)
 DIR/runs/hybrid.trec
+DIR/engines.db         the indexes of bm25 and semantic as engines, declared in karat.toml
+DIR/demo_semantic.py   semantic as a function
 DIR/demo.json          marks the folder as a demo, which may be overwritten
 """
 
@@ -23,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from karat.demo import _documents, _golden_set, _semantic, bm25, embedding, hybrid
+from karat.demo import _documents, _golden_set, _semantic, bm25, embedding, engines, hybrid
 from karat.errors import UsageError
 
 MARK = "demo.json"
@@ -54,7 +56,7 @@ def build(
     """Collect the documents, run all systems on the golden queries, write the folder."""
     directory = Path(directory)
     check_is_free(directory)
-    own = None if embed is None else embedding.of(embed)
+    own, space = None if embed is None else embedding.of(embed), None
     progress(f"Reading the documentation of Python {_documents.PYTHON}")
     documents = _documents.collect()
     queries = _golden_set.queries()
@@ -65,7 +67,8 @@ def build(
     if own is None:
         name = "semantic"
         progress(f"Semantic search ranks {documents.height:,} documents for {len(queries)} queries")
-        by_meaning = _semantic.rank(documents, texts)
+        space = _semantic.Space(documents)
+        by_meaning = _semantic.rank(space, texts)
     else:
         name = own.name
         by_meaning = embedding.rank(documents, texts, own, progress)
@@ -120,6 +123,7 @@ def build(
     write(demo.policy, _golden_set.lines("gate.toml"))
     for path, ranking in zip(demo.runs, rankings.values(), strict=True):
         write(path, trec_lines(ranking, tag=path.stem))
+    engines.write(directory, documents, space)
     return demo
 
 

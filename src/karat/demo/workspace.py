@@ -8,6 +8,7 @@ from hashlib import sha256
 
 import polars as pl
 
+from karat.demo import engines
 from karat.demo.build import Demo
 from karat.demo.words import MEASURES
 from karat.formats import read_documents, read_qrels, read_queries
@@ -61,6 +62,7 @@ def keep(demo: Demo, to_judge: Pairs, *, now: int) -> Kept:
     """Create a workspace in the demo's folder, or update one, keeping its judgments."""
     if not (demo.directory / NAME).exists():
         make_workspace(demo.directory, now=now, name="python-help", environment=_ALONE)
+    engines.declare(demo.directory)
     with open_workspace(demo.directory, now=now, environment=_ALONE) as opened:
         graded = pl.read_csv(demo.judgments, separator="\t", infer_schema=False)
         facts = graded.select(

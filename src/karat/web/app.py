@@ -16,7 +16,8 @@ from karat.errors import KaratError
 from karat.formats.own.workspace import find_workspace, read_workspace
 from karat.web import api, home, search
 from karat.web.accounts import account, audit_log, people, sign_in
-from karat.web.framework import errors
+from karat.web.engines import engines, playground
+from karat.web.framework import errors, progress
 from karat.web.framework.auth import Anonymous, requires_of
 from karat.web.framework.errors import NotFound
 from karat.web.framework.middleware import Guards
@@ -62,6 +63,9 @@ PAGES = (
     comparisons.ROUTER,
     side_by_side.ROUTER,
     trends.ROUTER,
+    playground.ROUTER,
+    engines.ROUTER,
+    progress.ROUTER,
     dashboard.ROUTER,
     online_queries.ROUTER,
     offline_correlation.ROUTER,

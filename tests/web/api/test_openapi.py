@@ -29,6 +29,7 @@ BY_API = {
     "karat golden export": ("GET", "/api/golden/{golden}/export"),
     "karat golden freeze": ("POST", "/api/golden/{golden}/editions"),
     "karat golden import": ("POST", "/api/golden/{golden}/import"),
+    "karat try": ("POST", "/api/try"),
     "karat golden plan": ("GET", "/api/plan"),
     "karat golden pool": ("POST", "/api/golden/{golden}/pool"),
     "karat golden queue": ("POST", "/api/golden/{golden}/queue"),

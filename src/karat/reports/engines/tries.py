@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -107,11 +107,11 @@ def hits_table(tried: Tried) -> Table:
     ]
     columns = [Column("rank", "#", "count", value=lambda row: _first(row).rank)]
     for at, label in enumerate(labels(tried)):
-        columns += _columns(at, label, alone=len(tried.variants) == 1)
+        columns += _columns(at, label, len(tried.variants), ranks=bool(at) and tried.answered)
     return Table("", columns, rows)
 
 
-def _columns(at: int, label: str, *, alone: bool) -> list[Column]:
+def _columns(at: int, label: str, variants: int, *, ranks: bool) -> list[Column]:
     def of(row: Any) -> TriedHit | None:
         hit: TriedHit | None = row[at]
         return hit
@@ -121,16 +121,16 @@ def _columns(at: int, label: str, *, alone: bool) -> list[Column]:
         if hit is None:
             return ""
         text = short(hit.title or hit.doc_id)
-        return text if alone or len(text) <= _TITLE else f"{text[: _TITLE - 1]}…"
+        return text if variants == 1 or len(text) <= _TITLE else f"{text[: _TITLE - 1]}…"
 
     columns = [
         Column(f"title_{at}", label, text=name),
         Column(f"grade_{at}", "Grade", "grade", text=lambda row: _grade(of(row))),
     ]
-    if alone:
+    if variants == 1:
         score = Column("score", "Score", "number", value=lambda row: row[0].score, optional=True)
         return [Column("doc_id", "Id", "code", value=lambda row: row[0].doc_id), *columns, score]
-    if at:
+    if ranks:
         changed = Column("change", "Rank", text=lambda row: change_text(of(row), second=True))
         return [*columns, changed]
     return columns
@@ -144,10 +144,13 @@ def _first(row: Sequence[TriedHit | None]) -> TriedHit:
     return next(hit for hit in row if hit is not None)
 
 
-def tries_table(tries: Sequence[TryRow], measure: str) -> Table:
-    """The history: one row for each try, newest first."""
+def tries_table(
+    tries: Sequence[TryRow], measure: str, link: Callable[[TryRow], str] | None = None
+) -> Table:
+    """The history: one row for each try, newest first; ``link`` is the address of its page."""
     columns = [
-        Column("name", "Try", "code"),
+        Column("name", "Try", "code", link=link),
+        Column("engine", "Engine", "code", shown=link is not None),
         Column("at_us", "Asked", "time", drop=2),
         Column("value", measure, "number", value=lambda row: row.values.get(measure)),
         Column("p95_us", "p95 ms", "ms", drop=1),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from karat.web.api import accounts, golden, judging, offline, online, openapi, release
+from karat.web.api import accounts, engines, golden, judging, offline, online, openapi, release
 
 ROUTERS = (
     openapi.ROUTER,
@@ -15,6 +15,7 @@ ROUTERS = (
     offline.RUNS,
     offline.NUMBERS,
     offline.COMPARISONS,
+    engines.ROUTER,
     release.ROUTER,
     online.ROUTER,
     offline.CATALOGUE,

@@ -60,7 +60,13 @@ STAGES = (
     Stage(
         "Offline",
         "M5 20v-8M12 20V4M19 20v-5",
-        (Tab("Runs", "/runs"), Tab("Comparisons", "/comparisons"), Tab("Trends", "/trends")),
+        (
+            Tab("Runs", "/runs"),
+            Tab("Comparisons", "/comparisons"),
+            Tab("Trends", "/trends"),
+            Tab("Playground", "/playground", also=["/jobs"]),
+            Tab("Engines", "/engines"),
+        ),
     ),
     Stage(
         "Online",

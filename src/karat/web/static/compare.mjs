@@ -88,9 +88,9 @@ addEventListener("popstate", () => document.getElementById("queries") && go(loca
 const part = document.querySelector("[data-fresh]");
 const look = async () => {
   const found = await fresh(await fetch(location.href), part.id);
-  if (found.matches("[data-fresh]")) setTimeout(look, 3000);
+  if (found.matches("[data-fresh]")) setTimeout(look, part.dataset.fresh || 3000);
 };
-if (part) setTimeout(look, 3000);
+if (part) setTimeout(look, part.dataset.fresh || 3000);
 
 // Reload until the numbers are computed, but not while a form is being filled in. The page says since when.
 let filled = false;

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from karat.clients.search_function import CallSettings, ask
 from karat.engines.search.engine import EngineError
-from karat.errors import KaratError
+from karat.errors import InputError, KaratError
+from karat.formats.own.engines import read_engine
 from karat.reports.phrases.numbers import counted
 from karat.tables import Queries
 from karat.tables.engines import EngineCheck, EngineConfig, EngineQuery
 from karat.workflows.engines.live import LiveEngine, engine_queries, open_live
+
+if TYPE_CHECKING:
+    from karat.workflows.workspace.stored_inputs import Judged
+    from karat.workflows.workspace.workspace import Workspace
 
 _SAMPLE = 20  # queries whose ids are compared with the judgments
 _DOCUMENTS = 1000  # judged documents that are looked up in the index
@@ -54,9 +61,22 @@ def golden_set(text: str | None) -> tuple[Queries | None, dict[str, list[str]] |
         from karat.workflows.workspace.workspace import open_workspace
 
         with open_workspace(Path(), now=time.time_ns() // 1000) as workspace:
-            found = judged(workspace)
+            return _judged(judged(workspace))
     except (ImportError, KaratError):  # no store, no workspace, or nothing is judged yet
         return None, None
+
+
+def check_in(opened: Workspace, name: str) -> list[EngineCheck]:
+    """Check an engine that a workspace declares, with its golden set."""
+    from karat.workflows.workspace.stored_inputs import judged
+
+    config = read_engine(name, opened.workspace.root)
+    with suppress(InputError):  # nothing is judged yet
+        return check_engine(config, *_judged(judged(opened)))
+    return check_engine(config)
+
+
+def _judged(found: Judged) -> tuple[Queries, dict[str, list[str]]]:
     pairs = found.qrels.frame.group_by("query_id", maintain_order=True).agg("doc_id")
     return found.queries, dict(pairs.iter_rows())
 

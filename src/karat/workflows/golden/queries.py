@@ -1,4 +1,4 @@
-"""A golden set as lists of queries, pairs, judgments and disagreements (read-only)."""
+"""A golden set as lists of queries, pairs, judgments and disagreements; and adding one query."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ import polars as pl
 from karat.errors import UsageError, nearest
 from karat.golden.freezing import Freeze, may_freeze
 from karat.golden.freshness import stale
-from karat.store.sql import browsing, documents, judgments
+from karat.golden.traffic import folded
+from karat.store.sql import audit, browsing, documents, golden_sets, judgments, queries
 from karat.workflows.golden.agreement import IMPORT, Moment, agreement_at, disagreements_at, moment
 from karat.workflows.golden.editions import standing
+from karat.workflows.workspace.known_queries import ids_by_text
 from karat.workflows.workspace.workspace import Workspace
 
 COUNTS = ("documents", "graded", "judgments", "waiting", "editions", "words")
@@ -31,6 +33,7 @@ STATES = (
 )
 """States of a pair; the first that fits is used."""
 _KEY = ["query_id", "doc_id"]
+_LONGEST = 1_000  # characters of a query
 _PLAIN = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _OWN = {"query_id", "text", "need", "weight", "stratum", "band", "count", "probability", "origin"}
 
@@ -369,3 +372,28 @@ def _listed_pairs(snapshot: Moment) -> pl.DataFrame:
     return pairs.with_columns(
         state=state, waiting=pl.col("waiting").fill_null(0), votes=pl.col("votes").fill_null(0)
     ).drop("apart", "adjudications_open")
+
+
+def add_query(opened: Workspace, text: str, *, person: str, now: int) -> str:
+    """Add a query that somebody typed; audited.
+
+    Returns:
+        Its id; that of the query with this text if there is one.
+    """
+    text = " ".join(text.split())
+    if not 1 <= len(text) <= _LONGEST:
+        raise UsageError(f"a query has 1 to {_LONGEST:,} characters", fix="type a query")
+    known = ids_by_text(opened)
+    with opened.store.begin() as connection:
+        golden_sets.hold(connection, opened.golden.id)
+        taken = set(queries.frame(connection, opened.golden.id, dropped=True)["query_id"])
+        [key] = folded([text])
+        if known.get(key) in taken:
+            return known[key]
+        number = len(taken) + 1
+        while (query_id := f"q{number}") in taken:
+            number += 1
+        row = pl.DataFrame({"query_id": [query_id], "text": [text], "origin": ["written"]})
+        queries.put(connection, opened.golden.id, row, now)
+        audit.note(connection, person, "add query", query_id, now, {"text": text})
+    return query_id

@@ -1,0 +1,93 @@
+"""Engines: their health, index, latency and newest run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, Literal
+
+from fastapi import APIRouter, Request, Response
+
+from karat.errors import UsageError
+from karat.tables.engines import EngineCheck
+from karat.tables.tries import EngineState
+from karat.web.framework.auth import AnEngineer, AReader
+from karat.web.framework.errors import or_not_found
+from karat.web.framework.pages import Page, redirect, show
+from karat.web.framework.progress import Job, Outcome, begin, last
+from karat.web.framework.state import AppState, TheState
+from karat.workflows.engines.check import check_in
+from karat.workflows.engines.tries import engine_states
+
+ROUTER = APIRouter()
+Health = Literal["not checked", "checking", "ok", "fail"]
+WAIT_S = 1.0
+
+
+@dataclass(frozen=True)
+class ShownEngine:
+    """A declared engine and its last check."""
+
+    state: EngineState
+    health: Health
+    checks: Sequence[EngineCheck]  # of the last check; empty before
+    checked_us: int | None  # when it was checked, microseconds UTC
+    error: str | None  # why the check itself failed
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnginesPage(Page):
+    """The declared engines."""
+
+    template: ClassVar[str] = "engines.html.j2"
+    engines: Sequence[ShownEngine]
+    checking: bool
+
+
+@ROUTER.get("/engines")
+def engines(request: Request, site: TheState, _asking: AReader) -> Response:
+    """Show the declared engines; none is asked."""
+    found = shown_engines(site)
+    checking = any(each.health == "checking" for each in found)
+    return show(request, EnginesPage(title="Engines", engines=found, checking=checking))
+
+
+def shown_engines(site: AppState) -> list[ShownEngine]:
+    """The declared engines with their last checks."""
+    workspace = site.opened(site.workspace.golden.name)
+    return [_shown(each, last(site, _job(each.name))) for each in engine_states(workspace)]
+
+
+def _shown(state: EngineState, job: Job | None) -> ShownEngine:
+    if job is None:
+        return ShownEngine(state, "not checked", [], None, None)
+    checks = [EngineCheck(**check) for check in job.result or []]
+    health: Health = "ok" if job.state == "done" else "fail" if job.over else "checking"
+    if any(check.state == "fail" for check in checks):
+        health = "fail"
+    return ShownEngine(state, health, checks, job.updated_us if job.over else None, job.error)
+
+
+def start_check(site: AppState, name: str) -> Job:
+    """Start the checks of an engine."""
+    workspace = site.opened(site.workspace.golden.name)
+    if name not in {each.name for each in engine_states(workspace)}:
+        raise UsageError(f"there is no engine {name!r}", fix="declare it in karat.toml")
+
+    def work(progress: Any) -> Outcome:
+        progress("asking")
+        return Outcome("/engines", [asdict(check) for check in check_in(workspace, name)])
+
+    return begin(site, _job(name), f"Check of {name}", work, WAIT_S)
+
+
+def _job(name: str) -> str:
+    return f"check-{name}"
+
+
+@ROUTER.post("/engines/{name}/check")
+def check(site: TheState, _principal: AnEngineer, name: str) -> Response:
+    """Check an engine in the background."""
+    with or_not_found():
+        start_check(site, name)
+    return redirect(site, "/engines")
