@@ -11,9 +11,13 @@ from typing import Any
 import polars as pl
 import pytest
 
-from karat.demo import _documents, _golden_set
+from karat.demo import _documents, _golden_set, engines
 from karat.demo.build import MARK, Demo, as_number, build, read_mark
 from karat.errors import UsageError
+from karat.formats import read_queries, read_run
+from karat.formats.own.engines import read_engines
+from karat.tables.tries import Variant
+from karat.workflows.engines.tries import try_query
 
 
 def contents(directory: Path) -> dict[str, bytes]:
@@ -28,6 +32,8 @@ def test_the_folder_holds_these_files_and_no_others(demo: Demo) -> None:
     assert list(contents(demo.directory)) == [
         "corpus.jsonl",
         "demo.json",
+        "demo_semantic.py",
+        "engines.db",
         "gate.toml",
         "golden-set.md",
         "judgments.tsv",
@@ -204,3 +210,23 @@ def test_a_file_is_no_directory(tmp_path: Path) -> None:
 def test_a_mark_that_is_damaged_is_none(mark: bytes, tmp_path: Path) -> None:
     (tmp_path / MARK).write_bytes(mark)
     assert read_mark(tmp_path) is None
+
+
+def test_the_demo_declares_engines_that_answer_as_its_runs(demo: Demo, tmp_path: Path) -> None:
+    (tmp_path / "karat.toml").write_text("[workspace]\n")
+    for name in (engines.FILE, engines.MODULE):
+        (tmp_path / name).symlink_to(demo.directory / name)
+    engines.declare(tmp_path)
+    engines.declare(tmp_path)  # once
+    declared = read_engines(tmp_path)
+    assert list(declared) == ["bm25", "semantic"]
+    found = try_query(tmp_path, [Variant(name) for name in declared], "sort a list", opened=None)
+    assert found.answered
+    words, meaning = found.variants
+    assert len(words.hits) == len(meaning.hits) == 10
+    assert words.hits[0].title
+    # The vectors in the file are those that ranked the run, to the last digit.
+    search = engines.semantic(demo.directory / engines.FILE)
+    query = next(iter(read_queries(demo.queries).frame.iter_rows(named=True)))
+    run = read_run(demo.runs[1]).to_dict()[query["query_id"]]
+    assert dict(search(query["text"])) == run

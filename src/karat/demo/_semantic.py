@@ -82,7 +82,8 @@ class Space:
         """A space whose vectors are known."""
         space = cls.__new__(cls)
         space.doc_ids, space.columns, space.rarity = doc_ids, columns, rarity
-        space.axes, space.vectors = axes, vectors
+        space.axes, space.vectors, space.places = axes, vectors, {}
+        space.by_id = pl.Series(doc_ids).rank("ordinal").to_numpy()
         return space
 
     def weights(self, counted: Iterable[Counter[str]]) -> sparse.csr_array:

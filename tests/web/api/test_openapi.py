@@ -52,6 +52,8 @@ NOT_BY_API = {
     "karat fuse": "makes a run of files; what comes of it is uploaded",
     "karat golden choose": "a log holds what people typed: it stays where it is, and the queries "
     "drawn from it are imported",
+    "karat golden documents": "asks engines for documents, as karat engine does",
+    "karat tune": "asks an engine hundreds of times, where karat.toml is",
     "karat golden split": "is done once, where the workspace is; the queries then carry their part",
     "karat init": "makes the workspace that is served",
     "karat lint": "looks at files before they are sent; import says what is wrong with one",
