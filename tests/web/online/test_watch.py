@@ -96,14 +96,14 @@ def test_the_last_whole_day_unless_one_is_named(engineer: Browser, workspace: Pa
 
 def test_the_dashboard_says_what_is_worse(engineer: Browser, workspace: Path) -> None:
     put(workspace, broken_on_friday())
-    found = glance(engineer, "&to=2026-11-20")
+    found = glance(engineer, "&from=2026-11-17&to=2026-11-20")
     assert found is not None
     assert (found["day"], found["verdict"]) == ("2026-11-20", "worse")
     assert found["sentence"].startswith("ZeroResults of kind=code is 90.0 %")
-    page = html.unescape(engineer.get("/online?to=2026-11-20").text)
+    page = html.unescape(engineer.get("/online?from=2026-11-17&to=2026-11-20").text)
     assert found["sentence"] in page
     assert engineer.get(found["where"]).status_code == 200
-    before = glance(engineer, "&to=2026-11-19")
+    before = glance(engineer, "&from=2026-11-17&to=2026-11-19")
     assert before is not None
     assert (before["day"], before["verdict"], before["sentence"]) == ("2026-11-19", "fine", "")
     # Who looks at one metric is not told of others.
@@ -147,7 +147,7 @@ def test_a_day_that_is_only_better_says_so(engineer: Browser, workspace: Path) -
     said = "nothing is worse, something is better"
     found = engineer.get("/online/watch?day=2026-11-20&format=json").json()
     assert (found["verdict"], found["said"]) == ("fine", said)
-    seen = glance(engineer, "&to=2026-11-20")
+    seen = glance(engineer, "&from=2026-11-17&to=2026-11-20")
     assert seen is not None
     assert (seen["verdict"], seen["said"]) == ("fine", said)
 
@@ -155,23 +155,28 @@ def test_a_day_that_is_only_better_says_so(engineer: Browser, workspace: Path) -
 def test_doubts_stand_on_the_dashboard_too(engineer: Browser, workspace: Path) -> None:
     # On Friday 20 people ask each question, and on every other day 60: 80 searches, and 240.
     put(workspace, weeks({FRIDAY: {"per_query": 20, "zeros": {}}}))
-    seen = glance(engineer, "&to=2026-11-20")
+    seen = glance(engineer, "&from=2026-11-17&to=2026-11-20")
     assert seen is not None
     assert "80 searches in 2026-11-20, and 240 to 240 in earlier windows" in seen["doubt"]
-    assert seen["doubt"] in html.unescape(engineer.get("/online?to=2026-11-20").text)
+    assert seen["doubt"] in html.unescape(
+        engineer.get("/online?from=2026-11-17&to=2026-11-20").text
+    )
 
 
-@pytest.mark.parametrize("name", ["class", "day", "query", "users"])
 def test_attributes_of_names_that_karat_has_are_left_out(
-    engineer: Browser, workspace: Path, name: str
+    engineer: Browser, workspace: Path
 ) -> None:
-    put(workspace, [row | {f"attribute_{name}": "x"} for row in broken_on_friday()])
+    names = ["class", "day", "query", "users"]
+    own = {f"attribute_{name}": "x" for name in names}
+    put(workspace, [row | own for row in broken_on_friday()])
     found = engineer.get("/online/watch?day=2026-11-20&format=json").json()
-    assert f"cannot slice by {name}: the name is reserved" in found["notes"]
+    assert f"cannot slice by {', '.join(names)}: the name is reserved" in found["notes"]
     assert any(row["slice"] == "kind=code" for row in found["changes"])
-    page = engineer.get(f"/online/watch?day=2026-11-20&by={name}")
-    assert (page.status_code, 'name="day"' in page.text) == (200, True)  # the form is still there
-    assert 'class="wrong"' in page.text
+    for name in names:
+        page = engineer.get(f"/online/watch?day=2026-11-20&by={name}")
+        # The form is still there.
+        assert (page.status_code, 'name="day"' in page.text) == (200, True), name
+        assert 'class="wrong"' in page.text, name
 
 
 def test_of_a_log_of_one_day_that_is_not_over(engineer: Browser, workspace: Path) -> None:
@@ -190,8 +195,8 @@ def test_names_of_strangers_are_text(engineer: Browser, workspace: Path) -> None
     page = engineer.get("/online/watch?day=2026-11-20").text
     assert "<img src=x" not in page
     assert EVIL in html.unescape(page)
-    assert glance(engineer, "&to=2026-11-20") is not None
-    assert "<img src=x" not in engineer.get("/online?to=2026-11-20").text
+    assert glance(engineer, "&from=2026-11-17&to=2026-11-20") is not None
+    assert "<img src=x" not in engineer.get("/online?from=2026-11-17&to=2026-11-20").text
 
 
 @pytest.mark.parametrize(
