@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Iterator, Sequence
+from functools import cache
 
 import numpy as np
 import pytest
@@ -161,23 +162,25 @@ def test_tie_bands_of_cut_rankings_equal_enumeration(
         np.testing.assert_allclose(np.nan_to_num(band.expected), mean, atol=CLOSE)
 
 
+@cache
+def completed(
+    depth: int | None, scale: tuple[int, int], count: int
+) -> tuple[Evidence, Evidence, np.ndarray]:
+    """Cases with unjudged documents, all their completions, and the case of each of these."""
+    rng = np.random.default_rng(11)
+    cases = [drawn(rng, 4 if depth is None else 5) for _ in range(count)]
+    every = [(i, done) for i, case in enumerate(cases) for done in completions(case, depth, scale)]
+    untied = [(g, [-float(place) for place in range(len(g))], m) for g, _, m in cases]
+    evidence = dataclasses.replace(reduced(untied), scale=tuple(map(float, scale)))
+    return evidence, reduced([done for _, done in every]), np.array([i for i, _ in every])
+
+
 @pytest.mark.parametrize("text", UNJUDGED)
 @pytest.mark.parametrize("scale", [(0, 3), (0, 4), (1, 3)])
 def test_unjudged_bounds_equal_enumeration(text: str, scale: tuple[int, int], deep: bool) -> None:
-    rng = np.random.default_rng(11)
     measure = parse(text)
-    longest = 4 if measure.depth is None else 5
-    cases = [drawn(rng, longest) for _ in range(DEEP_CASES // 2 if deep else CASES)]
-    every = [
-        (i, done)
-        for i, case in enumerate(cases)
-        for done in completions(case, measure.depth, scale)
-    ]
-    untied = [(g, [-float(place) for place in range(len(g))], m) for g, _, m in cases]
-    evidence = dataclasses.replace(reduced(untied), scale=tuple(map(float, scale)))
-    low, _, high = enumerated(
-        measure, reduced([done for _, done in every]), np.array([i for i, _ in every])
-    )
+    evidence, every, of = completed(measure.depth, scale, DEEP_CASES // 2 if deep else CASES)
+    low, _, high = enumerated(measure, every, of)
     found = measure.bounds(evidence)
     assert found is not None
     np.testing.assert_allclose(found[0], low, atol=CLOSE)

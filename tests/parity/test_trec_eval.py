@@ -75,8 +75,15 @@ def expected(path: Path) -> list[str]:
     return [line for line in text.splitlines() if name_of(line) not in NOT_OURS]
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("run", ROBUST)
+# Ordinarily each run by one version, and each version by two runs or more.
+@pytest.mark.parametrize(
+    ("run", "version"),
+    [
+        pytest.param(run, version, marks=[pytest.mark.deep] if (at + by) % 2 else [])
+        for at, run in enumerate(ROBUST)
+        for by, version in enumerate(VERSIONS)
+    ],
+)
 def test_robust_2003(run: str, version: str, field_data: Path, trec: Trec) -> None:
     folder = field_data / "robust03"
     qrels, ranked = folder / "qrels.robust03.gz", folder / f"input.{run}.gz"

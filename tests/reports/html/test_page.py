@@ -64,8 +64,16 @@ def focused(page: Any, what: str) -> str:
     return str(page.evaluate(f"String(document.activeElement.{what})"))
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 390])
+# Ordinarily each width and each scheme once: no width depends on colours.
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    [
+        (1280, "light"),
+        (390, "dark"),
+        pytest.param(1280, "dark", marks=pytest.mark.deep),
+        pytest.param(390, "light", marks=pytest.mark.deep),
+    ],
+)
 def test_a_browser_finds_nothing_wrong(
     chromium: Any, report: Path, width: int, scheme: str
 ) -> None:
