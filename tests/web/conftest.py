@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
@@ -21,6 +22,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from fastapi import FastAPI
 from starlette.datastructures import State
 from starlette.testclient import TestClient
+from starlette.types import Receive, Scope, Send
 
 from karat.formats.own.workspace import find_workspace, read_workspace
 from karat.store.sql import people
@@ -102,13 +104,19 @@ class Browser(TestClient):
 
 ClientOf = Callable[[Role], Browser]
 PageOf = Callable[..., AbstractContextManager[Any]]
-LAPTOP = {"viewport": {"width": 1280, "height": 800}}
-PHONE = {
+LAPTOP: dict[str, Any] = {"viewport": {"width": 1280, "height": 800}}
+PHONE: dict[str, Any] = {
     "viewport": {"width": 390, "height": 844},
     "has_touch": True,
     "is_mobile": True,
     "color_scheme": "dark",
 }
+LAPTOP_THEN_PHONE = [
+    pytest.param(LAPTOP, id="laptop"),
+    # On a laptop ``sound`` looks at the width of a telephone, and at dark colours, too.
+    pytest.param(PHONE, id="phone", marks=pytest.mark.deep),
+]
+"""Sizes for what is done alike on both."""
 NO_PAUSE = """addEventListener("DOMContentLoaded", () => {
     const place = document.getElementById("judging");
     if (place) place.dataset.pause = "%s";
@@ -242,10 +250,15 @@ def client_of(app: FastAPI, clock: Clock) -> ClientOf:
     return signed_in
 
 
-@pytest.fixture
-def served(app: FastAPI) -> Iterator[str]:
-    """The app on a free port of this machine: its address."""
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", lifespan="off"))
+@pytest.fixture(scope="module")
+def _server() -> Iterator[tuple[dict[str, FastAPI], str]]:
+    """A server on a free port of this machine: the app that it serves now, and its address."""
+    now: dict[str, FastAPI] = {}
+
+    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+        await now["app"](scope, receive, send)
+
+    server = uvicorn.Server(uvicorn.Config(serve, port=0, log_level="error", lifespan="off"))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     end = time.monotonic() + 30
@@ -253,14 +266,53 @@ def served(app: FastAPI) -> Iterator[str]:
         assert thread.is_alive()
         assert time.monotonic() < end
         time.sleep(0.01)
-    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    yield now, f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
     server.should_exit = True
     thread.join(10)
 
 
 @pytest.fixture
-def page_of(chromium: Any, app: FastAPI, served: str) -> PageOf:
-    """Pages of people; of somebody who is signed in, in a context that reaches this machine alone.
+def served(app: FastAPI, _server: tuple[dict[str, FastAPI], str]) -> str:
+    """The app on a free port of this machine: its address."""
+    now, address = _server
+    now["app"] = app
+    return address
+
+
+class Window:
+    """A context of the browser, that reaches this machine alone, for one test after another.
+
+    A new one takes as long as most tests of a page.
+    """
+
+    def __init__(self, chromium: Any, address: str, pause: str, settings: dict[str, Any]) -> None:
+        self.context = chromium.new_context(base_url=address, **settings)
+        self.context.add_init_script(NO_PAUSE % pause)
+        self.others: list[str] = []
+        self.context.route(re.compile(rf"^(?!{re.escape(address)}/|data:|blob:)"), self._refuse)
+        self.busy = False
+
+    def _refuse(self, route: Any) -> None:
+        self.others.append(route.request.url)
+        route.abort()
+
+    def clear(self) -> None:
+        """Forget who was signed in, and close what is open."""
+        self.context.clear_cookies()
+        for page in self.context.pages:
+            page.close()
+        self.others.clear()
+        self.busy = False
+
+
+@pytest.fixture(scope="module")
+def _windows() -> dict[str, list[Window]]:
+    return {}
+
+
+@pytest.fixture
+def page_of(chromium: Any, app: FastAPI, served: str, _windows: dict[str, list[Window]]) -> PageOf:
+    """Pages of people; of somebody who is signed in.
 
     A name of None is a stranger's. When it closes, nothing was asked of another host, and the
     page had nothing to complain of.
@@ -268,32 +320,40 @@ def page_of(chromium: Any, app: FastAPI, served: str) -> PageOf:
 
     @contextmanager
     def opened(
-        name: str | None, role: Role = "rater", pause: str = "0", **settings: Any
+        name: str | None,
+        role: Role = "rater",
+        pause: str = "0",
+        clocked: bool = False,
+        **settings: Any,
     ) -> Iterator[Any]:
         site: AppState = app.state.site
-        context = chromium.new_context(base_url=served, **(settings or LAPTOP))
-        context.add_init_script(NO_PAUSE % pause)
-        others: list[str] = []
-
-        def refuse(route: Any) -> None:
-            others.append(route.request.url)
-            route.abort()
-
-        context.route(re.compile(rf"^(?!{re.escape(served)}/|data:|blob:)"), refuse)
+        settings = settings or LAPTOP
+        alike = _windows.setdefault(f"{pause} {clocked} {settings}", [])
+        window = next((each for each in alike if not each.busy), None)
+        if window is None:
+            window = Window(chromium, served, pause, settings)
+            alike.append(window)
+        window.busy = True
         if name is not None:
             with site.workspace.store.begin() as c:
                 who = people.find(c, name) or people.add(c, name, role, None, site.clock())
             secret = site.accounts.start_session(who, "A browser")
-            context.add_cookies([{"name": site.cookie, "value": secret, "url": served}])
-        page = context.new_page()
+            window.context.add_cookies([{"name": site.cookie, "value": secret, "url": served}])
+        if clocked:  # the tests that share this window have one that is not the machine's
+            window.context.clock.install()
+        page = window.context.new_page()
         page.set_default_timeout(30_000)
         said: list[str] = []
         page.on("console", lambda message: said.append(message.text))
         page.on("pageerror", lambda error: said.append(str(error)))
         try:
             yield page
-        finally:
-            context.close()
+        except BaseException:
+            alike.remove(window)
+            window.context.close()
+            raise
+        others = [*window.others]
+        window.clear()
         assert others == []
         # A line that a test cuts is told by the browser itself.
         assert [text for text in said if "Failed to load resource" not in text] == []
@@ -302,17 +362,37 @@ def page_of(chromium: Any, app: FastAPI, served: str) -> PageOf:
 
 
 def sound(page: Any) -> None:
-    """Nothing is wider than the screen, and axe finds nothing serious that shuts people out."""
+    """Nothing is wider than the screen, and axe finds nothing serious that shuts people out.
+
+    Nor is it wider than a telephone's, and what it says can be read in light and dark.
+    """
     page.wait_for_load_state()  # before its styles are there, a page has other widths
     # Not innerWidth: a telephone zooms out to what is too wide.
-    width = page.viewport_size["width"]
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    size = page.viewport_size
+    for width in (PHONE["viewport"]["width"], size["width"]):
+        if page.viewport_size["width"] != width:
+            page.set_viewport_size(size | {"width": width})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
     axe = pytest.importorskip("axe_playwright_python", reason="needs axe-playwright-python")
     # As the tools of developers would: a page's own policy lets no script in.
-    page.evaluate((Path(axe.__file__).parent / "axe.min.js").read_text(encoding="utf-8"))
-    found = page.evaluate("axe.run({resultTypes: ['violations'], preload: false})")["violations"]
+    page.evaluate(_axe(Path(axe.__file__).parent))
+    assert _grave(page, "{}") == []
+    dark = page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")
+    page.emulate_media(color_scheme="light" if dark else "dark")
+    assert _grave(page, "{runOnly: ['color-contrast']}") == []
+    page.emulate_media(color_scheme="dark" if dark else "light")
+
+
+def _grave(page: Any, how: str) -> list[tuple[str, list[str]]]:
+    ask = f"axe.run({{resultTypes: ['violations'], preload: false, ...{how}}})"
+    found = page.evaluate(ask)["violations"]
     grave = [each for each in found if each["impact"] in {"serious", "critical"}]
-    assert [(each["id"], [node["html"][:200] for node in each["nodes"]]) for each in grave] == []
+    return [(each["id"], [node["html"][:200] for node in each["nodes"]]) for each in grave]
+
+
+@cache
+def _axe(folder: Path) -> str:
+    return (folder / "axe.min.js").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="session")

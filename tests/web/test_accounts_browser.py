@@ -31,8 +31,8 @@ def peopled(app: FastAPI) -> FastAPI:
     ("size", "scheme"),
     [
         pytest.param(LAPTOP, "light", id="laptop-light"),
-        pytest.param(PHONE, "dark", id="phone-dark"),
-        # Each size and each scheme is in one of the above.
+        # ``sound`` looks at a telephone's width and at dark colours in the one above.
+        pytest.param(PHONE, "dark", id="phone-dark", marks=pytest.mark.deep),
         pytest.param(LAPTOP, "dark", id="laptop-dark", marks=pytest.mark.deep),
         pytest.param(PHONE, "light", id="phone-light", marks=pytest.mark.deep),
     ],

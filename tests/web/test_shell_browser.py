@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 from fastapi import FastAPI
-from tests.web.conftest import LAPTOP, PHONE, PageOf, sound
+from tests.web.conftest import LAPTOP, LAPTOP_THEN_PHONE, PHONE, PageOf, sound
 
 from karat.store.sql import audit
 
 
-@pytest.mark.parametrize("size", [LAPTOP, PHONE], ids=["laptop", "phone"])
+@pytest.mark.parametrize("size", LAPTOP_THEN_PHONE)
 def test_the_account_menu_closes(page_of: PageOf, size: dict[str, Any]) -> None:
     with page_of("olga", "owner", **size) as page:
         page.goto("/people")

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 from fastapi import FastAPI
-from tests.web.conftest import LAPTOP, PHONE, PageOf, sound
+from tests.web.conftest import LAPTOP_THEN_PHONE, PageOf, sound
 
 from karat.workflows.golden.editions import list_editions
 
 
-@pytest.mark.parametrize("size", [LAPTOP, PHONE], ids=["laptop", "phone"])
+@pytest.mark.parametrize("size", LAPTOP_THEN_PHONE)
 def test_people_freeze_and_export_by_clicking(
     app: FastAPI, page_of: PageOf, size: dict[str, Any]
 ) -> None:

@@ -217,8 +217,7 @@ def test_a_held_key_judges_one_pair(app: FastAPI, page_of: PageOf) -> None:
 
 
 def test_hidden_time_is_not_counted(app: FastAPI, page_of: PageOf) -> None:
-    with page_of("nora") as page:
-        page.clock.install()
+    with page_of("nora", clocked=True) as page:
         page.goto("/judge/shop")
         hide = "Object.defineProperty(document, 'hidden', {value: %s, configurable: true});"
         tell = "document.dispatchEvent(new Event('visibilitychange'))"

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.web.conftest import LAPTOP, PHONE, PageOf, sound
+from tests.web.conftest import LAPTOP_THEN_PHONE, PageOf, sound
 
 from karat.formats.own import history
 from karat.tables.release.history import Point, Value
@@ -27,7 +27,7 @@ def put(workspace: Path) -> None:
     history.append(workspace / "history.jsonl", *line)
 
 
-@pytest.mark.parametrize("size", [LAPTOP, PHONE], ids=["laptop", "phone"])
+@pytest.mark.parametrize("size", LAPTOP_THEN_PHONE)
 def test_a_series_is_found_looked_at_and_marked(
     page_of: PageOf, workspace: Path, size: dict[str, Any]
 ) -> None:
