@@ -35,12 +35,12 @@ PAGES = (
 EVIL = "=<script>alert(1)</script>\"'&"
 
 
-@pytest.fixture
-def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Browser]:
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     """An engineer's browser of a golden set called ``new``, in which there is nothing yet."""
-    monkeypatch.delenv("KARAT_STORE", raising=False)
-    make_workspace(tmp_path / "new", now=NOW, name="new", environment={})
-    made: FastAPI = create_app(Settings(tmp_path / "new"), Clock())
+    root = tmp_path_factory.mktemp("empty") / "new"
+    make_workspace(root, now=NOW, name="new", environment={})
+    made: FastAPI = create_app(Settings(root), Clock())
     with TestClient(made, base_url="http://127.0.0.1"):
         with made.state.site.workspace.store.begin() as c:
             person = people.add(c, "egon", "engineer", None, NOW)
