@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -77,23 +78,29 @@ karat_baseline = baseline.jsonl
 """
 
 
-@pytest.fixture
-def shop(pytester: pytest.Pytester) -> pytest.Pytester:
-    """A project with a search, a golden set, a policy and a baseline."""
-    pytester.makepyfile(shop=SHOP)
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The files of a project: a golden set, a policy and a baseline."""
+    folder = tmp_path_factory.mktemp("project")
     golden = karat.GoldenSet("shop")
     for query, pages in GOLDEN.items():
         golden.add(query, pages)
-    golden.save(pytester.path / "golden.json")
+    golden.save(folder / "golden.json")
     names: dict[str, object] = {}
     exec(SHOP, names)
     run = karat.benchmark(golden, names["search"], ["nDCG@3", "RR"]).runs["search"]
-    karat.write_run(run, pytester.path / "baseline.jsonl")
-    karat.save_baseline(
-        pytester.path / "saved.json", pytester.path / "golden.json", run, ["nDCG@3", "RR"]
-    )
-    (pytester.path / "gate.toml").write_text(POLICY, encoding="utf-8")
-    (pytester.path / "pytest.ini").write_text(INI, encoding="utf-8")
+    karat.write_run(run, folder / "baseline.jsonl")
+    karat.save_baseline(folder / "saved.json", folder / "golden.json", run, ["nDCG@3", "RR"])
+    (folder / "gate.toml").write_text(POLICY, encoding="utf-8")
+    (folder / "pytest.ini").write_text(INI, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def shop(pytester: pytest.Pytester, made: Path) -> pytest.Pytester:
+    """A project with a search, a golden set, a policy and a baseline."""
+    pytester.makepyfile(shop=SHOP)
+    shutil.copytree(made, pytester.path, dirs_exist_ok=True)
     return pytester
 
 

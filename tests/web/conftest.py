@@ -373,9 +373,6 @@ def sound(page: Any) -> None:
         if page.viewport_size["width"] != width:
             page.set_viewport_size(size | {"width": width})
         assert page.evaluate("document.documentElement.scrollWidth") <= width
-    axe = pytest.importorskip("axe_playwright_python", reason="needs axe-playwright-python")
-    # As the tools of developers would: a page's own policy lets no script in.
-    page.evaluate(_axe(Path(axe.__file__).parent))
     assert _grave(page, "{}") == []
     dark = page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")
     page.emulate_media(color_scheme="light" if dark else "dark")
@@ -384,8 +381,13 @@ def sound(page: Any) -> None:
 
 
 def _grave(page: Any, how: str) -> list[tuple[str, list[str]]]:
-    ask = f"axe.run({{resultTypes: ['violations'], preload: false, ...{how}}})"
-    found = page.evaluate(ask)["violations"]
+    axe = pytest.importorskip("axe_playwright_python", reason="needs axe-playwright-python")
+    if page.evaluate("typeof axe === 'undefined'"):  # else it is there from before
+        # As the tools of developers would: a page's own policy lets no script in.
+        page.evaluate(_axe(Path(axe.__file__).parent))
+    found = page.evaluate(f"axe.run({{resultTypes: ['violations'], preload: false, ...{how}}})")[
+        "violations"
+    ]
     grave = [each for each in found if each["impact"] in {"serious", "critical"}]
     return [(each["id"], [node["html"][:200] for node in each["nodes"]]) for each in grave]
 
