@@ -56,13 +56,13 @@ def test_every_page_fits_and_shuts_nobody_out(
             "/people/999999",
         ):
             page.goto(path)
-            sound(page)
+            sound(page, on_both=True)
         page.locator(".account summary").click()
-        sound(page)
+        sound(page, on_both=True)
     with page_of(None, **look) as page:
         for path in ("/sign-in", f"/invited/{link}", "/invited/none"):
             page.goto(path)
-            sound(page)
+            sound(page, on_both=True)
 
 
 def test_the_menu_shows_where_one_is_on_a_phone(page_of: PageOf) -> None:
@@ -82,7 +82,7 @@ def test_two_clicks_make_one_and_a_reload_makes_none(page_of: PageOf, app: FastA
         page.get_by_role("button", name="Create link").dblclick()
         page.wait_for_selector(".once")
         link = page.get_by_label("Link for dora").input_value()
-        sound(page)
+        sound(page, on_both=True)
         page.reload()
         assert page.locator(".once").count() == 0
         # Without a script nothing holds the second one back: the server makes one all the same.

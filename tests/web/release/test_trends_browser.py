@@ -53,4 +53,4 @@ def untaken(page: Any) -> None:
     """Nobody took the page over, and it shuts nobody out."""
     assert page.title() != "taken"
     assert page.locator("main img").count() == 0
-    sound(page)
+    sound(page, on_both=True)
