@@ -113,7 +113,7 @@ PHONE: dict[str, Any] = {
 }
 LAPTOP_THEN_PHONE = [
     pytest.param(LAPTOP, id="laptop"),
-    # On a laptop ``sound(page, on_both=True)`` looks at the width of a telephone, and at dark colours, too.
+    # On a laptop ``sound`` looks at the width of a telephone and at dark colours: ``on_both``.
     pytest.param(PHONE, id="phone", marks=pytest.mark.deep),
 ]
 """Sizes for what is done alike on both."""
