@@ -234,6 +234,7 @@ DEMO: dict[str, tuple[Asked, ...]] = {
         Asked("engine-list", "engine list", "json"),
         Asked("engine-check", "engine check mine --query lists", "json"),
         Asked("engine-unknown", "engine check main"),
+        Asked("search-exact-unknown", "search mine few.csv --exact"),
         Asked("tune-unknown", "tune mine few.csv --judgments judged.csv --param k=1:2"),
         Asked("search-engine", "search mine few.csv -o b.trec", "", ("b.trec",)),
     ),

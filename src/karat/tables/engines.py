@@ -83,6 +83,8 @@ class EngineConfig:
         embed: ``module:function`` that turns a text into the numbers of ``{vector}``, or the
             name of an endpoint.
         endpoint: That endpoint.
+        exact: Values of ``params`` under which its search for neighbours is exact.
+        settings: Settings of PostgreSQL for the queries, as ``hnsw.ef_search``; with placeholders.
         depth: Documents per query.
         page: Most documents of one request; more are asked for page by page.
         rate: Most requests per second; None for no limit.
@@ -111,6 +113,8 @@ class EngineConfig:
     function: str = ""
     embed: str = ""
     endpoint: EmbedConfig | None = None
+    exact: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
     depth: int = 100
     page: int = 1000
     rate: float | None = None
@@ -181,6 +185,7 @@ class EngineFacts:
     documents: int | None = None
     fingerprint: str | None = None
     explains: bool = False
+    vectors: str | None = None  # indexes of vectors: their definition and size; None if unknown
 
 
 CheckState = Literal["ok", "fail", "unknown"]

@@ -112,3 +112,42 @@ class Tuned:
     def to_dict(self) -> dict[str, Any]:
         """The JSON object of ``karat tune --format json``."""
         return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class RecallRow:
+    """An engine under one setting, against its own exact search."""
+
+    setting: str  # the parameters, as ef=40; `exact` for the exact search
+    n: int  # queries for which the exact search returns documents
+    recall: float | None  # mean share of the exact search's first k that is in the first k
+    ci_low: float | None  # lower end of its 95 % interval
+    ci_high: float | None  # upper end
+    p50_us: float  # median response time in microseconds
+    p95_us: float
+
+
+@dataclass(frozen=True, slots=True)
+class QueryRecall:
+    """A query under one setting."""
+
+    setting: str
+    query_id: str
+    text: str
+    recall: float  # 0 to 1
+
+
+@dataclass(frozen=True)
+class Exactness:
+    """The outcome of ``karat search --exact``."""
+
+    engine: str
+    k: int
+    how: str  # how the exact search was asked
+    vectors: str | None  # indexes of vectors, their definition and size; None if unknown
+    rows: list[RecallRow]  # the exact search first
+    queries: list[QueryRecall]  # lowest recall first, for each setting
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON object of ``karat search --exact --format json``."""
+        return asdict(self)

@@ -278,3 +278,24 @@ def test_ctrl_c_writes_nothing(typed: Typed, folder: Path) -> None:
     done = typed("search queries.jsonl --python my_search:stopped -o run.trec", code=130)
     assert done.err.strip() == "karat: stopped"
     assert not list(folder.glob("*run*"))
+
+
+def test_exact_search_is_compared_and_drawn(typed: Typed, tmp_path: Path) -> None:
+    (tmp_path / "near_by_parts.py").write_text(
+        "def search(text, ef=1):\n    return ['d0', 'd1', 'd2', 'd3'][4 - ef:]\n"
+    )
+    (tmp_path / "karat.toml").write_text(
+        '[engine.near]\nkind = "python"\nfunction = "near_by_parts:search"\n'
+        "params = { ef = 1 }\nexact = { ef = 4 }\n"
+    )
+    (tmp_path / "queries.csv").write_text("query_id,text\nq1,a\nq2,b\n")
+    asked = "search near queries.csv --exact --param ef=1,2,4 -k 4"
+    done = typed(f"{asked} --plot recall.svg")
+    assert "near, exact with ef=4" in done.out
+    assert "ef=1: 2 queries below 1, lowest q1 (0.25), q2 (0.25)" in done.out
+    assert (tmp_path / "recall.svg").read_text(encoding="utf-8").startswith("<svg")
+    found = json.loads(typed(f"{asked} --format json").out)
+    assert [row["recall"] for row in found["rows"]] == [None, 0.25, 0.5, 1.0]
+    assert ".svg" in typed(f"{asked} --plot recall.png", code=2).err
+    assert "writes no run" in typed(f"{asked} -o run.jsonl", code=2).err
+    assert "missing option '-o' / '--out'" in typed("search near queries.csv", code=2).err

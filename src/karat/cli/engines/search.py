@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     epilog=options.examples(
         "karat search prod -o run.parquet",
         "karat search prod queries.jsonl -o boosted.jsonl --param boost_title=5",
-        "karat search --python my_search:search queries.jsonl -o run.jsonl",
+        "karat search vectors --exact --param ef=10,50,100 --plot recall.svg",
     )
 )
 @click.argument("targets", metavar="[ENGINE] [QUERIES]", nargs=-1)
@@ -42,13 +43,13 @@ if TYPE_CHECKING:
     "params",
     metavar="NAME=VALUE",
     multiple=True,
-    help="Another value of a parameter of the engine; repeat for more.",
+    help="Another value of a parameter of the engine; repeat for more. With --exact several, as in "
+    "ef=10,50,100: each is a setting.",
 )
 @click.option(
     "-o",
     "--out",
     metavar="RUN",
-    required=True,
     help="Where to write the run: .jsonl, .parquet, .trec, .run, .csv, .tsv or .json, also .gz, "
     ".zst or .bz2; - is standard output, as JSONL.",
 )
@@ -89,11 +90,20 @@ if TYPE_CHECKING:
     help="Format of the run, if not clear from its suffix: jsonl, parquet, trec, csv, tsv, json, "
     "msmarco.",
 )
+@click.option(
+    "--exact",
+    is_flag=True,
+    help="Compare the engine with its own exact search for neighbours: recall of the first -k (10) "
+    "and latency, for each setting. No run is written.",
+)
+@click.option("--plot", metavar="FILE", help="With --exact: latency against recall, as .svg.")
 @options.output("table", "json")
 def search(
     targets: tuple[str, ...],
     function: str | None,
-    out: str,
+    out: str | None,
+    exact: bool,
+    plot: str | None,
     facts: tuple[str, ...],
     params: tuple[str, ...],
     output: str,
@@ -109,6 +119,11 @@ def search(
     """
     from karat.cli.release import trend
 
+    if exact or plot:
+        _exact(targets, params, output, plot, function or out or facts, settings)
+        return
+    if out is None:
+        raise click.MissingParameter(param_hint="'-o' / '--out'", param_type="option")
     settings |= {"about": pairs(facts, "--about", "index=docs-7")}
     settings |= {"commit": trend.commit(None, os.environ)}
     if function is not None:
@@ -135,6 +150,46 @@ def search(
         queries = targets[1] if len(targets) == 2 else None
         found = search_engine(_queries(queries)[0], config, out, **settings)
     _print(found, output, out, _next(queries, out))
+
+
+def _exact(
+    targets: tuple[str, ...],
+    params: tuple[str, ...],
+    output: str,
+    plot: str | None,
+    others: Any,
+    settings: dict[str, Any],
+) -> None:
+    """Compare an engine with its own exact search."""
+    from karat.formats.own.engines import read_engine
+    from karat.reports.engines import exact
+    from karat.workflows.engines.exact import search_exact
+
+    if others or not 1 <= len(targets) <= 2:
+        raise UsageError(
+            "--exact needs an engine, and writes no run",
+            fix="karat search ENGINE [QUERIES] --exact",
+        )
+    if plot is not None and not plot.endswith(".svg"):
+        raise UsageError(f"{plot} does not end in .svg", fix="--plot recall.svg")
+    config = read_engine(targets[0], Path())
+    if settings["timeout"] is not None:
+        config = replace(config, timeout=settings["timeout"])
+    names = ("depth", "concurrency", "retries", "warmup")
+    found = search_exact(
+        _queries(targets[1] if len(targets) == 2 else None)[0],
+        config,
+        pairs(params, "--param", "ef=10,50,100"),
+        **{name: settings[name] for name in names},
+    )
+    options.emit(exact, found, output)
+    if plot is not None:
+        from karat.reports.charts.drawing import to_svg
+
+        try:
+            Path(plot).write_text(to_svg(exact.chart(found)), encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"cannot be written: {error.strerror}", file=plot) from None
 
 
 def _queries(given: str | None) -> tuple[Queries, Path | None]:

@@ -12,6 +12,14 @@ from karat.engines.search.template import Values, check_params, fill_json
 from karat.errors import UsageError
 from karat.tables.engines import EngineAnswer, EngineConfig, EngineFacts, EngineQuery, Hit
 
+_DECLARE = "exact = { NAME = VALUE }, the params under which the search is exact"
+# As in "Exact, brute-force kNN" of the reference of Elasticsearch; the order is that of _score.
+_SCRIPTS = {
+    "cosine": "cosineSimilarity(params.vector, '{field}') + 1.0",
+    "dot_product": "dotProduct(params.vector, '{field}') + 1.0",
+    "max_inner_product": "Math.exp(Math.min(dotProduct(params.vector, '{field}'), 700.0))",
+    "l2_norm": "1 / (1 + l2norm(params.vector, '{field}'))",
+}
 _WINDOW = 10_000  # index.max_result_window, as both set it
 
 
@@ -94,6 +102,57 @@ class OpenSearch:
             None if score is None else float(score),
             None if title is None else str(title),
         )
+
+    def exact_template(self) -> dict[str, Any]:
+        """Its template with script_score over all vectors in place of each knn clause.
+
+        Raises:
+            UsageError: no knn clause, or one that adds its scores to those of a query.
+        """
+        where = f"[engine.{self._config.name}]"
+        template = dict(self._template)
+        top = template.pop("knn", None)  # of Elasticsearch
+        if top is not None and ("query" in template or not isinstance(top, Mapping)):
+            raise UsageError(f"{where}: a knn next to a query has no exact form", fix=_DECLARE)
+        if top is not None:
+            template["query"] = {"knn": top}
+        fields: list[str] = []
+        exact = self._exact(template, fields)
+        if not fields:
+            raise UsageError(f"{where}: the template has no knn", fix=_DECLARE)
+        return dict(exact)
+
+    def _exact(self, part: Any, fields: list[str]) -> Any:
+        if isinstance(part, list):
+            return [self._exact(each, fields) for each in part]
+        if not isinstance(part, Mapping):
+            return part
+        if set(part) == {"knn"} and isinstance(part["knn"], Mapping):
+            knn = part["knn"]
+            if "field" in knn:
+                name, vector = str(knn["field"]), knn.get("query_vector", "{vector}")
+            else:
+                (name, knn), *_ = knn.items()
+                vector = knn["vector"]
+            fields.append(name)
+            every: Any = [{"exists": {"field": name}}]
+            allowed = knn.get("filter", [])
+            every += allowed if isinstance(allowed, list) else [allowed]
+            score = {"query": {"bool": {"filter": every}}, "script": self._script(name, vector)}
+            return {"script_score": score}
+        return {key: self._exact(value, fields) for key, value in part.items()}
+
+    def _script(self, name: str, vector: Any) -> dict[str, Any]:
+        """The script that scores a vector as the index does."""
+        mapping = next(iter(self._calls.json("GET", self._index).values()))["mappings"]
+        for key in name.split("."):
+            mapping = mapping.get("properties", {}).get(key, {})
+        if self._config.kind == "opensearch":
+            space = mapping.get("space_type") or mapping.get("method", {}).get("space_type", "l2")
+            values = {"field": name, "query_value": vector, "space_type": space}
+            return {"source": "knn_score", "lang": "knn", "params": values}
+        source = _SCRIPTS.get(mapping.get("similarity", "cosine"), _SCRIPTS["cosine"])
+        return {"source": source.format(field=name), "params": {"vector": vector}}
 
     def facts(self) -> EngineFacts:
         """Version; count, mapping and settings of the index."""

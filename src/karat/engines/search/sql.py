@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from karat.engines.search.engine import EngineError, Pace, document, fingerprint
-from karat.engines.search.template import Values, check_params, names_in, sql_parameters
+from karat.engines.search.template import Values, check_params, fill_json, names_in, sql_parameters
 from karat.errors import MissingExtra, UsageError
 from karat.tables.engines import EngineAnswer, EngineConfig, EngineFacts, EngineQuery, Hit
 
@@ -34,7 +34,7 @@ class SqlEngine(ABC):
             raise UsageError(f"{where} has no template", fix='template = "queries/search.sql"')
         if not names_in(config.template) & {"query", "words", "vector"}:
             raise UsageError(f"{where}: the template has no {{query}}", fix="WHERE … {query} …")
-        check_params(config.template, config.params, where)
+        check_params([config.template, config.settings], config.params, where)
         self._config, self._pace = config, Pace(config.rate)
         self._sql, self._names = sql_parameters(config.template.strip().rstrip(";"), self._mark)
         self._pages = "from" in self._names
@@ -151,6 +151,8 @@ class Postgres(SqlEngine):
         # psycopg reads % in SQL, which users write for LIKE and modulo.
         sql = str(config.template).strip().rstrip(";").replace("%", "%%")
         self._sql, self._names = sql_parameters(sql, self._mark)
+        values = fill_json(config.settings, Values(EngineQuery(""), 0, params=config.params))
+        self._settings = [(name, _setting(value)) for name, value in values.items()]
 
     def _mark(self, name: str) -> str:
         return f"%({name})s"
@@ -170,6 +172,8 @@ class Postgres(SqlEngine):
         self, connection: Any, sql: str, bound: Mapping[str, Any], most: int
     ) -> list[dict[str, Any]]:
         """In a transaction of its own, whose end also undoes what SET and set_config changed."""
+        for setting in self._settings:
+            connection.execute("SELECT set_config(%s, %s, true)", setting)
         found = super()._read(connection, sql, bound, most)
         connection.rollback()
         return found
@@ -207,7 +211,22 @@ class Postgres(SqlEngine):
             "WHERE relid = to_regclass(%(table)s)",
             table,
         )
-        return EngineFacts(f"postgresql {version}", count, fingerprint(columns, count, changes))
+        indexes = self.rows(
+            "SELECT indexrelid::regclass::text AS name, pg_get_indexdef(indexrelid) AS made, "
+            "pg_size_pretty(pg_relation_size(indexrelid)) AS size FROM pg_index "
+            "JOIN pg_class ON pg_class.oid = indexrelid JOIN pg_am ON pg_am.oid = relam "
+            "WHERE indrelid = to_regclass(%(table)s) AND amname IN ('hnsw', 'ivfflat') ORDER BY 1",
+            table,
+        )
+        vectors = [
+            f"{i['name']}: {i['made'].partition(' USING ')[2]}, {i['size']}" for i in indexes
+        ]
+        return EngineFacts(
+            f"postgresql {version}",
+            count,
+            fingerprint(columns, count, changes),
+            vectors="; ".join(vectors) or None,
+        )
 
     def _table(self) -> str:
         """The table's name, quoted by PostgreSQL where it must be."""
@@ -218,6 +237,10 @@ class Postgres(SqlEngine):
         column = column.replace("%", "%%")
         sql = f'SELECT * FROM {self._table()} WHERE "{column}"::text = ANY(%(ids)s)'  # noqa: S608 - quoted
         return sql, {"ids": list(doc_ids)}
+
+
+def _setting(value: Any) -> str:
+    return {True: "on", False: "off"}[value] if isinstance(value, bool) else str(value)
 
 
 class Sqlite(SqlEngine):

@@ -31,6 +31,7 @@ _ONLY = {
     "function": ("python",),
     "document": ("http", "python"),
     "fields": ("opensearch", "elasticsearch", "solr"),
+    "settings": ("postgres",),
 }
 """Settings of some kinds only."""
 _Config = TypeVar("_Config", EngineConfig, EmbedConfig)
@@ -136,7 +137,7 @@ def params_of(config: EngineConfig) -> list[str]:
     """Its declared parameters, and those that its template uses without declaring them."""
     from karat.engines.search.template import names_in
 
-    names = sorted(names_in([config.template, str(config.url)]))
+    names = sorted(names_in([config.template, str(config.url), config.settings]))
     used = [name.removeprefix("params.") for name in names if name.startswith("params.")]
     return list(dict.fromkeys([*config.params, *used]))
 
@@ -262,6 +263,8 @@ class _Declared:
             template=template,
             template_name=template_name,
             params=self._table("params"),
+            exact=self._table("exact"),
+            settings=self._table("settings"),
             headers=self._headers(),
             fields=self._fields(),
             depth=int(self._number("depth", 100, 1, 1_000_000, whole=True)),

@@ -71,7 +71,7 @@ def search_space(config: EngineConfig, given: Sequence[str]) -> list[Searched]:
                 nearest=nearest(name, config.params, 1),
                 fix=f"params = {{ {name} = … }} in [engine.{config.name}]",
             )
-        used = names_in([config.template, str(config.url)])
+        used = names_in([config.template, str(config.url), config.settings])
         if config.kind != "python" and f"params.{name}" not in used:
             raise UsageError(
                 f"the template of {config.name} does not use {{params.{name}}}",
