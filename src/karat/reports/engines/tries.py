@@ -156,7 +156,7 @@ def tries_table(
         Column("p95_us", "p95 ms", "ms", drop=1),
         Column("failed", "Failed", "count", optional=True,
                text=lambda row: f"{row.failed:,}" if row.failed else ""),
-        Column("changes", "Changed since the one before", text=changed_text),
+        Column("changes", "Changed", text=changed_text, help="Since the try before it"),
     ]  # fmt: skip
     notes = () if tries else ("no tries yet: karat try ENGINE --all",)
     return Table("", columns, tries, notes=notes)

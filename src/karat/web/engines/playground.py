@@ -72,6 +72,7 @@ class Typed:
     params: Mapping[str, str] = field(default_factory=dict)  # all that have a field
     changed: Mapping[str, str] = field(default_factory=dict)  # those that are not as declared
     edited: bool = False  # whether anything differs from the declaration
+    rewritten: bool = False  # whether the template does
 
     @property
     def variant(self) -> Variant:
@@ -306,7 +307,7 @@ def _edited(
         if (key in plain.params or value) and plain.params.get(key) != value
     }
     text, edited = plain.template if same else template, not same or bool(changed)
-    return Typed(letter, config.name, config.kind, text, fields, changed, edited)
+    return Typed(letter, config.name, config.kind, text, fields, changed, edited, not same)
 
 
 def _lines(text: str) -> str:

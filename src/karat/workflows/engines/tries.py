@@ -467,7 +467,10 @@ def _state(opened: Workspace, config: EngineConfig, rows: Sequence[RunRow]) -> E
     row = _newest_run(rows, config.name)
     found = None if row is None else stored_evaluations.kept(opened, row, Rules())
     recorded: Mapping[str, str] = {} if row is None else row.about.get("recorded", {})
-    latency = found.results.latency if found is not None else []
+    name = None if row is None else max(row.names, key=lambda each: row.names[each])
+    p95 = found.results.latency[0].p95_us if found is not None and found.results.latency else None
+    if row is not None and name in row.about.get(runs.TRIES, {}):
+        p95 = row.about[runs.TRIES][name]["p95_us"]
     url = config.url
     if isinstance(url, Secret):
         url = f"(env {url.env})" if url.env else f"(file {url.file})"
@@ -479,9 +482,9 @@ def _state(opened: Workspace, config: EngineConfig, rows: Sequence[RunRow]) -> E
         template=config.template_name or None,
         params=dict(config.params),
         run=None if row is None else row.id,
-        run_name=None if row is None else row.name,
+        run_name=name,
         asked_us=None if row is None else max(row.names.values()),
-        p95_us=latency[0].p95_us if latency else None,
+        p95_us=p95,
         version=recorded.get("engine_version"),
         index_fingerprint=recorded.get("index_fingerprint"),
     )
