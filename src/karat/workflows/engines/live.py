@@ -330,6 +330,8 @@ def about_engine(config: EngineConfig, facts: EngineFacts) -> dict[str, Any]:
         about["index_fingerprint"] = facts.fingerprint
     if config.template is not None:
         about["template"] = f"{config.template_name} {fingerprint(config.template)}"
+    if config.settings:
+        about["settings"] = dict(config.settings)
     if config.function:
         about["function"] = config.function
     if config.embed:
