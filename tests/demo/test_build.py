@@ -16,7 +16,7 @@ from karat.demo.build import MARK, Demo, as_number, build, read_mark
 from karat.errors import UsageError
 from karat.formats import read_queries, read_run
 from karat.formats.own.engines import read_engines
-from karat.tables.tries import Variant
+from karat.tables.engines import Variant
 from karat.workflows.engines.tries import try_query
 
 

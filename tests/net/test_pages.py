@@ -58,6 +58,9 @@ ASKS: dict[str, tuple[str, ...]] = {
 NAMED = {"/api/measures/{name:path}": "nDCG@10", "/api/online/metrics/{name:path}": "CTR@5"}
 LEFT_OUT = {
     "/static/{name}": "files as they lie in the package, whose names hold sums of their content",
+    "/jobs/{job_id}": "how far a computation is, which tests/web/engines looks at",
+    "/api/jobs/{job_id}": "likewise",
+    "/playground/tries/{try_name:path}": "the demo has no tries; tests/web/engines has",
 }
 """Routes that are not recorded, and why."""
 WAITING = ("data-waits", "being computed")

@@ -16,8 +16,7 @@ from karat.engines.search.engine import EngineError
 from karat.engines.search.opening import open_search_engine
 from karat.errors import InputError, UsageError
 from karat.formats.own.engines import read_engine, with_template
-from karat.tables.engines import EngineQuery
-from karat.tables.tries import Variant
+from karat.tables.engines import EngineQuery, Variant
 from karat.workflows.engines.tries import (
     engine_states,
     find_try,

@@ -17,7 +17,7 @@ from karat.cli.workspace.workspace import clock, need_store, opened
 from karat.errors import UsageError
 
 if TYPE_CHECKING:
-    from karat.tables.tries import Variant
+    from karat.tables.engines import Variant
     from karat.workflows.workspace.workspace import Workspace
 
 
@@ -109,7 +109,7 @@ def _has_golden_set(root: Path) -> bool:
 
 def _variant(engine: str, template: str | None, params: tuple[str, ...], option: str) -> Variant:
     from karat.formats.tables.source import Source
-    from karat.tables.tries import Variant
+    from karat.tables.engines import Variant
 
     text = None
     if template is not None:

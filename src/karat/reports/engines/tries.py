@@ -18,7 +18,7 @@ from karat.reports.writers.terminal import show_notes
 from karat.tables import Results
 from karat.tables.about import sentence, short
 from karat.tables.comparison import Comparison
-from karat.tables.tries import Tried, TriedHit, TriedVariant, TryRow
+from karat.tables.engines import Tried, TriedHit, TriedVariant, TryRow
 
 _TITLE = 26  # characters of a title, of which two columns fit next to each other
 STATES = {

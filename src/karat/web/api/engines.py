@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query, Response
 from pydantic import Field
 
-from karat.tables.tries import Tried, TryRow, Variant
+from karat.tables.engines import Tried, TryRow, Variant
 from karat.web.api.bodies import Body, RequestBody
 from karat.web.api.models import many, one
 from karat.web.api.offline import GoldenSet, Removed

@@ -9,8 +9,7 @@ from typing import Any, ClassVar, Literal
 from fastapi import APIRouter, Request, Response
 
 from karat.errors import UsageError
-from karat.tables.engines import EngineCheck
-from karat.tables.tries import EngineState
+from karat.tables.engines import EngineCheck, EngineState
 from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.errors import or_not_found
 from karat.web.framework.pages import Page, redirect, show

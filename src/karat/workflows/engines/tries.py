@@ -25,11 +25,21 @@ from karat.store.sql import audit, comparisons, golden_sets, runs
 from karat.tables import Qrels, Queries, QueryValue, Results, Run
 from karat.tables.about import facts, what_changed
 from karat.tables.comparison import Comparison
-from karat.tables.engines import EngineConfig, EngineFacts, EngineQuery, Secret
+from karat.tables.engines import (
+    EngineConfig,
+    EngineFacts,
+    EngineQuery,
+    EngineState,
+    Secret,
+    Tried,
+    TriedHit,
+    TriedVariant,
+    TryRow,
+    Variant,
+)
 from karat.tables.names import check_name
 from karat.tables.results import Result
 from karat.tables.stored_runs import RunRow
-from karat.tables.tries import EngineState, Tried, TriedHit, TriedVariant, TryRow, Variant
 from karat.workflows.engines.live import about_engine, engine_queries, open_live, search_engine
 from karat.workflows.engines.search import run_of
 from karat.workflows.offline.catalogue import default_measures
