@@ -29,6 +29,7 @@ LINES = {
     "golden coverage": "r",
     "golden diff": "1 2",
     "golden disagreements": "",
+    "golden documents": "mine",
     "golden editions": "",
     "golden export": "out",
     "golden freeze": "1",
@@ -48,6 +49,7 @@ LINES = {
     "online evaluate": "",
     "online import": "events.jsonl",
     "engine check": "mine",
+    "engine import": "case.json",
     "engine list": "",
     "online metrics": "",
     "online queries": "",
@@ -64,11 +66,12 @@ LINES = {
     "search": "--python my_search:search queries.csv -o searched.trec",
     "serve": "",
     "trend": "h.jsonl",
+    "try": "mine foo",
     "tune": "tunable queries.csv --judgments q --param n=1:2",
 }
 CORE = {
-    "compare", "completion", "engine check", "engine list", "evaluate", "explain", "fuse",
-    "gate", "golden plan", "golden split",
+    "compare", "completion", "engine check", "engine import", "engine list", "evaluate", "explain",
+    "fuse", "gate", "golden plan", "golden split",
     "lint", "measures", "online metrics", "online simulate", "search", "trend",
 }  # fmt: skip
 """What does its work with the core alone."""
@@ -108,6 +111,8 @@ def test_every_command_works_or_names_the_extra(tmp_path: Path) -> None:
     (tmp_path / "my_search.py").write_text("def search(text, n=1):\n    return ['a']\n")
     (tmp_path / "queries.csv").write_text("query_id,text,part\n1,foo,dev\n2,bar,held_out\n")
     (tmp_path / "log.csv").write_text("query,count\nfoo,3\n")
+    tried = {"search_engine": "es", "search_url": "http://s/docs/_search", "query_params": "{}"}
+    (tmp_path / "case.json").write_text(json.dumps({"case_name": "c", "try": tried}))
     (tmp_path / "g.json").write_text('[{"query": "foo", "relevant_docs": ["a"]}]')
     (tmp_path / "events.jsonl").write_text('{"type": "search", "time": 1, "user_id": "u"}\n')
     (tmp_path / "karat.toml").write_text(  # or they would stop for want of a workspace

@@ -40,7 +40,7 @@ def test_a_command_has_one_to_three_examples_of_itself(name: str) -> None:
 @pytest.mark.parametrize("line", [line for each in COMMANDS.values() for line in examples(each)])
 def test_an_example_can_be_typed(line: str) -> None:
     inside = re.search(r"\$\(([^)]*)\)", line)
-    words = shlex.split(inside[1] if inside else line.partition(" > ")[0])
+    words = shlex.split(inside[1] if inside else re.split(" >>? ", line)[0])
     assert words.pop(0) == "karat"
     command: click.Command = karat
     context = click.Context(karat, **karat.context_settings)

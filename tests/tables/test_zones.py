@@ -5,7 +5,7 @@ from datetime import datetime
 import polars as pl
 import pytest
 
-from karat.tables.zones import is_zone, local_time
+from karat.tables.days import is_zone, local_time
 
 
 @pytest.mark.parametrize("name", ["UTC", "Europe/Berlin", "Asia/Kathmandu", "GMT", "Etc/GMT+5"])

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from karat.online.rules import Rules, duration_text
-from karat.tables.days import day_text
+from karat.tables.days import day_text, local_time
 from karat.tables.online.events import EventLog
-from karat.tables.zones import local_time
 
 WEEK = 7
 """Shortest period in days with weekdays and weekends in proportion."""

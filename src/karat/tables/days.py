@@ -1,13 +1,21 @@
-"""Local days: days since 1970-01-01 in tables, ISO dates such as 2026-11-20 for people."""
+"""Local days, as days since 1970-01-01 in tables and ISO dates for people, and time zones.
+
+The names of time zones are those that mean the same on every machine.
+"""
 
 from __future__ import annotations
 
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
+from functools import cache
+from zoneinfo import ZoneInfo, available_timezones
 
 from karat.errors import UsageError
 
 EPOCH = date(1970, 1, 1)
 """Day 0."""
+_MACHINE_SPECIFIC = {"localtime", "posixrules", "Factory"}
+"""Zone names whose meaning depends on the machine."""
+_START = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def day_text(day: int) -> str:
@@ -45,3 +53,23 @@ def _read(text: str, option: str) -> date:
 def span_text(first: int, last: int) -> str:
     """A period as ``2026-11-01 to 2026-11-20``; a single day as that day."""
     return " to ".join(dict.fromkeys((day_text(first), day_text(last))))
+
+
+def is_zone(name: str) -> bool:
+    """Whether a name is that of a time zone, such as ``Europe/Berlin``."""
+    return name not in _MACHINE_SPECIFIC and name in _zones()
+
+
+@cache
+def _zones() -> frozenset[str]:
+    return frozenset(available_timezones())  # it opens hundreds of files
+
+
+def local_time(time_us: int, timezone: str) -> datetime:
+    """The local time in a time zone.
+
+    Args:
+        time_us: Microseconds UTC since 1970-01-01.
+        timezone: Name of the time zone, such as ``Europe/Berlin``.
+    """
+    return (_START + timedelta(microseconds=time_us)).astimezone(ZoneInfo(timezone))

@@ -15,8 +15,8 @@ from karat.formats.events.numbers import Written
 from karat.formats.events.times import UNITS
 from karat.formats.events.vocabulary import ANYWHERE, COLUMNS
 from karat.formats.toml import Tables
+from karat.tables.days import is_zone
 from karat.tables.online.events import KINDS
-from karat.tables.zones import is_zone
 
 OURS = (*COLUMNS, *(name for name in ANYWHERE if name not in ("flag", "agent")), "latency", "bot",
         "user_agent")  # fmt: skip

@@ -15,6 +15,7 @@ from karat.formats import toml
 from karat.formats.tables.writing import beside
 from karat.formats.toml import Tables
 from karat.golden.queue import read_lease
+from karat.tables.days import is_zone
 from karat.tables.scale import read_scale
 from karat.tables.workspace import (
     DEFAULTS,
@@ -27,7 +28,6 @@ from karat.tables.workspace import (
     Order,
     WorkspaceConfig,
 )
-from karat.tables.zones import is_zone
 
 NAME = "karat.toml"
 STORE = "KARAT_STORE"

@@ -11,10 +11,9 @@ from karat.reports.charts import online as drawing
 from karat.reports.charts.online import Line, Place, Point
 from karat.reports.online.evaluation import figure, span
 from karat.reports.phrases.numbers import counted
-from karat.tables.days import EPOCH, day_number, day_text
+from karat.tables.days import EPOCH, day_number, day_text, local_time
 from karat.tables.online.evaluation import OnlineResult
 from karat.tables.online.events import EventLog
-from karat.tables.zones import local_time
 from karat.web.online.figures import NO_RESULT, rows_address, slice_text
 from karat.workflows.online.log_requests import FEW_USERS, Days
 from karat.workflows.online.slices import Dimension

@@ -28,10 +28,9 @@ from karat.store.events.log import (
     store_file,
 )
 from karat.store.events.manifest import Manifest, StoredImport, added, summary
-from karat.tables.days import day_text
+from karat.tables.days import day_text, is_zone
 from karat.tables.online.events import ATTRIBUTE, EmptyHits, Imported
 from karat.tables.schema import EVENTS
-from karat.tables.zones import is_zone
 from karat.workflows.online import _import_empty as empties
 from karat.workflows.online import _import_notes as notes
 from karat.workflows.online._import_inputs import (
