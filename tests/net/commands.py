@@ -23,6 +23,7 @@ import pytest
 from tests.net.snapshots import shortened
 
 from karat.cli.main import main
+from karat.clients import search_function
 from karat.demo import _documents
 
 NOW = 1_772_438_400
@@ -48,6 +49,7 @@ def repeatable(seed: str, seconds: float = 0.0) -> Iterator[pytest.MonkeyPatch]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(time, "time", lambda: NOW + seconds)
         patch.setattr(time, "time_ns", lambda: int((NOW + seconds) * 1_000_000_000))
+        patch.setattr(search_function, "perf_counter_ns", lambda: 0)
         patch.setattr(secrets, "token_bytes", token_bytes)
         patch.setattr(secrets, "token_hex", token_hex)
         patch.setattr(secrets, "token_urlsafe", token_urlsafe)
@@ -61,7 +63,12 @@ def typed(line: str, folder: Path, given: str = "", minutes: int = 0) -> str:
         patch.chdir(folder)
         for name in ("KARAT_STORE", "KARAT_RATER", "KARAT_WEBHOOK_SECRET", "FORCE_COLOR"):
             patch.delenv(name, raising=False)
-        for name, value in {"COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb"}.items():
+        for name, value in {
+            "COLUMNS": "80",
+            "NO_COLOR": "1",
+            "TERM": "dumb",
+            "LOGNAME": "eve",
+        }.items():
             patch.setenv(name, value)
         patch.setattr(sys, "argv", ["karat", *shlex.split(line)])
         patch.setattr(sys, "path", list(sys.path))

@@ -42,6 +42,19 @@ FAULTY = (
     "q1 Q0 d1 1 2.5 bad\nq1 Q0 d1 2 2.0 bad\nq1 Q0 d2 3 many bad\n\nq2 Q0 d3 1 1.0\n"
     "q2 Q0 d4 2 nan bad\n"
 )
+CASE = {
+    "case_name": "Films",
+    "queries": [],
+    "try": {
+        "query_params": '{"query": {"match": {"title": "#$query##"}}, "boost": ##boost##}',
+        "field_spec": "id:_id, title:title",
+        "curator_vars": {"boost": 3},
+        "search_endpoint": {
+            "search_engine": "es",
+            "endpoint_url": "http://search:9200/films/_search",
+        },
+    },
+}
 LOG = "query,count\n" + "".join(
     f"{text},{count}\n"
     for count, text in enumerate(
@@ -264,6 +277,20 @@ DEMO: dict[str, tuple[Asked, ...]] = {
         Asked("online-few-watch", "online watch --events events"),
     ),
 }
+ENGINES = (
+    Asked("try", "try bm25 q01", "json"),
+    Asked("try-against", "try bm25 lists --against semantic -k 3"),
+    Asked("try-all", "try bm25 --all --param title_weight=3 --name heavier"),
+    Asked("try-all-again", "try bm25 --all --param title_weight=1 --name lighter"),
+    Asked("try-all-json", "try bm25 --all --param title_weight=2 --name third -f json"),
+    Asked("try-list", "try --list", "json"),
+    Asked("try-forget", "try --forget lighter"),
+    Asked("try-forget-json", "try --forget third -f json"),
+    Asked("golden-documents", "golden documents bm25", "json"),
+    Asked("tune", "tune bm25 --param title_weight=1,4 --trials 2", "json"),
+    Asked("engine-import", "engine import case.json"),
+)
+"""What is run in the demo's own folder, whose karat.toml has engines."""
 LEFT_OUT = {
     "karat serve": "does not end; test_pages.py records what it serves",
 }
@@ -286,6 +313,18 @@ def record(asked: Asked, folder: Path, snapshots: Snapshots, minutes: int) -> li
         shown = visible(text) if file.endswith(".html") else readable(text)
         snapshots.check(name, masked(shown, folder))
     return names
+
+
+def test_the_commands_print_of_the_engines_what_they_printed(
+    copied: Path, snapshots: Callable[[str], Snapshots]
+) -> None:
+    folder = copied / "demo"
+    (folder / "case.json").write_text(json.dumps(CASE))
+    kept = snapshots("demo/engines")
+    names: list[str] = []
+    for minutes, asked in enumerate(ENGINES):
+        names += record(asked, folder, kept, minutes)
+    kept.holds_only(names)
 
 
 @pytest.mark.parametrize("subject", DEMO)
@@ -338,7 +377,8 @@ def test_the_demo_prints_what_it_printed(demo: Path, snapshots: Callable[[str], 
 
 
 def test_every_command_is_recorded() -> None:
-    lines = ["demo demo", *(asked.line for table in DEMO.values() for asked in table)]
+    all_asked = [*ENGINES, *(asked for table in DEMO.values() for asked in table)]
+    lines = ["demo demo", *(asked.line for asked in all_asked)]
     said = [shlex.split(line) for line in lines]
     for name, command in walked(karat, "karat"):
         if isinstance(command, click.Group):
@@ -350,8 +390,7 @@ def test_every_command_is_recorded() -> None:
         if there and forms is not None and isinstance(forms.type, click.Choice):
             ours = {
                 form
-                for table in DEMO.values()
-                for asked in table
+                for asked in all_asked
                 if shlex.split(asked.line)[: len(words)] == words
                 for form in (*asked.forms.split(), *_forms_of(asked.line))
             }

@@ -34,6 +34,8 @@ IDS = {
     "history": "history.jsonl",
     "person_id": "1",
     "token": "wrong",
+    "job_id": "wrong",
+    "try_name": "wrong",
 }
 """What the demo's workspace has, by the name of a route's parameter."""
 ASKS: dict[str, tuple[str, ...]] = {
