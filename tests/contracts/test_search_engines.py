@@ -201,6 +201,20 @@ def test_a_template_cannot_write(declared, database_of_postgres):
     engine.close()
 
 
+def test_what_a_template_sets_ends_with_its_query(declared, database_of_postgres):
+    config = declared(
+        f'kind = "postgres"\nurl = "{database_of_postgres}"\n'
+        "template = \"SELECT set_config('default_transaction_read_only', 'off', false) || "
+        "current_setting('statement_timeout') AS id WHERE {query} != ''\""
+    )
+    engine = open_search_engine(config)
+    assert engine.search(EngineQuery("d1"), 10).hits[0].id == "off10s"
+    assert engine.rows("SHOW default_transaction_read_only")[0] == {
+        "default_transaction_read_only": "on"
+    }
+    engine.close()
+
+
 def test_sqlite_is_opened_read_only(declared):
     engine = open_search_engine(declared(SQLITE))
     with pytest.raises(EngineError, match="readonly"):
