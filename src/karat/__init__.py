@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from karat.clients.karat_server import Client
+    from karat.clients.tracing import trace
     from karat.errors import InputError, KaratError, MissingExtra, PolicyRefused, UsageError
     from karat.formats import (
         read_certificate,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     )
     from karat.measures import measure
     from karat.tables import Documents, Pairs, Qrels, Queries, Results, Run
+    from karat.workflows.diagnosis.diagnose import diagnose
     from karat.workflows.golden.golden_set import GoldenSet
     from karat.workflows.offline.benchmark import benchmark
     from karat.workflows.offline.compare import compare
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "karat.clients.karat_server": ("Client",),
+    "karat.clients.tracing": ("trace",),
     "karat.errors": ("InputError", "KaratError", "MissingExtra", "PolicyRefused", "UsageError"),
     "karat.formats": (
         "read_certificate",
@@ -64,6 +67,7 @@ _HOMES = {
     "karat.workflows.offline.explain": ("explain",),
     "karat.workflows.offline.fuse": ("fuse", "fuse_tuned"),
     "karat.workflows.release.gate": ("gate",),
+    "karat.workflows.diagnosis.diagnose": ("diagnose",),
     "karat.workflows.golden.golden_set": ("GoldenSet",),
     "karat.workflows.online.evaluate": ("evaluate_online",),
 }
@@ -86,6 +90,7 @@ __all__ = [
     "benchmark",
     "certify",
     "compare",
+    "diagnose",
     "evaluate",
     "evaluate_online",
     "explain",
@@ -99,6 +104,7 @@ __all__ = [
     "read_queries",
     "read_run",
     "save_baseline",
+    "trace",
     "verify_certificate",
     "write_certificate",
     "write_documents",

@@ -12,6 +12,7 @@ import click
 
 from karat.cli import _streams, completion, mistakes, options
 from karat.cli.accounts import people
+from karat.cli.diagnosis import diagnose
 from karat.cli.engines import engine, search, tries, tune
 from karat.cli.golden import golden
 from karat.cli.judging import judge
@@ -78,6 +79,7 @@ for command in (
     compare.compare,
     completion.completion,
     demo.demo,
+    diagnose.diagnose,
     engine.engine,
     evaluate.evaluate,
     explain.explain,

@@ -9,9 +9,10 @@ from typing import Any, TypeVar
 import polars as pl
 
 from karat.errors import InputError
-from karat.store.sql import comparisons, documents
+from karat.store.sql import comparisons, documents, judgments
 from karat.store.sql.states import inputs_state, queries_state
 from karat.tables import Documents, Qrels, Queries, Run
+from karat.tables.judgments import Judgments
 from karat.tables.stored_runs import RunRow
 from karat.workflows.golden.editions import NOW, Standing, standing_in, weighed
 from karat.workflows.workspace import stored_runs
@@ -139,3 +140,9 @@ def _classes(frame: pl.DataFrame) -> list[str]:
         and not frame.schema[name].is_nested()
         and 1 < frame[name].drop_nulls().n_unique() <= most
     ]
+
+
+def single_judgments(opened: Workspace) -> Judgments:
+    """The raters' judgments of the golden set that count now, one by one."""
+    with opened.store.read() as connection:
+        return judgments.current(connection, opened.golden.id)

@@ -1,0 +1,230 @@
+"""karat diagnose."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from karat.cli import options
+
+if TYPE_CHECKING:
+    from karat.tables.diagnosis import Diagnosis
+    from karat.tables.traces import StageKind
+
+
+@click.command(
+    epilog=options.examples(
+        "karat diagnose qrels.txt run.trec --trace trace.jsonl",
+        "karat diagnose qrels.txt fused.trec --stage bm25=bm25.trec --stage dense=dense.trec "
+        "--stage fused=fused.trec",
+        "karat diagnose qrels.txt run.trec --trace trace.jsonl --query q42",
+        "karat diagnose qrels.txt run.trec --trace trace.jsonl --fail-on candidate=0.2",
+    )
+)
+@click.argument("qrels", metavar="QRELS")
+@click.argument("run", metavar="RUN")
+@click.option(
+    "--trace",
+    metavar="FILE",
+    help="What each stage returned: JSON lines, Parquet, or spans of OpenTelemetry (OTLP JSON).",
+)
+@click.option(
+    "--stage",
+    "stages",
+    multiple=True,
+    metavar="NAME[:KIND]=RUN",
+    help="Instead of a trace: a stage's run, in the order of the pipeline. Its kind is retrieve, "
+    "filter, fuse, rerank or rewrite; without one it follows from the documents. Repeatable.",
+)
+@click.option(
+    "-m",
+    "--measure",
+    "measures",
+    multiple=True,
+    metavar="MEASURE",
+    help="Measures; the first decides which queries fail.  [default: nDCG@10]",
+)
+@click.option(
+    "--below",
+    type=float,
+    default=0.5,
+    show_default=True,
+    metavar="VALUE",
+    help="Queries with a lower value fail.",
+)
+@click.option(
+    "--baseline", metavar="RUN", help="Queries that this run has a higher value for fail too."
+)
+@click.option("--query", "query_id", metavar="QUERY_ID", help="Show the documents of one query.")
+@click.option("--queries", metavar="FILE", help="The queries: texts, weights, attributes.")
+@click.option(
+    "--documents",
+    metavar="FILE",
+    help="The documents: updated_at, source_updated_at, subject_id, supersedes.",
+)
+@click.option(
+    "--engine",
+    metavar="NAME",
+    help="An engine declared in karat.toml, asked which documents its index has.",
+)
+@click.option(
+    "-w",
+    "--workspace",
+    metavar="DIR",
+    help="A workspace with the raters' single judgments, for doubts about labels.",
+)
+@click.option("--by", metavar="ATTRIBUTE", help="Also by this attribute of the queries.")
+@click.option(
+    "--fail-on",
+    multiple=True,
+    metavar="MODE[=SHARE]",
+    help="End with 1 if a mode has a larger share of the failing queries (0 by default). "
+    "Repeatable.",
+)
+@options.rel
+@options.measures_from
+@options.output("table", "json", "md")
+@options.input_format
+@options.qrels_format
+@click.pass_context
+def diagnose(
+    ctx: click.Context,
+    qrels: str,
+    run: str,
+    trace: str | None,
+    stages: tuple[str, ...],
+    measures: tuple[str, ...],
+    below: float,
+    baseline: str | None,
+    query_id: str | None,
+    queries: str | None,
+    documents: str | None,
+    engine: str | None,
+    workspace: str | None,
+    by: str | None,
+    fail_on: tuple[str, ...],
+    rel: float | None,
+    output: str,
+    input_format: str | None,
+    qrels_format: str | None,
+) -> None:
+    """Show which stage loses relevant documents, why queries fail, and what fixes are worth.
+
+    Exit codes: 0, or 1 with --fail-on.
+    """
+    from karat import formats
+    from karat.reports.diagnosis import diagnosis
+    from karat.workflows.diagnosis.diagnose import diagnose as diagnosed
+    from karat.workflows.diagnosis.diagnose import road_of
+
+    limits = dict(_limit(given) for given in fail_on)
+    named, kinds = _stages(stages)
+    found = diagnosed(
+        formats.read_qrels(qrels, qrels_format),
+        formats.read_run(run, input_format),
+        trace=trace,
+        stages={name: formats.read_run(path, input_format) for name, path in named.items()},
+        kinds=kinds,
+        measures=measures or ("nDCG@10",),
+        baseline=None if baseline is None else formats.read_run(baseline, input_format),
+        below=below,
+        queries=queries or (qrels if formats.holds_queries(qrels) else None),
+        documents=documents,
+        engine=None if engine is None else _engine(engine),
+        judgments=None if workspace is None else _judgments(workspace),
+        by=by,
+        rel=rel,
+    )
+    if query_id is not None:
+        _show_roads(query_id, road_of(found, query_id), output)
+        return
+    options.emit(diagnosis, found, output)
+    ctx.exit(_exit_code(found, limits))
+
+
+def _stages(given: tuple[str, ...]) -> tuple[dict[str, str], dict[str, StageKind]]:
+    """Stage → file, and stage → kind for those that name one."""
+    from karat.errors import UsageError, nearest
+    from karat.tables.traces import KINDS
+
+    named: dict[str, str] = {}
+    kinds: dict[str, StageKind] = {}
+    for text in given:
+        left, equals, path = text.partition("=")
+        name, colon, kind = left.partition(":")
+        if not (name and equals and path):
+            raise UsageError(f"--stage {text!r} is not NAME=RUN", fix="--stage bm25=bm25.trec")
+        if name in named:
+            raise UsageError(f"the stage {name} is given twice", fix="one name for each stage")
+        named[name] = path
+        if colon:
+            known = next((each for each in KINDS if each == kind), None)
+            if known is None:
+                raise UsageError(
+                    f"unknown kind {kind!r} of the stage {name}",
+                    nearest=nearest(kind, KINDS, 1),
+                    fix=f"one of {', '.join(KINDS)}",
+                )
+            kinds[name] = known
+    return named, kinds
+
+
+def _limit(text: str) -> tuple[str, float]:
+    """A mode and its highest share."""
+    from karat.errors import UsageError, nearest
+    from karat.tables.diagnosis import MODES
+
+    mode, equals, share = text.partition("=")
+    if mode not in MODES:
+        raise UsageError(
+            f"unknown failure mode {mode!r}",
+            nearest=nearest(mode, MODES, 1),
+            fix=f"one of {', '.join(MODES)}",
+        )
+    try:
+        limit = float(share) if equals else 0.0
+    except ValueError:
+        limit = -1.0
+    if not 0 <= limit <= 1:
+        raise UsageError(f"{share!r} is not a share from 0 to 1", fix=f"--fail-on {mode}=0.2")
+    return mode, limit
+
+
+def _exit_code(found: Diagnosis, limits: Mapping[str, float]) -> int:
+    shares: dict[str, float] = {row.mode: row.share for row in found.modes}
+    return int(any(shares.get(mode, 0.0) > limit for mode, limit in limits.items()))
+
+
+def _engine(name: str) -> Any:
+    from karat.formats.own.engines import read_engine
+
+    return read_engine(name, Path())
+
+
+def _judgments(folder: str) -> Any:
+    from karat.cli.workspace.workspace import opened
+    from karat.workflows.workspace.stored_inputs import single_judgments
+
+    with opened(Path(folder)) as workspace:
+        return single_judgments(workspace)
+
+
+def _show_roads(query_id: str, roads: list[Any], output: str) -> None:
+    import json
+    from dataclasses import asdict
+
+    from karat.reports.diagnosis.diagnosis import roads_table
+    from karat.reports.writers.markdown import markdown
+    from karat.reports.writers.tables import draw
+
+    table = roads_table(query_id, roads)
+    if output == "json":
+        content = {"query_id": query_id, "documents": [asdict(road) for road in roads]}
+        print(json.dumps(content, indent=2, ensure_ascii=False))
+    elif output == "md":
+        print(markdown(table), end="")
+    else:
+        draw(table, options.out())

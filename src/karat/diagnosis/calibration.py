@@ -1,0 +1,129 @@
+"""Calibration: what a fusion would give if scores stood for probabilities of relevance."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from karat.diagnosis.waterfall import Floats, Ints, Roads
+from karat.measures.parameters import gain_of
+from karat.stats.intervals import LEAST, t_interval
+from karat.stats.isotonic import isotonic
+from karat.tables import Qrels
+from karat.tables.traces import Stage
+
+LEAST_JUDGED = 50
+"""Judged documents of a source, of both kinds, from which its scores are aligned."""
+_FOLDS = 5
+_DEPTH = 100  # documents of each list that are fused
+
+
+def aligned_ranks(found: Roads, qrels: Qrels) -> tuple[Ints, Stage, float] | None:
+    """Rank of each relevant document if a fusion adds up probabilities of relevance.
+
+    The probability of a source's score, normalised within the query, is an isotonic fit on the
+    judged documents of other queries (five folds); a document is relevant if any source's evidence
+    holds: 1 - the product of (1 - probability).
+
+    Returns:
+        The ranks, 0 beyond k, shape (m,); the fusion; and the mean gain in DCG@k. None where the
+        order is not that of a fusion of two scored sources or more, where one has fewer than
+        ``LEAST_JUDGED`` judged documents or only one kind of them, or where the gain's interval
+        includes 0.
+    """
+    stage = found.ranker
+    if stage is None or stage.kind != "fuse":
+        return None
+    sources = [_scored(found, name) for name in found.inputs_of(stage)]
+    if len(sources) < 2 or any(source is None for source in sources):
+        return None
+    judged = (
+        qrels.frame.filter(pl.col("grade") >= 0)
+        .group_by("query_id", "doc_id")
+        .agg(relevant=pl.col("grade").max() >= found.rel)
+    )
+    parts = []
+    for source in sources:
+        assert source is not None
+        fitted = _probabilities(source, judged, len(found.query_ids))
+        if fitted is None:
+            return None
+        parts.append(fitted)
+    fused = (
+        pl.concat(parts)
+        .group_by("query", "query_id", "doc_id")
+        .agg(
+            score=1 - (1 - pl.col("probability")).product(),
+            # Steps of the fit tie documents: the higher score goes first.
+            place=pl.col("score").mean(),
+        )
+        .sort("query", "score", "place", "doc_id", descending=[False, True, True, True])
+        .with_columns(rank=pl.int_range(1, pl.len() + 1).over("query"))
+        .filter(pl.col("rank") <= found.k)
+    )
+    pairs = pl.DataFrame({"query": found.query, "doc_id": found.doc_id})
+    ranks = (
+        pairs.join(fused.select("query", "doc_id", "rank"), on=["query", "doc_id"], how="left",
+                   maintain_order="left")["rank"].fill_null(0).to_numpy().astype(np.int64)
+    )  # fmt: skip
+    gains = _gains(found, ranks)
+    span = t_interval(gains) if len(gains) >= LEAST else None
+    if span is None or span.low is None or span.low <= 0:
+        return None
+    return ranks, stage, float(gains.mean())
+
+
+def _scored(found: Roads, name: str) -> pl.DataFrame | None:
+    """A source's first documents with scores from 0 to 1 within each query; None without scores.
+
+    Normalised over the whole list.
+    """
+    index = pl.DataFrame({"query_id": found.query_ids}).with_row_index("query")
+    rows = found.trace.frame.filter(pl.col("stage") == name, pl.col("doc_ids").list.len() > 0)
+    if not rows.height or rows["scores"].null_count():
+        return None
+    low, high = pl.col("scores").list.min(), pl.col("scores").list.max()
+    place = (pl.col("score") - pl.col("low")) / (pl.col("high") - pl.col("low"))
+    return (
+        rows.join(index, on="query_id")
+        .select(
+            pl.col("query").cast(pl.Int64),
+            "query_id",
+            pl.col("doc_ids").list.head(_DEPTH).alias("doc_id"),
+            pl.col("scores").list.head(_DEPTH).alias("score"),
+            low=low,
+            high=high,
+        )
+        .explode("doc_id", "score")
+        .select(
+            "query",
+            "query_id",
+            "doc_id",
+            score=pl.when(pl.col("high") > pl.col("low")).then(place).otherwise(1.0),
+        )
+    )
+
+
+def _probabilities(source: pl.DataFrame, judged: pl.DataFrame, queries: int) -> pl.DataFrame | None:
+    """The source with the probability of relevance of each score, fitted on other queries."""
+    fold = np.arange(queries) % _FOLDS
+    rows = source.join(judged, on=["query_id", "doc_id"], how="left", maintain_order="left")
+    known = rows["relevant"].is_not_null().to_numpy()
+    relevant = rows["relevant"].fill_null(value=False).to_numpy()
+    if known.sum() < LEAST_JUDGED or relevant[known].all() or not relevant[known].any():
+        return None
+    score, of = rows["score"].to_numpy(), fold[rows["query"].to_numpy()]
+    probability = np.zeros(len(score))
+    for number in range(_FOLDS):
+        fit, own = known & (of != number), of == number
+        if fit.any() and own.any():
+            probability[own] = np.interp(score[own], *isotonic(score[fit], relevant[fit] * 1.0))
+    return source.with_columns(probability=pl.Series(probability))
+
+
+def _gains(found: Roads, ranks: Ints) -> Floats:
+    """DCG@k of each traced query by these ranks, minus that of what is served."""
+    gained = gain_of(found.grade, found.gain)
+    change = gained * (found.discount(ranks) - found.discount(found.rank[-1]))
+    sums: Floats = np.bincount(found.query, change, minlength=len(found.query_ids)).astype(float)
+    return sums[np.unique(found.query[found.traced])]

@@ -1,0 +1,522 @@
+"""Failure modes: the ordered rules that name why a relevant document of a query is not served.
+
+Each rule sees all relevant documents at once. A document has the first mode whose rule holds; a
+query has the mode with the largest loss. A rule without its evidence holds for nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import polars as pl
+
+from karat.diagnosis.calibration import aligned_ranks
+from karat.diagnosis.waterfall import SERVED, Floats, Ints, Mask, Roads
+from karat.stats.averages import mean
+from karat.stats.intervals import LEAST, t_interval
+from karat.tables import Documents, Qrels
+from karat.tables.diagnosis import MODES, ModeId, ModeRow, QueryMode
+from karat.tables.judgments import Judgments
+
+UNCLEAR = "query_unclear"
+"""The raters' reason that a query is unclear."""
+_UPDATED = "updated_at"
+_SOURCE = "source_updated_at"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What rules may know beyond the trace.
+
+    Attributes:
+        judgments: The single judgments, for doubts about labels.
+        documents: With ``updated_at``, ``source_updated_at``, ``subject_id`` or ``supersedes``.
+        index: Ids that the index has, among the relevant documents; None if it was not asked.
+        unanswerable: Queries of which raters say that nothing answers them.
+        qrels: The judgments as grades, for subtopics.
+    """
+
+    judgments: Judgments | None = None
+    documents: Documents | None = None
+    index: frozenset[str] | None = None
+    unanswerable: frozenset[str] = frozenset()
+    qrels: Qrels | None = None
+
+
+@dataclass(frozen=True)
+class Mode:
+    """A failure mode, described like a measure.
+
+    Attributes:
+        name: Its name on pages.
+        rule: When it holds.
+        needs: The evidence that it needs.
+        look: What to look at first.
+        helps: What usually helps.
+        blind: What it cannot see.
+        ranking: Whether it is a problem of ranking.
+    """
+
+    name: str
+    rule: str
+    needs: str
+    look: str
+    helps: str
+    blind: str
+    ranking: bool = True
+
+
+ENTRIES: dict[ModeId, Mode] = {
+    "unknowable_intent": Mode(
+        "Unclear query",
+        "a rater marked the query as unclear",
+        "single judgments",
+        "the text of the query, and what people did after it",
+        "asking back, or suggestions; ranking cannot repair it",
+        "queries that no rater dared to call unclear",
+        ranking=False,
+    ),
+    "unclear_policy": Mode(
+        "Unclear guideline",
+        "after adjudication, raters are still on both sides of relevant and not relevant",
+        "single judgments with adjudications",
+        "the pairs in dispute, beside the guideline",
+        "a rule in the guideline, and judging these pairs again",
+        "disputes that were not adjudicated",
+        ranking=False,
+    ),
+    "feedback": Mode(
+        "Doubtful label",
+        "raters are on both sides of relevant and not relevant, and no adjudication settled it",
+        "single judgments by two raters or more",
+        "the judgments of the pair",
+        "adjudication",
+        "labels by one rater",
+    ),
+    "missing_content": Mode(
+        "Missing document",
+        "the index does not have the document, or raters say that nothing answers the query",
+        "a lookup in the index, or raters' marks",
+        "the export of the source, and the log of the indexer",
+        "indexing it",
+        "without a lookup, a missing document looks like one that was not retrieved",
+        ranking=False,
+    ),
+    "stale_content": Mode(
+        "Stale document",
+        "the index's copy is older than the source's last change",
+        "documents with updated_at and source_updated_at",
+        "the time between a change and its indexing",
+        "indexing more often, or on change",
+        "changes that do not touch the relevant passage",
+        ranking=False,
+    ),
+    "candidate": Mode(
+        "Not retrieved",
+        "no retriever returned the document, or a filter removed it",
+        "a trace",
+        "words and meaning that query and document do not share; the filter's fields",
+        "another retriever beside, synonyms, chunks of another size, a wider filter, more depth",
+        "why the retriever did not match it",
+    ),
+    "intent": Mode(
+        "Other intent",
+        "a rewrite lost it: the original query retrieves it; or all documents above it are "
+        "relevant to another subtopic",
+        "a retriever of the original query in the trace, or judgments by subtopic",
+        "the rewritten text beside the original",
+        "keeping the original query as a second retriever; diversity",
+        "rewrites of which only the result was traced",
+    ),
+    "calibration": Mode(
+        "Scores that do not add up",
+        "lost at a fusion of scored lists, and kept if scores are replaced by the probability of "
+        "relevance that they stand for",
+        "scores of two retrievers or more, with 50 judged documents each",
+        "the reliability of each source's scores",
+        "fusion by rank, or aligned scores",
+        "sources whose scores say nothing about relevance",
+    ),
+    "freshness": Mode(
+        "Older version first",
+        "an older document on the same subject, or one that it supersedes, is above it",
+        "documents with updated_at and subject_id, or supersedes",
+        "both documents side by side",
+        "a boost by age, or removing superseded documents",
+        "versions that no field connects",
+    ),
+    "scoring": Mode(
+        "Ranked too low",
+        "it was a candidate, and ranked below its ideal rank, by none of the rules above",
+        "a trace",
+        "the score parts of the document and of those above it",
+        "weights, fields, a better reranker",
+        "why the scores differ, where the stage gives no parts",
+    ),
+    "debugging": Mode(
+        "No trace",
+        "the query has no trace",
+        "nothing",
+        "tracing",
+        "karat search with an engine that explains, or karat.trace in your own pipeline",
+        "everything",
+    ),
+    "cannot_tell": Mode(
+        "Cannot tell",
+        "the trace does not show where the document was lost",
+        "a complete trace",
+        "the note about the query",
+        "tracing every stage at its full depth",
+        "everything",
+    ),
+}
+
+
+@dataclass
+class Named:
+    """The modes of all documents, filled rule by rule."""
+
+    mode: Ints  # index into MODES; -1 while no rule holds; shape (m,)
+    evidence: list[str] = field(default_factory=list)  # of each document
+    stage: list[str | None] = field(default_factory=list)
+
+    def name(self, mode: ModeId, holds: Mask, evidence: Callable[[int], str],
+             stage: Callable[[int], str | None] = lambda _at: None) -> None:  # fmt: skip
+        for at in np.flatnonzero(holds & (self.mode < 0)).tolist():
+            self.mode[at] = MODES.index(mode)
+            self.evidence[at] = evidence(at)
+            self.stage[at] = stage(at)
+
+
+def name_modes(found: Roads, known: Evidence) -> Named:
+    """The mode of every relevant document with a loss, with its evidence and stage."""
+    size = len(found.query)
+    named = Named(np.full(size, -1, np.int64), [""] * size, [None] * size)
+    losing = found.loss > 0
+    pairs = _pairs(found)
+    _labels(found, known, pairs, losing, named)
+    _content(found, known, pairs, losing, named)
+    traced = losing & found.traced
+    failed = _failed(found)
+    named.name(
+        "cannot_tell",
+        traced & np.isin(found.query, list(failed)),
+        lambda at: (
+            f"stage {failed[int(found.query[at])]} failed, so nothing shows what it would give"
+        ),
+        lambda at: failed[int(found.query[at])],
+    )
+    _candidates(found, known, traced, named)
+    _intents(found, known, traced, named)
+    _calibration(found, known, traced, named)
+    _freshness(found, known, traced, named)
+    _scoring(found, traced, named)
+    named.name("debugging", losing & ~found.traced, lambda _at: "the query has no trace")
+    named.name("cannot_tell", losing, lambda _at: "the trace ends before what was served")
+    return named
+
+
+def _pairs(found: Roads) -> pl.DataFrame:
+    return pl.DataFrame(
+        {
+            "query_id": pl.Series(found.query_ids, dtype=pl.String).gather(found.query),
+            "doc_id": found.doc_id,
+        }
+    ).with_row_index("at")
+
+
+def _at(pairs: pl.DataFrame, rows: pl.DataFrame, on: Sequence[str], size: int) -> Mask:
+    """The documents that some rows name."""
+    out = np.zeros(size, np.bool_)
+    out[pairs.join(rows, on=list(on), how="semi")["at"].to_numpy()] = True
+    return out
+
+
+def _labels(found: Roads, known: Evidence, pairs: pl.DataFrame, losing: Mask, named: Named) -> None:
+    """Modes 1 to 3: the query or its labels are in doubt."""
+    if known.judgments is None:
+        return
+    size, rows = len(losing), known.judgments.frame
+    unclear = rows.filter(pl.col("reason") == UNCLEAR).select("query_id").unique()
+    named.name(
+        "unknowable_intent",
+        losing & _at(pairs, unclear, ["query_id"], size),
+        lambda _at: "a rater marked the query as unclear",
+    )
+    graded = rows.filter(pl.col("state") == "graded").with_columns(
+        relevant=pl.col("grade") >= found.rel, settled=pl.col("kind") == "adjudication"
+    )
+    split = graded.group_by("query_id", "doc_id", "settled").agg(
+        split=pl.col("relevant").n_unique() > 1, raters=pl.col("rater").n_unique()
+    )
+    after = split.filter("split", "settled")
+    settled = split.filter("settled").select("query_id", "doc_id")
+    before = split.filter(pl.col("split"), ~pl.col("settled")).join(
+        settled, on=["query_id", "doc_id"], how="anti"
+    )
+    named.name(
+        "unclear_policy",
+        losing & _at(pairs, after, ["query_id", "doc_id"], size),
+        lambda _at: "adjudications of the pair are on both sides of relevant",
+    )
+    named.name(
+        "feedback",
+        losing & _at(pairs, before, ["query_id", "doc_id"], size),
+        lambda _at: "raters are on both sides of relevant, and nobody has adjudicated",
+    )
+
+
+def _content(
+    found: Roads, known: Evidence, pairs: pl.DataFrame, losing: Mask, named: Named
+) -> None:
+    """Modes 4 and 5: the index lacks the document, or has an old copy."""
+    seen = found.held.any(axis=0) | (found.below > 0)
+    if known.unanswerable:
+        marked = pl.DataFrame({"query_id": sorted(known.unanswerable)})
+        named.name(
+            "missing_content",
+            losing & _at(pairs, marked, ["query_id"], len(losing)),
+            lambda _at: "raters say that nothing answers the query",
+        )
+    if known.index is not None:
+        there = found.doc_id.is_in(list(known.index)).to_numpy()
+        named.name("missing_content", losing & ~there & ~seen, lambda _at: "it is not in the index")
+    if known.documents is not None and {_UPDATED, _SOURCE} <= set(known.documents.frame.columns):
+        stale = known.documents.frame.filter(pl.col(_UPDATED) < pl.col(_SOURCE))
+        times = {row[0]: row[1:] for row in stale.select("doc_id", _UPDATED, _SOURCE).iter_rows()}
+        named.name(
+            "stale_content",
+            losing & _at(pairs, stale, ["doc_id"], len(losing)),
+            lambda at: (
+                f"the index has it as of {times[found.doc_id[at]][0]}, "
+                f"the source changed on {times[found.doc_id[at]][1]}"
+            ),
+        )
+
+
+def _failed(found: Roads) -> dict[int, str]:
+    """Query → its first failed stage."""
+    rows = found.trace.frame.filter(pl.col("state") == "failed")
+    first = rows.unique("query_id", keep="first", maintain_order=True)
+    at = {query: index for index, query in enumerate(found.query_ids)}
+    return {at[q]: s for q, s in first.select("query_id", "stage").iter_rows() if q in at}
+
+
+def _candidates(found: Roads, known: Evidence, traced: Mask, named: Named) -> None:
+    """Mode 6: in no retriever's output, or removed by a filter."""
+    anywhere = np.zeros(len(traced), np.bool_)
+    for stage in found.stages[:-1]:
+        if stage.kind == "retrieve":
+            anywhere |= found.held[found.place[stage.name]]
+    sources = [stage for stage in found.stages[:-1] if stage.kind == "retrieve"]
+    depths = ", ".join(f"{stage.name} to {stage.depth:,}" for stage in sources)
+    unchecked = "; index not checked" if known.index is None else ", and the index has it"
+    never = traced & ~anywhere & ~found.held[-1]
+    where = " + ".join(stage.name for stage in found.sources) or None
+    named.name(
+        "candidate",
+        never & (found.lost_at == -2),
+        lambda _at: f"in no retriever's list ({depths}){unchecked}",
+        lambda _at: where,
+    )
+    for at, stage in enumerate(found.stages[:-1]):
+        if stage.kind == "filter":
+            name = stage.name
+            named.name(
+                "candidate",
+                traced & (found.lost_at == at),
+                lambda _at, name=name: f"{name} removed it",  # type: ignore[misc]
+                lambda _at, name=name: name,  # type: ignore[misc]
+            )
+
+
+def _intents(found: Roads, known: Evidence, traced: Mask, named: Named) -> None:
+    """Mode 7: a rewrite lost it, or another subtopic displaces it."""
+    on_road = {stage.name for stage in found.sources}
+    for at, stage in enumerate(found.stages[:-1]):
+        if stage.kind == "retrieve" and stage.name not in on_road:
+            named.name(
+                "intent",
+                traced & (found.lost_at == -2) & found.held[at],
+                lambda d, at=at, name=stage.name: (  # type: ignore[misc]
+                    f"{name} has it at rank {found.rank[at, d]}; what is served does not use it"
+                ),
+                lambda _d, name=stage.name: name,  # type: ignore[misc]
+            )
+    if known.qrels is None or known.qrels.subtopics is None:
+        return
+    of: dict[tuple[str, str], set[str]] = {}
+    relevant = known.qrels.subtopics.filter(pl.col("grade") > 0)
+    for query, doc, subtopic in relevant.select("query_id", "doc_id", "subtopic").iter_rows():
+        of.setdefault((query, doc), set()).add(subtopic)
+    above = _above(found)
+    holds = np.zeros(len(traced), np.bool_)
+    for at in np.flatnonzero(traced & (named.mode < 0)).tolist():
+        query = found.query_ids[int(found.query[at])]
+        own = of.get((query, found.doc_id[at]), set())
+        others = [of.get((query, doc)) for doc in above(at)]
+        holds[at] = bool(own and others) and all(each and not each & own for each in others)
+    named.name("intent", holds, lambda _at: "what is above it is relevant to other subtopics")
+
+
+def _above(found: Roads) -> Callable[[int], list[str]]:
+    """From a document to those served above it."""
+    top = found.run.frame().filter(pl.col("rank") <= found.k)
+    lists = dict(top.group_by("query_id", maintain_order=True).agg("doc_id").iter_rows())
+
+    def above(at: int) -> list[str]:
+        served: list[str] = lists.get(found.query_ids[int(found.query[at])], [])
+        rank = int(found.rank[-1, at])
+        return served[: rank - 1] if rank else served
+
+    return above
+
+
+def _calibration(found: Roads, known: Evidence, traced: Mask, named: Named) -> None:
+    """Mode 8: lost at a fusion that aligned scores would have kept it in."""
+    aligned = None if known.qrels is None else aligned_ranks(found, known.qrels)
+    if aligned is None:
+        return
+    ranks, stage, gain = aligned
+    better = (ranks > 0) & ((found.rank[-1] == 0) | (ranks < found.rank[-1]))
+    named.name(
+        "calibration",
+        traced & found.given(stage) & better,
+        lambda at: (
+            f"aligned scores rank it {ranks[at]}; over all queries they give {gain:+.3f} "
+            f"DCG@{found.k}"
+        ),
+        lambda _at: stage.name,
+    )
+
+
+def _freshness(found: Roads, known: Evidence, traced: Mask, named: Named) -> None:
+    """Mode 9: an older version is above it."""
+    if known.documents is None:
+        return
+    frame = known.documents.frame
+    names = set(frame.columns)
+    old: dict[str, set[str]] = {}
+    if "supersedes" in names:
+        for doc, before in frame.select("doc_id", "supersedes").drop_nulls().iter_rows():
+            old.setdefault(doc, set()).add(str(before))
+    if {"subject_id", _UPDATED} <= names:
+        versions = frame.select("doc_id", "subject_id", _UPDATED).drop_nulls()
+        versions = versions.filter(pl.col("subject_id").is_duplicated())
+        older = versions.join(versions, on="subject_id", suffix="_old").filter(
+            pl.col(f"{_UPDATED}_old") < pl.col(_UPDATED)
+        )
+        for doc, before in older.select("doc_id", "doc_id_old").iter_rows():
+            old.setdefault(doc, set()).add(before)
+    if not old:
+        return
+    above, displacing = _above(found), {}
+    for at in np.flatnonzero(traced & (named.mode < 0)).tolist():
+        before = old.get(found.doc_id[at])
+        first = next((doc for doc in above(at) if doc in before), None) if before else None
+        if first is not None:
+            displacing[at] = first
+    holds = np.zeros(len(traced), np.bool_)
+    holds[list(displacing)] = True
+    named.name("freshness", holds, lambda at: f"the older {displacing[at]} is above it")
+
+
+def _scoring(found: Roads, traced: Mask, named: Named) -> None:
+    """Mode 10: a candidate that is ranked too low."""
+    ranker = found.ranker.name if found.ranker is not None else SERVED
+
+    def evidence(at: int) -> str:
+        lost = int(found.lost_at[at])
+        if lost == -1:
+            return f"served at rank {found.rank[-1, at]}"
+        name = found.stages[lost].name
+        if name == SERVED:
+            row = found.place.get(ranker)
+            rank = 0 if row is None else int(found.rank[row, at])
+            place = f"{ranker} ranks it {rank}" if rank else "it is not in the top"
+            return f"{place}, below the {found.k} that are served"
+        ranks = (
+            f"{name_of} rank {found.rank[found.place[name_of], at]}"
+            for name_of in found.inputs_of(found.stages[lost])
+            if found.held[found.place[name_of], at]
+        )
+        return f"{name} did not keep it ({', '.join(ranks)})"
+
+    def stage(at: int) -> str:
+        lost = int(found.lost_at[at])
+        name = SERVED if lost < 0 else found.stages[lost].name
+        return ranker if name == SERVED else name
+
+    candidate = traced & found.held[:-1].any(axis=0) if len(found.stages) > 1 else traced
+    named.name("scoring", candidate, evidence, stage)
+
+
+def of_queries(
+    found: Roads, named: Named, failing: Sequence[int], values: Floats, texts: dict[str, str]
+) -> list[QueryMode]:
+    """The mode of each failing query: the one with the largest loss; worst queries first.
+
+    Args:
+        found: The roads.
+        named: The modes of their documents.
+        failing: Indices of the failing queries.
+        values: Value of each query; shape (q,).
+        texts: Query → text.
+    """
+    losses = np.maximum(found.loss, 0.0)
+    out = []
+    for query in failing:
+        own = np.flatnonzero((found.query == query) & (named.mode >= 0))
+        query_id = found.query_ids[query]
+        if not len(own):
+            continue
+        by_mode = np.bincount(named.mode[own], losses[own], minlength=len(MODES))
+        mode = int(by_mode.argmax())
+        mine = own[named.mode[own] == mode]
+        worst = int(mine[losses[mine].argmax()])
+        out.append(
+            QueryMode(
+                query_id=query_id,
+                value=float(values[query]),
+                mode=MODES[mode],
+                stage=named.stage[worst],
+                evidence=named.evidence[worst],
+                doc_id=found.doc_id[worst],
+                loss=float(found.loss[found.query == query].sum()),
+                text=texts.get(query_id),
+            )
+        )
+    return sorted(out, key=lambda row: -row.loss)
+
+
+def summary(found: Roads, named: Named, rows: Sequence[QueryMode]) -> list[ModeRow]:
+    """The share of each mode among the failing queries, the most frequent first."""
+    if not rows:
+        return []
+    at = {query: index for index, query in enumerate(found.query_ids)}
+    failing = np.zeros(len(found.query_ids), np.bool_)
+    failing[[at[row.query_id] for row in rows]] = True
+    weights = np.array([found.weights[at[row.query_id]] for row in rows])
+    losing = np.where(failing[found.query], np.maximum(found.loss, 0.0), 0.0)
+    total = losing.sum() or 1.0
+    out = []
+    for number, mode in enumerate(MODES):
+        is_mode = np.array([row.mode == mode for row in rows], np.float64)
+        if not is_mode.any():
+            continue
+        span = t_interval(is_mode, weights) if len(rows) >= LEAST else None
+        low = None if span is None or span.low is None else max(0.0, span.low)
+        high = None if span is None or span.high is None else min(1.0, span.high)
+        out.append(
+            ModeRow(
+                mode,
+                int(is_mode.sum()),
+                mean(is_mode, weights),
+                low,
+                high,
+                float(losing[named.mode == number].sum() / total),
+            )
+        )
+    return sorted(out, key=lambda row: -row.queries)

@@ -1,0 +1,305 @@
+"""Waterfall: which relevant documents each stage of a pipeline was given, returned and lost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from karat.measures import Measure
+from karat.measures.parameters import Gain, divisor_of, gain_of
+from karat.measures.scores import Rules, score
+from karat.stats.averages import mean
+from karat.tables import Qrels, Run
+from karat.tables.diagnosis import StageRow
+from karat.tables.traces import Stage, Trace
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+SERVED = "served"
+"""The last stage: the top k of the run."""
+
+
+@dataclass(frozen=True)
+class Roads:
+    """The relevant documents of the traced queries, and where each stage has them.
+
+    Attributes:
+        trace: The trace.
+        run: The served run.
+        k: Documents of each query that are served.
+        query_ids: The judged queries; q of them.
+        query: Index of the query of each relevant document; shape (m,).
+        doc_id: The document; shape (m,).
+        grade: Its grade, above 0; shape (m,).
+        rel: Lowest grade that is counted as relevant.
+        rank: Its rank in each stage, 0 where it was not returned; the last row is that of the run
+            within the top k; shape (s + 1, m).
+        below: Its rank in the whole run, 0 if it is not there; shape (m,).
+        traced: Whether its query has a trace; shape (m,).
+        weights: Weight of each query; shape (q,).
+    """
+
+    trace: Trace
+    run: Run
+    k: int
+    query_ids: list[str]
+    query: Ints
+    doc_id: pl.Series
+    grade: Floats
+    rel: float
+    rank: Ints
+    below: Ints
+    traced: Mask
+    weights: Floats
+
+    @cached_property
+    def stages(self) -> list[Stage]:
+        """The stages that return documents, then the serving."""
+        with_documents = [stage for stage in self.trace.stages if stage.depth]
+        own = {stage.name for stage in with_documents}
+        taken = {parent for stage in with_documents for parent in self.inputs_of(stage)}
+        ends = tuple(name for name in own if name not in taken)
+        ordered = tuple(stage.name for stage in with_documents if stage.name in ends)
+        # A stage that serves is the end; others beside it were only looked at.
+        served = tuple(s.name for s in with_documents if s.kind == "serve" and s.name in ends)
+        ordered = served or ordered
+        return [*with_documents, Stage(SERVED, "serve", ordered, self.k)]
+
+    def inputs_of(self, stage: Stage) -> tuple[str, ...]:
+        """The nearest stages before it that return documents."""
+        by_name = {each.name: each for each in self.trace.stages}
+        found: dict[str, None] = {}
+        for parent in stage.parents:
+            above = by_name.get(parent)
+            if above is None:
+                continue
+            if above.depth:
+                found[parent] = None
+            else:
+                found |= dict.fromkeys(self.inputs_of(above))
+        return tuple(found)
+
+    @cached_property
+    def place(self) -> dict[str, int]:
+        """Stage → its row in ``rank``."""
+        return {stage.name: at for at, stage in enumerate(self.stages)}
+
+    @cached_property
+    def held(self) -> Mask:
+        """Whether each stage returned each document; shape (s + 1, m)."""
+        return self.rank > 0
+
+    def given(self, stage: Stage) -> Mask:
+        """The documents in a stage's input; a retriever could return any; shape (m,)."""
+        inputs = stage.parents if stage.name == SERVED else self.inputs_of(stage)
+        if not inputs:
+            return np.ones(len(self.query), np.bool_)
+        return _any(self.held[[self.place[name] for name in inputs]])
+
+    @cached_property
+    def sources(self) -> list[Stage]:
+        """The retrievers on the road to what is served."""
+        on_road: set[str] = set()
+        by_name = {stage.name: stage for stage in self.stages}
+        ahead = [SERVED]
+        while ahead:
+            stage = by_name[ahead.pop()]
+            if stage.name not in on_road:
+                on_road.add(stage.name)
+                ahead += stage.parents if stage.name == SERVED else self.inputs_of(stage)
+        return [s for s in self.stages[:-1] if s.name in on_road and not self.inputs_of(s)]
+
+    @cached_property
+    def retrieved(self) -> Mask:
+        """Whether any retriever on the road has the document; shape (m,)."""
+        return _any(self.held[[self.place[source.name] for source in self.sources]])
+
+    @cached_property
+    def ranker(self) -> Stage | None:
+        """The last stage that decides the order: those after it only leave documents out."""
+        rankers = [s for s in self.stages[:-1] if s.kind in {"retrieve", "fuse", "rerank"}]
+        return rankers[-1] if rankers else None
+
+    @cached_property
+    def lost_at(self) -> Ints:
+        """Row of the stage that lost each document; -1 if it is served, -2 if never retrieved.
+
+        The first stage whose input held it and whose output does not.
+        """
+        lost = np.full(len(self.query), -1, np.int64)
+        gone = ~self.held[-1]
+        lost[gone & ~self.retrieved] = -2
+        for at, stage in enumerate(self.stages):
+            if stage.name == SERVED or self.inputs_of(stage):
+                here = gone & (lost == -1) & self.retrieved & self.given(stage) & ~self.held[at]
+                lost[here] = at
+        return lost
+
+    @cached_property
+    def loss(self) -> Floats:
+        """Gain times (discount at the ideal rank - discount at the rank, 0 beyond k); shape (m,).
+
+        Adds up to IDCG - DCG of each query; below 0 for a document above its ideal rank.
+        """
+        gained = gain_of(self.grade, self.gain)
+        served = np.where(self.held[-1], self.rank[-1], 0)
+        last = np.where(self.below > 0, self.below, np.iinfo(np.int64).max)
+        order = np.lexsort((last, -self.grade, self.query))
+        ideal = np.empty(len(order), np.int64)
+        starts = np.flatnonzero(np.diff(self.query[order], prepend=-1))
+        counts = np.diff(np.append(starts, len(order)))
+        ideal[order] = np.arange(len(order)) - np.repeat(starts, counts) + 1
+        return gained * (self.discount(ideal) - self.discount(served))
+
+    gain: Gain = "linear"
+
+    def discount(self, rank: Ints) -> Floats:
+        """1 / log2(1 + rank); 0 for rank 0 and beyond k."""
+        out = np.zeros(len(rank))
+        seen = (rank > 0) & (rank <= self.k)
+        out[seen] = 1.0 / divisor_of(rank[seen], "log2", None)
+        return out
+
+
+def roads(
+    trace: Trace, run: Run, qrels: Qrels, query_ids: Sequence[str], k: int, rel: float,
+    weights: Floats | None = None, gain: Gain = "linear",
+) -> Roads:  # fmt: skip
+    """Find the relevant documents of queries in every stage.
+
+    Args:
+        trace: The trace; queries without one have no rank in any stage.
+        run: The served run.
+        qrels: The judgments.
+        query_ids: Queries that count.
+        k: Documents of each query that are served.
+        rel: Lowest grade that is counted as relevant.
+        weights: Of the queries; all 1 if None; shape (q,).
+        gain: Of the measure.
+    """
+    ids = list(query_ids)
+    relevant = qrels.judged(ids, np.nextafter(0.0, 1.0))
+    relevant = relevant.group_by("query", "doc_id", maintain_order=True).agg(pl.col("grade").max())
+    named = relevant.select(
+        query_id=pl.Series(ids, dtype=pl.String).gather(relevant["query"]), doc_id="doc_id"
+    )
+    ranks = [_ranks(named, trace.candidates(stage.name)) for stage in trace.stages if stage.depth]
+    below = _ranks(named, run.frame().select("query_id", "doc_id", "rank"))
+    served = np.where(below <= k, below, 0)
+    known = set(trace.query_ids)
+    return Roads(
+        trace=trace,
+        run=run,
+        k=k,
+        query_ids=ids,
+        query=relevant["query"].to_numpy().astype(np.int64),
+        doc_id=relevant["doc_id"],
+        grade=relevant["grade"].to_numpy(),
+        rel=rel,
+        rank=np.array([*ranks, served], np.int64).reshape(len(ranks) + 1, len(relevant)),
+        below=below,
+        traced=named["query_id"].is_in(known).to_numpy(),
+        weights=np.ones(len(ids)) if weights is None else weights,
+        gain=gain,
+    )
+
+
+def _any(rows: Mask) -> Mask:
+    return np.asarray(rows.any(axis=0), np.bool_)
+
+
+def _ranks(pairs: pl.DataFrame, rows: pl.DataFrame) -> Ints:
+    found = pairs.join(rows, on=["query_id", "doc_id"], how="left", maintain_order="left")
+    return found["rank"].fill_null(0).to_numpy().astype(np.int64)
+
+
+def waterfall(found: Roads, qrels: Qrels, measures: Sequence[Measure]) -> list[StageRow]:
+    """The stages, with what each was given, returned and lost, and its ceilings.
+
+    Only traced queries count, and documents of grade ``rel`` or better.
+    """
+    counted = found.traced & (found.grade >= found.rel)
+    asked = [query for query in found.query_ids if query in set(found.trace.query_ids)]
+    out = []
+    for at, stage in enumerate(found.stages):
+        given, held = found.given(stage) & counted, found.held[at] & counted
+        rows = found.trace.frame.filter(pl.col("stage") == stage.name)
+        if stage.name == SERVED:
+            returned = float(np.minimum(np.diff(found.run.starts), found.k).mean() or 0.0)
+            latency = None
+        else:
+            returned = float(rows["doc_ids"].list.len().mean() or 0.0)  # type: ignore[arg-type]
+            median = rows["latency_us"].median()
+            latency = None if median is None else round(median)  # type: ignore[arg-type]
+        ceiling = {
+            str(measure): mean_value(
+                values_of(ideal_run(found, found.held[at], asked), qrels, measure, asked),
+                _weights(found, asked),
+            )
+            for measure in measures
+        }
+        out.append(
+            StageRow(
+                stage=stage.name,
+                kind=stage.kind,
+                relevant_in=int(given.sum()),
+                relevant_out=int(held.sum()),
+                lost=int((given & ~held).sum()),
+                returned=returned,
+                ceiling={name: value for name, value in ceiling.items() if value is not None},
+                latency_us=latency,
+            )
+        )
+    return out
+
+
+def _weights(found: Roads, query_ids: Sequence[str]) -> Floats:
+    by_query = dict(zip(found.query_ids, found.weights.tolist(), strict=True))
+    return np.array([by_query[query] for query in query_ids])
+
+
+def ideal_run(found: Roads, held: Mask, query_ids: Sequence[str]) -> Run:
+    """Some relevant documents in their best order, for each query."""
+    at = np.flatnonzero(held)
+    rows = pl.DataFrame(
+        {
+            "query_id": pl.Series(found.query_ids, dtype=pl.String).gather(found.query[at]),
+            "doc_id": found.doc_id.gather(at),
+            "score": found.grade[at],
+        }
+    ).filter(pl.col("query_id").is_in(list(query_ids)))
+    return with_empty(rows, query_ids, "ideal")
+
+
+def with_empty(rows: pl.DataFrame, query_ids: Sequence[str], name: str) -> Run:
+    """A run in which queries without rows have an empty answer."""
+    there = set(rows["query_id"])
+    empty = [query for query in query_ids if query not in there]
+    answers = pl.DataFrame(
+        {"query_id": empty, "state": ["empty"] * len(empty)},
+        schema={"query_id": pl.String, "state": pl.String},
+    )
+    return Run.from_batches(name, [rows], answers=answers)
+
+
+def values_of(run: Run, qrels: Qrels, measure: Measure, query_ids: Sequence[str]) -> Floats:
+    """The values of a measure, NaN where a query has none; shape (q,)."""
+    if not query_ids:
+        return np.empty(0)
+    scores = score(run, qrels, [measure], Rules())
+    at = {query: index for index, query in enumerate(scores.evidence.query_ids)}
+    values = scores.values[measure]
+    return np.array([values[at[query]] if query in at else np.nan for query in query_ids])
+
+
+def mean_value(values: Floats, weights: Floats) -> float | None:
+    """The weighted mean over the queries with a value; None if there are none."""
+    known = ~np.isnan(values)
+    return mean(values[known], weights[known]) if known.any() else None

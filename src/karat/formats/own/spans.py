@@ -1,0 +1,276 @@
+"""Spans of OpenTelemetry, in OTLP JSON, as stages of a trace.
+
+Read are the conventions of OpenInference (spec of 2026-08) and the retrieval span of OpenTelemetry
+GenAI (in development). A span counts as a stage if it returned documents, or rewrote the query: a
+RETRIEVER span, a RERANKER span, and a CHAIN span with two or more retrievers below it, which is a
+fusion. Everything else only connects them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from karat.errors import InputError
+
+_INDEXED = re.compile(r"(.+)\.(\d+)\.document\.(\w+)")
+_QUERY_IDS = ("karat.query_id", "query_id", "metadata.query_id")
+_KINDS = {"RETRIEVER": "retrieve", "RERANKER": "rerank"}
+
+
+@dataclass
+class _Span:
+    """A span, with its attributes as plain values."""
+
+    trace: str
+    id: str
+    parent: str
+    name: str
+    start: int  # nanoseconds
+    end: int
+    attributes: dict[str, Any]
+    error: str | None
+    children: list[_Span] = field(default_factory=list)
+
+    @property
+    def kind(self) -> str:
+        kind = str(self.attributes.get("openinference.span.kind", "")).upper()
+        if not kind and self.attributes.get("gen_ai.operation.name") == "retrieval":
+            return "RETRIEVER"
+        return kind
+
+
+def rows_of(
+    values: Iterable[Any], name: str, queries: Mapping[str, str]
+) -> Iterator[dict[str, Any]]:
+    """The stages of all traces, as rows of ``tables.traces.COLUMNS``.
+
+    The query of a trace is its attribute ``karat.query_id`` (of any span), else the query whose
+    text the root span has as input.
+
+    Args:
+        values: Objects with ``resourceSpans``.
+        name: Name of the file in error messages.
+        queries: Query → text.
+
+    Raises:
+        InputError: no spans, no retrieval in them, or a trace whose query is not known.
+    """
+    traces: dict[str, list[_Span]] = defaultdict(list)
+    for span in _spans(values, name):
+        traces[span.trace].append(span)
+    by_text = {_plain(text): query_id for query_id, text in queries.items()}
+    found = 0
+    for spans in traces.values():
+        _name_apart(spans)
+        roots = _linked(spans)
+        rows = [row for root in roots for row in _stages(root)]
+        if not rows:
+            continue
+        found += 1
+        query_id = _query_id(spans, roots, by_text, name)
+        yield from ({"query_id": query_id, **row} for row in rows)
+    if not found:
+        raise InputError(
+            f"none of the {len(traces):,} traces has a span that retrieves",
+            file=name,
+            fix='spans with openinference.span.kind "RETRIEVER"',
+        )
+
+
+def _spans(values: Iterable[Any], name: str) -> Iterator[_Span]:
+    try:
+        for value in values:
+            for resource in _either(value, "resourceSpans", "resource_spans"):
+                for scope in _either(resource, "scopeSpans", "scope_spans"):
+                    for span in scope.get("spans") or ():
+                        yield _span(span)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise InputError(
+            f"not spans in OTLP JSON: {error}",
+            file=name,
+            fix="as the collector's file exporter writes",
+        ) from None
+
+
+def _either(value: Mapping[str, Any], camel: str, snake: str) -> Any:
+    return value.get(camel) or value.get(snake) or ()
+
+
+def _span(span: Mapping[str, Any]) -> _Span:
+    def get(camel: str, snake: str) -> Any:
+        return span.get(camel, span.get(snake))
+
+    status = span.get("status") or {}
+    failed = status.get("code") in {2, "STATUS_CODE_ERROR"}
+    return _Span(
+        str(get("traceId", "trace_id")),
+        str(get("spanId", "span_id")),
+        str(get("parentSpanId", "parent_span_id") or ""),
+        str(span.get("name") or "span"),
+        int(get("startTimeUnixNano", "start_time_unix_nano") or 0),
+        int(get("endTimeUnixNano", "end_time_unix_nano") or 0),
+        {each["key"]: _value(each.get("value") or {}) for each in span.get("attributes") or ()},
+        (str(status.get("message") or "error") if failed else None),
+    )
+
+
+def _value(value: Mapping[str, Any]) -> Any:
+    """A value of OTLP: integers are text in its JSON."""
+    for kind, content in value.items():
+        if kind in {"intValue", "int_value"}:
+            return int(content)
+        if kind in {"arrayValue", "array_value"}:
+            return [_value(each) for each in content.get("values") or ()]
+        if kind in {"kvlistValue", "kvlist_value"}:
+            return {each["key"]: _value(each["value"]) for each in content.get("values") or ()}
+        return content
+    return None
+
+
+def _name_apart(spans: list[_Span]) -> None:
+    """Number further spans of the same name, in order of time."""
+    seen: Counter[str] = Counter()
+    for span in sorted(spans, key=lambda each: each.start):
+        seen[span.name] += 1
+        if seen[span.name] > 1:
+            span.name = f"{span.name} {seen[span.name]}"
+
+
+def _linked(spans: list[_Span]) -> list[_Span]:
+    """The roots, with children in order of time."""
+    by_id = {span.id: span for span in spans}
+    roots: list[_Span] = []
+    for span in sorted(spans, key=lambda each: each.start):
+        above = by_id.get(span.parent)
+        (roots if above is None or above is span else above.children).append(span)
+    return roots
+
+
+def _stages(span: _Span, query: str = "") -> list[dict[str, Any]]:
+    """The stages of a span and those below it, each after the stages it takes documents from."""
+    own = _text(span.attributes) or query
+    below = [row for child in span.children for row in _stages(child, own)]
+    ends = _ends(below)
+    documents = _documents(span.attributes)
+    retrievers = [row for row in ends if row["kind"] == "retrieve"]
+    kind = _KINDS.get(span.kind)
+    if kind is None and documents and len(retrievers) > 1:
+        kind = "fuse"
+    if kind is None:
+        return below
+    row = _row(span, kind, documents or [])
+    if kind == "retrieve":
+        row["parents"] = []
+        row["parse"] = own if query and own != query else None  # a rewritten query
+        return [*below, row]
+    row["parents"] = [each["stage"] for each in ends]
+    return [*below, row]
+
+
+def _ends(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The stages whose documents no other one has taken yet.
+
+    A reranker beside its retrievers, as most frameworks call it, takes those before it.
+    """
+    ends: list[dict[str, Any]] = []
+    for row in rows:
+        if row["kind"] != "retrieve":
+            if not row["parents"]:
+                row["parents"] = [each["stage"] for each in ends]
+            ends = [each for each in ends if each["stage"] not in row["parents"]]
+        ends.append(row)
+    return ends
+
+
+def _row(span: _Span, kind: str, documents: list[dict[str, Any]]) -> dict[str, Any]:
+    unique = list({str(each["id"]): each for each in reversed(documents)}.items())[::-1]
+    scores = [each.get("score") for _, each in unique]
+    model = span.attributes.get("reranker.model_name")
+    return {
+        "stage": span.name,
+        "kind": kind,
+        "parents": [],
+        "state": "failed" if span.error else None,
+        "started_us": span.start // 1000,
+        "latency_us": max(0, span.end - span.start) // 1000,
+        "parameters": json.dumps({"model": model}) if model else None,
+        "parse": None,
+        "error": span.error,
+        "doc_ids": [doc_id for doc_id, _ in unique],
+        "ranks": list(range(1, len(unique) + 1)),
+        "scores": None if None in scores or not scores else [float(score) for score in scores],
+        "parts": None,
+    }
+
+
+def _documents(attributes: Mapping[str, Any]) -> list[dict[str, Any]] | None:
+    """The documents of a span, best first; None if it has none."""
+    for prefix in ("reranker.output_documents", "retrieval.documents"):
+        at: dict[int, dict[str, Any]] = defaultdict(dict)
+        for key, value in attributes.items():
+            match = _INDEXED.fullmatch(key)
+            if match and match[1] == prefix:
+                at[int(match[2])][match[3]] = value
+        if at:
+            rows = [at[place] for place in sorted(at)]
+            return [row | {"id": _doc_id(row)} for row in rows if _doc_id(row)]
+    listed = attributes.get("gen_ai.retrieval.documents")
+    if isinstance(listed, str):
+        try:
+            listed = json.loads(listed)
+        except ValueError:
+            return None
+    if isinstance(listed, list):
+        return [each for each in listed if isinstance(each, dict) and each.get("id")]
+    return None
+
+
+def _doc_id(row: Mapping[str, Any]) -> str:
+    """The document's id, else the one in its metadata."""
+    if row.get("id") not in {None, ""}:
+        return str(row["id"])
+    try:
+        metadata = json.loads(row.get("metadata") or "{}")
+    except (TypeError, ValueError):
+        return ""
+    found = next((metadata[key] for key in ("doc_id", "id", "source") if metadata.get(key)), "")
+    return str(found)
+
+
+def _text(attributes: Mapping[str, Any]) -> str:
+    for key in ("reranker.query", "gen_ai.retrieval.query.text", "input.value"):
+        value = attributes.get(key)
+        if isinstance(value, str) and value.strip():
+            try:
+                inner = json.loads(value)
+            except ValueError:
+                return value
+            found = inner.get("query") or inner.get("input") if isinstance(inner, dict) else None
+            return found if isinstance(found, str) else value
+    return ""
+
+
+def _query_id(spans: list[_Span], roots: list[_Span], by_text: Mapping[str, str], name: str) -> str:
+    for span in spans:
+        for key in _QUERY_IDS:
+            if span.attributes.get(key) not in {None, ""}:
+                return str(span.attributes[key])
+    texts = [text for span in [*roots, *spans] if (text := _text(span.attributes))]
+    for text in texts:
+        if _plain(text) in by_text:
+            return by_text[_plain(text)]
+    what = f"asks {texts[0][:80]!r}, which is no query given" if texts else "has no text of a query"
+    raise InputError(
+        f"the trace {spans[0].trace} {what}",
+        file=name,
+        fix="--queries FILE with this text, or the attribute karat.query_id on a span",
+    )
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split()).casefold()

@@ -1,0 +1,1 @@
+"""Diagnosis as tables, text and pages."""

@@ -1,0 +1,205 @@
+"""A diagnosis: what loses most in a paragraph, then stages, fixes, modes and queries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from rich.console import Console
+
+from karat.diagnosis.modes import ENTRIES
+from karat.reports.phrases.numbers import counted, percent, signed
+from karat.reports.table import DASH, Column, Style, Table, to
+from karat.reports.writers.markdown import bullets, markdown, sentence
+from karat.reports.writers.plain import plain
+from karat.reports.writers.tables import draw
+from karat.reports.writers.terminal import show_notes
+from karat.tables.diagnosis import Diagnosis, Fix, ModeRow, QueryMode, Road, StageRow
+
+QUERIES = 10
+"""Failing queries that are listed, the largest losses first; JSON has all."""
+
+
+def summary(found: Diagnosis) -> str:
+    """What loses most, in a paragraph."""
+    value = DASH if found.value is None else f"{found.value:.3f}"
+    over = counted(found.n, "query", "queries")
+    parts = [f"{found.measure} of {found.run} is {value} over {over}."]
+    if not found.failing:
+        return f"{parts[0]} No query fails."
+    parts.append(f"{counted(found.failing, 'query fails', 'queries fail')}.")
+    if found.modes:
+        first = found.modes[0]
+        mode = ENTRIES[first.mode]
+        parts.append(
+            f"Most often ({percent(first.share)}{_span(first)}): {mode.name.lower()}. "
+            f"What usually helps: {mode.helps}."
+        )
+    if found.stages:
+        name, lost, given = max(_losses(found.stages), key=lambda row: row[1])
+        share = percent(lost / given) if given else "none"
+        parts.append(f"Most is lost in {name}: {lost:,} of {given:,} relevant documents ({share}).")
+    if found.fixes:
+        parts.append(f"Worth most: {_worth(found.fixes[0])}.")
+    return " ".join(parts)
+
+
+def _losses(stages: Sequence[StageRow]) -> Iterator[tuple[str, int, int]]:
+    """Stage, what it lost and what it was given; several retrievers together as one."""
+    retrievers = [row for row in stages if row.kind == "retrieve"]
+    if len(retrievers) > 1:
+        rest = [row for row in stages if row.kind not in {"retrieve", "rewrite"}]
+        given = retrievers[0].relevant_in
+        yield "retrieval", given - rest[0].relevant_in, given
+    for row in stages:
+        if row.kind != "retrieve" or len(retrievers) == 1:
+            yield row.stage, row.lost, row.relevant_in
+
+
+def _span(row: ModeRow) -> str:
+    return "" if row.ci_low is None else f", {to(percent(row.ci_low), percent(row.ci_high))}"
+
+
+def _worth(fix: Fix) -> str:
+    most = "at most " if fix.bound else ""
+    span = "" if fix.ci_low is None else f" ({signed(fix.ci_low)} to {signed(fix.ci_high)})"
+    return f"{fix.stage}, {fix.change}: {most}{signed(fix.gain)} {fix.measure}{span}"
+
+
+def stages_table(found: Diagnosis) -> Table:
+    """The waterfall."""
+    measure = found.measure
+    columns = (
+        Column("stage", "Stage", "code"),
+        Column("kind", "Kind", "words"),
+        Column("relevant_in", "Relevant in", "count"),
+        Column("relevant_out", "Out", "count"),
+        Column("lost", "Lost", "count", style=_most_lost(found)),
+        Column("returned", "Returned", "number", digits=0, drop=2),
+        Column(
+            "ceiling", f"{measure} at most", "number", value=lambda row: row.ceiling.get(measure),
+            help="with the relevant documents of this stage in their best order",
+        ),
+        Column("latency_us", "Median", "ms", unit=" ms", optional=True, drop=1),
+    )  # fmt: skip
+    return Table("Relevant documents through the stages", columns, found.stages)
+
+
+def _most_lost(found: Diagnosis) -> Callable[[StageRow], Style]:
+    most = max((row.lost for row in found.stages), default=0)
+    return lambda row: "strong" if row.lost and row.lost == most else ""
+
+
+def fixes_table(found: Diagnosis) -> Table:
+    """What changes would be worth."""
+    several = len({fix.measure for fix in found.fixes}) > 1
+    columns = (
+        Column("stage", "Stage", "code"),
+        Column("change", "Change"),
+        Column("measure", "Measure", "words", shown=several),
+        Column("gain", "Gain", "signed", text=_gain),
+        Column("ci_low", "95 % interval", "signed", high="ci_high"),
+    )  # fmt: skip
+    notes = ["≤: the most that it can give"] if any(fix.bound for fix in found.fixes) else []
+    return Table("What a fix is worth", columns, found.fixes, notes=notes)
+
+
+def _gain(fix: Fix) -> str:
+    return f"{'≤ ' if fix.bound else ''}{signed(fix.gain)}"
+
+
+def modes_table(rows: list[ModeRow], title: str = "Why queries fail") -> Table:
+    """The failure modes."""
+    columns = (
+        Column("mode", "Mode", "words", text=lambda row: ENTRIES[row.mode].name),
+        Column("queries", "Queries", "count"),
+        Column("share", "Share", "share"),
+        Column("ci_low", "95 % interval", "share", high="ci_high"),
+        Column("loss", "Of the loss", "share", drop=2),
+        Column("look", "Look at first", value=lambda row: ENTRIES[row.mode].look, drop=1),
+    )
+    return Table(title, columns, rows)
+
+
+def queries_table(found: Diagnosis, most: int | None = QUERIES) -> Table:
+    """The failing queries, the largest losses first."""
+    columns = (
+        Column("query_id", "Query", "code"),
+        Column("text", "Text", optional=True, longest=60),
+        Column("value", found.measure, "number"),
+        Column("mode", "Mode", "words", text=lambda row: ENTRIES[row.mode].name),
+        Column("evidence", "Evidence", text=_evidence),
+    )
+    rows = found.queries if most is None else found.queries[:most]
+    left = len(found.queries) - len(rows)
+    notes = [f"{counted(left, 'more query', 'more queries')}: --format json"] if left else []
+    return Table("Queries that lose most", columns, rows, notes=notes)
+
+
+def _evidence(row: QueryMode) -> str:
+    return f"{row.doc_id}: {row.evidence}" if row.doc_id else row.evidence
+
+
+def _mode(road: Road) -> str:
+    return ENTRIES[road.mode].name if road.mode else ""
+
+
+def _rank_in(name: str) -> Callable[[Road], int | None]:
+    return lambda road: road.ranks[name]
+
+
+def roads_table(query_id: str, roads: list[Road]) -> Table:
+    """The relevant documents of a query on their way through the stages."""
+    names = list(roads[0].ranks) if roads else []
+    columns = [
+        Column("doc_id", "Document", "code"),
+        Column("grade", "Grade", "grade"),
+        *(
+            Column(name, name, "count", value=_rank_in(name))
+            for name in names
+        ),
+        Column("lost_at", "Lost at", "code", optional=True),
+        Column("mode", "Mode", "words", text=_mode),
+        Column("evidence", "Evidence", optional=True, drop=1),
+    ]  # fmt: skip
+    return Table(f"Relevant documents of {query_id}, with their ranks", columns, roads)
+
+
+def tables(found: Diagnosis) -> Iterator[Table]:
+    """All tables that have rows."""
+    several = [
+        modes_table(rows, f"Why queries fail: {name}") for name, rows in found.slices.items()
+    ]
+    for table in (
+        stages_table(found),
+        fixes_table(found),
+        modes_table(found.modes),
+        *several,
+        queries_table(found),
+    ):
+        if table.rows:
+            yield table
+
+
+def show(found: Diagnosis, out: Console) -> None:
+    """Print it."""
+    out.print(plain(summary(found)))
+    if found.pipeline:
+        out.print(plain(f"pipeline: {found.pipeline}", "dim"))
+    for table in tables(found):
+        out.print()
+        draw(table, out)
+        show_notes(list(table.notes), out)
+    if found.notes:
+        out.print()
+        show_notes(found.notes, out)
+
+
+def to_markdown(found: Diagnosis) -> str:
+    """The diagnosis as Markdown."""
+    parts = [sentence(summary(found)) + "\n"]
+    if found.pipeline:
+        parts.append(f"Pipeline: {sentence(found.pipeline)}\n")
+    for table in tables(found):
+        parts.append(markdown(table))
+        parts += [bullets(table.notes)] if table.notes else []
+    return "\n".join([*parts, *([bullets(found.notes)] if found.notes else [])])

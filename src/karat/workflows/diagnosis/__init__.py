@@ -1,0 +1,1 @@
+"""Diagnosis: traces, failure modes, and what fixes are worth."""

@@ -1,0 +1,268 @@
+"""Diagnose: which stage loses relevant documents, why queries fail, and what fixes are worth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from karat.diagnosis.fixes import fixes
+from karat.diagnosis.modes import Evidence, Named, name_modes, of_queries, summary
+from karat.diagnosis.waterfall import Floats, Roads, mean_value, roads, values_of, waterfall
+from karat.errors import KaratError, UsageError, nearest
+from karat.formats.own.traces import read_trace
+from karat.measures import Measure, parse
+from karat.reports.phrases.numbers import counted
+from karat.tables import Queries, Run
+from karat.tables.diagnosis import MODES, Diagnosis, ModeRow, QueryMode, Road, arrows
+from karat.tables.engines import EngineConfig
+from karat.tables.judgments import Judgments
+from karat.tables.traces import COLUMNS, StageKind, Trace, from_runs
+from karat.workflows.engines.live import open_live
+from karat.workflows.offline import inputs
+
+BELOW = 0.5
+"""A query with a lower value fails."""
+_LOOKED_UP = 500  # documents of one lookup
+_MOST = 20_000  # documents that are looked up
+
+
+@dataclass(frozen=True, kw_only=True)
+class Diagnosed(Diagnosis):
+    """A diagnosis with what it was made from, for the road of one query."""
+
+    found: Roads = field(repr=False)
+    named: Named = field(repr=False)
+
+
+def diagnose(
+    qrels: Any,
+    run: Any,
+    *,
+    trace: Any = None,
+    stages: Mapping[str, Any] | None = None,
+    kinds: Mapping[str, StageKind] | None = None,
+    measures: Sequence[str] = ("nDCG@10",),
+    baseline: Any = None,
+    below: float = BELOW,
+    queries: Any = None,
+    documents: Any = None,
+    judgments: Judgments | None = None,
+    engine: EngineConfig | None = None,
+    by: str | None = None,
+    rel: float | None = None,
+) -> Diagnosed:
+    """Diagnose a run.
+
+    Args:
+        qrels: The judgments, in any form that ``evaluate`` accepts.
+        run: The run, in any form that ``evaluate`` accepts.
+        trace: A ``Trace``, or a file with one.
+        stages: Instead of a trace: stage → run, in the order of the pipeline.
+        kinds: Kinds of these stages; found from their documents if missing.
+        measures: Names of measures; the first decides which queries fail.
+        baseline: A run; queries that it has a higher value for fail too.
+        below: Queries with a lower value fail.
+        queries: Queries with texts, weights and attributes, as in ``evaluate``.
+        documents: With ``updated_at``, ``source_updated_at``, ``subject_id`` or ``supersedes``.
+        judgments: Single judgments, for doubts about labels.
+        engine: A declared engine, of which is asked which documents its index has.
+        by: An attribute of the queries; modes are counted in each of its slices too.
+        rel: Lowest relevant grade, where the measure does not set it; 1 if None.
+
+    Raises:
+        UsageError: an unknown measure or attribute, or both a trace and stages.
+        InputError: a file or table that cannot be read.
+    """
+    about = inputs.about(queries, qrels)
+    grades, served = inputs.qrels(qrels), _one(inputs.runs(run), "run")
+    texts = {} if about is None else about.texts()
+    traced = _trace(trace, stages, kinds, texts)
+    parsed = [parse(name, rel=rel) for name in measures]
+    main = parsed[0]
+    no_answer = frozenset() if about is None else about.no_answer()
+    query_ids = [query for query in grades.query_ids if query not in no_answer]
+    values = values_of(served, grades, main, query_ids)
+    known = ~np.isnan(values)
+    query_ids = [query for query, there in zip(query_ids, known, strict=True) if there]
+    values = values[known]
+    found = roads(
+        traced,
+        served,
+        grades,
+        query_ids,
+        _depth(parsed, served),
+        float(main.settings.get("rel", rel or 1.0)),
+        _weights(about, query_ids),
+        main.settings.get("gain", "linear"),
+    )
+    failing = values < below
+    if baseline is not None:
+        before = _one(inputs.runs(baseline), "baseline")
+        failing |= values < np.nan_to_num(values_of(before, grades, main, query_ids), nan=-np.inf)
+    notes: list[str] = []
+    evidence = Evidence(
+        judgments=judgments,
+        documents=inputs.documents(documents),
+        index=None if engine is None else _in_index(found, engine, notes),
+        qrels=grades,
+    )
+    named = name_modes(found, evidence)
+    rows = of_queries(found, named, np.flatnonzero(failing).tolist(), values, texts)
+    asked = [query for query in query_ids if query in set(traced.query_ids)]
+    gains = []
+    for measure in parsed if asked else []:
+        present = values_of(served, grades, measure, asked)
+        more, missing = fixes(found, grades, measure, present, asked)
+        gains += more
+        notes += [note for note in missing if note not in notes]
+    notes += _notes(found, served, query_ids, asked)
+    return Diagnosed(
+        run=served.name,
+        measure=str(main),
+        value=mean_value(values, found.weights),
+        n=len(query_ids),
+        traced=len(asked),
+        failing=len(rows),
+        pipeline=arrows([(stage.name, stage.parents) for stage in traced.stages]),
+        stages=waterfall(found, grades, parsed) if asked else [],
+        fixes=gains,
+        modes=summary(found, named, rows),
+        queries=rows,
+        notes=notes,
+        slices={} if by is None else _slices(found, named, rows, about, by),
+        found=found,
+        named=named,
+    )
+
+
+def road_of(diagnosed: Diagnosed, query_id: str) -> list[Road]:
+    """The relevant documents of a query on their way through the stages, best grade first.
+
+    Raises:
+        UsageError: the query has no value.
+    """
+    found, named = diagnosed.found, diagnosed.named
+    if query_id not in found.query_ids:
+        raise UsageError(
+            f"query {query_id!r} is not diagnosed", nearest=nearest(query_id, found.query_ids, 1)
+        )
+    own = np.flatnonzero(found.query == found.query_ids.index(query_id))
+    out = []
+    for at in own.tolist():
+        lost = int(found.lost_at[at])
+        out.append(
+            Road(
+                doc_id=found.doc_id[at],
+                grade=float(found.grade[at]),
+                ranks={
+                    stage.name: int(found.rank[row, at]) or None
+                    for row, stage in enumerate(found.stages)
+                },
+                lost_at=None if lost == -1 else _stage_name(found, lost),
+                loss=float(found.loss[at]),
+                mode=MODES[named.mode[at]] if named.mode[at] >= 0 else None,
+                evidence=named.evidence[at],
+            )
+        )
+    return sorted(out, key=lambda road: (-road.grade, road.doc_id))
+
+
+def _stage_name(found: Roads, lost: int) -> str:
+    if lost >= 0:
+        return found.stages[lost].name
+    return " + ".join(stage.name for stage in found.sources) or "retrieval"
+
+
+def _one(runs: Sequence[Run], what: str) -> Run:
+    if len(runs) != 1:
+        raise UsageError(f"expected one {what}, got {len(runs)}")
+    return runs[0]
+
+
+def _trace(
+    trace: Any,
+    stages: Mapping[str, Any] | None,
+    kinds: Mapping[str, StageKind] | None,
+    texts: Mapping[str, str],
+) -> Trace:
+    if trace is not None and stages:
+        raise UsageError("a trace has its stages", fix="give a trace, or runs as stages")
+    if stages:
+        runs = {name: _one(inputs.runs(value), f"run of {name}") for name, value in stages.items()}
+        return from_runs(runs, kinds or {})
+    if isinstance(trace, str | Path):
+        return read_trace(trace, texts)
+    return trace if trace is not None else Trace(pl.DataFrame(schema=COLUMNS))
+
+
+def _depth(measures: Sequence[Measure], run: Run) -> int:
+    """The largest depth of the measures; that of the run where one has none."""
+    depths = [measure.depth for measure in measures]
+    longest = int(np.diff(run.starts).max(initial=1))
+    return max(depth if depth is not None else longest for depth in depths)
+
+
+def _weights(queries: Queries | None, query_ids: Sequence[str]) -> Floats:
+    if queries is None or "weight" not in queries.frame.columns:
+        return np.ones(len(query_ids))
+    weight = dict(queries.frame.select("query_id", "weight").iter_rows())
+    weights = np.array([weight.get(query) or 0.0 for query in query_ids])
+    return weights if weights.any() else np.ones(len(query_ids))
+
+
+def _in_index(found: Roads, engine: EngineConfig, notes: list[str]) -> frozenset[str] | None:
+    """Which of the documents that no stage returned the engine's index has."""
+    unseen = ~found.held.any(axis=0) & (found.below == 0) & (found.loss > 0)
+    wanted = found.doc_id.filter(pl.Series(unseen)).unique(maintain_order=True).to_list()
+    seen = found.doc_id.filter(pl.Series(~unseen)).to_list()
+    there = set(seen)
+    try:
+        with open_live(engine) as live:
+            for start in range(0, min(len(wanted), _MOST), _LOOKED_UP):
+                rows = live.documents(wanted[start : start + _LOOKED_UP])
+                if rows is None:
+                    raise KaratError("it cannot be asked for documents by id")
+                there |= {str(row["doc_id"]) for row in rows}
+    except KaratError as error:
+        notes.append(f"{engine.name} was not asked for documents: {getattr(error, 'what', error)}")
+        return None
+    return frozenset(there | set(wanted[_MOST:]))
+
+
+def _notes(found: Roads, run: Run, query_ids: Sequence[str], asked: Sequence[str]) -> Iterator[str]:
+    if len(asked) < len(query_ids):
+        without = len(query_ids) - len(asked)
+        yield (
+            f"{counted(without, 'query has', 'queries have')} no trace; stages and fixes are over "
+            f"the other {len(asked):,}"
+        )
+    if asked and found.ranker is not None:
+        inputs_of_serving = found.stages[-1].parents
+        last = [found.held[found.place[name]] for name in inputs_of_serving]
+        odd = found.held[-1] & found.traced & ~np.logical_or.reduce(last)
+        if odd.any():
+            pairs = counted(int(odd.sum()), "relevant document", "relevant documents")
+            yield f"{run.name} serves {pairs} that the trace's last stage does not have"
+
+
+def _slices(
+    found: Roads, named: Named, rows: Sequence[QueryMode], queries: Queries | None, by: str
+) -> dict[str, list[ModeRow]]:
+    frame = None if queries is None else queries.frame
+    if frame is None or by not in frame.columns:
+        names = [] if frame is None else [name for name in frame.columns if name != "query_id"]
+        raise UsageError(
+            f"the queries have no attribute {by!r}",
+            nearest=nearest(by, names, 1),
+            fix=f"one of {', '.join(names)}" if names else "queries with attributes",
+        )
+    of = {query: str(value) for query, value in frame.select("query_id", by).iter_rows()}
+    parts: dict[str, list[QueryMode]] = {}
+    for row in rows:
+        parts.setdefault(of.get(row.query_id, "none"), []).append(row)
+    return {name: summary(found, named, part) for name, part in sorted(parts.items())}
