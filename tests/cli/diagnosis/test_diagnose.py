@@ -1,0 +1,148 @@
+"""``karat diagnose``, as somebody types it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Typed = Callable[..., Any]  # conftest.py
+STAGES = "--stage bm25=bm25.trec --stage dense:retrieve=dense.trec --stage fused=fused.trec"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, typed: Typed) -> Path:
+    """Ten queries: document a is relevant; bm25 lacks it for half of them, dense always."""
+
+    def trec(name: str, of: Callable[[int], list[str]]) -> None:
+        rows = (
+            f"q{n} Q0 {doc} {rank} {10 - rank} {name}"
+            for n in range(10)
+            for rank, doc in enumerate(of(n), 1)
+        )
+        (tmp_path / f"{name}.trec").write_text("\n".join(rows) + "\n")
+
+    trec("bm25", lambda n: ["x", "a"] if n % 2 else ["x", "y"])
+    trec("dense", lambda _n: ["z", "x"])
+    trec("fused", lambda n: ["x", "z", "a"] if n % 2 else ["x", "z", "y"])
+    (tmp_path / "qrels.txt").write_text("".join(f"q{n} 0 a 1\n" for n in range(10)))
+    (tmp_path / "queries.csv").write_text(
+        "query_id,text,kind\n"
+        + "".join(f"q{n},text {n},{'odd' if n % 2 else 'even'}\n" for n in range(10))
+    )
+    return tmp_path
+
+
+def test_the_contract_of_its_json(folder: Path, typed: Typed) -> None:
+    line = f"diagnose qrels.txt fused.trec {STAGES} -m nDCG@2 --queries queries.csv --by kind"
+    found = json.loads(typed(f"{line} --format json").out)
+    assert found["pipeline"] == "bm25, dense → fused"
+    assert found["stages"][0] == {
+        "stage": "bm25",
+        "kind": "retrieve",
+        "relevant_in": 10,
+        "relevant_out": 5,
+        "lost": 5,
+        "returned": 2.0,
+        "ceiling": {"nDCG@2": 0.5},
+        "latency_us": None,
+    }
+    assert [(row["stage"], row["lost"]) for row in found["stages"]] == [
+        ("bm25", 5), ("dense", 10), ("fused", 0), ("served", 5),
+    ]  # fmt: skip
+    assert {row["mode"]: row["queries"] for row in found["modes"]} == {"candidate": 5, "scoring": 5}
+    assert set(found["fixes"][0]) == {
+        "stage", "change", "measure", "gain", "ci_low", "ci_high", "bound", "n"
+    }  # fmt: skip
+    perfect = {fix["change"]: fix["gain"] for fix in found["fixes"]}
+    assert perfect["perfect fusion"] == pytest.approx(0.5)
+    assert perfect["perfect retrieval"] == pytest.approx(0.5)
+    first = found["queries"][0]
+    assert (first["value"], first["doc_id"], first["loss"]) == (0.0, "a", 1.0)
+    assert set(first) == {
+        "query_id", "value", "mode", "stage", "evidence", "doc_id", "loss", "text"
+    }  # fmt: skip
+    assert found["slices"]["even"][0]["mode"] == "candidate"
+    assert found["slices"]["odd"][0]["mode"] == "scoring"
+
+
+def test_the_table_at_80_columns(folder: Path, typed: Typed) -> None:
+    done = typed(f"diagnose qrels.txt fused.trec {STAGES} -m nDCG@2")
+    assert max(map(len, done.out.splitlines())) <= 80
+    assert "nDCG@2 of fused is 0.000 over 10 queries. 10 queries fail." in done.out
+    assert "pipeline: bm25, dense → fused" in done.out
+    assert "Not retrieved" in done.out
+
+
+def test_a_trace_written_by_ones_own_pipeline(folder: Path, typed: Typed) -> None:
+    import karat
+
+    for n in range(10):
+        with karat.trace("trace.jsonl", f"q{n}") as t:
+            with t.stage("bm25") as s:
+                s.ranked([("x", 2.0), ("a", 1.0)])
+            with t.stage("top", "rerank") as s:
+                s.ranked(["x"])
+    (folder / "top.trec").write_text("".join(f"q{n} Q0 x 1 1 top\n" for n in range(10)))
+    done = typed("diagnose qrels.txt top.trec --trace trace.jsonl --format json")
+    (mode,) = json.loads(done.out)["modes"]
+    assert (mode["mode"], mode["share"]) == ("scoring", 1.0)
+    one = json.loads(
+        typed("diagnose qrels.txt top.trec --trace trace.jsonl --query q3 -f json").out
+    )
+    assert one["documents"][0]["ranks"] == {"bm25": 2, "top": None, "served": None}
+    assert one["documents"][0]["lost_at"] == "top"
+
+
+def test_exit_codes(folder: Path, typed: Typed) -> None:
+    line = f"diagnose qrels.txt fused.trec {STAGES} -m nDCG@2"
+    typed(f"{line} --fail-on candidate=0.6")
+    typed(f"{line} --fail-on candidate=0.4", code=1)
+    typed(f"{line} --fail-on missing_content")
+    typed(f"{line} --fail-on scoring --below 0", code=0)
+
+
+@pytest.mark.parametrize(
+    ("more", "error"),
+    [
+        ("--fail-on candidates", "did you mean candidate?"),
+        ("--fail-on candidate=2", "not a share from 0 to 1"),
+        ("--stage bm25", "--stage bm25=bm25.trec"),
+        ("--stage a:retriever=bm25.trec", "did you mean retrieve?"),
+        ("--stage a=bm25.trec --stage a=dense.trec", "the stage a is given twice"),
+        ("--trace none.jsonl", "none.jsonl"),
+        ("--trace qrels.txt", "not JSON"),
+        ("--stage a=bm25.trec --trace qrels.txt", "a trace has its stages"),
+        ("--queries queries.csv --by kinds", "did you mean kind?"),
+        ("--query q77 --stage a=bm25.trec", "query 'q77' is not diagnosed"),
+        ("-m nDGC@10", "did you mean nDCG"),
+    ],
+)
+def test_mistakes(more: str, error: str, folder: Path, typed: Typed) -> None:
+    done = typed(f"diagnose qrels.txt fused.trec {more}", code=2)
+    assert error in done.err
+    assert "Traceback" not in done.err
+
+
+def test_an_index_is_asked_for_what_no_stage_has(folder: Path, typed: Typed) -> None:
+    import sqlite3
+
+    with sqlite3.connect(folder / "docs.db") as made:
+        made.execute("CREATE VIRTUAL TABLE docs USING fts5(id UNINDEXED, text)")
+        made.execute("INSERT INTO docs VALUES ('x', 'x')")
+    made.close()
+    (folder / "karat.toml").write_text(
+        '[engine.fts]\nkind = "sqlite"\nurl = "docs.db"\nindex = "docs"\n'
+        'template = "SELECT id FROM docs WHERE docs MATCH {words}"\n'
+    )
+    line = f"diagnose qrels.txt fused.trec {STAGES} -m nDCG@2 --engine fts -f json"
+    modes = {row["mode"]: row["queries"] for row in json.loads(typed(line).out)["modes"]}
+    # a is in no list of five queries; the other five returned it, so that the index has it.
+    assert modes == {"candidate": 5, "scoring": 5}
+    (folder / "bm25.trec").write_text("".join(f"q{n} Q0 x 1 1 b\n" for n in range(10)))
+    (folder / "fused.trec").write_text("".join(f"q{n} Q0 x 1 1 b\n" for n in range(10)))
+    modes = {row["mode"]: row["queries"] for row in json.loads(typed(line).out)["modes"]}
+    assert modes == {"missing_content": 10}
