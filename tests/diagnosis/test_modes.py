@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 
 from karat.tables import Documents, Qrels, Run
-from karat.tables.diagnosis import MODES
+from karat.tables.diagnosis.results import MODES
+from karat.tables.diagnosis.traces import Trace, from_runs
 from karat.tables.judgments import Judgments
-from karat.tables.traces import Trace, from_runs
 from karat.workflows.diagnosis.diagnose import diagnose, road_of
 
 QRELS = {"q1": {"a": 1}}

@@ -15,7 +15,7 @@ from karat.diagnosis.waterfall import Roads, roads, values_of, waterfall
 from karat.fusion import reciprocal_rank
 from karat.measures import parse
 from karat.tables import Qrels, Run
-from karat.tables.traces import Trace, from_runs
+from karat.tables.diagnosis.traces import Trace, from_runs
 
 NDCG = parse("nDCG@2")
 QRELS = Qrels.from_dict({"q1": {"a": 3, "b": 2, "c": 1, "x": 0}, "q2": {"d": 1}})

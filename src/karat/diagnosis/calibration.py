@@ -10,7 +10,7 @@ from karat.measures.parameters import gain_of
 from karat.stats.intervals import LEAST, t_interval
 from karat.stats.isotonic import isotonic
 from karat.tables import Qrels
-from karat.tables.traces import Stage
+from karat.tables.diagnosis.traces import Stage
 
 LEAST_JUDGED = 50
 """Judged documents of a source, of both kinds, from which its scores are aligned."""

@@ -22,8 +22,8 @@ from karat.measures.parameters import gain_of
 from karat.stats.averages import mean
 from karat.stats.intervals import LEAST, t_interval
 from karat.tables import Qrels, Run
-from karat.tables.diagnosis import Fix
-from karat.tables.traces import Stage
+from karat.tables.diagnosis.results import Fix
+from karat.tables.diagnosis.traces import Stage
 
 Floats = NDArray[np.float64]
 

@@ -17,7 +17,7 @@ from karat.diagnosis.waterfall import SERVED, Floats, Ints, Mask, Roads
 from karat.stats.averages import mean
 from karat.stats.intervals import LEAST, t_interval
 from karat.tables import Documents, Qrels
-from karat.tables.diagnosis import MODES, ModeId, ModeRow, QueryMode
+from karat.tables.diagnosis.results import MODES, ModeId, ModeRow, QueryMode
 from karat.tables.judgments import Judgments
 
 UNCLEAR = "query_unclear"
@@ -82,7 +82,7 @@ ENTRIES: dict[ModeId, Mode] = {
         "Unclear guideline",
         "after adjudication, raters are still on both sides of relevant and not relevant",
         "single judgments with adjudications",
-        "the pairs in dispute, beside the guideline",
+        "the pairs in dispute, next to the guideline",
         "a rule in the guideline, and judging these pairs again",
         "disputes that were not adjudicated",
         ranking=False,
@@ -118,7 +118,7 @@ ENTRIES: dict[ModeId, Mode] = {
         "no retriever returned the document, or a filter removed it",
         "a trace",
         "words and meaning that query and document do not share; the filter's fields",
-        "another retriever beside, synonyms, chunks of another size, a wider filter, more depth",
+        "another retriever, synonyms, chunks of another size, a wider filter, more depth",
         "why the retriever did not match it",
     ),
     "intent": Mode(
@@ -126,7 +126,7 @@ ENTRIES: dict[ModeId, Mode] = {
         "a rewrite lost it: the original query retrieves it; or all documents above it are "
         "relevant to another subtopic",
         "a retriever of the original query in the trace, or judgments by subtopic",
-        "the rewritten text beside the original",
+        "the rewritten text next to the original",
         "keeping the original query as a second retriever; diversity",
         "rewrites of which only the result was traced",
     ),
@@ -264,7 +264,7 @@ def _labels(found: Roads, known: Evidence, pairs: pl.DataFrame, losing: Mask, na
     named.name(
         "feedback",
         losing & _at(pairs, before, ["query_id", "doc_id"], size),
-        lambda _at: "raters are on both sides of relevant, and nobody has adjudicated",
+        lambda _at: "raters are on both sides of relevant, without an adjudication",
     )
 
 

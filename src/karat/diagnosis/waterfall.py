@@ -15,8 +15,8 @@ from karat.measures.parameters import Gain, divisor_of, gain_of
 from karat.measures.scores import Rules, score
 from karat.stats.averages import mean
 from karat.tables import Qrels, Run
-from karat.tables.diagnosis import StageRow
-from karat.tables.traces import Stage, Trace
+from karat.tables.diagnosis.results import StageRow
+from karat.tables.diagnosis.traces import Stage, Trace
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -67,7 +67,7 @@ class Roads:
         taken = {parent for stage in with_documents for parent in self.inputs_of(stage)}
         ends = tuple(name for name in own if name not in taken)
         ordered = tuple(stage.name for stage in with_documents if stage.name in ends)
-        # A stage that serves is the end; others beside it were only looked at.
+        # A stage that serves is the end; other ends were only looked at.
         served = tuple(s.name for s in with_documents if s.kind == "serve" and s.name in ends)
         ordered = served or ordered
         return [*with_documents, Stage(SERVED, "serve", ordered, self.k)]

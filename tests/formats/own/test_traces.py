@@ -173,7 +173,7 @@ def test_spans_whose_query_is_not_known(tmp_path: Path) -> None:
         span("r", 1, None, "RETRIEVER", also={"input.value": "blue"}, documents=[("a", 1.0)])
     )
     path = written(tmp_path, spans)
-    with pytest.raises(InputError, match="asks 'blue', which is no query given"):
+    with pytest.raises(InputError, match="asks 'blue', which is not among the queries"):
         read_trace(path, {"q1": "red"})
     with pytest.raises(InputError, match="none of the 1 traces has a span that retrieves"):
         read_trace(written(tmp_path, otlp(span("x", 1, None, "LLM"))))

@@ -21,8 +21,8 @@ import pytest
 from karat import formats
 from karat.fusion import reciprocal_rank, weighted_sum
 from karat.tables import Documents, Qrels, Run
+from karat.tables.diagnosis.traces import Trace, from_runs
 from karat.tables.judgments import Judgments
-from karat.tables.traces import Trace, from_runs
 from karat.workflows.diagnosis.diagnose import diagnose
 
 Lists = dict[str, dict[str, float]]

@@ -11,8 +11,8 @@ import click
 from karat.cli import options
 
 if TYPE_CHECKING:
-    from karat.tables.diagnosis import Diagnosis
-    from karat.tables.traces import StageKind
+    from karat.tables.diagnosis.results import Diagnosis
+    from karat.tables.diagnosis.traces import StageKind
 
 
 @click.command(
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
         "karat diagnose qrels.txt fused.trec --stage bm25=bm25.trec --stage dense=dense.trec "
         "--stage fused=fused.trec",
         "karat diagnose qrels.txt run.trec --trace trace.jsonl --query q42",
-        "karat diagnose qrels.txt run.trec --trace trace.jsonl --fail-on candidate=0.2",
     )
 )
 @click.argument("qrels", metavar="QRELS")
@@ -148,7 +147,7 @@ def diagnose(
 def _stages(given: tuple[str, ...]) -> tuple[dict[str, str], dict[str, StageKind]]:
     """Stage → file, and stage → kind for those that name one."""
     from karat.errors import UsageError, nearest
-    from karat.tables.traces import KINDS
+    from karat.tables.diagnosis.traces import KINDS
 
     named: dict[str, str] = {}
     kinds: dict[str, StageKind] = {}
@@ -175,7 +174,7 @@ def _stages(given: tuple[str, ...]) -> tuple[dict[str, str], dict[str, StageKind
 def _limit(text: str) -> tuple[str, float]:
     """A mode and its highest share."""
     from karat.errors import UsageError, nearest
-    from karat.tables.diagnosis import MODES
+    from karat.tables.diagnosis.results import MODES
 
     mode, equals, share = text.partition("=")
     if mode not in MODES:

@@ -139,7 +139,6 @@ def _renamer(params: Node, used: list[str]) -> Callable[[re.Match[str]], str]:
 def _solr(text: str, rename: Callable[[re.Match[str]], str]) -> str:
     """Parameters of a Solr address as a JSON request."""
     request: dict[str, Any] = {"query": "{query}", "params": {}}
-    # The marks of variables do not begin a fragment: parse_qsl splits only at &.
     for name, given in parse_qsl("&".join(text.split("\n")), keep_blank_values=True):
         value = _VARIABLE.sub(rename, given.strip())
         if name.strip() == "q":

@@ -47,7 +47,7 @@ class _Span:
 def rows_of(
     values: Iterable[Any], name: str, queries: Mapping[str, str]
 ) -> Iterator[dict[str, Any]]:
-    """The stages of all traces, as rows of ``tables.traces.COLUMNS``.
+    """The stages of all traces, as rows of ``tables.diagnosis.traces.COLUMNS``.
 
     The query of a trace is its attribute ``karat.query_id`` (of any span), else the query whose
     text the root span has as input.
@@ -175,7 +175,7 @@ def _stages(span: _Span, query: str = "") -> list[dict[str, Any]]:
 def _ends(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The stages whose documents no other one has taken yet.
 
-    A reranker beside its retrievers, as most frameworks call it, takes those before it.
+    A reranker next to its retrievers, as most frameworks call it, takes those before it.
     """
     ends: list[dict[str, Any]] = []
     for row in rows:
@@ -264,7 +264,11 @@ def _query_id(spans: list[_Span], roots: list[_Span], by_text: Mapping[str, str]
     for text in texts:
         if _plain(text) in by_text:
             return by_text[_plain(text)]
-    what = f"asks {texts[0][:80]!r}, which is no query given" if texts else "has no text of a query"
+    what = (
+        f"asks {texts[0][:80]!r}, which is not among the queries"
+        if texts
+        else "has no text of a query"
+    )
     raise InputError(
         f"the trace {spans[0].trace} {what}",
         file=name,

@@ -8,7 +8,7 @@ A line is::
 
 Only ``query_id``, ``stage`` and ``kind`` are needed. A missing ``rank`` is the place in the list.
 ``started_us``, ``parse`` (the query as the engine understood it) and ``error`` are optional.
-Parquet has the columns of ``tables.traces.COLUMNS``.
+Parquet has the columns of ``tables.diagnosis.traces.COLUMNS``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from karat.formats.tables import parquet
 from karat.formats.tables.jsonl import parsed
 from karat.formats.tables.source import Source
 from karat.formats.tables.writing import beside
-from karat.tables.traces import COLUMNS, Trace
+from karat.tables.diagnosis.traces import COLUMNS, Trace
 
 _KEYS = (
     *("query_id", "stage", "kind", "parents", "started_us", "latency_us", "parameters", "parse"),
@@ -43,7 +43,7 @@ def read_trace(path: str | Path, queries: Mapping[str, str] | None = None) -> Tr
         queries: Query → text, by which spans without a query id are found.
 
     Raises:
-        InputError: a file that cannot be read, or is no trace, with its line.
+        InputError: a file that cannot be read, or is not a trace, with its line.
     """
     with Source(path) as source:
         if source.head.startswith(b"PAR1"):
@@ -164,7 +164,7 @@ def _row(line: int, raw: bytes, name: str) -> dict[str, Any]:
 
 
 def _candidates(listed: list[dict[str, Any]]) -> dict[str, Any]:
-    """The lists of a stage; raises one of several errors for what is no candidate."""
+    """The lists of a stage; raises one of several errors for what is not a candidate."""
     doc_ids = [candidate["doc_id"] for candidate in listed]
     if not all(type(doc_id) is str and doc_id for doc_id in doc_ids):
         doc_ids = [_id(doc_id) for doc_id in doc_ids]

@@ -13,7 +13,7 @@ from karat.reports.writers.markdown import bullets, markdown, sentence
 from karat.reports.writers.plain import plain
 from karat.reports.writers.tables import draw
 from karat.reports.writers.terminal import show_notes
-from karat.tables.diagnosis import Diagnosis, Fix, ModeRow, QueryMode, Road, StageRow
+from karat.tables.diagnosis.results import Diagnosis, Fix, ModeRow, QueryMode, Road, StageRow
 
 QUERIES = 10
 """Failing queries that are listed, the largest losses first; JSON has all."""

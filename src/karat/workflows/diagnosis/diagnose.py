@@ -17,11 +17,11 @@ from karat.errors import KaratError, UsageError, nearest
 from karat.formats.own.traces import read_trace
 from karat.measures import Measure, parse
 from karat.reports.phrases.numbers import counted
-from karat.tables import Queries, Run
-from karat.tables.diagnosis import MODES, Diagnosis, ModeRow, QueryMode, Road, arrows
+from karat.tables import Qrels, Queries, Run
+from karat.tables.diagnosis.results import MODES, Diagnosis, Fix, ModeRow, QueryMode, Road, arrows
+from karat.tables.diagnosis.traces import COLUMNS, StageKind, Trace, from_runs
 from karat.tables.engines import EngineConfig
 from karat.tables.judgments import Judgments
-from karat.tables.traces import COLUMNS, StageKind, Trace, from_runs
 from karat.workflows.engines.live import open_live
 from karat.workflows.offline import inputs
 
@@ -100,10 +100,6 @@ def diagnose(
         _weights(about, query_ids),
         main.settings.get("gain", "linear"),
     )
-    failing = values < below
-    if baseline is not None:
-        before = _one(inputs.runs(baseline), "baseline")
-        failing |= values < np.nan_to_num(values_of(before, grades, main, query_ids), nan=-np.inf)
     notes: list[str] = []
     evidence = Evidence(
         judgments=judgments,
@@ -112,14 +108,13 @@ def diagnose(
         qrels=grades,
     )
     named = name_modes(found, evidence)
+    failing = values < below
+    if baseline is not None:
+        before = values_of(_one(inputs.runs(baseline), "baseline"), grades, main, query_ids)
+        failing |= values < np.nan_to_num(before, nan=-np.inf)
     rows = of_queries(found, named, np.flatnonzero(failing).tolist(), values, texts)
     asked = [query for query in query_ids if query in set(traced.query_ids)]
-    gains = []
-    for measure in parsed if asked else []:
-        present = values_of(served, grades, measure, asked)
-        more, missing = fixes(found, grades, measure, present, asked)
-        gains += more
-        notes += [note for note in missing if note not in notes]
+    gains = list(_fixes(found, grades, parsed, asked, notes))
     notes += _notes(found, served, query_ids, asked)
     return Diagnosed(
         run=served.name,
@@ -138,6 +133,20 @@ def diagnose(
         found=found,
         named=named,
     )
+
+
+def _fixes(
+    found: Roads,
+    qrels: Qrels,
+    measures: Sequence[Measure],
+    query_ids: Sequence[str],
+    notes: list[str],
+) -> Iterator[Fix]:
+    for measure in measures if query_ids else ():
+        present = values_of(found.run, qrels, measure, query_ids)
+        gains, missing = fixes(found, qrels, measure, present, query_ids)
+        notes += [note for note in missing if note not in notes]
+        yield from gains
 
 
 def road_of(diagnosed: Diagnosed, query_id: str) -> list[Road]:

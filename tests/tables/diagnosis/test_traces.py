@@ -9,8 +9,8 @@ import pytest
 
 from karat.errors import InputError, UsageError
 from karat.tables import Run
-from karat.tables.diagnosis import arrows
-from karat.tables.traces import COLUMNS, Stage, Trace, from_runs
+from karat.tables.diagnosis.results import arrows
+from karat.tables.diagnosis.traces import COLUMNS, Stage, Trace, from_runs
 
 BM25 = Run.from_dict({"q1": {"a": 3, "b": 2}, "q2": {"c": 1}}, "bm25")
 DENSE = Run.from_dict({"q1": {"b": 0.9, "z": 0.8}, "q2": {}}, "dense")
@@ -95,7 +95,7 @@ def test_what_is_no_trace_is_refused(rows: list[dict[str, Any]], error: str) -> 
 
 
 def test_parents_that_are_no_stages_and_circles_are_refused() -> None:
-    with pytest.raises(InputError, match="the parent 'dense', which is no stage"):
+    with pytest.raises(InputError, match="the parent 'dense', which is not a stage"):
         _ = trace(row("fused", "fuse", parents=["dense"])).stages
     circle = trace(row("a", "rerank", parents=["b"]), row("b", "rerank", parents=["a"]))
     with pytest.raises(InputError, match="are in a circle"):

@@ -66,7 +66,7 @@ class Trace:
         source: Name of the trace in error messages.
 
     Raises:
-        InputError: an unknown kind, a duplicate stage or document, a parent that is no stage, or
+        InputError: an unknown kind, a duplicate stage or document, an unknown parent, or
             stages in a circle.
     """
 
@@ -94,7 +94,7 @@ class Trace:
             for parent in parents:
                 if parent not in rows:
                     raise InputError(
-                        f"stage {name} has the parent {parent!r}, which is no stage",
+                        f"stage {name} has the parent {parent!r}, which is not a stage",
                         file=self.source,
                         fix=f"one of {', '.join(rows)}",
                     )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from typing import Any, Literal, get_args
 
-from karat.tables.traces import StageKind
+from karat.tables.diagnosis.traces import StageKind
 
 ModeId = Literal[
     "unknowable_intent", "unclear_policy", "feedback", "missing_content", "stale_content",
