@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 @click.command(
     epilog=options.examples(
         "karat diagnose qrels.txt run.trec --trace trace.jsonl",
-        "karat diagnose qrels.txt fused.trec --stage bm25=bm25.trec --stage dense=dense.trec "
-        "--stage fused=fused.trec",
+        "karat diagnose qrels.txt top.trec --stage bm25=a.trec --stage top=b.trec",
         "karat diagnose qrels.txt run.trec --trace trace.jsonl --query q42",
     )
 )

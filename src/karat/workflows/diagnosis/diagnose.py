@@ -12,7 +12,7 @@ import polars as pl
 
 from karat.diagnosis.fixes import fixes
 from karat.diagnosis.modes import Evidence, Named, name_modes, of_queries, summary
-from karat.diagnosis.waterfall import Floats, Roads, mean_value, roads, values_of, waterfall
+from karat.diagnosis.waterfall import Floats, Mask, Roads, mean_value, roads, values_of, waterfall
 from karat.errors import KaratError, UsageError, nearest
 from karat.formats.own.traces import read_trace
 from karat.measures import Measure, parse
@@ -84,12 +84,7 @@ def diagnose(
     traced = _trace(trace, stages, kinds, texts)
     parsed = [parse(name, rel=rel) for name in measures]
     main = parsed[0]
-    no_answer = frozenset() if about is None else about.no_answer()
-    query_ids = [query for query in grades.query_ids if query not in no_answer]
-    values = values_of(served, grades, main, query_ids)
-    known = ~np.isnan(values)
-    query_ids = [query for query, there in zip(query_ids, known, strict=True) if there]
-    values = values[known]
+    query_ids, values = _valued(served, grades, main, about)
     found = roads(
         traced,
         served,
@@ -108,11 +103,10 @@ def diagnose(
         qrels=grades,
     )
     named = name_modes(found, evidence)
-    failing = values < below
-    if baseline is not None:
-        before = values_of(_one(inputs.runs(baseline), "baseline"), grades, main, query_ids)
-        failing |= values < np.nan_to_num(before, nan=-np.inf)
-    rows = of_queries(found, named, np.flatnonzero(failing).tolist(), values, texts)
+    failing = np.flatnonzero(
+        (values < below) | _lost(values, baseline, grades, main, query_ids)
+    ).tolist()
+    rows = of_queries(found, named, failing, values, texts)
     asked = [query for query in query_ids if query in set(traced.query_ids)]
     gains = list(_fixes(found, grades, parsed, asked, notes))
     notes += _notes(found, served, query_ids, asked)
@@ -133,6 +127,27 @@ def diagnose(
         found=found,
         named=named,
     )
+
+
+def _valued(
+    run: Run, qrels: Qrels, measure: Measure, queries: Queries | None
+) -> tuple[list[str], Floats]:
+    """The queries with a value, and their values."""
+    no_answer = frozenset() if queries is None else queries.no_answer()
+    asked = [query for query in qrels.query_ids if query not in no_answer]
+    values = values_of(run, qrels, measure, asked)
+    known = ~np.isnan(values)
+    return [query for query, there in zip(asked, known, strict=True) if there], values[known]
+
+
+def _lost(
+    values: Floats, baseline: Any, qrels: Qrels, measure: Measure, query_ids: Sequence[str]
+) -> Mask:
+    """The queries for which the baseline is better."""
+    if baseline is None:
+        return np.zeros(len(values), np.bool_)
+    before = values_of(_one(inputs.runs(baseline), "baseline"), qrels, measure, query_ids)
+    return values < np.nan_to_num(before, nan=-np.inf)
 
 
 def _fixes(
