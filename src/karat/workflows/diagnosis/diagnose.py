@@ -96,12 +96,8 @@ def diagnose(
         main.settings.get("gain", "linear"),
     )
     notes: list[str] = []
-    evidence = Evidence(
-        judgments=judgments,
-        documents=inputs.documents(documents),
-        index=None if engine is None else _in_index(found, engine, notes),
-        qrels=grades,
-    )
+    index = None if engine is None else _in_index(found, engine, notes)
+    evidence = Evidence(judgments, inputs.documents(documents), index, qrels=grades)
     named = name_modes(found, evidence)
     failing = np.flatnonzero(
         (values < below) | _lost(values, baseline, grades, main, query_ids)
