@@ -82,8 +82,7 @@ def diagnose(
     grades, served = inputs.qrels(qrels), _one(inputs.runs(run), "run")
     texts = {} if about is None else about.texts()
     traced = _trace(trace, stages, kinds, texts)
-    parsed = [parse(name, rel=rel) for name in measures]
-    main = parsed[0]
+    main, *_ = parsed = [parse(name, rel=rel) for name in measures]
     query_ids, values = _valued(served, grades, main, about)
     found = roads(
         traced,
@@ -99,9 +98,8 @@ def diagnose(
     index = None if engine is None else _in_index(found, engine, notes)
     evidence = Evidence(judgments, inputs.documents(documents), index, qrels=grades)
     named = name_modes(found, evidence)
-    failing = np.flatnonzero(
-        (values < below) | _lost(values, baseline, grades, main, query_ids)
-    ).tolist()
+    worse = _worse(values, baseline, grades, main, query_ids)
+    failing = np.flatnonzero((values < below) | worse).tolist()
     rows = of_queries(found, named, failing, values, texts)
     asked = [query for query in query_ids if query in set(traced.query_ids)]
     gains = list(_fixes(found, grades, parsed, asked, notes))
@@ -136,7 +134,7 @@ def _valued(
     return [query for query, there in zip(asked, known, strict=True) if there], values[known]
 
 
-def _lost(
+def _worse(
     values: Floats, baseline: Any, qrels: Qrels, measure: Measure, query_ids: Sequence[str]
 ) -> Mask:
     """The queries for which the baseline is better."""
