@@ -10,12 +10,17 @@ import pytest
 from starlette.testclient import TestClient
 from tests.event_stores import keep_events
 from tests.web.api.conftest import Printed, ProgramOf, error_of, rows_of
-from tests.web.online_log import put_users
+from tests.web.online_log import compute_once, put_users
 from tests.workflows.online.weeks import broken_on_friday
 
 from karat.clients.karat_server import Client
 from karat.store.sql import queries
 from karat.web.framework.state import AppState
+
+
+@pytest.fixture(autouse=True)
+def _once(monkeypatch: pytest.MonkeyPatch) -> None:
+    compute_once(monkeypatch)
 
 
 def test_evaluate_is_what_the_command_prints(

@@ -69,6 +69,7 @@ def test_a_slice_that_no_search_has_is_said(engineer: Browser, workspace: Path) 
     assert engineer.get("/online?by=device&only=phone&format=json").json()["wrong"] is None
 
 
+@pytest.mark.usefixtures("anew")
 def test_a_slice_of_too_many_is_said(
     engineer: Browser, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -333,6 +334,7 @@ def test_a_refused_form_is_shown_again_with_what_was_typed(
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "usage")
 
 
+@pytest.mark.usefixtures("anew")
 def test_a_page_whose_numbers_take_long_says_so_and_has_them_later(
     engineer: Browser, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
