@@ -10,9 +10,9 @@
 - ``<!-- not run: REASON -->`` just before a block leaves it out.
 - ``<!-- deep: REASON -->`` just before a block of Python runs it with --deep. Without, its imports
   are made, and its calls of karat are looked at: there is such a function, and it takes that.
-- ``<!-- needs: demo -->`` puts a finished demo into ``demo/`` and
-  ``karat-demo/``; ``<!-- needs: NAME -->`` puts
-  ``../shared/data/NAME`` into ``NAME/``, or skips the page where that is absent.
+- ``<!-- needs: demo -->`` puts a finished demo into ``demo/`` and ``karat-demo/``; ``<!-- needs:
+  postgresql -->`` puts the URL of an empty database into ``SEARCH_DB``; ``<!-- needs: NAME -->``
+  puts ``../shared/data/NAME`` into ``NAME/``, or skips the page where that is absent.
 """
 
 from __future__ import annotations
@@ -192,6 +192,9 @@ def test_the_examples_of_a_page_run(
         if need["name"] == "demo":
             for folder in ("demo", "karat-demo"):
                 shutil.copytree(request.getfixturevalue("built_demo") / "demo", tmp_path / folder)
+        elif need["name"] == "postgresql":
+            url = request.getfixturevalue("database")().replace("+psycopg", "")
+            monkeypatch.setenv("SEARCH_DB", url)
         else:
             data = request.getfixturevalue("field_data") / need["name"]
             assert data.is_dir(), f"{name} needs {need['name']}, which ../shared/data has not"
