@@ -14,12 +14,8 @@ import pytest
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals are POSIX's")
 
 
-@pytest.mark.parametrize(
-    "store_url",
-    # Kills on PostgreSQL are in tests/contracts/test_store_contention.py too.
-    ["sqlite", pytest.param("postgresql", marks=pytest.mark.deep)],
-    indirect=True,
-)
+@pytest.mark.deep  # tests/contracts/test_store_contention.py kills those who judge, too
+@pytest.mark.parametrize("store_url", ["sqlite", "postgresql"], indirect=True)
 def test_what_was_acknowledged_survives(
     bench: ModuleType, tmp_path: Path, store_url: str, deep: bool
 ) -> None:

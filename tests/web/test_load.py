@@ -15,12 +15,8 @@ import pytest
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals are POSIX's")
 
 
-@pytest.mark.parametrize(
-    "store_url",
-    # Raters at once on PostgreSQL are in tests/contracts/test_store_contention.py too.
-    ["sqlite", pytest.param("postgresql", marks=pytest.mark.deep)],
-    indirect=True,
-)
+@pytest.mark.deep  # raters at once are in tests/contracts/test_store_contention.py, too
+@pytest.mark.parametrize("store_url", ["sqlite", "postgresql"], indirect=True)
 def test_twenty_raters_at_once(bench: ModuleType, tmp_path: Path, store_url: str) -> None:
     workers = 1 if store_url.startswith("sqlite") else 2
     team = bench.gathered(tmp_path / "web", store_url, raters=20, pairs=20)
