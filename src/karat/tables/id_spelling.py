@@ -7,6 +7,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache, partial
 from itertools import islice
 from typing import NamedTuple
 from urllib.parse import unquote
@@ -65,17 +66,18 @@ def _differences(here: Ids, there: Ids) -> Iterator[_Difference]:
     for cause, fold in _FOLDS.items():
         yield _Difference(cause, fold, fold)
     several = "several of case, spaces, zeros, quotes and encoding"
-    yield _Difference(several, _all_folds, _all_folds)
+    all_folds = cache(_all_folds)  # for these ids only
+    yield _Difference(several, all_folds, all_folds)
     yield from _affixes(here, there)
     one, other = (
-        {group: {_all_folds(id_) for id_ in ids} for group, ids in side.items()}
+        {group: {all_folds(id_) for id_ in ids} for group, ids in side.items()}
         for side in (here, there)
     )
     for cause, cut, cut_there, _ in _affixes(one, other):
         yield _Difference(
             f"{cause}, and by case, spaces, zeros, quotes or encoding",
-            lambda id_, cut=cut: cut(_all_folds(id_)),  # type: ignore[misc]
-            lambda id_, cut=cut_there: cut(_all_folds(id_)),  # type: ignore[misc]
+            lambda id_, cut=cut: cut(all_folds(id_)),  # type: ignore[misc]
+            lambda id_, cut=cut_there: cut(all_folds(id_)),  # type: ignore[misc]
         )
     chunk = "a chunk number at the end (collapse folds chunks into documents)"
     yield _Difference(chunk, _without_chunk, str, merges=True)
@@ -84,17 +86,23 @@ def _differences(here: Ids, there: Ids) -> Iterator[_Difference]:
 
 def _matched(here: Ids, there: Ids, difference: _Difference) -> Iterator[tuple[str, str]]:
     """Ids that match once the difference is undone, each with its match in the judgments."""
-    sides = ((there, difference.there), *(() if difference.merges else ((here, difference.here),)))
-    for side, fold in sides:
-        all_ids = {id_ for ids in side.values() for id_ in ids}
-        if len({fold(id_) for id_ in all_ids}) < DISTINCT * len(all_ids):
-            return  # a fold that merges many ids would match anything
+    known = _folded(there, difference.there)
+    if len(set(known.values())) < DISTINCT * len(known):
+        return  # a fold that merges many ids would match anything
+    found = _folded(here, difference.here)
+    if not difference.merges and len(set(found.values())) < DISTINCT * len(found):
+        return
     for group, ids in here.items():
-        known = {difference.there(id_): id_ for id_ in there.get(group, ())}
-        known.pop("", None)
+        by_fold = {known[id_]: id_ for id_ in there.get(group, ())}
+        by_fold.pop("", None)
         for id_ in ids:
-            if (match := known.get(difference.here(id_))) is not None:
+            if (match := by_fold.get(found[id_])) is not None:
                 yield id_, match
+
+
+def _folded(side: Ids, fold: Fold) -> dict[str, str]:
+    """Each id, and what a fold makes of it."""
+    return {id_: fold(id_) for id_ in {id_ for ids in side.values() for id_ in ids}}
 
 
 def _affixes(here: Ids, there: Ids) -> Iterator[_Difference]:
@@ -148,7 +156,10 @@ def _number(id_: str) -> str:
 
 def _unquoted(id_: str) -> str:
     """Without quotes or brackets around it, and without the b of Python's bytes."""
-    return re.sub(r"^b(?=['\"])", "", id_.strip()).strip("\"'`[](){}<> ")
+    bare = id_.strip()
+    if bare.startswith(("b'", 'b"')):
+        bare = bare[1:]
+    return bare.strip("\"'`[](){}<> ")
 
 
 def _all_folds(id_: str) -> str:
@@ -161,8 +172,8 @@ _FOLDS: dict[str, Fold] = {
     "upper and lower case": str.casefold,
     "spaces around them": str.strip,
     "URL encoding": unquote,
-    "a decimal point, as of numbers (7.0 for 7)": lambda id_: re.sub(r"\.0+$", "", id_),
-    "leading zeros": lambda id_: re.sub(r"(?<![0-9.])0+(?=[0-9])", "", id_),
-    "the Unicode form of letters": lambda id_: unicodedata.normalize("NFKC", id_),
+    "a decimal point, as of numbers (7.0 for 7)": partial(re.compile(r"\.0+$").sub, ""),
+    "leading zeros": partial(re.compile(r"(?<![0-9.])0+(?=[0-9])").sub, ""),
+    "the Unicode form of letters": partial(unicodedata.normalize, "NFKC"),
     "quotes or brackets around them": _unquoted,
 }
