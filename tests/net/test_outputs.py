@@ -122,6 +122,16 @@ DEMO: dict[str, tuple[Asked, ...]] = {
         ),
         Asked("explain-nothing", "explain demo demo/runs/bm25.trec q999"),
     ),
+    "diagnose": (
+        Asked(
+            "diagnose",
+            "diagnose demo demo/runs/hybrid.trec --stage bm25=demo/runs/bm25.trec"
+            " --stage semantic=demo/runs/semantic.trec --stage hybrid=demo/runs/hybrid.trec"
+            " --by class",
+            "json md",
+        ),
+        Asked("diagnose-untraced", f"diagnose {ONE} --query q01 --fail-on debugging", "json"),
+    ),
     "fuse": (
         Asked("fuse", "fuse demo/runs/bm25.trec demo/runs/semantic.trec --depth 5"),
         Asked(
