@@ -71,7 +71,9 @@ def spark() -> Iterator[None]:
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.adaptive.enabled", "false")  # it would fold both partitions into one
-        .config("spark.sql.codegen.wholeStage", "false")  # compiling takes longer than running
+        # Compiling takes longer than running.
+        .config("spark.sql.codegen.wholeStage", "false")
+        .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
         # Compiled but lightly: each plan runs once.
         .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
         .config("spark.sql.warehouse.dir", "/nowhere")
@@ -82,7 +84,7 @@ def spark() -> Iterator[None]:
     session.stop()
 
 
-# Spark takes seconds for a plan: a build makes those of the golden log and of the nasty one.
+# Spark takes seconds for a plan: a build makes those of the golden and the nasty log in one.
 SPARK_IS_DEEP = pytest.mark.parametrize(
     "engine", ["polars", "duckdb", pytest.param("spark", marks=pytest.mark.deep)], indirect=True
 )

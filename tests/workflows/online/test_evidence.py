@@ -89,7 +89,7 @@ def assert_same(one: Evidence, two: Evidence) -> None:
         assert_frame_equal(one.positions[cut], two.positions[cut], check_row_order=False)
 
 
-@settings(max_examples=LAWS // 5)
+@settings(max_examples=LAWS // 6)
 @given(events=LOG)
 def test_laws_of_evidence(stored: ModuleType, events: list[dict[str, object]]) -> None:
     frame = frame_of(events)
@@ -131,7 +131,7 @@ def test_laws_of_evidence(stored: ModuleType, events: list[dict[str, object]]) -
                 assert total == pytest.approx(sums[metric, term]["numerator"])
 
 
-@settings(max_examples=LAWS // 8)
+@settings(max_examples=LAWS // 12)
 @given(events=LOG)
 def test_duckdb_says_what_polars_says(stored: ModuleType, events: list[dict[str, object]]) -> None:
     pytest.importorskip("duckdb", reason="needs the package duckdb")
