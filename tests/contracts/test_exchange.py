@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from karat.errors import InputError, KaratError
@@ -21,6 +21,10 @@ from karat.formats.exchange.catalogue import EXCHANGES, Peer, read_exchange, wri
 from karat.formats.exchange.detect import detect
 from karat.formats.exchange.source_file import open_source_file
 from karat.tables.golden.exchange import Exchange
+
+ALL = settings.default.max_examples
+FEW = settings(max_examples=10 if ALL == 25 else ALL)
+"""For what is tried in each of many formats: 10 examples, all with --deep."""
 
 JUDGED = {
     "query_id": pl.String,
@@ -99,6 +103,7 @@ def exchanges(draw: st.DrawFn, name: str) -> Exchange:
 
 
 @pytest.mark.parametrize("name", GRADED)
+@FEW
 @given(data=st.data())
 def test_judgments_go_out_and_come_back(name: str, data: st.DataObject) -> None:
     peer, given_ = EXCHANGES[name], data.draw(exchanges(name))
@@ -123,6 +128,7 @@ SHEETS = ["quepid-csv", "quepid-book-csv", "csv"]
 
 
 @pytest.mark.parametrize("name", SHEETS)
+@FEW
 @given(data=st.data())
 def test_a_sheet_says_the_same_with_semicolons(name: str, data: st.DataObject) -> None:
     given_ = data.draw(exchanges(name))
@@ -215,6 +221,7 @@ def test_what_is_cut_off_is_refused_or_whole_rows(name: str, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("name", FILES)
+@FEW
 @given(data=st.data())
 def test_no_damage_makes_anything_but_an_error_that_names_the_file(
     name: str, data: st.DataObject
@@ -268,6 +275,7 @@ OTHERS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", JSON)
+@FEW
 @given(data=st.data())
 def test_values_of_the_wrong_type_are_refused_where_they_stand(
     name: str, data: st.DataObject

@@ -16,7 +16,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from karat import formats
@@ -30,6 +30,10 @@ if sys.version_info >= (3, 14):
     from compression import zstd
 else:
     from backports import zstd
+
+ALL = settings.default.max_examples
+FEW = settings(max_examples=10 if ALL == 25 else ALL)
+"""For what is tried in each of many formats: 10 examples, all with --deep."""
 
 AWKWARD = [
     "007",
@@ -133,6 +137,7 @@ def again(write: Callable[..., None], read: Callable[..., Any], thing: Any, name
 
 
 @pytest.mark.parametrize("name", cases("qrels"))
+@FEW
 @given(data=st.data())
 def test_qrels_come_back(name: str, data: st.DataObject) -> None:
     qrels = Qrels.from_dict(data.draw(table(CONTRACTS[name].ids, NUMBERS)))
@@ -141,6 +146,7 @@ def test_qrels_come_back(name: str, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("name", cases("qrels"))
+@FEW
 @given(data=st.data())
 def test_subtopics_come_back_or_are_refused(name: str, data: st.DataObject) -> None:
     ids = CONTRACTS[name].ids
@@ -169,6 +175,7 @@ def _is_key(text: str) -> bool:
 
 
 @pytest.mark.parametrize("name", cases("run"))
+@FEW
 @given(data=st.data())
 def test_a_run_comes_back(name: str, data: st.DataObject) -> None:
     contract = CONTRACTS[name]
@@ -207,6 +214,7 @@ def test_latency_and_errors_come_back(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("role", ["queries", "documents"])
 @pytest.mark.parametrize("name", cases("queries"))
+@FEW
 @given(data=st.data())
 def test_texts_and_attributes_come_back(role: str, name: str, data: st.DataObject) -> None:
     contract = CONTRACTS[name]
