@@ -176,23 +176,21 @@ def _by_rank(
         depth: Documents of each that are fused; all if None.
         query_ids: The queries.
     """
-    lists = [
-        found.trace.candidates(name, query_ids)
-        .drop("score")
-        .filter(pl.lit(True) if depth is None else pl.col("rank") <= depth)
-        for name in inputs
-    ]
     # A document below this rank everywhere scores less than the first k of any one list.
     reach = len(inputs) * (_RRF + found.k) - _RRF
-    pairs = pl.concat([rows.filter(pl.col("rank") <= reach) for rows in lists])
-    pairs = pairs.select("query_id", "doc_id").unique()
-    for at, rows in enumerate(lists):
-        pairs = pairs.join(
-            rows.rename({"rank": f"rank {at}"}), on=["query_id", "doc_id"], how="left"
-        )
+    most = reach if depth is None else min(reach, depth)
+    first = [found.trace.candidates(name, query_ids, most) for name in inputs]
+    pairs = pl.concat(first).select("query_id", "doc_id").unique()
+    ranks = [found.trace.ranks(name, pairs) for name in inputs]
+    pairs = pairs.with_columns(
+        (rank if depth is None else rank * (rank <= depth)).alias(f"rank {at}")
+        for at, rank in enumerate(ranks)
+    )
     shares = [
-        (1 / (_RRF + pl.col(f"rank {at}").cast(pl.Float64))).fill_null(0.0)
-        for at in range(len(lists))
+        pl.when(pl.col(f"rank {at}") > 0)
+        .then(1 / (_RRF + pl.col(f"rank {at}").cast(pl.Float64)))
+        .otherwise(0.0)
+        for at in range(len(inputs))
     ]
     return (
         pairs.select(

@@ -190,7 +190,11 @@ def roads(
     named = relevant.select(
         query_id=pl.Series(ids, dtype=pl.String).gather(relevant["query"]), doc_id="doc_id"
     )
-    ranks = [_ranks(named, trace.candidates(stage.name)) for stage in trace.stages if stage.depth]
+    ranks = [
+        trace.ranks(stage.name, named).to_numpy().astype(np.int64)
+        for stage in trace.stages
+        if stage.depth
+    ]
     below = _ranks(named, run.frame().select("query_id", "doc_id", "rank"))
     served = np.where(below <= k, below, 0)
     known = set(trace.query_ids)
@@ -226,7 +230,8 @@ def waterfall(found: Roads, qrels: Qrels, measures: Sequence[Measure]) -> list[S
     Only traced queries count, and documents of grade ``rel`` or better.
     """
     counted = found.traced & (found.grade >= found.rel)
-    asked = [query for query in found.query_ids if query in set(found.trace.query_ids)]
+    known = set(found.trace.query_ids)
+    asked = [query for query in found.query_ids if query in known]
     out = []
     for at, stage in enumerate(found.stages):
         given, held = found.given(stage) & counted, found.held[at] & counted

@@ -123,26 +123,40 @@ class Trace:
             fix=", ".join(names),
         )
 
-    def candidates(self, name: str, query_ids: Collection[str] | None = None) -> pl.DataFrame:
+    def candidates(
+        self, name: str, query_ids: Collection[str] | None = None, most: int | None = None
+    ) -> pl.DataFrame:
         """What a stage returned: ``query_id``, ``doc_id``, ``rank``, ``score`` (null for none).
 
         Args:
             name: The stage.
             query_ids: Only of these queries; of all if None.
+            most: Only ranks up to this; all if None.
         """
         rows = self.frame.filter(pl.col("stage") == name, pl.col("doc_ids").list.len() > 0)
         if query_ids is not None:
             rows = rows.filter(pl.col("query_id").is_in(list(query_ids)))
-        scores = (
-            pl.when(pl.col("scores").is_null())
-            .then(pl.lit(None, pl.Float64).repeat_by(pl.col("doc_ids").list.len()))
-            .otherwise("scores")
+        nothing = pl.lit(None, pl.Float64).repeat_by(pl.col("doc_ids").list.len())
+        scores = pl.when(pl.col("scores").is_null()).then(nothing).otherwise("scores")
+        lists = rows.select("query_id", doc_id="doc_ids", rank="ranks", score=scores)
+        if most is not None:  # there are at most as many documents as ranks
+            lists = lists.with_columns(pl.col("doc_id", "rank", "score").list.head(most))
+        found = lists.explode("doc_id", "rank", "score")
+        return found if most is None else found.filter(pl.col("rank") <= most)
+
+    def ranks(self, name: str, pairs: pl.DataFrame) -> pl.Series:
+        """The rank of each pair of ``query_id`` and ``doc_id`` in a stage; 0 if it is not there."""
+        rows = self.frame.filter(pl.col("stage") == name, pl.col("doc_ids").list.len() > 0)
+        # By a hash of both ids: comparing the texts of millions of pairs takes ten times as long.
+        every = (
+            rows.select(pl.col("query_id").hash(1), doc_id="doc_ids", rank="ranks")
+            .explode("doc_id", "rank")
+            .select("rank", key=pl.col("query_id") ^ pl.col("doc_id").hash(2))
         )
-        return (
-            rows.select("query_id", "doc_ids", "ranks", scores=scores)
-            .explode("doc_ids", "ranks", "scores")
-            .rename({"doc_ids": "doc_id", "ranks": "rank", "scores": "score"})
-        )
+        wanted = pairs.select(key=pl.col("query_id").hash(1) ^ pl.col("doc_id").hash(2))
+        there = every.filter(pl.col("key").is_in(wanted["key"].implode()))
+        found = wanted.join(there, on="key", how="left", maintain_order="left")
+        return found["rank"].fill_null(0)
 
     def run(self, name: str, *, by_rank: bool = False) -> Run:
         """What a stage returned, as a run; with ``by_rank``, or without scores, scored by rank."""

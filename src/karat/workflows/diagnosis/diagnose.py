@@ -101,7 +101,7 @@ def diagnose(
     worse = _worse(values, baseline, grades, main, query_ids)
     failing = np.flatnonzero((values < below) | worse).tolist()
     rows = of_queries(found, named, failing, values, texts)
-    asked = [query for query in query_ids if query in set(traced.query_ids)]
+    asked = list(filter(set(traced.query_ids).__contains__, query_ids))
     gains = list(_fixes(found, grades, parsed, asked, notes))
     notes += _notes(found, served, query_ids, asked)
     return Diagnosed(
