@@ -26,6 +26,7 @@ METRICS = [
 ]
 CUTS: list[Cut] = [(), ("day", "arm"), ("query",)]
 LAWS = settings.default.max_examples  # each is a log of its own here, or several
+DEEP = LAWS > 25
 TEXTS = ("sho", "shoes", "red shoes", "shoes red", "lamp", "")
 KINDS = ("search", "search", "impression", "click", "click", "hide", "heartbeat", "cart")
 
@@ -89,7 +90,7 @@ def assert_same(one: Evidence, two: Evidence) -> None:
         assert_frame_equal(one.positions[cut], two.positions[cut], check_row_order=False)
 
 
-@settings(max_examples=LAWS // 6)
+@settings(max_examples=LAWS // (5 if DEEP else 6))
 @given(events=LOG)
 def test_laws_of_evidence(stored: ModuleType, events: list[dict[str, object]]) -> None:
     frame = frame_of(events)
@@ -131,7 +132,7 @@ def test_laws_of_evidence(stored: ModuleType, events: list[dict[str, object]]) -
                 assert total == pytest.approx(sums[metric, term]["numerator"])
 
 
-@settings(max_examples=LAWS // 12)
+@settings(max_examples=LAWS // (8 if DEEP else 12))
 @given(events=LOG)
 def test_duckdb_says_what_polars_says(stored: ModuleType, events: list[dict[str, object]]) -> None:
     pytest.importorskip("duckdb", reason="needs the package duckdb")
