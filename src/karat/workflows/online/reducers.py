@@ -97,6 +97,11 @@ class Scope:
         return (WINDOW_COLUMN,) if self.starts else ()
 
     @property
+    def carried(self) -> tuple[str, ...]:
+        """The columns that every fact keeps."""
+        return (*self.attributes, *self.tags)
+
+    @property
     def columns(self) -> list[str]:
         more = [*(["query"] if self.text else []), *(["bot"] if self.log.bots else [])]
         return [*ACTIVITY, *more, *self.attributes]
@@ -183,7 +188,6 @@ def facts_of(
     """
     log, rules = scope.log, scope.rules
     kinds = {kind for kind, count in log.kinds.items() if count}
-    carried = (*scope.attributes, *scope.tags)
     people = sessions.of_people(scope.tagged(events), bots=bool(log.bots))
     activity = engine.keep(sessions.in_sessions(people, rules))
     if not scope.text:
@@ -237,7 +241,7 @@ def facts_of(
             answers=None if answers is None else facts.of_answers(answers),
             impressions=None if shown is None else facts.of_impressions(shown),
             closed_us=(log.last_us or 0) - rules.purchase,
-            attributes=carried,
+            attributes=scope.carried,
         )
     )
     inside = scope.within(searches)
@@ -247,8 +251,8 @@ def facts_of(
         first = first.with_columns(intent=nw.lit(None).cast(nw.Int64))
     return FactsOf(
         inside,
-        facts.clicks(first, inside, attributes=carried),
-        scope.within(facts.sessions(searches, bounds, attributes=carried)),
+        facts.clicks(first, inside, attributes=scope.carried),
+        scope.within(facts.sessions(searches, bounds, attributes=scope.carried)),
         _counted(activity, shown, names, carts, sold, inside, scope),
     )
 
