@@ -141,17 +141,26 @@ def texts(path: Path) -> Iterator[tuple[int, str]]:
     if path.suffix == ".md":
         yield 1, blank(blank(source, QUOTED), CODE) if name not in PRINTED else ""
     elif path.suffix == ".py":
-        yield from python_texts(source)
+        yield from python_strings(source)
+        tails = (line.partition("#")[2].lstrip("#: ") for line in source.splitlines())
+        if ANY.search(blank("\n".join(tails), SAID)):  # telling comments from strings takes long
+            yield from python_comments(source)
     else:
         yield 1, source
 
 
-def python_texts(source: str) -> Iterator[tuple[int, str]]:
-    """Strings of several words, docstrings and comments; names of things are left out."""
-    quoted = re.compile(r"``[^`]*``|^ +\w+(?=: )", re.MULTILINE)
+SAID = re.compile(r"``[^`]*``|^ +\w+(?=: )", re.MULTILINE)
+
+
+def python_strings(source: str) -> Iterator[tuple[int, str]]:
+    """Strings of several words, and docstrings; names of things are left out."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
-            yield node.lineno, blank(node.value, quoted)
+            yield node.lineno, blank(node.value, SAID)
+
+
+def python_comments(source: str) -> Iterator[tuple[int, str]]:
+    """Comments, those of consecutive lines as one; names of things are left out."""
     comments: list[tuple[int, str]] = []
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
@@ -160,7 +169,7 @@ def python_texts(source: str) -> Iterator[tuple[int, str]]:
                 comments[-1] = (comments[-1][0], f"{comments[-1][1]}\n{text}")
             else:
                 comments.append((line, text))
-    yield from ((line, blank(text, quoted)) for line, text in comments)
+    yield from ((line, blank(text, SAID)) for line, text in comments)
 
 
 def complaints(name: str, first: int, text: str) -> Iterator[str]:
@@ -218,7 +227,8 @@ def test_strings_and_comments_are_read() -> None:
         '"""One word."""\nx = f"two {1}"  # three\n# four\n# five\ny = ("six " "seven", ``eight``)'
     )
     source = source.replace(", ``eight``", "")
-    assert [text for _, text in python_texts(source)] == [
+    read = [*python_strings(source), *python_comments(source)]
+    assert [text for _, text in read] == [
         "One word.",
         "six seven",
         "two ",
