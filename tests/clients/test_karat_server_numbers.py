@@ -68,6 +68,7 @@ def test_runs_are_named_wherever_they_can_be_numbered(client: Client) -> None:
     assert client.run("main/1", golden="shop")["kept_by"] == "egon"
     assert client.download_run("main/1").to_dict() == run_of("old", 1).to_dict()
     assert client.explain("main/1", "q1", "P@3") == client.explain(kept["id"], "q1", "P@3")
+    assert client.diagnose("main/1", "main/1") == client.diagnose(kept["id"], ["main/1"])
     with pytest.raises(UsageError, match=r"no run 'main/2'.*did you mean main/1"):
         client.remove_run("main/2")
     client.remove_run("main/1", golden="shop")

@@ -44,6 +44,8 @@ ASKS: dict[str, tuple[str, ...]] = {
     "/golden/{name}/exchange/file": ("?to=csv",),
     "/golden/{name}/pairs": ("", "?q=json&per=5"),
     "/runs/{run_id}": ("", "?measure=RR%4010"),
+    "/runs/{run_id}/diagnosis": ("", "?stage=semantic&stage=bm25"),
+    "/runs/{run_id}/diagnosis/{query_id:path}": ("?stage=semantic&stage=bm25",),
     "/api/golden/{golden}/pair": ("?query=q01&document=json",),
     "/api/golden/{golden}/diff": ("?old=first",),
     "/api/golden/{golden}/coverage": ("?run=bm25",),
@@ -53,6 +55,7 @@ ASKS: dict[str, tuple[str, ...]] = {
     "/api/golden/{golden}/pairs": ("?per=20&sort=-doc_id",),
     "/api/runs": ("", "?format=json"),
     "/api/runs/{run:path}/explain": ("?query_id=q01",),
+    "/api/runs/{run:path}/diagnosis": ("?stage=semantic&stage=bm25",),
     "/api/online/against": ("?run=bm25",),
     "/api/online/rows": ("?per=10",),
 }

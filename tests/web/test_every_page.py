@@ -39,11 +39,14 @@ ASKS = {
     "/golden/{name}/pair": "?query=q1&document=d1",
     "/golden/{name}/changes": "?old=2026/03",
     "/golden/{name}/exchange/file": "?to=csv",
+    "/runs/{run_id}/diagnosis": "?stage=new&stage=old",
+    "/runs/{run_id}/diagnosis/{query_id:path}": "?stage=new&stage=old",
     "/api/golden/{golden}/pair": "?query=q1&document=d1",
     "/api/golden/{golden}/diff": "?old=2026/03",
     "/api/golden/{golden}/coverage": "?run=old",
     "/api/golden/{golden}/export": "?format=csv",
     "/api/runs/{run:path}/explain": "?query_id=q1",
+    "/api/runs/{run:path}/diagnosis": "?stage=new&stage=old",
     "/api/online/against": "?run=old",
 }
 """What a route cannot do without."""

@@ -298,6 +298,10 @@ class Client:
         params = {"query_id": query_id, "measure": measure, "edition": edition, "golden": golden}
         return self._calls.get(_run(run, "explain"), **params)
 
+    def diagnose(self, run: Name, stages: Texts, *, golden: str | None = None) -> dict[str, Any]:
+        """Diagnose a run by the stored runs of its stages, as `karat diagnose --format json`."""
+        return self._calls.get(_run(run, "diagnosis"), stage=_listed(stages), golden=golden)
+
     def evaluate(
         self, runs: Name | Sequence[Name], measures: str | Sequence[str] = (), **settings: Any
     ) -> dict[str, Any]:

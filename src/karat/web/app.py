@@ -16,6 +16,7 @@ from karat.errors import KaratError
 from karat.formats.own.workspace import find_workspace, read_workspace
 from karat.web import api, home, search
 from karat.web.accounts import account, audit_log, people, sign_in
+from karat.web.diagnosis import diagnosis
 from karat.web.engines import engines, playground
 from karat.web.framework import errors, progress
 from karat.web.framework.auth import Anonymous, requires_of
@@ -59,6 +60,7 @@ PAGES = (
     judge.ROUTER,
     table.ROUTER,
     runs.ROUTER,
+    diagnosis.ROUTER,
     new_comparison.ROUTER,  # before comparisons: "new" is not a number
     comparisons.ROUTER,
     side_by_side.ROUTER,

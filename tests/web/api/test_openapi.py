@@ -18,6 +18,7 @@ from karat.web.api.openapi import described
 
 BY_API = {
     "karat compare": ("POST", "/api/comparisons"),
+    "karat diagnose": ("GET", "/api/runs/{run}/diagnosis"),
     "karat evaluate": ("POST", "/api/evaluate"),
     "karat explain": ("GET", "/api/runs/{run}/explain"),
     "karat gate": ("POST", "/api/gate"),

@@ -6,17 +6,30 @@ from collections.abc import Callable, Iterator, Sequence
 
 from rich.console import Console
 
-from karat.diagnosis.modes import ENTRIES
+from karat.diagnosis.modes import ENTRIES, Mode
 from karat.reports.phrases.numbers import counted, percent, signed
 from karat.reports.table import DASH, Column, Style, Table, to
 from karat.reports.writers.markdown import bullets, markdown, sentence
 from karat.reports.writers.plain import plain
 from karat.reports.writers.tables import draw
 from karat.reports.writers.terminal import show_notes
-from karat.tables.diagnosis.results import Diagnosis, Fix, ModeRow, QueryMode, Road, StageRow
+from karat.tables.diagnosis.results import (
+    Diagnosis,
+    Fix,
+    ModeId,
+    ModeRow,
+    QueryMode,
+    Road,
+    StageRow,
+)
 
 QUERIES = 10
 """Failing queries that are listed, the largest losses first; JSON has all."""
+
+
+def entry(mode: ModeId) -> Mode:
+    """What a failure mode is, and what helps."""
+    return ENTRIES[mode]
 
 
 def summary(found: Diagnosis) -> str:
@@ -147,11 +160,13 @@ def _rank_in(name: str) -> Callable[[Road], int | None]:
     return lambda road: road.ranks[name]
 
 
-def roads_table(query_id: str, roads: list[Road]) -> Table:
+def roads_table(
+    query_id: str, roads: list[Road], link: Callable[[Road], str | None] | None = None
+) -> Table:
     """The relevant documents of a query on their way through the stages."""
     names = list(roads[0].ranks) if roads else []
     columns = [
-        Column("doc_id", "Document", "code"),
+        Column("doc_id", "Document", "code", link=link),
         Column("grade", "Grade", "grade"),
         *(
             Column(name, name, "count", value=_rank_in(name))

@@ -22,6 +22,7 @@ from karat.golden.planning import plan as planned
 from karat.reports.offline.catalogue import as_json
 from karat.tables import Results
 from karat.tables.comparison import Comparison
+from karat.tables.diagnosis.results import Diagnosis
 from karat.tables.explanation import Explanation
 from karat.tables.lists import LISTS
 from karat.web.api.bodies import Body, RequestBody, Uploaded
@@ -33,6 +34,7 @@ from karat.web.framework.jobs import Busy, in_turn
 from karat.web.framework.state import AppState, TheState
 from karat.web.framework.uploads import file_response
 from karat.web.offline.stored_comparisons import ask, compute, find, look, request_again
+from karat.workflows.diagnosis import stored_diagnoses
 from karat.workflows.golden.editions import NOW
 from karat.workflows.golden.import_ import file_name
 from karat.workflows.offline.catalogue import find_entry, list_entries
@@ -153,6 +155,24 @@ async def explain(
         request, lambda: explain_stored(run.workspace, run.row.id, query_id, measure, edition)
     )
     return json_response(explanation.to_dict())
+
+
+@RUNS.get("/runs/{run:path}/diagnosis", response_model=one(Diagnosis))
+async def diagnose(
+    request: Request,
+    _asking: AReader,
+    run: TheRun,
+    stage: Annotated[
+        list[str],
+        Query(min_length=1, description="A stored run for each stage, in order; repeatable."),
+    ],
+) -> Response:
+    """Diagnose a run: what its stages lose, why queries fail, and what fixes are worth."""
+    stages = stored_diagnoses.chosen(run.workspace, stage)
+    found = await in_turn(
+        request, lambda: stored_diagnoses.diagnose_stored(run.workspace, run.row, stages)
+    )
+    return json_response(found.diagnosis.to_dict())
 
 
 @RUNS.get("/runs/{run:path}", response_model=one(ListedRun))

@@ -1,0 +1,144 @@
+"""Stored diagnoses of runs whose stages are stored runs: computed once for the same inputs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import polars as pl
+
+from karat.diagnosis.waterfall import SERVED
+from karat.errors import UsageError, nearest
+from karat.tables.diagnosis.results import Diagnosis, Fix, ModeRow, QueryMode, Road, StageRow
+from karat.tables.stored_runs import RunRow
+from karat.workflows.diagnosis.diagnose import diagnose, road_of
+from karat.workflows.workspace.artifacts import Artifact, ArtifactCorrupted, key_of
+from karat.workflows.workspace.evaluate_stored import find_runs
+from karat.workflows.workspace.listed import list_runs
+from karat.workflows.workspace.stored_inputs import inputs_digest, judged, single_judgments
+from karat.workflows.workspace.stored_runs import read_stored
+from karat.workflows.workspace.workspace import Workspace
+
+KIND = "diagnosis"
+_VERSION = 1  # of the computation
+_ROAD = {
+    "query_id": pl.String,
+    "doc_id": pl.String,
+    "grade": pl.Float64,
+    "ranks": pl.String,  # a JSON object: stage → rank
+    "lost_at": pl.String,
+    "loss": pl.Float64,
+    "mode": pl.String,
+    "evidence": pl.String,
+}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A stored run that may be a stage of a pipeline."""
+
+    stage: str  # its name as a stage; different for every run
+    row: RunRow
+
+
+@dataclass(frozen=True)
+class StoredDiagnosis:
+    """A computed diagnosis."""
+
+    diagnosis: Diagnosis
+    files: Artifact  # with the roads of its documents
+
+    def roads(self, query_id: str) -> list[Road]:
+        """The relevant documents of a query on their way through the stages, best grade first.
+
+        Raises:
+            UsageError: the query has no value.
+            ArtifactCorrupted: the table is missing or damaged.
+        """
+        with self.files.reading():
+            frame = pl.read_parquet(self.files.tables["roads"])
+        own = frame.filter(query_id=query_id).drop("query_id")
+        if not own.height:
+            known = frame["query_id"].unique(maintain_order=True).to_list()
+            raise UsageError(
+                f"query {query_id!r} is not diagnosed", nearest=nearest(query_id, known, 1)
+            )
+        return [Road(**row | {"ranks": json.loads(row["ranks"])}) for row in own.to_dicts()]
+
+
+def choices(opened: Workspace) -> list[Choice]:
+    """The stored runs as stages, oldest first; an older run of the same name by its number."""
+    found: list[Choice] = []
+    for row in list_runs(opened)[0]:
+        taken = {SERVED, *(choice.stage for choice in found)}
+        found.append(Choice(str(row.id) if row.name in taken else row.name, row))
+    return found[::-1]
+
+
+def chosen(opened: Workspace, names: Sequence[str]) -> list[Choice]:
+    """The stages of these names, in this order.
+
+    Raises:
+        UsageError: an unknown run, or one that is named twice.
+    """
+    rows = find_runs(opened, names)
+    return [Choice(name, row) for name, row in zip(names, rows, strict=True)]
+
+
+def key(opened: Workspace, row: RunRow, stages: Sequence[Choice]) -> str:
+    """The key of a diagnosis: its runs, and what they are judged by."""
+    golden = opened.golden
+    runs = [(stage.stage, stage.row.sha256) for stage in stages]
+    whole = [golden.salt, golden.name, golden.scale, row.name, row.sha256, runs]
+    return f"{key_of(_VERSION, *whole)}-{inputs_digest(opened, with_documents=True)}"
+
+
+def kept(opened: Workspace, row: RunRow, stages: Sequence[Choice]) -> StoredDiagnosis | None:
+    """The computed diagnosis; None if it is not there, or outdated."""
+    return opened.artifacts.find(KIND, key(opened, row, stages), _read)
+
+
+def diagnose_stored(opened: Workspace, row: RunRow, stages: Sequence[Choice]) -> StoredDiagnosis:
+    """The diagnosis of a run, computed unless it is there; raises as ``compute`` does."""
+    found = kept(opened, row, stages)
+    return found if found is not None else compute(opened, row, stages)
+
+
+def compute(opened: Workspace, row: RunRow, stages: Sequence[Choice]) -> StoredDiagnosis:
+    """Diagnose a run as ``karat diagnose`` does, and store the result.
+
+    Raises:
+        InputError: nothing is judged, or the file of a run is gone or damaged.
+    """
+    judgments = judged(opened, with_documents=True)
+    run, *runs = read_stored(opened, [row, *(stage.row for stage in stages)])
+    found = diagnose(
+        judgments.qrels,
+        run,
+        stages={stage.stage: each for stage, each in zip(stages, runs, strict=True)},
+        queries=judgments.queries,
+        documents=judgments.documents,
+        judgments=single_judgments(opened),
+    )
+    rows = [
+        asdict(road) | {"query_id": query_id, "ranks": json.dumps(road.ranks)}
+        for query_id in found.found.query_ids
+        for road in road_of(found, query_id)
+    ]
+    head = {"diagnosis": replace(found, run=row.name).to_dict()}
+    roads = pl.DataFrame(rows, schema=_ROAD)
+    what = key(opened, row, stages)
+    opened.artifacts.put(KIND, what, head, {"roads": roads})
+    stored = opened.artifacts.find(KIND, what, _read)
+    if stored is None:
+        raise ArtifactCorrupted("the diagnosis could not be stored\n  fix: try again")
+    return stored
+
+
+def _read(files: Artifact) -> StoredDiagnosis:
+    rows = {"stages": StageRow, "fixes": Fix, "modes": ModeRow, "queries": QueryMode}
+    head: dict[str, Any] = files.head["diagnosis"]
+    read = {name: [kind(**each) for each in head[name]] for name, kind in rows.items()}
+    return StoredDiagnosis(Diagnosis(**head | read), files)
