@@ -20,6 +20,7 @@ LINES = {
     "backup": "b.zip",
     "compare": "q r r2",
     "completion": "bash",
+    "diagnose": "q r",
     "evaluate": "q r",
     "explain": "q r 1",
     "fuse": "r r2 -o fused.trec",
@@ -70,8 +71,8 @@ LINES = {
     "tune": "tunable queries.csv --judgments q --param n=1:2",
 }
 CORE = {
-    "compare", "completion", "engine check", "engine import", "engine list", "evaluate", "explain",
-    "fuse", "gate", "golden plan", "golden split",
+    "compare", "completion", "diagnose", "engine check", "engine import", "engine list",
+    "evaluate", "explain", "fuse", "gate", "golden plan", "golden split",
     "lint", "measures", "online metrics", "online simulate", "search", "trend",
 }  # fmt: skip
 """What does its work with the core alone."""

@@ -20,7 +20,7 @@ PACKAGES = {
     "engines": _ENGINES,
     "web": (*_STORE, *_ENGINES, *_WEB, *_REPORT),
     "postgres": (*_STORE, "psycopg"),
-    "tune": ("optuna",),
+    "tune": (*_ENGINES, "optuna"),
     "duckdb": ("duckdb", "pyarrow"),
     "spark": ("pyspark", "pyarrow"),
 }

@@ -76,7 +76,7 @@ def pool(
     from karat.workflows.golden.pooling import METHODS
 
     if not runs and not engines:
-        raise click.UsageError("name runs, or engines to ask: karat golden pool --engine prod")
+        raise click.UsageError("name a RUN, or an engine to ask: karat golden pool --engine prod")
     configs = _engines(engines, start)
     with opened(start) as found:
         made = _pooled(
