@@ -147,6 +147,7 @@ def columns(links: Sequence[tuple[str | None, str]], x: Spec, height: int) -> Sp
 
 def to_svg(chart: Spec, title: str | None = None) -> str:
     """The chart as SVG for a page, with links within that page."""
+    vl_convert()  # whether or not the drawing is cached: a report has all of its charts, or none
     return _drawn(json.dumps(chart, allow_nan=False), title)
 
 
