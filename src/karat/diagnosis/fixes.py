@@ -268,7 +268,6 @@ def _merged(found: Roads, new: Mask, query_ids: Sequence[str]) -> Run:
         )
         if there
     }
-    number = {query: index for index, query in enumerate(found.query_ids)}
     served = found.run.frame().filter(pl.col("rank") <= found.k)
     same = served.filter(~pl.col("query_id").is_in([found.query_ids[each] for each in chosen]))
     lists = (
@@ -278,7 +277,7 @@ def _merged(found: Roads, new: Mask, query_ids: Sequence[str]) -> Run:
     merged: dict[str, list[str]] = {}
     for index, extra in chosen.items():
         query = found.query_ids[index]
-        old = [(grade.get((number[query], doc), 0.0), doc) for doc in of.get(query, [])]
+        old = [(grade.get((index, doc), 0.0), doc) for doc in of.get(query, [])]
         merged[query] = best_merge(old, sorted(extra, reverse=True)[: found.k], found.k)
     rows = pl.concat(
         [

@@ -300,7 +300,7 @@ def _failed(found: Roads) -> dict[int, str]:
     """Query → its first failed stage."""
     rows = found.trace.frame.filter(pl.col("state") == "failed")
     first = rows.unique("query_id", keep="first", maintain_order=True)
-    at = {query: index for index, query in enumerate(found.query_ids)}
+    at = found.number
     return {at[q]: s for q, s in first.select("query_id", "stage").iter_rows() if q in at}
 
 
@@ -468,7 +468,8 @@ def of_queries(
     losses = np.maximum(found.loss, 0.0)
     out = []
     for query in failing:
-        own = np.flatnonzero((found.query == query) & (named.mode >= 0))
+        every = found.documents(query)
+        own = every[named.mode[every] >= 0]
         query_id = found.query_ids[query]
         if not len(own):
             continue
@@ -484,7 +485,7 @@ def of_queries(
                 stage=named.stage[worst],
                 evidence=named.evidence[worst],
                 doc_id=found.doc_id[worst],
-                loss=float(found.loss[found.query == query].sum()),
+                loss=float(found.loss[every].sum()),
                 text=texts.get(query_id),
             )
         )
@@ -495,7 +496,7 @@ def summary(found: Roads, named: Named, rows: Sequence[QueryMode]) -> list[ModeR
     """The share of each mode among the failing queries, the most frequent first."""
     if not rows:
         return []
-    at = {query: index for index, query in enumerate(found.query_ids)}
+    at = found.number
     failing = np.zeros(len(found.query_ids), np.bool_)
     failing[[at[row.query_id] for row in rows]] = True
     weights = np.array([found.weights[at[row.query_id]] for row in rows])

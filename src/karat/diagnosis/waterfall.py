@@ -35,7 +35,7 @@ class Roads:
         run: The served run.
         k: Documents of each query that are served.
         query_ids: The judged queries; q of them.
-        query: Index of the query of each relevant document; shape (m,).
+        query: Index of the query of each relevant document, ascending; shape (m,).
         doc_id: The document; shape (m,).
         grade: Its grade, above 0; shape (m,).
         rel: Lowest grade that is counted as relevant.
@@ -90,6 +90,16 @@ class Roads:
     def place(self) -> dict[str, int]:
         """Stage → its row in ``rank``."""
         return {stage.name: at for at, stage in enumerate(self.stages)}
+
+    def documents(self, query: int) -> Ints:
+        """Indices of the relevant documents of a query, which lie together."""
+        first, last = np.searchsorted(self.query, [query, query + 1])
+        return np.arange(first, last)
+
+    @cached_property
+    def number(self) -> dict[str, int]:
+        """Query → its index."""
+        return {query_id: at for at, query_id in enumerate(self.query_ids)}
 
     @cached_property
     def held(self) -> Mask:

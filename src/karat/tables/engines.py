@@ -36,6 +36,10 @@ class Secret:
     env: str = ""
     file: str = ""
 
+    def __str__(self) -> str:
+        """Where it is read from, never what it is."""
+        return f"(env {self.env})" if self.env else f"(file {self.file})"
+
 
 @dataclass(frozen=True)
 class EmbedConfig:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from karat.reports.table import Column, Table
-from karat.tables.engines import EngineCheck, EngineConfig, Secret
+from karat.tables.engines import EngineCheck, EngineConfig
 
 _ENGINES = (
     Column("name", "Engine"),
@@ -57,15 +57,10 @@ def checks_table(engine: EngineConfig, checks: Sequence[EngineCheck]) -> Table:
 
 def _row(engine: EngineConfig) -> dict[str, Any]:
     """What may be shown: never the value of a secret."""
-    url = (
-        f"(env {engine.url.env})"
-        if isinstance(engine.url, Secret) and engine.url.env
-        else engine.url
-    )
     return {
         "name": engine.name,
         "kind": engine.kind,
-        "url": f"(file {url.file})" if isinstance(url, Secret) else url,
+        "url": str(engine.url),
         "index": engine.index,
         "function": engine.function,
         "template": engine.template_name,

@@ -48,18 +48,11 @@ class OfferedStage:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DiagnosisPage(Page):
-    """The diagnosis of a run; before stages are chosen, only the form."""
+class _StagesPage(Page):
+    """A page of a run and the stages of its pipeline."""
 
-    template: ClassVar[str] = "diagnosis.html.j2"
     run: RunRow
-    offered: Sequence[OfferedStage]
     stages: Sequence[str]
-    error: str | None = None
-    summary: str = ""
-    diagnosis: Diagnosis | None = None
-    fixes: Table | None = field(default=None, repr=False)
-    queries: Listed | None = None
 
     @property
     def as_json(self) -> str:
@@ -73,29 +66,30 @@ class DiagnosisPage(Page):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DiagnosedQueryPage(Page):
+class DiagnosisPage(_StagesPage):
+    """The diagnosis of a run; before stages are chosen, only the form."""
+
+    template: ClassVar[str] = "diagnosis.html.j2"
+    offered: Sequence[OfferedStage]
+    error: str | None = None
+    summary: str = ""
+    diagnosis: Diagnosis | None = None
+    fixes: Table | None = field(default=None, repr=False)
+    queries: Listed | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiagnosedQueryPage(_StagesPage):
     """The relevant documents of a query on their way through the stages."""
 
     template: ClassVar[str] = "diagnosed_query.html.j2"
-    run: RunRow
     query_id: str
     failure: QueryMode | None  # None if the query does not fail
     measure: str
     pipeline: str
-    stages: Sequence[str]
     roads: Sequence[Road]
     chart: DrawnChart = field(repr=False)
     table: Table = field(repr=False)
-
-    @property
-    def as_json(self) -> str:
-        """The address of this page as JSON."""
-        return f"{_ask(self.stages)}{'&' if self.stages else '?'}format=json"
-
-    @property
-    def entry(self) -> Any:
-        """From a mode to its description."""
-        return entry
 
 
 @ROUTER.get("/runs/{run_id}/diagnosis")

@@ -165,11 +165,11 @@ def road_of(diagnosed: Diagnosed, query_id: str) -> list[Road]:
         UsageError: the query has no value.
     """
     found, named = diagnosed.found, diagnosed.named
-    if query_id not in found.query_ids:
+    if query_id not in found.number:
         raise UsageError(
             f"query {query_id!r} is not diagnosed", nearest=nearest(query_id, found.query_ids, 1)
         )
-    own = np.flatnonzero(found.query == found.query_ids.index(query_id))
+    own = found.documents(found.number[query_id])
     out = []
     for at in own.tolist():
         lost = int(found.lost_at[at])

@@ -30,7 +30,6 @@ from karat.tables.engines import (
     EngineFacts,
     EngineQuery,
     EngineState,
-    Secret,
     Tried,
     TriedHit,
     TriedVariant,
@@ -481,13 +480,10 @@ def _state(opened: Workspace, config: EngineConfig, rows: Sequence[RunRow]) -> E
     p95 = found.results.latency[0].p95_us if found is not None and found.results.latency else None
     if row is not None and name in row.about.get(runs.TRIES, {}):
         p95 = row.about[runs.TRIES][name]["p95_us"]
-    url = config.url
-    if isinstance(url, Secret):
-        url = f"(env {url.env})" if url.env else f"(file {url.file})"
     return EngineState(
         name=config.name,
         kind=config.kind,
-        address=url or config.function,
+        address=str(config.url) or config.function,
         index=config.index or None,
         template=config.template_name or None,
         params=dict(config.params),

@@ -11,14 +11,14 @@ from typing import Any
 import polars as pl
 
 from karat.engines.search.engine import EngineError
-from karat.errors import KaratError, UsageError
+from karat.errors import KaratError
 from karat.reports.phrases.numbers import counted
-from karat.store.sql import documents, queries
-from karat.tables import Queries, Run
+from karat.store.sql import documents
+from karat.tables import Run
 from karat.tables.engines import EngineConfig
 from karat.workflows.engines.live import LiveEngine, open_live, search_engine
 from karat.workflows.golden.pooling import Pooled, pool
-from karat.workflows.workspace.workspace import Workspace
+from karat.workflows.workspace.workspace import Workspace, queries_in
 
 _BATCH = 200  # documents of one request
 _CALLS = 4  # requests at once
@@ -62,12 +62,7 @@ def pool_engines(
         UsageError: the golden set has no queries.
         KaratError: an engine answers nothing (exit code 4); nothing is queued.
     """
-    with opened.store.read() as connection:
-        asked = Queries(queries.frame(connection, opened.golden.id), opened.golden.name)
-    if asked.frame.is_empty():
-        raise UsageError(
-            "the golden set has no queries yet", fix="choose queries from a log, or import them"
-        )
+    asked = queries_in(opened)
     runs: list[Run] = []
     notes: list[str] = []
     with TemporaryDirectory() as folder:
