@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import sqlite3
@@ -60,6 +61,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Choose how many examples of a law are tried; keep what is compiled."""
+    gc.disable()  # of what is made while tests are collected, nothing is garbage
     settings.load_profile("deep" if config.getoption("deep") else "ci")
     if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
         # Else each of the hundreds of commands that tests start compiles every module anew, which
@@ -77,6 +79,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out = [item for item in items if item.get_closest_marker("deep")]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if not item.get_closest_marker("deep")]
+
+
+def pytest_collection_finish() -> None:
+    """Look for garbage from here on, and not among thousands of collected tests."""
+    gc.enable()
 
 
 @pytest.fixture(scope="session")
