@@ -15,18 +15,21 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from uvicorn.config import STARTUP_FAILURE
 
 from karat.errors import UsageError
 from karat.store.sql import people
 from karat.web import server
-from karat.web.framework.settings import LOCAL, Settings
+from karat.web.framework.settings import LOCAL, VARIABLE, Settings
 from karat.web.server import (
     JsonLines,
     Serving,
@@ -38,6 +41,7 @@ from karat.web.server import (
     listen,
     log_config,
     proxy_addresses,
+    run,
     unreached,
 )
 from karat.workflows.accounts.accounts import Accounts
@@ -263,10 +267,10 @@ posix = pytest.mark.skipif(os.name != "posix", reason="signals are POSIX's")
 @pytest.mark.parametrize(
     ("workers", "how"),
     [
-        ("1", signal.SIGTERM),
         ("2", signal.SIGINT),
-        # Each signal and each number of workers is in one of the above.
+        # One worker and SIGTERM are below, without a process of their own.
         pytest.param("1", signal.SIGINT, marks=pytest.mark.deep),
+        pytest.param("1", signal.SIGTERM, marks=pytest.mark.deep),
         pytest.param("2", signal.SIGTERM, marks=pytest.mark.deep),
     ],
 )
@@ -306,11 +310,57 @@ def who_asked(log: str) -> list[str]:
     ]
 
 
-@posix
-def test_half_requests_end_and_keep_nobody_out(workspace: Path) -> None:
-    """And a proxy that was named says who asks."""
-    words = ("--timeout", "1", "--connections", "8", "--log", "json", "--proxy", "127.0.0.1")
-    with served(workspace, *words) as (process, port, _said), ExitStack() as lines:
+@contextmanager
+def as_it_was() -> Iterator[None]:
+    """What ``run`` sets in its process is set back: the environment, signals, and the log."""
+    loggers = [logging.getLogger(name) for name in ("", "karat", "uvicorn.error", "uvicorn.access")]
+    held = [(each.handlers[:], each.level, each.propagate) for each in loggers]
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    handlers = [signal.getsignal(each) for each in numbers]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(VARIABLE, "")
+        patch.setattr(server, "_LAST_S", 1e6)  # else it ends this process, as it would its own
+        try:
+            yield
+        finally:
+            for number, handler in zip(numbers, handlers, strict=True):
+                signal.signal(number, handler)
+            for each, (there, level, propagate) in zip(loggers, held, strict=True):
+                each.handlers[:] = there
+                each.setLevel(level)
+                each.propagate = propagate
+
+
+def run_here(act: Callable[[int, Callable[[], object]], None], serving: Serving) -> int:
+    """What ``run`` returns in this process, while a thread does ``act(port, terminate)``.
+
+    A server that it has not ended is ended after it.
+    """
+    ended = threading.Event()
+
+    def terminate() -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    def acts(port: int) -> None:
+        assert asked(port, "/healthz")[0] == 200
+        try:
+            act(port, terminate)
+        finally:
+            if not ended.wait(0.1):
+                terminate()
+
+    with as_it_was(), ThreadPoolExecutor(1) as pool:
+        with listen("127.0.0.1", 0) as listening:
+            acting = pool.submit(acts, listening.getsockname()[1])
+            code = run(serving, listening)
+            ended.set()
+        acting.result()
+    return code
+
+
+def half_requests(port: int, end: Callable[[], object]) -> None:
+    """As many as take the place of others, of which one waits for its end; ``end`` is called."""
+    with ExitStack() as lines:
         half = [
             lines.enter_context(socket.create_connection(("127.0.0.1", port), 30))
             for _ in range(40)
@@ -321,12 +371,32 @@ def test_half_requests_end_and_keep_nobody_out(workspace: Path) -> None:
         assert asked(port, "/healthz")[0] == 200
         assert half[-1].recv(100).startswith(b"HTTP/1.1 408 ")
         asked(port, "/sign-in", **{"X-Forwarded-For": "10.9.9.9"})
-        process.terminate()
+        end()
+
+
+@posix
+@pytest.mark.deep  # the next one, by the command
+def test_half_requests_end_and_keep_nobody_out_by_the_command(workspace: Path) -> None:
+    words = ("--timeout", "1", "--connections", "8", "--log", "json", "--proxy", "127.0.0.1")
+    with served(workspace, *words) as (process, port, _said):
+        half_requests(port, process.terminate)
         process.wait(10)  # a request is logged when it was answered
     assert who_asked((workspace.parent / "log").read_text()) == ["10.9.9.9"]
 
 
 @posix
+def test_half_requests_end_and_keep_nobody_out(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And a proxy that was named says who asks."""
+    local = Settings(workspace, accounts=False, hosts=LOCAL, proxies=("127.0.0.1",))
+    bounded = replace(local, patience_s=1, connections=8)
+    assert run_here(half_requests, Serving(bounded, log="json")) == 0
+    assert who_asked(capsys.readouterr().err) == ["10.9.9.9"]
+
+
+@posix
+@pytest.mark.deep  # kills a process, and waits for what follows
 def test_a_worker_that_dies_is_followed_by_another_and_all_end_with_the_first(
     workspace: Path,
 ) -> None:
@@ -356,30 +426,65 @@ def is_worker(number: int) -> bool:
         return False
 
 
-@posix
-def test_a_request_under_way_ends_first(workspace: Path) -> None:
+def asks_slowly(port: int, terminate: Callable[[], object]) -> None:
     """An upload whose body is still coming when SIGTERM comes is answered."""
+    line = socket.create_connection(("127.0.0.1", port), 30)
+    body = b"name=anna&password=x"
+    line.sendall(
+        b"POST /sign-in HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n"
+        b"content-type: application/x-www-form-urlencoded\r\n"
+        b"content-length: %d\r\n\r\n" % len(body) + body[:5]
+    )
+    threading.Event().wait(0.2)
+    terminate()
+    threading.Event().wait(0.2)
+    line.sendall(body[5:])
+    said = b""
+    while data := line.recv(65536):
+        said += data
+    line.close()
+    assert said.startswith(b"HTTP/1.1 404")  # on this machine alone there are no accounts
+
+
+@posix
+@pytest.mark.deep  # the next one, by the command
+def test_a_request_under_way_ends_first_by_the_command(workspace: Path) -> None:
     with served(workspace) as (process, port, _):
-        line = socket.create_connection(("127.0.0.1", port), 30)
-        body = b"name=anna&password=x"
-        line.sendall(
-            b"POST /sign-in HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n"
-            b"content-type: application/x-www-form-urlencoded\r\n"
-            b"content-length: %d\r\n\r\n" % len(body) + body[:5]
-        )
-        threading.Event().wait(0.2)
-        process.send_signal(signal.SIGTERM)
-        threading.Event().wait(0.2)
-        line.sendall(body[5:])
-        said = b""
-        while data := line.recv(65536):
-            said += data
-        line.close()
-        assert said.startswith(b"HTTP/1.1 404")  # on this machine alone there are no accounts
+        asks_slowly(port, process.terminate)
         assert process.wait(10) == 0
 
 
-@pytest.mark.parametrize("workers", [pytest.param("1", marks=pytest.mark.deep), "2"])
+@posix
+def test_a_request_under_way_ends_first(workspace: Path) -> None:
+    local = Settings(workspace, accounts=False, hosts=LOCAL)
+    assert run_here(asks_slowly, Serving(local)) == 0
+
+
+@posix
+def test_where_the_app_cannot_start_run_returns_4(
+    workspace: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nowhere = Serving(Settings(workspace.parent / "none"))
+    with as_it_was(), listen("127.0.0.1", 0) as listening:
+        assert run(nowhere, listening) == 4
+    assert "is not in a workspace" in capsys.readouterr().err
+
+    class Workers:
+        """As uvicorn leaves them when none of them could start."""
+
+        def __init__(self, *_: object) -> None:
+            self.processes = [SimpleNamespace(exitcode=code) for code in (None, STARTUP_FAILURE)]
+
+        def run(self) -> None:
+            pass
+
+    monkeypatch.setattr(server, "Multiprocess", Workers)
+    with as_it_was(), listen("127.0.0.1", 0) as listening:
+        assert run(replace(nowhere, workers=2), listening) == 4
+
+
+@pytest.mark.deep  # the one before it, in processes of its own
+@pytest.mark.parametrize("workers", ["1", "2"])
 def test_where_the_app_cannot_start_it_ends_with_4(workspace: Path, workers: str) -> None:
     program = (
         "import sys; from pathlib import Path\n"
@@ -463,20 +568,12 @@ def test_the_servers_own_log_of_requests_is_off(
     form: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It would hold the secrets of links."""
-    loggers = ("karat", "uvicorn.error", "uvicorn.access")
-    before = {name: logging.getLogger(name) for name in ("", *loggers)}
-    held = {n: (each.handlers[:], each.level, each.propagate) for n, each in before.items()}
-    try:
+    with as_it_was():
         logging.config.dictConfig(log_config(form))
         logging.getLogger("uvicorn.access").info("GET /link/secret")
         logging.getLogger("uvicorn.error").info("Uvicorn running")
         logging.getLogger("uvicorn.error").warning("careful")
         logging.getLogger("karat.access").info("GET / 200", extra=REQUEST)
-    finally:
-        for name, (handlers, level, propagate) in held.items():
-            before[name].handlers[:] = handlers
-            before[name].setLevel(level)
-            before[name].propagate = propagate
     first, second = capsys.readouterr().err.splitlines()
     assert "careful" in first
     assert "GET / 200" in second

@@ -83,6 +83,9 @@ def test_the_keys_of_a_page_are_listed(page_of: PageOf) -> None:
         page.keyboard.press("Escape")
         page.keyboard.press("/")
         assert page.evaluate("document.activeElement.name") == "q"
+        page.locator("tbody a").first.focus()
+        page.keyboard.press("ArrowDown")
+        assert page.evaluate("document.activeElement.textContent.trim()") == "garden hose"
 
 
 def test_a_list_is_sorted_on_a_phone(page_of: PageOf) -> None:

@@ -159,6 +159,7 @@ def test_two_raters_judge_with_their_thumbs(app: FastAPI, page_of: PageOf) -> No
     both_kept(app)
 
 
+@pytest.mark.deep  # each step alone, and most of them in a browser, is in the tests of its page
 @pytest.mark.usefixtures("queued")
 def test_from_an_invitation_to_a_comparison(app: FastAPI, page_of: PageOf) -> None:
     with ExitStack() as stack:

@@ -61,12 +61,14 @@ def test_for_others_it_asks_for_accounts_and_prints_the_first_owners_link_once(
 ) -> None:
     typed("init")
     line = "serve --port 0 --host 0.0.0.0 --name karat.example.org --base-path karat/ --log json"
-    done = typed(f"{line} --https --proxy 10.0.0.1 --max-upload 1.5MB --workers 3")
+    bounds = "--max-upload 1.5MB --workers 3 --timeout 1 --connections 8"
+    done = typed(f"{line} --https --proxy 10.0.0.1 {bounds}")
     assert "https://karat.example.org/karat/invited/" in done.out
     assert done.err == ""
     where = runs[0]
     assert (where.workers, where.settings.proxies, where.log) == (3, ("10.0.0.1",), "json")
     assert (where.settings.base, where.settings.max_upload) == ("/karat", 3 * 2**19)
+    assert (where.settings.patience_s, where.settings.connections) == (1, 8)
     assert where.settings.secure
     again = typed(line)
     assert "/invited/" not in again.out

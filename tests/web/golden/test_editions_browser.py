@@ -12,6 +12,7 @@ from tests.web.conftest import LAPTOP_THEN_PHONE, PageOf, sound
 from karat.workflows.golden.editions import list_editions
 
 
+@pytest.mark.deep  # without a browser in test_disagreements.py and test_editions.py
 @pytest.mark.parametrize("size", LAPTOP_THEN_PHONE)
 def test_people_freeze_and_export_by_clicking(
     app: FastAPI, page_of: PageOf, size: dict[str, Any]

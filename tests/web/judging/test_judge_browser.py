@@ -16,7 +16,14 @@ from karat.store.sql import judgments, queue
 from karat.tables import Pairs
 from karat.workflows.golden.pooling import enqueue
 
-SIZES = pytest.mark.parametrize("size", [LAPTOP, PHONE], ids=["laptop", "phone"])
+SIZES = pytest.mark.parametrize(
+    "size",
+    [
+        # A phone has less room for the same.
+        pytest.param(LAPTOP, id="laptop", marks=pytest.mark.deep),
+        pytest.param(PHONE, id="phone"),
+    ],
+)
 
 
 @pytest.fixture
@@ -151,6 +158,7 @@ def test_a_thumb_judges_too(app: FastAPI, page_of: PageOf) -> None:
         ]
 
 
+@pytest.mark.deep  # forms without a script are what test_judge_answers.py sends
 def test_without_a_script_forms_do_it(app: FastAPI, page_of: PageOf) -> None:
     with page_of("nora", java_script_enabled=False) as page:
         page.goto("/judge/shop")
@@ -201,6 +209,7 @@ def test_an_answer_that_did_not_arrive_is_sent_again_and_counts_once(
         assert kept(app, "nora")["grade"].to_list() == [2.0, 1.0]
 
 
+@pytest.mark.deep  # test_what_is_no_answer_gives_none has a key that repeats
 def test_a_held_key_judges_one_pair(app: FastAPI, page_of: PageOf) -> None:
     with page_of("nora") as page:
         page.goto("/judge/shop")
@@ -233,6 +242,7 @@ def test_hidden_time_is_not_counted(app: FastAPI, page_of: PageOf) -> None:
     assert kept(app, "nora")["seconds"][0] < 5
 
 
+@pytest.mark.deep  # without a browser in test_judge.py
 def test_two_disagree_and_a_third_settles(app: FastAPI, page_of: PageOf) -> None:
     for name, grade, why in (("ben", "0", "it is a boot"), ("cleo", "3", "a shoe after all")):
         with page_of(name) as page:
@@ -259,6 +269,7 @@ def test_two_disagree_and_a_third_settles(app: FastAPI, page_of: PageOf) -> None
     assert settled.select("kind", "grade").rows() == [("adjudication", 2.0)]
 
 
+@pytest.mark.deep  # without a browser in test_table.py
 def test_rows_of_a_table_are_graded(app: FastAPI, page_of: PageOf) -> None:
     with page_of("egon", "engineer") as page:
         page.goto("/judge/shop/table?q=hat")

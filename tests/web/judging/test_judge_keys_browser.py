@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from fastapi import FastAPI
-from tests.web.conftest import PageOf
+from tests.web.conftest import ClientOf, PageOf
 from tests.web.judging.test_judge_browser import clock, kept, moved_on, press, ticket
 
 __all__ = ["clock"]  # a fixture
@@ -93,13 +93,12 @@ def test_a_second_press_or_click_is_not_for_the_next_card(app: FastAPI, page_of:
         assert kept(app, "nora")["grade"].to_list() == [2, 3]
 
 
-def test_the_pause_is_three_tenths_of_a_second(app: FastAPI, page_of: PageOf) -> None:
-    with page_of("nora", java_script_enabled=False) as page:
-        page.goto("/judge/shop")
-        assert page.locator("#judging").get_attribute("data-pause") == "300"
+def test_the_pause_is_three_tenths_of_a_second(client_of: ClientOf) -> None:
+    page = client_of("rater").get("/judge/shop").text
+    assert '<div id="judging" data-pause="300">' in page
 
 
-@pytest.mark.parametrize("sheet", ["g", "?"])
+@pytest.mark.parametrize("sheet", ["g", pytest.param("?", marks=pytest.mark.deep)])
 def test_a_card_that_is_covered_is_not_judged(app: FastAPI, page_of: PageOf, sheet: str) -> None:
     with page_of("nora") as page:
         page.goto("/judge/shop")
@@ -114,6 +113,7 @@ def test_a_card_that_is_covered_is_not_judged(app: FastAPI, page_of: PageOf, she
         assert kept(app, "nora")["grade"].to_list() == [3]
 
 
+@pytest.mark.deep  # without a browser in test_judge_answers.py
 def test_a_second_tab_says_that_it_corrects(app: FastAPI, page_of: PageOf) -> None:
     with page_of("nora") as page:
         page.goto("/judge/shop")

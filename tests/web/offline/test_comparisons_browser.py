@@ -48,6 +48,7 @@ def test_two_runs_are_compared_and_a_missing_grade_is_given(
         assert "given since" not in page.locator("main").inner_text()
 
 
+@pytest.mark.deep  # a race
 def test_the_last_list_that_was_asked_for_is_shown(page_of: PageOf, client_of: ClientOf) -> None:
     client_of("engineer").fill("/comparisons/new", baseline=1, candidate=[2], measure=["nDCG@3"])
     with page_of("egon", "engineer") as page:

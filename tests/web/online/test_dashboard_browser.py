@@ -12,7 +12,8 @@ from tests.web.conftest import LAPTOP, PHONE, PageOf, sound
 from tests.web.online_log import put_users
 
 pytest.importorskip("vl_convert")
-# What a phone adds is in test_no_column_is_narrower_than_its_words and in the shell's tests.
+# A build looks at one walk in Chromium: the numbers, addresses and forms of the others are in the
+# tests of each page, and what a phone adds to a list is in the shell's.
 SIZES = [pytest.param(LAPTOP, id="laptop"), pytest.param(PHONE, id="phone", marks=pytest.mark.deep)]
 EVIL = "<img src=x onerror=document.title='taken'>"
 
@@ -50,6 +51,7 @@ def test_from_a_figure_to_its_rows(page_of: PageOf, workspace: Path, size: dict[
         untaken(page)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("size", SIZES)
 def test_worst_queries_and_both_worlds(
     page_of: PageOf, workspace: Path, size: dict[str, Any]
@@ -80,6 +82,7 @@ _BROKEN = r"""cells => cells.flatMap(cell => {
 })"""
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("size", [LAPTOP, PHONE], ids=["laptop", "phone"])
 def test_no_column_is_narrower_than_its_words(
     page_of: PageOf, workspace: Path, size: dict[str, Any]
@@ -106,6 +109,7 @@ def test_no_column_is_narrower_than_its_words(
                 assert box["width"] >= 11 * 16
 
 
+@pytest.mark.deep
 def test_a_long_word_breaks_and_widens_no_page(page_of: PageOf, workspace: Path) -> None:
     put_users(workspace, shop="x" * 4_000)
     with page_of("egon", "engineer", **PHONE) as page:
@@ -114,6 +118,7 @@ def test_a_long_word_breaks_and_widens_no_page(page_of: PageOf, workspace: Path)
             assert page.evaluate("document.documentElement.scrollWidth") <= 390, where
 
 
+@pytest.mark.deep
 def test_a_step_of_a_chart_leads_to_its_rows(page_of: PageOf, workspace: Path) -> None:
     put(workspace)
     with page_of("egon", "engineer") as page:
@@ -128,6 +133,7 @@ def test_a_step_of_a_chart_leads_to_its_rows(page_of: PageOf, workspace: Path) -
         page.wait_for_url("**metrics=**ErrorRate**")
 
 
+@pytest.mark.deep
 def test_it_works_without_scripts(page_of: PageOf, workspace: Path) -> None:
     put(workspace)
     with page_of("egon", "engineer", **LAPTOP, java_script_enabled=False) as page:

@@ -119,6 +119,7 @@ def test_too_few_weeks_are_said_and_no_verdict(engineer: Browser, workspace: Pat
     assert engineer.get("/online/watch").status_code == 200
 
 
+@pytest.mark.deep  # both call karat.workflows.online.watch
 def test_the_whole_is_judged_as_the_command_does(engineer: Browser, workspace: Path) -> None:
     # Ten attributes that say nothing: each slice is a test more, and none of them of the whole.
     noise = {f"attribute_noise{n}": f"{n}" for n in range(10)}
@@ -138,6 +139,7 @@ def test_the_whole_is_judged_as_the_command_does(engineer: Browser, workspace: P
     )
 
 
+@pytest.mark.deep  # the verdict itself is tested in tests/workflows/online/test_watch.py
 def test_a_day_that_is_only_better_says_so(engineer: Browser, workspace: Path) -> None:
     # Each day 54 of the 60 searches for CMS are in vain, but on Friday 2.
     worst = {"zeros": {"CMS": 54, "Pump": 2, "Pipe wrench": 1, "Valve": 1}}
@@ -152,6 +154,7 @@ def test_a_day_that_is_only_better_says_so(engineer: Browser, workspace: Path) -
     assert (seen["verdict"], seen["said"]) == ("fine", said)
 
 
+@pytest.mark.deep  # the doubt itself is in tests/workflows/online/test_watch.py
 def test_doubts_stand_on_the_dashboard_too(engineer: Browser, workspace: Path) -> None:
     # On Friday 20 people ask each question, and on every other day 60: 80 searches, and 240.
     put(workspace, weeks({FRIDAY: {"per_query": 20, "zeros": {}}}))

@@ -27,6 +27,7 @@ def put(workspace: Path) -> None:
     history.append(workspace / "history.jsonl", *line)
 
 
+@pytest.mark.deep  # without a browser in test_trends.py
 @pytest.mark.parametrize("size", LAPTOP_THEN_PHONE)
 def test_a_series_is_found_looked_at_and_marked(
     page_of: PageOf, workspace: Path, size: dict[str, Any]
