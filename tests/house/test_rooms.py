@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections import Counter
 from pathlib import Path
 
@@ -31,6 +32,8 @@ LAYERS = {
 }
 FULL = 30  # files of Python in a folder, private ones and __init__.py too
 LONG = 60  # lines of a function, without its docstring
+# Modules that put the parts of a room together: who uses each is no question of size.
+LISTS = {"__main__", "main", "server", "app", "api", "registry", "catalogue", "opening"}
 # Functions that were longer when this rule was made. No other may be, and these may not grow.
 LONGER = {
     "cli/offline/compare.py compare": 102,
@@ -44,7 +47,7 @@ LONGER = {
     "web/offline/comparisons.py _comparison_page": 96,
     "web/offline/runs.py _run_page": 76,
     "web/offline/side_by_side.py _page": 65,
-    "web/online/charts.py chart_of": 67,
+    "web/online/_charts.py chart_of": 67,
     "web/online/offline_correlation.py list_of_queries": 65,
     "web/online/queries.py _listed": 74,
     "workflows/golden/export.py export_golden_set": 78,
@@ -83,6 +86,52 @@ def test_no_room_is_too_full() -> None:
     assert not full, f"more than {FULL} files: {', '.join(full)}"
 
 
+def test_a_module_of_one_neighbour_is_private() -> None:
+    """What only a module of its own folder uses is a part of that one: ``_name.py``."""
+    only = {module: next(iter(users)) for module, users in used().items() if len(users) == 1}
+    public = {
+        module: user
+        for module, user in only.items()
+        if not module.rpartition(".")[2].startswith("_") and user.rpartition(".")[2] not in LISTS
+    }
+    parts = [
+        f"{module} (of {user})"
+        for module, user in public.items()
+        if module.rpartition(".")[0] == user.rpartition(".")[0]
+    ]
+    assert not parts, f"name them _….py or merge them: {', '.join(parts)}"
+    share = len(public) / len(used())
+    assert share < 0.15, f"{share:.1%} of the modules have one user elsewhere: fragments?"
+
+
+@functools.cache
+def parsed() -> dict[Path, ast.Module]:
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in PACKAGE.rglob("*.py")}
+
+
+def used() -> dict[str, set[str]]:
+    """Each module, packages left out, and the modules that import it."""
+    names = {
+        path: ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
+        for path in parsed()
+        if "versions" not in path.parts
+    }
+    found: dict[str, set[str]] = {
+        name: set() for path, name in names.items() if path.name != "__init__.py"
+    }
+    for path, module in names.items():
+        user = module.removesuffix(".__init__")
+        for node in ast.walk(parsed()[path]):
+            if isinstance(node, ast.ImportFrom):
+                for name in node.names:
+                    imported = f"{node.module}.{name.name}"
+                    found.get(imported, found.get(node.module or "", set())).add(user)
+            elif isinstance(node, ast.Import):
+                for name in node.names:
+                    found.get(name.name, set()).add(user)
+    return found
+
+
 def test_tests_are_where_the_code_is() -> None:
     """A test that has the name of a module is in that module's room."""
     homes = {
@@ -102,8 +151,8 @@ def test_tests_are_where_the_code_is() -> None:
 def test_functions_are_short() -> None:
     lengths = {
         f"{path.relative_to(PACKAGE).as_posix()} {node.name}": length(node)
-        for path in PACKAGE.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for path, tree in parsed().items()
+        for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     }
     long = [f"{name} ({size})" for name, size in lengths.items() if size > LONGER.get(name, LONG)]

@@ -13,8 +13,8 @@ from urllib.parse import quote
 
 import polars as pl
 
+from karat.clients._calls import Calls, save, text_of
 from karat.clients._server_tables import packed_pairs, packed_run, run_of, table
-from karat.clients.calls import Calls, save, text_of
 from karat.errors import KaratError, UsageError
 from karat.tables import Pairs, Qrels, Run
 

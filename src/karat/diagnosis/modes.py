@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import polars as pl
 
-from karat.diagnosis.calibration import aligned_ranks
+from karat.diagnosis._calibration import aligned_ranks
 from karat.diagnosis.waterfall import SERVED, Floats, Ints, Mask, Roads
 from karat.stats.averages import mean
 from karat.stats.intervals import LEAST, t_interval

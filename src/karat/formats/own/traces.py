@@ -21,7 +21,7 @@ from typing import Any
 import polars as pl
 
 from karat.errors import InputError, nearest
-from karat.formats.own import spans
+from karat.formats.own import _spans
 from karat.formats.tables import parquet
 from karat.formats.tables.jsonl import parsed
 from karat.formats.tables.source import Source
@@ -55,7 +55,7 @@ def read_trace(path: str | Path, queries: Mapping[str, str] | None = None) -> Tr
             if raw.strip()
         )
         if b'"resourceSpans"' in source.head or b'"resource_spans"' in source.head:
-            rows = spans.rows_of(_one_value(lines, source.name), source.name, queries or {})
+            rows = _spans.rows_of(_one_value(lines, source.name), source.name, queries or {})
         else:
             rows = (_row(number, raw, source.name) for number, raw in lines)
         return Trace(pl.DataFrame(list(rows), schema=COLUMNS, strict=True), source.name)

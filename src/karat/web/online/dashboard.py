@@ -24,9 +24,8 @@ from karat.web.framework.auth import AReader
 from karat.web.framework.lists import Ask, Listed, frame_of, listed
 from karat.web.framework.pages import show
 from karat.web.framework.state import AppState, TheState
-from karat.web.online import charts as online_charts
-from karat.web.online import figures
-from karat.web.online.charts import Annotation, Axis, Chart
+from karat.web.online import _charts, figures
+from karat.web.online._charts import Annotation, Axis, Chart
 from karat.web.online.figures import Cell, Headline
 from karat.web.online.log import (
     ANY_DAYS,
@@ -178,14 +177,14 @@ def _shown(
     """The page's fields from computed results."""
     key = asked.by.key
     values = largest(results.results, key) if key else [""]
-    drawn = sorted(values[: online_charts.MOST_LINES])  # keeps colours when sizes change
+    drawn = sorted(values[: _charts.MOST_LINES])  # keeps colours when sizes change
     looks = {value: at for at, value in enumerate(drawn)}
     if asked.only is not None:
         drawn = [asked.only]
     by_metric: dict[str, list[OnlineResult]] = {}
     for row in results.results:
         by_metric.setdefault(row.metric, []).append(row)
-    annotations, uprights = online_charts.annotations_within(
+    annotations, uprights = _charts.annotations_within(
         annotations_of(site.workspace).iter_rows(named=True), axis, log
     )
     headlines, charts, unknown, undrawn = [], [], [], ""
@@ -201,7 +200,7 @@ def _shown(
         if undrawn:
             continue
         try:
-            chart, links = online_charts.chart_of(
+            chart, links = _charts.chart_of(
                 metric, rows, axis, asked.by, drawn, looks, annotations, uprights,
                 asked.address(metrics=metric.name), large=len(asked.metrics) == 1,
             )  # fmt: skip
@@ -219,7 +218,7 @@ def _shown(
         "values": [(value, look, asked.address(only=value)) for value, look in looks.items()]
         if key
         else [],
-        "left_out": max(0, len(values) - online_charts.MOST_LINES) if key else 0,
+        "left_out": max(0, len(values) - _charts.MOST_LINES) if key else 0,
         "hourly": axis.hourly,
         "charts": charts,
         "undrawn": undrawn,
