@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from tests.choosing import deep_but
 
 from karat.demo import _documents, _golden_set, engines
 from karat.demo.build import MARK, Demo, as_number, build, read_mark
@@ -26,24 +27,6 @@ def contents(directory: Path) -> dict[str, bytes]:
         for path in sorted(directory.rglob("*"))
         if path.is_file()
     }
-
-
-def test_the_folder_holds_these_files_and_no_others(demo: Demo) -> None:
-    assert list(contents(demo.directory)) == [
-        "corpus.jsonl",
-        "demo.json",
-        "demo_semantic.py",
-        "engines.db",
-        "gate.toml",
-        "golden-set.md",
-        "judgments.tsv",
-        "qrels/test.tsv",
-        "queries.jsonl",
-        "runs/bm25.trec",
-        "runs/hybrid.trec",
-        "runs/semantic.trec",
-    ]
-    assert [path.name for path in demo.runs] == ["bm25.trec", "semantic.trec", "hybrid.trec"]
 
 
 def test_corpus_and_queries_are_json_lines(demo: Demo) -> None:
@@ -94,7 +77,12 @@ def test_runs_are_trec_files_of_known_documents(demo: Demo) -> None:
             assert scores == sorted(scores, reverse=True)
 
 
-def test_again_over_a_previous_demo_gives_the_same_bytes(demo: Demo, tmp_path: Path) -> None:
+@pytest.mark.parametrize("pages", deep_but(["few"], ["few", "all"]))
+def test_again_over_a_previous_demo_gives_the_same_bytes(
+    pages: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    request.getfixturevalue("few" if pages == "few" else "demo")
+    demo = build(tmp_path / "first", lambda message: None)
     directory = tmp_path / "new" / "demo"
     (directory / "runs").mkdir(parents=True)
     (directory / "demo.json").write_bytes((demo.directory / "demo.json").read_bytes())
@@ -123,6 +111,26 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 def letters(texts: list[str]) -> list[list[int]]:
     """How often each letter stands in a text."""
     return [[text.count(letter) for letter in ascii_lowercase] for text in texts]
+
+
+@pytest.mark.usefixtures("few")
+def test_the_folder_holds_these_files_and_no_others(tmp_path: Path) -> None:
+    demo = build(tmp_path, lambda message: None)
+    assert list(contents(demo.directory)) == [
+        "corpus.jsonl",
+        "demo.json",
+        "demo_semantic.py",
+        "engines.db",
+        "gate.toml",
+        "golden-set.md",
+        "judgments.tsv",
+        "qrels/test.tsv",
+        "queries.jsonl",
+        "runs/bm25.trec",
+        "runs/hybrid.trec",
+        "runs/semantic.trec",
+    ]
+    assert [path.name for path in demo.runs] == ["bm25.trec", "semantic.trec", "hybrid.trec"]
 
 
 @pytest.mark.usefixtures("few")

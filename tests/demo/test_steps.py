@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import replace
-from itertools import count, pairwise
+from itertools import pairwise
 from pathlib import Path
 
 from karat.demo.build import Demo
@@ -18,16 +18,10 @@ NOW = 1_800_000_000_000_000
 def test_each_step_is_a_ranking_that_was_measured_and_later_demos_add_one(
     demo: Demo, tmp_path: Path
 ) -> None:
-    folder = Path(shutil.copytree(demo.directory, tmp_path / "demo"))
-    moved = {
-        name: folder / getattr(demo, name).relative_to(demo.directory)
-        for name in ("corpus", "queries", "qrels", "judgments", "policy", "report")
-    }
-    runs = tuple(folder / run.relative_to(demo.directory) for run in demo.runs)
-    own = replace(demo, directory=folder, runs=runs, **moved)
-    times = count(NOW, 1000)
-    path = keep_steps(own, lambda: next(times))
-    assert path == folder / HISTORY
+    for each in demo.directory.iterdir():
+        if each.name != HISTORY:
+            (tmp_path / each.name).symlink_to(each)
+    path = Path(shutil.copy(demo.directory / HISTORY, tmp_path))  # as the command wrote it
     points = history.read(path)
     assert [point.commit for point in points] == [
         "1 titles",
@@ -38,7 +32,7 @@ def test_each_step_is_a_ranking_that_was_measured_and_later_demos_add_one(
     assert {(point.run, point.kind) for point in points} == {(RUN, "gate")}
     assert points[1].verdict == "pass"  # it is the baseline itself
     assert all(one.time < two.time for one, two in pairwise(points))
-    keep_steps(own, lambda: next(times))
+    assert keep_steps(replace(demo, directory=tmp_path), lambda: NOW) == path
     assert [point.commit for point in history.read(path)][4:] == ["4 with semantic, 100 of each"]
 
 

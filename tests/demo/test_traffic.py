@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import polars as pl
@@ -12,37 +11,38 @@ import pytest
 from tests.event_stores import keep_events
 
 from karat.demo.build import Demo
-from karat.demo.traffic import CUT, DAYS, LOG, keep_traffic, last_day, paragraphs
+from karat.demo.traffic import CUT, DAYS, EVENTS, LOG, keep_traffic, last_day, paragraphs
 from karat.engines.frames.opening import open_engine
+from karat.online.rules import DAY
+from karat.store.events.log import read_event_log
 from karat.tables.online.events import EventLog
 from karat.workflows.online.evaluate import evaluate
 
 NOW = int(datetime(2026, 11, 22, 9, tzinfo=UTC).timestamp()) * 1_000_000  # a Sunday
 
 
-@pytest.fixture(scope="session")
-def mine(demo: Demo, tmp_path_factory: pytest.TempPathFactory) -> Demo:
-    """The demo in a folder that tests may write into."""
-    folder = tmp_path_factory.mktemp("traffic") / "demo"
-    shutil.copytree(demo.directory, folder)
-    return replace(demo, directory=folder)
+@pytest.fixture(scope="module")
+def log(demo: Demo) -> EventLog:
+    """Its traffic, which ends on the last working day before it was made."""
+    return read_event_log(demo.directory / EVENTS)
 
 
-@pytest.fixture(scope="session")
-def log(mine: Demo) -> EventLog:
-    """Its traffic."""
-    return keep_traffic(mine, now=NOW)
+def last_of(log: EventLog) -> date:
+    return date(1970, 1, 1) + timedelta(days=log.last_day)
 
 
-def test_it_is_five_weeks_of_simulated_people(mine: Demo, log: EventLog) -> None:
+def two_days_after(log: EventLog) -> int:
+    return (log.last_day + 3) * DAY
+
+
+def test_it_is_five_weeks_of_simulated_people(demo: Demo, log: EventLog) -> None:
     assert log.simulated
     assert 40_000 < log.rows < 65_000
-    # 2026-11-20 is the last working day before that Sunday.
-    last = (date(2026, 11, 20) - date(1970, 1, 1)).days
-    assert (log.first_day, log.last_day) == (last - DAYS + 1, last)
+    assert last_of(log).weekday() < 5
+    assert log.first_day == log.last_day - DAYS + 1
     assert log.arms == ("bm25", "hybrid")
     assert {CUT, "device", "simulated"} <= set(log.attributes)
-    assert (mine.directory / LOG).stat().st_size > 1_000_000
+    assert (demo.directory / LOG).stat().st_size > 1_000_000
 
 
 @pytest.mark.parametrize(("now", "last"), [(23, 20), (22, 20), (21, 20), (20, 19), (24, 23)])
@@ -58,30 +58,31 @@ def test_the_broken_synonym_shows_and_is_told(log: EventLog) -> None:
     rows = pl.DataFrame(
         [{**row.slice, "value": row.value, "n": row.n} for row in found if row.slice]
     )
-    broken = (pl.col("day") == "2026-11-20") & (pl.col(CUT) == "misspelt")
+    day = f"{last_of(log)}"
+    broken = (pl.col("day") == day) & (pl.col(CUT) == "misspelt")
     ((_, _, share, searches),) = rows.filter(broken).select("day", CUT, "value", "n").rows()
     assert share > 0.6
     assert searches > 30
     before = rows.filter(pl.col(CUT) == "misspelt", ~broken)
     assert before.height == DAYS - 1
     assert before["value"].mean() < 0.1
-    elsewhere = rows.filter(pl.col("day") == "2026-11-20", pl.col(CUT) != "misspelt")
+    elsewhere = rows.filter(pl.col("day") == day, pl.col(CUT) != "misspelt")
     assert elsewhere["value"].max() < 0.15
-    words = list(paragraphs(log, now=NOW))
+    words = list(paragraphs(log, now=two_days_after(log)))
     assert "simulated users" in words[0]
     assert "bm25 and hybrid as arms" in words[0]
-    assert f"On 2026-11-20, ZeroResults of {CUT}=misspelt is {100 * share:.1f} %" in words[-1]
+    assert f"On {day}, ZeroResults of {CUT}=misspelt is {100 * share:.1f} %" in words[-1]
     assert "worse" in words[-1]
 
 
-def test_a_second_demo_leaves_it_as_it_is(mine: Demo, log: EventLog) -> None:
-    assert keep_traffic(mine, now=NOW + 7 * 86_400_000_000).version == log.version
+def test_a_second_demo_leaves_it_as_it_is(demo: Demo, log: EventLog) -> None:
+    assert keep_traffic(demo, now=two_days_after(log) + 7 * DAY).version == log.version
 
 
-def test_events_of_somebody_else_stay(mine: Demo, tmp_path: Path) -> None:
+def test_events_of_somebody_else_stay(demo: Demo, tmp_path: Path) -> None:
     rows = pl.DataFrame({"user_id": ["a"], "time_us": [NOW], "kind": ["search"], "query": ["mine"]})
     kept = keep_events(tmp_path / "events", rows)
-    found = keep_traffic(replace(mine, directory=tmp_path), now=NOW)
+    found = keep_traffic(replace(demo, directory=tmp_path), now=NOW)
     assert found.version == kept.version
     assert list(paragraphs(found, now=NOW)) == [
         f"{tmp_path / 'events'} has events of your own, which the demo does not change."

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.choosing import FEW
 
 from karat.diagnosis.movement import SUMS, effects, moves
 from karat.measures import parse
@@ -145,6 +146,7 @@ def pairs(draw: st.DrawFn) -> Pair:
     )
 
 
+@FEW
 @given(pairs(), st.sampled_from(NAMES))
 def test_effects_add_up_to_the_difference(pair: Pair, name: str) -> None:
     measure = parse(name)
@@ -157,6 +159,7 @@ def test_effects_add_up_to_the_difference(pair: Pair, name: str) -> None:
     np.testing.assert_allclose(total, np.nan_to_num(difference), atol=1e-12)
 
 
+@FEW
 @given(pairs(), st.sampled_from([*NAMES, "AP", "RR@3", "ERR", "SetF"]))
 def test_what_is_listed(pair: Pair, name: str) -> None:
     measure = parse(name)

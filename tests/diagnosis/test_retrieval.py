@@ -7,6 +7,7 @@ import itertools
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.choosing import FEW
 
 from karat.diagnosis.retrieval import OnlyFound, finds, only_found, overlaps
 from karat.errors import UsageError
@@ -138,6 +139,7 @@ def several(draw: st.DrawFn) -> tuple[list[Rankings], dict[str, dict[str, float]
     return runs, grades | {"s": {"a": 1.0}}
 
 
+@FEW
 @given(several(), st.integers(1, 5), st.sampled_from([1.0, 2.0]), st.permutations("pqr"))
 def test_as_sets(
     given_: tuple[list[Rankings], dict[str, dict[str, float]]], k: int, rel: float, order: list[str]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.choosing import FEW
 
 from karat.diagnosis.review import PER_QUERY, review_lists
 from karat.errors import UsageError
@@ -155,6 +156,7 @@ def comparisons(draw: st.DrawFn) -> tuple[Rankings, Rankings, dict[str, dict[str
     return dict(old), dict(new), grades
 
 
+@FEW
 @given(comparisons(), st.integers(1, 4), st.sampled_from([1.0, 2.0]), st.integers(0, 6))
 def test_as_defined(
     given_: tuple[Rankings, Rankings, dict[str, dict[str, float]]], k: int, rel: float, most: int

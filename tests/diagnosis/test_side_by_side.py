@@ -7,6 +7,7 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.choosing import FEW
 
 from karat.diagnosis.side_by_side import Placed, alone, side_by_side
 from karat.measures import parse
@@ -76,6 +77,7 @@ def test_alone_what_documents_add_is_the_value() -> None:
 DOCS = st.lists(st.sampled_from("abcdefgh"), unique=True, max_size=8)
 
 
+@FEW
 @given(
     old=DOCS,
     new=DOCS,

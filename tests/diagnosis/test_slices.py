@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.choosing import FEW
 
 from karat.diagnosis.slices import slices_of
 from karat.errors import UsageError
@@ -192,6 +193,7 @@ IDS = [f"q{i:02}" for i in range(30)]
 THIRTY = scored({query: {"d": 1.0} for query in IDS}, {query: {"d": 1.0} for query in IDS})
 
 
+@FEW
 @given(columns, columns)
 def test_slices_of_a_column_share_no_query_and_leave_none_out(one: Any, two: Any) -> None:
     queries = Queries(pl.DataFrame({"query_id": IDS, "one": one, "two": two}, strict=False))

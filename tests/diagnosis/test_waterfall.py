@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.choosing import FEW
 
 from karat.diagnosis.fixes import best_merge, fixes
 from karat.diagnosis.waterfall import Roads, roads, values_of, waterfall
@@ -124,6 +125,7 @@ def pipelines(draw: Any) -> tuple[Qrels, Trace, Run]:
     return Qrels.from_dict(grades), from_runs(runs, kinds), runs["top"]
 
 
+@FEW
 @given(pipelines())
 def test_counts_add_up_and_ceilings_bound(made: tuple[Qrels, Trace, Run]) -> None:
     qrels, trace, run = made
@@ -140,6 +142,7 @@ def test_counts_add_up_and_ceilings_bound(made: tuple[Qrels, Trace, Run]) -> Non
     assert ceilings[0] >= ceilings[1] - 1e-12 >= ceilings[2] - 2e-12 >= value - 3e-12
 
 
+@FEW
 @given(pipelines())
 def test_a_perfect_stage_is_never_worse_than_the_present_one(
     made: tuple[Qrels, Trace, Run],
@@ -156,6 +159,7 @@ def test_a_perfect_stage_is_never_worse_than_the_present_one(
     assert all(fix.gain >= -1e-12 for fix in gains if fix.bound)
 
 
+@FEW
 @given(
     st.lists(st.integers(0, 3), max_size=4),
     st.lists(st.integers(0, 3), max_size=3),

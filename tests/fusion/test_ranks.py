@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.choosing import FEW
 
 from karat.errors import UsageError
 from karat.fusion import reciprocal_rank
@@ -170,6 +171,7 @@ def test_runs_and_numbers_of_any_kind_will_do() -> None:
     assert found.to_dict()["q"] == wanted
 
 
+@FEW
 @given(weighted, st.sampled_from([0, 1, 60, 1000.5]))
 def test_law_it_is_the_sum(given: list[tuple[Ranking, float]], k: float) -> None:
     shares: dict[str, list[float]] = {}
@@ -184,6 +186,7 @@ def test_law_it_is_the_sum(given: list[tuple[Ranking, float]], k: float) -> None
     assert list(found) == order
 
 
+@FEW
 @given(weighted, st.randoms(use_true_random=False))
 def test_law_the_order_of_the_runs_changes_no_bit(
     given: list[tuple[Ranking, float]], random: Any
@@ -196,11 +199,13 @@ def test_law_the_order_of_the_runs_changes_no_bit(
     assert list(one.items()) == list(other.items())
 
 
+@FEW
 @given(rankings, st.integers(1, 5))
 def test_law_a_run_fused_with_itself_keeps_its_order(ranking: Ranking, times: int) -> None:
     assert list(fused(*[ranking] * times)) == ranking
 
 
+@FEW
 @given(systems, st.data())
 def test_law_a_better_rank_never_lowers_a_score(
     systems: list[Ranking], data: st.DataObject
@@ -217,6 +222,7 @@ def test_law_a_better_rank_never_lowers_a_score(
     assert after > before if raised != ranking else after == before
 
 
+@FEW
 @given(systems, st.integers(1, 9))
 def test_law_depth_is_the_fusion_of_the_heads(systems: list[Ranking], depth: int) -> None:
     heads = fused(*(ranking[:depth] for ranking in systems))

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from tests.choosing import FEW
 
 from karat.errors import InputError, UsageError
 from karat.fusion import NORMALISATIONS, weighted_sum
@@ -192,6 +193,7 @@ def test_what_is_out_of_range_is_refused(options: dict[str, Any], said: str) -> 
         fused(BM25, DENSE, **options)
 
 
+@FEW
 @given(systems, kinds)
 def test_law_it_is_the_sum(given: list[tuple[Scored, float]], kind: str) -> None:
     docs = {doc for scored, _ in given for doc in scored}
@@ -207,6 +209,7 @@ def test_law_it_is_the_sum(given: list[tuple[Scored, float]], kind: str) -> None
     assert list(found) == sorted(found, key=lambda doc: (found[doc], doc), reverse=True)
 
 
+@FEW
 @given(systems, kinds, st.randoms(use_true_random=False))
 def test_law_the_order_of_the_runs_changes_no_bit(
     given: list[tuple[Scored, float]], kind: str, random: Any
@@ -218,6 +221,7 @@ def test_law_the_order_of_the_runs_changes_no_bit(
     assert list(one.items()) == list(other.items())
 
 
+@FEW
 @given(st.lists(rankings, min_size=1, max_size=4), st.integers(-3, 6), st.integers(-64, 64))
 def test_law_the_units_of_scores_do_not_matter(
     scored: list[Scored], power: int, shift: int
@@ -228,11 +232,13 @@ def test_law_the_units_of_scores_do_not_matter(
         assert fused(*moved, normalise=kind) == fused(*scored, normalise=kind)
 
 
+@FEW
 @given(rankings, kinds)
 def test_law_one_run_keeps_its_order(scored: Scored, kind: str) -> None:
     assert list(fused(scored, normalise=kind)) == list(Run.from_dict({"q": scored}).to_dict()["q"])
 
 
+@FEW
 @given(systems, st.data())
 def test_law_a_better_score_never_lowers_a_document(
     given: list[tuple[Scored, float]], data: st.DataObject

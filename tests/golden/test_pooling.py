@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.choosing import FEW
 
 from karat.errors import UsageError
 from karat.fusion import reciprocal_rank
@@ -72,6 +73,7 @@ def brute(lists: Lists, share: Callable[[int], float], size: int) -> dict[str, l
     return out
 
 
+@FEW
 @given(several, st.integers(1, 6))
 def test_a_depth_pool_is_the_union_of_the_tops(lists: Lists, k: int) -> None:
     expected: dict[str, set[str]] = defaultdict(set)
@@ -83,12 +85,14 @@ def test_a_depth_pool_is_the_union_of_the_tops(lists: Lists, k: int) -> None:
     assert all(len(docs) == len(set(docs)) for docs in pool.values())
 
 
+@FEW
 @given(several, st.integers(1, 6), st.sampled_from([0, 60]))
 def test_reciprocal_ranks_as_trectools_defines_them(lists: Lists, size: int, k: int) -> None:
     expected = brute(lists, lambda rank: 1.0 / (k + rank), size)
     assert held(reciprocal_rank_pool(runs_of(lists), size, k=k)) == expected
 
 
+@FEW
 @given(several, st.integers(1, 6), st.sampled_from([0.5, 0.8]))
 def test_rbp_as_trectools_defines_it(lists: Lists, size: int, p: float) -> None:
     # Sums of powers of .8 tie only when the ranks are the same; rounding then is the same too.
@@ -103,6 +107,7 @@ def test_rbp_as_trectools_defines_it(lists: Lists, size: int, p: float) -> None:
             assert all(value[one] == pytest.approx(value[other]) for one, other in pairs)
 
 
+@FEW
 @given(several)
 def test_reciprocal_ranks_are_those_of_the_fusion(lists: Lists) -> None:
     runs = runs_of(lists)
@@ -136,6 +141,7 @@ def test_a_pool_by_hand() -> None:
     assert rbp_pool(runs_of(TWO), 5).frame["chosen_by"][0] == "RBP 5, p=0.8"
 
 
+@FEW
 @given(several, st.integers(1, 6))
 def test_the_order_of_the_runs_changes_nothing(lists: Lists, size: int) -> None:
     runs = runs_of(lists)
@@ -221,6 +227,7 @@ class Front:
             self.jump()
 
 
+@FEW
 @given(
     st.dictionaries(st.sampled_from("stu"), rankings, min_size=1),
     st.sets(st.sampled_from("abcdefghij")),

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.choosing import FEW
 
 from karat.errors import UsageError
 from karat.golden.queue import (
@@ -72,6 +73,7 @@ def test_the_numbers_are_those_of_any_machine() -> None:
     assert [n for n in range(130) if due("ann", n, 0.05, "salt")] == [21, 46, 64, 88, 116]
 
 
+@FEW
 @given(names, names)
 def test_keys_are_in_range_and_no_step_leaves_63_bits(salt: str, rater: str) -> None:
     a, b = shuffle_keys(salt, rater)
@@ -80,6 +82,7 @@ def test_keys_are_in_range_and_no_step_leaves_63_bits(salt: str, rater: str) -> 
     assert (MODULUS - 1) * a + b < 2**63
 
 
+@FEW
 @given(st.sets(st.integers(0, MODULUS - 1), min_size=2), names)
 def test_no_two_numbers_come_to_one_place(numbers: set[int], rater: str) -> None:
     keys = shuffle_keys("salt", rater)
@@ -129,6 +132,7 @@ def test_the_share_is_the_same_however_many_documents_a_query_has(order: str, ru
     assert n_repeats / 2000 == pytest.approx(0.05, abs=0.01)
 
 
+@FEW
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=12), st.sampled_from([0.05, 0.2, 0.5]))
 def test_within_a_query_nothing_hidden_comes(runs: list[int], share: float) -> None:
     kinds = dealt(runs, "query", repeats=share, golds=share)
@@ -190,6 +194,7 @@ def test_a_repeat_lies_back_far_enough_and_comes_once() -> None:
     assert repeat_of("s", "ann", [*history, pair]) != pair
 
 
+@FEW
 @given(
     st.lists(st.integers(1, 30), min_size=1, max_size=10),
     st.sampled_from([0.0, 0.05, 0.2, 0.5]),

@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.choosing import FEW
 
 import karat
 from karat.errors import UsageError
@@ -62,6 +63,7 @@ def test_probabilities_by_hand() -> None:
     assert probabilities(np.array([1.0, 3]), 5) == pytest.approx([1, 1])
 
 
+@FEW
 @given(st.lists(st.integers(1, 10_000), min_size=1, max_size=40), st.data())
 def test_laws_of_drawing(counts: list[int], data: st.DataObject) -> None:
     n, size = data.draw(st.integers(0, len(counts))), len(counts)

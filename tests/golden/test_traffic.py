@@ -4,6 +4,7 @@ import polars as pl
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.choosing import FEW
 
 from karat.errors import InputError, UsageError
 from karat.golden.traffic import clean, folded, with_bands
@@ -186,6 +187,7 @@ def test_bands_that_cannot_be(shares: dict[str, float]) -> None:
         with_bands(pl.DataFrame({"count": [2, 1]}), shares)
 
 
+@FEW
 @given(st.text(max_size=30))
 @example("0 \u200b 0")
 @example("e\u200b\u0301")
@@ -196,6 +198,7 @@ def test_folding_twice_is_folding_once(text: str) -> None:
     assert folded([f"  {text}\t "]) == [once]
 
 
+@FEW
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=60))
 def test_bands_keep_order_and_equals_together(counts: list[int]) -> None:
     done = with_bands(pl.DataFrame({"count": sorted(counts, reverse=True)}))

@@ -15,6 +15,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.choosing import FEW
 
 from karat.measures import Entry, Evidence, Measure, entries, parse, reduce
 from karat.measures.entry import REQUIRED
@@ -23,8 +24,8 @@ from karat.measures.ties import perfectly_reranked
 from karat.tables import Qrels, Run
 
 ROUNDING = 1e-12
-FEW = settings(max_examples=min(25, settings.default.max_examples * 2 // 5))
-"""For laws that compute each measure twice and over: 10 examples, 25 with --deep."""
+TWICE = settings(max_examples=5 if settings.default.max_examples <= 25 else 25)
+"""For laws that compute each measure twice and over: 5 examples, 25 with --deep."""
 _CUTOFFS: dict[str, tuple[str, ...]] = {
     "none": ("",),
     "optional": ("", "@1", "@3", "@10"),
@@ -162,6 +163,7 @@ def undefined(measure: Measure, evidence: Evidence) -> np.ndarray:
 # --- for every measure ---
 
 
+@FEW
 @given(sets())
 def test_values_lie_in_the_range_and_are_undefined_only_as_said(case: Set) -> None:
     evidence = case.evidence()
@@ -175,6 +177,7 @@ def test_values_lie_in_the_range_and_are_undefined_only_as_said(case: Set) -> No
         assert high is None or (values[~missing] <= high + ROUNDING).all(), (measure, values)
 
 
+@FEW
 @given(sets())
 def test_without_hits_the_value_is_0_or_undefined(case: Set) -> None:
     strangers = {query: ["x1", "x2"][: len(docs)] for query, docs in case.rankings.items()}
@@ -188,6 +191,7 @@ def test_without_hits_the_value_is_0_or_undefined(case: Set) -> None:
         assert np.isnan(values[missing]).all(), (measure, values)
 
 
+@FEW
 @given(st.dictionaries(st.sampled_from(("q1", "q2", "q3")), JUDGED, min_size=1))
 def test_a_perfect_ranking_scores_exactly_1(grades: dict[str, dict[str, float]]) -> None:
     perfect = {query: best_first(judged) for query, judged in grades.items()}
@@ -202,6 +206,7 @@ def test_a_perfect_ranking_scores_exactly_1(grades: dict[str, dict[str, float]])
                 assert (values[~np.isnan(values)] == 1).all(), (measure, values)
 
 
+@FEW
 @given(sets(), st.data())
 def test_a_relevant_document_moved_up_lowers_nothing(case: Set, data: st.DataObject) -> None:
     query = data.draw(st.sampled_from(sorted(case.rankings)))
@@ -229,7 +234,7 @@ def test_a_relevant_document_moved_up_lowers_nothing(case: Set, data: st.DataObj
 
 
 @given(sets(), st.data())
-@FEW
+@TWICE
 def test_names_and_the_order_of_queries_do_not_matter(case: Set, data: st.DataObject) -> None:
     # New names in the same order by bytes: ties, which go by name, stay as they are.
     new_doc = {doc: f"é{doc}/x" for doc in DOCS}
@@ -249,6 +254,7 @@ def test_names_and_the_order_of_queries_do_not_matter(case: Set, data: st.DataOb
         assert measure(before).tobytes() == measure(after).tobytes(), measure
 
 
+@FEW
 @given(sets(), st.integers(1, 4))
 def test_unjudged_documents_at_the_end_change_no_ranked_measure(case: Set, more: int) -> None:
     longer = {
@@ -269,6 +275,7 @@ def test_unjudged_documents_at_the_end_change_no_ranked_measure(case: Set, more:
         assert same.all(), (measure, old, new)
 
 
+@FEW
 @given(sets(), st.integers(1, 12))
 def test_a_cutoff_sees_nothing_below_it(case: Set, depth: int) -> None:
     evidence = case.evidence()
@@ -294,6 +301,7 @@ def test_printed_names_are_read_back(entry: Entry) -> None:
 # --- for diversity ---
 
 
+@FEW
 @given(sets(), st.data())
 def test_a_document_of_any_subtopic_moved_up_past_one_of_none_lowers_nothing(
     case: Set, data: st.DataObject
@@ -319,7 +327,7 @@ def test_a_document_of_any_subtopic_moved_up_past_one_of_none_lowers_nothing(
 
 
 @given(sets(), st.integers(1, 10))
-@FEW
+@TWICE
 def test_no_order_of_the_candidates_beats_the_ceiling(case: Set, depth: int) -> None:
     evidence = case.evidence()
     ceiling = parse("Ceiling(AP, depth=1)")
@@ -333,7 +341,7 @@ def test_no_order_of_the_candidates_beats_the_ceiling(case: Set, depth: int) -> 
 
 
 @given(sets(), st.integers(1, 10))
-@FEW
+@TWICE
 def test_a_perfect_ranking_is_its_own_ceiling(case: Set, depth: int) -> None:
     perfect = {query: best_first(judged) for query, judged in case.grades.items()}
     evidence = Set(perfect, case.grades).evidence()
@@ -348,6 +356,7 @@ def test_a_perfect_ranking_is_its_own_ceiling(case: Set, depth: int) -> None:
 # --- for gains ---
 
 
+@FEW
 @given(sets(), st.sampled_from(("", "@1", "@3", "@10")))
 def test_linear_gain_is_each_grade_worth_itself(case: Set, at: str) -> None:
     evidence = case.evidence()
@@ -361,6 +370,7 @@ def test_linear_gain_is_each_grade_worth_itself(case: Set, at: str) -> None:
         assert exp(evidence).tobytes() == powers(evidence).tobytes()
 
 
+@FEW
 @given(sets(), st.integers(1, 4))
 def test_ndcg_does_not_mind_the_unit_of_gain(case: Set, power: int) -> None:
     # Doubling is exact in binary, so every bit stays.

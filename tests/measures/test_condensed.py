@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.choosing import FEW
 
 from karat.errors import UsageError
 from karat.measures import Evidence, parse
@@ -24,6 +25,7 @@ def test_known_example(value_of: Callable[..., float]) -> None:
     assert value == pytest.approx(0.8124242482, abs=1e-9)
 
 
+@FEW
 @given(RANKED)
 def test_it_is_the_measure_of_the_judged_documents(
     by_rank: Callable[..., Evidence], grades: list[float | None]
@@ -36,6 +38,7 @@ def test_it_is_the_measure_of_the_judged_documents(
         assert parse(f"Condensed(Condensed({name}))")(case).tobytes() == condensed(case).tobytes()
 
 
+@FEW
 @given(RANKED)
 def test_shares_stand_with_the_documents_they_are_of(
     by_rank: Callable[..., Evidence], grades: list[float | None]

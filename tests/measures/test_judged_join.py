@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.choosing import FEW
 
 from karat.measures import reduce
 from karat.measures.ties import perfectly_reranked
@@ -44,6 +45,7 @@ def batches(draw: st.DrawFn, scores: dict[str, dict[str, float]]) -> list[pl.Dat
     ]
 
 
+@FEW
 @given(scores=RUNS, grades=QRELS, data=st.data())
 def test_reduce_finds_what_loops_find(
     plain: Any, scores: dict[str, dict[str, float]], grades: dict[str, Any], data: st.DataObject
@@ -52,6 +54,7 @@ def test_reduce_finds_what_loops_find(
     plain.of(scores, grades).check(reduce(run, Qrels.from_dict(grades)), tied=True)
 
 
+@FEW
 @given(scores=RUNS, grades=QRELS, depth=st.integers(1, 10))
 def test_to_depth_cuts_the_ranking(
     plain: Any, scores: dict[str, dict[str, float]], grades: dict[str, Any], depth: int
@@ -61,6 +64,7 @@ def test_to_depth_cuts_the_ranking(
     cut.check(evidence.to_depth(depth))
 
 
+@FEW
 @given(scores=RUNS, grades=QRELS)
 def test_only_judged_drops_the_others(
     plain: Any, scores: dict[str, dict[str, float]], grades: dict[str, Any]
@@ -72,6 +76,7 @@ def test_only_judged_drops_the_others(
     condensed.check(evidence.only_judged())
 
 
+@FEW
 @given(scores=RUNS, grades=QRELS, depth=st.integers(1, 10))
 def test_perfectly_reranked_puts_the_best_first_and_leaves_the_rest(
     plain: Any, scores: dict[str, dict[str, float]], grades: dict[str, Any], depth: int
@@ -89,6 +94,7 @@ def test_perfectly_reranked_puts_the_best_first_and_leaves_the_rest(
     )
 
 
+@FEW
 @given(scores=RUNS, grades=QRELS, data=st.data())
 def test_at_keeps_some_queries(
     plain: Any, scores: dict[str, dict[str, float]], grades: dict[str, Any], data: st.DataObject
@@ -99,6 +105,7 @@ def test_at_keeps_some_queries(
     plain.of(scores, kept).check(evidence.at(np.array(chosen, np.int64)), tied=True)
 
 
+@FEW
 @given(scores=RUNS, grades=QRELS)
 def test_counts_along_the_ranking(
     plain: Any, scores: dict[str, dict[str, float]], grades: dict[str, Any]

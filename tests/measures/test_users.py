@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.choosing import FEW
 
 from karat.errors import InputError, UsageError
 from karat.measures import Evidence, parse, reduce
@@ -71,6 +72,7 @@ def test_err_of_no_grade_above_0_is_0(value_of: Value) -> None:
     assert value_of("ERR", (), (1,)) == 0.0
 
 
+@FEW
 @given(RANKED, MISSED, st.sampled_from((None, 1, 3)))
 def test_err_by_the_formula(
     value_of: Value, grades: Grades, missed: list[int], k: int | None
@@ -154,6 +156,7 @@ def test_refusals(typed: str, says: str) -> None:
     assert says in str(caught.value)
 
 
+@FEW
 @given(RANKED, st.sampled_from((0.3, 0.8)), st.sampled_from((None, 1, 3, 20)))
 def test_rbp_and_its_residual_are_what_judges_could_still_make_of_it(
     value_of: Value, grades: Grades, p: float, k: int | None
@@ -186,6 +189,7 @@ def compat(grades: Mapping[str, float], ranking: list[str], p: float) -> float:
     return rbo(ranking, ideal, p) / best if best else math.nan
 
 
+@FEW
 @given(
     st.dictionaries(st.sampled_from("abcdefg"), st.sampled_from((-1, 0, 0.5, 1, 2)), min_size=1),
     st.lists(st.sampled_from("abcdefgxyz"), unique=True),
@@ -208,6 +212,7 @@ def test_compat_takes_the_runs_side_where_grades_tie(value_of: Value) -> None:
 # --- Accuracy ---
 
 
+@FEW
 @given(RANKED, MISSED, st.sampled_from((None, 1, 3)), st.sampled_from((1, 2)))
 def test_accuracy_by_counting_pairs(
     value_of: Value, grades: Grades, missed: list[int], k: int | None, rel: int

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
+from tests.choosing import FEW
 
 from karat.online.metrics.entry import Metric, Ratio
 from karat.online.moments import long, moments, rows, together
@@ -97,6 +98,7 @@ def test_one_user_has_no_spread_and_no_row_is_no_user() -> None:
 FACT = st.tuples(st.integers(0, 9), st.integers(-50, 50), st.integers(0, 2))
 
 
+@FEW
 @given(st.lists(FACT, min_size=1, max_size=40), st.integers(1, 9))
 def test_batches_of_whole_users_in_any_order_come_to_the_same(
     facts: list[tuple[int, int, int]], border: int

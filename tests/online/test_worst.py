@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+from tests.choosing import FEW
 
 from karat.online import worst
 from karat.online.metrics.entry import Ratio
@@ -85,6 +86,7 @@ def test_without_clicks_only_zero_results_and_reformulations_tell() -> None:
     assert found["Clicked"] == found["Satisfied"] == (0, 0)
 
 
+@FEW
 @given(
     st.lists(
         st.fixed_dictionaries({
@@ -188,6 +190,7 @@ def test_one_person_who_asks_often_is_one_person() -> None:
     assert worst.drawn(1, 1, 1, prior) == pytest.approx((1 + 0.8) / 5)
 
 
+@FEW
 @given(
     st.lists(
         st.tuples(st.integers(0, 30), st.integers(1, 30), st.integers(1, 30)),

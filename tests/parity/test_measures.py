@@ -19,6 +19,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.choosing import FEW
 
 from karat import formats
 from karat.measures import Evidence, Measure, entries, parse, reduce
@@ -118,11 +119,13 @@ def test_trec_eval_9_to_the_last_bit(case: tuple[Grades, Scores]) -> None:
     assert_equal_to_trec_eval(*case, level=1)
 
 
+@FEW
 @given(qrels_and_runs(), st.sampled_from((2, 3)))
 def test_at_a_higher_level_of_relevance(case: tuple[Grades, Scores], level: int) -> None:
     assert_equal_to_trec_eval(*case, level=level)
 
 
+@FEW
 @given(qrels_and_runs())
 def test_only_judged_documents(case: tuple[Grades, Scores]) -> None:
     # trec_eval -J. Where nothing judged was returned its IPrec is 0/0, so that is left out.
@@ -205,7 +208,7 @@ PROVIDED = {
 
 
 @given(untied_runs())
-@settings(max_examples=20)
+@settings(max_examples=5 if settings.default.max_examples <= 25 else 20)
 def test_ir_measures(case: tuple[Grades, Scores]) -> None:
     qrels, run = case
     if not run:
@@ -218,6 +221,7 @@ def test_ir_measures(case: tuple[Grades, Scores]) -> None:
             assert value == pytest.approx(expected, abs=1e-12), (name, query)
 
 
+@FEW
 @given(untied_runs())
 def test_judged_share_of_ir_measures(case: tuple[Grades, Scores]) -> None:
     # ir_measures counts any line of the qrels as judged; with us a grade below 0 is not.
@@ -250,6 +254,7 @@ def test_ir_measures_prints_what_we_read(spelling: str) -> None:
 RISING = {"Compat(p=0.95)": "Compat", "Compat(p=0.8)": "Compat(p=0.8)"}
 
 
+@FEW
 @given(untied_runs())
 def test_compat_of_ir_measures(case: tuple[Grades, Scores]) -> None:
     # It takes the score of a document that was not retrieved as 0, so ours are all above that;
@@ -268,6 +273,7 @@ def test_compat_of_ir_measures(case: tuple[Grades, Scores]) -> None:
 PAIRS = ("Accuracy", "Accuracy@3", "Accuracy(rel=2)")
 
 
+@FEW
 @given(untied_runs())
 def test_accuracy_of_ir_measures(case: tuple[Grades, Scores]) -> None:
     # Where there is no pair it has no value, or divides by 0; there a query is left out.
@@ -316,7 +322,7 @@ def test_err_of_gdeval() -> None:
 
 
 @given(untied_runs())
-@settings(max_examples=20)
+@settings(max_examples=5 if settings.default.max_examples <= 25 else 20)
 def test_condensed_lists_of_ir_measures(case: tuple[Grades, Scores]) -> None:
     qrels, run = case
     if not run:
@@ -345,6 +351,7 @@ DIVERSE = {
 }
 
 
+@FEW
 @given(
     st.dictionaries(st.sampled_from(QUERIES), BY_SUBTOPIC, min_size=1),
     untied_runs(),

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+from tests.choosing import FEW
 
 from karat.stats import Interval
 from karat.stats.correlation import Correlation, outcome, spearman_interval
@@ -60,6 +61,7 @@ def test_the_published_example() -> None:
 # --- against SciPy ---
 
 
+@FEW
 @given(st.data(), st.integers(2, 60))
 def test_as_scipy_on_anything(data: st.DataObject, n: int) -> None:
     few = st.integers(-3, 3).map(float)
@@ -101,6 +103,7 @@ def test_infinite_values_have_a_place_too() -> None:
 PAIRS = st.lists(st.tuples(st.integers(-4, 4), st.integers(0, 1)), min_size=4, max_size=30)
 
 
+@FEW
 @given(PAIRS)
 def test_laws(pairs: list[tuple[int, int]]) -> None:
     x, y = (numbers(*column) for column in zip(*pairs, strict=True))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.choosing import FEW
 
 from karat.stats import drift
 
@@ -41,6 +42,7 @@ def test_one_step_by_hand() -> None:
     assert falling([0.01]) == pytest.approx(1 - stake / 2, rel=1e-12)
 
 
+@FEW
 @given(st.lists(st.floats(0.001, 1000), min_size=1, max_size=7), st.floats(1e-6, 1e6))
 def test_a_fair_game(sizes: list[float], unit: float) -> None:
     """Over all signs of any sizes the mean is 1: what makes it a martingale. No unit matters."""

@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.choosing import FEW
 
 from karat.errors import UsageError
 from karat.stats.rank_similarity import Similarity, Ties, overlap, rank_biased_overlap
@@ -165,6 +166,7 @@ def untied(left: list[str], right: list[str], p: float) -> float:
     return total + p ** len(left) * agreement
 
 
+@FEW
 @given(rankings(4), rankings(4), st.floats(0.1, 0.99))
 def test_expected_is_the_mean_over_every_order(left: str, right: str, p: float) -> None:
     every = [untied(a.split(), b.split(), p) for a in orders(left) for b in orders(right)]
@@ -174,6 +176,7 @@ def test_expected_is_the_mean_over_every_order(left: str, right: str, p: float) 
 # --- laws ---
 
 
+@FEW
 @given(rankings(), rankings(), st.floats(0.05, 0.99), st.sampled_from(TIES))
 def test_laws(left: str, right: str, p: float, ties: Ties) -> None:
     value = rbo(left, right, p, ties)
@@ -189,6 +192,7 @@ def test_laws(left: str, right: str, p: float, ties: Ties) -> None:
         assert itself == pytest.approx(1, abs=1e-14)
 
 
+@FEW
 @given(st.permutations("abcdef"), st.permutations("abcdef"), st.sampled_from(TIES))
 def test_without_ties_their_treatment_does_not_matter(
     left: list[str], right: list[str], ties: Ties
@@ -206,6 +210,7 @@ def test_persistence_moves_the_weight_down() -> None:
     assert (np.diff(falling) < 0).all()
 
 
+@FEW
 @given(
     st.lists(rankings(), min_size=1, max_size=3),
     st.lists(rankings(), min_size=1, max_size=3),
@@ -276,6 +281,7 @@ def test_overlap_by_hand() -> None:
     assert overlap(left, right, 4).values == pytest.approx([3 / 4, 1, 1 / 2, 0], rel=1e-15)
 
 
+@FEW
 @given(rankings(), rankings(), st.integers(1, 8))
 def test_laws_of_overlap(left: str, right: str, k: int) -> None:
     (value,) = overlap(run(left), run(right), k).values

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.choosing import FEW
 
 from karat.errors import InputError, UsageError
 from karat.stats._tukey import Tukey, tukey, tukey_each
@@ -183,6 +184,7 @@ def test_pairs_tested_elsewhere_are_corrected_for() -> None:
 # --- laws ---
 
 
+@FEW
 @given(st.integers(0, 2**32), st.integers(1, 12), st.integers(2, 6), st.booleans(), st.booleans())
 def test_laws(seed: int, n: int, systems: int, weighed: bool, stratified: bool) -> None:
     source = np.random.default_rng(seed)
@@ -221,6 +223,7 @@ def hold_groups(got: Tukey) -> None:
     assert all((np.diff(got.means[list(group)]) <= 0).all() for group in got.groups)
 
 
+@FEW
 @given(st.integers(0, 2**32), st.integers(2, 8))
 def test_groups_of_any_pairs(seed: int, systems: int) -> None:
     from karat.stats._tukey import _tie_groups

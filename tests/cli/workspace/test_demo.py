@@ -13,7 +13,7 @@ from karat.cli.main import main
 from karat.cli.workspace import demo
 from karat.demo import _documents, traffic
 from karat.web.server import Serving
-from karat.workflows.offline import run_health
+from karat.workflows.offline import report, run_health
 
 
 @pytest.fixture
@@ -54,11 +54,32 @@ def typed(
     return stop.value.code, *capsys.readouterr()
 
 
-def test_it_shows_three_systems_and_leaves_a_folder(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Serving, bool]]:
+    """What servers are told, which would not end and are stood in for."""
+    told: list[tuple[Serving, bool]] = []
+    monkeypatch.setattr(demo, "go", lambda where, *, browser: told.append((where, browser)) or 0)
+    return told
+
+
+@pytest.fixture
+def only_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make neither a report nor a workspace, which takes most of the time."""
+    monkeypatch.setattr(demo, "_keep", lambda made, found, screen: True)
+    monkeypatch.setattr(report, "write_report", lambda *_, **__: None)
+
+
+def test_it_shows_three_systems_leaves_a_folder_and_ends_without_a_terminal(
+    folder: Path,
+    told: list[tuple[Serving, bool]],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    monkeypatch.setenv("KARAT_STORE", "sqlite:////a/team.db")
     code, out, err = typed(monkeypatch, capsys)
-    assert code == 0, err
+    assert (code, told) == (0, []), err
+    assert "history.jsonl has the history of search, step by step" in out
+    assert "serve -w karat-demo" in out
     for name in ("bm25", "semantic", "hybrid"):
         assert f" {name} " in out
         assert (folder / "karat-demo" / "runs" / f"{name}.trec").is_file()
@@ -68,18 +89,15 @@ def test_it_shows_three_systems_and_leaves_a_folder(
     assert "hybrid" in page.read_text(encoding="utf-8")
 
 
-def test_it_ends_without_a_terminal_and_serves_where_it_is_asked_to(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.usefixtures("only_runs")
+def test_it_serves_where_it_is_asked_to(
+    folder: Path,
+    told: list[tuple[Serving, bool]],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The servers that would not end are stood in for: what they are told is what is looked at."""
-    told: list[tuple[Serving, bool]] = []
-    monkeypatch.setattr(demo, "go", lambda where, *, browser: told.append((where, browser)) or 0)
     monkeypatch.setenv("KARAT_STORE", "sqlite:////a/team.db")
     monkeypatch.setenv("KARAT_RATER", "anna")
-    code, out, err = typed(monkeypatch, capsys)
-    assert (code, told) == (0, []), err
-    assert "history.jsonl has the history of search, step by step" in out
-    assert "serve -w karat-demo" in out
     code, out, err = typed(monkeypatch, capsys, "--serve", "--no-browser", "--port", "0")
     assert code == 0, err
     (where, browser), *_ = told
@@ -103,6 +121,7 @@ def test_it_ends_without_a_terminal_and_serves_where_it_is_asked_to(
 def test_without_the_packages_of_a_page_it_says_how_to_get_them(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setattr(demo, "_keep", lambda made, found, screen: True)
     monkeypatch.setitem(sys.modules, "vl_convert", None)
     code, out, err = typed(monkeypatch, capsys)
     assert code == 0, err
@@ -110,6 +129,7 @@ def test_without_the_packages_of_a_page_it_says_how_to_get_them(
     assert not (folder / "karat-demo" / "report.html").exists()
 
 
+@pytest.mark.usefixtures("only_runs")
 def test_a_users_own_function_is_one_argument(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.choosing import FEW
 
 from karat.errors import InputError
 from karat.formats.events.flatten import Reading
@@ -52,7 +53,7 @@ OBJECTS = st.fixed_dictionaries(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(FEW, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(objects=st.lists(OBJECTS, min_size=1, max_size=6))
 def test_lines_read_at_once_and_one_by_one_are_the_same(
     objects: list[dict[str, Any]], tmp_path_factory: pytest.TempPathFactory
@@ -147,6 +148,7 @@ VALUES_OF_ANSWERS = st.recursive(
 )
 
 
+@FEW
 @given(
     st.lists(VALUES_OF_ANSWERS, max_size=6),
     VALUES_OF_ANSWERS,

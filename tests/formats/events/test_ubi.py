@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.choosing import FEW
 
 from karat.formats.events.ubi import write_events
 from karat.store.events.log import read_event_log
@@ -72,7 +73,7 @@ def events() -> st.SearchStrategy[dict[str, Any]]:
     ).map(lambda pair: {"kind": pair[0][0], "action": pair[0][1], **pair[1]})
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(FEW, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=st.lists(searches() | events(), min_size=1, max_size=8))
 def test_what_is_written_comes_back(
     rows: list[dict[str, Any]], tmp_path_factory: pytest.TempPathFactory

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
+from tests.choosing import FEW
 
 from karat.reports.offline.comparison import to_markdown as comparison_comment
 from karat.reports.release.gate import Failed
@@ -127,6 +128,7 @@ def test_an_error_in_place_of_a_gate() -> None:
     assert text.count("\n") == 1
 
 
+@FEW
 @given(st.text(max_size=200))
 def test_any_name_leaves_the_table_whole(name: str) -> None:
     html = rendered(gate_comment(gate_of(check(rule=name, attribute=name, slice=name), name=name)))

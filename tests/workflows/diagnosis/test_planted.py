@@ -244,6 +244,7 @@ def diagnosed(c: Cranfield, plan: Plan, monkeypatch: pytest.MonkeyPatch) -> Any:
     return diagnose(qrels, plan.run, trace=plan.trace, below=1.1, **more)
 
 
+@pytest.mark.deep  # mode by mode in tests/diagnosis/test_modes.py
 def test_planted_causes_are_found(cranfield: Cranfield, monkeypatch: pytest.MonkeyPatch) -> None:
     """At least 9 of 10 of the queries for which a cause was planted."""
     assert len(cranfield.best) >= 20
@@ -264,6 +265,7 @@ def test_planted_causes_are_found(cranfield: Cranfield, monkeypatch: pytest.Monk
     assert min(right.values()) >= 0.9, printed
 
 
+@pytest.mark.deep  # over a whole collection, as the one before
 def test_controls_are_not_named(cranfield: Cranfield) -> None:
     """With nothing planted, under 5 % get a mode that evidence alone could give."""
     lexical, dense = (

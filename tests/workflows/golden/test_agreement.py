@@ -59,6 +59,7 @@ def true_kappa(right: np.ndarray, first: np.ndarray, second: np.ndarray) -> floa
     return float(1 - (far * both).sum() / (far * by_chance).sum())
 
 
+@pytest.mark.deep  # coverage
 def test_the_agreement_of_simulated_raters_is_found_again(
     shop: Workspace, tick: Tick, tmp_path: Path, field_data: Path
 ) -> None:

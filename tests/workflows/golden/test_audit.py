@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.choosing import FEW
 
 from karat.errors import InputError, KaratError, UsageError
 from karat.store.sql import audit, judgments
@@ -95,6 +96,7 @@ def test_an_upload_goes_by_the_name_its_sender_knows(
     assert noted(judged) == [("eve", "import file")]
 
 
+@FEW
 @given(st.text(max_size=300))
 def test_names_of_files_are_safe(called: str) -> None:
     name = file_name(called)

@@ -74,7 +74,9 @@ def told(found: Comparison) -> dict[str, Any]:
     }
 
 
-@settings(max_examples=settings.default.max_examples // 4)
+@settings(
+    max_examples=settings.default.max_examples // 4 if settings.default.max_examples > 25 else 3
+)
 @given(
     counted=st.lists(query(), min_size=10, max_size=10),
     others=st.lists(query(), min_size=1, max_size=6),

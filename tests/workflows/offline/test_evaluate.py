@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.choosing import FEW
 
 import karat
 from karat.errors import InputError, UsageError
@@ -383,6 +384,7 @@ SCORES = st.dictionaries(DOCS, st.sampled_from((0.0, 1.0, 2.0, math.inf)), max_s
 NAMES = ["nDCG@3", "RR", "AP", "Judged@2", "Bpref", "GMAP", "NumRet", "SetF", "IPrec@0.5"]
 
 
+@FEW
 @given(
     qrels=st.dictionaries(st.sampled_from("1234"), GRADES, min_size=1),
     run=st.dictionaries(st.sampled_from("12345"), st.none() | SCORES),

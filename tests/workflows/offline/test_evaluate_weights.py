@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.choosing import FEW
 
 from karat.errors import InputError
 from karat.tables import Queries, Result, Results
@@ -55,6 +56,7 @@ def told(rows: Any) -> list[Any]:
     ]
 
 
+@FEW
 @given(
     counted=st.lists(query, min_size=12, max_size=12),
     others=st.lists(query, min_size=1, max_size=7),

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.choosing import FEW
 
 from karat.errors import InputError, UsageError
 from karat.measures import Measure, entries, parse, reduce
@@ -92,7 +93,7 @@ def check_sum(found: Explanation) -> None:
         assert math.fsum(shares) == found.value
 
 
-@settings(max_examples=settings.default.max_examples // 2)
+@FEW
 @given(grades=GRADES, scores=SCORES)
 def test_shares_add_up_exactly_for_every_additive_measure(
     grades: dict[int, int], scores: dict[int, float]
@@ -123,6 +124,7 @@ def test_measures_of_diversity() -> None:
 
 # Halfway between 1 and the next number: 1 + 2^-53 rounds to 1, and 1 + 3 x 2^-53 to 1 + 2^-51.
 @example(shares=[1.0, 2.0**-53], ulps=1)
+@FEW
 @given(shares=st.lists(st.floats(1e-6, 1), min_size=1, max_size=50), ulps=st.integers(-3, 3))
 def test_the_last_bits_go_to_some_share(shares: list[float], ulps: int) -> None:
     value = math.fsum(shares)

@@ -26,7 +26,6 @@ METRICS = [
 ]
 CUTS: list[Cut] = [(), ("day", "arm"), ("query",)]
 LAWS = settings.default.max_examples  # each is a log of its own here, or several
-DEEP = LAWS > 25
 TEXTS = ("sho", "shoes", "red shoes", "shoes red", "lamp", "")
 KINDS = ("search", "search", "impression", "click", "click", "hide", "heartbeat", "cart")
 
@@ -90,10 +89,18 @@ def assert_same(one: Evidence, two: Evidence) -> None:
         assert_frame_equal(one.positions[cut], two.positions[cut], check_row_order=False)
 
 
-@settings(max_examples=LAWS // (5 if DEEP else 6))
+def test_laws_of_evidence_hold_of_the_golden_log(stored: ModuleType) -> None:
+    keep_laws(stored, stored.golden_events())
+
+
+@pytest.mark.deep  # of logs that nobody thought of
+@settings(max_examples=LAWS // 5)
 @given(events=LOG)
 def test_laws_of_evidence(stored: ModuleType, events: list[dict[str, object]]) -> None:
-    frame = frame_of(events)
+    keep_laws(stored, frame_of(events))
+
+
+def keep_laws(stored: ModuleType, frame: pl.DataFrame) -> None:
     with TemporaryDirectory() as made:
         log = stored.store(Path(made, "whole"), frame)
         whole = evidence(log)
@@ -132,7 +139,8 @@ def test_laws_of_evidence(stored: ModuleType, events: list[dict[str, object]]) -
                 assert total == pytest.approx(sums[metric, term]["numerator"])
 
 
-@settings(max_examples=LAWS // (8 if DEEP else 12))
+@pytest.mark.deep  # metric by metric in tests/contracts
+@settings(max_examples=LAWS // 8)
 @given(events=LOG)
 def test_duckdb_says_what_polars_says(stored: ModuleType, events: list[dict[str, object]]) -> None:
     pytest.importorskip("duckdb", reason="needs the package duckdb")
@@ -157,6 +165,7 @@ LONG = st.lists(
 )
 
 
+@pytest.mark.deep  # of one log: the next test
 @settings(max_examples=LAWS // 8)
 @given(rows=LONG)
 def test_a_day_is_the_same_in_a_long_period_and_alone(

@@ -27,7 +27,7 @@ def log(stored: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> EventLo
     return made
 
 
-@pytest.fixture(params=[25, 1_000_000])
+@pytest.fixture(params=[25, pytest.param(1_000_000, marks=pytest.mark.deep)])
 def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
     """Polars, in several batches and in one."""
     with open_engine(rows_at_once=request.param) as opened:

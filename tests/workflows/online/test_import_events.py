@@ -11,6 +11,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from tests.choosing import deep_but
 
 from karat.errors import InputError, UsageError
 from karat.store.events import files
@@ -138,16 +139,20 @@ def test_in_parts_it_is_the_same_store(tmp_path: Path) -> None:
     assert shape(tmp_path / "parts") == shape(tmp_path / "one")
 
 
-def test_many_imports_are_merged(tmp_path: Path) -> None:
+@pytest.mark.parametrize("most", deep_but([4], [4, 16]))
+def test_many_imports_are_merged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monkeypatch.setattr(events, "_MOST", most)
     rows = traffic(60)
     import_events(tmp_path / "one", [log(tmp_path / "all.ndjson", rows)], now=NOW, position_base=0)
-    for at in range(20):
-        part = log(tmp_path / f"{at}.ndjson", rows[at::20])
+    for at in range(most + 2):
+        part = log(tmp_path / f"{at}.ndjson", rows[at :: most + 2])
         import_events(tmp_path / "parts", [part], now=NOW, position_base=0)
-    # 16 of the first 17 became one file; the last four stand beside.
-    assert len(read_event_log(tmp_path / "parts").files) == 5
+    # All but one of the first 5 or 17 became one file; that one and the last stand beside.
+    assert len(read_event_log(tmp_path / "parts").files) == 3
     assert shape(tmp_path / "parts") == shape(tmp_path / "one")
-    assert held(tmp_path / "parts")["import"].n_unique() == 20
+    assert held(tmp_path / "parts")["import"].n_unique() == most + 2
 
 
 def test_a_large_import_is_cut_by_users_and_the_same(

@@ -30,8 +30,8 @@ main()
     ("limit", "flush"),
     [
         pytest.param(20_000, 250_000, id="file of the store"),
-        pytest.param(20_000, 1_000, id="staged file"),
-        pytest.param(500, 250_000, id="manifest"),
+        pytest.param(20_000, 1_000, id="staged file", marks=pytest.mark.deep),
+        pytest.param(500, 250_000, id="manifest", marks=pytest.mark.deep),
     ],
 )
 def test_a_full_disk_is_said_and_nothing_is_imported(

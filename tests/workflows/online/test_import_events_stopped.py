@@ -15,8 +15,13 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from tests.choosing import deep_but
 
+from karat.formats.events import lines as event_lines
+from karat.store.events import files as event_files
 from karat.store.events.log import MANIFEST, STAGING, read_event_log
+from karat.workflows.online import _import_ranges
+from karat.workflows.online.import_events import import_events
 
 if os.name == "nt":
     pytest.skip("needs SIGKILL", allow_module_level=True)
@@ -63,11 +68,13 @@ def started(folder: Path, *logs: Path) -> subprocess.Popen[str]:
 
 
 def done(folder: Path, *logs: Path) -> int:
-    """An import that nobody stops: events kept."""
-    with started(folder, *logs) as process:
-        out, err = process.communicate()
-    assert process.returncode == 0, err
-    return int(out)
+    """An import that nobody stops, in this process: events kept."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(event_lines, "CHUNK", 1 << 16)
+        patch.setattr(event_files, "FILE", 150)
+        patch.setattr(_import_ranges, "_FLUSH", 400)
+        patch.setattr(_import_ranges, "_HOLD", 400)
+        return import_events(folder, logs, now=1_795_305_600_000_000).kept
 
 
 def content(folder: Path) -> tuple[object, pl.DataFrame]:
@@ -118,7 +125,9 @@ def expected(
     return content(folder)
 
 
-@pytest.mark.parametrize("moment", MOMENTS, ids=lambda moment: moment.__name__)
+@pytest.mark.parametrize(
+    "moment", deep_but([half_a_file], MOMENTS), ids=lambda moment: moment.__name__
+)
 def test_killed_and_run_again_it_is_the_same_store(
     moment: Callable[[Path], bool],
     begun: Path,
@@ -158,6 +167,7 @@ def test_killed_and_run_again_it_is_the_same_store(
     assert not list(store.glob(".*.part"))
 
 
+@pytest.mark.deep  # in one process: test_import_events.py
 def test_two_at_once_one_is_refused(logs: tuple[Path, Path], tmp_path: Path) -> None:
     """Both are started together: one imports, the other does so behind it, or says why not."""
     store = tmp_path / "s"

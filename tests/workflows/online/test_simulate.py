@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from tests.choosing import deep_but
 from tests.event_stores import keep_events
 
 from karat.engines.frames.opening import open_engine
@@ -41,7 +42,9 @@ RUNS = {"near": NEAR, "far": FAR}
 SMALL = {"last_day": LAST, "queries": QUERIES, "days": 7, "users": 60, "sessions": 40}
 
 
-@pytest.mark.parametrize("name", ["log.ndjson", "log.ndjson.gz", "log.parquet"])
+@pytest.mark.parametrize(
+    "name", deep_but(["log.ndjson.gz"], ["log.ndjson", "log.ndjson.gz", "log.parquet"])
+)
 def test_the_same_seed_gives_the_same_bytes(tmp_path: Path, name: str) -> None:
     def log(folder: str, seed: int) -> bytes:
         (tmp_path / folder).mkdir()
@@ -54,7 +57,7 @@ def test_the_same_seed_gives_the_same_bytes(tmp_path: Path, name: str) -> None:
     assert log("c", 1) != log("d", 2)
 
 
-@pytest.mark.parametrize("name", ["log.ndjson.gz", "log.parquet"])
+@pytest.mark.parametrize("name", deep_but(["log.parquet"], ["log.ndjson.gz", "log.parquet"]))
 def test_an_import_finds_each_event_and_that_it_is_simulated(tmp_path: Path, name: str) -> None:
     made, told = simulate_log(
         QRELS,

@@ -9,10 +9,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.choosing import deep_but
 from tests.workflows.online.weeks import (
     FRIDAY,
     QUERIES,
     SUNDAY,
+    SUNDAYS,
     broken_on_friday,
     searches,
     weeks,
@@ -85,13 +87,14 @@ def test_a_broken_synonym_is_found_with_its_slice_and_query(broken: EventLog) ->
 
 
 def test_improvements_are_said_and_are_no_failure(log_of: LogOf) -> None:
-    better = log_of(weeks({SUNDAY: {"clicked": 75}}))
+    better = log_of(weeks({SUNDAY: {"clicked": 75}}, SUNDAYS))
     found = watched(better, metrics=["CTR"])
     assert (found.verdict, found.exit_code) == ("fine", 0)
     assert [change.metric for change in found.found("better")] == ["CTR"]
     assert event(found, time="2026-11-23T03:00:00Z") is None
 
 
+@pytest.mark.deep  # slices are the same on both in test_evidence.py, numbers in contracts
 def test_engines_see_the_same(broken: EventLog) -> None:
     # Slices are the same on both in test_evidence.py; here what is made of it.
     how: dict[str, Any] = {"until": "2026-11-20", "history": "21d", "metrics": ["ZeroResults"]}
@@ -139,7 +142,7 @@ def test_no_events_is_said_first(sound: EventLog) -> None:
 
 
 def test_events_without_searches_are_no_healthy_log(log_of: LogOf) -> None:
-    rows = [row for row in weeks({}) if row["time_us"] < SUNDAY * DAY]
+    rows = weeks({}, SUNDAYS[:-1])
     rows.append({"user_id": "u", "kind": "click", "doc_id": "d", "time_us": (SUNDAY + 1) * DAY - 1})
     found = watched(log_of(rows))
     assert (found.verdict, found.health) == (
@@ -149,7 +152,7 @@ def test_events_without_searches_are_no_healthy_log(log_of: LogOf) -> None:
 
 
 def test_an_incomplete_window_is_compared_only_if_asked(log_of: LogOf) -> None:
-    rows = [row for row in weeks({}) if row["time_us"] < SUNDAY * DAY + 12 * HOUR]
+    rows = [row for row in weeks({}, SUNDAYS) if row["time_us"] < SUNDAY * DAY + 12 * HOUR]
     log = log_of(rows)
     found = watched(log)
     assert (found.verdict, found.exit_code, found.tests) == ("cannot_tell", 3, 0)
@@ -183,7 +186,7 @@ def test_too_little_history_says_what_is_missing(sound: EventLog) -> None:
 
 
 def test_what_is_logged_no_more_cannot_be_told(log_of: LogOf) -> None:
-    rows = weeks({})
+    rows = weeks({}, SUNDAYS)
     for row in rows:
         if row["kind"] == "search" and row["time_us"] >= SUNDAY * DAY:
             row["latency_us"] = None
@@ -195,12 +198,13 @@ def test_what_is_logged_no_more_cannot_be_told(log_of: LogOf) -> None:
 
 
 def test_much_less_traffic_is_said(log_of: LogOf) -> None:
-    found = watched(log_of(weeks({SUNDAY: {"per_query": 20, "zeros": {}}})))
+    found = watched(log_of(weeks({SUNDAY: {"per_query": 20, "zeros": {}}}, SUNDAYS)))
     assert found.health == [
         "80 searches in 2026-11-22, and 240 to 240 in earlier windows: is logging complete?"
     ]
 
 
+@pytest.mark.deep  # of one series: tests/online/test_watch.py
 def test_a_margin(broken: EventLog) -> None:
     how: dict[str, Any] = {"until": "2026-11-20", "metrics": ["ZeroResults"]}
     assert watched(broken, **how).verdict == "worse"
@@ -231,7 +235,7 @@ def test_what_cannot_be_asked(sound: EventLog) -> None:
 
 
 def test_a_simulated_log_has_its_own_clock(log_of: LogOf) -> None:
-    log = log_of(weeks({}), simulated=True)
+    log = log_of(weeks({}, SUNDAYS), simulated=True)
     found = watched(log, now=(SUNDAY + 400) * DAY)
     assert (found.window, found.simulated) == ("2026-11-22", True)
     said = "users are simulated: the window ends with the log, not now"
@@ -265,7 +269,9 @@ def bought(day: int) -> Iterator[dict[str, Any]]:
             yield sold | {"time_us": row["time_us"] + HOUR, "doc_id": "d", "value": 9.5}
 
 
-@pytest.mark.parametrize(("hours", "until"), [(0, "2026-11-20"), (6, "2026-11-21"), (24, "")])
+@pytest.mark.parametrize(
+    ("hours", "until"), deep_but([6], [(0, "2026-11-20"), (6, "2026-11-21"), (24, "")])
+)
 def test_what_may_still_be_bought_is_not_watched(log_of: LogOf, hours: int, until: str) -> None:
     """The log ends with the window, hours later (then of its first searches alone it is known), or
     a day later, and then all is known: 160 of 240 bought something, as ever."""
@@ -329,7 +335,7 @@ def test_an_hour_window_counts_each_person_once(log_of: LogOf) -> None:
 
 
 def test_only_one_arm_is_watched(log_of: LogOf) -> None:
-    rows = weeks({SUNDAY: {"zeros": dict.fromkeys(QUERIES, 50)}})
+    rows = weeks({SUNDAY: {"zeros": dict.fromkeys(QUERIES, 50)}}, SUNDAYS)
     for row in rows:
         row["arm"] = "ab"[int(row["user_id"].rpartition("-")[2]) >= 50]
     log = log_of(rows)
@@ -346,7 +352,7 @@ def test_only_one_arm_is_watched(log_of: LogOf) -> None:
 def test_searches_that_do_not_say_what_they_found_are_said(log_of: LogOf) -> None:
     # As of a log whose list of hits is empty where nothing was found: on the day CMS broke nothing
     # is in ZeroResults.
-    rows = broken_on_friday()
+    rows = broken_on_friday(range(FRIDAY - 28, FRIDAY + 1, 7))
     for row in rows:
         if row["kind"] == "search" and not row["returned"]:
             row["returned"] = row["total_hits"] = None

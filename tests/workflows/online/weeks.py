@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from karat.online.rules import DAY, HOUR, SECOND
@@ -37,14 +37,19 @@ def searches(
                 yield click | {"time_us": time + 4 * SECOND, "position": 1 + i % 3}
 
 
-def weeks(last: dict[int, dict[str, Any]]) -> list[dict[str, Any]]:
+WEEKS = range(SUNDAY - 34, SUNDAY + 1)
+SUNDAYS = range(SUNDAY - 28, SUNDAY + 1, 7)
+
+
+def weeks(last: dict[int, dict[str, Any]], days: Iterable[int] = WEEKS) -> list[dict[str, Any]]:
     """Five weeks to Sunday 2026-11-22: Sundays click at 30 %, other days at 60 %; 1 to 3 in vain.
 
     Args:
         last: Day to what is otherwise on it, as arguments of ``searches``.
+        days: Those of them to have: a watch of Sundays reads no other.
     """
     rows: list[dict[str, Any]] = []
-    for day in range(SUNDAY - 34, SUNDAY + 1):
+    for day in days:
         clicked = 30 if (day - SUNDAY) % 7 == 0 else 60
         usual = {"zeros": {q: 1 + (day + i) % 3 for i, q in enumerate(QUERIES)}}
         how = usual | {"clicked": clicked + day % 3} | last.get(day, {})
@@ -52,7 +57,7 @@ def weeks(last: dict[int, dict[str, Any]]) -> list[dict[str, Any]]:
     return rows
 
 
-def broken_on_friday() -> list[dict[str, Any]]:
+def broken_on_friday(days: Iterable[int] = WEEKS) -> list[dict[str, Any]]:
     """From Friday 2026-11-20 on, nine of ten searches for CMS are in vain."""
     gone = {"zeros": {"CMS": 54, "Pump": 2, "Pipe wrench": 1, "Valve": 1}}
-    return weeks(dict.fromkeys(range(FRIDAY, SUNDAY + 1), gone))
+    return weeks(dict.fromkeys(range(FRIDAY, SUNDAY + 1), gone), days)

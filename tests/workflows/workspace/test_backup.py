@@ -205,6 +205,7 @@ def test_tables_are_of_one_moment(lived_in: Workspace, tmp_path: Path) -> None:
         assert archive.getnames()[-1] == bundle.HEAD
 
 
+@pytest.mark.deep  # a kill; what fails, in this process: the next ones
 @pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="needs files without a name (Linux)")
 def test_a_killed_backup_leaves_nothing_behind(lived_in: Workspace, tmp_path: Path) -> None:
     kept, temporary = tmp_path / "kept", tmp_path / "temporary"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.choosing import FEW
 
 from karat.golden.traffic import folded
 from karat.workflows.workspace.known_queries import over, same_queries, shared_texts
@@ -22,6 +23,7 @@ QUERIES = st.dictionaries(st.sampled_from(["q1", "q2", "q3", "q1-2", "x"]), WORD
 IDS = st.sampled_from(["q1", "q2", "q3", "x", "y"])
 
 
+@FEW
 @given(QUERIES, QUERIES, st.dictionaries(IDS, IDS))
 def test_no_two_queries_become_one_through_what_was_imported(
     held: dict[str, str], file: dict[str, str], aliases: dict[str, str]
@@ -37,6 +39,7 @@ def test_no_two_queries_become_one_through_what_was_imported(
             assert ids[query] == aliases[query] in held
 
 
+@FEW
 @given(QUERIES, QUERIES)
 def test_no_two_queries_become_one_and_the_same_file_finds_the_same_queries(
     held: dict[str, str], file: dict[str, str]
