@@ -27,8 +27,8 @@ _LONGEST = 366 * DAY
 class Rules:
     """Time limits; all in microseconds."""
 
-    # A session ends after a longer time without events (Catledge and Pitkow 1995, usually rounded
-    # to 30 minutes; Jones and Klinkner, CIKM 2008, on its limits)
+    # Session gap: a session ends after a longer time without events (Catledge and Pitkow 1995,
+    # usually rounded to 30 minutes; Jones and Klinkner, CIKM 2008, on its limits)
     idle: int = 30 * MINUTE
     session: int = 24 * HOUR  # longest session
     # A request within this time, with one text a prefix of the other, is part of typing the same

@@ -102,6 +102,7 @@ class EngineConfig:
     name: str
     kind: EngineKind
     root: Path
+    depth: int
     url: str | Secret = field(default="", repr=False)
     index: str = ""
     template: Any = None
@@ -122,7 +123,6 @@ class EngineConfig:
     endpoint: EmbedConfig | None = None
     exact: Mapping[str, Any] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
-    depth: int = 100
     page: int = 1000
     rate: float | None = None
     timeout: float = 10.0

@@ -70,7 +70,13 @@ if TYPE_CHECKING:
     show_default=True,
     help="Number of queries to ask once beforehand, untimed.",
 )
-@click.option("-k", "--depth", type=int, metavar="N", help="Documents per query.")
+@click.option(
+    "-k",
+    "--depth",
+    type=int,
+    metavar="N",
+    help="Documents per query.  [default: the engine's, or 100; --python: all; --exact: 10]",
+)
 @click.option(
     "--name",
     metavar="NAME",
