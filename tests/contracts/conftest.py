@@ -19,7 +19,13 @@ Empty = Callable[[], str]
 """Makes an empty database and returns its URL."""
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+ON_POSTGRESQL = pytest.param("postgresql", marks=pytest.mark.deep)
+"""A database takes a while to make: a build asks PostgreSQL what ON_BOTH marks."""
+ON_BOTH = pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
+EMPTY_ON_BOTH = pytest.mark.parametrize("empty", ["sqlite", "postgresql"], indirect=True)
+
+
+@pytest.fixture(params=["sqlite", ON_POSTGRESQL])
 def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Empty]:
     """Makes databases without a table in them, and takes them away afterwards."""
     if request.param == "sqlite":
@@ -28,7 +34,7 @@ def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Empty]:
     yield request.getfixturevalue("database")
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", ON_POSTGRESQL])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The URL of a new store."""
     if request.param == "sqlite":
@@ -84,13 +90,11 @@ def spark() -> Iterator[None]:
     session.stop()
 
 
-# Spark takes seconds for a plan: a build makes those of the golden and the nasty log in one.
-SPARK_IS_DEEP = pytest.mark.parametrize(
-    "engine", ["polars", "duckdb", pytest.param("spark", marks=pytest.mark.deep)], indirect=True
-)
+ON_SPARK = pytest.param("spark", marks=pytest.mark.deep)
+"""Java takes seconds to start, and Spark as many for each plan."""
 
 
-@pytest.fixture(params=["polars", "duckdb", "spark"])
+@pytest.fixture(params=["polars", "duckdb", ON_SPARK])
 def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
     """Each engine, opened."""
     if request.param == "spark":

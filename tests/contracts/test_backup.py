@@ -9,6 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 import sqlalchemy as sa
+from tests.contracts.conftest import ON_POSTGRESQL
 
 from karat.errors import KaratError, UsageError
 from karat.store.sql import copying, people
@@ -22,7 +23,6 @@ from karat.workflows.workspace.backup import back_up, restore
 from karat.workflows.workspace.workspace import make_workspace, open_workspace
 
 NOW = 1_800_000_000_000_000
-ENGINES = ("sqlite", "postgresql")
 
 
 @pytest.fixture
@@ -81,8 +81,15 @@ def judge(judging: Judging, grade: float) -> None:
     judging.record(card.claim.slot_id, card.token, grade, "as I see it")
 
 
-@pytest.mark.parametrize("before", ENGINES)
-@pytest.mark.parametrize("after", ENGINES)
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("sqlite", "postgresql"),
+        ("postgresql", "sqlite"),
+        pytest.param("sqlite", "sqlite", marks=pytest.mark.deep),
+        pytest.param("postgresql", "postgresql", marks=pytest.mark.deep),
+    ],
+)
 def test_a_store_moves_whole_and_a_judge_goes_on(
     tmp_path: Path, database: object, before: str, after: str
 ) -> None:
@@ -114,7 +121,7 @@ def test_a_store_moves_whole_and_a_judge_goes_on(
                 c.exec_driver_sql(verb)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", ["sqlite", ON_POSTGRESQL])
 def test_a_store_that_is_not_empty_is_left_alone(
     tmp_path: Path, database: object, engine: str
 ) -> None:

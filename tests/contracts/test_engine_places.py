@@ -6,7 +6,6 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from tests.contracts.conftest import SPARK_IS_DEEP
 from tests.contracts.test_engines import everything, rows
 
 from karat.engines.frames.engine import Engine
@@ -16,7 +15,6 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 
-@SPARK_IS_DEEP
 def test_a_document_clicked_again_counts_at_the_best_place_that_is_known(
     engine: Engine, stored: ModuleType, tmp_path: Path
 ) -> None:

@@ -11,7 +11,6 @@ import narwhals as nw
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
-from tests.contracts.conftest import SPARK_IS_DEEP
 
 from karat.engines.frames.engine import Engine
 from karat.engines.frames.opening import open_engine
@@ -81,7 +80,6 @@ def expected(stored: ModuleType, name: str) -> pl.DataFrame:
     return frame.sort(KEYS[name])
 
 
-@SPARK_IS_DEEP
 def test_the_golden_log_comes_to_what_its_comments_derive(
     engine: Engine, stored: ModuleType, tmp_path: Path
 ) -> None:
@@ -89,6 +87,7 @@ def test_the_golden_log_comes_to_what_its_comments_derive(
     as_derived(everything(log, engine), stored)
 
 
+@pytest.mark.deep
 def test_spark_comes_to_the_same_of_the_golden_and_the_nasty_log(
     spark: None, stored: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -124,12 +123,11 @@ def as_derived(found: Mapping[str, pl.DataFrame], stored: ModuleType) -> None:
     assert (ada["latency_us"], ada["query"], ada["attribute_device"]) == (120_000, "shoes", "phone")
 
 
-@SPARK_IS_DEEP
 def test_the_golden_log_comes_to_the_evidence_of_polars(
     engine: Engine, stored: ModuleType, tmp_path: Path
 ) -> None:
     log = stored.store(tmp_path, stored.golden_events())
-    asked, cuts = all_metrics(), wanted_on(engine)[1]
+    asked, cuts = all_metrics(), CUTS[1:2] if engine.name == "spark" else CUTS
     with open_engine("polars") as polars:
         wanted = gather(Selection(log, polars), asked, cuts)
     found = gather(Selection(log, engine), asked, cuts)
@@ -155,9 +153,10 @@ def test_the_golden_log_comes_to_the_evidence_of_polars(
     }
 
 
-def wanted_on(engine: Engine) -> tuple[list[Metric], list[Cut]]:
-    """What is asked of an engine on any log: of Spark, which takes seconds for each plan, less."""
-    return (all_metrics()[::6], CUTS[1:2]) if engine.name == "spark" else (all_metrics(), CUTS)
+def wanted_on(engine: Engine, *, deep: bool) -> tuple[list[Metric], list[Cut]]:
+    """What is asked of an engine on any log: less of those that take long for each plan."""
+    less = engine.name == "spark" or (engine.name == "duckdb" and not deep)
+    return (all_metrics()[::6], CUTS[1:2]) if less else (all_metrics(), CUTS)
 
 
 def same(found: Any, wanted: Any) -> None:
@@ -275,7 +274,6 @@ def ruled(stored: ModuleType) -> pl.DataFrame:
     return frame.with_columns(time_us=stored.when()).drop("day", "time")
 
 
-@SPARK_IS_DEEP
 def test_rules_of_the_reducers(engine: Engine, stored: ModuleType, tmp_path: Path) -> None:
     searches = everything(stored.store(tmp_path, ruled(stored)), engine)["searches"]
     for user, (columns, wanted) in RULED.items():
@@ -359,14 +357,13 @@ def robots(stored: ModuleType) -> pl.DataFrame:
     return stored.golden_events().filter(user_id="eve")
 
 
-@SPARK_IS_DEEP
-@pytest.mark.parametrize("make", [nasty, empty, one, robots])
+@pytest.mark.parametrize("make", [nasty, empty, pytest.param(one, marks=pytest.mark.deep), robots])
 def test_logs_at_the_edge_come_to_the_same(
     engine: Engine, stored: ModuleType, tmp_path: Path, make: Make, deep: bool
 ) -> None:
     events = make(stored)
     log = stored.store(tmp_path, events)
-    asked, cuts = wanted_on(engine)
+    asked, cuts = wanted_on(engine, deep=deep)
     if not deep and make is not nasty:
         cuts = cuts[:2]  # where next to nothing is, a cut makes little of it
     with open_engine("polars", rows_at_once=1500) as polars:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import polars as pl
 import pytest
 import sqlalchemy as sa
+from tests.contracts.conftest import ON_BOTH
 
 from karat.errors import InputError, KaratError, UsageError
 from karat.store.sql import (
@@ -75,6 +76,7 @@ def judge(c: sa.Connection, set_id: int, rater: str, grade: float = 2, now: int 
     return judgments.submit(c, set_id, slot_id, rater, grade=grade, now=now)
 
 
+@ON_BOTH
 def test_a_golden_set_comes_back_as_it_was_declared(c: sa.Connection) -> None:
     set_id = declared(c, repeats=0.05)
     row = golden_sets.find(c)
@@ -100,6 +102,7 @@ def test_a_golden_set_that_is_not_there_is_named(c: sa.Connection) -> None:
         declared(c)
 
 
+@ON_BOTH
 def test_queries_are_added_changed_and_left(c: sa.Connection) -> None:
     set_id = declared(c)
     asked = pl.DataFrame(
@@ -159,6 +162,7 @@ def test_pairs_that_cannot_be_are_refused(
         pairs.put(c, set_id, pl.DataFrame(wrong), 2, NOW)
 
 
+@ON_BOTH
 def test_pairs_move_up_and_get_more_raters_never_fewer(c: sa.Connection) -> None:
     set_id = declared(c)
     assert pairs.put(c, set_id, POOL.with_columns(priority=2), 2, NOW).added == 3
@@ -171,6 +175,7 @@ def test_pairs_move_up_and_get_more_raters_never_fewer(c: sa.Connection) -> None
     assert pairs.frame(c, set_id)["priority"].to_list() == [1, 1, 1]
 
 
+@ON_BOTH
 def test_judgments_are_facts_with_their_circumstances(c: sa.Connection, shop: int) -> None:
     claim = claimed(c, shop, "ann")
     number = judgments.submit(
@@ -215,6 +220,7 @@ def test_what_cannot_be_judged_says_why(c: sa.Connection, shop: int) -> None:
     assert judged.ratings.is_empty()
 
 
+@ON_BOTH
 def test_a_correction_supersedes_and_an_undo_withdraws(c: sa.Connection, shop: int) -> None:
     claim = claimed(c, shop, "ann")
     first = judgments.submit(c, shop, claim.slot_id, "ann", grade=1, now=NOW)
@@ -248,6 +254,7 @@ def test_undo_goes_back_to_the_first_and_then_forward_again(c: sa.Connection, sh
     assert queue.claim(c, shop, "ann", now=NOW + 20) is None
 
 
+@ON_BOTH
 def test_one_submission_sent_twice_is_one_judgment(c: sa.Connection, shop: int) -> None:
     claim = claimed(c, shop, "ann")
     first = judgments.submit(c, shop, claim.slot_id, "ann", grade=1, now=NOW, token="t")
@@ -275,6 +282,7 @@ def record(c: sa.Connection, shop: int, grades: list[float | None], **columns: o
     return done.added + done.corrected
 
 
+@ON_BOTH
 def test_what_is_imported_again_adds_only_what_differs(c: sa.Connection, shop: int) -> None:
     assert record(c, shop, [0, 1, None]) == 3
     assert record(c, shop, [0, 1, None]) == 0
@@ -322,6 +330,7 @@ def test_an_import_of_what_a_rater_said_here_corrects_it(c: sa.Connection, shop:
     assert (undone.grade, undone.claim.slot_id) == (0, claim.slot_id)
 
 
+@ON_BOTH
 def test_an_edition_comes_back_as_it_was_frozen(c: sa.Connection, shop: int) -> None:
     asked = pl.DataFrame({"query_id": ["q1", "q2"], "text": ["a", "b"], "weight": [1.0, None]})
     grades = POOL.with_columns(
@@ -343,6 +352,7 @@ def test_an_edition_comes_back_as_it_was_frozen(c: sa.Connection, shop: int) -> 
         editions.edition(c, shop, "2026-12")
 
 
+@ON_BOTH
 def test_a_run_is_its_content(c: sa.Connection, shop: int) -> None:
     given = {"sha256": "ab", "path": "runs/ab.parquet", "queries": 2, "rows": 20, "now": NOW}
     first = runs.put(c, shop, name="old", about={"commit": "1"}, **given)  # type: ignore[arg-type]
@@ -422,6 +432,7 @@ def half_an_import(store: Store, shop: int) -> None:
         pairs.put(c, shop, pl.concat([POOL, POOL]), 2, NOW)
 
 
+@ON_BOTH
 def test_a_transaction_that_fails_leaves_nothing(store: Store) -> None:
     with store.begin() as c:
         shop = declared(c)
@@ -432,6 +443,7 @@ def test_a_transaction_that_fails_leaves_nothing(store: Store) -> None:
         assert c.execute(sa.select(imported)).all() == []
 
 
+@ON_BOTH
 def test_a_text_with_nul_is_refused(c: sa.Connection) -> None:
     set_id = declared(c)
     with pytest.raises(InputError, match="NUL"):

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import polars as pl
 import pytest
 import sqlalchemy as sa
+from tests.contracts.conftest import ON_BOTH
 
 from karat.golden.aggregation import contradictions, disagreements
 from karat.store.sql import golden_sets, judgments, pairs, queries, queue
@@ -79,6 +80,7 @@ def waiting(c: sa.Connection, set_id: int) -> int:
     return int(pairs.frame(c, set_id)["adjudications_open"].sum())
 
 
+@ON_BOTH
 def test_disagreements_go_to_somebody_who_did_not_rate_the_pair(c: sa.Connection) -> None:
     set_id = with_pool(c, 1, 1)
     rate(c, set_id, "ann", 0)
@@ -148,6 +150,7 @@ def test_what_raters_came_to_agree_on_is_settled_by_nobody(c: sa.Connection, how
 VOTES = [(0, 0), (0, 1), (1, 2), (1, 3), (2, 3), (0, 3), (3, 3), (0.5, 1), (0, 0.5), (0.5, 2.5)]
 
 
+@ON_BOTH
 def test_raters_disagree_here_as_they_do_by_the_rule(c: sa.Connection) -> None:
     set_id = with_pool(c, 1, 2 * len(VOTES))
     rows = []

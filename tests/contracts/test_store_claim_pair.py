@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import polars as pl
 import pytest
 import sqlalchemy as sa
+from tests.contracts.conftest import ON_BOTH
 
 from karat.store.sql import golden_sets, judgments, pairs, queries, queue
 from karat.store.sql.opening import Store
@@ -55,6 +56,7 @@ def test_the_cap_holds_and_one_may_correct_oneself(c: sa.Connection) -> None:
     assert counting.select("rater", "grade").rows() == [("ann", 3.0), ("ben", 2.0)]
 
 
+@ON_BOTH
 def test_what_another_has_is_not_taken_until_the_lease_ends(c: sa.Connection) -> None:
     set_id = a_pair(c, raters=1)
     first = claimed(c, set_id, "ann")
@@ -107,6 +109,7 @@ def test_the_newest_is_what_an_undo_takes(c: sa.Connection) -> None:
     assert queue.newest(c, set_id, "ann") is None
 
 
+@ON_BOTH
 def test_many_at_once_get_no_more_places_than_there_are(store: Store) -> None:
     with store.begin() as c:
         set_id = a_pair(c, raters=3)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import polars as pl
 import pytest
 import sqlalchemy as sa
+from tests.contracts.conftest import ON_BOTH
 
 from karat.store.sql import (
     audit,
@@ -53,6 +54,7 @@ def rated(c: sa.Connection, set_id: int, doc_id: str, grade: float, rater: str =
     return judgments.submit(c, set_id, claim.slot_id, rater, grade=grade, now=NOW)
 
 
+@ON_BOTH
 def test_what_was_asked_is_there_as_it_was_asked(c: sa.Connection) -> None:
     set_id, other = a_set(c), a_set(c, "other")
     first, second = asked(c, set_id), asked(c, set_id, "again")
@@ -136,6 +138,7 @@ def test_the_clock_moves_with_whatever_numbers_are_computed_from(c: sa.Connectio
     assert moved(live=False)
 
 
+@ON_BOTH
 def test_judgments_since_are_counted_in_their_own_set(c: sa.Connection) -> None:
     set_id, other = a_set(c), a_set(c, "other")
     assert comparisons.newest_judgment(c, set_id) == 0

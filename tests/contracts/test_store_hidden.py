@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import polars as pl
 import pytest
 import sqlalchemy as sa
+from tests.contracts.conftest import ON_BOTH
 
 from karat.golden.queue import REPEAT_GAP
 from karat.store.sql import golden_sets, judgments, pairs, queries, queue
@@ -20,13 +21,6 @@ NOW = 1_700_000_000_000_000
 def c(store: Store) -> Iterator[sa.Connection]:
     with store.begin() as connection:
         yield connection
-
-
-# Hundreds of claims send the same statements again and again. What PostgreSQL makes of each is
-# asked in test_store_queue.py, and here by gold items and by repeats after a correction.
-ON_SQLITE = pytest.mark.parametrize(
-    "url", ["sqlite", pytest.param("postgresql", marks=pytest.mark.deep)], indirect=True
-)
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +90,6 @@ def judge_all(
     return given
 
 
-@ON_SQLITE
 @pytest.mark.parametrize(("order", "docs"), [("query", 4), ("query", 10), ("mixed", 10)])
 def test_hidden_repeats_come_among_the_others_and_are_the_raters_own(
     c: sa.Connection, order: str, docs: int, every: int
@@ -118,7 +111,6 @@ def test_hidden_repeats_come_among_the_others_and_are_the_raters_own(
     assert bens.count("rating") == 80, "Ann's repeats took nobody's place"
 
 
-@ON_SQLITE
 def test_nothing_hidden_comes_between_two_documents_of_a_query(
     c: sa.Connection, every: int
 ) -> None:
@@ -136,13 +128,13 @@ def test_nothing_hidden_comes_between_two_documents_of_a_query(
                 assert each.query_id != rated[done], "nor is it the first of the next"
 
 
-@ON_SQLITE
 def test_a_rater_with_one_query_is_dealt_nothing_hidden(c: sa.Connection, every: int) -> None:
     set_id = with_pool(c, 1, 60, repeats=0.5)
     assert {each.kind for each in judge_all(c, set_id, "ann", every)} == {"rating"}
     assert "repeat" in {each.kind for each in judge_all(c, set_id, "ben", every, "mixed")}
 
 
+@ON_BOTH
 def test_gold_items_go_to_every_rater_once(c: sa.Connection, every: int) -> None:
     set_id = with_pool(c, 5, 4)
     know(c, set_id, {("q0", "g"): 3.0, ("q1", "g"): 0.0})
@@ -156,13 +148,13 @@ def test_gold_items_go_to_every_rater_once(c: sa.Connection, every: int) -> None
     assert judgments.current(c, set_id).ratings.height == 40
 
 
-@ON_SQLITE
 def test_no_share_is_no_gold_items(c: sa.Connection, every: int) -> None:
     set_id = with_pool(c, 5, 4)
     know(c, set_id, {("q0", "g"): 3.0})
     assert {each.kind for each in judge_all(c, set_id, "ann", every, golds=0)} == {"rating"}
 
 
+@ON_BOTH
 def test_a_known_grade_of_a_queued_pair_is_taken_on(c: sa.Connection) -> None:
     set_id = with_pool(c, 1, 3)
     claim = queue.claim(c, set_id, "ann", now=NOW)
@@ -200,6 +192,7 @@ def test_a_known_grade_leaves_no_slot_to_rate(c: sa.Connection, *, leased: bool)
         assert queue.progress(c, set_id, rater, now=NOW + 10, golds=0).left == 0
 
 
+@ON_BOTH
 def test_a_correction_makes_no_old_query_the_present_one(c: sa.Connection) -> None:
     set_id = with_pool(c, 6, 12, repeats=0.5)
     first: queue.Claim | None = None
@@ -234,7 +227,6 @@ def test_a_correction_makes_no_old_query_the_present_one(c: sa.Connection) -> No
         far = queue.progress(c, set_id, "ann", now=NOW)
 
 
-@ON_SQLITE
 def test_a_correction_brings_no_repeat_forward(c: sa.Connection) -> None:
     set_id = with_pool(c, 6, 12, repeats=0.5)
     given: list[tuple[str, str]] = []

@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from tests.contracts.conftest import ON_BOTH
 
 from karat.store.sql import judgments, queries
 from karat.tables.golden.exchange import Exchange
@@ -46,6 +47,7 @@ def chosen(opened: Workspace, text: str) -> object:
     return sampling.choose_queries(opened, log, 1, now=NOW)
 
 
+@ON_BOTH
 @pytest.mark.parametrize(
     ("steps", "texts", "left"),
     [
@@ -53,7 +55,9 @@ def chosen(opened: Workspace, text: str) -> object:
         ((taken, taken), ("red shoes", "tax law"), ["red shoes", "tax law"]),
         # One text: whoever is the second finds it there.
         ((taken, chosen), ("red shoes", "Red shoes"), ["red shoes"]),
-        ((chosen, chosen), ("red shoes", "red shoes"), ["red shoes"]),
+        pytest.param(
+            *((chosen, chosen), ("red shoes", "red shoes"), ["red shoes"]), marks=pytest.mark.deep
+        ),
     ],
 )
 def test_queries_of_two_at_once_stay_what_they_are(

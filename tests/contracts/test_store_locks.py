@@ -10,6 +10,7 @@ from contextlib import ExitStack
 import polars as pl
 import pytest
 import sqlalchemy as sa
+from tests.contracts.conftest import ON_BOTH
 
 from karat.errors import KaratError
 from karat.store.sql import golden_sets, judgments, pairs, queries, queue
@@ -18,6 +19,11 @@ from karat.store.sql.opening import Store
 NOW = 1_700_000_000_000_000
 POOL = pl.DataFrame({"query_id": ["q"], "doc_id": ["d"]})
 Step = Callable[[sa.Connection], object]
+
+# SQLite has one writer at a time.
+ON_POSTGRESQL = pytest.mark.parametrize(
+    "url", [pytest.param("sqlite", marks=pytest.mark.deep), "postgresql"], indirect=True
+)
 
 
 class Shop:
@@ -104,6 +110,7 @@ def interleave(store: Store, first: Step, second: Step) -> bool:
     return waited
 
 
+@ON_BOTH
 @pytest.mark.parametrize("import_first", [True, False])
 @pytest.mark.parametrize("rated", [True, False])
 def test_an_import_and_a_submission_at_once(
@@ -118,6 +125,7 @@ def test_an_import_and_a_submission_at_once(
     assert shop.counts() == {"ben": [3.0]}, "the slot holds what counts"
 
 
+@ON_BOTH
 @pytest.mark.parametrize("import_first", [True, False])
 def test_an_import_and_an_undo_at_once(store: Store, *, import_first: bool) -> None:
     shop = Shop(store, rated=True)
@@ -127,6 +135,7 @@ def test_an_import_and_an_undo_at_once(store: Store, *, import_first: bool) -> N
     assert shop.counts() == expected
 
 
+@ON_POSTGRESQL
 def test_an_import_lets_raters_go_on_that_it_does_not_name(store: Store) -> None:
     if store.engine.dialect.name == "sqlite":
         pytest.skip("SQLite has one writer at a time")
@@ -138,6 +147,7 @@ def test_an_import_lets_raters_go_on_that_it_does_not_name(store: Store) -> None
     assert not interleave(store, of_others, shop.submit)
 
 
+@ON_POSTGRESQL
 def test_an_import_of_thousands_of_raters_takes_few_locks(store: Store) -> None:
     """PostgreSQL has room for some 6,400 locks of all its connections together."""
     shop = Shop(store, rated=True)
@@ -161,6 +171,7 @@ def test_an_import_tells_what_was_new_and_what_it_corrected(store: Store) -> Non
         assert judgments.record(c, shop.id, said, None) == judgments.Recorded(0, 0)
 
 
+@ON_BOTH
 @pytest.mark.parametrize("import_first", [True, False])
 def test_an_import_and_a_first_claim_at_once(store: Store, *, import_first: bool) -> None:
     """Ben held nothing when the import looked: his rating supersedes what it said all the same."""
@@ -176,6 +187,7 @@ def test_an_import_and_a_first_claim_at_once(store: Store, *, import_first: bool
     assert shop.counts()["ben"] == [3.0]
 
 
+@ON_POSTGRESQL
 def test_raters_do_not_wait_for_each_other(store: Store) -> None:
     if store.engine.dialect.name == "sqlite":
         pytest.skip("SQLite has one writer at a time")
@@ -189,6 +201,7 @@ def test_raters_do_not_wait_for_each_other(store: Store) -> None:
     assert not any(waited)
 
 
+@ON_POSTGRESQL
 def test_imports_that_name_many_raters_wait_in_one_order(store: Store) -> None:
     """Files that name forty raters in any order, and raters who claim meanwhile: no deadlock."""
     shop = Shop(store, rated=True)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 import sqlalchemy as sa
+from tests.contracts.conftest import ON_BOTH
 
 from karat.errors import KaratError
 from karat.store.sql import annotations as marks
@@ -24,6 +25,7 @@ def added(c: sa.Connection, text: str, time_us: int = NOW, by: str = "ann") -> i
     return marks.add(c, time_us=time_us, kind="release", text=text, made_by=by, now=NOW)
 
 
+@ON_BOTH
 def test_marks_stand_in_the_order_of_what_happened(c: sa.Connection) -> None:
     assert marks.frame(c).height == 0
     late, early = added(c, "late", NOW + 1), added(c, "early", 0)

@@ -13,6 +13,7 @@ import pytest
 import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from tests.contracts.conftest import EMPTY_ON_BOTH, ON_BOTH
 
 from karat.errors import InputError, KaratError, UsageError
 from karat.store.sql import golden_sets, judgments, pairs, queries, queue
@@ -66,6 +67,7 @@ def version(url: str) -> str:
     return str(row[0])
 
 
+@ON_BOTH
 def test_the_migrations_make_just_the_tables_of_the_schema(store: Store) -> None:
     with store.read() as c:
         context = MigrationContext.configure(c, opts={"version_table": VERSION_TABLE})
@@ -81,6 +83,7 @@ def _checks(constraint: sa.Constraint) -> bool:
     return isinstance(constraint, sa.CheckConstraint)
 
 
+@EMPTY_ON_BOTH
 def test_an_empty_database_becomes_a_store(empty: Any) -> None:
     url = empty()
     with pytest.raises(UsageError, match="karat init"):
@@ -125,6 +128,7 @@ def test_a_newer_store_is_refused_whatever_is_asked(empty: Any) -> None:
             open_store(url, make=make)
 
 
+@EMPTY_ON_BOTH
 def test_tables_of_another_program_are_left_alone(empty: Any) -> None:
     url = empty()
     raw(url, "CREATE TABLE query (id integer)", "INSERT INTO query VALUES (1)")
@@ -164,7 +168,7 @@ open_store(url, make=True)
 """
 
 
-@pytest.mark.parametrize("at", [1, 12])
+@pytest.mark.parametrize("at", [pytest.param(1, marks=pytest.mark.deep), 12])
 def test_an_upgrade_that_is_killed_midway_changes_nothing(empty: Any, at: int) -> None:
     url = empty()
     old_store(url, "0001")
@@ -179,6 +183,7 @@ def test_an_upgrade_that_is_killed_midway_changes_nothing(empty: Any, at: int) -
     store.dispose()
 
 
+@EMPTY_ON_BOTH
 def test_two_who_make_one_store_at_once_make_one(empty: Any) -> None:
     url = empty()
     failed: list[BaseException] = []
@@ -198,6 +203,7 @@ def test_two_who_make_one_store_at_once_make_one(empty: Any) -> None:
     assert version(url) == VERSIONS[-1]
 
 
+@EMPTY_ON_BOTH
 def test_a_migrated_store_takes_a_pool(empty: Any) -> None:
     url = empty()
     old_store(url, "0001")
@@ -210,6 +216,7 @@ def test_a_migrated_store_takes_a_pool(empty: Any) -> None:
     store.dispose()
 
 
+@EMPTY_ON_BOTH
 def test_what_older_stores_did_not_note_is_worked_out(empty: Any) -> None:
     url = empty()
     old_store(url, "0002")

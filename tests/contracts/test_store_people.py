@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 import sqlalchemy as sa
+from tests.contracts.conftest import ON_BOTH
 
 from karat.errors import KaratError, UsageError
 from karat.store.sql import audit, people, sessions
@@ -52,6 +53,7 @@ def at_once(url: str, *works: Callable[[Store], object]) -> list[object]:
     return list(found)
 
 
+@ON_BOTH
 def test_a_name_is_taken_however_it_is_written(store: Store) -> None:
     add(store, "Zo\u00eb")  # in one character
     for same in ("Zo\u00eb", "Zoe\u0308", "ZO\u00cb", "\uff3ao\u00eb"):  # two; capitals; full width
@@ -203,6 +205,7 @@ def test_the_last_owner_stays(store: Store, how: str) -> None:
     assert rows["ben"].disabled_us is None
 
 
+@ON_BOTH
 def test_owners_who_shut_each_other_out_leave_one(url: str, store: Store) -> None:
     for _ in range(5):
         with store.begin() as c:
@@ -241,6 +244,7 @@ def test_an_invitation_makes_one_account_when_many_follow_it_at_once(
         assert [row.person.name for row in people.all_users(c, NOW)] == ["ann"]
 
 
+@ON_BOTH
 def test_tries_at_once_are_counted_one_by_one(url: str, store: Store) -> None:
     def guess(store: Store) -> object:
         with store.begin() as c:
@@ -272,6 +276,7 @@ def test_real_accounts_on_both_engines(store: Store) -> None:
     assert not [row for row in kept if session in row or secret in row or PASSWORD in row]
 
 
+@ON_BOTH
 def test_what_was_done_is_never_changed_nor_taken_away(store: Store) -> None:
     with store.begin() as c:
         audit.note(c, "ann", "invite", "ben", NOW, {"role": "rater"})

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import polars as pl
 import pytest
 import sqlalchemy as sa
+from tests.contracts.conftest import ON_BOTH
 
 from karat.errors import KaratError, UsageError
 from karat.golden.queue import MODULUS, place, shuffle_keys, shuffle_number
@@ -73,6 +74,7 @@ def judge_all(
     return given
 
 
+@ON_BOTH
 def test_a_pair_has_as_many_raters_as_it_may_and_no_more(c: sa.Connection) -> None:
     set_id = with_pool(c, 2, 3, raters=2)
     assert [len(judge_all(c, set_id, rater)) for rater in ("ann", "ben", "cy")] == [6, 6, 0]
@@ -81,6 +83,7 @@ def test_a_pair_has_as_many_raters_as_it_may_and_no_more(c: sa.Connection) -> No
     assert frame["open"].to_list() == [0] * 6
 
 
+@ON_BOTH
 def test_the_database_itself_refuses_one_rating_too_many(store: Store) -> None:
     with store.begin() as c:
         set_id = with_pool(c, 1, 1, raters=2)
@@ -107,6 +110,7 @@ def test_a_page_loaded_again_shows_the_same_pair(c: sa.Connection) -> None:
     assert late.slot_id == first.slot_id, "nobody took it meanwhile"
 
 
+@ON_BOTH
 def test_a_lease_that_ended_goes_to_the_next_who_asks(c: sa.Connection) -> None:
     set_id = with_pool(c, 1, 1, raters=1)
     held = claimed(c, set_id, "ann")
@@ -133,6 +137,7 @@ def test_a_lease_that_ended_is_good_while_nobody_took_the_pair(c: sa.Connection)
     assert judgments.current(c, set_id).frame["judgment"].to_list() == [number]
 
 
+@ON_BOTH
 @pytest.mark.parametrize("order", ["query", "mixed"])
 def test_each_rater_has_an_order_of_their_own_and_it_is_that_of_the_rules(
     c: sa.Connection, order: str
@@ -159,6 +164,7 @@ def test_each_rater_has_an_order_of_their_own_and_it_is_that_of_the_rules(
     assert seen["ann"] != seen["ben"]
 
 
+@ON_BOTH
 def test_the_order_is_worked_out_alike_with_the_largest_numbers(c: sa.Connection) -> None:
     largest = sa.literal(MODULUS - 1, sa.BigInteger)
     inside = c.execute(sa.select((largest * largest + largest) % MODULUS)).scalar_one()
@@ -179,6 +185,7 @@ def test_what_is_put_off_comes_back_when_it_is_time(c: sa.Connection) -> None:
     assert claimed(c, set_id, "ben", NOW + SECOND) is not None, "only Ann put it off"
 
 
+@ON_BOTH
 def test_progress_counts_what_is_done_and_what_waits(c: sa.Connection) -> None:
     set_id = with_pool(c, 2, 2, raters=1)
     claim = claimed(c, set_id, "ann")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import polars as pl
 import pytest
 import sqlalchemy as sa
+from tests.contracts.conftest import ON_BOTH
 
 from karat.store.sql import documents, editions, golden_sets, judgments, pairs, queries, queue
 from karat.store.sql.opening import Store
@@ -116,6 +117,7 @@ def test_a_change_is_another_state(c: sa.Connection, set_id: int, what: str) -> 
     assert state_of(c, set_id) != before
 
 
+@ON_BOTH
 def test_another_known_grade_is_another_state(c: sa.Connection, set_id: int) -> None:
     put_golds(c, set_id, 2)
     before = state_of(c, set_id)
@@ -123,6 +125,7 @@ def test_another_known_grade_is_another_state(c: sa.Connection, set_id: int) -> 
     assert state_of(c, set_id) != before
 
 
+@ON_BOTH
 def test_the_later_of_two_changes_may_be_written_first(c: sa.Connection, set_id: int) -> None:
     """Then the newest time of all stays, and it is another state all the same."""
     put_documents(c, set_id, ["one", "two, second"], NOW + 9)

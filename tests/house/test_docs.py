@@ -8,8 +8,8 @@
   for any lines. A command may fail only where ``$ echo $?`` follows and shows its exit code.
 - Other languages (text, json, yaml, …) are shown and not run.
 - ``<!-- not run: REASON -->`` just before a block leaves it out.
-- ``<!-- deep: REASON -->`` just before a block of Python runs it with --deep. Without, its imports
-  are made, and its calls of karat are looked at: there is such a function, and it takes that.
+- ``<!-- deep: REASON -->`` just before a block runs it with --deep. Without, Python's imports are
+  made, and calls of karat are looked at: there is such a function, or a command, and it takes that.
 - ``<!-- needs: demo -->`` puts a finished demo into ``demo/`` and ``karat-demo/``; ``<!-- needs:
   postgresql -->`` puts the URL of an empty database into ``SEARCH_DB``; ``<!-- needs: NAME -->``
   puts ``../shared/data/NAME`` into ``NAME/``, or skips the page where that is absent.
@@ -20,18 +20,23 @@ from __future__ import annotations
 import ast
 import doctest
 import inspect
+import itertools
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import click
 import pytest
 from tests import warm_karat
+
+from karat.cli.main import karat
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
@@ -203,14 +208,19 @@ def test_the_examples_of_a_page_run(
     page = Page(tmp_path)
     for block in blocks(text):
         if block.deep and not request.config.getoption("deep"):
-            could_run(block.body, f"{name}:{block.line}")
+            could_run(block, f"{name}:{block.line}")
         else:
             page.run(block, f"{name}:{block.line}")
 
 
-def could_run(body: str, where: str) -> None:
-    """Look at a block of Python without running it."""
-    tree = ast.parse(body, where)
+def could_run(block: Block, where: str) -> None:
+    """Look at a block without running it."""
+    if block.language != "python" or ">>> " in block.body:
+        asked = commands(block.body) if block.language == "console" else [(block.body, "")]
+        for command, _ in asked:
+            could_type(command)
+        return
+    tree = ast.parse(block.body, where)
     names: dict[str, object] = {}
     for node in tree.body:
         if isinstance(node, ast.Import | ast.ImportFrom):
@@ -220,6 +230,24 @@ def could_run(body: str, where: str) -> None:
             case ast.Call(ast.Attribute(ast.Name("karat"), name), arguments, keywords):
                 given = {each.arg or "": None for each in keywords}
                 inspect.signature(getattr(names["karat"], name)).bind(*arguments, **given)
+
+
+def could_type(script: str) -> None:
+    """Look at the calls of karat in a script: there is such a command, and it has the options."""
+    for line in script.replace("\\\n", " ").splitlines():
+        words = shlex.shlex(line, posix=True, punctuation_chars=True)
+        words.whitespace_split = True
+        for ends, group in itertools.groupby(words, lambda word: not word.strip("|&;<>")):
+            call = list(group)
+            if ends or call[0] != "karat":
+                continue
+            command: click.Command | None = karat
+            context = click.Context(karat)
+            while isinstance(command, click.Group):
+                del call[0]
+                command = command.get_command(context, call[0])
+            assert command is not None, f"karat {call[0]}: there is no such command"
+            command.make_parser(click.Context(command)).parse_args(call[1:])
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -296,5 +324,21 @@ def test_an_example_that_waits_is_looked_at(body: str, error: type[Exception]) -
     (block,) = blocks(f"<!-- deep: slow -->\n```python\n{body}```\n")
     assert block.deep
     with pytest.raises(error):
-        could_run(block.body, "page:1")
-    could_run("import karat\nkarat.evaluate('q', 'r', measures='P@1')\n", "page:1")
+        could_run(block, "page:1")
+    could_run(replace(block, body="import karat\nkarat.evaluate('q', 'r', measures='P@1')\n"), "")
+
+
+@pytest.mark.parametrize(
+    ("line", "error"),
+    [
+        ("karat evaluated q r", AssertionError),
+        ("karat golden status --nowhere", click.NoSuchOption),
+        ("karat evaluate q r \\\n> -m nDCG --nowhere 2> file", click.NoSuchOption),
+        ("cd there && karat evaluate q r -m", click.BadOptionUsage),
+    ],
+)
+def test_a_command_that_waits_is_looked_at(line: str, error: type[Exception]) -> None:
+    (block,) = blocks(f"<!-- deep: slow -->\n```console\n$ {line}\nkarat: --nothing\n```\n")
+    with pytest.raises(error):
+        could_run(block, "page:1")
+    could_run(replace(block, body="$ karat evaluate 'q' r -m P@1 | head -3 # --like this\n"), "")
