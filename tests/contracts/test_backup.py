@@ -85,7 +85,7 @@ def judge(judging: Judging, grade: float) -> None:
     ("before", "after"),
     [
         ("sqlite", "postgresql"),
-        ("postgresql", "sqlite"),
+        pytest.param("postgresql", "sqlite", marks=pytest.mark.deep),
         pytest.param("sqlite", "sqlite", marks=pytest.mark.deep),
         pytest.param("postgresql", "postgresql", marks=pytest.mark.deep),
     ],

@@ -76,7 +76,6 @@ def judge(c: sa.Connection, set_id: int, rater: str, grade: float = 2, now: int 
     return judgments.submit(c, set_id, slot_id, rater, grade=grade, now=now)
 
 
-@ON_BOTH
 def test_a_golden_set_comes_back_as_it_was_declared(c: sa.Connection) -> None:
     set_id = declared(c, repeats=0.05)
     row = golden_sets.find(c)
@@ -162,7 +161,6 @@ def test_pairs_that_cannot_be_are_refused(
         pairs.put(c, set_id, pl.DataFrame(wrong), 2, NOW)
 
 
-@ON_BOTH
 def test_pairs_move_up_and_get_more_raters_never_fewer(c: sa.Connection) -> None:
     set_id = declared(c)
     assert pairs.put(c, set_id, POOL.with_columns(priority=2), 2, NOW).added == 3
@@ -282,7 +280,6 @@ def record(c: sa.Connection, shop: int, grades: list[float | None], **columns: o
     return done.added + done.corrected
 
 
-@ON_BOTH
 def test_what_is_imported_again_adds_only_what_differs(c: sa.Connection, shop: int) -> None:
     assert record(c, shop, [0, 1, None]) == 3
     assert record(c, shop, [0, 1, None]) == 0
@@ -352,7 +349,6 @@ def test_an_edition_comes_back_as_it_was_frozen(c: sa.Connection, shop: int) -> 
         editions.edition(c, shop, "2026-12")
 
 
-@ON_BOTH
 def test_a_run_is_its_content(c: sa.Connection, shop: int) -> None:
     given = {"sha256": "ab", "path": "runs/ab.parquet", "queries": 2, "rows": 20, "now": NOW}
     first = runs.put(c, shop, name="old", about={"commit": "1"}, **given)  # type: ignore[arg-type]

@@ -56,7 +56,6 @@ def test_the_cap_holds_and_one_may_correct_oneself(c: sa.Connection) -> None:
     assert counting.select("rater", "grade").rows() == [("ann", 3.0), ("ben", 2.0)]
 
 
-@ON_BOTH
 def test_what_another_has_is_not_taken_until_the_lease_ends(c: sa.Connection) -> None:
     set_id = a_pair(c, raters=1)
     first = claimed(c, set_id, "ann")

@@ -138,7 +138,6 @@ def test_the_clock_moves_with_whatever_numbers_are_computed_from(c: sa.Connectio
     assert moved(live=False)
 
 
-@ON_BOTH
 def test_judgments_since_are_counted_in_their_own_set(c: sa.Connection) -> None:
     set_id, other = a_set(c), a_set(c, "other")
     assert comparisons.newest_judgment(c, set_id) == 0

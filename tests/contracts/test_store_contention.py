@@ -19,6 +19,9 @@ from karat.store.sql.schema import pair, slot
 NOW = 1_700_000_000_000_000
 PROCESSES = Path(__file__).with_name("rating_processes.py")
 
+# Threads at once are asked with every build, in test_store_claim_pair.py and test_store_locks.py.
+pytestmark = pytest.mark.deep
+
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills processes as POSIX does")
 
 
@@ -88,10 +91,8 @@ def rated(store: Store, set_id: int) -> dict[int, tuple[str, str, str]]:
 
 
 @needs_fork
-def test_twenty_processes_judge_one_queue_at_once(
-    store: Store, url: str, tmp_path: Path, deep: bool
-) -> None:
-    n_queries = 15 if deep else 6
+def test_twenty_processes_judge_one_queue_at_once(store: Store, url: str, tmp_path: Path) -> None:
+    n_queries = 15
     set_id = a_queue(store, n_queries, 10, raters=2)
     acknowledged = judge(url, set_id, tmp_path / "said", raters=20)
     ratings = rated(store, set_id)
@@ -105,10 +106,8 @@ def test_twenty_processes_judge_one_queue_at_once(
 
 
 @needs_fork
-def test_what_was_acknowledged_survives_kill_9(
-    store: Store, url: str, tmp_path: Path, deep: bool
-) -> None:
-    kills = 50 if deep else 8
+def test_what_was_acknowledged_survives_kill_9(store: Store, url: str, tmp_path: Path) -> None:
+    kills = 50
     set_id = a_queue(store, 10, kills // 2, raters=2)
     acknowledged = judge(url, set_id, tmp_path / "said", raters=6, kills=kills, lease_ms=200)
     ratings = rated(store, set_id)

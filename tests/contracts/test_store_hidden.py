@@ -90,7 +90,14 @@ def judge_all(
     return given
 
 
-@pytest.mark.parametrize(("order", "docs"), [("query", 4), ("query", 10), ("mixed", 10)])
+@pytest.mark.parametrize(
+    ("order", "docs"),
+    [
+        pytest.param("query", 4, marks=pytest.mark.deep),
+        ("query", 10),
+        pytest.param("mixed", 10, marks=pytest.mark.deep),
+    ],
+)
 def test_hidden_repeats_come_among_the_others_and_are_the_raters_own(
     c: sa.Connection, order: str, docs: int, every: int
 ) -> None:
@@ -128,13 +135,13 @@ def test_nothing_hidden_comes_between_two_documents_of_a_query(
                 assert each.query_id != rated[done], "nor is it the first of the next"
 
 
+@pytest.mark.deep
 def test_a_rater_with_one_query_is_dealt_nothing_hidden(c: sa.Connection, every: int) -> None:
     set_id = with_pool(c, 1, 60, repeats=0.5)
     assert {each.kind for each in judge_all(c, set_id, "ann", every)} == {"rating"}
     assert "repeat" in {each.kind for each in judge_all(c, set_id, "ben", every, "mixed")}
 
 
-@ON_BOTH
 def test_gold_items_go_to_every_rater_once(c: sa.Connection, every: int) -> None:
     set_id = with_pool(c, 5, 4)
     know(c, set_id, {("q0", "g"): 3.0, ("q1", "g"): 0.0})

@@ -74,7 +74,6 @@ def judge_all(
     return given
 
 
-@ON_BOTH
 def test_a_pair_has_as_many_raters_as_it_may_and_no_more(c: sa.Connection) -> None:
     set_id = with_pool(c, 2, 3, raters=2)
     assert [len(judge_all(c, set_id, rater)) for rater in ("ann", "ben", "cy")] == [6, 6, 0]
@@ -185,7 +184,6 @@ def test_what_is_put_off_comes_back_when_it_is_time(c: sa.Connection) -> None:
     assert claimed(c, set_id, "ben", NOW + SECOND) is not None, "only Ann put it off"
 
 
-@ON_BOTH
 def test_progress_counts_what_is_done_and_what_waits(c: sa.Connection) -> None:
     set_id = with_pool(c, 2, 2, raters=1)
     claim = claimed(c, set_id, "ann")

@@ -117,7 +117,6 @@ def test_a_change_is_another_state(c: sa.Connection, set_id: int, what: str) -> 
     assert state_of(c, set_id) != before
 
 
-@ON_BOTH
 def test_another_known_grade_is_another_state(c: sa.Connection, set_id: int) -> None:
     put_golds(c, set_id, 2)
     before = state_of(c, set_id)
