@@ -18,6 +18,7 @@ from karat.cli.offline import measures
 from karat.errors import KaratError
 
 Typed = Callable[..., tuple[int, str, str]]
+DEEP = pytest.mark.deep
 
 
 @pytest.fixture
@@ -179,8 +180,8 @@ def test_other_ends(
     "arguments",
     [
         ["evaluate", "qrels.txt", "bm25.txt", "-q", "-f", "table"],
-        ["evaluate", "qrels.txt", "bm25.txt", "-q", "-f", "csv"],
-        ["evaluate", "qrels.txt", "bm25.txt", "-q", "-f", "trec"],
+        pytest.param(["evaluate", "qrels.txt", "bm25.txt", "-q", "-f", "csv"], marks=DEEP),
+        pytest.param(["evaluate", "qrels.txt", "bm25.txt", "-q", "-f", "trec"], marks=DEEP),
     ],
     ids=lambda arguments: arguments[-1],
 )

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+from tests.choosing import deep_but
 
 import karat
 from karat.cli.main import main
@@ -76,10 +77,21 @@ COMMANDS = [
 ]
 
 
+# A format of each command, and both ends of a gate.
+FIRST = [["table"], ["old.trec"], ["new.trec"], ["--help"], [], ["nonsense"]]
+
+
 @pytest.mark.parametrize(
     ("code", "arguments"),
-    COMMANDS,
-    ids=lambda it: " ".join(it[-3:]) if isinstance(it, list) else str(it),
+    [
+        pytest.param(
+            code,
+            line,
+            marks=() if line[-1:] in FIRST else pytest.mark.deep,
+            id=f"{code}-{' '.join(line[-3:])}",
+        )
+        for code, line in COMMANDS
+    ],
 )
 def test_a_reader_that_has_gone_changes_no_exit_code(
     code: int, arguments: list[str], ends: Ends, capsys: pytest.CaptureFixture[str]
@@ -91,7 +103,7 @@ def test_a_reader_that_has_gone_changes_no_exit_code(
     assert "Traceback" not in said
 
 
-@pytest.mark.parametrize("name", ["table", "json", "junit", "github", "md"])
+@pytest.mark.parametrize("name", deep_but(["table"], ["table", "json", "junit", "github", "md"]))
 @pytest.mark.parametrize("run", ["old.trec", "new.trec"])
 def test_a_verdict_that_cannot_be_written_is_an_error(
     name: str, run: str, ends: Ends, capsys: pytest.CaptureFixture[str]
@@ -124,8 +136,8 @@ def test_a_broken_pipe_elsewhere_is_an_error_and_no_verdict(
     ("line", "code"),
     [
         ("set -o pipefail; $KARAT $WORSE -f json | head -1", 1),
-        ("$KARAT $WORSE <&- >&- 2>&-", 1),
-        ("$KARAT $WORSE >/dev/full 2>&1", 4),
+        pytest.param("$KARAT $WORSE <&- >&- 2>&-", 1, marks=pytest.mark.deep),
+        pytest.param("$KARAT $WORSE >/dev/full 2>&1", 4, marks=pytest.mark.deep),
     ],
 )
 def test_as_a_process(line: str, code: int) -> None:

@@ -306,7 +306,7 @@ def strange() -> Iterator[Any]:
     """A server that says what it is told to."""
     server: Any = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
     server.answers, server.asked, server.waits = [], [], []
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     server.url = f"http://127.0.0.1:{server.server_address[1]}"
     yield server

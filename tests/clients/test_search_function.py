@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from tests.choosing import deep_but
 
 from karat.clients import search_function
 from karat.clients.search_function import CallSettings, Reply, ask
@@ -57,7 +58,7 @@ class Gauge:
         return [text]
 
 
-@pytest.mark.parametrize("concurrency", [1, 4, 50])
+@pytest.mark.parametrize("concurrency", deep_but([4], [1, 4, 50]))
 @pytest.mark.parametrize("kind", ["plain", "async", "promised", "partial", "object"])
 @pytest.mark.parametrize("timeout", [None, 5.0])
 def test_every_query_is_asked_once_and_no_more_at_once_than_allowed(
@@ -160,7 +161,7 @@ class Flaky:
 
 
 @pytest.mark.parametrize("kind", ["search", "search_async"])
-@pytest.mark.parametrize("concurrency", [1, 3])
+@pytest.mark.parametrize("concurrency", deep_but([3], [1, 3]))
 def test_what_fails_is_tried_again_and_timed_when_it_succeeds(kind: str, concurrency: int) -> None:
     flaky = Flaky(1)
     replies = ask(getattr(flaky, kind), TEXTS[:3], CallSettings(concurrency, retries=2))
@@ -377,6 +378,7 @@ def test_a_loop_that_somebody_blocks_is_not_given_out(monkeypatch: pytest.Monkey
     assert search_function.event_loop() is second
 
 
+@pytest.mark.deep  # a process
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 def test_after_a_fork_there_is_another() -> None:
     program = (
@@ -440,6 +442,7 @@ asyncio.run_coroutine_threadsafe(leave(), loops.event_loop()).result()
 """
 
 
+@pytest.mark.deep  # a process, as those of test_search_function_late.py
 def test_what_is_left_ends_with_the_interpreter() -> None:
     began = time.monotonic()
     done = subprocess.run(

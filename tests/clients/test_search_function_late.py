@@ -12,6 +12,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
+from tests.choosing import deep_but
 
 from karat.clients.search_function import CallSettings, ask
 
@@ -40,7 +41,7 @@ def test_what_is_no_exception_ends_it_as_it_is(
     assert capfd.readouterr().err == ""
 
 
-@pytest.mark.parametrize("concurrency", [1, 2])
+@pytest.mark.parametrize("concurrency", deep_but([2], [1, 2]))
 def test_a_late_call_is_left_behind(concurrency: int) -> None:
     release = threading.Event()
 
@@ -177,6 +178,7 @@ print([reply.error for reply in ask(search, ["a", "b", "c"], manner)], len(manne
 """
 
 
+@pytest.mark.deep  # a process, as the one before
 def test_a_thread_of_an_async_call_does_not_keep_the_interpreter_either() -> None:
     began = time.monotonic()
     done = subprocess.run(
@@ -201,6 +203,7 @@ print(asking.ask(search, ["a"], asking.CallSettings(timeout=5.0))[0].ranking.doc
 """
 
 
+@pytest.mark.deep  # a process, as those before
 def test_an_async_search_that_never_comes_back_is_given_up() -> None:
     began = time.monotonic()
     done = subprocess.run(
@@ -228,7 +231,9 @@ ask({search}, ["a", "b", "c"], CallSettings({concurrency}))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals as POSIX has them")
-@pytest.mark.parametrize(("search", "concurrency"), [("search", 1), ("search", 2), ("slowly", 2)])
+@pytest.mark.parametrize(
+    ("search", "concurrency"), deep_but(["slowly"], [("search", 1), ("search", 2), ("slowly", 2)])
+)
 def test_control_c_ends_a_program_that_waits(search: str, concurrency: int) -> None:
     program = WAITING.format(search=search, concurrency=concurrency)
     with subprocess.Popen(

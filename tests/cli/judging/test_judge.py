@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,16 @@ NOW = 1_800_000_000_000_000
 
 
 @pytest.fixture(params=[2])
-def shop(typed: Typed, tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+def shop(
+    typed: Typed,
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    request: pytest.FixtureRequest,
+) -> Path:
     """A golden set with one query and four documents, pooled from the run "secretsystem"."""
+    made = tmp_path_factory.getbasetemp() / f"judged-by-{request.param}"
+    if made.exists():
+        return Path(shutil.copytree(made, tmp_path / "shop"))
     typed(f"init shop --name shop --raters {request.param}")
     (tmp_path / "queries.jsonl").write_text(
         '{"_id": "q7", "text": "stiff door", "metadata": {"need": "open it again"}}\n',
@@ -32,6 +41,7 @@ def shop(typed: Typed, tmp_path: Path, request: pytest.FixtureRequest) -> Path:
     (tmp_path / "secretsystem.trec").write_text("".join(run), encoding="utf-8")
     typed("golden import queries.jsonl corpus.jsonl -w shop")
     typed("golden pool secretsystem.trec -w shop")
+    shutil.copytree(tmp_path / "shop", made)
     return tmp_path / "shop"
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import json
-import os
 import subprocess
+import sys
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
-from tests import warm_karat
+
+from karat.cli.main import main
 
 SOUND = "q1 0 d1 1\nq1 0 d2 0\n"
 FAULTY = "q1 0 d1 1\nq1 0 100%\nq1 0 d3 -1\n"
@@ -24,17 +27,17 @@ def folder(tmp_path: Path) -> Path:
 
 
 def karat(*arguments: str, cwd: Path, given: str = "") -> subprocess.CompletedProcess[str]:
-    """Run karat lint in a process of its own."""
-    return subprocess.run(
-        [*warm_karat.command(), "lint", *arguments],
-        cwd=cwd,
-        input=given,
-        env={**os.environ, "COLUMNS": "80"},
-        capture_output=True,
-        encoding="utf-8",
-        timeout=120,
-        check=False,
-    )
+    """Run karat lint in this process."""
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        patch.chdir(cwd)
+        patch.setenv("COLUMNS", "80")
+        patch.setattr(sys, "argv", ["karat", "lint", *arguments])
+        patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given.encode()), "utf-8"))
+        with pytest.raises(SystemExit) as stop:
+            main()
+    code = int(stop.value.code or 0)
+    return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
 
 
 @pytest.mark.parametrize(

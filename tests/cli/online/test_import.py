@@ -216,6 +216,7 @@ def test_json_holds_no_letter_that_a_terminal_obeys(typed: Typed, tmp_path: Path
     assert "de\x7f\x9b\u202evice as de___vice" in renamed[0]
 
 
+@pytest.mark.deep  # processes; of every command: tests/cli/test_core_only.py
 def test_without_the_store_no_golden_set_is_spoken_of(tmp_path: Path) -> None:
     # In a process of its own, where SQLAlchemy cannot be imported.
     code = "import sys; sys.modules['sqlalchemy'] = None; from karat.cli.main import main; main()"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 from pathlib import Path
 
 import polars as pl
@@ -12,14 +13,16 @@ import pytest
 
 from karat.formats.events.ubi import write_events
 from karat.online.rules import DAY, MINUTE, SECOND
+from karat.workflows.online.import_events import import_events
 
 # Of each query: people, how many of them found nothing, how many clicked.
 LOG = {"cms": (9, 9, 0), "Pump": (12, 0, 9), '=pipe, 3"': (10, 0, 2), "valve": (8, 0, 8)}
 
 
-@pytest.fixture
-def store(typed, tmp_path: Path) -> None:
-    """A workspace in the current folder with the log in its event store."""
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An event store with the log, to copy."""
+    folder = tmp_path_factory.mktemp("imported")
     rows = []
     for i, (query, (people, zeros, clicked)) in enumerate(LOG.items()):
         for n in range(people):
@@ -36,9 +39,16 @@ def store(typed, tmp_path: Path) -> None:
                     "query": None, "returned": None, "total_hits": None, "status": None,
                     "doc_id": "d", "position": 2, "arm": "ab"[n % 2],
                 })  # fmt: skip
-    write_events(tmp_path / "log.ndjson", pl.DataFrame(rows, infer_schema_length=None))
+    write_events(folder / "log.ndjson", pl.DataFrame(rows, infer_schema_length=None))
+    import_events(folder / "events", [folder / "log.ndjson"], now=4_000_000_000_000_000)
+    return folder / "events"
+
+
+@pytest.fixture
+def store(typed, imported: Path, tmp_path: Path) -> None:
+    """A workspace in the current folder with the log in its event store."""
     typed("init .")
-    typed("online import log.ndjson")
+    shutil.copytree(imported, tmp_path / "events", dirs_exist_ok=True)
 
 
 def test_the_table(typed, store) -> None:

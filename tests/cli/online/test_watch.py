@@ -62,7 +62,7 @@ def posted() -> Iterator[tuple[str, list[tuple[dict[str, object], str | None]]]]
             """Say nothing."""
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Keep)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     yield f"http://127.0.0.1:{server.server_port}/hook", kept
     server.shutdown()

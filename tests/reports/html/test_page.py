@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.choosing import deep_but
 
 pytest.importorskip("jinja2")
 pytest.importorskip("vl_convert")
@@ -64,12 +65,12 @@ def focused(page: Any, what: str) -> str:
     return str(page.evaluate(f"String(document.activeElement.{what})"))
 
 
-# Ordinarily each width and each scheme once: no width depends on colours.
+# Ordinarily one width and scheme, and keys; everything else a page does only with --deep.
 @pytest.mark.parametrize(
     ("width", "scheme"),
     [
         (1280, "light"),
-        (390, "dark"),
+        pytest.param(390, "dark", marks=pytest.mark.deep),
         pytest.param(1280, "dark", marks=pytest.mark.deep),
         pytest.param(390, "light", marks=pytest.mark.deep),
     ],
@@ -128,6 +129,7 @@ def test_a_slice_narrows_the_list_to_its_queries(chromium: Any, report: Path) ->
         assert shown(page) == 21
 
 
+@pytest.mark.deep
 def test_headings_order_tables_by_keyboard(chromium: Any, report: Path) -> None:
     with Workspace(chromium, report, viewport={"width": 1280, "height": 800}) as page:
         page.evaluate("document.querySelectorAll('[data-paper]').forEach(f => { f.open = true; })")
@@ -143,6 +145,7 @@ def test_headings_order_tables_by_keyboard(chromium: Any, report: Path) -> None:
         assert values[1] == values[0][::-1]
 
 
+@pytest.mark.deep
 def test_a_finger_is_told_first_and_led_on_second(chromium: Any, report: Path) -> None:
     size = {"width": 390, "height": 800}
     with Workspace(chromium, report, viewport=size, has_touch=True, is_mobile=True) as page:
@@ -157,6 +160,7 @@ def test_a_finger_is_told_first_and_led_on_second(chromium: Any, report: Path) -
         assert page.locator(".cards .sort:enabled").count() == 0
 
 
+@pytest.mark.deep
 def test_paper_has_every_measure(chromium: Any, report: Path, tmp_path: Path) -> None:
     with Workspace(chromium, report, viewport={"width": 1280, "height": 800}) as page:
         page.emulate_media(media="print")
@@ -195,7 +199,7 @@ def contrast(page: Any, front: str, back: str) -> float:
     return (light + 0.05) / (dark + 0.05)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", deep_but(["light"], ["light", "dark"]))
 def test_every_colour_of_text_can_be_read(chromium: Any, report: Path, scheme: str) -> None:
     with Workspace(chromium, report, color_scheme=scheme) as page:
         for front in ("--ink", "--quiet", "--up", "--down", "--link"):

@@ -9,6 +9,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from tests.choosing import deep_but
 
 from karat.online.metrics import registry
 from karat.online.metrics.registry import all_metrics, find
@@ -151,7 +152,7 @@ def test_where_clicks_fall_is_a_table_of_its_own() -> None:
     assert not any(line.startswith("· ClickPosition") for line in lines)
 
 
-@pytest.mark.parametrize("width", [40, 60, 80, 200])
+@pytest.mark.parametrize("width", deep_but([40, 80], [40, 60, 80, 200]))
 def test_every_metric_and_long_slices_fit(width: int) -> None:
     every = [
         row(m.name, 0.5, **users(0.25, 0.75)) for m in all_metrics() if m.name != "ClickPosition"
@@ -181,7 +182,9 @@ def figures(lines: list[str]) -> Counter[str]:
 @pytest.mark.parametrize(
     ("name", "step"), [("{}", 3), ("a {} of a very long name with many words", 9)]
 )
-@pytest.mark.parametrize("by", [("device",), ("device", "arm")])
+@pytest.mark.parametrize(
+    "by", [("device",), pytest.param(("device", "arm"), marks=pytest.mark.deep)]
+)
 def test_no_width_cuts_a_number_of_a_slice(by: tuple[str, ...], name: str, step: int) -> None:
     rows = []
     metrics = ("CTR", "SAT", "Reformulation", "Dwell", "MRCR", "TimeToFirstClick",
@@ -213,7 +216,7 @@ def test_no_width_cuts_a_number_of_a_slice(by: tuple[str, ...], name: str, step:
         assert not lost, (width, lost)
 
 
-@pytest.mark.parametrize("width", range(30, 80))
+@pytest.mark.parametrize("width", deep_but([30, 41, 52, 63, 74], range(30, 80)))
 def test_no_width_cuts_a_value_of_all(width: int) -> None:
     numbers = {
         word for word in figures(shown(results(ROWS[:7]), 200)) if word not in {"1,200", "300"}

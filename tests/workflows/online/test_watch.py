@@ -109,13 +109,17 @@ def test_engines_see_the_same(broken: EventLog) -> None:
         assert [q.text for q in left.queries] == [q.text for q in right.queries]
 
 
-def test_hours_and_weeks(broken: EventLog) -> None:
+def test_hours(broken: EventLog) -> None:
     # 12:00 to 18:00 of Friday: people 30 to 44 of each of 4 queries, all of CMS in vain.
     found = watched(broken, until="2026-11-20 18:00", window="6h", metrics=["ZeroResults"])
     assert found.window == "2026-11-20 12:00-18:00"
     assert (found.searches, found.verdict) == (60, "worse")
     assert found.changes[0].value == pytest.approx(15 / 60)
     assert found.changes[0].queries[0].text == "CMS"
+
+
+@pytest.mark.deep  # which windows there are: tests/online/test_windows.py
+def test_weeks(broken: EventLog) -> None:
     week = watched(broken, window="7d", metrics=["ZeroResults"])
     assert week.window == "2026-11-16 to 2026-11-22"
     assert week.compared[0] == "2026-11-09 to 2026-11-15"
@@ -125,9 +129,9 @@ def test_hours_and_weeks(broken: EventLog) -> None:
 
 def test_the_latest_window_is_not_today(sound: EventLog) -> None:
     # On Sunday at noon, Saturday is the latest that is over.
-    assert watched(sound, now=SUNDAY * DAY + 12 * HOUR).window == "2026-11-21"
+    assert watched(sound, now=SUNDAY * DAY + 12 * HOUR, metrics=["CTR"]).window == "2026-11-21"
     # At noon the log has Sunday up to 24:00, as it came later; asked for, Sunday it is.
-    assert watched(sound, until="2026-11-22").window == "2026-11-22"
+    assert watched(sound, until="2026-11-22", metrics=["CTR"]).window == "2026-11-22"
 
 
 def test_no_events_is_said_first(sound: EventLog) -> None:
@@ -236,7 +240,7 @@ def test_what_cannot_be_asked(sound: EventLog) -> None:
 
 def test_a_simulated_log_has_its_own_clock(log_of: LogOf) -> None:
     log = log_of(weeks({}, SUNDAYS), simulated=True)
-    found = watched(log, now=(SUNDAY + 400) * DAY)
+    found = watched(log, now=(SUNDAY + 400) * DAY, metrics=["CTR"])
     assert (found.window, found.simulated) == ("2026-11-22", True)
     said = "users are simulated: the window ends with the log, not now"
     assert said in found.notes

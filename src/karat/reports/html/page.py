@@ -6,6 +6,7 @@ import base64
 import hashlib
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
@@ -60,13 +61,25 @@ def to_page(content: Content) -> str:
 def environment(own: jinja2.BaseLoader | None = None) -> jinja2.Environment:
     """The Jinja environment of reports, which the pages of the server share.
 
-    Undefined names raise an error, and all output is escaped.
+    Undefined names raise an error, and all output is escaped. That of reports alone is made once:
+    to compile its templates takes longer than to write a page.
 
     """
     try:
-        import jinja2
+        import jinja2  # noqa: F401 - whether there is one
     except ImportError:
         raise MissingExtra("jinja2", "report", "a report") from None
+    return _of_reports() if own is None else _made(own)
+
+
+@cache
+def _of_reports() -> jinja2.Environment:
+    return _made()
+
+
+def _made(own: jinja2.BaseLoader | None = None) -> jinja2.Environment:
+    import jinja2
+
     report = jinja2.FunctionLoader(_template)
     made = jinja2.Environment(
         loader=report if own is None else jinja2.ChoiceLoader([own, report]),

@@ -8,9 +8,10 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from importlib import resources
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from karat.errors import MissingExtra
 from karat.reports.charts.drawing import (
@@ -32,6 +33,9 @@ from karat.reports.writers.plain import CONTROLS
 from karat.reports.writers.tables import html_table
 from karat.tables.release.trend import Mark, Series, Trend
 
+if TYPE_CHECKING:
+    import jinja2
+
 MOST = 500
 """Points of a series on a page by default."""
 _WIDE, _NARROW = (660, 220), (300, 190)  # pixels across and down
@@ -52,17 +56,9 @@ class Remark:
 def to_html(trend: Trend) -> str:
     """The page; its content security policy allows no requests, and only its own style sheet."""
     try:
-        import jinja2
+        import jinja2  # noqa: F401 - whether there is one
     except ImportError:
         raise MissingExtra("jinja2", "report", "a page of a trend") from None
-    environment = jinja2.Environment(
-        loader=jinja2.FunctionLoader(_part),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-        finalize=lambda value: value.translate(CONTROLS) if type(value) is str else value,
-    )
     sections = []
     for series in trend.series:
         shown = last_of(series, trend.last or MOST)
@@ -70,7 +66,7 @@ def to_html(trend: Trend) -> str:
         sections.append(section(series, shown) | {"table": table})
     style = _part("trend.css")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    page = environment.from_string(_part("trend.html.j2")).render(
+    page = _template().render(
         source=trend.source,
         sections=sections,
         nothing=words.uncompared(trend),
@@ -82,6 +78,21 @@ def to_html(trend: Trend) -> str:
         style_hash=f"sha256-{digest}",
     )
     return page.encode("utf-8", "replace").decode()
+
+
+@cache
+def _template() -> jinja2.Template:
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(_part),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=lambda value: value.translate(CONTROLS) if type(value) is str else value,
+    )
+    return environment.from_string(_part("trend.html.j2"))
 
 
 def section(
