@@ -121,19 +121,23 @@ def quality(counts: Floats) -> Floats:
     return np.clip(0.4 + 0.12 * np.log10(counts) + noise, 0, 1)
 
 
-def test_the_weighted_mean_is_that_over_searches_and_its_interval_covers() -> None:
+def test_the_weighted_mean_is_that_over_searches_and_its_interval_covers(deep: bool) -> None:
     # By 1 / root k no query is asked so often that it is certain.
     counts = zipf(1500, 60, by=0.5)
-    errors, covered = simulated(counts, quality(counts), [20, 20, 20], 2000)
-    standard_error = errors.std() / 2000**0.5
+    errors, covered = simulated(
+        counts, quality(counts), [20, 20, 20], trials := 2000 if deep else 500
+    )
+    standard_error = errors.std() / trials**0.5
     assert abs(errors.mean()) < 3.5 * standard_error
-    # Of 2,000 intervals of 95 % coverage, 93.3 to 96.7 % hold the truth in 99.9 % of cases.
-    assert 0.93 < covered < 0.975
+    # Of 2,000 intervals of 95 % coverage, 93.3 to 96.7 % hold the truth in 99.9 % of cases; of 500,
+    # 91.8 to 98.2 %.
+    assert (0.93 if deep else 0.915) < covered < (0.975 if deep else 0.985)
     # The mean that leaves the weights out, over all queries, is another: the test can fail.
     values = quality(counts)
     assert abs(values.mean() - mean(values, counts)) > 10 * standard_error
 
 
+@pytest.mark.deep  # coverage, as the one before
 def test_a_head_taken_whole_makes_intervals_too_wide_and_never_too_narrow() -> None:
     counts = zipf(600, 1200)
     errors, covered = simulated(counts, quality(counts), [6, 27, 27], 2000)

@@ -111,7 +111,7 @@ def found(measure: str, pair: Pair) -> tuple[Floats, Floats]:
 def test_bounds_equal_enumeration(deep: bool) -> None:
     rng = np.random.default_rng(11)
     grades = (0.0, 1.0, 2.0)
-    cases = [drawn(rng, grades, 5) for _ in range(1200 if deep else 300)]
+    cases = [drawn(rng, grades, 5) for _ in range(1200 if deep else 120)]
     pair = paired(cases, (0.0, 2.0))
     for measure, low, high in enumerated(cases, grades, EXACT):
         least, most = found(measure, pair)
@@ -123,11 +123,11 @@ def test_bounds_equal_enumeration(deep: bool) -> None:
             assert min(of_each) > len(cases) / 24
 
 
-def test_bounds_equal_enumeration_on_a_scale_that_begins_above_zero() -> None:
+def test_bounds_equal_enumeration_on_a_scale_that_begins_above_zero(deep: bool) -> None:
     # Every unjudged document in the top k gains at least as a grade of 1 does.
     rng = np.random.default_rng(12)
     grades = (1.0, 2.0, 3.0)
-    cases = [drawn(rng, grades, 4) for _ in range(300)]
+    cases = [drawn(rng, grades, 4) for _ in range(300 if deep else 100)]
     pair = paired(cases, (1.0, 3.0))
     whole = [each for each in EXACT if parse(each).depth is None]
     for measure, low, high in enumerated(cases, grades, [*whole, "nDCG@9", "R@9"], deep=True):
@@ -223,7 +223,7 @@ def test_deep_lists_lie_between_random_completions(deep: bool) -> None:
     pair = paired(cases, (0.0, 3.0))
     pools = {each: pair.pool(parse(each)) for each in measures}
     bounds = {each: found(each, pair) for each in measures}
-    for trial in range(15 if deep else 6):
+    for trial in range(15 if deep else 3):
         odds = [(0.25, 0.25, 0.25, 0.25), (0.7, 0, 0, 0.3), (0.9, 0.1, 0, 0)][trial % 3]
         for each in measures:
             pool = pools[each]

@@ -40,7 +40,7 @@ def test_the_examples_of_the_docstrings() -> None:
     assert (found.failed, found.attempted) == (0, 9)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40 if settings.default.max_examples > 25 else 12, deadline=None)
 @given(
     st.lists(st.sampled_from("abcdefghijkl"), max_size=14),
     st.dictionaries(

@@ -71,6 +71,7 @@ def test_weights_by_hand() -> None:
     assert reason == "an interval needs 4 queries"
 
 
+@pytest.mark.deep  # coverage
 def test_intervals_hold_the_truth() -> None:
     """60 normal pairs with correlation .6: Spearman's is 6/π·asin(.3) = .582.
 

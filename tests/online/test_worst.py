@@ -158,6 +158,7 @@ def test_the_interval_is_of_a_beta_distribution() -> None:
     assert ends == pytest.approx(expected.ppf([0.025, 0.975]).tolist(), abs=1e-9)
 
 
+@pytest.mark.deep  # coverage
 def test_intervals_hold_what_they_say() -> None:
     # Shares from the prior itself: of 2,000 intervals of 95 %, 1,900 ± 2.6·√(2000·.05·.95) ≈ 25.
     rng, prior = np.random.default_rng(6), Prior(0.25, 8)

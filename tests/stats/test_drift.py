@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.choosing import FEW
+from tests.choosing import FEW, deep_but
 
 from karat.stats import drift
 
@@ -55,7 +55,7 @@ def test_a_fair_game(sizes: list[float], unit: float) -> None:
     assert total / 2 ** len(sizes) == pytest.approx(1, rel=1e-12)
 
 
-@pytest.mark.parametrize("kind", ["normal", "heavy", "growing", "own noise"])
+@pytest.mark.parametrize("kind", deep_but(["heavy"], ["normal", "heavy", "growing", "own noise"]))
 def test_the_level_holds_for_one_who_looks_after_every_step(kind: str) -> None:
     rng = np.random.default_rng(5)
     # A rise is a fall of the mirror image, which is as likely: 200 histories are 400.
@@ -100,6 +100,7 @@ def test_the_shares_of_all_stretches_are_the_level() -> None:
     assert drift.needed(1, 1) == pytest.approx(32.8987, rel=1e-5)
 
 
+@pytest.mark.deep  # a level, as that of looks after every step
 def test_the_level_holds_over_breaks() -> None:
     """Eight stretches of 20 steps, looked at after every step, each begun anew."""
     rng = np.random.default_rng(7)

@@ -205,6 +205,7 @@ def test_the_bootstrap_of_many_is_near_t() -> None:
     assert found == pytest.approx(expected, abs=0.02)
 
 
+@pytest.mark.deep  # a level
 def test_the_bootstrap_finds_runs_that_are_alike_as_often_as_the_level_says() -> None:
     # 2000 columns of 40 normal differences: an error of .005 at .05. Few queries cost a little.
     columns = np.random.default_rng(9).normal(0, 1, (40, 2000))
@@ -387,6 +388,7 @@ def test_p_and_interval_say_the_same(n: int, seed: int, margin: float, alpha: fl
     assert both.p == pytest.approx(max(one.p, other.p), rel=1e-9)
 
 
+@pytest.mark.deep  # a level
 def test_a_difference_of_the_margin_is_called_equivalent_as_often_as_alpha_says() -> None:
     # 4000 samples whose true mean is the margin; an error of .0035.
     drawn = np.random.default_rng(6).normal(0.5, 0.4, (4000, 25))

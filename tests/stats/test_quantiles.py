@@ -67,6 +67,7 @@ def test_under_100_queries_there_is_no_interval() -> None:
     assert quantile_change(np.zeros(100), np.ones(100)).difference.low == 1.0
 
 
+@pytest.mark.deep  # coverage
 def test_the_interval_of_an_increase_holds_the_truth() -> None:
     # A small part of benchmarks/latency_coverage.py; 96.8 % there. The standard error of 95 % over
     # 150 samples is 1.8 %.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import cached_property
 
 import polars as pl
@@ -41,21 +42,20 @@ class Judgments:
 
     def __init__(self, frame: pl.DataFrame, scale: Scale, source: str = "judgments") -> None:
         frame = conform(frame, JUDGMENTS, source)
-        for column in JUDGMENTS:
-            if column.name not in frame.columns:
-                frame = frame.with_columns(pl.lit(None, dtype=column.dtype).alias(column.name))
-        for name, allowed in (("state", STATES), ("source", SOURCES), ("kind", KINDS)):
-            unknown = ~pl.col(name).is_in(allowed)
-            _refuse(frame, unknown, f"unknown {name}; expected {' | '.join(allowed)}", source)
-        graded = pl.col("state") == "graded"
-        _refuse(frame, graded != pl.col("grade").is_not_null(), "state and grade differ", source)
-        low, high = scale
-        _refuse(
-            frame,
-            graded & ~pl.col("grade").is_between(low, high),
-            f"its grade is not on the scale from {low:g} to {high:g}",
-            source,
+        frame = frame.with_columns(
+            pl.lit(None, dtype=column.dtype).alias(column.name)
+            for column in JUDGMENTS
+            if column.name not in frame.columns
         )
+        graded, (low, high) = pl.col("state") == "graded", scale
+        wrong = {
+            f"unknown {name}; expected {' | '.join(allowed)}": ~pl.col(name).is_in(allowed)
+            for name, allowed in (("state", STATES), ("source", SOURCES), ("kind", KINDS))
+        }
+        wrong["state and grade differ"] = graded != pl.col("grade").is_not_null()
+        off = graded & ~pl.col("grade").is_between(low, high)
+        wrong[f"its grade is not on the scale from {low:g} to {high:g}"] = off
+        _refuse(frame, wrong, source)
         names = [column.name for column in JUDGMENTS]
         self.frame = frame.select(names).sort("judgment")
         self.scale = scale
@@ -83,16 +83,20 @@ class Judgments:
         return f"<Judgments {self.source}: {len(self)} of {len(self.raters)} raters>"
 
 
-def _refuse(frame: pl.DataFrame, wrong: pl.Expr, reason: str, source: str) -> None:
-    rows = frame.filter(wrong.fill_null(value=True))
-    if rows.height:
-        row = rows.row(0, named=True)
-        raise InputError(
-            f"judgment {row['judgment']}: {reason}",
-            file=source,
-            query=row["query_id"],
-            doc_id=row["doc_id"],
-        )
+def _refuse(frame: pl.DataFrame, wrong: Mapping[str, pl.Expr], source: str) -> None:
+    """Raise the first reason that is so of a row, or may be."""
+    found = frame.select(
+        held.fill_null(value=True).any().alias(reason) for reason, held in wrong.items()
+    )
+    for reason, some in found.row(0, named=True).items():
+        if some:
+            row = frame.filter(wrong[reason].fill_null(value=True)).row(0, named=True)
+            raise InputError(
+                f"judgment {row['judgment']}: {reason}",
+                file=source,
+                query=row["query_id"],
+                doc_id=row["doc_id"],
+            )
 
 
 # Words that do not occur in names of people.

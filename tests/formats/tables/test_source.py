@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.choosing import deep_but
 
 from karat.errors import InputError
 from karat.formats.tables.source import EmptyFile, Source, not_utf8, zstd
@@ -81,7 +82,7 @@ def test_a_bomb_of_short_lines_is_refused_before_it_fills_the_memory(tmp_path: P
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, zstd.compress])
-@pytest.mark.parametrize("count", [2_000, 200_000])
+@pytest.mark.parametrize("count", deep_but([2_000], [2_000, 200_000]))
 def test_what_comes_before_the_damage_is_handed_out_first(
     pack: Callable[[bytes], bytes], count: int, tmp_path: Path
 ) -> None:

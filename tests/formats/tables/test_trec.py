@@ -133,6 +133,7 @@ def test_trec_evals_own_files(run: str, field_data: Path) -> None:
     assert sorted(mine) == sorted((row[0], row[2], float(row[4])) for row in rows)
 
 
+@pytest.mark.deep  # a large input; tests/parity/test_trec_eval.py reads it too
 def test_robust_2003(field_data: Path) -> None:
     folder = field_data / "robust03"
     assert len(formats.read_qrels(folder / "qrels.robust03.gz")) == 128_796
