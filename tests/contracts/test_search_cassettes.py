@@ -110,6 +110,34 @@ def test_without_a_template_all_fields_are_searched(kind, engine):
     assert answer.server_us == 3000
 
 
+# "Explain" of both: `explain: true` in the body, `_explanation` in each hit.
+@pytest.mark.parametrize("kind", ["opensearch", "elasticsearch"])
+def test_explained_hits_have_the_parts_of_their_scores(kind, engine):
+    match = {"multi_match": {"query": "red"}}
+    body = {"size": 1, "from": 0, "_source": ["title"], "query": match, "explain": True}
+    tree = {"value": 2.5, "description": "weight(title:red in 4) [PerFieldSimilarity], result of:"}
+    hit = os_hit("a", 2.5, "A") | {"_explanation": tree | {"details": []}}
+    cassette = {("POST", "/docs/_search", sent(body)): os_reply(hit)}
+    answer = engine(kind, "", cassette).search(EngineQuery("red"), 1, explain=True)
+    assert answer.hits == [Hit("a", 2.5, "A", {"title:red": 2.5})]
+
+
+# "Debugging" of Solr 9: debug=results with debug.explain.structured=true.
+def test_solr_explains_by_the_id_of_the_document(engine):
+    params = {"defType": "edismax", "debug": "results", "debug.explain.structured": True}
+    body = {"limit": 1, "offset": 0, "fields": ["id", "score", "title"], "query": "red",
+            "params": params}  # fmt: skip
+    tree = {"match": True, "value": 1.5, "description": "weight(title:red in 4) [X], result of:"}
+    reply = {
+        "responseHeader": {"status": 0, "QTime": 1},
+        "response": {"numFound": 1, "docs": [{"id": "a", "score": 1.5, "title": "A"}]},
+        "debug": {"explain": {"a": tree}},
+    }
+    cassette = {("POST", "/solr/docs/query", sent(body)): reply}
+    answer = engine("solr", "", cassette, "/solr").search(EngineQuery("red"), 1, explain=True)
+    assert answer.hits == [Hit("a", 1.5, "A", {"title:red": 1.5})]
+
+
 def test_pages_are_asked_until_the_depth_is_reached(engine):
     def body(size, start):
         match = {"multi_match": {"query": "x"}}

@@ -82,6 +82,7 @@ class EngineConfig:
         score: JSON path or field of its score; empty for none.
         title: JSON path or field of its title; empty for none.
         text: JSON path or field of its text; empty for ``text``, ``body`` or ``content``.
+        parts: JSON path of an object with the parts of its score (``http``); empty for none.
         link: JSON path or field of its address; empty for ``url``.
         document: Where documents are found by id: a URL with ``{id}`` (``http``), or
             ``module:function`` from an id to the fields of a document (``python``).
@@ -91,6 +92,8 @@ class EngineConfig:
             name of an endpoint.
         endpoint: That endpoint.
         exact: Values of ``params`` under which its search for neighbours is exact.
+        stages: Stage → the request that asks it alone: a template, or ``module:function``
+            (``python``), or a URL (``http``).
         settings: Settings of PostgreSQL for the queries, as ``hnsw.ef_search``; with placeholders.
         depth: Documents per query.
         page: Most documents of one request; more are asked for page by page.
@@ -115,6 +118,7 @@ class EngineConfig:
     score: str = ""
     title: str = ""
     text: str = ""
+    parts: str = ""
     link: str = ""
     document: str = ""
     took: str = ""
@@ -122,6 +126,7 @@ class EngineConfig:
     embed: str = ""
     endpoint: EmbedConfig | None = None
     exact: Mapping[str, Any] = field(default_factory=dict)
+    stages: Mapping[str, Any] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
     page: int = 1000
     rate: float | None = None
@@ -156,11 +161,13 @@ class Hit:
         id: Its id.
         score: Its score; None if the engine gives none.
         title: Its title; None if unknown.
+        parts: What its score is made of; None if that is unknown.
     """
 
     id: str
     score: float | None = None
     title: str | None = None
+    parts: Mapping[str, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)

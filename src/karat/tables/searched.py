@@ -36,12 +36,14 @@ class Searched:
     notes: list[str]  # sentences a reader must know
     file: str | None = None  # where the run was written; None if it was not
     server: Latency | None = None  # times that the engine itself reports
+    trace: str | None = None  # where the trace was written; None without one
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object of ``karat search --format json`` (docs/reference/json.md)."""
         return {
             "run": self.run.name,
             "file": self.file,
+            "trace": self.trace,
             "queries": self.queries,
             "ok": self.ok,
             "empty": self.empty,

@@ -102,6 +102,18 @@ if TYPE_CHECKING:
     help="Compare the engine with its own exact search for neighbours: recall of the first -k (10) "
     "and latency, for each setting. No run is written.",
 )
+@click.option(
+    "--trace",
+    metavar="FILE",
+    help="Also ask each stage of the ENGINE by itself (sub-queries of a hybrid, what a reranker "
+    "gets, declared stages), and write what it returned: .jsonl or .parquet, for karat diagnose.",
+)
+@click.option(
+    "--trace-depth",
+    type=int,
+    metavar="N",
+    help="Documents to ask of each stage.  [default: 5 times --depth]",
+)
 @click.option("--plot", metavar="FILE", help="With --exact: latency against recall, as .svg.")
 @options.output("table", "json")
 def search(
@@ -109,6 +121,8 @@ def search(
     function: str | None,
     out: str | None,
     exact: bool,
+    trace: str | None,
+    trace_depth: int | None,
     plot: str | None,
     facts: tuple[str, ...],
     params: tuple[str, ...],
@@ -123,21 +137,26 @@ def search(
     or returns no ranking is recorded as failed; if all fail, nothing is written and the exit code
     is 4. An interrupted search of an ENGINE goes on where it stopped when it is repeated.
     """
-    from karat.cli.release import trend
+    from karat.cli.release import trend as history
 
     if exact or plot:
-        _exact(targets, params, output, plot, function or out or facts, settings)
+        _exact(targets, params, output, plot, function or out or facts or trace, settings)
         return
     if out is None:
         raise click.MissingParameter(param_hint="'-o' / '--out'", param_type="option")
     settings |= {"about": pairs(facts, "--about", "index=docs-7")}
-    settings |= {"commit": trend.commit(None, os.environ)}
+    settings |= {"commit": history.commit(None, os.environ)}
     if function is not None:
         from karat.clients.python_function import load
         from karat.workflows.engines.search import search as searched
 
         if len(targets) > 1 or params:
             raise UsageError("an engine and --python exclude each other", fix="give one of them")
+        if trace:
+            raise UsageError(
+                "--trace asks the stages of an engine, and --python names a function",
+                fix="use karat.trace in the function, or declare it as an engine with stages",
+            )
         queries = targets[0] if targets else None
         asked, root = _queries(queries)
         folders = [Path.cwd(), *([root] if root is not None else [])]
@@ -145,6 +164,7 @@ def search(
     else:
         from karat.formats.own.engines import read_engine, with_params
         from karat.workflows.engines.live import search_engine
+        from karat.workflows.engines.trace import check_trace, trace_search
 
         if not 1 <= len(targets) <= 2 or (len(targets) == 1 and Path(targets[0]).exists()):
             raise UsageError(
@@ -154,8 +174,15 @@ def search(
         config = read_engine(targets[0], Path())
         config = with_params(config, pairs(params, "--param", "boost_title=5"))
         queries = targets[1] if len(targets) == 2 else None
-        found = search_engine(_queries(queries)[0], config, out, **settings)
-    _print(found, output, out, _next(queries, out))
+        asked = _queries(queries)[0]
+        if trace:
+            check_trace(config, trace, trace_depth)
+        found = search_engine(asked, config, out, **settings)
+        if trace:
+            names = ("concurrency", "retries")
+            calls = {name: settings[name] for name in names}
+            found = trace_search(asked, config, found, trace, depth=trace_depth, **calls)
+    _print(found, output, out, _next(queries, out, trace))
 
 
 def _exact(
@@ -234,7 +261,7 @@ def pairs(given: tuple[str, ...], option: str, example: str) -> dict[str, str]:
     return found
 
 
-def _next(queries: str | None, out: str) -> str | None:
+def _next(queries: str | None, out: str, trace: str | None) -> str | None:
     """The command to run next."""
     from karat import formats
 
@@ -250,6 +277,8 @@ def _next(queries: str | None, out: str) -> str | None:
     if folder.is_dir():
         judged = any(folder.glob("qrels/*.tsv*"))
     qrels = shlex.quote(queries) if judged else "QRELS"
+    if trace:
+        return f"karat diagnose {qrels} {shlex.quote(out)} --trace {shlex.quote(trace)}"
     return f"karat evaluate {qrels} {shlex.quote(out)}"
 
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 from karat.errors import KaratError
@@ -31,8 +31,8 @@ class EngineError(KaratError):
 class SearchEngine(Protocol):
     """A search engine that can be asked; safe to use from several threads."""
 
-    def search(self, query: EngineQuery, size: int) -> EngineAnswer:
-        """The first ``size`` documents; raises EngineError."""
+    def search(self, query: EngineQuery, size: int, *, explain: bool = False) -> EngineAnswer:
+        """The first ``size`` documents, with the parts of scores if asked; raises EngineError."""
         ...
 
     def facts(self) -> EngineFacts:
@@ -74,6 +74,16 @@ def fingerprint(*parts: Any) -> str:
     """A short hash of what makes an index the same."""
     text = json.dumps(parts, sort_keys=True, default=str, ensure_ascii=False)
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def numbers_of(row: Mapping[str, Any], others: Collection[str] = ()) -> dict[str, float] | None:
+    """The numbers of a document by name, but for some names; None if there are none."""
+    found = {
+        name: float(value)
+        for name, value in row.items()
+        if isinstance(value, int | float) and not isinstance(value, bool) and name not in others
+    }
+    return found or None
 
 
 _TEXT = ("text", "body", "content")  # where texts mostly are

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from karat.engines.search._http import Calls
-from karat.engines.search.engine import EngineError, document
+from karat.engines.search.engine import EngineError, document, numbers_of
 from karat.engines.search.paths import path
 from karat.engines.search.template import Values, check_params, fill_json, fill_url, names_in
 from karat.errors import UsageError
@@ -38,9 +38,10 @@ class JsonApi:
         self._id = path(config.id or "$.id", f"{where} id")
         self._score = path(config.score, f"{where} score") if config.score else None
         self._title = path(config.title, f"{where} title") if config.title else None
+        self._parts = path(config.parts, f"{where} parts") if config.parts else None
         self._took = path(config.took, f"{where} took") if config.took else None
 
-    def search(self, query: EngineQuery, size: int) -> EngineAnswer:
+    def search(self, query: EngineQuery, size: int, *, explain: bool = False) -> EngineAnswer:
         """The first ``size`` documents; further pages where the request has ``{from}``."""
         hits: list[Hit] = []
         took: float | None = None
@@ -49,7 +50,7 @@ class JsonApi:
                 query, min(size - len(hits), self._config.page), len(hits), self._config.params
             )
             reply = self._ask(values)
-            page = self._read(reply)[: size - len(hits)]
+            page = self._read(reply, explain=explain)[: size - len(hits)]
             hits += page
             if self._took is not None:
                 took = (took or 0.0) + _number(self._took(reply), "took")
@@ -62,13 +63,13 @@ class JsonApi:
             return self._calls.json("GET", url)
         return self._calls.json("POST", url, fill_json(self._config.template, values))
 
-    def _read(self, reply: Any) -> list[Hit]:
+    def _read(self, reply: Any, *, explain: bool) -> list[Hit]:
         found = self._hits(reply)
         if len(found) == 1 and isinstance(found[0], list):  # $.results for $.results[*]
             found = found[0]
-        return [self._hit(value, rank) for rank, value in enumerate(found, 1)]
+        return [self._hit(value, rank, explain=explain) for rank, value in enumerate(found, 1)]
 
-    def _hit(self, value: Any, rank: int) -> Hit:
+    def _hit(self, value: Any, rank: int, *, explain: bool) -> Hit:
         if not isinstance(value, dict):
             if isinstance(value, str | int):
                 return Hit(str(value))
@@ -85,7 +86,9 @@ class JsonApi:
             )
         score = None if self._score is None else _number(self._score(value), "score")
         title = self._title(value) if self._title is not None else []
-        return Hit(str(ids[0]), score, str(title[0]) if title else None)
+        named = self._parts(value) if explain and self._parts is not None else []
+        parts = numbers_of(named[0]) if named and isinstance(named[0], dict) else None
+        return Hit(str(ids[0]), score, str(title[0]) if title else None, parts)
 
     def facts(self) -> EngineFacts:
         """Nothing is known: such an API has no common form of its facts."""

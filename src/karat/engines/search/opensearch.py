@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from karat.engines.search._http import Calls
 from karat.engines.search.engine import EngineError, document, field, fingerprint
+from karat.engines.search.explanations import parts_of
 from karat.engines.search.template import Values, check_params, fill_json
 from karat.errors import UsageError
 from karat.tables.engines import EngineAnswer, EngineConfig, EngineFacts, EngineQuery, Hit
@@ -54,16 +55,15 @@ class OpenSearch:
         self._template = {"size": "{size}", "from": "{from}", "_source": source} | dict(template)
         self._index = f"{self._calls.base}/{quote(config.index, safe=',*')}"
 
-    def search(self, query: EngineQuery, size: int) -> EngineAnswer:
+    def search(self, query: EngineQuery, size: int, *, explain: bool = False) -> EngineAnswer:
         """The first ``size`` documents, page by page."""
         hits: list[Hit] = []
         took = 0
         while True:
             want = min(size - len(hits), self._config.page, _WINDOW - len(hits))
             values = Values(query, want, len(hits), self._config.params)
-            reply = self._calls.json(
-                "POST", f"{self._index}/_search", fill_json(self._template, values)
-            )
+            body = fill_json(self._template, values) | ({"explain": True} if explain else {})
+            reply = self._calls.json("POST", f"{self._index}/_search", body)
             page = self._read(reply)
             hits += page
             took += int(reply.get("took") or 0)
@@ -101,6 +101,7 @@ class OpenSearch:
             str(doc_id),
             None if score is None else float(score),
             None if title is None else str(title),
+            parts_of(row["_explanation"]) if "_explanation" in row else None,
         )
 
     def exact_template(self) -> dict[str, Any]:

@@ -8,9 +8,12 @@ from urllib.parse import quote
 
 from karat.engines.search._http import Calls
 from karat.engines.search.engine import EngineError, document, field, fingerprint
+from karat.engines.search.explanations import parts_of
 from karat.engines.search.template import Values, check_params, fill_json
 from karat.errors import UsageError
 from karat.tables.engines import EngineAnswer, EngineConfig, EngineFacts, EngineQuery, Hit
+
+_EXPLAIN = {"debug": "results", "debug.explain.structured": True}
 
 
 class Solr:
@@ -40,16 +43,17 @@ class Solr:
         self._template = added | dict(template)
         self._index = f"{self._calls.base}/{quote(config.index, safe='')}"
 
-    def search(self, query: EngineQuery, size: int) -> EngineAnswer:
+    def search(self, query: EngineQuery, size: int, *, explain: bool = False) -> EngineAnswer:
         """The first ``size`` documents, page by page."""
         hits: list[Hit] = []
         took = 0
         while True:
             want = min(size - len(hits), self._config.page)
             values = Values(query, want, len(hits), self._config.params)
-            reply = self._calls.json(
-                "POST", f"{self._index}/query", fill_json(self._template, values)
-            )
+            body = fill_json(self._template, values)
+            if explain:
+                body["params"] = {**body.get("params", {}), **_EXPLAIN}
+            reply = self._calls.json("POST", f"{self._index}/query", body)
             page = self._read(reply)
             hits += page
             took += int(reply.get("responseHeader", {}).get("QTime") or 0)
@@ -63,6 +67,7 @@ class Solr:
             raise EngineError("the reply has no response.docs", fix="check url and index") from None
         if reply.get("responseHeader", {}).get("partialResults"):
             raise EngineError("only a part of the collection answered", again=True)
+        explained = reply.get("debug", {}).get("explain", {})
         hits = []
         for row in rows:
             if self._id not in row:
@@ -76,6 +81,7 @@ class Solr:
                     str(row[self._id]),
                     None if score is None else float(score),
                     None if title is None else str(title),
+                    parts_of(explained[row[self._id]]) if row[self._id] in explained else None,
                 )
             )
         return hits

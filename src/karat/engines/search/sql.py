@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from karat.engines.search.engine import EngineError, Pace, document, fingerprint
+from karat.engines.search.engine import EngineError, Pace, document, fingerprint, numbers_of
 from karat.engines.search.template import Values, check_params, fill_json, names_in, sql_parameters
 from karat.errors import MissingExtra, UsageError
 from karat.tables.engines import EngineAnswer, EngineConfig, EngineFacts, EngineQuery, Hit
@@ -25,7 +25,7 @@ class SqlEngine(ABC):
     """A database whose ``template`` is one SELECT.
 
     Its columns ``id``, ``score`` and ``title`` are read by name; without a column ``id`` the first
-    one is the id. The connection is read-only.
+    one is the id. Further columns with numbers are parts of the score. The connection is read-only.
     """
 
     def __init__(self, config: EngineConfig) -> None:
@@ -60,7 +60,7 @@ class SqlEngine(ABC):
     def _bound(self, value: Any) -> Any:
         return f"[{','.join(map(repr, map(float, value)))}]" if isinstance(value, list) else value
 
-    def search(self, query: EngineQuery, size: int) -> EngineAnswer:
+    def search(self, query: EngineQuery, size: int, *, explain: bool = False) -> EngineAnswer:
         """The first ``size`` documents; further pages where the template has ``{from}``."""
         hits: list[Hit] = []
         while True:
@@ -68,7 +68,10 @@ class SqlEngine(ABC):
             values = Values(query, want, len(hits), self._config.params)
             bound = {f"p{at}": self._bound(values.of(name)) for at, name in enumerate(self._names)}
             self._pace.wait()
-            page = [self._hit(row) for row in self.rows(self._sql, bound, size - len(hits))]
+            page = [
+                self._hit(row, explain=explain)
+                for row in self.rows(self._sql, bound, size - len(hits))
+            ]
             hits += page
             if not self._pages or len(page) < want or len(hits) >= size:
                 return EngineAnswer(hits)
@@ -101,7 +104,7 @@ class SqlEngine(ABC):
         names = [column[0] for column in cursor.description or ()]
         return [dict(zip(names, row, strict=True)) for row in cursor.fetchmany(most)]
 
-    def _hit(self, row: Mapping[str, Any]) -> Hit:
+    def _hit(self, row: Mapping[str, Any], *, explain: bool = False) -> Hit:
         own, score, title = (
             self._config.id or "id",
             row.get(self._config.score or "score"),
@@ -116,7 +119,13 @@ class SqlEngine(ABC):
             raise EngineError(
                 f"score is {score!r}, not a number", fix="select a number as score"
             ) from None
-        return Hit(str(doc_id), number, None if title is None else str(title))
+        others = {self._config.id or "id", self._config.score or "score"}
+        return Hit(
+            str(doc_id),
+            number,
+            None if title is None else str(title),
+            numbers_of(row, others) if explain else None,
+        )
 
     @abstractmethod
     def _by_ids(self, column: str, doc_ids: Sequence[str]) -> tuple[str, dict[str, Any]]:

@@ -13,11 +13,11 @@ from typing import Any, TypeVar
 from karat.errors import InputError, UsageError, nearest
 from karat.formats import toml
 from karat.formats.own.workspace import find_workspace, without_password
-from karat.tables.engines import KINDS, SQL, EmbedConfig, EngineConfig, Secret
+from karat.tables.engines import KINDS, SQL, EmbedConfig, EngineConfig, EngineKind, Secret
 
 _TEXTS = (
     *("url", "index", "hits", "id", "score", "title", "text", "link", "document", "took"),
-    *("function", "embed", "ca"),
+    *("function", "embed", "ca", "parts"),
 )
 _KEYS = sorted(
     {f.name for f in fields(EngineConfig)} - {"name", "root", "template_name", "endpoint"}
@@ -28,6 +28,7 @@ _SECRET = re.compile(r"authorization|api-?key|token|secret|password|cookie", re.
 _ONLY = {
     "hits": ("http",),
     "took": ("http",),
+    "parts": ("http",),
     "function": ("python",),
     "document": ("http", "python"),
     "fields": ("opensearch", "elasticsearch", "solr"),
@@ -137,7 +138,8 @@ def params_of(config: EngineConfig) -> list[str]:
     """Its declared parameters, and those that its template uses without declaring them."""
     from karat.engines.search.template import names_in
 
-    names = sorted(names_in([config.template, str(config.url), config.settings]))
+    asked = [config.template, str(config.url), config.settings, dict(config.stages)]
+    names = sorted(names_in(asked))
     used = [name.removeprefix("params.") for name in names if name.startswith("params.")]
     return list(dict.fromkeys([*config.params, *used]))
 
@@ -265,6 +267,7 @@ class _Declared:
             params=self._table("params"),
             exact=self._table("exact"),
             settings=self._table("settings"),
+            stages=self._stages(kind),
             headers=self._headers(),
             fields=self._fields(),
             depth=int(self._number("depth", 100, 1, 1_000_000, whole=True)),
@@ -337,13 +340,29 @@ class _Declared:
                 )
         return headers
 
+    def _stages(self, kind: EngineKind) -> dict[str, Any]:
+        """What asks each stage alone: a template, or a function, or a URL."""
+        found: dict[str, Any] = {}
+        for name, value in self._table("stages").items():
+            own = isinstance(value, str) and (
+                kind == "python" or (kind == "http" and value.startswith(("http://", "https://")))
+            )
+            found[name] = value if own else self._read(value, "stages", sql=kind in SQL)[0]
+            if not own and not isinstance(found[name], str if kind in SQL else Mapping):
+                fix = 'stages = { bm25 = "queries/bm25.json" }'
+                raise self._wrong("stages", f"stage {name} is not a template", fix)
+        return found
+
     def _template(self, *, sql: bool) -> tuple[Any, str]:
-        """The template, and its name; JSON and SQL may be in the file or in a file of its own."""
-        value = self.values.get("template")
+        """The template, and its name."""
+        return self._read(self.values.get("template"), "template", sql=sql)
+
+    def _read(self, value: Any, key: str, *, sql: bool) -> tuple[Any, str]:
+        """A template; JSON and SQL may be in the file or in a file of its own."""
         if value is None or isinstance(value, dict):
             return value, "" if value is None else "inline"
         if not isinstance(value, str):
-            raise self._wrong("template", "template is neither a file nor a table")
+            raise self._wrong(key, f"{key}: {value!r} is neither a file nor a table")
         if sql and not value.endswith(".sql"):
             return value, "inline"
         if not sql and value.lstrip().startswith(("{", "[")):
@@ -353,8 +372,8 @@ class _Declared:
             text = path.read_text(encoding="utf-8-sig")
         except (OSError, ValueError) as error:
             raise self._wrong(
-                "template",
-                f"template: {value} cannot be read: {getattr(error, 'strerror', None) or error}",
+                key,
+                f"{key}: {value} cannot be read: {getattr(error, 'strerror', None) or error}",
                 "a path from the folder of karat.toml",
             ) from None
         return (text if sql else _json(text, str(path))), value

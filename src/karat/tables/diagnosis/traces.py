@@ -243,7 +243,7 @@ def from_runs(
     for name, run in runs.items():
         kind = kinds.get(name) or _kind_of(run, [runs[end] for end in ends])
         parents = [] if kind in {"retrieve", "rewrite"} else list(ends)
-        parts.append(_of_run(name, run, kind, parents))
+        parts.append(stage_rows(name, run, kind, parents))
         ends = [name] if parents else [*ends, name]
     return Trace(pl.concat(parts), source)
 
@@ -258,7 +258,8 @@ def _kind_of(run: Run, before: Sequence[Run]) -> StageKind:
     return "fuse" if len(before) > 1 else "rerank"
 
 
-def _of_run(name: str, run: Run, kind: StageKind, parents: list[str]) -> pl.DataFrame:
+def stage_rows(name: str, run: Run, kind: StageKind, parents: list[str]) -> pl.DataFrame:
+    """Rows of ``COLUMNS`` for a stage whose documents are those of a run."""
     lists = (
         run.frame()
         .group_by("query_id", maintain_order=True)

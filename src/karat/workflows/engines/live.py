@@ -74,6 +74,7 @@ def open_live(
     depth: int | None = None,
     titles: dict[str, str] | None = None,
     vectors: Vectors | None = None,
+    explain: bool = False,
 ) -> Iterator[LiveEngine]:
     """Open a declared engine.
 
@@ -82,6 +83,7 @@ def open_live(
         depth: Documents per query; the declared number if None.
         titles: Where the titles of returned documents are put, by id; nowhere if None.
         vectors: The vectors of texts, shared by several engines; its own if None.
+        explain: Whether ``call`` also returns what scores are made of, as ``parts``.
 
     Raises:
         UsageError: a secret that is not there, or a setting that does not work.
@@ -99,11 +101,13 @@ def open_live(
     server: list[int] = []
 
     def call(query: EngineQuery) -> Any:
-        answer = engine.search(own.added(query), size)
+        answer = engine.search(own.added(query), size, explain=explain)
         if answer.server_us is not None:
             server.append(answer.server_us)
         if titles is not None:
             titles.update((hit.id, hit.title) for hit in answer.hits if hit.title)
+        if explain:
+            return [{"id": hit.id, "score": hit.score, "parts": hit.parts} for hit in answer.hits]
         if all(hit.score is None for hit in answer.hits):
             return [hit.id for hit in answer.hits]
         return [{"id": hit.id, "score": hit.score} for hit in answer.hits]

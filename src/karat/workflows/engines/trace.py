@@ -1,0 +1,149 @@
+"""The trace of a search: the stages of an engine, each asked alone and deeper."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from karat.clients.search_function import CallSettings, ask
+from karat.engines.search.stages import EngineStage, stages_of
+from karat.errors import KaratError, UsageError
+from karat.formats.own.traces import write_trace
+from karat.reports.phrases.numbers import counted
+from karat.tables import Queries, Run
+from karat.tables.diagnosis.traces import COLUMNS, Trace, stage_rows
+from karat.tables.engines import EngineConfig, EngineQuery
+from karat.tables.searched import Searched
+from karat.workflows.engines.live import engine_queries, open_live
+from karat.workflows.engines.search import manner_of, reasons_of, run_of, shown_progress
+
+DEEPER = 5
+"""Documents asked of each stage by default, for one of the run."""
+DEEPEST = 10_000
+SUFFIXES = (".jsonl", ".ndjson", ".parquet", ".pq")
+
+
+@dataclass
+class _Asking:
+    """How the queries are asked; ``parts`` takes what scores are made of."""
+
+    ids: Sequence[str]
+    queries: Sequence[EngineQuery]
+    manner: CallSettings
+    size: int
+    progress: bool
+    parts: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    def ask(self, config: EngineConfig, name: str) -> Run:
+        """What a stage returns.
+
+        Raises:
+            KaratError: it answers nothing (exit code 4).
+        """
+        own = config.timeout if config.kind == "python" else None
+        manner = replace(self.manner, timeout=own, overdue=[])
+        self.parts = {}
+        with (
+            open_live(config, depth=self.size, explain=True) as engine,
+            shown_progress(len(self.ids), shown=self.progress) as tick,
+        ):
+            engine.prepare([query.text for query in self.queries])
+
+            def call(place: int) -> Any:
+                found = engine.call(self.queries[place])
+                if config.kind != "python":
+                    explained = {hit["id"]: hit["parts"] for hit in found if hit["parts"]}
+                    self.parts[self.ids[place]] = {
+                        doc_id: json.dumps(parts) for doc_id, parts in explained.items()
+                    }
+                return found
+
+            replies = ask(call, range(len(self.ids)), manner, tick=tick)
+        reasons = reasons_of(self.ids, replies)
+        if sum(reason.queries for reason in reasons) == len(replies):
+            queries = counted(len(replies), "query", "queries")
+            raise KaratError(
+                f"the stage {name} of {config.name} answered none of {queries}, and no trace was "
+                f"written: {reasons[0].error}\n  fix: ask it by itself: check its request"
+            )
+        return run_of(self.ids, replies, name, {}).to_depth(self.size)
+
+
+def check_trace(config: EngineConfig, file: str | Path, depth: int | None) -> None:
+    """Refuse what cannot be traced, before any query is sent."""
+    if Path(file).suffix.lower() not in SUFFIXES:
+        raise UsageError(f"the trace {file} is neither .jsonl nor .parquet", fix="trace.parquet")
+    if depth is not None and not 1 <= depth <= DEEPEST:
+        raise UsageError(f"the depth of a trace must be from 1 to {DEEPEST:,}, got {depth}")
+    if config.kind == "python" and not config.stages:
+        raise UsageError(
+            f"{config.where}: stages of a Python function are not known",
+            fix='declare them, stages = { bm25 = "module:function" }, or use karat.trace in it',
+        )
+
+
+def trace_search(
+    queries: Queries,
+    config: EngineConfig,
+    found: Searched,
+    file: str | Path,
+    *,
+    depth: int | None = None,
+    concurrency: int = 1,
+    retries: int = 0,
+    progress: bool = True,
+) -> Searched:
+    """Ask the stages of an engine one by one, and write the trace of its run.
+
+    Args:
+        queries: The queries of the run.
+        found: The search that returned the run: its answers are the last stage.
+        file: ``.jsonl`` or ``.parquet``.
+        depth: Documents to ask of each stage; five times those of the run if None.
+
+    Raises:
+        UsageError: as ``check_trace``.
+        KaratError: a stage answers nothing (exit code 4); the run is there.
+    """
+    check_trace(config, file, depth)
+    served = int(found.run.about.get("depth", config.depth))
+    size = min(DEEPEST, served * DEEPER) if depth is None else depth
+    stages, kind = stages_of(config, size)
+    ids = queries.frame["query_id"].to_list()
+    manner = manner_of(concurrency, None, retries, 0)
+    asking = _Asking(ids, engine_queries(queries), manner, size, progress)
+    frames = [_rows(asking, stage) for stage in stages]
+    if kind is not None:
+        taken = {parent for stage in stages for parent in stage.parents}
+        ends = [stage.name for stage in stages if stage.name not in taken]
+        rows = stage_rows(config.name, found.run, kind, ends)
+        if config.kind != "python":
+            asking.size = served
+            asking.ask(config, config.name)
+            rows = _with_parts(rows, asking)
+        frames.append(rows)
+    write_trace(Trace(pl.concat(frames), str(file)), file)
+    names = ", ".join(frame["stage"][0] for frame in frames)
+    note = f"{file} has the trace: {names}; each asked alone, for {size:,} documents"
+    return replace(found, trace=str(file), notes=[*found.notes, note])
+
+
+def _rows(asking: _Asking, stage: EngineStage) -> pl.DataFrame:
+    run = asking.ask(stage.config, stage.name)
+    return _with_parts(stage_rows(stage.name, run, stage.kind, list(stage.parents)), asking)
+
+
+def _with_parts(rows: pl.DataFrame, asking: _Asking) -> pl.DataFrame:
+    """Rows of a stage with what the scores of their documents are made of."""
+    if not any(asking.parts.values()):
+        return rows
+    parts = []
+    for query_id, doc_ids in rows.select("query_id", "doc_ids").iter_rows():
+        own = asking.parts.get(query_id)
+        parts.append([own.get(doc_id) for doc_id in doc_ids] if own else None)
+    return rows.with_columns(parts=pl.Series(parts, dtype=COLUMNS["parts"]))
