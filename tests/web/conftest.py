@@ -117,6 +117,14 @@ LAPTOP_THEN_PHONE = [
     pytest.param(PHONE, id="phone", marks=pytest.mark.deep),
 ]
 """Sizes for what is done alike on both."""
+
+
+def with_deep(*cases: Any) -> list[Any]:
+    """Cases of a test that only ``--deep`` runs: a build has others that take the same way."""
+    told = (each if isinstance(each, tuple) else (each,) for each in cases)
+    return [pytest.param(*each, marks=pytest.mark.deep) for each in told]
+
+
 NO_PAUSE = """addEventListener("DOMContentLoaded", () => {
     const place = document.getElementById("judging");
     if (place) place.dataset.pause = "%s";

@@ -46,14 +46,15 @@ def test_every_page_fits_and_shuts_nobody_out(
     link = site.accounts.invite(f"{LONG[:89]}y", "engineer", LONG).text
     look = size | {"color_scheme": scheme}
     with page_of(LONG, "owner", **look) as page:
-        alike = (  # in its parts like the next two
+        alike = (  # in its parts like the next one
+            f"/people/{other}",
             "/people?sort=nosuch&page=99&state=shut",
             f"/people/{number}",
             "/account",
             "/audit",
             "/people/999999",
         )
-        for path in (*(alike if deep else ()), "/people", f"/people/{other}"):
+        for path in (*(alike if deep else ()), "/people"):
             page.goto(path)
             sound(page, on_both=True)
         page.locator(".account summary").click()
@@ -64,6 +65,7 @@ def test_every_page_fits_and_shuts_nobody_out(
             sound(page, on_both=True)
 
 
+@pytest.mark.deep
 def test_the_menu_shows_where_one_is_on_a_phone(page_of: PageOf) -> None:
     with page_of("olga", "owner", **PHONE) as page:
         for path in ("/", "/comparisons", "/trends"):
@@ -73,6 +75,7 @@ def test_the_menu_shows_where_one_is_on_a_phone(page_of: PageOf) -> None:
             assert place["x"] + place["width"] <= page.viewport_size["width"]
 
 
+@pytest.mark.deep  # without a browser in accounts/test_people.py
 def test_two_clicks_make_one_and_a_reload_makes_none(page_of: PageOf, app: FastAPI) -> None:
     site = app.state.site
     with page_of("olga", "owner", **LAPTOP) as page:

@@ -110,6 +110,7 @@ def test_files_and_short_answers_go_as_they_are(client_of: ClientOf) -> None:
         assert "content-encoding" not in egon.get(path).headers
 
 
+@pytest.mark.deep  # csrf itself is in test_signed_values.py
 def test_what_an_address_says_does_not_measure_a_secret(client_of: ClientOf) -> None:
     """No two pages show one text that another site's page could guess, and forms stay good."""
     egon = client_of("engineer")

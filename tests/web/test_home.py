@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 import sqlalchemy as sa
 from starlette.testclient import TestClient
-from tests.web.conftest import NOW, ClientOf
+from tests.web.conftest import NOW, ClientOf, with_deep
 
 from karat.store.sql import runs
 from karat.store.sql.schema import golden_set
@@ -49,6 +49,7 @@ def test_it_says_what_waits_and_where(client_of: ClientOf) -> None:
     ]
 
 
+@pytest.mark.deep
 def test_a_comparison_that_unjudged_pairs_could_turn_is_named(client_of: ClientOf) -> None:
     egon = client_of("engineer")
     asked = {"baseline": "1", "candidate": "2", "measure": "nDCG@3"}
@@ -75,7 +76,7 @@ def test_a_comparison_that_unjudged_pairs_could_turn_is_named(client_of: ClientO
     assert "flip" not in egon.get("/").text
 
 
-@pytest.mark.parametrize(("count", "own"), [(1, 1), (4, 4), (5, 3)])
+@pytest.mark.parametrize(("count", "own"), [(4, 4), (5, 3), *with_deep((1, 1))])
 def test_of_many_comparisons_the_newest_are_named_and_the_rest_counted(
     client_of: ClientOf, monkeypatch: pytest.MonkeyPatch, count: int, own: int
 ) -> None:
@@ -143,7 +144,11 @@ def gate_point(run: str, verdict: str | None, time: str) -> str:
 
 @pytest.mark.parametrize(
     ("verdict", "words"),
-    [("fail", "failed"), ("unhealthy", "failed: the search"), ("pass", ""), ("cannot_tell", "")],
+    [
+        ("fail", "failed"),
+        ("pass", ""),
+        *with_deep(("unhealthy", "failed: the search"), ("cannot_tell", "")),
+    ],
 )
 def test_a_gate_that_failed_last_is_named(
     client_of: ClientOf, workspace: Path, verdict: str, words: str

@@ -107,6 +107,7 @@ def test_a_table_is_copied_as_markdown(page_of: PageOf) -> None:
         assert len(lines) == 2 + page.locator("tbody tr").count()
 
 
+@pytest.mark.deep
 def test_the_head_of_a_table_stays_in_view(page_of: PageOf) -> None:
     with page_of("egon", "engineer", **LAPTOP) as page:
         page.goto("/golden/shop/pairs?page=all")

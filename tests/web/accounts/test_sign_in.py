@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
-from tests.web.conftest import Browser, ClientOf, Clock
+from tests.web.conftest import Browser, ClientOf, Clock, with_deep
 
 from karat.tables.accounts.people import Role
 from karat.web.app import create_app
@@ -62,7 +62,7 @@ def test_it_is_never_said_which_of_the_two_is_wrong(anna: str, stranger: Browser
     assert not nobody.cookies
 
 
-@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize("scheme", ["https", *with_deep("http")])
 def test_what_the_cookie_allows(app: FastAPI, anna: str, scheme: str) -> None:
     browser = TestClient(app, base_url=f"{scheme}://127.0.0.1")
     done = browser.post(
@@ -298,6 +298,7 @@ def test_a_browser_that_came_in_before_is_not_kept_out_by_others(
     assert sign_in(stranger).status_code == 303
 
 
+@pytest.mark.deep  # tests/workflows/accounts has the limits
 def test_nobody_is_kept_out_by_what_was_tried_under_other_names(
     app: FastAPI, anna: str, stranger: Browser, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 from starlette.testclient import TestClient
 from tests.web.api.conftest import Printed, ProgramOf, error_of, rows_of
+from tests.web.conftest import with_deep
 
 from karat.store.sql import audit
 from karat.tables import Run
@@ -21,7 +22,7 @@ from karat.web.app import create_app
 from karat.web.framework.settings import Settings
 
 
-@pytest.mark.parametrize("what", ["status", "agreement", "stale"])
+@pytest.mark.parametrize("what", ["status", *with_deep("agreement", "stale")])
 def test_it_is_what_the_command_prints(program: TestClient, printed: Printed, what: str) -> None:
     answer = program.get(f"/api/golden/shop/{what}")
     assert answer.status_code == 200
@@ -84,6 +85,7 @@ def test_the_list_of_golden_sets_tells_no_salt(program: TestClient) -> None:
     ]
 
 
+@pytest.mark.deep  # both call karat.workflows.golden
 def test_disagreements_and_editions_are_the_rows_that_the_command_prints(
     program: TestClient, printed: Printed
 ) -> None:
@@ -147,25 +149,31 @@ def test_grades_of_a_model_say_so(program: TestClient) -> None:
 
 
 BAD = [
+    ("grades.csv", CSV.replace(b",2,", b",9,"), ""),
+    ("x.csv", CSV, "magic"),
+    ("half.csv.gz", gzip.compress(CSV * 9)[:-20], ""),
+    ("../../etc/passwd", b"", ""),
+]
+BAD_AS_OTHERS = [  # what is wrong with each is in the tests of its format
     ("empty.csv", b"", ""),
     ("photo.png", b"\x89PNG\r\n\x1a\n\x00\x00", ""),
-    ("grades.csv", CSV.replace(b",2,", b",9,"), ""),
     ("twice.csv", CSV + b"q7,blue door,d1,1,ann\n", ""),
     ("bad.json", b'{"a": [1, 2', "quepid-json"),
     ("deep.json", b"[" * 100_000, "rre"),
     ("run.trec", b"q1 Q0 d1 1 2.5 bm25\n", ""),
-    ("x.csv", CSV, "magic"),
     ("half.zip", b"PK\x03\x04 not a zip", ""),
     ("x.csv.gz", b"\x1f\x8b\x08 broken", ""),
-    ("half.csv.gz", gzip.compress(CSV * 9)[:-20], ""),
     ("bomb.csv.gz", gzip.compress(bytes(30_000_000)), ""),
     ("nul.csv", CSV.replace(b"blue", b"bl\x00ue"), ""),
     ("latin.csv", CSV.replace(b"blue", b"bl\xe9"), ""),
-    ("../../etc/passwd", b"", ""),
 ]
 
 
-@pytest.mark.parametrize(("name", "data", "named"), BAD, ids=[each[0] for each in BAD])
+@pytest.mark.parametrize(
+    ("name", "data", "named"),
+    [*BAD, *with_deep(*BAD_AS_OTHERS)],
+    ids=[each[0] for each in BAD + BAD_AS_OTHERS],
+)
 def test_what_cannot_come_in_leaves_nothing_and_says_why(
     program: TestClient, name: str, data: bytes, named: str
 ) -> None:
@@ -198,6 +206,7 @@ def small(workspace: Path, program_of: ProgramOf) -> Iterator[TestClient]:
         yield client
 
 
+@pytest.mark.deep  # framework/test_middleware.py has it
 def test_more_than_is_allowed_is_refused_whether_it_says_so_or_not(
     small: TestClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -225,7 +234,9 @@ def test_json_is_never_longer_than_a_form(program: TestClient) -> None:
     assert error_of(answer)[:2] == (413, "too_large")
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"\xff", b"[" * 100_000, b'{"runs": [NaN]}', b"null"])
+@pytest.mark.parametrize(
+    "body", [b"{", *with_deep(b"", b"\xff", b"[" * 100_000, b'{"runs": [NaN]}', b"null")]
+)
 def test_what_is_no_json_is_said_to_be_none(program: TestClient, body: bytes) -> None:
     answer = program.post("/api/evaluate", content=body)
     assert error_of(answer)[:2] == (400, "usage")

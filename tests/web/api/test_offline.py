@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 from tests.web.api.conftest import Printed, error_of, near, rows_of
-from tests.web.conftest import NOW, ClientOf
+from tests.web.conftest import NOW, ClientOf, with_deep
 
 from karat.store.sql.schema import query
 from karat.web.framework.jobs import JobQueue
@@ -42,7 +42,9 @@ def test_a_run_is_asked_for_by_number_or_by_name(program: TestClient) -> None:
     assert program.get(f"/api/runs/{kept['id']}").status_code == 404
 
 
-@pytest.mark.parametrize("said", ["odl", "0", "99", "9" * 30, "-1", "%20", "old%2Fnone"])
+@pytest.mark.parametrize(
+    "said", ["odl", "99", *with_deep("0", "9" * 30, "-1", "%20", "old%2Fnone")]
+)
 def test_a_run_that_there_is_not_is_said_in_plain_words(program: TestClient, said: str) -> None:
     for method in ("GET", "DELETE"):
         answer = program.request(method, f"/api/runs/{said}")
@@ -68,7 +70,9 @@ def test_a_run_is_told_with_who_kept_it(program: TestClient) -> None:
     assert program.get(f"/api/runs/{made['id']}").json()["kept_by"] == "egon"
 
 
-@pytest.mark.parametrize("name", ["x\N{RIGHT-TO-LEFT OVERRIDE}y", "..", "../../etc/passwd"])
+@pytest.mark.parametrize(
+    "name", ["../../etc/passwd", *with_deep("x\N{RIGHT-TO-LEFT OVERRIDE}y", "..")]
+)
 def test_a_name_that_cannot_be_read_or_is_a_path_is_refused(
     program: TestClient, client_of: ClientOf, name: str
 ) -> None:
@@ -106,6 +110,7 @@ def test_evaluate_is_what_the_command_prints(
     assert len(answer.json()["per_query"]) == 2 * 2 * 4  # runs × measures × queries
 
 
+@pytest.mark.deep  # both call karat.workflows.offline
 def test_explain_is_what_the_command_prints(
     program: TestClient, printed: Printed, files: dict[str, str]
 ) -> None:
@@ -197,6 +202,7 @@ def weighted(app: object) -> None:
         c.execute(sa.update(query).where(counted).values(weight=2.0))
 
 
+@pytest.mark.deep  # test_counted.py has the page
 @pytest.mark.usefixtures("weighted")
 def test_queries_say_whether_they_count(program: TestClient) -> None:
     asked = {"baseline": "old", "candidates": ["new"], "measures": ["nDCG@3", "P@2"]}
@@ -239,7 +245,7 @@ class Full:
         assert self.computing.run("something else", lambda: None, 10)
 
 
-@pytest.mark.parametrize("by", ["the API", "a form"])
+@pytest.mark.parametrize("by", ["the API", *with_deep("a form")])
 def test_what_is_refused_is_not_kept(
     program: TestClient, client_of: ClientOf, monkeypatch: pytest.MonkeyPatch, by: str
 ) -> None:
@@ -258,6 +264,7 @@ def test_what_is_refused_is_not_kept(
     assert len(rows_of(program, "/api/comparisons")) == 1
 
 
+@pytest.mark.deep
 def test_what_is_refused_again_keeps_its_numbers(
     program: TestClient, client_of: ClientOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -273,6 +280,7 @@ def test_what_is_refused_again_keeps_its_numbers(
     assert program.post(f"{path}/again").json()["state"] in {"waiting", "running", "done"}
 
 
+@pytest.mark.deep  # test_jobs.py has the queue that is full
 def test_what_waits_is_shown_where_there_is_no_room(
     program: TestClient, client_of: ClientOf, monkeypatch: pytest.MonkeyPatch, app: FastAPI
 ) -> None:
@@ -286,6 +294,7 @@ def test_what_waits_is_shown_where_there_is_no_room(
     assert found["state"] == "done"
 
 
+@pytest.mark.deep  # a race
 def test_forty_at_once_are_kept_or_refused(
     program: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:

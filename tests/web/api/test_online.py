@@ -10,6 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 from tests.event_stores import keep_events
 from tests.web.api.conftest import Printed, ProgramOf, error_of, rows_of
+from tests.web.conftest import with_deep
 from tests.web.online_log import compute_once, put_users
 from tests.workflows.online.weeks import broken_on_friday
 
@@ -50,6 +51,7 @@ def test_evaluate_is_what_the_command_prints(
     assert by_arm == {"a": pytest.approx(15 / 18), "b": pytest.approx(3 / 18)}
 
 
+@pytest.mark.deep  # both call karat.workflows.online.watch; the client below asks for a watch
 def test_watch_is_what_the_command_prints(
     program: TestClient, printed: Printed, workspace: Path
 ) -> None:
@@ -73,8 +75,8 @@ def test_watch_is_what_the_command_prints(
 
 
 @pytest.mark.parametrize(
-    "asks", ["window=5h", "history=1h", "until=yesterday", "metric=ClickPosition", "by=day",
-             "margin=lots"]
+    "asks", ["window=5h", "by=day",
+             *with_deep("history=1h", "until=yesterday", "metric=ClickPosition", "margin=lots")]
 )  # fmt: skip
 def test_a_watch_that_cannot_be_is_an_error(
     program: TestClient, workspace: Path, asks: str
@@ -93,6 +95,7 @@ def test_errors_do_not_say_where_the_log_lies(program: TestClient, workspace: Pa
         assert str(workspace) not in answer.text, path
 
 
+@pytest.mark.deep
 def test_pages_beyond_the_last_and_a_log_without_failures_are_empty(
     program: TestClient, workspace: Path
 ) -> None:
@@ -106,6 +109,7 @@ def test_pages_beyond_the_last_and_a_log_without_failures_are_empty(
     assert program.get("/api/online/rows?page=1000000000").json()["items"] == []
 
 
+@pytest.mark.deep  # the page has them, too
 def test_days_and_slices_of_the_golden_set(program: TestClient, workspace: Path) -> None:
     put_users(workspace)
     site: AppState = program.app.state.site  # type: ignore[attr-defined]
@@ -152,6 +156,7 @@ def test_worst_queries_are_a_list(program: TestClient, workspace: Path) -> None:
     assert error_of(wrong)[:2] == (400, "usage")
 
 
+@pytest.mark.deep  # the client below asks for it
 def test_against_is_what_the_page_shows(program: TestClient, workspace: Path) -> None:
     put_users(workspace)
     found = program.get("/api/online/against", params={"run": "old"}).json()
@@ -164,6 +169,7 @@ def test_against_is_what_the_page_shows(program: TestClient, workspace: Path) ->
     assert error_of(program.get("/api/online/against", params={"run": "odl"}))[1] == "usage"
 
 
+@pytest.mark.deep  # test_rows.py has the page
 def test_rows_go_on_page_by_page_and_name_nobody(program: TestClient, workspace: Path) -> None:
     put_users(workspace)
     asked: dict[str, Any] = {"metric": "CTR", "counts": "yes", "slice": ["arm=a", "device=phone"]}
@@ -186,8 +192,7 @@ def test_rows_go_on_page_by_page_and_name_nobody(program: TestClient, workspace:
 @pytest.mark.parametrize(
     ("asked", "nearest"),
     [
-        ("evaluate?by=dya", ["day"]),
-        ("evaluate?by=day,devise", ["device"]),
+        *with_deep(("evaluate?by=dya", ["day"]), ("evaluate?by=day,devise", ["device"])),
         ("evaluate?metric=CTRR", ["CTR"]),
         ("evaluate?metrics=CTR", ["metric"]),
         ("against?run=old&metrics=CTR", ["metric"]),

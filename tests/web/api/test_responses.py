@@ -97,6 +97,7 @@ def test_the_next_page_is_where_a_proxy_serves_it(workspace: Path, program: Test
             )
 
 
+@pytest.mark.deep
 def test_an_attribute_may_be_called_anything(program: TestClient) -> None:
     rows = (
         b"query_id,text,_at,page,_links,a b,found\n"
@@ -172,6 +173,7 @@ def test_no_address_is_answered_with_an_error_of_ours(
         assert set(answer.json()["error"]) == {"code", "message", "where", "nearest", "fix"}
 
 
+@pytest.mark.deep  # as the one before it
 @settings(suppress_health_check=list(HealthCheck))
 @given(number=st.one_of(st.integers(), st.text(max_size=8).filter(lambda t: t not in {".", ".."})))
 def test_no_number_is_answered_with_an_error_of_ours(fuzzed: TestClient, number: int | str) -> None:

@@ -44,6 +44,7 @@ def opened(app: FastAPI) -> Workspace:
     return workspace
 
 
+@pytest.mark.deep  # both call karat.workflows.diagnosis
 def test_the_numbers_are_those_of_the_command(
     client_of: ClientOf,
     opened: Workspace,
@@ -102,6 +103,7 @@ def test_a_page_leads_to_the_queries_of_a_mode_and_to_the_road_of_each(client_of
     assert back.headers["location"] == "/runs/4/diagnosis"
 
 
+@pytest.mark.deep
 def test_stages_are_in_the_order_of_the_address_and_the_run_itself_is_the_last(
     client_of: ClientOf,
 ) -> None:
@@ -153,6 +155,7 @@ def test_a_golden_set_without_judgments_says_so(client_of: ClientOf) -> None:
     assert "nothing is judged yet" in page.text
 
 
+@pytest.mark.deep  # framework/test_auth.py asks every route
 def test_raters_see_no_diagnosis(client_of: ClientOf) -> None:
     for path in (PATH, f"/runs/4/diagnosis/q1?{ASK}"):
         assert client_of("rater").get(path).status_code == 403

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
 from fastapi import FastAPI
 from tests.searchable_shop import SQL
 from tests.web.conftest import Browser, ClientOf
@@ -132,6 +133,7 @@ def test_all_queries_are_a_job_then_a_try_that_is_named_saved_and_thrown_away(
     assert ask(egon, do="run-b").status_code == 400
 
 
+@pytest.mark.deep  # a race
 def test_a_job_shows_how_far_it_is_and_can_be_cancelled(app: FastAPI, client_of: ClientOf, clock):
     egon, site = client_of("engineer"), app.state.site
     where: list[str] = []
@@ -174,6 +176,7 @@ def test_engines_are_checked_when_somebody_says_so(client_of: ClientOf):
     assert egon.fill("/engines/none/check").status_code == 404
 
 
+@pytest.mark.deep  # framework/test_auth.py asks every route
 def test_raters_cannot_run_engines(client_of: ClientOf, stranger: Browser):
     rita = client_of("rater")
     for path in ("/playground?q=red", "/engines", "/jobs/one", "/api/engines", "/api/tries"):

@@ -12,6 +12,7 @@ from dataclasses import replace
 import pytest
 import uvicorn
 from fastapi import FastAPI
+from tests.web.conftest import with_deep
 
 from karat.web.framework import connections
 from karat.web.framework.connections import Bounded, Limits, most_open
@@ -72,12 +73,14 @@ def well(port: int) -> bytes:
 @pytest.mark.parametrize(
     ("sent", "status"),
     [
-        (b"", b""),
-        (b"POST /sign", b"HTTP/1.1 408 "),
+        *with_deep(
+            (b"", b""),
+            (b"POST /sign", b"HTTP/1.1 408 "),
+            (FORM, b"HTTP/1.1 408 "),
+            (WELL + b"GET /hea", b"HTTP/1.1 200 "),
+        ),
         (HEAD + b"x: y", b"HTTP/1.1 408 "),
-        (FORM, b"HTTP/1.1 408 "),
         (FORM + b"name=anna", b"HTTP/1.1 408 "),
-        (WELL + b"GET /hea", b"HTTP/1.1 200 "),
     ],
 )
 def test_half_a_request_has_an_end(app: FastAPI, sent: bytes, status: bytes) -> None:
@@ -89,7 +92,7 @@ def test_half_a_request_has_an_end(app: FastAPI, sent: bytes, status: bytes) -> 
         assert time.monotonic() - began < 8  # on a busy machine; without an end it is for ever
 
 
-@pytest.mark.parametrize("before", [b"", WELL, FORM.replace(b"/sign-in", b"/nothing")])
+@pytest.mark.parametrize("before", [WELL, *with_deep(b"", FORM.replace(b"/sign-in", b"/nothing"))])
 def test_one_byte_after_another_is_no_help(app: FastAPI, before: bytes) -> None:
     """Of a first head, of one after an answer, and of a body that no one reads."""
     with serving(app, Limits(PATIENCE_S)) as port, opened(port, before) as line:
@@ -111,6 +114,7 @@ def dripped(line: socket.socket) -> bool:
     return False
 
 
+@pytest.mark.deep  # waits for a second
 def test_a_body_that_is_slow_but_comes_is_read(app: FastAPI) -> None:
     with serving(app, Limits(PATIENCE_S)) as port, opened(port, FORM) as line:
         for _ in range(10):  # in all longer than a pause may be, and 500 bytes in a second
@@ -165,7 +169,9 @@ def test_where_every_one_is_busy_one_more_is_refused(app: FastAPI) -> None:
         assert well(port) == b"HTTP/1.1 200 OK"
 
 
-@pytest.mark.parametrize("proxies", [("127.0.0.1",), ("127.0.0.0/8", "10.0.0.1"), ("*",)])
+@pytest.mark.parametrize(
+    "proxies", [("127.0.0.0/8", "10.0.0.1"), *with_deep((("127.0.0.1",),), (("*",),))]
+)
 def test_a_proxy_has_as_many_as_it_needs(app: FastAPI, proxies: tuple[str, ...]) -> None:
     with serving(app, Limits(30.0, 2, proxies)) as port, ExitStack() as lines:
         for _ in range(6):

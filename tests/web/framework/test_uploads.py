@@ -54,6 +54,7 @@ with own_place():
 """
 
 
+@pytest.mark.deep  # kills a process
 @pytest.mark.skipif(os.name != "posix", reason="locks of POSIX")
 def test_what_a_killed_server_left_is_removed_by_the_next_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

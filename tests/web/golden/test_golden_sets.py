@@ -98,6 +98,7 @@ def test_there_is_no_such_golden_set(client_of: ClientOf) -> None:
         assert "Did you mean" in answer.text or "shp" in answer.text
 
 
+@pytest.mark.deep  # the templates escape: test_dashboard.py and test_judge.py
 def test_what_strangers_wrote_is_text(client_of: ClientOf, workspace: Path) -> None:
     named = {"query_id": ["q9"], "text": [EVIL], "need": [EVIL], EVIL: [EVIL], "sort": ["x"]}
     found = Exchange(

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import pytest
 from tests.web.conftest import Browser, ClientOf
 
 from karat.store.sql import audit
@@ -30,6 +31,7 @@ def test_pairs_say_what_they_are(client_of: ClientOf) -> None:
     assert len(rows(browser, "pairs", "pairs", state="disagreement")) == 16
 
 
+@pytest.mark.deep
 def test_states_that_no_pair_is_in_are_no_slips(client_of: ClientOf) -> None:
     browser = client_of("engineer")
     for where in ("pairs", "queries/q1"):
@@ -77,6 +79,7 @@ def test_judgments_lead_to_their_pair(client_of: ClientOf) -> None:
     assert "/golden/shop/pair?query=q4&amp;document=d4" in text
 
 
+@pytest.mark.deep
 def test_queries_that_no_run_answers_are_called_by_their_texts(
     client_of: ClientOf, tmp_path: Path
 ) -> None:

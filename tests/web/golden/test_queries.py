@@ -149,6 +149,7 @@ def test_what_is_personal_is_replaced_if_that_is_asked(client_of: ClientOf) -> N
     assert not any("example.org" in text for text in texts(browser))
 
 
+@pytest.mark.deep
 def test_most_of_a_sample_goes_only_if_that_is_said(client_of: ClientOf) -> None:
     browser = client_of("engineer")
     put(browser, planned(browser), replace="true")
@@ -193,6 +194,7 @@ def test_what_cannot_be_chosen_is_said_with_what_the_form_can_do(
     assert texts(browser) == before
 
 
+@pytest.mark.deep  # a large sample
 def test_a_long_sample_comes_back_whole_or_is_refused_when_it_is_looked_at(
     client_of: ClientOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -208,6 +210,7 @@ def test_a_long_sample_comes_back_whole_or_is_refused_when_it_is_looked_at(
     assert "too large for a page" in page.text
 
 
+@pytest.mark.deep  # a large log
 def test_more_than_a_form_field_holds_is_put_in(client_of: ClientOf) -> None:
     browser = client_of("engineer")
     texts_of = [secrets.token_hex(3_000) for _ in range(300)]  # 900 kB of chance, 1.6 MB sealed

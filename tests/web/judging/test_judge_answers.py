@@ -143,6 +143,7 @@ def test_a_link_from_elsewhere_leads_to_what_waits_and_deals_nothing(
     assert leases(opened) == 1
 
 
+@pytest.mark.deep  # how much is read, and not what is shown
 def test_votes_are_read_of_four_disagreements_at_most_and_none_is_settled(
     client_of: Any, opened: Workspace, clock: Any
 ) -> None:

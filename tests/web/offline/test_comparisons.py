@@ -113,6 +113,7 @@ def test_slices_lead_to_their_queries(egon: Browser) -> None:
     assert egon.get(f"{where}?slice=query_length%3D1+word").status_code == 400
 
 
+@pytest.mark.deep  # refusals are in test_what_cannot_be_compared_is_refused
 def test_a_slice_that_is_not_there_is_refused_with_the_nearest(egon: Browser) -> None:
     where = asked(egon, by=["query_length"])
     answer = egon.get(f"{where}?slice=query_length%3D2+wrods")
@@ -282,6 +283,7 @@ def test_the_baseline_is_not_a_candidate(egon: Browser) -> None:
     assert "select at least one run other than the baseline" in answer.text
 
 
+@pytest.mark.deep  # framework/test_auth.py asks every route
 def test_only_engineers_compare(client_of: ClientOf, egon: Browser) -> None:
     where = asked(egon)
     rita = client_of("rater")
@@ -293,6 +295,7 @@ def test_only_engineers_compare(client_of: ClientOf, egon: Browser) -> None:
     assert egon.get(f"{where}?measure=nope").status_code == 400
 
 
+@pytest.mark.deep  # a race
 def test_numbers_of_another_comparison_are_never_shown(egon: Browser) -> None:
     where = asked(egon)
     opened = egon.site.opened("shop")
@@ -310,6 +313,7 @@ def test_numbers_of_another_comparison_are_never_shown(egon: Browser) -> None:
     assert numbers["baseline"] == "new"
 
 
+@pytest.mark.deep  # its page is in test_what_fails_says_why_and_can_be_tried_again
 def test_what_failed_has_no_numbers(egon: Browser) -> None:
     where = asked(egon)
     opened = egon.site.opened("shop")
@@ -322,6 +326,7 @@ def test_what_failed_has_no_numbers(egon: Browser) -> None:
     assert egon.get(f"{where}/queries/q1", follow_redirects=False).status_code == 303
 
 
+@pytest.mark.deep  # a race
 def test_asking_again_while_it_is_computed_changes_nothing(
     egon: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -337,6 +342,7 @@ def test_asking_again_while_it_is_computed_changes_nothing(
         assert audit.frame(c).height == noted
 
 
+@pytest.mark.deep  # test_damaged_files_are_computed_again
 @pytest.mark.parametrize("harm", ["gone", "damaged"])
 def test_a_table_that_goes_is_computed_again(egon: Browser, harm: str) -> None:
     where = asked(egon)

@@ -83,6 +83,7 @@ def test_each_count_of_a_comparison_leads_to_what_it_counts(egon: Browser) -> No
     assert [row["counts"] for row in everything] == [True, True, False, False]
 
 
+@pytest.mark.deep
 def test_the_side_of_a_query_that_does_not_count_says_so(egon: Browser) -> None:
     where = compared(egon)
     assert "Not counted: it has zero weight" in egon.get(f"{where}/queries/q3").text
@@ -107,6 +108,7 @@ def test_a_run_counts_and_draws_those_that_count(egon: Browser) -> None:
     assert [row["counts"] for row in rows(egon, "/runs/1")] == [True, True, False, False]
 
 
+@pytest.mark.deep
 def test_what_got_no_answer_leads_to_those_that_count(egon: Browser) -> None:
     data = "q1 Q0 d2 1 3.0 t\n"
     files = {"file": ("one.trec", data.encode())}
@@ -118,6 +120,7 @@ def test_what_got_no_answer_leads_to_those_that_count(egon: Browser) -> None:
     assert [row["query_id"] for row in rows(egon, where + at)] == ["q2"]
 
 
+@pytest.mark.deep
 def test_without_weights_nothing_is_said_of_them(client_of: ClientOf) -> None:
     browser = client_of("engineer")
     where = compared(browser)

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
-from tests.web.conftest import NOW, Browser, ClientOf, Clock
+from tests.web.conftest import NOW, Browser, ClientOf, Clock, with_deep
 
 from karat.errors import InputError
 from karat.store.sql import audit, queries
@@ -150,7 +150,7 @@ def test_a_file_of_the_workspace_may_be_named_and_no_other(
         assert str(workspace) not in answer.text
 
 
-@pytest.mark.parametrize("number", ["0", "99", "9" * 20, "9" * 5_000, "-1", "x", "²"])
+@pytest.mark.parametrize("number", ["0", "99", *with_deep("9" * 20, "9" * 5_000, "-1", "x", "²")])
 def test_numbers_of_nothing_are_refused(client_of: ClientOf, number: str) -> None:
     egon = client_of("engineer")
     for address in ("/runs/{}", "/runs/{}/queries/q1", "/comparisons/{}"):
@@ -161,6 +161,7 @@ def test_numbers_of_nothing_are_refused(client_of: ClientOf, number: str) -> Non
     assert egon.fill(f"/comparisons/{number}/again").status_code in {400, 404}  # type: ignore[attr-defined]
 
 
+@pytest.mark.deep
 def test_what_fails_late_is_told_and_not_tried_at_every_look(
     client_of: ClientOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -186,6 +187,7 @@ def test_what_fails_late_is_told_and_not_tried_at_every_look(
     assert len(tries) == 2
 
 
+@pytest.mark.deep  # test_jobs.py has the queue that is full
 def test_a_server_with_too_much_to_compute_says_so(
     client_of: ClientOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -202,6 +204,7 @@ def test_a_server_with_too_much_to_compute_says_so(
     assert answer.headers["retry-after"]
 
 
+@pytest.mark.deep  # results are kept under what they were computed from
 def test_a_query_that_changes_changes_the_numbers(client_of: ClientOf) -> None:
     egon = client_of("engineer")
     before = egon.get("/runs/1?format=json").json()["results"]["results"][0]["value"]
@@ -215,6 +218,7 @@ def test_a_query_that_changes_changes_the_numbers(client_of: ClientOf) -> None:
     assert after["older"] is False
 
 
+@pytest.mark.deep  # a race
 def test_files_that_go_while_they_are_looked_at_are_computed_again(
     client_of: ClientOf, workspace: Path
 ) -> None:
@@ -245,12 +249,10 @@ def test_a_run_is_sliced_by_few_attributes_in_one_order(
     "data",
     [
         b"",
-        b"\x00\xff\xfe",
         b"q1 Q0 d1",
-        b'{"q1": [',
-        b"q1 Q0 d1 1 nan t\n",
-        b"PAR1broken",
-        b"\x1f\x8bx",
+        *with_deep(
+            b"\x00\xff\xfe", b'{"q1": [', b"q1 Q0 d1 1 nan t\n", b"PAR1broken", b"\x1f\x8bx"
+        ),
     ],
 )
 def test_what_is_no_run_is_refused_by_its_own_name(client_of: ClientOf, data: bytes) -> None:
@@ -264,6 +266,7 @@ def test_what_is_no_run_is_refused_by_its_own_name(client_of: ClientOf, data: by
     assert [row["name"] for row in egon.get("/runs?format=json").json()["runs"]] == ["new", "old"]
 
 
+@pytest.mark.deep  # test_middleware.py refuses it
 def test_what_is_too_large_is_refused(site_settings: Settings, clock: Clock) -> None:
     app = create_app(replace(site_settings, max_upload=2 * FORM), clock, PAGES)
     with TestClient(app, base_url="http://127.0.0.1"):
@@ -273,6 +276,7 @@ def test_what_is_too_large_is_refused(site_settings: Settings, clock: Clock) -> 
         assert answer.status_code == 413  # type: ignore[attr-defined]
 
 
+@pytest.mark.deep  # framework/test_auth.py asks every route
 def test_raters_and_strangers_see_no_runs(client_of: ClientOf, stranger: Browser) -> None:
     rita = client_of("rater")
     assert rita.get("/runs").status_code == 403
@@ -281,6 +285,7 @@ def test_raters_and_strangers_see_no_runs(client_of: ClientOf, stranger: Browser
     assert client_of("engineer").post("/runs", data={"path": "x"}).status_code == 403  # no token
 
 
+@pytest.mark.deep  # the templates escape: test_dashboard.py and test_judge.py
 def test_what_strangers_wrote_stays_text(client_of: ClientOf) -> None:
     egon = client_of("engineer")
     rows = {EVIL: {EVIL: 1.0}, "q1": {EVIL: 2.0, "d1": 1.0}}
@@ -345,6 +350,7 @@ def test_what_was_typed_stays_in_a_form_that_was_refused(client_of: ClientOf) ->
     assert 'value="mine"' in text
 
 
+@pytest.mark.deep  # comparisons say so, too: test_comparisons.py
 def test_values_are_of_now_or_say_that_they_are_not(
     client_of: ClientOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -379,6 +385,7 @@ def test_what_cannot_be_computed_says_so_and_leads_to_why(
     assert "data-waits" not in text
 
 
+@pytest.mark.deep
 def test_runs_that_are_broken_do_not_keep_others_from_being_computed(
     client_of: ClientOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:

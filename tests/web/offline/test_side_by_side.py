@@ -8,7 +8,7 @@ from html import unescape
 
 import polars as pl
 import pytest
-from tests.web.conftest import NOW, Browser, ClientOf
+from tests.web.conftest import NOW, Browser, ClientOf, with_deep
 
 from karat.store.sql import browsing, documents, judgments
 from karat.store.sql import comparisons as stored
@@ -103,7 +103,9 @@ def test_what_changed_since_it_was_shown_is_not_graded(egon: Browser, where: str
         )
 
 
-@pytest.mark.parametrize("token", ["", "x", "[]", '["a"]', '["a", null, null]', '["", null, "1"]'])
+@pytest.mark.parametrize(
+    "token", ["", '["a", null, null]', *with_deep("x", "[]", '["a"]', '["", null, "1"]')]
+)
 def test_a_form_that_does_not_say_what_was_shown_is_refused(
     egon: Browser, where: str, token: str
 ) -> None:
@@ -130,6 +132,7 @@ def test_a_grade_is_taken_back_where_it_was_given(egon: Browser, where: str) -> 
     assert egon.fill(address, doc_id="d5").status_code == 400  # type: ignore[attr-defined]
 
 
+@pytest.mark.deep  # a race; what changed is refused in the one above
 def test_what_others_graded_meanwhile_is_not_graded_there(egon: Browser, where: str) -> None:
     opened = egon.site.opened("shop")
     token = token_on(egon.get(f"{where}/queries/q1").text)
@@ -143,7 +146,7 @@ def test_what_others_graded_meanwhile_is_not_graded_there(egon: Browser, where: 
 @pytest.mark.parametrize(
     ("query_id", "fields", "status"),
     [
-        ("q1", {"doc_id": "d5", "grade": "7"}, 400),
+        *with_deep(("q1", {"doc_id": "d5", "grade": "7"}, 400)),
         ("q1", {"doc_id": "d5", "grade": "x"}, 400),
         ("q1", {"doc_id": "nowhere", "grade": "1"}, 404),
         ("nothing", {"doc_id": "d5", "grade": "1"}, 404),
@@ -160,6 +163,7 @@ def test_what_cannot_be_judged_is_refused(
         assert not judgments.current(c, opened.golden.id).frame.filter(rater="egon").height
 
 
+@pytest.mark.deep
 def test_an_edition_is_not_judged_here(egon: Browser) -> None:
     from karat.workflows.golden.editions import freeze
 
@@ -169,6 +173,7 @@ def test_an_edition_is_not_judged_here(egon: Browser) -> None:
     assert "data-in-place" not in egon.get(f"{where}/queries/q1").text
 
 
+@pytest.mark.deep  # the templates escape: test_dashboard.py and test_judge.py
 def test_what_strangers_wrote_stays_text(egon: Browser) -> None:
     runs = [{"q1": {EVIL: 2.0, "d1": 1.0}}, {"q1": {"d1": 2.0, EVIL: 1.0}}]
     for number, run in enumerate(runs):
@@ -183,6 +188,7 @@ def test_what_strangers_wrote_stays_text(egon: Browser) -> None:
         assert "&lt;script&gt;alert" in page.text
 
 
+@pytest.mark.deep  # golden/test_queries.py has ids of any text
 def test_queries_with_odd_names_are_reached(egon: Browser) -> None:
     odd = "a/b?c#d %é"
     opened = egon.site.opened("shop")

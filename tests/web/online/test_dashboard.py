@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from tests.web.conftest import Browser, ClientOf
+from tests.web.conftest import Browser, ClientOf, with_deep
 from tests.web.online_log import put_users
 
 from karat.online.metrics import registry
@@ -62,13 +62,15 @@ def test_a_program_is_told_that_there_is_no_log(engineer: Browser, workspace: Pa
 
 def test_a_slice_that_no_search_has_is_said(engineer: Browser, workspace: Path) -> None:
     put_users(workspace)
-    page = engineer.get("/online?by=device&only=phoen")
+    page = engineer.get("/online?metrics=CTR&by=device&only=phoen")
     assert page.status_code == 200
     assert "has “phoen” as its device. Did you mean “phone”?" in texts(page.text)
-    assert "/online?by=device&amp;only=phone" in page.text
-    assert engineer.get("/online?by=device&only=phone&format=json").json()["wrong"] is None
+    assert "by=device&amp;only=phone" in page.text
+    right = engineer.get("/online?metrics=CTR&by=device&only=phone&format=json").json()
+    assert right["wrong"] is None
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("anew")
 def test_a_slice_of_too_many_is_said(
     engineer: Browser, workspace: Path, monkeypatch: pytest.MonkeyPatch
@@ -170,6 +172,7 @@ def test_one_slice_can_be_shown_alone(engineer: Browser, workspace: Path) -> Non
     assert headline(found, "CTR")["slices"] == {}
 
 
+@pytest.mark.deep  # test_queries.py has slices by the golden set
 def test_queries_of_the_golden_set_are_slices(engineer: Browser, workspace: Path) -> None:
     put_users(workspace)
     site = engineer.site
@@ -245,6 +248,7 @@ def test_every_number_leads_to_its_rows(engineer: Browser, workspace: Path) -> N
     assert engineer.get(f"{html.unescape(step[1])}&format=json").json()["total"] == 3
 
 
+@pytest.mark.deep  # in Chromium in test_dashboard_browser.py
 def test_what_is_simulated_says_so(engineer: Browser, workspace: Path) -> None:
     put_users(workspace, simulated=True)
     run = "/online/against?run=old"
@@ -282,8 +286,7 @@ def test_metrics_that_are_picked_stand_in_the_address(engineer: Browser, workspa
     ("asks", "said"),
     [
         ("by=devic", "device"),
-        ("metrics=ctrr", "CTR"),
-        ("from=yesterday", "2026-11-01"),
+        *with_deep(("metrics=ctrr", "CTR"), ("from=yesterday", "2026-11-01")),
         ("from=2027-01-14&to=2027-01-10", "give the earlier day first"),
         ("from=2025-01-01&to=2025-01-02", "from 2027-01-10 to 2027-01-14"),
     ],
@@ -308,9 +311,11 @@ def test_what_cannot_be_meant_is_said(
             "from=2026-12-20&to=2026-12-10&metric=SAT&slice=arm%3Da",
             ["SAT", "arm=a"],
         ),
-        ("/online/rows", "from=2027-01-10&to=2027-01-12&slice=hour%3Dnoon&metric=SAT", ["SAT"]),
-        ("/online/rows", "from=2027-01-10&slice=nope%3Da&metric=SAT", ["SAT"]),
-        ("/online/against", "from=2026-12-20&to=2026-12-10&run=old", ["old"]),
+        *with_deep(
+            ("/online/rows", "from=2027-01-10&to=2027-01-12&slice=hour%3Dnoon&metric=SAT", ["SAT"]),
+            ("/online/rows", "from=2027-01-10&slice=nope%3Da&metric=SAT", ["SAT"]),
+            ("/online/against", "from=2026-12-20&to=2026-12-10&run=old", ["old"]),
+        ),
         ("/online/against", "measure=ndgc&run=old&metric=SAT", ["old", "SAT"]),
         ("/online/watch", "day=2026-12-20&by=device", ["device"]),
     ],
@@ -370,6 +375,7 @@ def test_a_page_whose_numbers_take_long_says_so_and_has_them_later(
     assert len(calls) == 2
 
 
+@pytest.mark.deep
 def test_every_metric_of_the_catalogue_is_drawn(engineer: Browser, workspace: Path) -> None:
     put_users(workspace)
     names = [metric.name for metric in registry.all_metrics()]
@@ -379,6 +385,7 @@ def test_every_metric_of_the_catalogue_is_drawn(engineer: Browser, workspace: Pa
     assert found["positions"] == [["1", 1.0, 72]]
 
 
+@pytest.mark.deep  # lists are sorted by framework/lists.py
 def test_figures_are_sorted_by_their_numbers(engineer: Browser, workspace: Path) -> None:
     put_users(workspace)
     where = "/online?metrics=CTR,ZeroResults,Latency(p95)&by=device&format=json"
@@ -405,6 +412,7 @@ def test_clicks_by_position_alone_have_no_empty_parts(engineer: Browser, workspa
     assert 'class="bar"' not in page.partition("<main")[2]
 
 
+@pytest.mark.deep
 def test_long_names_of_slices_are_cut(engineer: Browser, workspace: Path) -> None:
     long = "x" * 250
     put_users(workspace, shop=long)

@@ -57,6 +57,7 @@ def test_it_is_drawn_told_and_leads_to_both_sides(engineer: Browser) -> None:
     assert found["concord"]
 
 
+@pytest.mark.deep
 def test_other_measures_metrics_and_slices(engineer: Browser) -> None:
     site = engineer.site
     with site.workspace.store.begin() as c:
@@ -79,6 +80,7 @@ def test_other_measures_metrics_and_slices(engineer: Browser) -> None:
     assert engineer.get(f"/online/against?{asks}&by=&format=json").json()["by"] == ""
 
 
+@pytest.mark.deep
 def test_new_judgments_are_new_numbers(engineer: Browser) -> None:
     before = engineer.get("/online/against?run=old&format=json").json()
     site = engineer.site
@@ -116,6 +118,7 @@ def test_what_cannot_be_meant_is_said(engineer: Browser, asks: str, said: str) -
     assert said in html.unescape(answer.text)
 
 
+@pytest.mark.deep
 def test_queries_nobody_searched_for_are_said(engineer: Browser) -> None:
     answer = engineer.get("/online/against?from=2027-01-11&to=2027-01-11")
     assert answer.status_code == 200

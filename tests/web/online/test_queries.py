@@ -59,6 +59,7 @@ def test_a_query_leads_to_its_searches(engineer: Browser) -> None:
     assert rows["total"] == 48
 
 
+@pytest.mark.deep  # tests/net/test_pages.py has the text
 def test_how_it_is_ordered_and_drawn_is_said_as_the_command_says_it(
     engineer: Browser, workspace: Path
 ) -> None:
@@ -87,6 +88,7 @@ def test_failed_searches_stand_in_the_table_and_lost_ones_are_not_rounded(
     assert [float(line["lost"]) for line in lines] == [row["lost"] for row in found]
 
 
+@pytest.mark.deep
 def test_a_slice_that_is_called_as_none_is_leads_to_its_own_rows(
     engineer: Browser, workspace: Path
 ) -> None:
@@ -183,6 +185,7 @@ def test_nothing_chosen_is_said(engineer: Browser) -> None:
     assert "No query is selected" in answer.text  # type: ignore[attr-defined]
 
 
+@pytest.mark.deep  # the templates escape: test_dashboard.py and test_judge.py
 def test_a_strangers_query_is_text(engineer: Browser, workspace: Path) -> None:
     evil = '"><img src=x onerror=alert(1)>'
     strange(workspace, evil)
@@ -198,6 +201,7 @@ def test_a_strangers_query_is_text(engineer: Browser, workspace: Path) -> None:
     assert not [cell for row in cells for cell in row if cell[:1] in {"=", "+", "@"}]
 
 
+@pytest.mark.deep
 def test_a_long_query_is_cut_in_the_table_alone(engineer: Browser, workspace: Path) -> None:
     text = "x" * 4_000
     strange(workspace, text)

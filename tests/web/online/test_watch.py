@@ -7,6 +7,7 @@ import html
 import io
 import time
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -37,10 +38,22 @@ def engineer(client_of: ClientOf) -> Browser:
     return client_of("engineer")
 
 
-def put(workspace: Path, rows: Sequence[dict[str, Any]]) -> None:
+def events(rows: Sequence[dict[str, Any]]) -> pl.DataFrame:
     types = {"position": pl.Int32, "returned": pl.Int32, "total_hits": pl.Int64}
-    frame = pl.DataFrame(rows, schema_overrides=types, infer_schema_length=None)
-    keep_events(workspace / "events", frame)
+    return pl.DataFrame(rows, schema_overrides=types, infer_schema_length=None)
+
+
+def put(workspace: Path, rows: Sequence[dict[str, Any]]) -> None:
+    keep_events(workspace / "events", events(rows))
+
+
+@cache
+def _broken() -> pl.DataFrame:
+    return events(broken_on_friday())
+
+
+def put_broken(workspace: Path) -> None:
+    keep_events(workspace / "events", _broken())
 
 
 def glance(engineer: Browser, asks: str = "") -> dict[str, Any] | None:
@@ -54,7 +67,7 @@ def glance(engineer: Browser, asks: str = "") -> dict[str, Any] | None:
 
 
 def test_what_moved_its_slice_and_its_queries(engineer: Browser, workspace: Path) -> None:
-    put(workspace, broken_on_friday())
+    put_broken(workspace)
     found = engineer.get("/online/watch?day=2026-11-20&format=json").json()
     assert (found["verdict"], found["said"]) == ("worse", "worse than usual")
     said = "ZeroResults of kind=code is 90.0 %, up from"
@@ -74,7 +87,7 @@ def test_what_moved_its_slice_and_its_queries(engineer: Browser, workspace: Path
 
 
 def test_every_comparison_is_in_the_list(engineer: Browser, workspace: Path) -> None:
-    put(workspace, broken_on_friday())
+    put_broken(workspace)
     asks = "/online/watch?day=2026-11-20&by=kind&format="
     answer = engineer.get(f"{asks}csv")
     rows = list(csv.DictReader(io.StringIO(answer.text)))
@@ -87,6 +100,14 @@ def test_every_comparison_is_in_the_list(engineer: Browser, workspace: Path) -> 
 
 
 def test_the_last_whole_day_unless_one_is_named(engineer: Browser, workspace: Path) -> None:
+    # A week is too short for a verdict, which is not asked for here.
+    saturday, noon = (SUNDAY - 8) * DAY, SUNDAY * DAY + 12 * HOUR
+    put(workspace, [row for row in broken_on_friday() if saturday <= row["time_us"] < noon])
+    assert engineer.get("/online/watch?format=json").json()["day"] == "2026-11-21"
+
+
+@pytest.mark.deep  # that a window is not complete is in tests/workflows/online/test_watch.py
+def test_a_day_that_is_named_and_not_over_is_compared(engineer: Browser, workspace: Path) -> None:
     noon = SUNDAY * DAY + 12 * HOUR
     put(workspace, [row for row in broken_on_friday() if row["time_us"] < noon])
     assert engineer.get("/online/watch?format=json").json()["day"] == "2026-11-21"
@@ -95,7 +116,7 @@ def test_the_last_whole_day_unless_one_is_named(engineer: Browser, workspace: Pa
 
 
 def test_the_dashboard_says_what_is_worse(engineer: Browser, workspace: Path) -> None:
-    put(workspace, broken_on_friday())
+    put_broken(workspace)
     found = glance(engineer, "&from=2026-11-17&to=2026-11-20")
     assert found is not None
     assert (found["day"], found["verdict"]) == ("2026-11-20", "worse")
@@ -103,11 +124,18 @@ def test_the_dashboard_says_what_is_worse(engineer: Browser, workspace: Path) ->
     page = html.unescape(engineer.get("/online?from=2026-11-17&to=2026-11-20").text)
     assert found["sentence"] in page
     assert engineer.get(found["where"]).status_code == 200
-    before = glance(engineer, "&from=2026-11-17&to=2026-11-19")
-    assert before is not None
-    assert (before["day"], before["verdict"], before["sentence"]) == ("2026-11-19", "fine", "")
     # Who looks at one metric is not told of others.
     assert engineer.get("/online?metrics=CTR&format=json").json()["watched"] is None
+
+
+@pytest.mark.deep  # one verdict on the dashboard is in the one before it
+def test_the_dashboard_says_nothing_of_a_day_that_is_fine(
+    engineer: Browser, workspace: Path
+) -> None:
+    put_broken(workspace)
+    found = glance(engineer, "&from=2026-11-17&to=2026-11-19")
+    assert found is not None
+    assert (found["day"], found["verdict"], found["sentence"]) == ("2026-11-19", "fine", "")
 
 
 def test_too_few_weeks_are_said_and_no_verdict(engineer: Browser, workspace: Path) -> None:
@@ -191,6 +219,7 @@ def test_of_a_log_of_one_day_that_is_not_over(engineer: Browser, workspace: Path
     assert "earlier windows" in engineer.get("/online/watch?format=csv").text
 
 
+@pytest.mark.deep  # as in test_dashboard.py and test_queries.py
 def test_names_of_strangers_are_text(engineer: Browser, workspace: Path) -> None:
     rows = broken_on_friday()
     put(workspace, [row | {"query": row.get("query", "") + EVIL, "attribute_kind": EVIL}
@@ -208,5 +237,5 @@ def test_names_of_strangers_are_text(engineer: Browser, workspace: Path) -> None
      ("day=2020-01-01", "The period is outside the log")],
 )  # fmt: skip
 def test_what_cannot_be_is_said(engineer: Browser, workspace: Path, asks: str, said: str) -> None:
-    put(workspace, broken_on_friday())
+    put_broken(workspace)
     assert said in html.unescape(engineer.get(f"/online/watch?{asks}").text)

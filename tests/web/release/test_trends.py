@@ -108,6 +108,7 @@ def test_what_is_told_apart_is_explained_where_that_stands(
     assert "significant" not in texts(engineer.get(address(run="dense")).text)
 
 
+@pytest.mark.deep
 def test_good_points_are_shown_beside_a_damaged_line(engineer: Browser, workspace: Path) -> None:
     put(workspace, *points(4))
     path = workspace / "history.jsonl"
@@ -157,6 +158,7 @@ def test_one_series_has_its_chart_its_points_and_its_breaks(
     assert (rows[0]["ci_low"], rows[0]["ci_high"], rows[0]["n"]) == (0.7, 0.9, 30)
 
 
+@pytest.mark.deep
 def test_no_value_is_not_0(engineer: Browser, workspace: Path) -> None:
     line = points(4)
     line[2] = replace(line[2], values=(Value("P@5", None, n=0),))
@@ -172,6 +174,7 @@ def test_no_value_is_not_0(engineer: Browser, workspace: Path) -> None:
     assert len(engineer.get(address("P@5") + "&format=json&value=none").json()["points"]) == 1
 
 
+@pytest.mark.deep
 def test_a_point_leads_to_what_it_was_computed_from(
     engineer: Browser, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -198,6 +201,7 @@ def test_a_point_leads_to_what_it_was_computed_from(
         assert engineer.get(where).status_code == 200
 
 
+@pytest.mark.deep
 def test_a_page_that_could_not_wait_for_a_column_says_so(
     engineer: Browser, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -276,6 +280,7 @@ def test_a_length_that_no_chart_has_is_refused(
     assert engineer.get(address(last=last)).status_code == 400
 
 
+@pytest.mark.deep  # the templates escape: test_dashboard.py and test_judge.py
 def test_what_strangers_wrote_stays_text(engineer: Browser, workspace: Path) -> None:
     evil = points(3, run=EVIL)
     evil[1] = replace(evil[1], commit=EVIL, rules=EVIL)
@@ -314,6 +319,7 @@ def test_an_engineer_adds_a_mark_and_takes_it_away(engineer: Browser, workspace:
     assert fill(f"/trends/marks/{made}/remove").status_code == 400
 
 
+@pytest.mark.deep
 def test_a_mark_before_all_that_is_shown_is_listed_only(engineer: Browser, workspace: Path) -> None:
     put(workspace, *points())
     engineer.fill("/trends/marks", kind="corpus", text="Imported", time="2025-01-01")
@@ -351,6 +357,7 @@ def test_a_form_leads_back_to_trends_and_nowhere_else(engineer: Browser, back: s
     assert done.headers["location"] == "/trends#marks"
 
 
+@pytest.mark.deep  # a large history
 def test_many_points_are_drawn_in_part_and_listed_in_full(
     engineer: Browser, workspace: Path
 ) -> None:
