@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from karat.stats.averages import Floats
@@ -86,6 +87,16 @@ def _drawn_quantile(times: Floats, drawn: Floats, share: float) -> Floats:
 def _outer(values: Floats) -> Interval:
     low, high = np.quantile(values, (0.025, 0.975), method="inverted_cdf")
     return Interval(float(low), float(high))
+
+
+def times_of(run: Run) -> dict[str, float]:
+    """Latency by query, in microseconds; failed queries have none."""
+    if "latency_us" not in run.answers.columns:
+        return {}
+    timed = run.answers.filter((pl.col("state") != "failed") & pl.col("latency_us").is_not_null())
+    return {
+        query: float(time) for query, time in timed.select("query_id", "latency_us").iter_rows()
+    }
 
 
 def latency_of(run: Run) -> Latency | None:

@@ -20,6 +20,10 @@ KEYS = (
     "commit",
     "asked_at",
     "corpus",
+    "index_bytes",
+    "memory_bytes",
+    "price_per_1000",
+    "currency",
 )
 """Keys with a meaning of their own, in the order they are shown; any other key is free."""
 LARGEST = 48 << 10

@@ -49,9 +49,9 @@ class AnswerChange:
 
     baseline: str
     candidate: str
-    # `latency p50` | `latency p95` (milliseconds, over the queries timed in both) | `zero results`
-    # (an empty answer, or not in the run) | `no answer` | `documents twice` (shares of the queries
-    # that count, 0 to 1)
+    # `latency p50` | `latency p95` | `latency p99` (milliseconds, over the queries timed in both) |
+    # `zero results` (an empty answer, or not in the run) | `no answer` | `documents twice` (shares
+    # of the queries that count, 0 to 1)
     what: str
     baseline_value: float
     candidate_value: float
@@ -62,6 +62,44 @@ class AnswerChange:
     # better | worse | cannot tell | identical: whether the interval excludes 0; not corrected for
     # the other rows
     verdict: Literal["better", "worse", "cannot tell", "identical"]
+
+
+@dataclass(frozen=True, slots=True)
+class CostChange:
+    """A cost of a candidate against the baseline; lower is better."""
+
+    # `latency p50` | `latency p95` | `latency p99` | `index` | `memory` | `price` (of 1,000
+    # queries) | `judgments` (by people, of documents that only the candidate has in its top k) |
+    # `judging` (the time that these took)
+    what: str
+    unit: str  # `ms` | `bytes` | `judgments` | `s`; of `price` the currency, or empty
+    baseline_value: float | None  # None for judgments and their time
+    candidate_value: float | None  # likewise
+    difference: float  # candidate minus baseline
+    ci_low: float | None  # lower end of its 95 % interval; None except for latency
+    ci_high: float | None  # upper end
+    n: int | None  # queries timed in both, or judgments whose time is known; None for the rest
+    attribute: str | None = None  # the attribute sliced by, or None for all queries
+    slice: str | None = None  # its value, or None
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """What a candidate costs against the baseline, as far as both say it."""
+
+    baseline: str
+    candidate: str
+    changes: list[CostChange]  # over all queries, then `latency p95` in each slice
+
+    def find(
+        self,
+        what: str,
+        attribute: str | None = None,
+        slice: str | None = None,  # noqa: A002
+    ) -> CostChange | None:
+        wanted = what, attribute, slice
+        rows = (row for row in self.changes if (row.what, row.attribute, row.slice) == wanted)
+        return next(rows, None)
 
 
 ROUNDING = 1e-12
@@ -319,6 +357,8 @@ class Comparison:
     # Latency and failed or empty answers of each candidate against the baseline, where runs differ
     # or have times
     answers: list[AnswerChange] = field(default_factory=list)
+    # Latency, sizes, price and judgments of each candidate against the baseline, where both say it
+    costs: list[Costs] = field(default_factory=list)
     # How the metadata (engine, index, commit, …) of each candidate differs from the baseline's
     changes: list[AboutChange] = field(default_factory=list)
     # Resolves other spellings of measures, for `value`; not in the JSON

@@ -16,6 +16,7 @@ from karat.reports.html.content import UNANSWERED, Content
 from karat.reports.offline import comparison as compared
 from karat.reports.offline import evaluation
 from karat.reports.phrases import report as words
+from karat.reports.phrases.costs import cost_lines
 from karat.reports.phrases.gate import why
 from karat.reports.phrases.numbers import counted, percent, signed
 from karat.reports.release import gate as gated
@@ -141,6 +142,7 @@ def _shown(content: Content) -> dict[str, Any]:
             first = next(row for row in comparison.differences if row.candidate == candidate)
             name = f"{candidate}: " if len(content.runs) > 2 else ""
             headlines.append(name + words.headline(first))
+            headlines += [f"{name}{line}." for line in cost_lines(comparison, candidate)]
     notes = [*(gate.notes if gate else []), *(comparison.notes if comparison else [])]
     if comparison is None:
         notes += results.notes
@@ -189,6 +191,9 @@ def _sheets(comparison: Comparison | None, results: Results) -> list[Table]:
     tables = list(evaluation.others(results))
     if comparison is None:
         return [*tables, *evaluation.about_runs(results)]
+    declared = compared.costs(comparison.costs)
+    if declared.rows:
+        tables.insert(0, declared)
     if comparison.answers:
         tables.insert(0, evaluation.answer_changes(comparison.answers))
     if comparison.changes:

@@ -10,6 +10,7 @@ from typing import Any
 from rich.console import Console
 
 from karat.reports.offline.evaluation import answer_changes, what_changed
+from karat.reports.phrases.costs import amount, cost_lines
 from karat.reports.phrases.numbers import percent, signed
 from karat.reports.table import DASH, Column, Table, record
 from karat.reports.writers import plain as writing
@@ -28,6 +29,8 @@ from karat.reports.writers.tables import NAME, csv, draw
 from karat.reports.writers.terminal import show_footnotes, show_notes
 from karat.tables.comparison import (
     Comparison,
+    CostChange,
+    Costs,
     Difference,
     Disagreement,
     NextJudgment,
@@ -38,6 +41,13 @@ from karat.tables.comparison import (
 )
 
 to_latex = comparison_table
+_COSTS = {
+    "index": "index",
+    "memory": "memory",
+    "price": "price of 1,000 queries",
+    "judgments": "judgments of documents new in the top k",
+    "judging": "time of these judgments",
+}
 _QUERIES = 5  # that gain, and that lose
 _FEW = 3  # of several candidates
 _FOLLOWED = 2  # most candidates whose documents are shown without --full
@@ -59,7 +69,7 @@ def to_json(comparison: Comparison) -> str:
 
 def to_csv(comparison: Comparison) -> str:
     every = [*comparison.differences, *comparison.slices]
-    return csv(differences(every, sliced=bool(comparison.slices)))
+    return csv(differences(every, sliced=bool(comparison.slices), costs=comparison.costs))
 
 
 def to_markdown(comparison: Comparison) -> str:
@@ -69,10 +79,14 @@ def to_markdown(comparison: Comparison) -> str:
         rows = [row for row in comparison.differences if row.candidate == candidate]
         parts.append(f"{code(candidate)} against {code(comparison.baseline)}\n")
         parts.append(markdown(differences(rows), LONGEST_NAME))
-        parts.append(bullets([f"{row.measure}: {row.reason}" for row in rows]))
+        reasons = [f"{row.measure}: {row.reason}" for row in rows]
+        parts.append(bullets([*reasons, *cost_lines(comparison, candidate)]))
         answers = [row for row in comparison.answers if row.candidate == candidate]
         if answers:
             parts.append(markdown(replace(answer_changes(answers), title="")))
+        declared = costs([row for row in comparison.costs if row.candidate == candidate])
+        if declared.rows:
+            parts.append(markdown(replace(declared, title="")))
         changes = [row for row in comparison.changes if row.candidate == candidate]
         if changes:
             changed = replace(what_changed(changes), title="")
@@ -98,6 +112,7 @@ def differences(
     links: Mapping[Any, str] | None = None,
     views: Mapping[tuple[str, str | None], str] | None = None,
     ways: Any = None,
+    costs: Sequence[Costs] = (),
 ) -> Table:
     """Candidates against the baseline: the table of every medium.
 
@@ -109,8 +124,15 @@ def differences(
         links: (measure, candidate) or slice → id or address of its queries.
         views: (measure, candidate) → id of the view that a slice's link opens.
         ways: From a row to trusted HTML in place of the numbers of queries, on pages.
+        costs: What candidates cost; slices show their latency, if known.
     """
     links, views = links or {}, views or {}
+    times = {
+        (each.candidate, row.attribute, row.slice): row
+        for each in costs
+        for row in each.changes
+        if row.slice is not None
+    }
     corrected = any(row.family > 1 for row in rows)
     named = Column("measure", "Measure", link=lambda row: links.get((row.measure, row.candidate)))
     if sliced:
@@ -134,7 +156,50 @@ def differences(
                or not sliced else ""),
         Column("reason", "Why", "sentence", shown=not sliced),
     ]  # fmt: skip
+    if times:
+        columns.insert(-2, _latency(times))
     return Table(title, columns, rows)
+
+
+def _latency(times: Mapping[Any, CostChange]) -> Column:
+    """The change of p95, in milliseconds, next to the gain of each slice."""
+
+    def value(row: Difference) -> float | None:
+        found = times.get((row.candidate, row.attribute, row.slice))
+        return None if found is None else found.difference
+
+    def text(row: Difference) -> str:
+        found = times.get((row.candidate, row.attribute, row.slice))
+        return DASH if found is None else amount(found, found.difference)
+
+    return Column("p95_change_ms", "p95", "signed", value=value, text=text, drop=4,
+                  help="Change of the latency p95 over the queries timed in both")  # fmt: skip
+
+
+def costs(rows: Sequence[Costs]) -> Table:
+    """The costs that are not latency, which is among the answers."""
+    lines = [
+        {"candidate": each.candidate, "row": row}
+        for each in rows
+        for row in each.changes
+        if row.unit != "ms"
+    ]
+
+    def text(name: str, *, sign: bool = False) -> Any:
+        def of(line: Mapping[str, Any]) -> str:
+            value = getattr(line["row"], name)
+            return DASH if value is None else amount(line["row"], value, sign=sign)
+
+        return of
+
+    columns = [
+        Column("candidate", "Run", shown=len({each.candidate for each in rows}) > 1),
+        Column("what", "Costs", value=lambda line: _COSTS.get(line["row"].what)),
+        Column("baseline_value", "From", "number", text=text("baseline_value")),
+        Column("candidate_value", "To", "number", text=text("candidate_value")),
+        Column("difference", "Change", "signed", text=text("difference", sign=True)),
+    ]
+    return Table("Size, price and judgments", columns, lines)
 
 
 def standings(comparison: Comparison, rows: Sequence[Any], title: str = "") -> Table:
@@ -233,11 +298,16 @@ def show(
 def _show_candidate(comparison: Comparison, candidate: str, out: Console, *, full: bool) -> None:
     rows = [row for row in comparison.differences if row.candidate == candidate]
     draw(differences(rows, title=f"{candidate} against {comparison.baseline}"), out)
-    show_notes([f"{row.measure}: {row.reason}" for row in rows], out)
+    reasons = [f"{row.measure}: {row.reason}" for row in rows]
+    show_notes([*reasons, *cost_lines(comparison, candidate)], out)
     out.print()
     answers = [row for row in comparison.answers if row.candidate == candidate]
     if answers:
         draw(answer_changes(answers), out)
+    own_costs = [row for row in comparison.costs if row.candidate == candidate]
+    declared = costs(own_costs)
+    if declared.rows:
+        draw(declared, out)
     changes = [row for row in comparison.changes if row.candidate == candidate]
     if changes:
         draw(what_changed(changes), out)
@@ -257,7 +327,7 @@ def _show_candidate(comparison: Comparison, candidate: str, out: Console, *, ful
             chosen = [row for row in sliced if row.measure == measure]
             if full or measure == first:
                 title = f"{candidate}, {measure} by {attribute}"
-                draw(differences(chosen, title=title, sliced=True), out)
+                draw(differences(chosen, title=title, sliced=True, costs=own_costs), out)
         show_notes(list(_deciding(sliced, comparison.queries, first)), out)
         others = [row for row in sliced if row.measure != first]
         if others and not full:

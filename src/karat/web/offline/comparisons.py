@@ -12,8 +12,10 @@ from fastapi import APIRouter, Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
 from karat.errors import UsageError
+from karat.reports.offline import comparison as compared
 from karat.reports.offline.evaluation import answer_changes, what_changed
 from karat.reports.phrases import report
+from karat.reports.phrases.costs import cost_lines
 from karat.reports.table import Column, Table
 from karat.tables.comparison import Comparison, Difference
 from karat.tables.results import Result
@@ -240,6 +242,7 @@ def _comparison_page(
         sheets=[
             *([what_changed(comparison.changes)] if comparison.changes else ()),
             *([answer_changes(comparison.answers)] if comparison.answers else ()),
+            *([declared] if (declared := compared.costs(comparison.costs)).rows else ()),
         ],
         view_ids={
             (each.measure, each.candidate): address(
@@ -346,12 +349,11 @@ def _lead(result: StoredComparison, candidates: Sequence[str]) -> list[str]:
     """The conclusions, in sentences."""
     rows, comparison = result.results.results, result.comparison
     first_measure = [row for row in rows if row.measure == rows[0].measure]
-    headlines = [
-        report.headline(next(each for each in comparison.differences if each.candidate == name))
-        for name in candidates
-    ]
-    if len(candidates) > 1:
-        headlines = [f"{name}: {text}" for name, text in zip(candidates, headlines, strict=True)]
+    headlines = []
+    for name in candidates:
+        first = next(each for each in comparison.differences if each.candidate == name)
+        lines = [report.headline(first), *(f"{line}." for line in cost_lines(comparison, name))]
+        headlines += [f"{name}: {line}" for line in lines] if len(candidates) > 1 else lines
     return [
         *report.unanswered(first_measure, compared=True),
         *report.verdicts(comparison),

@@ -39,6 +39,7 @@ from karat.tables.comparison import (
 )
 from karat.tables.notes import in_order
 from karat.workflows.offline import inputs
+from karat.workflows.offline.costs import LATENCIES, costs_of, times_of_both, unreadable
 from karat.workflows.offline.evaluation_plan import (
     Conditions,
     EvaluationPlan,
@@ -48,7 +49,6 @@ from karat.workflows.offline.evaluation_plan import (
 )
 from karat.workflows.offline.notes import of_comparison
 from karat.workflows.offline.run_health import repeated_in
-from karat.workflows.release.baseline import times_of
 
 INTERVALS = ("t", "bca")
 SHOWN = 5
@@ -145,6 +145,7 @@ def compare(
     used, together = plan.uses([(attribute, None) for attribute in by], commit)
     unrecorded = not_recorded([(run.name, run.about) for run in plan.runs])
     notes = [*unrecorded, *of_comparison(found, scored, plan, judge_next), *together]
+    notes += unreadable(plan.runs)
     return replace(found, notes=[*used, *in_order(notes)])
 
 
@@ -222,6 +223,7 @@ def _compared(
     texts = plan.about.texts() if plan.about else {}
     of_page = plan.qrels, _answered(scored), settings.k, settings.rel
     ranked = standings(scored, weighing, pairs) if tested[1:] else []
+    answers = [list(_answer_changes(first, each.scores)) for each in tested]
     return Comparison(
         baseline=first.run.name,
         settings=settings,
@@ -241,7 +243,12 @@ def _compared(
         finds=finds(plan.runs, *of_page),
         only_found=only_found(plan.runs, *of_page),
         overlaps=overlaps(plan.runs, *of_page),
-        answers=[row for each in tested for row in _answer_changes(first, each.scores)],
+        answers=[row for rows in answers for row in rows],
+        costs=[
+            costs
+            for each, rows in zip(tested, answers, strict=True)
+            if (costs := costs_of(first, each.scores.run, rows, each.slices[1:])).changes
+        ],
         changes=what_changed(plan.runs[0].about, [(r.name, r.about) for r in plan.runs[1:]]),
         meant=plan.meant,
         plan=plan,
@@ -441,12 +448,10 @@ def _answer_changes(first: Scores, other: Scores) -> Iterator[AnswerChange]:
 
 
 def _times(first: Scores, other: Scores) -> Iterator[AnswerChange]:
-    old, new = times_of(first.run), times_of(other.run)
-    shared = sorted(old.keys() & new.keys())
+    shared, before, after = times_of_both(first.run, other.run)
     if not shared:
         return
-    before, after = (np.array([times[q] for q in shared]) / 1000 for times in (old, new))
-    for name, share in (("latency p50", 0.5), ("latency p95", 0.95)):
+    for name, share in LATENCIES:
         change = quantile_change(before, after, share=share)
         values = [change.before, change.after]
         same = bool((before == after).all())

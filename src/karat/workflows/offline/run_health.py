@@ -15,13 +15,13 @@ from karat.measures.evidence import Mask
 from karat.measures.scores import Scores
 from karat.release.health import Answers
 from karat.stats import mean
-from karat.stats.quantiles import latency_of
+from karat.stats.quantiles import latency_of, times_of
 from karat.stats.weighing import Weighing
 from karat.tables import Qrels, Run
 from karat.tables.id_spelling import SHARE, Spelling, likely_cause
 from karat.tables.notes import Concern, Note
 from karat.tables.returned import common_reason
-from karat.workflows.release.baseline import states, times_of
+from karat.workflows.release.baseline import states
 
 _TOP = 10  # documents checked per query
 _QUERIES = 300  # queries checked at most, evenly spread

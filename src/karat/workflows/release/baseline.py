@@ -12,14 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 
 from karat import formats
 from karat.errors import InputError, UsageError
 from karat.formats.own.baseline import holds_baseline, read_baseline, write_baseline
 from karat.measures.scores import Rules, Scores
 from karat.release.policy import Policy
-from karat.stats.quantiles import latency_of
+from karat.stats.quantiles import latency_of, times_of
 from karat.tables import Documents, Run
 from karat.tables.release.baseline import SavedBaseline
 from karat.workflows.offline import inputs
@@ -140,16 +139,6 @@ def states(run: Run, query_ids: Iterable[str]) -> dict[str, str]:
     """The state of each query in a run, judged or not: ok | empty | missing | failed."""
     by_query = dict(run.answers.select("query_id", "state").iter_rows())
     return {query: by_query.get(query, "missing") for query in sorted(query_ids)}
-
-
-def times_of(run: Run) -> dict[str, float]:
-    """Latency by query, in microseconds; failed queries have none."""
-    if "latency_us" not in run.answers.columns:
-        return {}
-    timed = run.answers.filter((pl.col("state") != "failed") & pl.col("latency_us").is_not_null())
-    return {
-        query: float(time) for query, time in timed.select("query_id", "latency_us").iter_rows()
-    }
 
 
 def saved_baseline_from(baseline: Any) -> SavedBaseline | None:

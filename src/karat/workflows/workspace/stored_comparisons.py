@@ -23,12 +23,13 @@ from karat.store.sql import audit, comparisons, golden_sets, pairs, runs
 from karat.tables import QueryValue, Results
 from karat.tables import comparison as tables
 from karat.tables.about import AboutChange
-from karat.tables.comparison import AnswerChange, Comparison, Order, Standing
+from karat.tables.comparison import AnswerChange, Comparison, CostChange, Costs, Order, Standing
 from karat.tables.names import check_name
 from karat.tables.results import Result
 from karat.tables.stored_runs import ComparisonRow, RunRow
 from karat.workflows.golden.editions import NOW, list_editions
 from karat.workflows.offline.compare import compare
+from karat.workflows.offline.costs import with_judgments
 from karat.workflows.offline.evaluate import evaluate
 from karat.workflows.offline.evaluation_plan import settle
 from karat.workflows.workspace.artifacts import Artifact, key_of
@@ -38,6 +39,7 @@ from karat.workflows.workspace.stored_inputs import (
     judged,
     memberships,
     read_stored,
+    single_judgments,
     unanswered,
 )
 from karat.workflows.workspace.stored_views import Beside, Drawn, beside, content_of, drawn
@@ -64,6 +66,7 @@ _ROWS: dict[str, Any] = {
     "judge_next": tables.NextJudgment,
     "answers": AnswerChange,
     "changes": AboutChange,
+    "costs": lambda changes, **row: Costs(changes=[CostChange(**c) for c in changes], **row),
 }
 JUDGE_NEXT = 50
 """Number of pairs stored whose grades say most about the sign of the difference."""
@@ -581,6 +584,8 @@ def _computed(opened: Workspace, row: ComparisonRow) -> tuple[str, int]:
         margin=settings["margin"],
         judge_next=JUDGE_NEXT if first.symbol in EXACT and first.ours else 0,
     )
+    if settings["edition"] == NOW:
+        comparison = with_judgments(comparison, plan.runs, single_judgments(opened))
     names = list(dict.fromkeys(each.measure for each in comparison.differences))
     run_names = [run.name for run in plan.runs]
     results = evaluate(plan, plan.runs, per_query=True)

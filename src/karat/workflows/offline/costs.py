@@ -1,0 +1,139 @@
+"""What a candidate costs against the baseline: latency, sizes, price, and people's judgments."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+
+from karat.diagnosis.slices import Slice
+from karat.measures.evidence import Floats
+from karat.measures.scores import Scores
+from karat.stats.quantiles import quantile_change, times_of
+from karat.tables import Run
+from karat.tables.about import short
+from karat.tables.comparison import AnswerChange, Comparison, CostChange, Costs
+from karat.tables.judgments import Judgments
+
+LATENCIES = (("latency p50", 0.5), ("latency p95", 0.95), ("latency p99", 0.99))
+_DECLARED = {
+    "index": ("index_bytes", "bytes"),
+    "memory": ("memory_bytes", "bytes"),
+    "price": ("price_per_1000", ""),
+}
+"""What ``about`` may declare: its key and unit; the unit of the price is ``currency``."""
+
+
+def times_of_both(baseline: Run, candidate: Run) -> tuple[list[str], Floats, Floats]:
+    """The queries timed in both runs, and their times in each, in milliseconds."""
+    old, new = times_of(baseline), times_of(candidate)
+    shared = sorted(old.keys() & new.keys())
+    before, after = (np.array([times[q] for q in shared]) / 1000 for times in (old, new))
+    return shared, before, after
+
+
+def costs_of(
+    first: Scores, candidate: Run, answers: Sequence[AnswerChange], slices: Sequence[Slice]
+) -> Costs:
+    """The costs that both runs say.
+
+    Args:
+        first: Scores of the baseline.
+        candidate: The candidate.
+        answers: Its changes of answers, of which those of latency are costs.
+        slices: Slices of the queries.
+    """
+    names = {name for name, _ in LATENCIES}
+    changes = [
+        CostChange(
+            row.what, "ms", row.baseline_value, row.candidate_value, row.difference, row.ci_low,
+            row.ci_high, row.n,
+        )
+        for row in answers
+        if row.what in names
+    ]  # fmt: skip
+    changes += _declared(first.run, candidate)
+    changes += _sliced(first, candidate, slices) if slices else []
+    return Costs(first.run.name, candidate.name, changes)
+
+
+def _declared(baseline: Run, candidate: Run) -> Iterator[CostChange]:
+    currencies = [run.about.get("currency", "") for run in (baseline, candidate)]
+    for what, (key, unit) in _DECLARED.items():
+        before, after = (_number(run.about.get(key)) for run in (baseline, candidate))
+        if before is None or after is None:
+            continue
+        if what == "price" and currencies[0] != currencies[1]:
+            continue
+        money = short(currencies[0]) if what == "price" else unit
+        yield CostChange(what, money, before, after, after - before, None, None, None)
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        value = float(text or "")
+    except ValueError:
+        return None
+    return value if 0 <= value < math.inf else None
+
+
+def unreadable(runs: Sequence[Run]) -> list[str]:
+    """Notes on declared costs that are not numbers, or not in one currency."""
+    notes = [
+        f"{key} of {run.name} is {short(run.about[key])!r}, not a number of 0 or more: left out"
+        for run in runs
+        for key, _ in _DECLARED.values()
+        if key in run.about and _number(run.about[key]) is None
+    ]
+    priced = [run.about.get("currency", "") for run in runs if "price_per_1000" in run.about]
+    if len(set(priced)) > 1:
+        notes.append("prices are in different currencies, and are not compared")
+    return notes
+
+
+def _sliced(first: Scores, candidate: Run, slices: Sequence[Slice]) -> Iterator[CostChange]:
+    shared, before, after = times_of_both(first.run, candidate)
+    place = {query: at for at, query in enumerate(shared)}
+    ids = first.evidence.query_ids
+    for attribute, value, chosen in slices:
+        own = [place[ids[at]] for at in np.flatnonzero(chosen) if ids[at] in place]
+        if own:
+            change = quantile_change(before[own], after[own])
+            old, new, span = change.before, change.after, change.difference
+            yield CostChange(
+                "latency p95", "ms", old, new, new - old, span.low, span.high, len(own),
+                attribute, value,
+            )  # fmt: skip
+
+
+def with_judgments(comparison: Comparison, runs: Sequence[Run], judgments: Judgments) -> Comparison:
+    """The comparison, with people's judgments of documents that only a candidate returns.
+
+    Args:
+        comparison: Of these runs.
+        runs: The baseline first.
+        judgments: The single judgments that count.
+    """
+    by_people = judgments.frame.filter(pl.col("source") == "human")
+    pair, k = ["query_id", "doc_id"], comparison.settings.k
+    tops = [run.frame().filter(pl.col("rank") <= k).select(pair) for run in runs]
+    known = {costs.candidate: costs for costs in comparison.costs}
+    out = []
+    for run, top in zip(runs[1:], tops[1:], strict=True):
+        new = top.join(tops[0], on=pair, how="anti")
+        rows = by_people.join(new, on=pair, how="semi")
+        costs = known.get(run.name, Costs(runs[0].name, run.name, []))
+        if rows.height:
+            timed = rows["seconds"].drop_nulls()
+            added = [CostChange("judgments", "judgments", None, None, rows.height, *[None] * 3)]
+            if len(timed):
+                spent = float(timed.sum())
+                added.append(CostChange("judging", "s", None, None, spent, None, None, len(timed)))
+            overall = [row for row in costs.changes if row.attribute is None]
+            sliced = [row for row in costs.changes if row.attribute is not None]
+            costs = replace(costs, changes=[*overall, *added, *sliced])
+        out += [costs] if costs.changes else []
+    return replace(comparison, costs=out)
