@@ -41,13 +41,7 @@ from karat.tables.comparison import (
 )
 
 to_latex = comparison_table
-_COSTS = {
-    "index": "index",
-    "memory": "memory",
-    "price": "price of 1,000 queries",
-    "judgments": "judgments of documents new in the top k",
-    "judging": "time of these judgments",
-}
+_COSTS = {"index": "index", "memory": "memory", "price": "price of 1,000 queries"}
 _QUERIES = 5  # that gain, and that lose
 _FEW = 3  # of several candidates
 _FOLLOWED = 2  # most candidates whose documents are shown without --full
@@ -177,29 +171,28 @@ def _latency(times: Mapping[Any, CostChange]) -> Column:
 
 
 def costs(rows: Sequence[Costs]) -> Table:
-    """The costs that are not latency, which is among the answers."""
+    """Sizes and prices of both runs; latency is among the answers."""
     lines = [
         {"candidate": each.candidate, "row": row}
         for each in rows
         for row in each.changes
-        if row.unit != "ms"
+        if row.what in _COSTS
     ]
 
     def text(name: str, *, sign: bool = False) -> Any:
         def of(line: Mapping[str, Any]) -> str:
-            value = getattr(line["row"], name)
-            return DASH if value is None else amount(line["row"], value, sign=sign)
+            return amount(line["row"], getattr(line["row"], name), sign=sign)
 
         return of
 
     columns = [
         Column("candidate", "Run", shown=len({each.candidate for each in rows}) > 1),
-        Column("what", "Costs", value=lambda line: _COSTS.get(line["row"].what)),
+        Column("what", "Costs", value=lambda line: _COSTS[line["row"].what]),
         Column("baseline_value", "From", "number", text=text("baseline_value")),
         Column("candidate_value", "To", "number", text=text("candidate_value")),
         Column("difference", "Change", "signed", text=text("difference", sign=True)),
     ]
-    return Table("Size, price and judgments", columns, lines)
+    return Table("Size and price", columns, lines)
 
 
 def standings(comparison: Comparison, rows: Sequence[Any], title: str = "") -> Table:
