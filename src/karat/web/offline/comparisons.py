@@ -239,11 +239,7 @@ def _comparison_page(
         queued=None if queued is None else int(queued),
         raised=int(raised or 0),
         charts=charts(result.drawn, address),
-        sheets=[
-            *([what_changed(comparison.changes)] if comparison.changes else ()),
-            *([answer_changes(comparison.answers)] if comparison.answers else ()),
-            *([declared] if (declared := compared.costs(comparison.costs)).rows else ()),
-        ],
+        sheets=_sheets(comparison),
         view_ids={
             (each.measure, each.candidate): address(
                 {"measure": each.measure, "candidate": each.candidate}
@@ -338,6 +334,15 @@ def queue_next(
     put = stored_comparisons.queue_next(workspace, row, result, by=by, now=now)
     notice = packed(str(put.added), str(put.raised))
     return redirect_with(request, site, principal, f"/comparisons/{row.id}", "#next", said=notice)
+
+
+def _sheets(comparison: Comparison) -> list[Table]:
+    every = [
+        what_changed(comparison.changes),
+        answer_changes(comparison.answers),
+        compared.costs(comparison.costs),
+    ]
+    return [table for table in every if table.rows]
 
 
 def _baseline(found: stored_comparisons.Listed) -> str | None:
