@@ -166,7 +166,10 @@ def test_a_saved_baseline_names_the_queries_alone(shop: pytest.Pytester) -> None
     assert outcome(shop, "karat_gate(shop.search, baseline='saved.json')").ret == 0
 
 
-@pytest.mark.parametrize("cannot_tell", ["fail", "skip", "pass"])
+@pytest.mark.parametrize(
+    "cannot_tell",
+    [*(pytest.param(each, marks=pytest.mark.deep) for each in ("fail", "skip")), "pass"],
+)
 @pytest.mark.parametrize("search", ["dead", "half_dead", "empty"])
 def test_a_search_that_is_dead_never_passes(
     shop: pytest.Pytester, search: str, cannot_tell: str
@@ -201,7 +204,9 @@ def test_a_policy_that_makes_no_sense_here_fails(shop: pytest.Pytester) -> None:
     assert "the baseline is 0" in said(result)
 
 
-@pytest.mark.parametrize("chosen", [None, "fail", "skip", "pass"])
+@pytest.mark.parametrize(
+    "chosen", [None, pytest.param("fail", marks=pytest.mark.deep), "skip", "pass"]
+)
 def test_what_nobody_can_tell_fails_unless_chosen_otherwise(
     shop: pytest.Pytester, chosen: str | None
 ) -> None:
@@ -412,6 +417,7 @@ def environment(root: Path, folder: Path) -> Path:
     return programs
 
 
+@pytest.mark.deep  # tests/house/test_docs.py runs the page with what is installed
 def test_a_project_with_the_wheel_prints_what_the_page_shows(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -56,6 +56,7 @@ FENCE = re.compile(
 )
 NOT_RUN = re.compile(r"<!--\s*not run\b(?::\s*(?P<reason>[^>]*?))?\s*-->\s*\Z")
 DEEP = re.compile(r"<!--\s*deep:\s*[^>]*?-->\s*\Z")
+WORD = re.compile(r"[\w-]+")
 NEEDS = re.compile(r"<!--\s*needs:\s*(?P<name>[\w-]+)\s*-->")
 LINK = re.compile(
     r"!?\[[^\]]*\]\(\s*<?(?P<target>[^)\s>]+)[^)]*\)|^\[[^\]]+\]:\s*(?P<ref>\S+)", re.MULTILINE
@@ -193,9 +194,12 @@ def test_the_examples_of_a_page_run(
     request: pytest.FixtureRequest,
 ) -> None:
     text = (ROOT / name).read_text(encoding="utf-8")
+    asked = list(blocks(text))
+    deep = request.config.getoption("deep")
+    words = {word for each in asked if deep or not each.deep for word in WORD.findall(each.body)}
     for need in NEEDS.finditer(text):
         if need["name"] == "demo":
-            for folder in ("demo", "karat-demo"):
+            for folder in words & {"demo", "karat-demo"}:
                 shutil.copytree(request.getfixturevalue("built_demo") / "demo", tmp_path / folder)
         elif need["name"] == "postgresql":
             url = request.getfixturevalue("database")().replace("+psycopg", "")
@@ -206,8 +210,8 @@ def test_the_examples_of_a_page_run(
             (tmp_path / need["name"]).symlink_to(data, target_is_directory=True)
     monkeypatch.chdir(tmp_path)
     page = Page(tmp_path)
-    for block in blocks(text):
-        if block.deep and not request.config.getoption("deep"):
+    for block in asked:
+        if block.deep and not deep:
             could_run(block, f"{name}:{block.line}")
         else:
             page.run(block, f"{name}:{block.line}")

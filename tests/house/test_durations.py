@@ -84,6 +84,7 @@ def test_a_run_of_everything_says_where_its_time_went(project: Path) -> None:
     assert 0.3 <= seconds < 10
 
 
+@pytest.mark.deep  # a process for each of its runs
 def test_quick_leaves_files_out_unless_they_are_named(project: Path) -> None:
     record = project / "tests/durations.json"
     known = {"tests/test_a.py": [1, 0.0], "tests/web/test_b.py": [1, 0.0]}
@@ -104,6 +105,7 @@ def test_quick_leaves_files_out_unless_they_are_named(project: Path) -> None:
     record.write_text(before)
 
 
+@pytest.mark.deep  # a process for each of its runs
 def test_a_record_is_of_whole_files_that_pass(project: Path) -> None:
     record = project / "tests/durations.json"
     record.write_text('{"tests/gone.py": [1, 1.0], "tests/test_a.py": [7, 7.0]}')

@@ -123,12 +123,11 @@ def off_the_stairs(package: Path) -> str:
     "plant",
     [
         downwards,
-        to_a_clock,
-        by_way_of_the_door,
-        sideways,
         among_subjects,
-        to_the_release,
-        off_the_stairs,
+        *(
+            pytest.param(each, marks=pytest.mark.deep)  # each is a process that reads all of karat
+            for each in (to_a_clock, by_way_of_the_door, sideways, to_the_release, off_the_stairs)
+        ),
     ],
 )
 def test_a_planted_violation_is_caught(
