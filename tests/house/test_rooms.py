@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import gc
 from collections import Counter
 from pathlib import Path
 
@@ -106,7 +107,12 @@ def test_a_module_of_one_neighbour_is_private() -> None:
 
 @functools.cache
 def parsed() -> dict[Path, ast.Module]:
-    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in PACKAGE.rglob("*.py")}
+    gc.disable()  # it would walk millions of nodes again and again, and find nothing
+    try:
+        return {path: ast.parse(path.read_text(encoding="utf-8")) for path in PACKAGE.rglob("*.py")}
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def used() -> dict[str, set[str]]:

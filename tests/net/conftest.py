@@ -19,6 +19,12 @@ def snapshots(request: pytest.FixtureRequest) -> Callable[[str], Snapshots]:
 
 
 @pytest.fixture(scope="session")
+def deep(request: pytest.FixtureRequest) -> bool:
+    """Whether all texts are compared; ``--approve`` writes them all."""
+    return bool(request.config.getoption("deep") or request.config.getoption("approve"))
+
+
+@pytest.fixture(scope="session")
 def demo(made_once: Callable[[str, Callable[[Path], None]], Path]) -> Path:
     """A folder with ``demo/`` in it, and what ``karat demo`` printed; not to be written to."""
     return made_once("net-demo", build_demo)
