@@ -93,6 +93,7 @@ def test_the_side_of_a_query_that_does_not_count_says_so(egon: Browser) -> None:
     assert "Not counted: it has zero weight" in egon.get("/runs/1/queries/q3").text
 
 
+@pytest.mark.deep  # the comparison counts in the same way
 def test_a_run_counts_and_draws_those_that_count(egon: Browser) -> None:
     page = egon.get("/runs/1?by=query_length").text
     shown = egon.get("/runs/1?format=json").json()

@@ -38,12 +38,12 @@ def engineer(client_of: ClientOf, workspace: Path) -> Browser:
         *with_deep(
             ("metric=CTR&counts=yes", 72),  # (6 + 3 + 9) × 4
             ("metric=CTR", 192),
+            ("metric=CTR&counts=no", 72),  # seen and not clicked
             ("metric=CTR&counts=yes&slice=arm%3Da", 60),
             ("metric=ZeroResults&counts=no", 144),
             ("metric=CTR&counts=yes&from=2027-01-12&to=2027-01-12", 18),
             ("slice=query%3Dtall+ladder", 48),
         ),
-        ("metric=CTR&counts=no", 72),  # seen and not clicked
         ("metric=CTR&counts=yes&slice=arm%3Da&slice=device%3Dphone", 32),  # (3 + 2 + 3) × 4
         ("metric=CTR&counts=yes&from=2027-01-12&to=2027-01-12&slice=hour%3D11", 9),
         ("slice=query%3D", 0),  # every search has a text
