@@ -1,4 +1,4 @@
-"""Accounts, with real Argon2: who comes in, and what becomes of it."""
+"""Accounts, with --deep with real Argon2: who comes in, and what becomes of it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from karat.errors import UsageError
 from karat.store.sql import people
 from karat.store.sql.opening import open_store
 from karat.tables.accounts.people import SCOPES
+from karat.workflows.accounts import _passwords
 from karat.workflows.accounts._passwords import Busy
 from karat.workflows.accounts.accounts import LONGEST_US, SESSION_US, Accounts, SignInRefused
 
@@ -24,6 +25,14 @@ class Held:
 
     def __init__(self, accounts: Accounts) -> None:
         self.accounts, self.now = accounts, NOW
+
+
+@pytest.fixture(autouse=True)
+def _cheap_passwords(deep: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hashes of a millisecond; test_passwords.py has the real ones."""
+    if not deep:
+        cheap = {"time_cost": 1, "memory_cost": 64, "parallelism": 1}
+        monkeypatch.setattr(_passwords, "COST", cheap)
 
 
 @pytest.fixture

@@ -274,6 +274,7 @@ def test_only_a_part(stored: ModuleType, tmp_path: Path) -> None:
             asked(only={"devise": "x"})
 
 
+@pytest.mark.deep  # narrowed by Polars: the test before; by DuckDB: tests/contracts
 def test_duckdb_narrows_as_polars_does(stored: ModuleType, tmp_path: Path) -> None:
     pytest.importorskip("duckdb", reason="needs the package duckdb")
     log = stored.store(tmp_path, stored.golden_events())
