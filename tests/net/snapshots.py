@@ -51,7 +51,7 @@ class Snapshots:
         assert not left, f"no test compares {', '.join(left)}: {APPROVE}"
 
 
-APPROVE = "if it is meant to be so, run this test with --approve, look at git diff and commit it"
+APPROVE = "if it is meant to be so, run this test with --deep --approve, read git diff, commit it"
 
 
 def shortened(text: str) -> str:
