@@ -298,8 +298,19 @@ class Client:
         params = {"query_id": query_id, "measure": measure, "edition": edition, "golden": golden}
         return self._calls.get(_run(run, "explain"), **params)
 
-    def diagnose(self, run: Name, stages: Texts, *, golden: str | None = None) -> dict[str, Any]:
-        """Diagnose a run by the stored runs of its stages, as `karat diagnose --format json`."""
+    def upload_trace(
+        self, run: Name, trace: str | Path, *, golden: str | None = None
+    ) -> dict[str, Any]:
+        """Store the trace of a run, in place of an earlier one; the names of its stages."""
+        return self._calls.upload(_run(run, "trace"), trace, golden=golden)
+
+    def diagnose(
+        self, run: Name, stages: Texts = (), *, golden: str | None = None
+    ) -> dict[str, Any]:
+        """Diagnose a run by the stored runs of its stages, or its trace if none are given.
+
+        As `karat diagnose --format json`.
+        """
         return self._calls.get(_run(run, "diagnosis"), stage=_listed(stages), golden=golden)
 
     def evaluate(

@@ -241,6 +241,7 @@ class TriedHit:
     title: str | None  # None if unknown
     grade: float | None  # by the golden set; None if not judged
     other_rank: int | None  # its rank in the other variant; None if not in it, or there is none
+    parts: Mapping[str, float] | None = None  # what its score is made of; None if not asked for
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,13 @@ from karat.web.diagnosis import diagnosis
 from karat.workflows.diagnosis import stored_diagnoses
 from karat.workflows.diagnosis.stored_diagnoses import StoredDiagnosis
 from karat.workflows.workspace.stored_inputs import judged
-from karat.workflows.workspace.stored_runs import read_stored, store_runs
+from karat.workflows.workspace.stored_runs import (
+    file_of,
+    read_stored,
+    store_runs,
+    stored_by_name,
+    trace_of,
+)
 from karat.workflows.workspace.workspace import Workspace
 
 ASK = "stage=old&stage=few&stage=both"
@@ -160,3 +166,69 @@ def test_raters_see_no_diagnosis(client_of: ClientOf) -> None:
     for path in (PATH, f"/runs/4/diagnosis/q1?{ASK}"):
         assert client_of("rater").get(path).status_code == 403
         assert client_of("owner").get(path).status_code == 200
+
+
+TRACE = "\n".join(
+    json.dumps({
+        "query_id": query, "stage": stage, "kind": kind, "parents": parents,
+        "candidates": [{"doc_id": doc} for doc in docs],
+    })
+    for query in ("q1", "q2", "q3")
+    for stage, kind, parents, docs in (
+        ("words", "retrieve", [], ["d6", "d1"]),
+        ("reranked", "rerank", ["words"], ["d1"]),
+    )
+)  # fmt: skip
+
+
+def test_a_run_with_a_trace_is_diagnosed_by_its_stages(
+    client_of: ClientOf, opened: Workspace
+) -> None:
+    egon = client_of("engineer")
+    assert "no trace" in egon.get("/api/runs/few/diagnosis").json()["error"]["message"]
+    sent = {"file": ("trace.jsonl", TRACE.encode())}
+    done = egon.post(
+        "/runs/3/diagnosis", data={"csrf": egon.csrf}, files=sent, follow_redirects=False
+    )
+    assert done.headers["location"] == "/runs/3/diagnosis"
+    shown = egon.get("/runs/3/diagnosis?format=json").json()
+    assert shown["diagnosis"]["pipeline"] == "words → reranked"
+    assert egon.get("/api/runs/few/diagnosis").json() == shown["diagnosis"]
+    page = egon.get("/runs/3/diagnosis").text
+    assert "Stages of its trace" in page
+    assert "Replace the trace" in page
+    query = shown["queries"][0]["query_id"]
+    road = egon.get(f"/runs/3/diagnosis/{query}?format=json").json()["roads"][0]
+    assert list(road["ranks"]) == ["words", "reranked", "served"]
+    # Stages that are named go before the trace, and another trace replaces its numbers.
+    assert egon.get("/runs/3/diagnosis?stage=old&format=json").json()["stages"] == ["old"]
+    other = TRACE.replace("reranked", "again").encode()
+    head = {"x-csrf": egon.csrf}
+    stored = egon.post("/api/runs/few/trace?name=t.jsonl", content=other, headers=head)
+    assert stored.json() == {"run": 3, "stages": ["words", "again"]}
+    assert egon.get("/api/runs/few/diagnosis").json()["pipeline"] == "words → again"
+    # It goes with the run.
+    file = trace_of(file_of(opened, stored_by_name(opened)["few"]))
+    assert file.is_file()
+    egon.fill("/runs/3/remove", sure="yes", seen=stored_by_name(opened)["few"].sha256)
+    assert not file.is_file()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "o trace was chosen"),
+        (b'{"query_id": "q1", "stge": "a"}', "did you mean stage?"),
+        (TRACE.replace(' "q', ' "x').encode(), "t traces none of the queries of few"),
+    ],
+)
+def test_a_file_that_is_not_the_trace_of_the_run_is_refused(
+    content: bytes, message: str, client_of: ClientOf
+) -> None:
+    egon = client_of("engineer")
+    sent = {"file": ("trace.jsonl" if content else "", content)}
+    page = egon.post("/runs/3/diagnosis", data={"csrf": egon.csrf}, files=sent)
+    assert page.status_code == 400
+    assert message in page.text
+    assert "Add the trace" in page.text
+    assert client_of("rater").post("/runs/3/diagnosis", files=sent).status_code == 403

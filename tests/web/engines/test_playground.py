@@ -48,6 +48,16 @@ def test_a_query_is_asked_of_two_variants_and_all_that_was_typed_is_kept(client_
     assert 'name="a_template"' not in page.text
 
 
+def test_scores_are_opened_into_their_parts(client_of: ClientOf):
+    egon = client_of("engineer")
+    template = SQL.replace("SELECT id,", "SELECT id, 0.25 AS freshness,")
+    page = ask(egon, a_template=template)
+    assert "<dt><bdi>freshness</bdi></dt><dd>0.25</dd>" in page.text
+    body = {"engine": "shop", "query": "red shoes", "template": template, "explain": True}
+    sent = egon.post("/api/try", json=body, headers={"x-csrf": egon.csrf}).json()
+    assert sent["variants"][0]["hits"][0]["parts"] == {"freshness": 0.25}
+
+
 def test_an_error_is_in_the_column_of_its_variant(client_of: ClientOf):
     egon = client_of("engineer")
     page = ask(egon, b_engine="away")

@@ -60,6 +60,14 @@ def tried(opened: Workspace, *variants: Variant, asked: str = "red shoes", **mor
     return try_query(opened.workspace.root, variants, asked, opened=opened, **more)
 
 
+def test_scores_are_explained_where_the_engine_says_what_they_are_made_of(opened):
+    template = SQL.replace("SELECT id,", "SELECT id, length(title) AS letters,")
+    found = tried(opened, Variant("shop", template=template), explain=True)
+    hits = found.variants[0].hits
+    assert [hit.parts for hit in hits] == [{"letters": float(len(hit.title))} for hit in hits]
+    assert tried(opened, Variant("shop", template=template)).variants[0].hits[0].parts is None
+
+
 def test_two_variants_are_side_by_side_with_grades_ranks_and_the_value(opened):
     found = tried(opened, Variant("shop"), Variant("shop", template=REVERSED))
     assert (found.query_id, found.measure) == ("q1", "nDCG@10")

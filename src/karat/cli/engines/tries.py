@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 @click.option("--against-template", metavar="FILE", help="Another template for the second.")
 @click.option("-k", "--depth", type=int, default=10, show_default=True, metavar="N",
               help="Documents of the query.")  # fmt: skip
+@click.option("--explain", is_flag=True, help="Also ask what the scores are made of.")
 @click.option("--all", "every", is_flag=True, help="Ask all queries of the golden set, store the "
               "answers as a run, and compare it with the last try.")  # fmt: skip
 @click.option("--name", metavar="NAME", help="With --all: name of the try.  [default: "
@@ -88,7 +89,13 @@ def _one(targets: tuple[str, ...], given: dict[str, Any], output: str) -> int:
         if _has_golden_set(root):
             workspace = stack.enter_context(opened(Path()))
         tried = try_query(
-            root, variants, targets[1], opened=workspace, depth=given["depth"], strict=True
+            root,
+            variants,
+            targets[1],
+            opened=workspace,
+            depth=given["depth"],
+            strict=True,
+            explain=given["explain"],
         )
     if output == "json":
         print(json.dumps(asdict(tried), indent=2, ensure_ascii=False))

@@ -66,6 +66,8 @@ def show_tried(tried: Tried, out: Console) -> None:
     if any(variant.hits for variant in tried.variants):
         draw(hits_table(tried), out)
     for label, variant in zip(labels(tried), tried.variants, strict=True):
+        if any(hit.parts for hit in variant.hits):
+            draw(parts_table(f"Scores of {label}", variant), out)
         if variant.error is not None:
             fix = f"; fix: {variant.fix}" if variant.fix else ""
             show_notes([f"{label}: {variant.error}{fix}"], out)
@@ -109,6 +111,22 @@ def hits_table(tried: Tried) -> Table:
     for at, label in enumerate(labels(tried)):
         columns += _columns(at, label, len(tried.variants), ranks=bool(at) and tried.answered)
     return Table("", columns, rows)
+
+
+def parts_table(title: str, variant: TriedVariant) -> Table:
+    """What the scores of the documents are made of, the largest part first."""
+    columns = [
+        Column("rank", "#", "count"),
+        Column("doc_id", "Id", "code"),
+        Column("score", "Score", "number"),
+        Column("parts", "Parts", text=_parts),
+    ]
+    return Table(title, columns, [hit for hit in variant.hits if hit.parts])
+
+
+def _parts(hit: TriedHit) -> str:
+    parts = sorted((hit.parts or {}).items(), key=lambda part: -part[1])
+    return ", ".join(f"{name} {value:.4g}" for name, value in parts)
 
 
 def _columns(at: int, label: str, variants: int, *, ranks: bool) -> list[Column]:

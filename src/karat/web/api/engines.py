@@ -53,6 +53,7 @@ class TryBody(VariantBody):
     against_template: str | None = Field(None, max_length=48_000)
     against_params: dict[str, Any] = Field({})  # other values of the second engine's parameters
     depth: int = Field(DEPTH, ge=1, le=DEEPEST)  # documents asked for
+    explain: bool = False  # whether to ask what scores are made of, by a second request
 
 
 class TryAllBody(VariantBody):
@@ -93,7 +94,9 @@ def try_query(
     if body.against is not None:
         variants.append(_variant(body.against, body.against_template, body.against_params))
     root = workspace.workspace.root
-    tried = asked(root, variants, body.query, opened=workspace, depth=body.depth)
+    tried = asked(
+        root, variants, body.query, opened=workspace, depth=body.depth, explain=body.explain
+    )
     return json_response(tried)
 
 

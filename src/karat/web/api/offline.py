@@ -34,7 +34,7 @@ from karat.web.framework.jobs import Busy, in_turn
 from karat.web.framework.state import AppState, TheState
 from karat.web.framework.uploads import file_response
 from karat.web.offline.stored_comparisons import ask, compute, find, look, request_again
-from karat.workflows.diagnosis import stored_diagnoses
+from karat.workflows.diagnosis import stored_diagnoses, stored_traces
 from karat.workflows.golden.editions import NOW
 from karat.workflows.golden.import_ import file_name
 from karat.workflows.offline.catalogue import find_entry, list_entries
@@ -64,6 +64,14 @@ class UploadedRun(ListedRun):
     """An uploaded run; the status is 201 if it is new, else 200."""
 
     said: str | None  # the outcome if the same content was stored before; None if it is new
+
+
+@dataclass(frozen=True)
+class StoredTrace:
+    """The trace of a run."""
+
+    run: int  # its id
+    stages: list[str]  # of the trace, each after those whose documents it takes
 
 
 @dataclass(frozen=True)
@@ -163,16 +171,32 @@ async def diagnose(
     _asking: AReader,
     run: TheRun,
     stage: Annotated[
-        list[str],
-        Query(min_length=1, description="A stored run for each stage, in order; repeatable."),
-    ],
+        list[str] | None,
+        Query(description="A stored run for each stage, in order; its trace if missing."),
+    ] = None,
 ) -> Response:
     """Diagnose a run: what its stages lose, why queries fail, and what fixes are worth."""
-    stages = stored_diagnoses.chosen(run.workspace, stage)
+    stages = stored_diagnoses.chosen(run.workspace, stage) if stage else []
     found = await in_turn(
         request, lambda: stored_diagnoses.diagnose_stored(run.workspace, run.row, stages)
     )
     return json_response(found.diagnosis.to_dict())
+
+
+@RUNS.post("/runs/{run:path}/trace", response_model=one(StoredTrace))
+async def upload_trace(
+    request: Request, site: TheState, principal: AnEngineer, run: TheRun, file: Uploaded
+) -> Response:
+    """Store the trace of a run, in place of an earlier one."""
+    person, now = principal.person.name, site.clock()
+
+    def work() -> Response:
+        stages = stored_traces.store_trace(
+            run.workspace, run.row, file.path, file.called, person=person, now=now
+        )
+        return json_response(StoredTrace(run.row.id, stages))
+
+    return await in_turn(request, work)
 
 
 @RUNS.get("/runs/{run:path}", response_model=one(ListedRun))

@@ -8,23 +8,24 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar
 from urllib.parse import quote, urlencode
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, File, Query, Request, Response, UploadFile
 
-from karat.errors import KaratError
+from karat.errors import InputError, KaratError, UsageError
 from karat.reports.charts.diagnosis import bump
 from karat.reports.diagnosis.diagnosis import entry, fixes_table, roads_table, summary
 from karat.reports.html.figures import DrawnChart
 from karat.reports.table import Column, Table
 from karat.tables.diagnosis.results import Diagnosis, QueryMode, Road
 from karat.tables.stored_runs import RunRow
-from karat.web.framework.auth import AReader
-from karat.web.framework.errors import NotFound, or_not_found
+from karat.web.framework.auth import AnEngineer, AReader
+from karat.web.framework.errors import NotFound, Said, or_not_found, refused
 from karat.web.framework.form_values import Id
 from karat.web.framework.jobs import COMPUTING
 from karat.web.framework.lists import Ask, Listed, frame_of, listed
 from karat.web.framework.pages import Page, redirect, show
 from karat.web.framework.state import AppState, TheState
-from karat.workflows.diagnosis import stored_diagnoses
+from karat.web.framework.uploads import uploaded
+from karat.workflows.diagnosis import stored_diagnoses, stored_traces
 from karat.workflows.diagnosis.stored_diagnoses import Choice, StoredDiagnosis
 from karat.workflows.workspace.artifacts import ArtifactCorrupted
 from karat.workflows.workspace.evaluate_stored import run_by_id
@@ -71,6 +72,8 @@ class DiagnosisPage(_StagesPage):
 
     template: ClassVar[str] = "diagnosis.html.j2"
     offered: Sequence[OfferedStage]
+    traced: bool
+    wrong: Said | None = None
     error: str | None = None
     summary: str = ""
     diagnosis: Diagnosis | None = None
@@ -101,6 +104,37 @@ def run_diagnosis(
     stages: Stages = [],  # noqa: B006
 ) -> Response:
     """Show which stage loses relevant documents, what fixes are worth, and why queries fail."""
+    return _diagnosis_page(request, site, run_id, stages)
+
+
+@ROUTER.post("/runs/{run_id}/diagnosis")
+def add_trace(
+    request: Request,
+    site: TheState,
+    principal: AnEngineer,
+    run_id: Id,
+    file: Annotated[UploadFile | None, File()] = None,
+) -> Response:
+    """Store the trace of a run, and show its diagnosis."""
+    workspace, row = _run(site, run_id)
+    person, now = principal.person.name, site.clock()
+    try:
+        with uploaded(file, "trace") as (path, called):
+            stored_traces.store_trace(workspace, row, path, called, person=person, now=now)
+    except (InputError, UsageError) as error:
+        status, wrong = refused(error)
+        return _diagnosis_page(request, site, run_id, [], status, wrong=wrong)
+    return redirect(site, f"/runs/{row.id}/diagnosis")
+
+
+def _diagnosis_page(
+    request: Request,
+    site: AppState,
+    run_id: int,
+    stages: Sequence[str],
+    status: int = 200,
+    **more: Any,
+) -> Response:
     workspace, row = _run(site, run_id)
     pipeline = _in_order(stored_diagnoses.chosen(workspace, stages), row)
     names = [stage.stage for stage in pipeline]
@@ -110,23 +144,25 @@ def run_diagnosis(
         "run": row,
         "offered": _offered(workspace, row, pipeline),
         "stages": names,
+        "traced": stored_traces.mark(workspace, row) is not None,
     }
-    if not pipeline:
-        return show(request, DiagnosisPage(**common))
+    if not pipeline and not common["traced"]:
+        return show(request, DiagnosisPage(**common, **more), status)
     try:
         found = _diagnosed(workspace, row, pipeline)
     except KaratError as error:
-        return show(request, DiagnosisPage(**common, error=str(error)))
+        return show(request, DiagnosisPage(**common, **more, error=str(error)), status)
     if found is None:
-        return show(request, DiagnosisPage(**common))
+        return show(request, DiagnosisPage(**common, **more), status)
     page = DiagnosisPage(
         **common,
+        **more,
         summary=summary(found.diagnosis),
         diagnosis=found.diagnosis,
         fixes=replace(fixes_table(found.diagnosis), title=""),
         queries=_queries(found.diagnosis, row, names, Ask.of(request)),
     )
-    return show(request, page)
+    return show(request, page, status)
 
 
 @ROUTER.get("/runs/{run_id}/diagnosis/{query_id:path}")
@@ -143,7 +179,8 @@ def query_diagnosis(
     pipeline = _in_order(stored_diagnoses.chosen(workspace, stages), row)
     names = [stage.stage for stage in pipeline]
     for _ in range(2):  # damaged files are recomputed once
-        found = _diagnosed(workspace, row, pipeline) if pipeline else None
+        traced = stored_traces.mark(workspace, row) is not None
+        found = _diagnosed(workspace, row, pipeline) if pipeline or traced else None
         if found is None:
             break
         with suppress(ArtifactCorrupted):

@@ -239,6 +239,7 @@ def _page(
                 asked,
                 opened=workspace,
                 depth=more.get("depth", DEPTH),
+                explain=True,
             )
         except KaratError as error:
             more.setdefault("wrong", refused(error)[1])

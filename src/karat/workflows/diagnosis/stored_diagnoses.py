@@ -1,4 +1,4 @@
-"""Stored diagnoses of runs whose stages are stored runs: computed once for the same inputs."""
+"""Stored diagnoses of runs by their traces, or by stored runs as stages; computed once."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from karat.errors import UsageError, nearest
 from karat.tables.diagnosis.results import Diagnosis, Fix, ModeRow, QueryMode, Road, StageRow
 from karat.tables.stored_runs import RunRow
 from karat.workflows.diagnosis.diagnose import diagnose, road_of
+from karat.workflows.diagnosis.stored_traces import mark, stored_trace
 from karat.workflows.workspace.artifacts import Artifact, ArtifactCorrupted, key_of
 from karat.workflows.workspace.evaluate_stored import find_runs
 from karat.workflows.workspace.listed import list_runs
@@ -91,7 +92,8 @@ def key(opened: Workspace, row: RunRow, stages: Sequence[Choice]) -> str:
     """The key of a diagnosis: its runs, and what they are judged by."""
     golden = opened.golden
     runs = [(stage.stage, stage.row.sha256) for stage in stages]
-    whole = [golden.salt, golden.name, golden.scale, row.name, row.sha256, runs]
+    traced = None if stages else mark(opened, row)
+    whole = [golden.salt, golden.name, golden.scale, row.name, row.sha256, runs, traced]
     return f"{key_of(_VERSION, *whole)}-{inputs_digest(opened, with_documents=True)}"
 
 
@@ -109,15 +111,26 @@ def diagnose_stored(opened: Workspace, row: RunRow, stages: Sequence[Choice]) ->
 def compute(opened: Workspace, row: RunRow, stages: Sequence[Choice]) -> StoredDiagnosis:
     """Diagnose a run as ``karat diagnose`` does, and store the result.
 
+    Args:
+        stages: The runs of its stages; without any, its trace is taken.
+
     Raises:
+        UsageError: neither stages nor a trace.
         InputError: nothing is judged, or the file of a run is gone or damaged.
     """
     judgments = judged(opened, with_documents=True)
     run, *runs = read_stored(opened, [row, *(stage.row for stage in stages)])
+    trace = None if stages else stored_trace(opened, row)
+    if not stages and trace is None:
+        raise UsageError(
+            f"the run {row.name!r} has no trace, and no stages were named",
+            fix="name the stored runs of its stages, or add a trace: karat search --trace",
+        )
     found = diagnose(
         judgments.qrels,
         run,
-        stages={stage.stage: each for stage, each in zip(stages, runs, strict=True)},
+        trace=trace,
+        stages={stage.stage: each for stage, each in zip(stages, runs, strict=True)} or None,
         queries=judgments.queries,
         documents=judgments.documents,
         judgments=single_judgments(opened),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -90,6 +90,7 @@ def try_query(
     opened: Workspace | None,
     depth: int = DEPTH,
     strict: bool = False,
+    explain: bool = False,
 ) -> Tried:
     """Ask one or two variants one query; an error of one is in its column.
 
@@ -98,6 +99,7 @@ def try_query(
         asked: The query: the text, or the id of one of the golden set.
         opened: The workspace with the grades; None without one.
         strict: Whether mistakes in a variant are raised.
+        explain: Whether scores are explained, by a second request.
     """
     if not asked.strip():
         raise UsageError("the query is empty", fix="type a query")
@@ -110,6 +112,8 @@ def try_query(
     known = None if opened is None else find_query(opened, asked)
     query_id, query = known or (None, EngineQuery(asked.strip()))
     answers = [_answer(root, each, query, depth, strict=strict) for each in variants]
+    for answer in answers if explain else ():
+        _explain(answer, query, depth)
     grades = pl.DataFrame(schema={"query_id": pl.String, "doc_id": pl.String, "grade": pl.Float64})
     if opened is not None and query_id is not None:
         grades = grades_now(opened, query_id)
@@ -140,6 +144,7 @@ class _Answer:
     error: str | None = None
     fix: str | None = None
     note: str | None = None
+    parts: dict[str, Mapping[str, float]] = field(default_factory=dict)
 
 
 def _answer(
@@ -173,6 +178,20 @@ def _answer(
     else:
         found.doc_ids = found.reply.ranking.doc_ids[:depth]
     return found
+
+
+def _explain(answer: _Answer, query: EngineQuery, depth: int) -> None:
+    """Ask again, untimed, for what scores are made of; an engine may not say."""
+    if answer.config is None or answer.error is not None or answer.config.kind == "python":
+        return
+    with open_live(answer.config, depth=depth, explain=True) as engine:
+
+        def call(asked: EngineQuery) -> Any:
+            hits = engine.call(asked)
+            answer.parts.update((hit["id"], hit["parts"]) for hit in hits if hit["parts"])
+            return hits
+
+        ask(call, [query], CallSettings())
 
 
 def _values(
@@ -218,7 +237,13 @@ def _shown(
         score = ranking.scores[at] if ranking is not None and ranking.scored else None
         hits.append(
             TriedHit(
-                doc, at + 1, score, title and title[:_TITLE], grades.get(doc), elsewhere.get(doc)
+                doc,
+                at + 1,
+                score,
+                title and title[:_TITLE],
+                grades.get(doc),
+                elsewhere.get(doc),
+                answer.parts.get(doc),
             )
         )
     recorded = {} if answer.config is None else about_of(answer.config)

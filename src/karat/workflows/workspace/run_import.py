@@ -19,7 +19,7 @@ from karat.tables.stored_runs import ComparisonRow, RunRow
 from karat.workflows.workspace.display_names import display_name
 from karat.workflows.workspace.known_queries import followed
 from karat.workflows.workspace.stored_comparisons import KIND, SUMMARY
-from karat.workflows.workspace.stored_runs import file_of, hash_of, keep_hashed
+from karat.workflows.workspace.stored_runs import file_of, hash_of, keep_hashed, trace_of
 from karat.workflows.workspace.workspace import Workspace
 
 KEPT, REMOVED = "keep run", "remove run"
@@ -189,6 +189,7 @@ def remove_run(opened: Workspace, row: RunRow, *, person: str, now: int) -> None
         audit.note(connection, person, REMOVED, current[1].name, now, about)
         if alone:
             put_aside(file)
+            put_aside(trace_of(file))
 
 
 def remove_comparison(opened: Workspace, row: ComparisonRow, *, person: str, now: int) -> None:

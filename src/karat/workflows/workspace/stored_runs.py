@@ -178,6 +178,11 @@ def file_of(opened: Workspace, row: RunRow) -> Path:
     return _place(opened.workspace, row.name, row.sha256, row.path)
 
 
+def trace_of(file: Path) -> Path:
+    """Where the trace of a run is, next to the file of the run; it need not exist."""
+    return file.with_suffix(".trace.parquet")
+
+
 def _first_names(newest: Mapping[str, RunRow]) -> list[str]:
     """One name per run, so that no content is listed twice."""
     first: dict[int, str] = {}
