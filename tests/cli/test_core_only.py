@@ -64,6 +64,7 @@ LINES = {
     "people role": "ann rater",
     "people shut-out": "ann",
     "restore": "b.zip back",
+    "review": "q r r2",
     "search": "--python my_search:search queries.csv -o searched.trec",
     "serve": "",
     "trend": "h.jsonl",
@@ -73,7 +74,7 @@ LINES = {
 CORE = {
     "compare", "completion", "diagnose", "engine check", "engine import", "engine list",
     "evaluate", "explain", "fuse", "gate", "golden plan", "golden split",
-    "lint", "measures", "online metrics", "online simulate", "search", "trend",
+    "lint", "measures", "online metrics", "online simulate", "review", "search", "trend",
 }  # fmt: skip
 """What does its work with the core alone."""
 _RUN = """

@@ -122,6 +122,10 @@ DEMO: dict[str, tuple[Asked, ...]] = {
         ),
         Asked("explain-nothing", "explain demo demo/runs/bm25.trec q999"),
     ),
+    "review": (
+        Asked("review", f"review {TWO} --by class --report page.html", "json md", ("page.html",)),
+        Asked("review-online", f"review {OTHER} -m AP --by class {W}", "json"),
+    ),
     "diagnose": (
         Asked(
             "diagnose",

@@ -19,7 +19,7 @@ from karat.cli.judging import judge
 from karat.cli.lint import lint
 from karat.cli.offline import compare, evaluate, explain, fuse, measures
 from karat.cli.online import online
-from karat.cli.release import gate, trend
+from karat.cli.release import gate, review, trend
 from karat.cli.workspace import backup, demo, init, serve
 
 
@@ -93,6 +93,7 @@ for command in (
     online.online,
     people.people,
     backup.restore,
+    review.review,
     search.search,
     serve.serve,
     trend.trend,

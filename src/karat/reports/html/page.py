@@ -59,6 +59,13 @@ def to_page(content: Content) -> str:
     return page.encode("utf-8", "replace").decode()
 
 
+def styled(template: str, **values: Any) -> str:
+    """Another page of one file, in the style of reports and without scripts."""
+    style = _part("report.css")
+    shown = values | {"style": _trusted()(style), "style_hash": _hash(style)}
+    return environment().get_template(template).render(**shown).encode("utf-8", "replace").decode()
+
+
 def environment(own: jinja2.BaseLoader | None = None) -> jinja2.Environment:
     """The Jinja environment of reports, which the pages of the server share.
 
