@@ -67,7 +67,11 @@ _SIDES = ("baseline", "candidate")
 @options.rel
 @options.scale
 @options.fully_judged
-@options.documents
+@click.option(
+    "--documents",
+    metavar="FILE",
+    help="The documents, for --by and for failure modes: updated_at, subject_id, supersedes, ….",
+)
 @options.output("table", "json", "md")
 @click.option("--report", metavar="FILE", help="Also write a page: a single .html file.")
 @options.open_page

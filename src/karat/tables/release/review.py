@@ -71,7 +71,7 @@ class DesignReview:
     rollback: RollbackSignal | None  # None if the baseline has no value
     not_measured: list[str]  # in sentences
     notes: list[str]  # sentences a reader must know
-    schema_version: int = field(default=SCHEMA_VERSION)
+    schema_version: int = field(default=SCHEMA_VERSION)  # of this object; a new one may lack keys
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object of ``karat review --format json`` (docs/reference/json.md)."""
