@@ -83,7 +83,7 @@ def _total(rows: Sequence[ModeChange]) -> int:
 
 def _crossed(heading: str, rows: Sequence[ModeChange], line: str) -> Section:
     if [row.mode for row in rows] == ["debugging"]:
-        return Section(heading, f"{line}: {_examples(rows[0])}. Without a trace, why is unknown.")
+        return Section(heading, f"{line} ({_examples(rows[0])}); no trace says why.")
     columns = (
         Column("mode", "Mode", "words", text=lambda row: entry(row.mode).name),
         Column("queries", "Queries", "count", text=lambda row: f"{len(row.queries):,}"),
