@@ -231,7 +231,8 @@ def _not_measured(
             many = counted(len(queries), "query", "queries")
             yield f"why {run} fails {many}: no trace (--trace {name}=FILE)"
     if first.sign_could_flip:
-        yield f"unjudged documents, which could reverse the sign of {first.measure} (karat compare --judge-next 20)"
+        what = f"unjudged documents, which could reverse the sign of {first.measure}"
+        yield f"{what} (karat compare --judge-next 20)"
     if not found.slices:
         yield "slices (--by ATTRIBUTE)"
     costs = found.costs[0] if found.costs else Costs(first.baseline, first.candidate, [])
