@@ -3,7 +3,8 @@
 Read are the conventions of OpenInference (spec of 2026-08) and the retrieval span of OpenTelemetry
 GenAI (in development). A span counts as a stage if it returned documents, or rewrote the query: a
 RETRIEVER span, a RERANKER span, and a CHAIN span with two or more retrievers below it, which is a
-fusion. Everything else only connects them.
+fusion. Everything else only connects them. Documents are in a span's attributes, else in the JSON
+that it has as output, as the decorators of OpenInference write it.
 """
 
 from __future__ import annotations
@@ -13,13 +14,23 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from karat.errors import InputError
 
 _INDEXED = re.compile(r"(.+)\.(\d+)\.document\.(\w+)")
 _QUERY_IDS = ("karat.query_id", "query_id", "metadata.query_id")
 _KINDS = {"RETRIEVER": "retrieve", "RERANKER": "rerank"}
+_TEXTS = ("query", "input", "question", "text")  # a call's arguments, as decorators write them
+_DROPPED = (
+    "the SDK dropped the attributes of some documents: set OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT to 5,000"
+)
+
+
+class _Document(NamedTuple):
+    place: int  # from 0
+    id: str
+    score: float | None
 
 
 @dataclass
@@ -34,6 +45,7 @@ class _Span:
     end: int
     attributes: dict[str, Any]
     error: str | None
+    dropped: bool  # whether the SDK dropped attributes
     children: list[_Span] = field(default_factory=list)
 
     @property
@@ -116,6 +128,7 @@ def _span(span: Mapping[str, Any]) -> _Span:
         int(get("endTimeUnixNano", "end_time_unix_nano") or 0),
         {each["key"]: _value(each.get("value") or {}) for each in span.get("attributes") or ()},
         (str(status.get("message") or "error") if failed else None),
+        bool(get("droppedAttributesCount", "dropped_attributes_count")),
     )
 
 
@@ -159,11 +172,12 @@ def _stages(span: _Span, query: str = "") -> list[dict[str, Any]]:
     documents = _documents(span.attributes)
     retrievers = [row for row in ends if row["kind"] == "retrieve"]
     kind = _KINDS.get(span.kind)
-    if kind is None and documents and len(retrievers) > 1:
-        kind = "fuse"
+    if kind is None and len(retrievers) > 1:
+        below_it = {doc_id for each in retrievers for doc_id in each["doc_ids"]}
+        kind = None if below_it.isdisjoint(each.id for each in documents) else "fuse"
     if kind is None:
         return below
-    row = _row(span, kind, documents or [])
+    row = _row(span, kind, documents)
     if kind == "retrieve":
         row["parents"] = []
         row["parse"] = own if query and own != query else None  # a rewritten query
@@ -187,59 +201,81 @@ def _ends(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return ends
 
 
-def _row(span: _Span, kind: str, documents: list[dict[str, Any]]) -> dict[str, Any]:
-    unique = list({str(each["id"]): each for each in reversed(documents)}.items())[::-1]
-    scores = [each.get("score") for _, each in unique]
+def _row(span: _Span, kind: str, documents: list[_Document]) -> dict[str, Any]:
+    unique = list({each.id: each for each in reversed(documents)}.values())[::-1]
+    scores = [each.score for each in unique]
     model = span.attributes.get("reranker.model_name")
+    gaps = span.dropped and any(each.place != at for at, each in enumerate(documents))
+    error = span.error or (_DROPPED if gaps else None)
     return {
         "stage": span.name,
         "kind": kind,
         "parents": [],
-        "state": "failed" if span.error else None,
+        "state": "failed" if error else None,
         "started_us": span.start // 1000,
         "latency_us": max(0, span.end - span.start) // 1000,
         "parameters": json.dumps({"model": model}) if model else None,
         "parse": None,
-        "error": span.error,
-        "doc_ids": [doc_id for doc_id, _ in unique],
-        "ranks": list(range(1, len(unique) + 1)),
-        "scores": None if None in scores or not scores else [float(score) for score in scores],
+        "error": error,
+        "doc_ids": [each.id for each in unique],
+        "ranks": [each.place + 1 for each in unique],
+        "scores": None if None in scores or not scores else scores,
         "parts": None,
     }
 
 
-def _documents(attributes: Mapping[str, Any]) -> list[dict[str, Any]] | None:
-    """The documents of a span, best first; None if it has none."""
+def _documents(attributes: Mapping[str, Any]) -> list[_Document]:
+    """The documents of a span, best first."""
+    listed = _listed(attributes.get("gen_ai.retrieval.documents")) or _listed(
+        attributes.get("output.value")
+    )
     for prefix in ("reranker.output_documents", "retrieval.documents"):
         at: dict[int, dict[str, Any]] = defaultdict(dict)
         for key, value in attributes.items():
             match = _INDEXED.fullmatch(key)
             if match and match[1] == prefix:
                 at[int(match[2])][match[3]] = value
-        if at:
-            rows = [at[place] for place in sorted(at)]
-            return [row | {"id": _doc_id(row)} for row in rows if _doc_id(row)]
-    listed = attributes.get("gen_ai.retrieval.documents")
-    if isinstance(listed, str):
+        rows = _with_id((place, at[place]) for place in sorted(at))
+        if rows and len(rows) >= min(1 + max(at), 1 + len(listed)):
+            return rows  # otherwise the SDK dropped some of them
+    return listed
+
+
+def _listed(value: Any) -> list[_Document]:
+    """Documents as a list of objects or its JSON, which may be below ``documents``."""
+    if isinstance(value, str):
         try:
-            listed = json.loads(listed)
-        except ValueError:
-            return None
-    if isinstance(listed, list):
-        return [each for each in listed if isinstance(each, dict) and each.get("id")]
-    return None
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return []
+    if isinstance(value, dict):
+        value = value.get("documents")
+    return _with_id(enumerate(value)) if isinstance(value, list) else []
+
+
+def _with_id(rows: Iterable[tuple[int, Any]]) -> list[_Document]:
+    """Those that have an id; others keep their place."""
+    found = []
+    for place, row in rows:
+        if isinstance(row, Mapping) and (doc_id := _doc_id(row)):
+            score = row.get("score")
+            known = float(score) if isinstance(score, int | float) else None
+            found.append(_Document(place, doc_id, known))
+    return found
 
 
 def _doc_id(row: Mapping[str, Any]) -> str:
     """The document's id, else the one in its metadata."""
-    if row.get("id") not in {None, ""}:
-        return str(row["id"])
-    try:
-        metadata = json.loads(row.get("metadata") or "{}")
-    except (TypeError, ValueError):
-        return ""
-    found = next((metadata[key] for key in ("doc_id", "id", "source") if metadata.get(key)), "")
-    return str(found)
+    metadata = row.get("metadata")
+    if isinstance(metadata, str):
+        try:
+            metadata = json.loads(metadata)
+        except (ValueError, RecursionError):
+            metadata = None
+    inner = metadata if isinstance(metadata, dict) else {}
+    found = [row.get(key) for key in ("id", "doc_id", "_id")]
+    found += [inner.get(key) for key in ("doc_id", "id", "source")]
+    return next((str(each) for each in found if isinstance(each, str | int) and each != ""), "")
 
 
 def _text(attributes: Mapping[str, Any]) -> str:
@@ -250,8 +286,8 @@ def _text(attributes: Mapping[str, Any]) -> str:
                 inner = json.loads(value)
             except ValueError:
                 return value
-            found = inner.get("query") or inner.get("input") if isinstance(inner, dict) else None
-            return found if isinstance(found, str) else value
+            texts = map(inner.get, _TEXTS) if isinstance(inner, dict) else ()
+            return next((text for text in texts if isinstance(text, str) and text), value)
     return ""
 
 
