@@ -198,9 +198,6 @@ def _sheets(comparison: Comparison | None, results: Results) -> list[Table]:
     tables = list(evaluation.others(results))
     if comparison is None:
         return [*tables, *evaluation.about_runs(results)]
-    declared = compared.costs(comparison.costs)
-    if declared.rows:
-        tables.insert(0, declared)
     if comparison.answers:
         tables.insert(0, evaluation.answer_changes(comparison.answers))
     if comparison.changes:

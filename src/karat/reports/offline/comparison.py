@@ -41,7 +41,6 @@ from karat.tables.comparison import (
 )
 
 to_latex = comparison_table
-_COSTS = {"index": "index", "memory": "memory", "price": "price of 1,000 queries"}
 _QUERIES = 5  # that gain, and that lose
 _FEW = 3  # of several candidates
 _FOLLOWED = 2  # most candidates whose documents are shown without --full
@@ -78,9 +77,6 @@ def to_markdown(comparison: Comparison) -> str:
         answers = [row for row in comparison.answers if row.candidate == candidate]
         if answers:
             parts.append(markdown(replace(answer_changes(answers), title="")))
-        declared = costs([row for row in comparison.costs if row.candidate == candidate])
-        if declared.rows:
-            parts.append(markdown(replace(declared, title="")))
         changes = [row for row in comparison.changes if row.candidate == candidate]
         if changes:
             changed = replace(what_changed(changes), title="")
@@ -156,43 +152,17 @@ def differences(
 
 
 def _latency(times: Mapping[Any, CostChange]) -> Column:
-    """The change of p95, in milliseconds, next to the gain of each slice."""
+    """The change of p95 next to the gain of each slice."""
 
-    def value(row: Difference) -> float | None:
-        found = times.get((row.candidate, row.attribute, row.slice))
-        return None if found is None else found.difference
+    def found(row: Difference) -> CostChange | None:
+        return times.get((row.candidate, row.attribute, row.slice))
 
-    def text(row: Difference) -> str:
-        found = times.get((row.candidate, row.attribute, row.slice))
-        return DASH if found is None else amount(found, found.difference)
-
-    return Column("p95_change_ms", "p95", "signed", value=value, text=text, drop=4,
-                  help="Change of the latency p95 over the queries timed in both")  # fmt: skip
-
-
-def costs(rows: Sequence[Costs]) -> Table:
-    """Sizes and prices of both runs; latency is among the answers."""
-    lines = [
-        {"candidate": each.candidate, "row": row}
-        for each in rows
-        for row in each.changes
-        if row.what in _COSTS
-    ]
-
-    def text(name: str, *, sign: bool = False) -> Any:
-        def of(line: Mapping[str, Any]) -> str:
-            return amount(line["row"], getattr(line["row"], name), sign=sign)
-
-        return of
-
-    columns = [
-        Column("candidate", "Run", shown=len({each.candidate for each in rows}) > 1),
-        Column("what", "Costs", value=lambda line: _COSTS[line["row"].what]),
-        Column("baseline_value", "From", "number", text=text("baseline_value")),
-        Column("candidate_value", "To", "number", text=text("candidate_value")),
-        Column("difference", "Change", "signed", text=text("difference", sign=True)),
-    ]
-    return Table("Size and price", columns, lines)
+    return Column(
+        "p95_change_ms", "p95", "signed", drop=4,
+        value=lambda row: cost.difference if (cost := found(row)) else None,
+        text=lambda row: amount(cost, cost.difference) if (cost := found(row)) else DASH,
+        help="Change of the latency p95 over the queries timed in both",
+    )  # fmt: skip
 
 
 def standings(comparison: Comparison, rows: Sequence[Any], title: str = "") -> Table:
@@ -297,10 +267,6 @@ def _show_candidate(comparison: Comparison, candidate: str, out: Console, *, ful
     answers = [row for row in comparison.answers if row.candidate == candidate]
     if answers:
         draw(answer_changes(answers), out)
-    own_costs = [row for row in comparison.costs if row.candidate == candidate]
-    declared = costs(own_costs)
-    if declared.rows:
-        draw(declared, out)
     changes = [row for row in comparison.changes if row.candidate == candidate]
     if changes:
         draw(what_changed(changes), out)
@@ -320,7 +286,7 @@ def _show_candidate(comparison: Comparison, candidate: str, out: Console, *, ful
             chosen = [row for row in sliced if row.measure == measure]
             if full or measure == first:
                 title = f"{candidate}, {measure} by {attribute}"
-                draw(differences(chosen, title=title, sliced=True, costs=own_costs), out)
+                draw(differences(chosen, title=title, sliced=True, costs=comparison.costs), out)
         show_notes(list(_deciding(sliced, comparison.queries, first)), out)
         others = [row for row in sliced if row.measure != first]
         if others and not full:

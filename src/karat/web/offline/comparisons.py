@@ -12,7 +12,6 @@ from fastapi import APIRouter, Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
 from karat.errors import UsageError
-from karat.reports.offline import comparison as compared
 from karat.reports.offline.evaluation import answer_changes, what_changed
 from karat.reports.phrases import report
 from karat.reports.phrases.costs import cost_lines
@@ -337,11 +336,7 @@ def queue_next(
 
 
 def _sheets(comparison: Comparison) -> list[Table]:
-    every = [
-        what_changed(comparison.changes),
-        answer_changes(comparison.answers),
-        compared.costs(comparison.costs),
-    ]
+    every = [what_changed(comparison.changes), answer_changes(comparison.answers)]
     return [table for table in every if table.rows]
 
 

@@ -38,14 +38,7 @@ def times_of_both(baseline: Run, candidate: Run) -> tuple[list[str], Floats, Flo
 def costs_of(
     first: Scores, candidate: Run, answers: Sequence[AnswerChange], slices: Sequence[Slice]
 ) -> Costs:
-    """The costs that both runs say.
-
-    Args:
-        first: Scores of the baseline.
-        candidate: The candidate.
-        answers: Its changes of answers, of which those of latency are costs.
-        slices: Slices of the queries.
-    """
+    """The costs that both runs say; ``answers`` has the latency over all queries."""
     names = {name for name, _ in LATENCIES}
     changes = [
         CostChange(
@@ -112,10 +105,7 @@ def _sliced(first: Scores, candidate: Run, slices: Sequence[Slice]) -> Iterator[
 def with_judgments(comparison: Comparison, runs: Sequence[Run], judgments: Judgments) -> Comparison:
     """The comparison, with people's judgments of documents that only a candidate returns.
 
-    Args:
-        comparison: Of these runs.
-        runs: The baseline first.
-        judgments: The single judgments that count.
+    ``runs`` are its runs, the baseline first.
     """
     by_people = judgments.frame.filter(pl.col("source") == "human")
     pair, k = ["query_id", "doc_id"], comparison.settings.k

@@ -37,11 +37,7 @@ _SIGNALS = ("SAT", "Abandonment", "Reformulation", "CTR", "MRCR", "ZeroResults")
 def usual(log: EventLog, engine: Engine, by: Sequence[str], **settings: Any) -> Watched:
     """The metrics of the latest whole day of a log, with their usual ranges.
 
-    Args:
-        log: The log.
-        engine: An open engine.
-        by: Attributes to slice by, where the log has them.
-        settings: Arguments of ``watch``.
+    Sliced by those of ``by`` that the log has; ``settings`` are other arguments of ``watch``.
     """
     settings |= {"window": WINDOW, "until": day_text(last_whole_day(log))}
     known = [name for name in by if name in log.attributes or name == "class"]
@@ -62,13 +58,9 @@ def review(
     watched: Watched | None = None,
     **settings: Any,
 ) -> DesignReview:
-    """Review a change.
+    """Review a change; the first measure decides.
 
     Args:
-        qrels: The judgments.
-        baseline: The run that is served now.
-        candidate: The run of the change.
-        measures: Names of measures; the first decides.
         traces: ``baseline`` or ``candidate`` → its trace, for the modes of its bad queries.
         below: Queries with a lower value are bad.
         judgments: Single judgments, for doubts about labels, and for people's time.
