@@ -447,3 +447,28 @@ def test_no_error_of_a_run_says_where_it_lies(client_of: ClientOf) -> None:
     assert "there is no such file" in text
     assert "runs/old-" in text
     assert str(opened.workspace.root) not in text
+
+
+def test_timed_runs_are_drawn_by_quality_and_latency(client_of: ClientOf) -> None:
+    egon = client_of("engineer")
+    assert "against latency" not in egon.get("/runs").text
+    places = {}
+    for called, took, docs in (
+        ("fast", 2, ["d1", "d2"]),
+        ("beaten", 9, ["d1", "d2", "d9"]),  # slower, and no better
+        ("slow", 9, ["d2", "d1"]),
+    ):
+        rows = [
+            {"query_id": "q1", "doc_id": doc, "score": 9 - at, "latency_us": 1000 * took}
+            for at, doc in enumerate(docs)
+        ]
+        data = "\n".join(map(json.dumps, rows)) + "\n"
+        answer = brought(egon, data, f"{called}.jsonl")
+        places[called] = answer.headers["location"]  # type: ignore[attr-defined]
+    page = unescape(egon.get("/runs").text)
+    assert "Blue: no other run is both better and faster (slow, fast)." in page
+    for called, took in (("fast", 2), ("beaten", 9), ("slow", 9)):
+        assert re.search(
+            rf'<a [^>]*href="{places[called]}"[^>]*>.*?{called}: nDCG@10', page, re.DOTALL
+        )
+        assert f"p95 {took} ms" in page

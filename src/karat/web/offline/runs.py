@@ -15,6 +15,7 @@ from fastapi.responses import RedirectResponse
 
 from karat.errors import InputError, KaratError, UsageError
 from karat.reports.html.content import Content, ShownQuery
+from karat.reports.html.figures import DrawnChart
 from karat.reports.phrases import report
 from karat.reports.table import Column
 from karat.tables import Results
@@ -30,6 +31,7 @@ from karat.web.framework.lists import Ask, Listed, listed
 from karat.web.framework.pages import Page, show
 from karat.web.framework.state import AppState, TheState
 from karat.web.framework.uploads import uploaded
+from karat.web.offline._trade_off import trade_off
 from karat.web.offline.counted import in_slice, narrowed, tallies, uncounted
 from karat.web.offline.stored_comparisons import DEEPEST, RANKS, WAIT_S, confirm
 from karat.workflows.golden.editions import NOW, list_editions
@@ -44,7 +46,7 @@ from karat.workflows.workspace.run_import import (
     remove_run,
     within,
 )
-from karat.workflows.workspace.stored_evaluations import Rules, StoredEvaluation
+from karat.workflows.workspace.stored_evaluations import P95, Rules, StoredEvaluation
 from karat.workflows.workspace.workspace import Workspace
 
 ROUTER = APIRouter()
@@ -71,6 +73,7 @@ class RunsPage(Page):
     waits: bool
     several: bool
     most: int
+    trade_off: DrawnChart | None = field(default=None, repr=False)
     wrong: Said | None = None
     typed: Mapping[str, str] = field(default_factory=dict, repr=False)
 
@@ -147,6 +150,7 @@ def _runs_page(request: Request, site: AppState, **more: Any) -> RunsPage:
         waits=any(row["numbers"] in PENDING for row in runs_list.rows),
         several=len(rows) > 1,
         most=site.settings.max_upload // 2**20,
+        trade_off=trade_off(runs_list, default_measures()[0], site.settings.base),
         **more,
     )
 
@@ -468,10 +472,10 @@ def _listed(
             "kept": row.added_us,
             "by": described.kept_by,
         }
-        records.append(record | {name: values.get(name) for name in names})
+        records.append(record | {name: values.get(name) for name in (*names, P95)})
     text = dict.fromkeys(("name", "also", "numbers", "by"), pl.String)
     count = dict.fromkeys(("id", "queries", "results", "kept"), pl.Int64)
-    schema: dict[str, Any] = {**text, **count, **dict.fromkeys(names, pl.Float64)}
+    schema: dict[str, Any] = {**text, **count, **dict.fromkeys((*names, P95), pl.Float64)}
     frame = pl.DataFrame(records, schema=schema)
 
     def run_page(row: Mapping[str, Any]) -> str:
@@ -484,6 +488,7 @@ def _listed(
         Column("name", "Run", link=run_page),
         Column("also", "Also called", shown=frame["also"].drop_nulls().len() > 0),
         *(Column(name, name, "number") for name in names),
+        Column(P95, "p95, ms", "ms", shown=frame[P95].drop_nulls().len() > 0),
         Column("numbers", "Values", link=why),
         Column("queries", "Queries", "count"),
         Column("results", "Results", "count"),

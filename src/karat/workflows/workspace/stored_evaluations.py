@@ -38,6 +38,8 @@ from karat.workflows.workspace.workspace import Workspace
 KIND, SUMMARY = "evaluation", "evaluation-summary"
 """Kinds of artifact: the numbers of a run, and its values by measure for lists."""
 _VERSION = 1  # of the computation
+P95 = "p95_us"
+"""Key of the latency p95, in microseconds, among the values of a run for lists."""
 MOST_BY = 3
 """Maximum number of attributes to slice by."""
 _VALUES: dict[str, Any] = {
@@ -101,7 +103,7 @@ class Kept:
     """Values of a run for lists: the key of the current ones, and those stored, perhaps older."""
 
     key: str
-    values: Mapping[str, float | None] | None = None
+    values: Mapping[str, float | None] | None = None  # by measure, and ``P95`` if it was timed
     older: bool = True
 
 
@@ -117,6 +119,14 @@ def in_short(opened: Workspace, rows: Sequence[RunRow]) -> list[Kept]:
             values = None if stored is None else opened.artifacts.found(SUMMARY, stored)
         found.append(Kept(now, values, older=stored != now))
     return found
+
+
+def frontier(points: Sequence[tuple[float, float]]) -> list[bool]:
+    """Which points, of latency and quality, no other beats: as fast, as good, and not the same."""
+    return [
+        not any(t <= time and v >= value and (t, v) != (time, value) for t, v in points)
+        for time, value in points
+    ]
 
 
 def _what(key: str) -> str:
@@ -178,6 +188,7 @@ def compute(opened: Workspace, row: RunRow, rules: Rules) -> None:
     tables = {"values": values, "grades": grades, "heads": heads([run])}
     opened.artifacts.put(KIND, what, head, tables)
     values_by = {each.measure: each.value for each in results.results}
+    values_by |= {P95: results.latency[0].p95_us} if results.latency else {}
     opened.artifacts.answer(SUMMARY, what, lambda: values_by)
 
 
