@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,7 +33,22 @@ class QuantileChange:
 def quantile_change(
     before: Floats, after: Floats, seed: int = 0, *, share: float = 0.95
 ) -> QuantileChange:
-    """A quantile of the times of two runs, and intervals of its change.
+    """A quantile of the times of two runs, and intervals of its change; see ``quantile_changes``.
+
+    Args:
+        before: Times of one run, one for each query; at least one; shape (n,).
+        after: Of the other, in the same order; shape (n,).
+        seed: Random seed.
+        share: Share of the answers that do not exceed the quantile.
+    """
+    [change] = quantile_changes(before, after, [share], seed)
+    return change
+
+
+def quantile_changes(
+    before: Floats, after: Floats, shares: Sequence[float], seed: int = 0
+) -> list[QuantileChange]:
+    """Quantiles of the times of two runs, and intervals of their changes, from the same draws.
 
     Queries are drawn with replacement, with both of their times, 2,000 times; the interval is from
     the 2.5th to the 97.5th percentile of the draws, without interpolation. It reflects the sampling
@@ -41,47 +57,48 @@ def quantile_change(
     Args:
         before: Times of one run, one for each query; at least one; shape (n,).
         after: Of the other, in the same order; shape (n,).
+        shares: Of each quantile the share of the answers that do not exceed it.
         seed: Random seed.
-        share: Share of the answers that do not exceed the quantile.
 
     Source: Efron & Tibshirani 1993, An Introduction to the Bootstrap, ch. 13. Its coverage is
     measured by benchmarks/latency_coverage.py (docs/explanation/intervals.md).
     """
     n = len(before)
     one = np.ones((1, n))
-    first, second = (
-        float(_drawn_quantile(before, one, share)[0]),
-        float(_drawn_quantile(after, one, share)[0]),
-    )
+    first, second = (_drawn_quantiles(times, one, shares)[:, 0] for times in (before, after))
+    pairs = list(zip(first.tolist(), second.tolist(), strict=True))
     few = Interval(None, None, f"fewer than {LEAST} timed queries")
     if n < LEAST:
-        return QuantileChange(first, second, n, few, few)
-    old, new = _resampled(before, after, np.random.default_rng(seed), share)
-    increase = Interval(None, None, "a quantile of 0")
-    if old.min() > 0:
-        increase = _outer(new / old - 1)
-    return QuantileChange(first, second, n, _outer(new - old), increase)
+        return [QuantileChange(was, now, n, few, few) for was, now in pairs]
+    old, new = _resampled(before, after, np.random.default_rng(seed), shares)
+    zero = Interval(None, None, "a quantile of 0")
+    return [
+        QuantileChange(
+            was, now, n, _outer(late - early), _outer(late / early - 1) if early.min() else zero
+        )
+        for (was, now), early, late in zip(pairs, old, new, strict=True)
+    ]
 
 
 def _resampled(
-    before: Floats, after: Floats, rng: np.random.Generator, share: float
+    before: Floats, after: Floats, rng: np.random.Generator, shares: Sequence[float]
 ) -> tuple[Floats, Floats]:
-    """The quantiles of both runs in each draw of queries; shape (draws,) each."""
+    """The quantiles of both runs in each draw of queries; shape (shares, draws) each."""
     n, quantiles = len(before), []
     height = max(1, _BLOCK // n)
     for top in range(0, RESAMPLES, height):
         drawn = resample(n, min(height, RESAMPLES - top), rng)
-        pair = _drawn_quantile(before, drawn, share), _drawn_quantile(after, drawn, share)
-        quantiles.append(pair)
+        quantiles.append([_drawn_quantiles(times, drawn, shares) for times in (before, after)])
     old, new = zip(*quantiles, strict=True)
-    return np.concatenate(old), np.concatenate(new)
+    return np.concatenate(old, axis=1), np.concatenate(new, axis=1)
 
 
-def _drawn_quantile(times: Floats, drawn: Floats, share: float) -> Floats:
-    """The smallest time that this share of each draw does not exceed; shape (draws,)."""
+def _drawn_quantiles(times: Floats, drawn: Floats, shares: Sequence[float]) -> Floats:
+    """The smallest times that these shares of each draw do not exceed; shape (shares, draws)."""
     order = np.argsort(times, kind="stable")
-    reached = np.cumsum(drawn[:, order], axis=1) >= share * drawn.sum(axis=1)[:, None] - 1e-9
-    return np.asarray(times[order][reached.argmax(axis=1)], np.float64)
+    ranked, counts = times[order].astype(np.float64), np.cumsum(drawn[:, order], axis=1)
+    totals = drawn.sum(axis=1)[:, None]
+    return np.stack([ranked[(counts >= s * totals - 1e-9).argmax(axis=1)] for s in shares])
 
 
 def _outer(values: Floats) -> Interval:

@@ -24,7 +24,7 @@ from karat.stats import leaderboard
 from karat.stats.intervals import RESAMPLES, Interval, paired_share_interval
 from karat.stats.leaderboard import orders, shared, standings
 from karat.stats.multiplicity import benjamini_hochberg, holm
-from karat.stats.quantiles import quantile_change
+from karat.stats.quantiles import quantile_changes
 from karat.stats.verdicts import LEVEL, Contrast, Measured, Testing, shrink_slices
 from karat.stats.weighing import Weighing
 from karat.tables.about import not_recorded, what_changed
@@ -451,8 +451,8 @@ def _times(first: Scores, other: Scores) -> Iterator[AnswerChange]:
     shared, before, after = times_of_both(first.run, other.run)
     if not shared:
         return
-    for name, share in LATENCIES:
-        change = quantile_change(before, after, share=share)
+    changes = quantile_changes(before, after, [share for _, share in LATENCIES])
+    for (name, _), change in zip(LATENCIES, changes, strict=True):
         values = [change.before, change.after]
         same = bool((before == after).all())
         yield _answer_change(first, other, name, values, change.difference, len(shared), same=same)
