@@ -19,6 +19,7 @@ from karat.tables import Run
 from karat.web.diagnosis import diagnosis
 from karat.workflows.diagnosis import stored_diagnoses
 from karat.workflows.diagnosis.stored_diagnoses import StoredDiagnosis
+from karat.workflows.workspace import run_stages
 from karat.workflows.workspace.stored_inputs import judged
 from karat.workflows.workspace.stored_runs import (
     file_of,
@@ -64,7 +65,7 @@ def test_the_numbers_are_those_of_the_command(
         "query_id", pl.lit(0), "doc_id", pl.col("grade").cast(pl.Int64)
     ).write_csv(tmp_path / "qrels.txt", separator=" ", include_header=False)
     content.queries.frame.select("query_id", "text").write_csv(tmp_path / "queries.csv")
-    for stage in stored_diagnoses.choices(opened):
+    for stage in run_stages.choices(opened):
         write_run(read_stored(opened, [stage.row])[0], tmp_path / f"{stage.stage}.parquet")
     monkeypatch.chdir(tmp_path)
     stages = [f"--stage={name}={name}.parquet" for name in ("old", "few", "both")]
@@ -107,6 +108,29 @@ def test_a_page_leads_to_the_queries_of_a_mode_and_to_the_road_of_each(client_of
     assert egon.get(f"/runs/4/diagnosis/nothing?{ASK}").status_code == 404
     back = egon.get("/runs/4/diagnosis/q1", follow_redirects=False)
     assert back.headers["location"] == "/runs/4/diagnosis"
+
+
+def test_stages_whose_documents_make_a_run_are_proposed_and_listed(client_of: ClientOf) -> None:
+    egon = client_of("engineer")
+    form = egon.get("/runs/4/diagnosis?format=json").json()
+    assert form["diagnosis"] is None
+    assert form["proposed"] == ["new", "few", "both"]
+    assert 'href="/runs/4/diagnosis"' not in egon.get("/diagnosis").text
+    ready = "stage=new&stage=few&stage=both"
+    path = f"/runs/4/diagnosis?{ready}"
+    shown = egon.get("/runs/4/diagnosis").text.replace("&amp;", "&")
+    assert f'href="?{ready}">Diagnose with <bdi>new, few → both</bdi>' in shown
+    [row] = egon.get("/diagnosis?q=both&format=json").json()["runs"]
+    assert (row["name"], row["address"], row["failing"]) == ("both", path, None)
+    numbers = egon.get(f"{path}&format=json").json()["diagnosis"]
+    [row] = egon.get("/diagnosis?q=both&format=json").json()["runs"]
+    assert row["stages"] == numbers["pipeline"]
+    assert row["failing"] == numbers["failing"]
+    assert row["mode"].startswith("Doubtful label")
+    assert "of" in row["lost"]
+    page = egon.get("/diagnosis").text
+    assert 'aria-current="page">Diagnosis' in page
+    assert f'href="{path}"' in page.replace("&amp;", "&")
 
 
 @pytest.mark.deep

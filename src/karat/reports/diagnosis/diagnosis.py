@@ -48,12 +48,17 @@ def summary(found: Diagnosis) -> str:
             f"What usually helps: {mode.helps}."
         )
     if found.stages:
-        name, lost, given = max(_losses(found.stages), key=lambda row: row[1])
+        name, lost, given = most_lost(found)
         share = percent(lost / given) if given else "none"
         parts.append(f"Most is lost in {name}: {lost:,} of {given:,} relevant documents ({share}).")
     if found.fixes:
         parts.append(f"Worth most: {_worth(found.fixes[0])}.")
     return " ".join(parts)
+
+
+def most_lost(found: Diagnosis) -> tuple[str, int, int]:
+    """The stage that loses most: its name, the documents that it lost, and what it was given."""
+    return max(_losses(found.stages), key=lambda row: row[1])
 
 
 def _losses(stages: Sequence[StageRow]) -> Iterator[tuple[str, int, int]]:
@@ -86,7 +91,7 @@ def stages_table(found: Diagnosis) -> Table:
         Column("kind", "Kind", "words"),
         Column("relevant_in", "Relevant in", "count"),
         Column("relevant_out", "Out", "count"),
-        Column("lost", "Lost", "count", style=_most_lost(found)),
+        Column("lost", "Lost", "count", style=_bold_most(found)),
         Column("returned", "Returned", "number", digits=0, drop=2),
         Column(
             "ceiling", f"{measure} at most", "number", value=lambda row: row.ceiling.get(measure),
@@ -97,7 +102,7 @@ def stages_table(found: Diagnosis) -> Table:
     return Table("Relevant documents through the stages", columns, found.stages)
 
 
-def _most_lost(found: Diagnosis) -> Callable[[StageRow], Style]:
+def _bold_most(found: Diagnosis) -> Callable[[StageRow], Style]:
     most = max((row.lost for row in found.stages), default=0)
     return lambda row: "strong" if row.lost and row.lost == most else ""
 

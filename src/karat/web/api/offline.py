@@ -38,7 +38,7 @@ from karat.workflows.diagnosis import stored_diagnoses, stored_traces
 from karat.workflows.golden.editions import NOW
 from karat.workflows.golden.import_ import file_name
 from karat.workflows.offline.catalogue import find_entry, list_entries
-from karat.workflows.workspace import listed, run_import, stored_comparisons
+from karat.workflows.workspace import listed, run_import, run_stages, stored_comparisons
 from karat.workflows.workspace.evaluate_stored import evaluate_stored, explain_stored, find_runs
 from karat.workflows.workspace.listed import FoundRun, ListedComparison, ListedRun, find_run
 from karat.workflows.workspace.stored_comparisons import Asked, StoredComparison
@@ -176,7 +176,7 @@ async def diagnose(
     ] = None,
 ) -> Response:
     """Diagnose a run: what its stages lose, why queries fail, and what fixes are worth."""
-    stages = stored_diagnoses.chosen(run.workspace, stage) if stage else []
+    stages = run_stages.chosen(run.workspace, stage) if stage else []
     found = await in_turn(
         request, lambda: stored_diagnoses.diagnose_stored(run.workspace, run.row, stages)
     )

@@ -12,12 +12,14 @@ from fastapi import APIRouter, File, Query, Request, Response, UploadFile
 
 from karat.errors import InputError, KaratError, UsageError
 from karat.reports.charts.diagnosis import bump
-from karat.reports.diagnosis.diagnosis import entry, fixes_table, roads_table, summary
+from karat.reports.diagnosis.diagnosis import entry, fixes_table, most_lost, roads_table, summary
 from karat.reports.html.figures import DrawnChart
+from karat.reports.phrases.numbers import percent
 from karat.reports.table import Column, Table
 from karat.tables.diagnosis.results import Diagnosis, QueryMode, Road
 from karat.tables.stored_runs import RunRow
 from karat.web.framework.auth import AnEngineer, AReader
+from karat.web.framework.diagnosis_links import diagnosis_address
 from karat.web.framework.errors import NotFound, Said, or_not_found, refused
 from karat.web.framework.form_values import Id
 from karat.web.framework.jobs import COMPUTING
@@ -26,9 +28,12 @@ from karat.web.framework.pages import Page, redirect, show
 from karat.web.framework.state import AppState, TheState
 from karat.web.framework.uploads import uploaded
 from karat.workflows.diagnosis import stored_diagnoses, stored_traces
-from karat.workflows.diagnosis.stored_diagnoses import Choice, StoredDiagnosis
+from karat.workflows.diagnosis.stored_diagnoses import StoredDiagnosis
+from karat.workflows.workspace import run_stages
 from karat.workflows.workspace.artifacts import ArtifactCorrupted
 from karat.workflows.workspace.evaluate_stored import run_by_id
+from karat.workflows.workspace.listed import list_runs
+from karat.workflows.workspace.run_stages import Choice
 from karat.workflows.workspace.workspace import Workspace
 
 ROUTER = APIRouter()
@@ -46,6 +51,15 @@ class OfferedStage:
     chosen: bool
     own: bool  # whether it is the diagnosed run itself
     earlier: str  # the address with this stage one place earlier; empty if it cannot be
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiagnosesPage(Page):
+    """The runs with a trace, or with stages among the other runs."""
+
+    template: ClassVar[str] = "diagnoses.html.j2"
+    golden: str
+    runs: Listed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,12 +87,18 @@ class DiagnosisPage(_StagesPage):
     template: ClassVar[str] = "diagnosis.html.j2"
     offered: Sequence[OfferedStage]
     traced: bool
+    proposed: Sequence[str] = ()  # names of runs whose documents make the run, it itself the last
     wrong: Said | None = None
     error: str | None = None
     summary: str = ""
     diagnosis: Diagnosis | None = None
     fixes: Table | None = field(default=None, repr=False)
     queries: Listed | None = None
+
+    @property
+    def ready(self) -> tuple[str, str] | None:
+        """The proposed stages: in words, and as an address."""
+        return (_arrow(self.proposed), _ask(self.proposed)) if self.proposed else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,6 +113,55 @@ class DiagnosedQueryPage(_StagesPage):
     roads: Sequence[Road]
     chart: DrawnChart = field(repr=False)
     table: Table = field(repr=False)
+
+
+@ROUTER.get("/diagnosis")
+def diagnoses(request: Request, site: TheState, _asking: AReader) -> Response:
+    """List the runs with a trace, or with stages among the other runs."""
+    workspace = site.opened(site.workspace.golden.name)
+    found = ((row, run_stages.stages_of(workspace, row)) for row in list_runs(workspace)[0])
+    frame = frame_of(
+        ((row, _outlined(workspace, row, stages)) for row, stages in found if stages is not None),
+        text="name stages measure mode lost address",
+        whole="id failing",
+        real="value",
+    )
+    measure = frame["measure"].drop_nulls().first() if frame.height else None
+    columns = [
+        Column("name", "Run", link=lambda row: row["address"]),
+        Column("stages", "Stages"),
+        Column("value", str(measure or "Value"), "number"),
+        Column("failing", "Queries fail", "count"),
+        Column("mode", "Most often"),
+        Column("lost", "Most lost in"),
+        Column("id", "Number", "count", shown=False),
+        Column("measure", "Measure", shown=False),
+        Column("address", "Address", shown=False),
+    ]
+    page = DiagnosesPage(
+        title="Diagnosis",
+        golden=workspace.golden.name,
+        runs=listed(frame, columns, Ask.of(request), search=["name", "stages"]),
+    )
+    return show(request, page)
+
+
+def _outlined(workspace: Workspace, row: RunRow, stages: Sequence[str]) -> dict[str, Any]:
+    """A row of the list; what loses most only where it is computed."""
+    stored = stored_diagnoses.kept(workspace, row, run_stages.chosen(workspace, stages))
+    found = None if stored is None else stored.diagnosis
+    by = _arrow(stages) if stages else "its trace"
+    first = found.modes[0] if found and found.modes else None
+    name, lost, given = most_lost(found) if found and found.stages else ("", 0, 0)
+    return {
+        "address": diagnosis_address(row.id, stages),
+        "stages": found.pipeline if found and found.pipeline else by,
+        "measure": found and found.measure,
+        "value": found and found.value,
+        "failing": found and found.failing,
+        "mode": f"{entry(first.mode).name} ({percent(first.share)})" if first else None,
+        "lost": f"{name}: {lost:,} of {given:,}" if lost else None,
+    }
 
 
 @ROUTER.get("/runs/{run_id}/diagnosis")
@@ -136,7 +205,7 @@ def _diagnosis_page(
     **more: Any,
 ) -> Response:
     workspace, row = _run(site, run_id)
-    pipeline = _in_order(stored_diagnoses.chosen(workspace, stages), row)
+    pipeline = _in_order(run_stages.chosen(workspace, stages), row)
     names = [stage.stage for stage in pipeline]
     common: dict[str, Any] = {
         "title": f"Diagnosis of {row.name}",
@@ -144,9 +213,10 @@ def _diagnosis_page(
         "run": row,
         "offered": _offered(workspace, row, pipeline),
         "stages": names,
-        "traced": stored_traces.mark(workspace, row) is not None,
+        "traced": run_stages.is_traced(workspace, row),
     }
     if not pipeline and not common["traced"]:
+        common["proposed"] = run_stages.proposed(workspace, row)
         return show(request, DiagnosisPage(**common, **more), status)
     try:
         found = _diagnosed(workspace, row, pipeline)
@@ -176,16 +246,16 @@ def query_diagnosis(
 ) -> Response:
     """Show the relevant documents of a query, with their ranks in each stage."""
     workspace, row = _run(site, run_id)
-    pipeline = _in_order(stored_diagnoses.chosen(workspace, stages), row)
+    pipeline = _in_order(run_stages.chosen(workspace, stages), row)
     names = [stage.stage for stage in pipeline]
     for _ in range(2):  # damaged files are recomputed once
-        traced = stored_traces.mark(workspace, row) is not None
+        traced = run_stages.is_traced(workspace, row)
         found = _diagnosed(workspace, row, pipeline) if pipeline or traced else None
         if found is None:
             break
         with suppress(ArtifactCorrupted):
             return show(request, _query_page(workspace, row, found, query_id, names))
-    return redirect(site, f"/runs/{row.id}/diagnosis{_ask(names)}")
+    return redirect(site, diagnosis_address(row.id, names))
 
 
 def _query_page(
@@ -197,7 +267,7 @@ def _query_page(
 ) -> DiagnosedQueryPage:
     with or_not_found():
         roads = found.roads(query_id)
-    diagnosis, above = found.diagnosis, f"/runs/{row.id}/diagnosis{_ask(stages)}"
+    diagnosis, above = found.diagnosis, diagnosis_address(row.id, stages)
     failure = next((each for each in diagnosis.queries if each.query_id == query_id), None)
     text = failure.text if failure is not None else None
     golden = quote(workspace.golden.name, safe="")
@@ -232,6 +302,10 @@ def _ask(stages: Sequence[str]) -> str:
     return "?" + urlencode({"stage": list(stages)}, doseq=True) if stages else ""
 
 
+def _arrow(stages: Sequence[str]) -> str:
+    return " → ".join([", ".join(stages[:-1]), stages[-1]])
+
+
 def _in_order(stages: Sequence[Choice], row: RunRow) -> list[Choice]:
     """The stages as chosen, but the run itself is the last."""
     return sorted(stages, key=lambda stage: stage.row.id == row.id)
@@ -240,7 +314,7 @@ def _in_order(stages: Sequence[Choice], row: RunRow) -> list[Choice]:
 def _offered(workspace: Workspace, row: RunRow, pipeline: Sequence[Choice]) -> list[OfferedStage]:
     """The chosen runs in order, then the others, and the run itself at the end."""
     names, taken = [stage.stage for stage in pipeline], {stage.row.id for stage in pipeline}
-    others = [each for each in stored_diagnoses.choices(workspace) if each.row.id not in taken]
+    others = [each for each in run_stages.choices(workspace) if each.row.id not in taken]
     own = [each for each in (*others, *pipeline) if each.row.id == row.id]
     others = [each for each in others if each not in own][-_OFFERED:]
     before = [each for each in pipeline if each not in own]
@@ -276,7 +350,7 @@ def _queries(found: Diagnosis, row: RunRow, stages: Sequence[str], ask: Ask) -> 
     frame = frame_of(records, text="query query_id mode stage evidence doc_id", real="value loss")
 
     def link(query: Mapping[str, Any]) -> str:
-        return f"/runs/{row.id}/diagnosis/{quote(query['query_id'], safe='')}{_ask(stages)}"
+        return diagnosis_address(row.id, stages, query["query_id"])
 
     columns = [
         Column("query", "Query", link=link),

@@ -64,6 +64,7 @@ STAGES = (
             Tab("Runs", "/runs"),
             Tab("Comparisons", "/comparisons"),
             Tab("Trends", "/trends"),
+            Tab("Diagnosis", "/diagnosis"),
             Tab("Playground", "/playground", also=["/jobs"]),
             Tab("Engines", "/engines"),
         ),

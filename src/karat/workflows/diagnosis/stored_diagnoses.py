@@ -9,15 +9,13 @@ from typing import Any
 
 import polars as pl
 
-from karat.diagnosis.waterfall import SERVED
 from karat.errors import UsageError, nearest
 from karat.tables.diagnosis.results import Diagnosis, Fix, ModeRow, QueryMode, Road, StageRow
 from karat.tables.stored_runs import RunRow
 from karat.workflows.diagnosis.diagnose import diagnose, road_of
 from karat.workflows.diagnosis.stored_traces import mark, stored_trace
 from karat.workflows.workspace.artifacts import Artifact, ArtifactCorrupted, key_of
-from karat.workflows.workspace.evaluate_stored import find_runs
-from karat.workflows.workspace.listed import list_runs
+from karat.workflows.workspace.run_stages import Choice
 from karat.workflows.workspace.stored_inputs import inputs_digest, judged, single_judgments
 from karat.workflows.workspace.stored_runs import read_stored
 from karat.workflows.workspace.workspace import Workspace
@@ -34,14 +32,6 @@ _ROAD = {
     "mode": pl.String,
     "evidence": pl.String,
 }
-
-
-@dataclass(frozen=True)
-class Choice:
-    """A stored run that may be a stage of a pipeline."""
-
-    stage: str  # its name as a stage; different for every run
-    row: RunRow
 
 
 @dataclass(frozen=True)
@@ -67,25 +57,6 @@ class StoredDiagnosis:
                 f"query {query_id!r} is not diagnosed", nearest=nearest(query_id, known, 1)
             )
         return [Road(**row | {"ranks": json.loads(row["ranks"])}) for row in own.to_dicts()]
-
-
-def choices(opened: Workspace) -> list[Choice]:
-    """The stored runs as stages, oldest first; an older run of the same name by its number."""
-    found: list[Choice] = []
-    for row in list_runs(opened)[0]:
-        taken = {SERVED, *(choice.stage for choice in found)}
-        found.append(Choice(str(row.id) if row.name in taken else row.name, row))
-    return found[::-1]
-
-
-def chosen(opened: Workspace, names: Sequence[str]) -> list[Choice]:
-    """The stages of these names, in this order.
-
-    Raises:
-        UsageError: an unknown run, or one that is named twice.
-    """
-    rows = find_runs(opened, names)
-    return [Choice(name, row) for name, row in zip(names, rows, strict=True)]
 
 
 def key(opened: Workspace, row: RunRow, stages: Sequence[Choice]) -> str:
