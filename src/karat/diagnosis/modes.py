@@ -34,14 +34,12 @@ class Evidence:
         judgments: The single judgments, for doubts about labels.
         documents: With ``updated_at``, ``source_updated_at``, ``subject_id`` or ``supersedes``.
         index: Ids that the index has, among the relevant documents; None if it was not asked.
-        unanswerable: Queries of which raters say that nothing answers them.
         qrels: The judgments as grades, for subtopics.
     """
 
     judgments: Judgments | None = None
     documents: Documents | None = None
     index: frozenset[str] | None = None
-    unanswerable: frozenset[str] = frozenset()
     qrels: Qrels | None = None
 
 
@@ -96,9 +94,10 @@ ENTRIES: dict[ModeId, Mode] = {
         "labels by one rater",
     ),
     "missing_content": Mode(
-        "Missing document",
-        "the index does not have the document, or raters say that nothing answers the query",
-        "a lookup in the index, or raters' marks",
+        "Missing content",
+        "the index does not have the document, or the golden set says that nothing answers the "
+        "query, and documents are served all the same",
+        "a lookup in the index, or queries marked no_answer",
         "the export of the source, and the log of the indexer",
         "indexing it",
         "without a lookup, a missing document looks like one that was not retrieved",
@@ -239,7 +238,10 @@ def _labels(found: Roads, known: Evidence, pairs: pl.DataFrame, losing: Mask, na
     if known.judgments is None:
         return
     size, rows = len(losing), known.judgments.frame
-    unclear = rows.filter(pl.col("reason") == UNCLEAR).select("query_id").unique()
+    # An explanation may follow: ``query_unclear: which jaguar?``
+    reason = pl.col("reason").str.split(":").list.first()
+    marked = rows.filter(pl.col("state") == "cannot_judge", reason == UNCLEAR)
+    unclear = marked.select("query_id").unique()
     named.name(
         "unknowable_intent",
         losing & _at(pairs, unclear, ["query_id"], size),
@@ -273,13 +275,6 @@ def _content(
 ) -> None:
     """Modes 4 and 5: the index lacks the document, or has an old copy."""
     seen = found.held.any(axis=0) | (found.below > 0)
-    if known.unanswerable:
-        marked = pl.DataFrame({"query_id": sorted(known.unanswerable)})
-        named.name(
-            "missing_content",
-            losing & _at(pairs, marked, ["query_id"], len(losing)),
-            lambda _at: "raters say that nothing answers the query",
-        )
     if known.index is not None:
         there = found.doc_id.is_in(list(known.index)).to_numpy()
         named.name("missing_content", losing & ~there & ~seen, lambda _at: "it is not in the index")
@@ -471,6 +466,8 @@ def of_queries(
         every = found.documents(query)
         own = every[named.mode[every] >= 0]
         query_id = found.query_ids[query]
+        if query_id in found.unanswerable:
+            out.append(_unanswered(found, query_id, texts.get(query_id)))
         if not len(own):
             continue
         by_mode = np.bincount(named.mode[own], losses[own], minlength=len(MODES))
@@ -490,6 +487,13 @@ def of_queries(
             )
         )
     return sorted(out, key=lambda row: -row.loss)
+
+
+def _unanswered(found: Roads, query_id: str, text: str | None) -> QueryMode:
+    shown = min(len(found.run.of(query_id)), found.k)
+    documents = "a document is" if shown == 1 else f"{shown:,} documents are"
+    evidence = f"it is marked no_answer, and {documents} served"
+    return QueryMode(query_id, None, "missing_content", None, evidence, None, 0.0, text)
 
 
 def summary(found: Roads, named: Named, rows: Sequence[QueryMode]) -> list[ModeRow]:

@@ -44,6 +44,7 @@ class Roads:
         below: Its rank in the whole run, 0 if it is not there; shape (m,).
         traced: Whether its query has a trace; shape (m,).
         weights: Weight of each query; shape (q,).
+        unanswerable: Those of the queries that nothing answers; they have no relevant documents.
     """
 
     trace: Trace
@@ -169,6 +170,7 @@ class Roads:
         return gained * (self.discount(ideal) - self.discount(served))
 
     gain: Gain = "linear"
+    unanswerable: frozenset[str] = frozenset()
 
     def discount(self, rank: Ints) -> Floats:
         """1 / log2(1 + rank); 0 for rank 0 and beyond k."""
@@ -180,7 +182,7 @@ class Roads:
 
 def roads(
     trace: Trace, run: Run, qrels: Qrels, query_ids: Sequence[str], k: int, rel: float,
-    weights: Floats | None = None, gain: Gain = "linear",
+    weights: Floats | None = None, gain: Gain = "linear", unanswerable: Sequence[str] = (),
 ) -> Roads:  # fmt: skip
     """Find the relevant documents of queries in every stage.
 
@@ -191,11 +193,12 @@ def roads(
         query_ids: Queries that count.
         k: Documents of each query that are served.
         rel: Lowest grade that is counted as relevant.
-        weights: Of the queries; all 1 if None; shape (q,).
+        weights: Of the queries, the unanswerable ones last; all 1 if None; shape (q,).
         gain: Of the measure.
+        unanswerable: Further queries, which nothing answers.
     """
-    ids = list(query_ids)
-    relevant = qrels.judged(ids, np.nextafter(0.0, 1.0))
+    ids = [*query_ids, *unanswerable]
+    relevant = qrels.judged(query_ids, np.nextafter(0.0, 1.0))
     relevant = relevant.group_by("query", "doc_id", maintain_order=True).agg(pl.col("grade").max())
     named = relevant.select(
         query_id=pl.Series(ids, dtype=pl.String).gather(relevant["query"]), doc_id="doc_id"
@@ -222,6 +225,7 @@ def roads(
         traced=named["query_id"].is_in(known).to_numpy(),
         weights=np.ones(len(ids)) if weights is None else weights,
         gain=gain,
+        unanswerable=frozenset(unanswerable),
     )
 
 
@@ -240,7 +244,7 @@ def waterfall(found: Roads, qrels: Qrels, measures: Sequence[Measure]) -> list[S
     Only traced queries count, and documents of grade ``rel`` or better.
     """
     counted = found.traced & (found.grade >= found.rel)
-    known = set(found.trace.query_ids)
+    known = set(found.trace.query_ids) - found.unanswerable
     asked = [query for query in found.query_ids if query in known]
     out = []
     for at, stage in enumerate(found.stages):

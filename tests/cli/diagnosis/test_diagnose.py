@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from karat.store.sql import pairs
+from karat.workflows.workspace.workspace import open_workspace
+
 Typed = Callable[..., Any]  # conftest.py
 STAGES = "--stage bm25=bm25.trec --stage dense:retrieve=dense.trec --stage fused=fused.trec"
 
@@ -146,3 +149,62 @@ def test_an_index_is_asked_for_what_no_stage_has(folder: Path, typed: Typed) -> 
     (folder / "fused.trec").write_text("".join(f"q{n} Q0 x 1 1 b\n" for n in range(10)))
     modes = {row["mode"]: row["queries"] for row in json.loads(typed(line).out)["modes"]}
     assert modes == {"missing_content": 10}
+
+
+def test_documents_to_review_go_to_a_file_and_to_the_queue(folder: Path, typed: Typed) -> None:
+    import csv
+
+    with (folder / "qrels.txt").open("a") as qrels:
+        qrels.write("".join(f"q{n} 0 x 0\n" for n in range(10)))
+    line = f"diagnose qrels.txt fused.trec {STAGES} -m nDCG@2"
+    typed(f"{line} --review review.csv")
+    with (folder / "review.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    # Each query lacks a in its top two, which are x (judged 0) and z (not judged).
+    assert [[r[n] for n in ("doc_id", "list", "rank", "grade", "mode")] for r in rows[:3]] == [
+        ["a", "missed", "", "1.0", "candidate"],
+        ["x", "bad", "1", "0.0", "candidate"],
+        ["z", "unjudged", "2", "", "candidate"],
+    ]
+    odd = [row for row in rows if row["query_id"] == "q1"]
+    assert [odd[0][n] for n in ("rank", "mode", "stage")] == ["3", "scoring", "fused"]
+    assert odd[1]["reason"] == f"above a: {odd[0]['reason']}"
+    assert len(rows) == 30
+    typed("init shop")
+    typed("golden import queries.csv -w shop")
+    made = json.loads(typed("golden queue review.csv -w shop --format json").out)
+    assert (made["chosen"], made["added"]) == (30, 30)
+    with open_workspace(folder / "shop", now=1) as opened, opened.store.read() as connection:
+        queued = pairs.frame(connection, opened.golden.id)
+    assert queued["chosen_by"][:2].to_list() == [
+        "diagnosis: missed, candidate",
+        "diagnosis: bad, candidate",
+    ]
+    again = typed(f"{line} --workspace shop --queue")
+    assert "karat: 30 documents to review, 0 new in the queue" in again.err
+    assert "--workspace DIR" in typed(f"{line} --queue", code=2).err
+    assert "would mix" in typed(f"{line} --review - -f json", code=2).err
+
+
+def test_queries_that_nothing_answers(folder: Path, typed: Typed) -> None:
+    """What is served for a query marked no_answer shows that content is missing."""
+    (folder / "queries.csv").write_text(
+        "query_id,text,kind,no_answer\n"
+        "q0,text 0,even,\nq1,text 1,odd,\nn1,why,none,true\nn2,how,none,true\n"
+    )
+    with (folder / "fused.trec").open("a") as run:
+        run.write("n1 Q0 x 1 2 fused\nn1 Q0 y 2 1 fused\n")  # and nothing for n2
+    line = f"diagnose qrels.txt fused.trec {STAGES} -m nDCG@2 --queries queries.csv"
+    before = json.loads(typed(f"{line} -f json --review review.jsonl").out)
+    assert (before["n"], before["failing"], before["value"]) == (10, 11, 0.0)
+    row = next(row for row in before["queries"] if row["query_id"] == "n1")
+    assert (row["value"], row["mode"], row["loss"]) == (None, "missing_content", 0.0)
+    assert row["evidence"] == "it is marked no_answer, and 2 documents are served"
+    assert all(stage["relevant_in"] <= 10 for stage in before["stages"])
+    reviewed = [json.loads(each) for each in (folder / "review.jsonl").read_text().splitlines()]
+    assert [(r["doc_id"], r["list"]) for r in reviewed if r["query_id"] == "n1"] == [
+        ("x", "unjudged"),
+        ("y", "unjudged"),
+    ]
+    assert "n1" in typed(f"{line} --below 0 --by kind").out
+    assert "n1" in typed(f"{line} --query n1").out

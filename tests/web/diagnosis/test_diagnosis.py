@@ -9,12 +9,14 @@ from typing import Any
 
 import polars as pl
 import pytest
+import sqlalchemy as sa
 from fastapi import FastAPI
 from tests.web.conftest import NOW, ClientOf
 
 from karat.cli.main import main
 from karat.formats import write_run
 from karat.store.sql import golden_sets
+from karat.store.sql.schema import query
 from karat.tables import Run
 from karat.web.diagnosis import diagnosis
 from karat.workflows.diagnosis import stored_diagnoses
@@ -131,6 +133,20 @@ def test_stages_whose_documents_make_a_run_are_proposed_and_listed(client_of: Cl
     page = egon.get("/diagnosis").text
     assert 'aria-current="page">Diagnosis' in page
     assert f'href="{path}"' in page.replace("&amp;", "&")
+
+
+def test_a_query_that_nothing_answers_has_a_page_without_documents(
+    client_of: ClientOf, opened: Workspace
+) -> None:
+    with opened.store.begin() as connection:
+        connection.execute(sa.update(query).where(query.c.query_id == "q4").values(no_answer=True))
+    egon = client_of("engineer")
+    rows = egon.get(f"{PATH}&format=json").json()["diagnosis"]["queries"]
+    (row,) = [row for row in rows if row["query_id"] == "q4"]
+    assert (row["value"], row["mode"]) == (None, "missing_content")
+    page = egon.get(f"/runs/4/diagnosis/q4?{ASK}")
+    assert page.status_code == 200
+    assert "it is marked no_answer, and a document is served" in page.text
 
 
 @pytest.mark.deep

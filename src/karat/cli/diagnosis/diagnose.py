@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
         "karat diagnose qrels.txt run.trec --trace trace.jsonl",
         "karat diagnose qrels.txt top.trec --stage bm25=a.trec --stage top=b.trec",
         "karat diagnose qrels.txt run.trec --trace trace.jsonl --query q42",
+        "karat diagnose qrels.txt run.trec --trace trace.jsonl --review review.csv",
     )
 )
 @click.argument("qrels", metavar="QRELS")
@@ -72,7 +74,8 @@ if TYPE_CHECKING:
     "-w",
     "--workspace",
     metavar="DIR",
-    help="A workspace with the raters' single judgments, for doubts about labels.",
+    help="A workspace with the raters' single judgments, for doubts about labels, and with the "
+    "queries, unless they are given.",
 )
 @click.option("--by", metavar="ATTRIBUTE", help="Also by this attribute of the queries.")
 @click.option(
@@ -81,6 +84,15 @@ if TYPE_CHECKING:
     metavar="MODE[=SHARE]",
     help="End with 1 if a mode has a larger share of the failing queries (0 by default). "
     "Repeatable.",
+)
+@click.option(
+    "--review",
+    metavar="FILE",
+    help="Write relevant documents that are missed, and what is shown above them, judged not "
+    "relevant or not at all, with their modes: CSV, TSV, JSONL or Parquet, by its name.",
+)
+@click.option(
+    "--queue", is_flag=True, help="Add these documents to the judging queue of the workspace."
 )
 @options.rel
 @options.measures_from
@@ -104,6 +116,8 @@ def diagnose(
     workspace: str | None,
     by: str | None,
     fail_on: tuple[str, ...],
+    review: str | None,
+    queue: bool,
     rel: float | None,
     output: str,
     input_format: str | None,
@@ -114,12 +128,20 @@ def diagnose(
     Exit codes: 0, or 1 with --fail-on.
     """
     from karat import formats
+    from karat.errors import UsageError
     from karat.reports.diagnosis import diagnosis
     from karat.workflows.diagnosis.diagnose import diagnose as diagnosed
     from karat.workflows.diagnosis.diagnose import road_of
 
     limits = dict(_limit(given) for given in fail_on)
     named, kinds = _stages(stages)
+    if queue and workspace is None:
+        raise UsageError("--queue needs a workspace", fix="--workspace DIR")
+    if review == "-" and output == "json":
+        raise UsageError("--review - would mix with the JSON", fix="--review review.jsonl")
+    if queries is None and formats.holds_queries(qrels):
+        queries = qrels
+    judgments, known = (None, None) if workspace is None else _of_workspace(workspace)
     found = diagnosed(
         formats.read_qrels(qrels, qrels_format),
         formats.read_run(run, input_format),
@@ -129,17 +151,21 @@ def diagnose(
         measures=measures or ("nDCG@10",),
         baseline=None if baseline is None else formats.read_run(baseline, input_format),
         below=below,
-        queries=queries or (qrels if formats.holds_queries(qrels) else None),
+        queries=known if queries is None else queries,
         documents=documents,
         engine=None if engine is None else _engine(engine),
-        judgments=None if workspace is None else _judgments(workspace),
+        judgments=judgments,
         by=by,
         rel=rel,
     )
     if query_id is not None:
         _show_roads(query_id, road_of(found, query_id), output)
         return
+    if review is not None:
+        formats.write_pairs(found.to_review(), review)
     options.emit(diagnosis, found, output)
+    if queue and workspace is not None:
+        _queue(workspace, found.to_review())
     ctx.exit(_exit_code(found, limits))
 
 
@@ -202,12 +228,24 @@ def _engine(name: str) -> Any:
     return read_engine(name, Path())
 
 
-def _judgments(folder: str) -> Any:
+def _of_workspace(folder: str) -> tuple[Any, Any]:
+    """The single judgments, and the queries."""
     from karat.cli.workspace.workspace import opened
-    from karat.workflows.workspace.stored_inputs import single_judgments
+    from karat.workflows.workspace.stored_inputs import golden_queries, single_judgments
 
     with opened(Path(folder)) as workspace:
-        return single_judgments(workspace)
+        return single_judgments(workspace), golden_queries(workspace)
+
+
+def _queue(folder: str, pairs: Any) -> None:
+    from karat.cli.workspace.workspace import clock, opened
+    from karat.reports.phrases.numbers import counted
+    from karat.workflows.golden.pooling import enqueue
+
+    with opened(Path(folder)) as workspace:
+        made = enqueue(workspace, pairs, now=clock())
+    chosen = counted(made.chosen, "document", "documents")
+    print(f"karat: {chosen} to review, {made.added:,} new in the queue", file=sys.stderr)
 
 
 def _show_roads(query_id: str, roads: list[Any], output: str) -> None:

@@ -62,7 +62,8 @@ class QueryMode:
     """A failing query."""
 
     query_id: str
-    value: float  # of the first measure
+    # Of the first measure; None for a query marked no_answer for which documents are served
+    value: float | None
     mode: ModeId
     stage: str | None  # the stage that lost most, if the mode has one
     evidence: str  # what decided, in a sentence

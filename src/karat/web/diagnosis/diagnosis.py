@@ -111,7 +111,7 @@ class DiagnosedQueryPage(_StagesPage):
     measure: str
     pipeline: str
     roads: Sequence[Road]
-    chart: DrawnChart = field(repr=False)
+    chart: DrawnChart | None = field(repr=False)  # None without relevant documents
     table: Table = field(repr=False)
 
 
@@ -286,7 +286,7 @@ def _query_page(
         pipeline=diagnosis.pipeline,
         stages=stages,
         roads=roads,
-        chart=bump(query_id, roads),
+        chart=bump(query_id, roads) if roads else None,
         table=replace(roads_table(query_id, roads, pair), title=""),
     )
 

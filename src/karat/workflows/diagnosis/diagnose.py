@@ -12,12 +12,13 @@ import polars as pl
 
 from karat.diagnosis.fixes import fixes
 from karat.diagnosis.modes import Evidence, Named, name_modes, of_queries, summary
+from karat.diagnosis.to_review import to_review
 from karat.diagnosis.waterfall import Floats, Mask, Roads, mean_value, roads, values_of, waterfall
 from karat.errors import KaratError, UsageError, nearest
 from karat.formats.own.traces import read_trace
 from karat.measures import Measure, parse
 from karat.reports.phrases.numbers import counted
-from karat.tables import Qrels, Queries, Run
+from karat.tables import Pairs, Qrels, Queries, Run
 from karat.tables.diagnosis.results import MODES, Diagnosis, Fix, ModeRow, QueryMode, Road, arrows
 from karat.tables.diagnosis.traces import COLUMNS, StageKind, Trace, from_runs
 from karat.tables.engines import EngineConfig
@@ -37,6 +38,11 @@ class Diagnosed(Diagnosis):
 
     found: Roads = field(repr=False)
     named: Named = field(repr=False)
+    qrels: Qrels = field(repr=False)
+
+    def to_review(self) -> Pairs:
+        """What failing queries miss and what they show instead, for people to look at or judge."""
+        return to_review(self.found, self.named, self.queries, self.qrels)
 
 
 def diagnose(
@@ -84,6 +90,8 @@ def diagnose(
     traced = _trace(trace, stages, kinds, texts)
     main, *_ = parsed = [parse(name, rel=rel) for name in measures]
     query_ids, values = _valued(served, grades, main, about)
+    marked = set() if about is None else about.no_answer()
+    unanswerable = sorted(marked.intersection(served.frame()["query_id"].unique()))
     found = roads(
         traced,
         served,
@@ -91,15 +99,17 @@ def diagnose(
         query_ids,
         _depth(parsed, served),
         float(main.settings.get("rel", rel or 1.0)),
-        _weights(about, query_ids),
+        _weights(about, [*query_ids, *unanswerable]),
         main.settings.get("gain", "linear"),
+        unanswerable,
     )
     notes: list[str] = []
     index = None if engine is None else _in_index(found, engine, notes)
-    evidence = Evidence(judgments, inputs.documents(documents), index, qrels=grades)
+    evidence = Evidence(judgments, inputs.documents(documents), index, grades)
     named = name_modes(found, evidence)
     worse = _worse(values, baseline, grades, main, query_ids)
     failing = np.flatnonzero((values < below) | worse).tolist()
+    failing += range(len(query_ids), len(found.query_ids))
     rows = of_queries(found, named, failing, values, texts)
     asked = list(filter(set(traced.query_ids).__contains__, query_ids))
     gains = list(_fixes(found, grades, parsed, asked, notes))
@@ -107,7 +117,7 @@ def diagnose(
     return Diagnosed(
         run=served.name,
         measure=str(main),
-        value=mean_value(values, found.weights),
+        value=mean_value(values, found.weights[: len(values)]),
         n=len(query_ids),
         traced=len(asked),
         failing=len(rows),
@@ -120,6 +130,7 @@ def diagnose(
         slices={} if by is None else _slices(found, named, rows, about, by),
         found=found,
         named=named,
+        qrels=grades,
     )
 
 

@@ -21,7 +21,7 @@ from karat.workflows.workspace.stored_runs import read_stored
 from karat.workflows.workspace.workspace import Workspace
 
 KIND = "diagnosis"
-_VERSION = 1  # of the computation
+_VERSION = 2  # of the computation
 _ROAD = {
     "query_id": pl.String,
     "doc_id": pl.String,
@@ -51,7 +51,7 @@ class StoredDiagnosis:
         with self.files.reading():
             frame = pl.read_parquet(self.files.tables["roads"])
         own = frame.filter(query_id=query_id).drop("query_id")
-        if not own.height:
+        if not own.height and all(row.query_id != query_id for row in self.diagnosis.queries):
             known = frame["query_id"].unique(maintain_order=True).to_list()
             raise UsageError(
                 f"query {query_id!r} is not diagnosed", nearest=nearest(query_id, known, 1)

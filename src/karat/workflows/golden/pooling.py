@@ -122,15 +122,19 @@ def _pooled(
 def enqueue(opened: Workspace, path: str | Path | Pairs, *, now: int) -> Pooled:
     """Put the pairs of a file into the queue, such as ``karat compare --judge-file`` writes.
 
-    They are judged in the order of the file. Pairs with a ``gold_grade`` test the raters.
+    They are judged in the order of the file. Pairs with a ``gold_grade`` test the raters. The
+    column ``chosen_by`` says why they were chosen; without it, the name of the file does.
     """
     listed = path if isinstance(path, Pairs) else read_pairs(path)
-    names = [name for name in ("gold_grade",) if name in listed.frame.columns]
+    names = [name for name in ("gold_grade", "chosen_by") if name in listed.frame.columns]
     keys = listed.frame.select("query_id", "doc_id", *names).unique(
         ["query_id", "doc_id"], keep="first", maintain_order=True
     )
+    if "chosen_by" not in names:
+        keys = keys.with_columns(chosen_by=pl.lit(None, pl.String))
     ranked = keys.with_columns(
-        priority=pl.int_range(1, pl.len() + 1, dtype=pl.Int64), chosen_by=pl.lit(listed.source)
+        pl.col("chosen_by").cast(pl.String, strict=False).fill_null(listed.source),
+        priority=pl.int_range(1, pl.len() + 1, dtype=pl.Int64),
     )
     return _queued(opened, ranked, [], [], now)
 

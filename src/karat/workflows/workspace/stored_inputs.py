@@ -142,6 +142,11 @@ def _classes(frame: pl.DataFrame) -> list[str]:
     ]
 
 
+def golden_queries(opened: Workspace) -> Queries:
+    """The queries of the golden set, with weights if any has one."""
+    return Queries(weighed(query_frame(opened))[0], f"golden set {opened.golden.name}")
+
+
 def single_judgments(opened: Workspace) -> Judgments:
     """The raters' judgments of the golden set that count now, one by one."""
     with opened.store.read() as connection:
