@@ -21,7 +21,8 @@ from karat.tables import Run
 from karat.web.diagnosis import diagnosis
 from karat.workflows.diagnosis import stored_diagnoses
 from karat.workflows.diagnosis.stored_diagnoses import StoredDiagnosis
-from karat.workflows.workspace import run_stages
+from karat.workflows.workspace import run_stages, stored_comparisons
+from karat.workflows.workspace.stored_comparisons import Asked
 from karat.workflows.workspace.stored_inputs import judged
 from karat.workflows.workspace.stored_runs import (
     file_of,
@@ -147,6 +148,23 @@ def test_a_query_that_nothing_answers_has_a_page_without_documents(
     page = egon.get(f"/runs/4/diagnosis/q4?{ASK}")
     assert page.status_code == 200
     assert "it is marked no_answer, and a document is served" in page.text
+
+
+def test_comparisons_and_runs_lead_to_the_diagnosis_of_a_query(
+    client_of: ClientOf, opened: Workspace
+) -> None:
+    number = stored_comparisons.ask(opened, Asked([1, 4]), by="egon", now=NOW)
+    stored_comparisons.compute(opened, number, lambda: NOW)
+    egon = client_of("engineer")
+    ready = "stage=new&stage=few&stage=both"
+    page = egon.get(f"/comparisons/{number}").text.replace("&amp;", "&")
+    assert f'href="/runs/4/diagnosis?{ready}"><bdi>both' in page
+    assert "<bdi>old</bdi></a> </p>" not in page  # its stages are not known
+    side = egon.get(f"/comparisons/{number}/queries/q1").text.replace("&amp;", "&")
+    where = f"/runs/4/diagnosis/q1?{ready}"
+    assert f'href="{where}&baseline=1"><bdi>both' in side
+    assert f'href="{where}"><bdi>both' in egon.get("/runs/4/queries/q1").text.replace("&amp;", "&")
+    assert egon.get(f"{where}&baseline=1").status_code == 200
 
 
 @pytest.mark.deep

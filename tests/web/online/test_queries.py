@@ -51,6 +51,14 @@ def test_the_worst_stands_first_with_its_reason(engineer: Browser) -> None:
     assert first["golden"] == "q4"  # where it stands in the golden set
 
 
+def test_a_query_of_the_golden_set_leads_to_its_diagnosis(engineer: Browser) -> None:
+    """In the newest run whose stages are known: ``new`` has the documents of ``old``."""
+    page = engineer.get("/online/queries").text
+    assert 'href="/runs/2/diagnosis/q4?stage=old&amp;stage=new"' in page
+    row = engineer.get("/online/queries?format=json").json()["queries"][0]
+    assert row["diagnosis"] == "new"
+
+
 def test_a_query_leads_to_its_searches(engineer: Browser) -> None:
     page = engineer.get("/online/queries").text
     where = "/online/rows?from=2027-01-10&amp;to=2027-01-14&amp;slice=query%3Dwool+hat"

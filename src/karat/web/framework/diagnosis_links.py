@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from urllib.parse import quote, urlencode
 
+from karat.tables.stored_runs import RunRow
+from karat.workflows.workspace.run_stages import stages_of
+from karat.workflows.workspace.workspace import Workspace
+
 
 def diagnosis_address(
     run_id: int, stages: Sequence[str], query_id: str = "", baseline: int | None = None
@@ -21,3 +25,20 @@ def diagnosis_address(
     params += [] if baseline is None else [("baseline", str(baseline))]
     path = f"/runs/{run_id}/diagnosis" + (f"/{quote(query_id, safe='')}" if query_id else "")
     return path + (f"?{urlencode(params)}" if params else "")
+
+
+def whys(workspace: Workspace, runs: Sequence[RunRow], query_id: str = "") -> list[tuple[str, str]]:
+    """The runs whose stages are known, with the address of each diagnosis.
+
+    Args:
+        workspace: With the golden set of the runs.
+        runs: Runs that are compared, the baseline first.
+        query_id: Only this query; all if empty.
+    """
+    links = []
+    for at, row in enumerate(runs):
+        stages = stages_of(workspace, row)
+        if stages is not None:
+            other = runs[1 if at == 0 else 0].id if query_id and len(runs) > 1 else None
+            links.append((row.name, diagnosis_address(row.id, stages, query_id, other)))
+    return links

@@ -21,6 +21,7 @@ from karat.tables.results import Result
 from karat.tables.stored_runs import ComparisonRow, RunRow
 from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.chart_links import Charts, charts
+from karat.web.framework.diagnosis_links import whys
 from karat.web.framework.form_values import Id, packed, unpacked
 from karat.web.framework.idempotency import redirect_with, show_with
 from karat.web.framework.lists import Ask, Listed, frame_of, listed
@@ -69,6 +70,7 @@ class ComparisonPage(Page):
 
     Attributes:
         counts: Queries of the list by outcome; those of zero weight are excluded.
+        whys: Runs, with the address of the diagnosis of each.
         ways: Link of each outcome, by measure and candidate.
     """
 
@@ -87,6 +89,7 @@ class ComparisonPage(Page):
     counts: Mapping[str, int] = field(default_factory=dict)
     zero_weight: int = 0
     queries: Listed | None = None
+    whys: Sequence[tuple[str, str]] = ()
     listing: bool = field(default=False, repr=False)
     titles: Mapping[str, str] = field(default_factory=dict, repr=False)
     queued: int | None = None
@@ -233,6 +236,7 @@ def _comparison_page(
         counts={outcome: counts.get(outcome, 0) for outcome in OUTCOMES},
         zero_weight=list_rows.height - counted_rows.height,
         queries=list_of_queries(row, result, list_rows, measure, candidate, Ask.of(request)),
+        whys=whys(workspace, described.runs),
         listing=bool(request.query_params),
         titles=titles,
         queued=None if queued is None else int(queued),

@@ -23,6 +23,7 @@ from karat.tables.results import State
 from karat.tables.stored_runs import RunRow
 from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.chart_links import Charts, charts
+from karat.web.framework.diagnosis_links import whys
 from karat.web.framework.errors import NotFound, Said, refused
 from karat.web.framework.form_values import Id
 from karat.web.framework.idempotency import redirect_with, show_with
@@ -130,6 +131,7 @@ class RunQueryPage(Page):
     counts: bool
     changed: int
     now: Mapping[str, Sequence[float | None]]
+    whys: Sequence[tuple[str, str]]
 
 
 @ROUTER.get("/runs")
@@ -354,6 +356,7 @@ def _query_page(
         counts=query_row["counts"],
         changed=side.changed,
         now=side.now,
+        whys=whys(workspace, [row], query_id),
     )
 
 

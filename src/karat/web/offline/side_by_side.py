@@ -16,6 +16,7 @@ from karat.errors import UsageError
 from karat.reports.html.content import Content, ShownQuery
 from karat.tables.stored_runs import ComparisonRow
 from karat.web.framework.auth import AnEngineer, AReader
+from karat.web.framework.diagnosis_links import whys
 from karat.web.framework.errors import NotFound
 from karat.web.framework.form_values import Id, packed, unpacked
 from karat.web.framework.pages import Page, show
@@ -46,6 +47,7 @@ class SidePage(Page):
     Attributes:
         tokens: By document, the token of its form: it identifies what was shown, so that a changed
             document is not graded unseen, and makes a repeated request count once.
+        whys: Runs, with the address of the diagnosis of this query in each.
     """
 
     template: ClassVar[str] = "comparison_query.html.j2"
@@ -67,6 +69,7 @@ class SidePage(Page):
     to_judge: Mapping[str, GradableDocument] = field(repr=False)
     tokens: Mapping[str, str] = field(repr=False)
     yours: Mapping[str, OwnRating]
+    whys: Sequence[tuple[str, str]]
     before: str | None
     after: str | None
 
@@ -152,6 +155,7 @@ def _page(
         to_judge=to_judge,
         tokens={doc: _token(shown_document.seen) for doc, shown_document in to_judge.items()},
         yours=own_of(workspace, who, query_id) if judging else {},
+        whys=whys(workspace, described.runs, query_id),
         before=address(None if at is None else at - 1),
         after=address(None if at is None else at + 1),
     )

@@ -14,6 +14,7 @@ from karat.reports.online.queries import ordering
 from karat.reports.table import Column
 from karat.tables.online.worst_queries import LostGroup, LostQuery, WorstQueries
 from karat.web.framework.auth import AnEngineer, AReader
+from karat.web.framework.diagnosis_links import diagnosis_address
 from karat.web.framework.idempotency import redirect_with, show_with
 from karat.web.framework.lists import Ask, Listed, frame_of, listed
 from karat.web.framework.state import AppState, TheState
@@ -35,6 +36,7 @@ from karat.workflows.online.log_requests import DayRange, Days, Worst
 from karat.workflows.online.slices import LONGEST, NOTHING, Dimension, dimension, dimensions
 from karat.workflows.online.worst_queries import to_golden
 from karat.workflows.workspace.known_queries import ids_by_text
+from karat.workflows.workspace.run_stages import newest_with_stages
 
 ROUTER = APIRouter()
 _NOT_KEPT = {"from", "to", "by", "format"}
@@ -195,6 +197,7 @@ def _listed(
     request: Request, site: AppState, result: WorstQueries, days: Days, by: Dimension
 ) -> Listed:
     golden_ids = ids_by_text(site.workspace)
+    diagnosed = newest_with_stages(site.workspace) if golden_ids else None
     records = (
         (
             row,
@@ -206,6 +209,7 @@ def _listed(
                 "reason": row.reason or None,
                 "instead": ", ".join(f"{text} ({n:,})" for text, n in row.next_queries[:3]) or None,
                 "golden": golden_ids.get(row.query),
+                "diagnosis": diagnosed[0].name if diagnosed and row.query in golden_ids else None,
                 "why": row.why or None,
                 "own_slice": row.slice.get(result.by or "", ""),
             },
@@ -214,7 +218,7 @@ def _listed(
     )
     frame = frame_of(
         records,
-        text="text slice interval reason instead golden why query own_slice",
+        text="text slice interval reason instead golden diagnosis why query own_slice",
         whole="searches users zero abandoned reformulated failed terminal",
         real="lost share clicked satisfied low high",
     )
@@ -229,6 +233,11 @@ def _listed(
             return None
         name = quote(site.workspace.golden.name, safe="")
         return f"/golden/{name}/queries/{quote(row['golden'], safe='')}"
+
+    def diagnosis_link(row: Mapping[str, Any]) -> str | None:
+        if diagnosed is None or row["golden"] is None:
+            return None
+        return diagnosis_address(diagnosed[0].id, diagnosed[1], row["golden"])
 
     def any_of(name: str) -> bool:
         return frame[name].drop_nulls().len() > 0
@@ -250,6 +259,7 @@ def _listed(
         Column("satisfied", "Satisfied", "share", shown=any_of("satisfied")),
         Column("instead", "Searched instead", longest=70, shown=any_of("instead")),
         Column("golden", "In the golden set", link=golden_link, shown=any_of("golden")),
+        Column("diagnosis", "Diagnosis", link=diagnosis_link, shown=any_of("diagnosis")),
         Column("why", "Why", shown=False),
         Column("terminal", "Not reformulated", "count", shown=False),
         Column("low", "95 % from", "number", shown=False),

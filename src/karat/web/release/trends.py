@@ -24,6 +24,7 @@ from karat.reports.release.trend_page import Remark
 from karat.reports.table import Column
 from karat.tables.release.trend import Mark, Series
 from karat.web.framework.auth import AnEngineer, AReader, Principal
+from karat.web.framework.diagnosis_links import whys
 from karat.web.framework.errors import NotFound, Said, refused
 from karat.web.framework.jobs import COMPUTING, Busy
 from karat.web.framework.lists import Ask, Listed, frame_of, listed
@@ -47,6 +48,7 @@ from karat.workflows.workspace.annotations import (
     delete_annotation,
     time_of,
 )
+from karat.workflows.workspace.stored_runs import stored_by_name
 from karat.workflows.workspace.stored_views import link_marks
 from karat.workflows.workspace.workspace import Workspace
 
@@ -118,6 +120,7 @@ class TrendPage(Page):
     interval: str
     time_us: int
     points: Listed
+    whys: Sequence[tuple[str, str]]  # the stored run, with the address of its diagnosis
     notes: Sequence[str]
     marks: Sequence[Mapping[str, Any]]
     numbers: Mapping[int, str] = field(repr=False)
@@ -222,7 +225,9 @@ def one_trend(
     points = list_of_points(site, history, series, Ask.of(request))
     has_significance = any(column.name == "apart" for column in points.columns)
     notes = _notes(history, explained=has_significance)
-    if not editions_are_known(site.opened(site.workspace.golden.name)):
+    workspace = site.opened(site.workspace.golden.name)
+    stored = stored_by_name(workspace)
+    if not editions_are_known(workspace):
         notes.append(EDITIONS_WAIT)
     page = TrendPage(
         title=f"{series.name} of {series.run}",
@@ -237,6 +242,7 @@ def one_trend(
         interval=interval_of(newest),
         time_us=time_of(newest.time),
         points=points,
+        whys=whys(workspace, [stored[series.run]]) if series.run in stored else [],
         file=_file(history),
         notes=notes,
         marks=annotations.to_dicts(),

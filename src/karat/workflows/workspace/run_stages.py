@@ -65,6 +65,15 @@ def stages_of(opened: Workspace, row: RunRow) -> list[str] | None:
     return [] if is_traced(opened, row) else proposed(opened, row) or None
 
 
+def newest_with_stages(opened: Workspace) -> tuple[RunRow, list[str]] | None:
+    """The newest run whose stages are known, and these; None without one."""
+    for row in list_runs(opened)[0][:_NEAREST]:
+        stages = stages_of(opened, row)
+        if stages is not None:
+            return row, stages
+    return None
+
+
 def proposed(opened: Workspace, row: RunRow) -> list[str]:
     """The stages whose documents make a run, and the run itself as the last; none if none do.
 
