@@ -239,6 +239,55 @@ TRACE = "\n".join(
 )  # fmt: skip
 
 
+def test_a_query_shows_times_scores_and_what_else_was_served(
+    client_of: ClientOf, opened: Workspace
+) -> None:
+    lines = [json.loads(line) for line in TRACE.splitlines()]
+    for line in lines:
+        line |= {"latency_us": 4100, "parse": "+red +shoes"}
+        for at, candidate in enumerate(line["candidates"]):
+            candidate |= {"score": 7.5 - at, "parts": {"title": 5.25, "text": 2.25 - at}}
+    content = "\n".join(map(json.dumps, lines)).encode()
+    egon = client_of("engineer")
+    egon.post("/runs/3/diagnosis", data={"csrf": egon.csrf}, files={"file": ("t.jsonl", content)})
+    shown = egon.get("/runs/3/diagnosis/q1?format=json").json()
+    words, _, served = shown["details"]
+    assert (words["latency_us"], words["parse"]) == (4100, "+red +shoes")
+    assert words["parts"]["d6"] == {"title": 5.25, "text": 2.25}
+    assert served["ranks"] == {"d1": 1, "d6": 2}  # of the run, whatever the trace says
+    relevant = {road["doc_id"] for road in shown["roads"]}
+    assert [each["doc_id"] for each in shown["others"]] == ["d6"]
+    assert "d6" not in relevant
+    assert shown["others"][0]["ranks"] == {"words": 1, "reranked": None, "served": 2}
+    assert shown["others"][0]["grade"] is None
+    page = egon.get("/runs/3/diagnosis/q1").text
+    for text in ("In grey: 1 other served document", "words 4.1 ms",
+                 "<code>+red +shoes</code>", "Other served documents", "<bdi>title</bdi> 5.25",
+                 "not judged"):  # fmt: skip
+        assert text in page, text
+    assert "Median, ms" in egon.get("/runs/3/diagnosis").text
+
+
+def test_a_query_is_shown_next_to_a_baseline(client_of: ClientOf, opened: Workspace) -> None:
+    egon = client_of("engineer")
+    where = f"/runs/4/diagnosis/q1?{ASK}"
+    # Of ``few`` no stages are known: only what it served.
+    few = egon.get(f"{where}&baseline=few")
+    assert "served by few" in few.text
+    assert "The same documents in" not in few.text
+    egon.get("/runs/2?format=json")  # computes its values
+    shown = egon.get(f"{where}&baseline=2&format=json").json()["baseline"]
+    assert shown["run"] == "new"
+    assert shown["value"] > 0
+    assert shown["address"] == "/runs/2/diagnosis/q1?stage=old&stage=new&baseline=4"
+    roads = {road["doc_id"]: road["ranks"] for road in shown["roads"]}
+    assert roads["d1"] == {"old": 1, "new": 5, "served": 5}
+    page = egon.get(f"{where}&baseline=2").text
+    assert "The same documents in <bdi>new</bdi>" in page
+    assert "Ranks of the relevant documents of q1 in new" in page
+    assert egon.get(f"{where}&baseline=nwe").status_code == 400
+
+
 def test_a_run_with_a_trace_is_diagnosed_by_its_stages(
     client_of: ClientOf, opened: Workspace
 ) -> None:

@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from karat.diagnosis.waterfall import SERVED
 from karat.reports.charts.drawing import (
     INK,
     Spec,
@@ -21,7 +22,7 @@ from karat.reports.charts.drawing import (
     to_svg,
 )
 from karat.reports.html.figures import DrawnChart
-from karat.reports.phrases.numbers import counted
+from karat.reports.phrases.numbers import counted, milliseconds
 from karat.reports.table import DASH
 from karat.tables.diagnosis.results import Road
 
@@ -47,28 +48,55 @@ class _Track:
         return INK["down" if any(self.road.ranks.values()) else "quiet"]
 
 
-def bump(query: str, roads: Sequence[Road]) -> DrawnChart:
-    """The ranks of documents from stage to stage; what a stage did not return is at the bottom."""
-    title = f"Ranks of the relevant documents of {query}"
+def bump(
+    query: str,
+    roads: Sequence[Road],
+    others: Sequence[Road] = (),
+    times: Mapping[str, int] | None = None,
+    run: str = "",
+) -> DrawnChart:
+    """The ranks of documents from stage to stage; what a stage did not return is at the bottom.
+
+    Args:
+        query: Its id.
+        roads: The relevant documents, the best grades first.
+        others: What else was served; in grey.
+        times: Microseconds that stages took.
+        run: Named in the title.
+    """
+    title = f"Ranks of the relevant documents of {query}" + (f" in {run}" if run else "")
     served = sum(road.lost_at is None for road in roads)
     said = f"{served:,} of {counted(len(roads), 'relevant document', 'relevant documents')} served."
     if len(roads) > MOST:
         said += f" Drawn: the {MOST} with the best grades."
+    if others:
+        more = counted(len(others), "other served document", "other served documents")
+        said += f" In grey: {more}."
+    spent = {stage: f"{milliseconds(us)} ms" for stage, us in (times or {}).items()}
+    if spent:
+        said += f" Times: {', '.join(f'{stage} {time}' for stage, time in spent.items())}."
     shown = roads[:MOST]
-    wide, narrow = (to_svg(_spec(shown, narrow=narrow), title) for narrow in (False, True))
+    wide, narrow = (
+        to_svg(_spec(shown, others, spent, narrow=narrow), title) for narrow in (False, True)
+    )
     return DrawnChart(title, said, wide, narrow)
 
 
-def _spec(roads: Sequence[Road], *, narrow: bool) -> Spec:
-    stages = list(roads[0].ranks)
-    deepest = max([10, *(rank for road in roads for rank in road.ranks.values() if rank)])
+def _spec(
+    roads: Sequence[Road], others: Sequence[Road], spent: Mapping[str, str], *, narrow: bool
+) -> Spec:
+    stages = list([*roads, *others][0].ranks)
+    deepest = max([10, *(rank for road in (*roads, *others) for rank in road.ranks.values()
+                         if rank)])  # fmt: skip
     lost = [road for road in roads if None in road.ranks.values()]
-    height = _HEIGHT + (_ROW * (len(lost) + 2) if lost else 0)
+    gaps = bool(lost) or any(None in road.ranks.values() for road in others)
+    height = _HEIGHT + (_ROW * (len(lost) + 2) if gaps else 0)
     tracks = _tracks(roads, lost, deepest)
-    x = steps(len(stages), {at: short(stage, 10 if narrow else 24) for at, stage in
-                            enumerate(stages)})  # fmt: skip
+    grey = [_Track(road, _heights(road, deepest, _HEIGHT + 2 * _ROW), 0) for road in others]
+    x = steps(len(stages), {at: _label(at, stage, spent.get(stage), narrow and len(stages) > 3)
+                            for at, stage in enumerate(stages)})  # fmt: skip
     ticks = {round(_height(rank, deepest)): f"{rank:,}" for rank in _TICKS if rank <= deepest}
-    if lost:
+    if gaps:
         ticks[round(_HEIGHT + 2 * _ROW)] = "none"
     axis = {"values": list(ticks), "labelExpr": f"{json.dumps(ticks)}[datum.value]"}
     y = number("y", [height, -4], axis | {"labelOverlap": False}, "rank")
@@ -82,17 +110,27 @@ def _spec(roads: Sequence[Road], *, narrow: bool) -> Spec:
          "text": short(track.road.doc_id, 13 if narrow else 34)}
         for track in tracks
     ]  # fmt: skip
+    quiet = [
+        {"at": at, "y": place, "track": number_}
+        for number_, track in enumerate(grey)
+        for at, place in enumerate(track.heights)
+    ]
     text = {"align": "left", "dx": 10, "fontSize": 12}
     ink = look("ink")
-    tips = [(None, _tip(track.road)) for track in tracks for _ in track.heights]
+    tips = [(None, _tip(track.road)) for track in (*grey, *tracks) for _ in track.heights]
     width = 200 if narrow else 760
     aside = _NEAR * len(stages) / width
     spans = [
         {"left": at - aside, "right": at + aside, "top": place - _NEAR, "bottom": place + _NEAR}
-        for track in tracks
+        for track in (*grey, *tracks)
         for at, place in enumerate(track.heights)
     ]
+    faint = {"stroke": INK["quiet"], "fill": INK["quiet"], "strokeOpacity": 0.3, "fillOpacity": 0.4}
     layers = [
+        *([layer(quiet, "line", {"strokeWidth": 1} | faint | {"fill": None}, x=x, y=y,
+                 detail=name("track")),
+           layer(quiet, "point", {"size": 25, "filled": True} | faint, x=x, y=y)]
+          if quiet else []),
         layer(points, "line", {"strokeWidth": 2, "strokeOpacity": 0.8}, x=x, y=y, color=ink,
               detail=name("track")),
         layer(points, "point", {"size": 55, "filled": True, "opacity": 1}, x=x, y=y, color=ink),
@@ -108,13 +146,21 @@ def _height(rank: int, deepest: int) -> float:
     return _HEIGHT * math.log(rank) / math.log(deepest)
 
 
+def _label(at: int, stage: str, time: str | None, crowded: bool) -> list[str]:
+    """The lines below a stage; where they are crowded, without its time, every second one lower."""
+    if crowded:
+        return ["\u00a0", short(stage, 10)] if at % 2 else [short(stage, 10)]
+    return [short(stage, 24), *([time] if time else [])]
+
+
+def _heights(road: Road, deepest: int, bottom: float) -> list[float]:
+    return [_height(rank, deepest) if rank else bottom for rank in road.ranks.values()]
+
+
 def _tracks(roads: Sequence[Road], lost: Sequence[Road], deepest: int) -> list[_Track]:
     bottom = {road.doc_id: _HEIGHT + _ROW * (at + 2) for at, road in enumerate(lost)}
     heights: Mapping[str, Sequence[float]] = {
-        road.doc_id: [
-            _height(rank, deepest) if rank else bottom[road.doc_id] for rank in road.ranks.values()
-        ]
-        for road in roads
+        road.doc_id: _heights(road, deepest, bottom.get(road.doc_id, 0)) for road in roads
     }
     tracks, free = [], -math.inf
     for road in sorted(roads, key=lambda road: heights[road.doc_id][-1]):
@@ -127,5 +173,7 @@ def _tracks(roads: Sequence[Road], lost: Sequence[Road], deepest: int) -> list[_
 
 def _tip(road: Road) -> str:
     ranks = ", ".join(f"{stage} {rank or DASH}" for stage, rank in road.ranks.items())
-    end = "served" if road.lost_at is None else f"lost at {road.lost_at}"
-    return f"{road.doc_id}, grade {road.grade:g}: {ranks}; {end}"
+    ends = {None: "served", SERVED: "not served"}
+    end = ends.get(road.lost_at, f"lost at {road.lost_at}")
+    grade = "not judged" if road.grade is None else f"grade {road.grade:g}"
+    return f"{road.doc_id}, {grade}: {ranks}; {end}"

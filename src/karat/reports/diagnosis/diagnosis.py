@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from rich.console import Console
 
@@ -165,10 +165,24 @@ def _rank_in(name: str) -> Callable[[Road], int | None]:
     return lambda road: road.ranks[name]
 
 
+def _rank_before(ranks: Mapping[str, int]) -> Callable[[Road], int | None]:
+    return lambda road: ranks.get(road.doc_id)
+
+
 def roads_table(
-    query_id: str, roads: list[Road], link: Callable[[Road], str | None] | None = None
+    query_id: str,
+    roads: Sequence[Road],
+    link: Callable[[Road], str | None] | None = None,
+    before: tuple[str, Mapping[str, int]] | None = None,
 ) -> Table:
-    """The relevant documents of a query on their way through the stages."""
+    """The relevant documents of a query on their way through the stages.
+
+    Args:
+        query_id: The query.
+        roads: Its documents.
+        link: From a document to an address.
+        before: A heading, and their ranks in a baseline.
+    """
     names = list(roads[0].ranks) if roads else []
     columns = [
         Column("doc_id", "Document", "code", link=link),
@@ -177,8 +191,12 @@ def roads_table(
             Column(name, name, "count", value=_rank_in(name))
             for name in names
         ),
+        *(
+            Column("before", heading, "count", value=_rank_before(ranks))
+            for heading, ranks in ([before] if before else [])
+        ),
         Column("lost_at", "Lost at", "code", optional=True),
-        Column("mode", "Mode", "words", text=_mode),
+        Column("mode", "Mode", "words", text=_mode, optional=True),
         Column("evidence", "Evidence", optional=True, drop=1),
     ]  # fmt: skip
     return Table(f"Relevant documents of {query_id}, with their ranks", columns, roads)

@@ -74,10 +74,10 @@ class QueryMode:
 
 @dataclass(frozen=True)
 class Road:
-    """A relevant document of a query on its way through the stages."""
+    """A document of a query, relevant or served, on its way through the stages."""
 
     doc_id: str
-    grade: float
+    grade: float | None  # None if it is not judged
     ranks: dict[str, int | None]  # stage → rank; None where it was not returned
     lost_at: str | None  # the stage that lost it; None if it is served
     loss: float  # its part of IDCG - DCG

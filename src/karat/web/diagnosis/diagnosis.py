@@ -10,6 +10,7 @@ from urllib.parse import quote, urlencode
 
 from fastapi import APIRouter, File, Query, Request, Response, UploadFile
 
+from karat.diagnosis.waterfall import SERVED
 from karat.errors import InputError, KaratError, UsageError
 from karat.reports.charts.diagnosis import bump
 from karat.reports.diagnosis.diagnosis import entry, fixes_table, most_lost, roads_table, summary
@@ -28,12 +29,16 @@ from karat.web.framework.pages import Page, redirect, show
 from karat.web.framework.state import AppState, TheState
 from karat.web.framework.uploads import uploaded
 from karat.workflows.diagnosis import stored_diagnoses, stored_traces
+from karat.workflows.diagnosis.query_stages import QueryStage, query_stages
 from karat.workflows.diagnosis.stored_diagnoses import StoredDiagnosis
 from karat.workflows.workspace import run_stages
 from karat.workflows.workspace.artifacts import ArtifactCorrupted
-from karat.workflows.workspace.evaluate_stored import run_by_id
+from karat.workflows.workspace.evaluate_stored import find_runs, run_by_id
+from karat.workflows.workspace.known_queries import query_frame
 from karat.workflows.workspace.listed import list_runs
 from karat.workflows.workspace.run_stages import Choice
+from karat.workflows.workspace.stored_evaluations import value_of
+from karat.workflows.workspace.stored_views import grades_now
 from karat.workflows.workspace.workspace import Workspace
 
 ROUTER = APIRouter()
@@ -101,18 +106,47 @@ class DiagnosisPage(_StagesPage):
         return (_arrow(self.proposed), _ask(self.proposed)) if self.proposed else None
 
 
+@dataclass(frozen=True)
+class ScoredDocument:
+    """A document with its scores."""
+
+    doc_id: str
+    grade: float | None
+    # Stage, rank, score, and what that is made of, the largest part first
+    scores: Sequence[tuple[str, int, float, Sequence[tuple[str, float]]]]
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """The same query in another run."""
+
+    run: str
+    value: float | None  # None if it is not computed
+    address: str | None = None  # of its diagnosis; None if its stages are not known
+    roads: Sequence[Road] = ()  # of the relevant documents; none if its stages are not known
+    ranks: Mapping[str, int] = field(default_factory=dict, repr=False)  # those that it served
+    chart: DrawnChart | None = field(default=None, repr=False)
+    table: Table | None = field(default=None, repr=False)
+
+
 @dataclass(frozen=True, kw_only=True)
 class DiagnosedQueryPage(_StagesPage):
-    """The relevant documents of a query on their way through the stages."""
+    """The relevant documents of a query on their way through the stages, and what was served."""
 
     template: ClassVar[str] = "diagnosed_query.html.j2"
     query_id: str
     failure: QueryMode | None  # None if the query does not fail
     measure: str
+    value: float | None
     pipeline: str
     roads: Sequence[Road]
-    chart: DrawnChart | None = field(repr=False)  # None without relevant documents
+    others: Sequence[Road]  # what else was served
+    details: Sequence[QueryStage]
+    baseline: Baseline | None
+    scores: Sequence[ScoredDocument] = field(repr=False)
+    chart: DrawnChart | None = field(repr=False)  # None without documents
     table: Table = field(repr=False)
+    others_table: Table = field(repr=False)
 
 
 @ROUTER.get("/diagnosis")
@@ -243,9 +277,14 @@ def query_diagnosis(
     run_id: Id,
     query_id: str,
     stages: Stages = [],  # noqa: B006
+    baseline: Annotated[str, Query(max_length=500)] = "",
 ) -> Response:
-    """Show the relevant documents of a query, with their ranks in each stage."""
+    """Show the documents of a query, with their ranks in each stage, next to those of a baseline.
+
+    ``baseline`` is the number or name of another run.
+    """
     workspace, row = _run(site, run_id)
+    before = find_runs(workspace, [baseline])[0] if baseline else None
     pipeline = _in_order(run_stages.chosen(workspace, stages), row)
     names = [stage.stage for stage in pipeline]
     for _ in range(2):  # damaged files are recomputed once
@@ -254,7 +293,7 @@ def query_diagnosis(
         if found is None:
             break
         with suppress(ArtifactCorrupted):
-            return show(request, _query_page(workspace, row, found, query_id, names))
+            return show(request, _query_page(workspace, row, found, query_id, pipeline, before))
     return redirect(site, diagnosis_address(row.id, names))
 
 
@@ -263,32 +302,114 @@ def _query_page(
     row: RunRow,
     found: StoredDiagnosis,
     query_id: str,
-    stages: Sequence[str],
+    pipeline: Sequence[Choice],
+    before: RunRow | None,
 ) -> DiagnosedQueryPage:
     with or_not_found():
         roads = found.roads(query_id)
-    diagnosis, above = found.diagnosis, diagnosis_address(row.id, stages)
+    diagnosis, stages = found.diagnosis, [stage.stage for stage in pipeline]
     failure = next((each for each in diagnosis.queries if each.query_id == query_id), None)
-    text = failure.text if failure is not None else None
+    texts = query_frame(workspace).filter(query_id=query_id)["text"].drop_nulls().to_list()
     golden = quote(workspace.golden.name, safe="")
+    details = query_stages(workspace, row, pipeline, query_id)
+    others = _others(workspace, query_id, roads, details)
+    measure = diagnosis.measure
+    other = None if before is None else _baseline(workspace, before, row, query_id, measure, roads)
+    earlier = (f"served by {other.run}", other.ranks) if other else None
 
     def pair(road: Road) -> str:
         asked = urlencode({"query": query_id, "document": road.doc_id})
         return f"/golden/{golden}/pair?{asked}"
 
+    tables = (roads_table(query_id, each, pair, earlier) for each in (roads, others))
+    table, others_table = (replace(each, title="") for each in tables)
+    times = {each.stage: each.latency_us for each in details if each.latency_us is not None}
     return DiagnosedQueryPage(
-        title=text or query_id,
-        crumbs=[("Runs", "/runs"), (row.name, f"/runs/{row.id}"), ("Diagnosis", above)],
+        title=texts[0] if texts else query_id,
+        crumbs=[
+            ("Runs", "/runs"),
+            (row.name, f"/runs/{row.id}"),
+            ("Diagnosis", diagnosis_address(row.id, stages)),
+        ],
         run=row,
         query_id=query_id,
         failure=failure,
-        measure=diagnosis.measure,
+        measure=measure,
+        value=failure.value if failure else value_of(workspace, row, measure, query_id),
         pipeline=diagnosis.pipeline,
         stages=stages,
         roads=roads,
-        chart=bump(query_id, roads) if roads else None,
-        table=replace(roads_table(query_id, roads, pair), title=""),
+        others=others,
+        details=details,
+        baseline=other,
+        scores=_scores([*roads, *others], details),
+        chart=bump(query_id, roads, others, times) if roads or others else None,
+        table=table,
+        others_table=others_table,
     )
+
+
+def _others(
+    workspace: Workspace, query_id: str, roads: Sequence[Road], details: Sequence[QueryStage]
+) -> list[Road]:
+    """What was served and is not relevant, by rank."""
+    relevant = {road.doc_id for road in roads}
+    grades = dict(grades_now(workspace, query_id).select("doc_id", "grade").iter_rows())
+    names = list(roads[0].ranks) if roads else [each.stage for each in details if each.ranks]
+    by_name = {each.stage: each.ranks for each in details}
+    served = details[-1].ranks
+    return [
+        Road(doc, grades.get(doc), {n: by_name.get(n, {}).get(doc) for n in names}, None, 0.0)
+        for doc in sorted(served, key=lambda doc: served[doc])
+        if doc not in relevant
+    ]
+
+
+def _baseline(
+    workspace: Workspace, before: RunRow, row: RunRow, query_id: str, measure: str,
+    roads: Sequence[Road],
+) -> Baseline:  # fmt: skip
+    """The relevant documents of a query in another run."""
+    value = value_of(workspace, before, measure, query_id)
+    stages = run_stages.stages_of(workspace, before)
+    pipeline = run_stages.chosen(workspace, stages or [])
+    *found, served = query_stages(workspace, before, pipeline, query_id)
+    if stages is None or not roads:
+        return Baseline(before.name, value, ranks=served.ranks)
+    ranks = {each.stage: each.ranks for each in (*found, served) if each.ranks}
+    there = [
+        Road(
+            road.doc_id, road.grade, {name: each.get(road.doc_id) for name, each in ranks.items()},
+            None if road.doc_id in served.ranks else SERVED, 0.0,
+        )
+        for road in roads
+    ]  # fmt: skip
+    times = {each.stage: each.latency_us for each in found if each.latency_us is not None}
+    table = roads_table(query_id, [replace(road, lost_at=None) for road in there])
+    return Baseline(
+        before.name,
+        value,
+        diagnosis_address(before.id, stages, query_id, row.id),
+        there,
+        served.ranks,
+        bump(query_id, there, times=times, run=before.name),
+        replace(table, title=""),
+    )
+
+
+def _scores(roads: Sequence[Road], details: Sequence[QueryStage]) -> list[ScoredDocument]:
+    found = []
+    for road in roads:
+        doc = road.doc_id
+        scores = [
+            (each.stage, each.ranks[doc], each.scores[doc],
+             sorted(each.parts.get(doc, {}).items(), key=lambda part: -abs(part[1])))
+            for each in details
+            if each.scores.get(doc) is not None
+        ]  # fmt: skip
+        if scores:
+            found.append(ScoredDocument(doc, road.grade, scores))
+    return found
 
 
 def _run(site: AppState, run_id: int) -> tuple[Workspace, RunRow]:

@@ -22,6 +22,7 @@ from fastapi.responses import RedirectResponse
 
 from karat.errors import KaratError, UsageError
 from karat.reports.html import page as report
+from karat.reports.phrases.numbers import milliseconds
 from karat.reports.writers.plain import spreadsheet_safe
 from karat.tables.golden.golden_sets import addressable
 from karat.web.framework.auth import Principal
@@ -174,6 +175,7 @@ def environment() -> jinja2.Environment:
         "part": lambda text: quote(str(text), safe=""),
         "ago": ago,
         "moment": exact,
+        "ms": milliseconds,
     }
     templates_.globals["static"] = static_address
     return templates_

@@ -198,7 +198,7 @@ def road_of(diagnosed: Diagnosed, query_id: str) -> list[Road]:
                 evidence=named.evidence[at],
             )
         )
-    return sorted(out, key=lambda road: (-road.grade, road.doc_id))
+    return sorted(out, key=lambda road: (-(road.grade or 0), road.doc_id))
 
 
 def _stage_name(found: Roads, lost: int) -> str:

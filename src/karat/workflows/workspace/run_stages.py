@@ -102,7 +102,7 @@ def proposed(opened: Workspace, row: RunRow) -> list[str]:
 
 def _pairs(opened: Workspace, row: RunRow, asked: tuple[str, ...]) -> Pairs:
     def read() -> Pairs:
-        wanted = pl.col("query_id").is_in(asked) & (pl.col("rank") <= _DEEP)
+        wanted = pl.col("query_id").is_in(asked) & (pl.col("rank") <= _DEEP)  # null: no answer
         hashed = pl.col("query_id").hash(1) ^ pl.col("doc_id").hash(2)
         try:
             frame = pl.scan_parquet(file_of(opened, row)).filter(wanted).select(hashed).collect()

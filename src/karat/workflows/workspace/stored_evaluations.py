@@ -98,6 +98,14 @@ def kept(opened: Workspace, row: RunRow, rules: Rules) -> StoredEvaluation | Non
     return None if found is None else replace(found, older=True)
 
 
+def value_of(opened: Workspace, row: RunRow, measure: str, query_id: str) -> float | None:
+    """The value of one query with the current grades; None if it is not computed."""
+    found = kept(opened, row, Rules())
+    if found is None or found.older:
+        return None
+    return found.frame.filter(query_id=query_id, measure=measure)["value"].first()  # type: ignore[return-value]
+
+
 @dataclass(frozen=True)
 class Kept:
     """Values of a run for lists: the key of the current ones, and those stored, perhaps older."""
