@@ -219,6 +219,10 @@ def test_facts_change_with_the_count_and_the_mapping(engine):
         return {
             ("GET", "/", ""): {"version": version},
             ("GET", "/docs/_count", ""): {"count": count, "_shards": {}},
+            # "Index stats", of the metric store
+            ("GET", "/docs/_stats/store", ""): {
+                "_all": {"primaries": {"store": {"size_in_bytes": 5120}}, "total": {}}
+            },
             ("GET", "/docs", ""): {"docs": {"mappings": {"properties": fields}}},
         }
 
@@ -226,6 +230,7 @@ def test_facts_change_with_the_count_and_the_mapping(engine):
     for count, fields in ((5, {}), (5, {}), (6, {}), (5, {"t": {"type": "text"}})):
         facts = engine("opensearch", "", cassette(count, fields)).facts()
         assert (facts.version, facts.documents, facts.explains) == ("opensearch 3.2.0", count, True)
+        assert facts.size == 5120
         marks.append(facts.fingerprint)
     assert marks[0] == marks[1]
     assert len(set(marks)) == 3

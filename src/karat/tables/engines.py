@@ -200,6 +200,7 @@ class EngineFacts:
     fingerprint: str | None = None
     explains: bool = False
     vectors: str | None = None  # indexes of vectors: their definition and size; None if unknown
+    size: int | None = None  # bytes of the index with its documents; None if unknown
 
 
 CheckState = Literal["ok", "fail", "unknown"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 from urllib.parse import quote
 
@@ -167,7 +168,15 @@ class OpenSearch:
             count,
             fingerprint(count, index),
             explains=True,
+            size=self._size(),
         )
+
+    def _size(self) -> int | None:
+        """Bytes of the index without its replicas; None if the engine does not say."""
+        with suppress(EngineError, KeyError, TypeError, ValueError):
+            stats = self._calls.json("GET", f"{self._index}/_stats/store")
+            return int(stats["_all"]["primaries"]["store"]["size_in_bytes"])
+        return None
 
     def documents(self, doc_ids: Sequence[str]) -> list[dict[str, str | None]]:
         """Those of these documents that the index has."""

@@ -227,6 +227,9 @@ class Postgres(SqlEngine):
             "WHERE indrelid = to_regclass(%(table)s) AND amname IN ('hnsw', 'ivfflat') ORDER BY 1",
             table,
         )
+        size = self.rows("SELECT pg_total_relation_size(to_regclass(%(table)s)) AS n", table)[0][
+            "n"
+        ]
         vectors = [
             f"{i['name']}: {i['made'].partition(' USING ')[2]}, {i['size']}" for i in indexes
         ]
@@ -235,6 +238,7 @@ class Postgres(SqlEngine):
             count,
             fingerprint(columns, count, changes),
             vectors="; ".join(vectors) or None,
+            size=size,
         )
 
     def _table(self) -> str:
@@ -311,7 +315,7 @@ class Sqlite(SqlEngine):
                 )
             count = self.rows(f"SELECT count(*) AS n FROM {self._table()}")[0]["n"]  # noqa: S608 - quoted
         mark = fingerprint(schema, count, file.st_size, file.st_mtime_ns)
-        return EngineFacts(f"sqlite {version}", count, mark)
+        return EngineFacts(f"sqlite {version}", count, mark, size=file.st_size)
 
     def _table(self) -> str:
         """The table's name, quoted."""

@@ -332,6 +332,8 @@ def about_engine(config: EngineConfig, facts: EngineFacts) -> dict[str, Any]:
         about["index"] = config.index
     if facts.fingerprint:
         about["index_fingerprint"] = facts.fingerprint
+    if facts.size is not None:
+        about["index_bytes"] = facts.size
     if config.template is not None:
         about["template"] = f"{config.template_name} {fingerprint(config.template)}"
     if config.settings:
