@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,9 @@ from hypothesis import strategies as st
 from tests.choosing import FEW
 
 from karat.diagnosis.fixes import best_merge, fixes
+from karat.diagnosis.modes import Evidence, name_modes
 from karat.diagnosis.waterfall import Roads, roads, values_of, waterfall
+from karat.formats.own.traces import line_of, read_trace
 from karat.fusion import reciprocal_rank
 from karat.measures import parse
 from karat.tables import Qrels, Run
@@ -157,6 +160,33 @@ def test_a_perfect_stage_is_never_worse_than_the_present_one(
         "perfect reranker",
     }
     assert all(fix.gain >= -1e-12 for fix in gains if fix.bound)
+
+
+@FEW
+@given(pipelines(), st.randoms(use_true_random=False))
+def test_the_order_of_rows_and_of_the_lists_of_a_file_does_not_matter(
+    tmp_path_factory: pytest.TempPathFactory, made: tuple[Qrels, Trace, Run], random: Any
+) -> None:
+    qrels, trace, run = made
+    lines = [json.loads(line_of(row)) for row in trace.frame.iter_rows(named=True)]
+    for line in lines:
+        random.shuffle(line["candidates"])
+    queries = sorted({line["query_id"] for line in lines})
+    random.shuffle(queries)  # the stages of each keep their order, which is that of the pipeline
+    lines.sort(key=lambda line: queries.index(line["query_id"]))
+    path = tmp_path_factory.mktemp("trace") / "trace.jsonl"
+    path.write_text("\n".join(map(json.dumps, lines)))
+    measure = parse("nDCG@3")
+    present = values_of(run, qrels, measure, qrels.query_ids)
+
+    def numbers(trace: Trace) -> list[Any]:
+        way = found(trace, run, qrels, 3)
+        named = name_modes(way, Evidence(qrels=qrels))
+        gains = fixes(way, qrels, measure, present, qrels.query_ids)
+        rows = waterfall(way, qrels, [measure])
+        return [rows, gains, named.mode.tolist(), named.evidence, named.stage]
+
+    assert numbers(read_trace(path)) == numbers(trace)
 
 
 @FEW

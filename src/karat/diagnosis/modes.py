@@ -422,12 +422,15 @@ def _scoring(found: Roads, traced: Mask, named: Named) -> None:
     """Mode 10: a candidate that is ranked too low."""
     ranker = found.ranker.name if found.ranker is not None else SERVED
 
+    def cut(lost: int) -> bool:  # a stage that serves keeps the order of the ranker
+        return found.stages[lost].kind == "serve"
+
     def evidence(at: int) -> str:
         lost = int(found.lost_at[at])
         if lost == -1:
             return f"served at rank {found.rank[-1, at]}"
         name = found.stages[lost].name
-        if name == SERVED:
+        if cut(lost):
             row = found.place.get(ranker)
             rank = 0 if row is None else int(found.rank[row, at])
             place = f"{ranker} ranks it {rank}" if rank else "it is not in the top"
@@ -441,8 +444,7 @@ def _scoring(found: Roads, traced: Mask, named: Named) -> None:
 
     def stage(at: int) -> str:
         lost = int(found.lost_at[at])
-        name = SERVED if lost < 0 else found.stages[lost].name
-        return ranker if name == SERVED else name
+        return ranker if lost < 0 or cut(lost) else found.stages[lost].name
 
     candidate = traced & found.held[:-1].any(axis=0) if len(found.stages) > 1 else traced
     named.name("scoring", candidate, evidence, stage)
