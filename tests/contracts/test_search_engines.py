@@ -191,6 +191,19 @@ def test_postgresql_fuses_full_text_and_vectors_in_sql(declared, database_of_pos
     assert run.about["engine_version"].startswith("postgresql ")
 
 
+def test_postgresql_is_read_only_as_far_as_asked(declared, database_of_postgres):
+    """All of the 100 million rows would not be there before the timeout."""
+    config = declared(
+        f'kind = "postgres"\nurl = "{database_of_postgres}"\ntimeout = 2\n'
+        'template = "SELECT a::text AS id FROM generate_series(1, 10000) a, '
+        "generate_series(1, 10000) b WHERE {query} <> ''\""
+    )
+    engine = open_search_engine(config)
+    assert [hit.id for hit in engine.search(EngineQuery("x"), 3).hits] == ["1", "1", "1"]
+    assert [hit.id for hit in engine.search(EngineQuery("x"), 1).hits] == ["1"]
+    engine.close()
+
+
 def test_a_template_cannot_write(declared, database_of_postgres):
     config = declared(
         f'kind = "postgres"\nurl = "{database_of_postgres}"\n'

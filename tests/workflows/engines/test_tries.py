@@ -204,5 +204,7 @@ def test_only_templates_that_an_engine_has_can_be_edited(opened):
         with_template(read_engine("titles", root), "x")
     with pytest.raises(InputError, match="not valid JSON"):
         with_template(read_engine("away", root), "{")
+    with pytest.raises(UsageError, match="shards makes Solr call other addresses"):
+        with_template(read_engine("away", root), '{"params": {"shards": "http://10.0.0.1/solr"}}')
     shop = read_engine("shop", root)
     assert with_template(shop, f" {SQL}\r\n") is shop

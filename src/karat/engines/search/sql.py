@@ -8,6 +8,8 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from contextlib import closing
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -183,7 +185,11 @@ class Postgres(SqlEngine):
         """In a transaction of its own, whose end also undoes what SET and set_config changed."""
         for setting in self._settings:
             connection.execute("SELECT set_config(%s, %s, true)", setting)
-        found = super()._read(connection, sql, bound, most)
+        # Row by row, so that a query for millions fills no memory; closing it cancels the rest.
+        with connection.cursor() as cursor, closing(cursor.stream(sql, bound)) as rows:
+            first = list(islice(rows, most))
+            names = [column.name for column in cursor.description or ()]
+        found = [dict(zip(names, row, strict=True)) for row in first]
         connection.rollback()
         return found
 

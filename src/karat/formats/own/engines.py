@@ -25,6 +25,7 @@ _KEYS = sorted(
 _EMBED_KEYS = sorted({f.name for f in fields(EmbedConfig)} - {"name", "root"})
 _NAME = re.compile(r"[A-Za-z0-9][\w-]{0,63}")
 _SECRET = re.compile(r"authorization|api-?key|token|secret|password|cookie", re.IGNORECASE)
+_SHARDS = re.compile(r"\bshards\b")  # of a request of Solr
 _ONLY = {
     "hits": ("http",),
     "took": ("http",),
@@ -166,6 +167,11 @@ def with_template(config: EngineConfig, text: str, name: str = "edited") -> Engi
     if not has_template(config):
         raise UsageError(
             f"the engine {config.name} has no template", fix="declare one in karat.toml"
+        )
+    if config.kind == "solr" and _SHARDS.search(text) and not _SHARDS.search(template_text(config)):
+        raise UsageError(
+            "shards makes Solr call other addresses than the declared one",
+            fix="declare it in karat.toml",
         )
     plain = text.replace("\r\n", "\n").strip()
     template: Any = plain or None
