@@ -91,6 +91,8 @@ def test_a_stage_that_failed() -> None:
         "bm25",
         "stage bm25 failed, so nothing shows what it would give",
     )
+    trace.frame = trace.frame.with_columns(error=pl.lit("timeout"))
+    assert mode(trace=trace)[2].startswith("stage bm25 failed (timeout), so")
 
 
 def test_labels_in_doubt() -> None:

@@ -202,10 +202,10 @@ def name_modes(found: Roads, known: Evidence) -> Named:
     named.name(
         "cannot_tell",
         traced & np.isin(found.query, list(failed)),
-        lambda at: (
-            f"stage {failed[int(found.query[at])]} failed, so nothing shows what it would give"
+        lambda at: "stage {} failed{}, so nothing shows what it would give".format(
+            *failed[int(found.query[at])]
         ),
-        lambda at: failed[int(found.query[at])],
+        lambda at: failed[int(found.query[at])][0],
     )
     _candidates(found, known, traced, named)
     _intents(found, known, traced, named)
@@ -291,12 +291,16 @@ def _content(
         )
 
 
-def _failed(found: Roads) -> dict[int, str]:
-    """Query → its first failed stage."""
+def _failed(found: Roads) -> dict[int, tuple[str, str]]:
+    """Query → its first failed stage, and its error in brackets."""
     rows = found.trace.frame.filter(pl.col("state") == "failed")
     first = rows.unique("query_id", keep="first", maintain_order=True)
     at = found.number
-    return {at[q]: s for q, s in first.select("query_id", "stage").iter_rows() if q in at}
+    return {
+        at[query]: (stage, f" ({error})" if error else "")
+        for query, stage, error in first.select("query_id", "stage", "error").iter_rows()
+        if query in at
+    }
 
 
 def _candidates(found: Roads, known: Evidence, traced: Mask, named: Named) -> None:

@@ -168,6 +168,17 @@ def test_spans_of_genai_and_a_query_id(tmp_path: Path) -> None:
     assert found.frame["error"].to_list() == [None, "timeout"]
 
 
+def test_of_several_traces_of_a_query_the_last_counts(tmp_path: Path) -> None:
+    first, last = (
+        otlp(span("r", n, None, "RETRIEVER", also={"karat.query_id": "q1"}, documents=[(doc, 1.0)],
+                  traceId=f"{n:032x}"))
+        for n, doc in ((1, "a"), (2, "b"))
+    )  # fmt: skip
+    for order in ((first, last), (last, first)):
+        found = read_trace(written(tmp_path, *order))
+        assert found.candidates("r")["doc_id"].to_list() == ["b"]
+
+
 def test_spans_whose_query_is_not_known(tmp_path: Path) -> None:
     spans = otlp(
         span("r", 1, None, "RETRIEVER", also={"input.value": "blue"}, documents=[("a", 1.0)])

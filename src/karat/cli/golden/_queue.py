@@ -142,7 +142,7 @@ def _show_fetched(fetched: Fetched, out: Console) -> None:
 @folder
 @options.output("table", "json")
 def queue(pairs: str, start: Path, output: str) -> None:
-    """Add pairs to the queue, such as those of karat compare --judge-file."""
+    """Add pairs to the queue: of karat compare --judge-file, or karat diagnose --review."""
     from karat.workflows.golden.pooling import enqueue
 
     with opened(start) as found:

@@ -62,7 +62,7 @@ def rows_of(
     """The stages of all traces, as rows of ``tables.diagnosis.traces.COLUMNS``.
 
     The query of a trace is its attribute ``karat.query_id`` (of any span), else the query whose
-    text the root span has as input.
+    text the root span has as input. Of several traces of a query the last counts.
 
     Args:
         values: Objects with ``resourceSpans``.
@@ -76,17 +76,20 @@ def rows_of(
     for span in _spans(values, name):
         traces[span.trace].append(span)
     by_text = {_plain(text): query_id for query_id, text in queries.items()}
-    found = 0
+    newest: dict[str, tuple[int, list[dict[str, Any]]]] = {}
     for spans in traces.values():
         _name_apart(spans)
         roots = _linked(spans)
         rows = [row for root in roots for row in _stages(root)]
         if not rows:
             continue
-        found += 1
         query_id = _query_id(spans, roots, by_text, name)
+        start = max(root.start for root in roots)
+        if query_id not in newest or start >= newest[query_id][0]:
+            newest[query_id] = start, rows
+    for query_id, (_, rows) in newest.items():
         yield from ({"query_id": query_id, **row} for row in rows)
-    if not found:
+    if not newest:
         raise InputError(
             f"none of the {len(traces):,} traces has a span that retrieves",
             file=name,

@@ -91,7 +91,8 @@ def diagnose(
     main, *_ = parsed = [parse(name, rel=rel) for name in measures]
     query_ids, values = _valued(served, grades, main, about)
     marked = set() if about is None else about.no_answer()
-    unanswerable = sorted(marked.intersection(served.frame()["query_id"].unique()))
+    answered = set(served.frame()["query_id"].unique()) if marked else set()
+    unanswerable = sorted(marked & answered)
     found = roads(
         traced,
         served,
