@@ -14,15 +14,19 @@ from karat.demo.words import MEASURES
 from karat.formats import read_documents, read_qrels, read_queries
 from karat.formats.own.workspace import NAME
 from karat.tables import Pairs
+from karat.tables.diagnosis.results import Diagnosis
 from karat.tables.golden.agreement import Agreement
 from karat.tables.golden.exchange import Exchange
+from karat.tables.stored_runs import RunRow
+from karat.workflows.diagnosis.stored_diagnoses import diagnose_stored
 from karat.workflows.golden.agreement import agreement_in
 from karat.workflows.golden.editions import content_of, freeze, list_editions
 from karat.workflows.golden.import_ import import_exchange, record_judgments
 from karat.workflows.golden.pooling import enqueue
 from karat.workflows.workspace.listed import list_runs
+from karat.workflows.workspace.run_stages import chosen, stages_of
 from karat.workflows.workspace.stored_comparisons import Asked, ask, compute, listed
-from karat.workflows.workspace.stored_runs import store_runs
+from karat.workflows.workspace.stored_runs import store_runs, stored_by_name
 from karat.workflows.workspace.workspace import Workspace, make_workspace, open_workspace
 
 EDITION = "first"
@@ -46,16 +50,34 @@ def keep_comparison(demo: Demo, clock: Callable[[], int]) -> str | None:
     with open_workspace(demo.directory, now=clock(), environment=_ALONE) as opened:
         known = {row.name: row.id for row in list_runs(opened)[0][::-1]}  # the newest of a name
         stored = [each.row for each in listed(opened)]
-        chosen = list(dict.fromkeys(known[path.stem] for path in demo.runs if path.stem in known))
-        if len(chosen) < 2:
+        compared = list(dict.fromkeys(known[path.stem] for path in demo.runs if path.stem in known))
+        if len(compared) < 2:
             return None
-        found = next((row for row in stored if list(row.runs) == chosen), None)
+        found = next((row for row in stored if list(row.runs) == compared), None)
         if found is None:
-            request = Asked(chosen, MEASURES, ("class",))
+            request = Asked(compared, MEASURES, ("class",))
             number = ask(opened, request, by="karat demo", now=clock())
             compute(opened, number, clock)
             found = next((each.row for each in listed(opened) if each.row.id == number), None)
         return found.name if found is not None and found.state == "done" else None
+
+
+@dataclass(frozen=True)
+class Diagnosed:
+    run: RunRow
+    stages: list[str]
+    diagnosis: Diagnosis
+
+
+def keep_diagnosis(demo: Demo, clock: Callable[[], int]) -> Diagnosed | None:
+    """The diagnosis of the demo's last run by the others as its stages, stored; None without."""
+    with open_workspace(demo.directory, now=clock(), environment=_ALONE) as opened:
+        row = stored_by_name(opened).get(demo.runs[-1].stem)
+        stages = None if row is None else stages_of(opened, row)
+        if row is None or stages is None:
+            return None
+        found = diagnose_stored(opened, row, chosen(opened, stages))
+        return Diagnosed(row, stages, found.diagnosis)
 
 
 def keep(demo: Demo, to_judge: Pairs, *, now: int) -> Kept:

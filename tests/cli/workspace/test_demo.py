@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -65,7 +66,7 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Serving, bool]]:
 @pytest.fixture
 def only_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make neither a report nor a workspace, which takes most of the time."""
-    monkeypatch.setattr(demo, "_keep", lambda made, found, screen: True)
+    monkeypatch.setattr(demo, "_keep", lambda *_: True)
     monkeypatch.setattr(report, "write_report", lambda *_, **__: None)
 
 
@@ -80,6 +81,8 @@ def test_it_shows_three_systems_leaves_a_folder_and_ends_without_a_terminal(
     assert (code, told) == (0, []), err
     assert "history.jsonl has the history of search, step by step" in out
     assert "serve -w karat-demo" in out
+    assert "Why queries of hybrid fail" in out
+    assert re.search(r"http://127.0.0.1:8000/runs/3/diagnosis/q\d+\?stage=\S+hybrid\n", out)
     for name in ("bm25", "semantic", "hybrid"):
         assert f" {name} " in out
         assert (folder / "karat-demo" / "runs" / f"{name}.trec").is_file()
@@ -121,7 +124,7 @@ def test_it_serves_where_it_is_asked_to(
 def test_without_the_packages_of_a_page_it_says_how_to_get_them(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(demo, "_keep", lambda made, found, screen: True)
+    monkeypatch.setattr(demo, "_keep", lambda *_: True)
     monkeypatch.setitem(sys.modules, "vl_convert", None)
     code, out, err = typed(monkeypatch, capsys)
     assert code == 0, err

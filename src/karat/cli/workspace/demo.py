@@ -94,7 +94,7 @@ def demo(
         title = f"Judging priorities for {MEASURES[-1]} of {others[-1].stem}"
         screen.print()
         draw(replace(judge_next(deep, deep.judge_next[:NEXT]), title=title), screen)
-    has_workspace = _keep(made, deep, screen)
+    has_workspace = _keep(made, deep, screen, port)
     result = gate(made.policy, made.directory, words, others[-1])
     screen.print(f"\nCan {result.candidate} replace {result.baseline}? (gate.toml)", style="bold")
     screen.print(f"{word(result.verdict)}: {why(result)}")
@@ -158,7 +158,7 @@ def _in_web(lacking: MissingExtra) -> MissingExtra:
     return MissingExtra(lacking.packages, "web", lacking.purpose)
 
 
-def _keep(made: Demo, found: Comparison, screen: Console) -> bool:
+def _keep(made: Demo, found: Comparison, screen: Console, port: int) -> bool:
     """Create a workspace in the demo's folder; return whether the needed packages are installed."""
     try:
         need_store()
@@ -196,4 +196,27 @@ def _keep(made: Demo, found: Comparison, screen: Console) -> bool:
         return True
     if (called := keep_comparison(made, clock)) is not None:
         screen.print(f"The comparison {called!r} is stored for the web pages.", highlight=False)
+    _diagnose(made, screen, port)
     return True
+
+
+def _diagnose(made: Demo, screen: Console, port: int) -> None:
+    """Say what loses most, and where the page of one query is."""
+    from karat.demo.workspace import keep_diagnosis
+    from karat.reports.diagnosis.diagnosis import summary
+    from karat.reports.writers.terminal import show_paragraphs
+    from karat.web.framework.diagnosis_links import diagnosis_address
+
+    print("· Diagnosing the queries that fail", file=sys.stderr)
+    found = keep_diagnosis(made, clock)
+    if found is None or not found.diagnosis.queries:
+        return
+    first = found.diagnosis.queries[0]
+    worst = f"“{first.text}” loses most: {first.doc_id}, {first.evidence}."
+    screen.print()
+    show_paragraphs(
+        f"Why queries of {found.run.name} fail", [summary(found.diagnosis), worst], screen
+    )
+    where = diagnosis_address(found.run.id, found.stages, first.query_id)
+    site = f"http://127.0.0.1:{port}" if port else ""
+    screen.print(f"Stage by stage, once served: {site}{where}", soft_wrap=True, highlight=False)

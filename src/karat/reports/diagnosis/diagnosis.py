@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from rich.console import Console
 
 from karat.diagnosis.modes import ENTRIES, Mode
+from karat.diagnosis.waterfall import SERVED
 from karat.reports.phrases.numbers import counted, percent, signed
 from karat.reports.table import DASH, Column, Style, Table, to
 from karat.reports.writers.markdown import bullets, markdown, sentence
@@ -50,6 +51,7 @@ def summary(found: Diagnosis) -> str:
     if found.stages:
         name, lost, given = most_lost(found)
         share = percent(lost / given) if given else "none"
+        name = "the cut to what is served" if name == SERVED else name
         parts.append(f"Most is lost in {name}: {lost:,} of {given:,} relevant documents ({share}).")
     if found.fixes:
         parts.append(f"Worth most: {_worth(found.fixes[0])}.")
