@@ -14,7 +14,6 @@ from karat.diagnosis.waterfall import SERVED
 from karat.tables.stored_runs import RunRow
 from karat.workflows.workspace.artifacts import Memory
 from karat.workflows.workspace.evaluate_stored import find_runs
-from karat.workflows.workspace.known_queries import query_frame
 from karat.workflows.workspace.listed import list_runs
 from karat.workflows.workspace.stored_runs import file_of, trace_of
 from karat.workflows.workspace.workspace import Workspace
@@ -84,20 +83,29 @@ def proposed(opened: Workspace, row: RunRow) -> list[str]:
     own = next((each for each in every if each.row.id == row.id), None)
     others = [each for each in every if each is not own]
     others = sorted(others, key=lambda each: abs(each.row.id - row.id))[:_NEAREST]
-    ids = query_frame(opened)["query_id"].sort()
-    asked = tuple(ids.gather_every(max(1, len(ids) // _QUERIES)).head(_QUERIES))
-    if own is None or not others or not asked:
+    if own is None or not others:
         return []
 
     def find() -> tuple[int, ...]:
+        asked = _sample(opened, own.row)
         before = [each.row.id < row.id for each in others]
         pairs = [_pairs(opened, each.row, asked) for each in (own, *others)]
         return _made_of(pairs[0], pairs[1:], before)
 
     hashes = tuple(each.row.sha256 for each in (own, *others))
-    at = _MADE.get((hashes, asked), find)
+    at = _MADE.get(hashes, find)
     stages = sorted((others[each] for each in at), key=lambda each: each.row.id)
     return [each.stage for each in (*stages, own)] if stages else []
+
+
+def _sample(opened: Workspace, row: RunRow) -> tuple[str, ...]:
+    """Some queries of a run; none if its file is gone or damaged."""
+    try:
+        ids = pl.scan_parquet(file_of(opened, row)).select(pl.col("query_id").unique().sort())
+        found = ids.collect().to_series()
+    except (OSError, pl.exceptions.PolarsError):
+        return ()
+    return tuple(found.gather_every(max(1, len(found) // _QUERIES)).head(_QUERIES))
 
 
 def _pairs(opened: Workspace, row: RunRow, asked: tuple[str, ...]) -> Pairs:
