@@ -45,7 +45,8 @@ def to_review(found: Roads, named: Named, rows: Sequence[QueryMode], qrels: Qrel
     """
     asked = [row.query_id for row in rows]
     top = found.run.frame().filter(
-        pl.col("rank") <= found.k, pl.col("query_id").is_in(pl.Series(asked).implode())
+        pl.col("rank") <= found.k,
+        pl.col("query_id").is_in(pl.Series(asked, dtype=pl.String).implode()),
     )
     grades = qrels.frame.select("query_id", "doc_id", "grade")
     served = top.join(grades, on=["query_id", "doc_id"], how="left", maintain_order="left")
@@ -62,7 +63,7 @@ def to_review(found: Roads, named: Named, rows: Sequence[QueryMode], qrels: Qrel
         order = sorted(losing.tolist(), key=lambda at: (-found.loss[at], found.doc_id[at]))
         common = {"query_id": row.query_id, "text": row.text}
         for at in order:
-            if not found.held[-1, at]:
+            if not found.held[-1, at] and found.grade[at] >= found.rel:
                 mode = MODES[named.mode[at]]
                 here = {"mode": mode, "stage": named.stage[at], "reason": named.evidence[at]}
                 rank = int(found.below[at]) or None

@@ -170,6 +170,11 @@ def test_documents_to_review_go_to_a_file_and_to_the_queue(folder: Path, typed: 
     assert [odd[0][n] for n in ("rank", "mode", "stage")] == ["3", "scoring", "fused"]
     assert odd[1]["reason"] == f"above a: {odd[0]['reason']}"
     assert len(rows) == 30
+    typed(f"{line} --below 0 --review none.jsonl")
+    assert (folder / "none.jsonl").read_text() == ""
+    # With a grade of 2 as the lowest relevant one nothing is missed, but a is served too low.
+    typed(f"{line} --rel 2 --below 1.1 --review none.jsonl")
+    assert '"missed"' not in (folder / "none.jsonl").read_text()
     typed("init shop")
     typed("golden import queries.csv -w shop")
     made = json.loads(typed("golden queue review.csv -w shop --format json").out)

@@ -381,6 +381,12 @@ def depth_cut(c: Collection) -> Plan:
     return _fused(c, "depth cut", [*lists, served])
 
 
+def shallow(c: Collection) -> Plan:
+    """A fusion of the first 5 of each retriever, which were traced to their full depth."""
+    lists = [c.unbroken.trace.run(name) for name in ("bm25", "dense")]
+    return _fused(c, "depth cut", [*lists, reciprocal_rank(lists, depth=5, name="site")])
+
+
 def raw_scores(c: Collection) -> Plan:
     """A third source whose scores mean nothing is added without a common scale."""
     lists = [c.unbroken.trace.run(name) for name in ("bm25", "dense")]

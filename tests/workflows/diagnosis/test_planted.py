@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from tests.conftest import ROOT
 from tests.workflows.diagnosis import planted
 from tests.workflows.diagnosis.planted import CAUSES, Collection, Matrix, Plan
 
+from karat.fusion import reciprocal_rank
 from karat.tables.diagnosis.results import MODES
 from karat.workflows.diagnosis.diagnose import Diagnosed, diagnose
 
@@ -101,6 +103,31 @@ def test_controls_are_not_named(
     failing, named = planted.controls(collection.unbroken, diagnosed(collection.unbroken))
     assert failing > 20
     assert named == 0
+
+
+@pytest.mark.deep  # by hand in tests/diagnosis/test_waterfall.py
+def test_what_a_fix_is_worth_is_what_it_gives_when_it_is_made(
+    collection: Collection, diagnosed: Callable[[Plan], Diagnosed]
+) -> None:
+    """Fusion by rank instead of raw scores, and twice the depth: the changes are made as well."""
+    raw, cut = planted.raw_scores(collection), planted.shallow(collection)
+    names = ("bm25", "dense", "noise")
+    for plan, change, lists, depth in (
+        (raw, "by rank (reciprocal rank fusion, k=60)", names, planted.DEPTH),
+        (cut, "depth 5 → 10", names[:2], 10),
+    ):
+        found = diagnosed(plan)
+        (fix,) = [fix for fix in found.fixes if fix.change == change]
+        made = reciprocal_rank([plan.trace.run(name) for name in lists], depth=depth)
+        after = diagnosed(replace(plan, run=made)).value
+        assert found.value is not None
+        assert after is not None
+        assert fix.gain == pytest.approx(after - found.value, abs=1e-12), change
+        assert not fix.bound
+        # What a perfect stage would give is the most that these can.
+        assert all(each.bound for each in found.fixes if each.change.startswith("perfect"))
+        perfect = {each.change: each.gain for each in found.fixes}
+        assert fix.gain <= perfect["perfect fusion"]
 
 
 def _right(matrix: Matrix, causes: Sequence[str]) -> None:
