@@ -18,10 +18,9 @@ if TYPE_CHECKING:
 
 @click.command(
     epilog=options.examples(
-        "karat diagnose qrels.txt run.trec --trace trace.jsonl",
+        "karat diagnose qrels.txt run.trec --trace trace.jsonl --review review.csv",
         "karat diagnose qrels.txt top.trec --stage bm25=a.trec --stage top=b.trec",
         "karat diagnose qrels.txt run.trec --trace trace.jsonl --query q42",
-        "karat diagnose qrels.txt run.trec --trace trace.jsonl --review review.csv",
     )
 )
 @click.argument("qrels", metavar="QRELS")
@@ -128,17 +127,13 @@ def diagnose(
     Exit codes: 0, or 1 with --fail-on.
     """
     from karat import formats
-    from karat.errors import UsageError
     from karat.reports.diagnosis import diagnosis
     from karat.workflows.diagnosis.diagnose import diagnose as diagnosed
     from karat.workflows.diagnosis.diagnose import road_of
 
     limits = dict(_limit(given) for given in fail_on)
     named, kinds = _stages(stages)
-    if queue and workspace is None:
-        raise UsageError("--queue needs a workspace", fix="--workspace DIR")
-    if review == "-" and output == "json":
-        raise UsageError("--review - would mix with the JSON", fix="--review review.jsonl")
+    _refuse(review, queue, workspace, output)
     if queries is None and formats.holds_queries(qrels):
         queries = qrels
     judgments, known = (None, None) if workspace is None else _of_workspace(workspace)
@@ -158,15 +153,24 @@ def diagnose(
         by=by,
         rel=rel,
     )
+    if review is not None:
+        formats.write_pairs(found.to_review(), review)
+    if queue and workspace is not None:
+        _queue(workspace, found.to_review())
     if query_id is not None:
         _show_roads(query_id, road_of(found, query_id), output)
         return
-    if review is not None:
-        formats.write_pairs(found.to_review(), review)
     options.emit(diagnosis, found, output)
-    if queue and workspace is not None:
-        _queue(workspace, found.to_review())
     ctx.exit(_exit_code(found, limits))
+
+
+def _refuse(review: str | None, queue: bool, workspace: str | None, output: str) -> None:
+    from karat.errors import UsageError
+
+    if queue and workspace is None:
+        raise UsageError("--queue needs a workspace", fix="--workspace DIR")
+    if review == "-" and output == "json":
+        raise UsageError("--review - would mix with the JSON", fix="--review review.jsonl")
 
 
 def _stages(given: tuple[str, ...]) -> tuple[dict[str, str], dict[str, StageKind]]:

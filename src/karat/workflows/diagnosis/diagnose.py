@@ -90,27 +90,13 @@ def diagnose(
     traced = _trace(trace, stages, kinds, texts)
     main, *_ = parsed = [parse(name, rel=rel) for name in measures]
     query_ids, values = _valued(served, grades, main, about)
-    marked = set() if about is None else about.no_answer()
-    answered = set(served.frame()["query_id"].unique()) if marked else set()
-    unanswerable = sorted(marked & answered)
-    found = roads(
-        traced,
-        served,
-        grades,
-        query_ids,
-        _depth(parsed, served),
-        float(main.settings.get("rel", rel or 1.0)),
-        _weights(about, [*query_ids, *unanswerable]),
-        main.settings.get("gain", "linear"),
-        unanswerable,
-    )
+    found = _roads(traced, served, grades, query_ids, about, parsed, rel)
     notes: list[str] = []
     index = None if engine is None else _in_index(found, engine, notes)
     evidence = Evidence(judgments, inputs.documents(documents), index, grades)
     named = name_modes(found, evidence)
     worse = _worse(values, baseline, grades, main, query_ids)
-    failing = np.flatnonzero((values < below) | worse).tolist()
-    failing += range(len(query_ids), len(found.query_ids))
+    failing = _failing(values, below, worse, len(found.query_ids))
     rows = of_queries(found, named, failing, values, texts)
     asked = list(filter(set(traced.query_ids).__contains__, query_ids))
     gains = list(_fixes(found, grades, parsed, asked, notes))
@@ -144,6 +130,41 @@ def _valued(
     values = values_of(run, qrels, measure, asked)
     known = ~np.isnan(values)
     return [query for query, there in zip(asked, known, strict=True) if there], values[known]
+
+
+def _roads(
+    trace: Trace,
+    run: Run,
+    qrels: Qrels,
+    query_ids: Sequence[str],
+    queries: Queries | None,
+    measures: Sequence[Measure],
+    rel: float | None,
+) -> Roads:
+    settings, unanswerable = measures[0].settings, _unanswerable(run, queries)
+    return roads(
+        trace,
+        run,
+        qrels,
+        query_ids,
+        _depth(measures, run),
+        float(settings.get("rel", rel or 1.0)),
+        _weights(queries, [*query_ids, *unanswerable]),
+        settings.get("gain", "linear"),
+        unanswerable,
+    )
+
+
+def _unanswerable(run: Run, queries: Queries | None) -> list[str]:
+    """The queries marked ``no_answer`` for which documents are served."""
+    marked = set() if queries is None else queries.no_answer()
+    return sorted(marked & set(run.frame()["query_id"].unique())) if marked else []
+
+
+def _failing(values: Floats, below: float, worse: Mask, queries: int) -> list[int]:
+    """The queries with a low value, a worse one than the baseline, or none, which are last."""
+    low: list[int] = np.flatnonzero((values < below) | worse).tolist()
+    return [*low, *range(len(values), queries)]
 
 
 def _worse(
