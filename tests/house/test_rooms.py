@@ -51,7 +51,6 @@ LONGER = {
     "web/offline/side_by_side.py _page": 65,
     "web/online/_charts.py chart_of": 67,
     "web/online/offline_correlation.py list_of_queries": 65,
-    "web/online/queries.py _listed": 74,
     "workflows/golden/export.py export_golden_set": 78,
     "workflows/golden/import_.py import_exchange": 77,
     "workflows/lint/bytewise.py look": 61,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar
 from urllib.parse import parse_qsl, quote, urlencode
@@ -193,12 +193,10 @@ def _summary(result: WorstQueries) -> str:
     )
 
 
-def _listed(
-    request: Request, site: AppState, result: WorstQueries, days: Days, by: Dimension
-) -> Listed:
-    golden_ids = ids_by_text(site.workspace)
-    diagnosed = newest_with_stages(site.workspace) if golden_ids else None
-    records = (
+def _records(
+    result: WorstQueries, golden_ids: Mapping[str, str], diagnosed: str | None
+) -> Iterable[tuple[Any, dict[str, Any]]]:
+    return (
         (
             row,
             {
@@ -209,15 +207,22 @@ def _listed(
                 "reason": row.reason or None,
                 "instead": ", ".join(f"{text} ({n:,})" for text, n in row.next_queries[:3]) or None,
                 "golden": golden_ids.get(row.query),
-                "diagnosis": diagnosed[0].name if diagnosed and row.query in golden_ids else None,
+                "diagnosis": diagnosed if row.query in golden_ids else None,
                 "why": row.why or None,
                 "own_slice": row.slice.get(result.by or "", ""),
             },
         )
         for row in result.queries
     )
+
+
+def _listed(
+    request: Request, site: AppState, result: WorstQueries, days: Days, by: Dimension
+) -> Listed:
+    golden_ids = ids_by_text(site.workspace)
+    diagnosed = newest_with_stages(site.workspace) if golden_ids else None
     frame = frame_of(
-        records,
+        _records(result, golden_ids, diagnosed[0].name if diagnosed else None),
         text="text slice interval reason instead golden diagnosis why query own_slice",
         whole="searches users zero abandoned reformulated failed terminal",
         real="lost share clicked satisfied low high",

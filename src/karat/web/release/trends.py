@@ -226,7 +226,6 @@ def one_trend(
     has_significance = any(column.name == "apart" for column in points.columns)
     notes = _notes(history, explained=has_significance)
     workspace = site.opened(site.workspace.golden.name)
-    stored = stored_by_name(workspace)
     if not editions_are_known(workspace):
         notes.append(EDITIONS_WAIT)
     page = TrendPage(
@@ -242,7 +241,7 @@ def one_trend(
         interval=interval_of(newest),
         time_us=time_of(newest.time),
         points=points,
-        whys=whys(workspace, [stored[series.run]]) if series.run in stored else [],
+        whys=_whys(workspace, series.run),
         file=_file(history),
         notes=notes,
         marks=annotations.to_dicts(),
@@ -256,6 +255,11 @@ def one_trend(
         every=_may_remove_all(principal),
     )
     return show(request, page)
+
+
+def _whys(workspace: Workspace, run: str) -> Sequence[tuple[str, str]]:
+    stored = stored_by_name(workspace)
+    return whys(workspace, [stored[run]]) if run in stored else []
 
 
 def _found(
