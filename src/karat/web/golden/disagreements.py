@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
 import polars as pl
@@ -99,9 +99,7 @@ def _page(workspace: Workspace, between: str, ask: Ask, **outcome: Any) -> Disag
     name = workspace.golden.name
     between = between if between in (RATERS, IMPORT) else RATERS
     frame = disagreements_listed(workspace)
-    keys = [packed(*row) for row in frame.select("query_id", "doc_id").rows()]
     frame = frame.with_columns(
-        pl.Series("key", keys, pl.String),
         text=pl.coalesce("text", "query_id"),
         title=pl.coalesce("title", "doc_id"),
     )
@@ -119,6 +117,8 @@ def _page(workspace: Workspace, between: str, ask: Ask, **outcome: Any) -> Disag
     ]
     if shown["why"].null_count() == shown.height:
         columns = [column for column in columns if column.name != "why"]
+    found = listed(shown, columns, ask, search=["text", "title", "said"])
+    boxes = [{**row, "key": packed(row["query_id"], row["doc_id"])} for row in found.rows]
     return DisagreementsPage(
         title=f"Disagreements in {name}",
         crumbs=crumbs(name),
@@ -128,6 +128,6 @@ def _page(workspace: Workspace, between: str, ask: Ask, **outcome: Any) -> Disag
         imported=frame.filter(pl.col("between") == IMPORT).height,
         unasked=shown["asked"].null_count(),
         sent=shown.filter(asked="waits").height,
-        found=listed(shown, columns, ask, search=["text", "title", "said"]),
+        found=replace(found, rows=boxes),
         **outcome,
     )

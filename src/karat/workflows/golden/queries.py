@@ -244,15 +244,16 @@ def disagreements_listed(opened: Workspace) -> pl.DataFrame:
     listed = _described(disagreements_at(snapshot), titles)
     for asked in (waits, unjudgeable):
         listed = listed.join(asked, on=_KEY, how="left", maintain_order="left")
-    rows = listed.select("raters", "grades", "reasons").iter_rows()
-    votes, why = [], []
-    for raters, grades, reasons in rows:
-        votes.append(", ".join(f"{r} {g:g}" for r, g in zip(raters, grades, strict=True)))
-        given = [f"{r}: {w}" for r, w in zip(raters, reasons, strict=True) if w]
-        why.append(" · ".join(given) or None)
+    each = listed.with_row_index("at").explode("raters", "grades", "reasons")
+    grade = pl.col("grades").cast(pl.String).str.strip_suffix(".0")
+    reason = pl.when(pl.col("reasons") != "").then(pl.format("{}: {}", "raters", "reasons"))
+    said = each.group_by("at", maintain_order=True).agg(
+        said=pl.format("{} {}", "raters", grade).str.join(", "),
+        why=reason.drop_nulls().str.join(" · "),
+    )
     return listed.with_columns(
-        pl.Series("said", votes, pl.String),
-        pl.Series("why", why, pl.String),
+        said["said"],
+        said["why"].replace("", None),
         asked=pl.coalesce("w", "v"),
     ).drop("w", "v")
 
