@@ -179,6 +179,31 @@ def test_of_several_traces_of_a_query_the_last_counts(tmp_path: Path) -> None:
         assert found.candidates("r")["doc_id"].to_list() == ["b"]
 
 
+@pytest.mark.parametrize(
+    ("more", "error"),
+    [
+        ({"startTimeUnixNano": str(2**70)}, "is not a time in nanoseconds"),
+        ({"startTimeUnixNano": "soon"}, "not spans in OTLP JSON"),
+        ({"attributes": [{"value": {"stringValue": "a"}}]}, "not spans in OTLP JSON"),
+        ({"attributes": [{"key": 7, "value": {"intValue": "7"}}]}, "none of the 1 traces"),
+    ],
+)
+def test_damaged_spans_are_refused(more: dict[str, Any], error: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=error):
+        read_trace(written(tmp_path, otlp(span("r", 1, None, "RETRIEVER") | more)), {"q1": "red"})
+
+
+def test_documents_of_odd_spans(tmp_path: Path) -> None:
+    """A place that no list has, a score that is not a number, and an output that is no list."""
+    also = {
+        "karat.query_id": "q1",
+        f"retrieval.documents.{10**30}.document.id": "z",
+        "output.value": json.dumps({"documents": [{"id": "a", "score": float("nan")}, 3, {}]}),
+    }
+    found = read_trace(written(tmp_path, otlp(span("r", 1, None, "RETRIEVER", also=also))))
+    assert found.candidates("r").rows() == [("q1", "a", 1, None)]
+
+
 def test_spans_whose_query_is_not_known(tmp_path: Path) -> None:
     spans = otlp(
         span("r", 1, None, "RETRIEVER", also={"input.value": "blue"}, documents=[("a", 1.0)])

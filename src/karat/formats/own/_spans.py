@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from karat.errors import InputError
 
-_INDEXED = re.compile(r"(.+)\.(\d+)\.document\.(\w+)")
+_INDEXED = re.compile(r"(.+)\.(\d{1,7})\.document\.(\w+)", re.ASCII)
 _QUERY_IDS = ("karat.query_id", "query_id", "metadata.query_id")
 _KINDS = {"RETRIEVER": "retrieve", "RERANKER": "rerank"}
 _TEXTS = ("query", "input", "question", "text")  # a call's arguments, as decorators write them
@@ -127,12 +127,23 @@ def _span(span: Mapping[str, Any]) -> _Span:
         str(get("spanId", "span_id")),
         str(get("parentSpanId", "parent_span_id") or ""),
         str(span.get("name") or "span"),
-        int(get("startTimeUnixNano", "start_time_unix_nano") or 0),
-        int(get("endTimeUnixNano", "end_time_unix_nano") or 0),
-        {each["key"]: _value(each.get("value") or {}) for each in span.get("attributes") or ()},
+        _time(get("startTimeUnixNano", "start_time_unix_nano")),
+        _time(get("endTimeUnixNano", "end_time_unix_nano")),
+        _values(span.get("attributes")),
         (str(status.get("message") or "error") if failed else None),
         bool(get("droppedAttributesCount", "dropped_attributes_count")),
     )
+
+
+def _values(pairs: Any) -> dict[str, Any]:
+    return {str(each["key"]): _value(each.get("value") or {}) for each in pairs or ()}
+
+
+def _time(value: Any) -> int:
+    time = int(value or 0)
+    if not 0 <= time < 2**63:
+        raise ValueError(f"{time} is not a time in nanoseconds")
+    return time
 
 
 def _value(value: Mapping[str, Any]) -> Any:
@@ -143,7 +154,7 @@ def _value(value: Mapping[str, Any]) -> Any:
         if kind in {"arrayValue", "array_value"}:
             return [_value(each) for each in content.get("values") or ()]
         if kind in {"kvlistValue", "kvlist_value"}:
-            return {each["key"]: _value(each["value"]) for each in content.get("values") or ()}
+            return _values(content.get("values"))
         return content
     return None
 
@@ -262,8 +273,9 @@ def _with_id(rows: Iterable[tuple[int, Any]]) -> list[_Document]:
     for place, row in rows:
         if isinstance(row, Mapping) and (doc_id := _doc_id(row)):
             score = row.get("score")
-            known = float(score) if isinstance(score, int | float) else None
-            found.append(_Document(place, doc_id, known))
+            if not (isinstance(score, int | float) and -1e300 < score < 1e300):
+                score = None
+            found.append(_Document(place, doc_id, None if score is None else float(score)))
     return found
 
 
