@@ -100,6 +100,23 @@ def test_a_trace_written_by_ones_own_pipeline(folder: Path, typed: Typed) -> Non
     assert one["documents"][0]["lost_at"] == "top"
 
 
+def test_a_report_is_one_page_with_the_road_of_each_worst_query(folder: Path, typed: Typed) -> None:
+    line = f"diagnose qrels.txt fused.trec {STAGES} -m nDCG@2 --queries queries.csv --by kind"
+    done = typed(f"{line} --report page.html")
+    page = (folder / "page.html").read_text(encoding="utf-8")
+    assert page.count("<details>") == 10
+    for words in (
+        "<title>Why queries of fused fail</title>", "default-src 'none'; style-src 'sha256-",
+        "Pipeline: bm25, dense → fused", "What a fix is worth", "Why queries fail: even",
+        'aria-label="returned 5 of 10, lost 5"', "Ranks of the relevant documents of q0",
+    ):  # fmt: skip
+        assert words in page, words
+    assert " ".join(done.out.split("pipeline")[0].split()) in page  # the same summary
+    assert "http" not in page.replace("http://www.w3.org", "").replace("http-equiv", "")
+    assert "standard output" in typed(f"{line} --report -", code=2).err
+    assert "--open needs a report" in typed(f"{line} --open", code=2).err
+
+
 def test_exit_codes(folder: Path, typed: Typed) -> None:
     line = f"diagnose qrels.txt fused.trec {STAGES} -m nDCG@2"
     typed(f"{line} --fail-on candidate=0.6")

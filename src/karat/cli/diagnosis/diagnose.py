@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from karat.cli import options
+from karat.cli.pages import need_report, show_page
 
 if TYPE_CHECKING:
     from karat.tables.diagnosis.results import Diagnosis
     from karat.tables.diagnosis.traces import StageKind
+    from karat.workflows.diagnosis.diagnose import Diagnosed
 
 
 @click.command(
@@ -93,6 +95,8 @@ if TYPE_CHECKING:
 @click.option(
     "--queue", is_flag=True, help="Add these documents to the judging queue of the workspace."
 )
+@click.option("--report", metavar="FILE", help="Also write a page: a single .html file.")
+@options.open_page
 @options.rel
 @options.measures_from
 @options.output("table", "json", "md")
@@ -117,6 +121,8 @@ def diagnose(
     fail_on: tuple[str, ...],
     review: str | None,
     queue: bool,
+    report: str | None,
+    open_page: bool,
     rel: float | None,
     output: str,
     input_format: str | None,
@@ -131,9 +137,10 @@ def diagnose(
     from karat.workflows.diagnosis.diagnose import diagnose as diagnosed
     from karat.workflows.diagnosis.diagnose import road_of
 
+    need_report(report, opened=open_page)
     limits = dict(_limit(given) for given in fail_on)
     named, kinds = _stages(stages)
-    _refuse(review, queue, workspace, output)
+    _refuse(review, queue, workspace, output, report)
     if queries is None and formats.holds_queries(qrels):
         queries = qrels
     judgments, known = (None, None) if workspace is None else _of_workspace(workspace)
@@ -153,10 +160,7 @@ def diagnose(
         by=by,
         rel=rel,
     )
-    if review is not None:
-        formats.write_pairs(found.to_review(), review)
-    if queue and workspace is not None:
-        _queue(workspace, found.to_review())
+    _write(found, review, report, workspace if queue else None, opened=open_page)
     if query_id is not None:
         _show_roads(query_id, road_of(found, query_id), output)
         return
@@ -164,13 +168,42 @@ def diagnose(
     ctx.exit(_exit_code(found, limits))
 
 
-def _refuse(review: str | None, queue: bool, workspace: str | None, output: str) -> None:
+def _refuse(
+    review: str | None, queue: bool, workspace: str | None, output: str, report: str | None
+) -> None:
     from karat.errors import UsageError
 
+    if report == "-":
+        fix = "--report report.html"
+        raise UsageError("a report cannot be written to standard output", fix=fix)
     if queue and workspace is None:
         raise UsageError("--queue needs a workspace", fix="--workspace DIR")
     if review == "-" and output == "json":
         raise UsageError("--review - would mix with the JSON", fix="--review review.jsonl")
+
+
+def _write(
+    found: Diagnosed, review: str | None, report: str | None, queue: str | None, *, opened: bool
+) -> None:
+    """Write the documents to review and the page; add the documents to the queue of a workspace."""
+    from karat.formats import write_pairs
+    from karat.formats.tables.writing import beside
+    from karat.reports.diagnosis.diagnosis import QUERIES
+    from karat.workflows.diagnosis.diagnose import road_of
+
+    if review is not None:
+        write_pairs(found.to_review(), review)
+    if queue is not None:
+        _queue(queue, found.to_review())
+    if report is not None:
+        from karat.reports.html.diagnosis import to_page
+
+        shown = [row.query_id for row in found.queries[:QUERIES]]
+        page = to_page(found, {query: road_of(found, query) for query in shown})
+        with beside(Path(report)) as stream:
+            stream.write(page.encode())
+        if opened:
+            show_page(report)
 
 
 def _stages(given: tuple[str, ...]) -> tuple[dict[str, str], dict[str, StageKind]]:

@@ -127,4 +127,4 @@ def to_markdown(found: DesignReview) -> str:
 def to_page(found: DesignReview) -> str:
     """The review as one HTML file that loads nothing else."""
     content: list[Any] = list(sections(found))
-    return styled("review.html.j2", title=title(found), sections=content)
+    return styled("styled.html.j2", kind="review", title=title(found), sections=content)
