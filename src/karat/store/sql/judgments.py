@@ -350,7 +350,8 @@ def superseded_by(c: sa.Connection, number: int) -> tuple[float | None] | None:
 
 def last_judged(c: sa.Connection, set_id: int) -> int | None:
     """Time of the newest judgment of a golden set, microseconds UTC; None without judgments."""
-    newest = sa.select(judgment.c.time_us).where(judgment.c.golden_set_id == set_id)
+    # "+ 0" as in states.py: from the newest judgment on, not by the index on pairs.
+    newest = sa.select(judgment.c.time_us).where(judgment.c.golden_set_id + 0 == set_id)
     return c.execute(newest.order_by(judgment.c.id.desc()).limit(1)).scalar_one_or_none()
 
 
