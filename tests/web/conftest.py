@@ -422,14 +422,22 @@ def _fits(page: Any, width: int) -> None:
 
 
 def _grave(page: Any, how: str) -> list[tuple[str, list[str]]]:
+    grave = [each for each in _found(page, how) if each["impact"] in {"serious", "critical"}]
+    return [(each["id"], [node["html"][:200] for node in each["nodes"]]) for each in grave]
+
+
+def axe(page: Any) -> list[str]:
+    """What axe finds on a page, its rules of best practice included."""
+    return [f"{each['id']} {each['nodes'][0]['html'][:200]}" for each in _found(page, "{}")]
+
+
+def _found(page: Any, how: str) -> list[dict[str, Any]]:
     axe = pytest.importorskip("axe_playwright_python", reason="needs axe-playwright-python")
     if page.evaluate("typeof axe === 'undefined'"):  # else it is there from before
         # As the tools of developers would: a page's own policy lets no script in.
         page.evaluate(_axe(Path(axe.__file__).parent))
     ask = f"axe.run({{resultTypes: ['violations'], preload: false, ...{how}}})"
-    found = page.evaluate(ask)["violations"]
-    grave = [each for each in found if each["impact"] in {"serious", "critical"}]
-    return [(each["id"], [node["html"][:200] for node in each["nodes"]]) for each in grave]
+    return list(page.evaluate(ask)["violations"])
 
 
 @cache

@@ -17,7 +17,7 @@ from karat.tables.release.gate import Check, GateVerdict
 _ERRORS = 3  # reasons shown
 _ERROR = 80  # characters of each
 _SLOWER = 2.0  # factor by which a p95 without a rule may grow without a note
-_QUICK_US = 1000.0  # shorter times are not noticeable
+_QUICK_US = 10_000.0  # shorter times are not noticeable
 
 
 @dataclass(frozen=True, slots=True)
