@@ -35,7 +35,6 @@ from karat.workflows.workspace import run_stages
 from karat.workflows.workspace.artifacts import ArtifactCorrupted
 from karat.workflows.workspace.evaluate_stored import find_runs, run_by_id
 from karat.workflows.workspace.known_queries import query_frame
-from karat.workflows.workspace.listed import list_runs
 from karat.workflows.workspace.run_stages import Choice
 from karat.workflows.workspace.stored_evaluations import value_of
 from karat.workflows.workspace.stored_views import grades_now
@@ -153,9 +152,9 @@ class DiagnosedQueryPage(_StagesPage):
 def diagnoses(request: Request, site: TheState, _asking: AReader) -> Response:
     """List the runs with a trace, or with stages among the other runs."""
     workspace = site.opened(site.workspace.golden.name)
-    found = ((row, run_stages.stages_of(workspace, row)) for row in list_runs(workspace)[0])
+    found = run_stages.with_stages(workspace)
     frame = frame_of(
-        ((row, _outlined(workspace, row, stages)) for row, stages in found if stages is not None),
+        ((row, _outlined(workspace, row, stages)) for row, stages in found),
         text="name stages measure mode lost address",
         whole="id failing",
         real="value",

@@ -36,7 +36,7 @@ from karat.workflows.online.log_requests import DayRange, Days, Worst
 from karat.workflows.online.slices import LONGEST, NOTHING, Dimension, dimension, dimensions
 from karat.workflows.online.worst_queries import to_golden
 from karat.workflows.workspace.known_queries import ids_by_text
-from karat.workflows.workspace.run_stages import newest_with_stages
+from karat.workflows.workspace.run_stages import with_stages
 
 ROUTER = APIRouter()
 _NOT_KEPT = {"from", "to", "by", "format"}
@@ -220,7 +220,7 @@ def _listed(
     request: Request, site: AppState, result: WorstQueries, days: Days, by: Dimension
 ) -> Listed:
     golden_ids = ids_by_text(site.workspace)
-    diagnosed = newest_with_stages(site.workspace) if golden_ids else None
+    diagnosed = next(with_stages(site.workspace), None) if golden_ids else None
     frame = frame_of(
         _records(result, golden_ids, diagnosed[0].name if diagnosed else None),
         text="text slice interval reason instead golden diagnosis why query own_slice",

@@ -59,27 +59,32 @@ def is_traced(opened: Workspace, row: RunRow) -> bool:
     return trace_of(file_of(opened, row)).is_file()
 
 
-def stages_of(opened: Workspace, row: RunRow) -> list[str] | None:
-    """What to diagnose a run by: no names where its trace is stored, None if nothing is known."""
-    return [] if is_traced(opened, row) else proposed(opened, row) or None
+def stages_of(
+    opened: Workspace, row: RunRow, every: Sequence[Choice] | None = None
+) -> list[str] | None:
+    """What to diagnose a run by: no names where its trace is stored, None if nothing is known.
+
+    ``every`` is ``choices``, if these are known already.
+    """
+    return [] if is_traced(opened, row) else proposed(opened, row, every) or None
 
 
-def newest_with_stages(opened: Workspace) -> tuple[RunRow, list[str]] | None:
-    """The newest run whose stages are known, and these; None without one."""
-    for row in list_runs(opened)[0][:_NEAREST]:
-        stages = stages_of(opened, row)
+def with_stages(opened: Workspace) -> Iterator[tuple[RunRow, list[str]]]:
+    """The runs whose stages are known, newest first, and these."""
+    every = choices(opened)
+    for each in reversed(every):
+        stages = stages_of(opened, each.row, every)
         if stages is not None:
-            return row, stages
-    return None
+            yield each.row, stages
 
 
-def proposed(opened: Workspace, row: RunRow) -> list[str]:
+def proposed(opened: Workspace, row: RunRow, every: Sequence[Choice] | None = None) -> list[str]:
     """The stages whose documents make a run, and the run itself as the last; none if none do.
 
     These are the retrievers of a fusion, else the run that a reranker was given, as far as the
     documents of a sample of queries tell.
     """
-    every = choices(opened)
+    every = choices(opened) if every is None else every
     own = next((each for each in every if each.row.id == row.id), None)
     others = [each for each in every if each is not own]
     others = sorted(others, key=lambda each: abs(each.row.id - row.id))[:_NEAREST]
