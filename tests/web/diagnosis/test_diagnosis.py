@@ -268,6 +268,19 @@ def test_a_query_shows_times_scores_and_what_else_was_served(
     assert "Median, ms" in egon.get("/runs/3/diagnosis").text
 
 
+def test_a_query_that_does_not_count_shows_what_was_served(
+    client_of: ClientOf, opened: Workspace
+) -> None:
+    store_runs(
+        opened, [Run.from_dict({"q1": {"d1": 2.0}, "q9": {"d7": 1.0}}, name="more")], now=NOW
+    )
+    page = client_of("engineer").get("/runs/5/diagnosis/q9?stage=more")
+    assert page.status_code == 200
+    assert "No document that was judged for this query is relevant" in page.text
+    assert "Other served documents" in page.text
+    assert "Relevant documents, with their ranks" not in page.text
+
+
 def test_a_query_is_shown_next_to_a_baseline(client_of: ClientOf, opened: Workspace) -> None:
     egon = client_of("engineer")
     where = f"/runs/4/diagnosis/q1?{ASK}"

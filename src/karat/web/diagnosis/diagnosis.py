@@ -137,6 +137,7 @@ class DiagnosedQueryPage(_StagesPage):
     failure: QueryMode | None  # None if the query does not fail
     measure: str
     value: float | None
+    counts: bool  # whether it is diagnosed: something relevant is judged
     pipeline: str
     roads: Sequence[Road]
     others: Sequence[Road]  # what else was served
@@ -304,13 +305,18 @@ def _query_page(
     pipeline: Sequence[Choice],
     before: RunRow | None,
 ) -> DiagnosedQueryPage:
-    with or_not_found():
-        roads = found.roads(query_id)
     diagnosis, stages = found.diagnosis, [stage.stage for stage in pipeline]
+    details = query_stages(workspace, row, pipeline, query_id)
+    with or_not_found():
+        try:
+            counts, roads = True, found.roads(query_id)
+        except UsageError:
+            if not details[-1].ranks:
+                raise
+            counts, roads = False, []
     failure = next((each for each in diagnosis.queries if each.query_id == query_id), None)
     texts = query_frame(workspace).filter(query_id=query_id)["text"].drop_nulls().to_list()
     golden = quote(workspace.golden.name, safe="")
-    details = query_stages(workspace, row, pipeline, query_id)
     others = _others(workspace, query_id, roads, details)
     measure = diagnosis.measure
     other = None if before is None else _baseline(workspace, before, row, query_id, measure, roads)
@@ -335,6 +341,7 @@ def _query_page(
         failure=failure,
         measure=measure,
         value=failure.value if failure else value_of(workspace, row, measure, query_id),
+        counts=counts,
         pipeline=diagnosis.pipeline,
         stages=stages,
         roads=roads,
