@@ -447,7 +447,7 @@ def test_a_project_may_import_karat_before_pytest_looks_for_plugins(
     assert pytester.run(sys.executable, "-c", program).ret == 0
 
 
-@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+@pytest.mark.parametrize("workers", ["-n0", pytest.param("-n2", marks=pytest.mark.deep)])
 def test_a_fixture_of_a_class_and_several_workers(shop: pytest.Pytester, workers: str) -> None:
     shop.makepyfile(
         test_it="""

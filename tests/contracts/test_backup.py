@@ -81,6 +81,7 @@ def judge(judging: Judging, grade: float) -> None:
     judging.record(card.claim.slot_id, card.token, grade, "as I see it")
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("before", "after"),
     [

@@ -358,7 +358,15 @@ def robots(stored: ModuleType) -> pl.DataFrame:
     return stored.golden_events().filter(user_id="eve")
 
 
-@pytest.mark.parametrize("make", [nasty, empty, pytest.param(one, marks=pytest.mark.deep), robots])
+@pytest.mark.parametrize(
+    "make",
+    [
+        nasty,
+        empty,
+        pytest.param(one, marks=pytest.mark.deep),
+        pytest.param(robots, marks=pytest.mark.deep),
+    ],
+)
 def test_logs_at_the_edge_come_to_the_same(
     engine: Engine, stored: ModuleType, tmp_path: Path, make: Make, deep: bool
 ) -> None:

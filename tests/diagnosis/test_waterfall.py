@@ -162,6 +162,7 @@ def test_a_perfect_stage_is_never_worse_than_the_present_one(
     assert all(fix.gain >= -1e-12 for fix in gains if fix.bound)
 
 
+@pytest.mark.deep
 @FEW
 @given(pipelines(), st.randoms(use_true_random=False))
 def test_the_order_of_rows_and_of_the_lists_of_a_file_does_not_matter(

@@ -13,6 +13,8 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/tutorials/first-evaluation.md"
 
@@ -28,6 +30,7 @@ def house() -> ModuleType:
     return module
 
 
+@pytest.mark.deep  # its commands are those of README and of how-to pages
 def test_the_tutorial_shows_what_karat_prints(tmp_path: Path, built_demo: Path) -> None:
     docs = house()
     text = PAGE.read_text(encoding="utf-8")

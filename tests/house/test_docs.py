@@ -55,6 +55,16 @@ FENCE = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 NOT_RUN = re.compile(r"<!--\s*not run\b(?::\s*(?P<reason>[^>]*?))?\s*-->\s*\Z")
+# Pages whose examples take long, and of whose commands tests/net and their own tests print more.
+SLOW = {
+    "docs/how-to/report.md",
+    "docs/how-to/editions.md",
+    "docs/how-to/exchange.md",
+    "docs/how-to/online-metrics.md",
+    "docs/how-to/pytest.md",
+    "docs/how-to/worst-queries.md",
+    "docs/tutorials/golden-set.md",
+}
 DEEP = re.compile(r"<!--\s*deep:\s*[^>]*?-->\s*\Z")
 WORD = re.compile(r"[\w-]+")
 NEEDS = re.compile(r"<!--\s*needs:\s*(?P<name>[\w-]+)\s*-->")
@@ -186,7 +196,9 @@ class Page:
                 assert same, f"{here}printed\n{output}\nand the page shows\n{shown}"
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(p, marks=pytest.mark.deep if p in SLOW else ()) for p in PAGES]
+)
 def test_the_examples_of_a_page_run(
     name: str,
     tmp_path: Path,

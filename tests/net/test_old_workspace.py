@@ -57,6 +57,7 @@ def test_it_says_what_it_said(folder: Path, snapshots: Callable[[str], Snapshots
     kept.holds_only([f"{name}.txt" for name in ASKED])
 
 
+@pytest.mark.deep
 def test_it_is_served_at_its_old_addresses(folder: Path, deep: bool) -> None:
     """A build looks for each among the routes, and asks for some."""
     addresses = (OLD / "addresses.txt").read_text(encoding="utf-8").splitlines()

@@ -27,6 +27,7 @@ def peopled(app: FastAPI) -> FastAPI:
     return app
 
 
+@pytest.mark.deep  # as test_every_page_browser.py
 @pytest.mark.parametrize(
     ("size", "scheme"),
     [

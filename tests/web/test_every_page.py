@@ -97,6 +97,7 @@ def owner(
         yield Browser(app, person)
 
 
+@pytest.mark.deep  # on SQLite in tests/net/test_pages.py
 @pytest.mark.parametrize(
     "store_url",
     # All other tests of pages are on SQLite, tests/net/test_pages.py among them.

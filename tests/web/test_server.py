@@ -263,6 +263,7 @@ def gone(port: int) -> bool:
 posix = pytest.mark.skipif(os.name != "posix", reason="signals are POSIX's")
 
 
+@pytest.mark.deep  # a build asks the server in this process, below
 @posix
 @pytest.mark.parametrize(
     ("workers", "how"),

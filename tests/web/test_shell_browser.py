@@ -11,6 +11,7 @@ from tests.web.conftest import LAPTOP, LAPTOP_THEN_PHONE, PHONE, PageOf, sound
 from karat.store.sql import audit
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("size", LAPTOP_THEN_PHONE)
 def test_the_account_menu_closes(page_of: PageOf, size: dict[str, Any]) -> None:
     with page_of("olga", "owner", **size) as page:
@@ -73,6 +74,7 @@ def test_the_palette_finds_a_run(page_of: PageOf) -> None:
         assert page.locator("dialog[open]").count() == 0
 
 
+@pytest.mark.deep
 def test_the_keys_of_a_page_are_listed(page_of: PageOf) -> None:
     with page_of("egon", "engineer", **LAPTOP) as page:
         page.goto("/golden/shop/queries")
@@ -88,6 +90,7 @@ def test_the_keys_of_a_page_are_listed(page_of: PageOf) -> None:
         assert page.evaluate("document.activeElement.textContent.trim()") == "garden hose"
 
 
+@pytest.mark.deep
 def test_a_list_is_sorted_on_a_phone(page_of: PageOf) -> None:
     with page_of("egon", "engineer", **PHONE) as page:
         page.goto("/golden/shop/queries")
@@ -96,6 +99,7 @@ def test_a_list_is_sorted_on_a_phone(page_of: PageOf) -> None:
         sound(page)
 
 
+@pytest.mark.deep
 def test_a_table_is_copied_as_markdown(page_of: PageOf) -> None:
     with page_of("egon", "engineer", **LAPTOP) as page:
         page.goto("/golden/shop/queries")

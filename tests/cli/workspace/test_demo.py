@@ -92,6 +92,7 @@ def test_it_shows_three_systems_leaves_a_folder_and_ends_without_a_terminal(
     assert "hybrid" in page.read_text(encoding="utf-8")
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("only_runs")
 def test_it_serves_where_it_is_asked_to(
     folder: Path,
@@ -121,6 +122,7 @@ def test_it_serves_where_it_is_asked_to(
     assert "Not served: karat serve needs the package uvicorn" in out
 
 
+@pytest.mark.deep
 def test_without_the_packages_of_a_page_it_says_how_to_get_them(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -116,6 +116,7 @@ def test_a_mark_says_its_numbers_and_leads_to_its_queries_by_keyboard(
         assert page.locator("#q1 .change").nth(1).is_visible()
 
 
+@pytest.mark.deep
 def test_a_slice_narrows_the_list_to_its_queries(chromium: Any, report: Path) -> None:
     with Workspace(chromium, report, viewport={"width": 1280, "height": 800}) as page:
         table = page.get_by_role("region", name="nDCG@3 by relevant_documents")
@@ -172,6 +173,7 @@ def test_paper_has_every_measure(chromium: Any, report: Path, tmp_path: Path) ->
         assert page.pdf(path=tmp_path / "page.pdf", format="A4").startswith(b"%PDF")
 
 
+@pytest.mark.deep
 def test_it_reads_without_scripts(chromium: Any, report: Path) -> None:
     with Workspace(chromium, report, java_script_enabled=False) as page:
         page.locator("#q1 summary").click()

@@ -19,6 +19,7 @@ from karat.workflows.workspace.stored_runs import store_runs, stored_by_name
 QUERIES = ("q1", "q2", "q3")
 
 
+@pytest.mark.deep  # test_diagnosis.py asks for the same pages
 def test_from_a_comparison_to_why_a_query_fails(
     page_of: PageOf, app: FastAPI, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

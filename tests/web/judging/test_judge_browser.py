@@ -115,6 +115,7 @@ def test_twenty_pairs_by_keyboard_with_undo_and_reload(app: FastAPI, page_of: Pa
         assert kept(app, "nora").height == 20
 
 
+@pytest.mark.deep  # as test_every_page_browser.py
 @SIZES
 def test_the_screens_fit_and_shut_nobody_out(page_of: PageOf, size: dict[str, Any]) -> None:
     with page_of("nora", "engineer", **size) as page:
@@ -141,6 +142,7 @@ def test_the_screens_fit_and_shut_nobody_out(page_of: PageOf, size: dict[str, An
         sound(page)
 
 
+@pytest.mark.deep  # the same form as by keys
 def test_a_thumb_judges_too(app: FastAPI, page_of: PageOf) -> None:
     with page_of("nora", **PHONE) as page:
         page.goto("/judge/shop")
@@ -225,6 +227,7 @@ def test_a_held_key_judges_one_pair(app: FastAPI, page_of: PageOf) -> None:
         assert kept(app, "nora").height == 1
 
 
+@pytest.mark.deep
 def test_hidden_time_is_not_counted(app: FastAPI, page_of: PageOf) -> None:
     with page_of("nora", clocked=True) as page:
         page.goto("/judge/shop")

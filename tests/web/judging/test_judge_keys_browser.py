@@ -56,6 +56,7 @@ def test_what_is_no_answer_gives_none(app: FastAPI, page_of: PageOf) -> None:
         stays(page, app, before, 0)
 
 
+@pytest.mark.deep
 def test_a_digit_counts_by_what_it_says_or_where_the_row_has_none(
     app: FastAPI, page_of: PageOf
 ) -> None:
@@ -98,6 +99,7 @@ def test_the_pause_is_three_tenths_of_a_second(client_of: ClientOf) -> None:
     assert '<div id="judging" data-pause="300">' in page
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("sheet", ["g", pytest.param("?", marks=pytest.mark.deep)])
 def test_a_card_that_is_covered_is_not_judged(app: FastAPI, page_of: PageOf, sheet: str) -> None:
     with page_of("nora") as page:

@@ -242,6 +242,7 @@ def test_classes_and_attributes_cut_where_they_are_known(
     ]
 
 
+@pytest.mark.deep
 def test_only_a_part(stored: ModuleType, tmp_path: Path) -> None:
     log = stored.store(tmp_path, stored.golden_events())
     metrics = [find("CTR")]

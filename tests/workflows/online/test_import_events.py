@@ -155,6 +155,7 @@ def test_many_imports_are_merged(
     assert held(tmp_path / "parts")["import"].n_unique() == most + 2
 
 
+@pytest.mark.deep
 def test_a_large_import_is_cut_by_users_and_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
