@@ -21,7 +21,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 RECORD = ROOT / "tests" / "durations.json"
 BUILT = ROOT / "build" / "durations.json"
-QUICK_S = 80.0  # what --quick may take of two workers, who spend a while on starting too
+QUICK_S = 60.0  # what --quick may take of two workers, who spend a while on starting too
 SLOWEST = 10
 
 
