@@ -31,6 +31,11 @@ def examples(*lines: str) -> str:
     return "\b\n" + "\n".join(["Examples:", *(f"  {line}" for line in lines)])
 
 
+def measures(text: str) -> Callable[[Command], Command]:
+    """``-m``, which may be repeated; the text is its help."""
+    return click.option("-m", "--measure", "measures", metavar="MEASURE", multiple=True, help=text)
+
+
 rel = click.option(
     "-l",
     "--rel",

@@ -45,6 +45,25 @@ def need_report(path: str | None, *, opened: bool, by: str = "--report report.ht
         raise UsageError("--open needs a report to open", fix=f"{by} --open")
 
 
+def need_page(path: str | None, *, opened: bool) -> None:
+    """As ``need_report``, for a page that cannot go to standard output."""
+    need_report(path, opened=opened)
+    if path == "-":
+        raise UsageError(
+            "a report cannot be written to standard output", fix="--report report.html"
+        )
+
+
+def put_page(path: str, page: str, *, opened: bool) -> None:
+    """Write a page that is made already, and open it if asked."""
+    from karat.formats.tables.writing import beside
+
+    with beside(Path(path)) as stream:
+        stream.write(page.encode())
+    if opened:
+        show_page(path)
+
+
 def show_page(path: str) -> None:
     """Open a page in the browser, or print its path if that fails."""
     import webbrowser

@@ -103,6 +103,7 @@ def test_mistakes(folder: Path, typed: Typed) -> None:
     for line, what in (
         (f"{LINE} --trace old.jsonl --trace new.jsonl", "the baseline has two traces"),
         (f"{LINE} --open", "--open needs a report"),
+        (f"{LINE} --report -", "a report cannot be written to standard output"),
         (f"{LINE} --trace nothing.jsonl", "nothing.jsonl"),
     ):
         ended = typed(line, code=2)

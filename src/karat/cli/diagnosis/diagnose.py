@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from karat.cli import options
-from karat.cli.pages import need_report, show_page
+from karat.cli.pages import need_page, put_page
 
 if TYPE_CHECKING:
     from karat.tables.diagnosis.results import Diagnosis
@@ -40,14 +40,7 @@ if TYPE_CHECKING:
     help="Instead of a trace: a stage's run, in the order of the pipeline. Its kind is retrieve, "
     "filter, fuse, rerank or rewrite; without one it follows from the documents. Repeatable.",
 )
-@click.option(
-    "-m",
-    "--measure",
-    "measures",
-    multiple=True,
-    metavar="MEASURE",
-    help="Measures; the first decides which queries fail.  [default: nDCG@10]",
-)
+@options.measures("Measures; the first decides which queries fail.  [default: nDCG@10]")
 @click.option(
     "--below",
     type=float,
@@ -137,10 +130,10 @@ def diagnose(
     from karat.workflows.diagnosis.diagnose import diagnose as diagnosed
     from karat.workflows.diagnosis.diagnose import road_of
 
-    need_report(report, opened=open_page)
+    need_page(report, opened=open_page)
     limits = dict(_limit(given) for given in fail_on)
     named, kinds = _stages(stages)
-    _refuse(review, queue, workspace, output, report)
+    _refuse(review, queue, workspace, output)
     if queries is None and formats.holds_queries(qrels):
         queries = qrels
     judgments, known = (None, None) if workspace is None else _of_workspace(workspace)
@@ -168,14 +161,9 @@ def diagnose(
     ctx.exit(_exit_code(found, limits))
 
 
-def _refuse(
-    review: str | None, queue: bool, workspace: str | None, output: str, report: str | None
-) -> None:
+def _refuse(review: str | None, queue: bool, workspace: str | None, output: str) -> None:
     from karat.errors import UsageError
 
-    if report == "-":
-        fix = "--report report.html"
-        raise UsageError("a report cannot be written to standard output", fix=fix)
     if queue and workspace is None:
         raise UsageError("--queue needs a workspace", fix="--workspace DIR")
     if review == "-" and output == "json":
@@ -187,7 +175,6 @@ def _write(
 ) -> None:
     """Write the documents to review and the page; add the documents to the queue of a workspace."""
     from karat.formats import write_pairs
-    from karat.formats.tables.writing import beside
     from karat.reports.diagnosis.diagnosis import QUERIES
     from karat.workflows.diagnosis.diagnose import road_of
 
@@ -200,10 +187,7 @@ def _write(
 
         shown = [row.query_id for row in found.queries[:QUERIES]]
         page = to_page(found, {query: road_of(found, query) for query in shown})
-        with beside(Path(report)) as stream:
-            stream.write(page.encode())
-        if opened:
-            show_page(report)
+        put_page(report, page, opened=opened)
 
 
 def _stages(given: tuple[str, ...]) -> tuple[dict[str, str], dict[str, StageKind]]:

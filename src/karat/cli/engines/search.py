@@ -137,7 +137,7 @@ def search(
     or returns no ranking is recorded as failed; if all fail, nothing is written and the exit code
     is 4. An interrupted search of an ENGINE goes on where it stopped when it is repeated.
     """
-    from karat.cli.release import trend as history
+    from karat.cli.release.trend import commit
 
     if exact or plot:
         _exact(targets, params, output, plot, function or out or facts or trace, settings)
@@ -145,7 +145,7 @@ def search(
     if out is None:
         raise click.MissingParameter(param_hint="'-o' / '--out'", param_type="option")
     settings |= {"about": pairs(facts, "--about", "index=docs-7")}
-    settings |= {"commit": history.commit(None, os.environ)}
+    settings |= {"commit": commit(None, os.environ)}
     if function is not None:
         from karat.clients.python_function import load
         from karat.workflows.engines.search import search as searched
@@ -179,8 +179,7 @@ def search(
             check_trace(config, trace, trace_depth)
         found = search_engine(asked, config, out, **settings)
         if trace:
-            names = ("concurrency", "retries")
-            calls = {name: settings[name] for name in names}
+            calls = {name: settings[name] for name in ("concurrency", "retries")}
             found = trace_search(asked, config, found, trace, depth=trace_depth, **calls)
     _print(found, output, out, _next(queries, out, trace))
 

@@ -27,13 +27,8 @@ CANNOT_TELL = 3
 @click.argument("qrels", metavar="QRELS", required=False)
 @click.argument("baseline", metavar="BASELINE", required=False)
 @click.argument("candidates", metavar="CANDIDATE…", nargs=-1)
-@click.option(
-    "-m",
-    "--measure",
-    "measures",
-    metavar="MEASURE",
-    multiple=True,
-    help="A measure such as nDCG@10; repeat for more.  [default: nDCG@10 RR@10 P@10 R@100 AP]",
+@options.measures(
+    "A measure such as nDCG@10; repeat for more.  [default: nDCG@10 RR@10 P@10 R@100 AP]"
 )
 @options.by
 @options.part

@@ -28,14 +28,9 @@ if TYPE_CHECKING:
 )
 @click.argument("qrels", metavar="QRELS")
 @click.argument("runs", metavar="RUN…", nargs=-1, required=True)
-@click.option(
-    "-m",
-    "--measure",
-    "measures",
-    metavar="MEASURE",
-    multiple=True,
-    help="A measure such as nDCG@10, 'P(rel=2)@5', MRR or map; repeat for more.  "
-    "[default: nDCG@10 RR@10 P@10 R@100 AP]",
+@options.measures(
+    "A measure such as nDCG@10, 'P(rel=2)@5', MRR or map; repeat for more.  "
+    "[default: nDCG@10 RR@10 P@10 R@100 AP]"
 )
 @click.option(
     "-q", "--per-query", is_flag=True, help="Also show the values of each query (trec_eval -q)."

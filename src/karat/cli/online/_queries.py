@@ -94,14 +94,7 @@ def queries_that_lose(
 @click.argument("qrels", metavar="QRELS")
 @click.argument("run", metavar="RUN")
 @online_options.where
-@click.option(
-    "-m",
-    "--measure",
-    "measures",
-    metavar="MEASURE",
-    multiple=True,
-    help="An offline measure; repeat for more.  [default: nDCG@10]",
-)
+@options.measures("An offline measure; repeat for more.  [default: nDCG@10]")
 @click.option(
     "--online",
     "metrics",

@@ -43,14 +43,7 @@ _STARTING = ("qrels", "runs", "policy", "queries", "input_format", "qrels_format
     metavar="FILE",
     help="Save the values of QRELS RUN as a baseline (.json), by the policy's measures or -m.",
 )
-@click.option(
-    "-m",
-    "--measure",
-    "measures",
-    metavar="MEASURE",
-    multiple=True,
-    help="With --save-baseline: a measure to save; repeat for more.",
-)
+@options.measures("With --save-baseline: a measure to save; repeat for more.")
 @options.part
 @options.queries
 @options.rel

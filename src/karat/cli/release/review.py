@@ -10,7 +10,7 @@ import click
 
 from karat.cli import options
 from karat.cli.offline import inputs
-from karat.cli.pages import need_report, show_page
+from karat.cli.pages import need_page, put_page
 
 if TYPE_CHECKING:
     from karat.tables.online.watch import Watched
@@ -28,14 +28,7 @@ _SIDES = ("baseline", "candidate")
 @click.argument("qrels", metavar="QRELS")
 @click.argument("baseline", metavar="BASELINE")
 @click.argument("candidate", metavar="CANDIDATE")
-@click.option(
-    "-m",
-    "--measure",
-    "measures",
-    metavar="MEASURE",
-    multiple=True,
-    help="Measures; the first decides.  [default: nDCG@10]",
-)
+@options.measures("Measures; the first decides.  [default: nDCG@10]")
 @options.by
 @options.part
 @options.queries
@@ -101,11 +94,10 @@ def review(
     """
     from karat import formats
     from karat.cli.release.trend import commit as commit_of
-    from karat.formats.tables.writing import beside
     from karat.reports.release import review as shown
     from karat.workflows.release.review import review as reviewed
 
-    need_report(report, opened=open_page)
+    need_page(report, opened=open_page)
     of_sides = _traces(traces)
     judgments, runs, uses = inputs.read(
         qrels,
@@ -136,10 +128,7 @@ def review(
     found.notes[:0] = uses(commit=code)
     options.emit(shown, found, output)
     if report is not None:
-        with beside(Path(report)) as stream:
-            stream.write(shown.to_page(found).encode())
-        if open_page:
-            show_page(report)
+        put_page(report, shown.to_page(found), opened=open_page)
 
 
 def _traces(given: tuple[str, ...]) -> dict[str, str]:

@@ -24,14 +24,7 @@ if TYPE_CHECKING:
     )
 )
 @click.argument("history", metavar="HISTORY")
-@click.option(
-    "-m",
-    "--measure",
-    "measures",
-    metavar="MEASURE",
-    multiple=True,
-    help="A measure of the history; repeat for more.  [default: all]",
-)
+@options.measures("A measure of the history; repeat for more.  [default: all]")
 @click.option(
     "--slice",
     "sliced",

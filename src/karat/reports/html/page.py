@@ -59,24 +59,27 @@ def to_page(content: Content) -> str:
     return page.encode("utf-8", "replace").decode()
 
 
-def styled(template: str, **values: Any) -> str:
-    """Another page of one file, in the style of reports and without scripts."""
-    style = _part("report.css")
-    shown = values | {"style": _trusted()(style), "style_hash": _hash(style)}
-    return environment().get_template(template).render(**shown).encode("utf-8", "replace").decode()
+def styled(
+    template: str, *, style: str = "report.css", purpose: str = "a report", **values: Any
+) -> str:
+    """Another page of one file, without scripts; ``purpose`` is what it is in error messages."""
+    made, css = environment(purpose=purpose), _part(style)
+    shown = values | {"style": _trusted()(css), "style_hash": _hash(css)}
+    return made.get_template(template).render(**shown).encode("utf-8", "replace").decode()
 
 
-def environment(own: jinja2.BaseLoader | None = None) -> jinja2.Environment:
+def environment(
+    own: jinja2.BaseLoader | None = None, purpose: str = "a report"
+) -> jinja2.Environment:
     """The Jinja environment of reports, which the pages of the server share.
 
     Undefined names raise an error, and all output is escaped. That of reports alone is made once:
     to compile its templates takes longer than to write a page.
-
     """
     try:
         import jinja2  # noqa: F401 - whether there is one
     except ImportError:
-        raise MissingExtra("jinja2", "report", "a report") from None
+        raise MissingExtra("jinja2", "report", purpose) from None
     return _of_reports() if own is None else _made(own)
 
 

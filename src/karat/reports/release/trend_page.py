@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
-from importlib import resources
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from karat.errors import MissingExtra
 from karat.reports.charts.drawing import (
     INK,
     Spec,
@@ -27,14 +22,11 @@ from karat.reports.charts.drawing import (
     to_svg,
     uprights,
 )
+from karat.reports.html.page import styled
 from karat.reports.phrases import trend as words
 from karat.reports.release.trend import last_of, marks, value_range
-from karat.reports.writers.plain import CONTROLS
 from karat.reports.writers.tables import html_table
 from karat.tables.release.trend import Mark, Series, Trend
-
-if TYPE_CHECKING:
-    import jinja2
 
 MOST = 500
 """Points of a series on a page by default."""
@@ -55,18 +47,15 @@ class Remark:
 
 def to_html(trend: Trend) -> str:
     """The page; its content security policy allows no requests, and only its own style sheet."""
-    try:
-        import jinja2  # noqa: F401 - whether there is one
-    except ImportError:
-        raise MissingExtra("jinja2", "report", "a page of a trend") from None
     sections = []
     for series in trend.series:
         shown = last_of(series, trend.last or MOST)
         table = html_table(marks(shown[::-1]), kind="marks")
         sections.append(section(series, shown) | {"table": table})
-    style = _part("trend.css")
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    page = _template().render(
+    return styled(
+        "trend.html.j2",
+        style="trend.css",
+        purpose="a page of a trend",
         source=trend.source,
         sections=sections,
         nothing=words.uncompared(trend),
@@ -74,25 +63,7 @@ def to_html(trend: Trend) -> str:
         drifting=len(trend.drifting),
         worsened=len(trend.worsened),
         untold=len(trend.untold),
-        style=style,
-        style_hash=f"sha256-{digest}",
     )
-    return page.encode("utf-8", "replace").decode()
-
-
-@cache
-def _template() -> jinja2.Template:
-    import jinja2
-
-    environment = jinja2.Environment(
-        loader=jinja2.FunctionLoader(_part),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-        finalize=lambda value: value.translate(CONTROLS) if type(value) is str else value,
-    )
-    return environment.from_string(_part("trend.html.j2"))
 
 
 def section(
@@ -138,10 +109,6 @@ def _tip(mark: Mark) -> str:
     commit = (mark.commit or "")[:40]
     parts = (words.clock(mark.time), commit, value, number, words.verdict(mark), mark.trouble)
     return " · ".join(filter(None, parts))
-
-
-def _part(name: str) -> str:
-    return resources.files("karat.reports.html").joinpath(name).read_text("utf-8")
 
 
 def _described(series: Series, marks: Sequence[Mark], remarks: Sequence[Remark] = ()) -> str:

@@ -10,7 +10,6 @@ from urllib.parse import quote, urlencode
 
 from fastapi import APIRouter, File, Query, Request, Response, UploadFile
 
-from karat.diagnosis.waterfall import SERVED
 from karat.errors import InputError, KaratError, UsageError
 from karat.reports.charts.diagnosis import bump
 from karat.reports.diagnosis.diagnosis import entry, fixes_table, most_lost, roads_table, summary
@@ -29,7 +28,12 @@ from karat.web.framework.pages import Page, redirect, show
 from karat.web.framework.state import AppState, TheState
 from karat.web.framework.uploads import uploaded
 from karat.workflows.diagnosis import stored_diagnoses, stored_traces
-from karat.workflows.diagnosis.query_stages import QueryStage, query_stages
+from karat.workflows.diagnosis.query_stages import (
+    QueryStage,
+    other_roads,
+    query_stages,
+    roads_in,
+)
 from karat.workflows.diagnosis.stored_diagnoses import StoredDiagnosis
 from karat.workflows.workspace import run_stages
 from karat.workflows.workspace.artifacts import ArtifactCorrupted
@@ -37,7 +41,6 @@ from karat.workflows.workspace.evaluate_stored import find_runs, run_by_id
 from karat.workflows.workspace.known_queries import query_frame
 from karat.workflows.workspace.run_stages import Choice
 from karat.workflows.workspace.stored_evaluations import value_of
-from karat.workflows.workspace.stored_views import grades_now
 from karat.workflows.workspace.workspace import Workspace
 
 ROUTER = APIRouter()
@@ -317,7 +320,7 @@ def _query_page(
     failure = next((each for each in diagnosis.queries if each.query_id == query_id), None)
     texts = query_frame(workspace).filter(query_id=query_id)["text"].drop_nulls().to_list()
     golden = quote(workspace.golden.name, safe="")
-    others = _others(workspace, query_id, roads, details)
+    others = other_roads(workspace, query_id, roads, details)
     measure = diagnosis.measure
     other = None if before is None else _baseline(workspace, before, row, query_id, measure, roads)
     earlier = (f"served by {other.run}", other.ranks) if other else None
@@ -355,22 +358,6 @@ def _query_page(
     )
 
 
-def _others(
-    workspace: Workspace, query_id: str, roads: Sequence[Road], details: Sequence[QueryStage]
-) -> list[Road]:
-    """What was served and is not relevant, by rank."""
-    relevant = {road.doc_id for road in roads}
-    grades = dict(grades_now(workspace, query_id).select("doc_id", "grade").iter_rows())
-    names = list(roads[0].ranks) if roads else [each.stage for each in details if each.ranks]
-    by_name = {each.stage: each.ranks for each in details}
-    served = details[-1].ranks
-    return [
-        Road(doc, grades.get(doc), {n: by_name.get(n, {}).get(doc) for n in names}, None, 0.0)
-        for doc in sorted(served, key=lambda doc: served[doc])
-        if doc not in relevant
-    ]
-
-
 def _baseline(
     workspace: Workspace, before: RunRow, row: RunRow, query_id: str, measure: str,
     roads: Sequence[Road],
@@ -382,14 +369,7 @@ def _baseline(
     *found, served = query_stages(workspace, before, pipeline, query_id)
     if stages is None or not roads:
         return Baseline(before.name, value, ranks=served.ranks)
-    ranks = {each.stage: each.ranks for each in (*found, served) if each.ranks}
-    there = [
-        Road(
-            road.doc_id, road.grade, {name: each.get(road.doc_id) for name, each in ranks.items()},
-            None if road.doc_id in served.ranks else SERVED, 0.0,
-        )
-        for road in roads
-    ]  # fmt: skip
+    there = roads_in([*found, served], roads)
     times = {each.stage: each.latency_us for each in found if each.latency_us is not None}
     table = roads_table(query_id, [replace(road, lost_at=None) for road in there])
     return Baseline(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from urllib.parse import quote, urlencode
 
 from karat.tables.stored_runs import RunRow
-from karat.workflows.workspace.run_stages import stages_of
+from karat.workflows.workspace.run_stages import choices, stages_of
 from karat.workflows.workspace.workspace import Workspace
 
 
@@ -35,9 +35,9 @@ def whys(workspace: Workspace, runs: Sequence[RunRow], query_id: str = "") -> li
         runs: Runs that are compared, the baseline first.
         query_id: Only this query; all if empty.
     """
-    links = []
+    links, every = [], choices(workspace)
     for at, row in enumerate(runs):
-        stages = stages_of(workspace, row)
+        stages = stages_of(workspace, row, every)
         if stages is not None:
             other = runs[1 if at == 0 else 0].id if query_id and len(runs) > 1 else None
             links.append((row.name, diagnosis_address(row.id, stages, query_id, other)))

@@ -10,10 +10,12 @@ from typing import Any
 import polars as pl
 
 from karat.diagnosis.waterfall import SERVED
+from karat.tables.diagnosis.results import Road
 from karat.tables.diagnosis.traces import Trace
 from karat.tables.stored_runs import RunRow
 from karat.workflows.workspace.run_stages import Choice
 from karat.workflows.workspace.stored_runs import file_of, trace_of
+from karat.workflows.workspace.stored_views import grades_now
 from karat.workflows.workspace.workspace import Workspace
 
 DEEP = 10
@@ -50,6 +52,35 @@ def query_stages(
     served = _of_run(opened, row, SERVED, query_id)
     top = {doc: rank for doc, rank in served.ranks.items() if rank <= DEEP}
     return [*found, QueryStage(SERVED, top)]
+
+
+def other_roads(
+    opened: Workspace, query_id: str, roads: Sequence[Road], stages: Sequence[QueryStage]
+) -> list[Road]:
+    """What was served and is not among the relevant documents, by rank."""
+    relevant = {road.doc_id for road in roads}
+    grades = dict(grades_now(opened, query_id).select("doc_id", "grade").iter_rows())
+    names = list(roads[0].ranks) if roads else [each.stage for each in stages if each.ranks]
+    by_name = {each.stage: each.ranks for each in stages}
+    served = stages[-1].ranks
+    return [
+        Road(doc, grades.get(doc), {n: by_name.get(n, {}).get(doc) for n in names}, None, 0.0)
+        for doc in sorted(served, key=lambda doc: served[doc])
+        if doc not in relevant
+    ]
+
+
+def roads_in(stages: Sequence[QueryStage], roads: Sequence[Road]) -> list[Road]:
+    """The same documents through other stages, the last of which serves."""
+    ranks = {each.stage: each.ranks for each in stages if each.ranks}
+    served = stages[-1].ranks
+    return [
+        Road(
+            road.doc_id, road.grade, {name: each.get(road.doc_id) for name, each in ranks.items()},
+            None if road.doc_id in served else SERVED, 0.0,
+        )
+        for road in roads
+    ]  # fmt: skip
 
 
 def _of_run(opened: Workspace, row: RunRow, stage: str, query_id: str) -> QueryStage:

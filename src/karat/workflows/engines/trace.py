@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,28 +28,29 @@ DEEPEST = 10_000
 SUFFIXES = (".jsonl", ".ndjson", ".parquet", ".pq")
 
 
-@dataclass
+_Parts = dict[str, dict[str, str]]  # of scores, as JSON, by query and document
+
+
+@dataclass(frozen=True)
 class _Asking:
-    """How the queries are asked; ``parts`` takes what scores are made of."""
+    """How the queries are asked."""
 
     ids: Sequence[str]
     queries: Sequence[EngineQuery]
     manner: CallSettings
-    size: int
     progress: bool
-    parts: dict[str, dict[str, str]] = field(default_factory=dict)
 
-    def ask(self, config: EngineConfig, name: str) -> Run:
-        """What a stage returns.
+    def ask(self, config: EngineConfig, name: str, size: int) -> tuple[Run, _Parts]:
+        """What a stage returns, to a depth of ``size``, and what its scores are made of.
 
         Raises:
             KaratError: it answers nothing (exit code 4).
         """
         own = config.timeout if config.kind == "python" else None
         manner = replace(self.manner, timeout=own, overdue=[])
-        self.parts = {}
+        parts: _Parts = {}
         with (
-            open_live(config, depth=self.size, explain=True) as engine,
+            open_live(config, depth=size, explain=True) as engine,
             shown_progress(len(self.ids), shown=self.progress) as tick,
         ):
             engine.prepare([query.text for query in self.queries])
@@ -58,8 +59,8 @@ class _Asking:
                 found = engine.call(self.queries[place])
                 if config.kind != "python":
                     explained = {hit["id"]: hit["parts"] for hit in found if hit["parts"]}
-                    self.parts[self.ids[place]] = {
-                        doc_id: json.dumps(parts) for doc_id, parts in explained.items()
+                    parts[self.ids[place]] = {
+                        doc_id: json.dumps(made) for doc_id, made in explained.items()
                     }
                 return found
 
@@ -71,7 +72,7 @@ class _Asking:
                 f"the stage {name} of {config.name} answered none of {queries}, and no trace was "
                 f"written: {reasons[0].error}\n  fix: ask it by itself: check its request"
             )
-        return run_of(self.ids, replies, name, {}).to_depth(self.size)
+        return run_of(self.ids, replies, name, {}).to_depth(size), parts
 
 
 def check_trace(config: EngineConfig, file: str | Path, depth: int | None) -> None:
@@ -116,16 +117,14 @@ def trace_search(
     stages, kind = stages_of(config, size)
     ids = queries.frame["query_id"].to_list()
     manner = manner_of(concurrency, None, retries, 0)
-    asking = _Asking(ids, engine_queries(queries), manner, size, progress)
-    frames = [_rows(asking, stage) for stage in stages]
+    asking = _Asking(ids, engine_queries(queries), manner, progress)
+    frames = [_rows(asking, stage, size) for stage in stages]
     if kind is not None:
         taken = {parent for stage in stages for parent in stage.parents}
         ends = [stage.name for stage in stages if stage.name not in taken]
         rows = stage_rows(config.name, found.run, kind, ends)
         if config.kind != "python":
-            asking.size = served
-            asking.ask(config, config.name)
-            rows = _with_parts(rows, asking)
+            rows = _with_parts(rows, asking.ask(config, config.name, served)[1])
         frames.append(rows)
     write_trace(Trace(pl.concat(frames), str(file)), file)
     names = ", ".join(frame["stage"][0] for frame in frames)
@@ -133,17 +132,17 @@ def trace_search(
     return replace(found, trace=str(file), notes=[*found.notes, note])
 
 
-def _rows(asking: _Asking, stage: EngineStage) -> pl.DataFrame:
-    run = asking.ask(stage.config, stage.name)
-    return _with_parts(stage_rows(stage.name, run, stage.kind, list(stage.parents)), asking)
+def _rows(asking: _Asking, stage: EngineStage, size: int) -> pl.DataFrame:
+    run, parts = asking.ask(stage.config, stage.name, size)
+    return _with_parts(stage_rows(stage.name, run, stage.kind, list(stage.parents)), parts)
 
 
-def _with_parts(rows: pl.DataFrame, asking: _Asking) -> pl.DataFrame:
+def _with_parts(rows: pl.DataFrame, parts: _Parts) -> pl.DataFrame:
     """Rows of a stage with what the scores of their documents are made of."""
-    if not any(asking.parts.values()):
+    if not any(parts.values()):
         return rows
-    parts = []
+    lists = []
     for query_id, doc_ids in rows.select("query_id", "doc_ids").iter_rows():
-        own = asking.parts.get(query_id)
-        parts.append([own.get(doc_id) for doc_id in doc_ids] if own else None)
-    return rows.with_columns(parts=pl.Series(parts, dtype=COLUMNS["parts"]))
+        own = parts.get(query_id)
+        lists.append([own.get(doc_id) for doc_id in doc_ids] if own else None)
+    return rows.with_columns(parts=pl.Series(lists, dtype=COLUMNS["parts"]))

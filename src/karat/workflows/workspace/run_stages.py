@@ -37,10 +37,10 @@ class Choice:
 
 def choices(opened: Workspace) -> list[Choice]:
     """The stored runs as stages, oldest first; an older run of the same name by its number."""
-    found: list[Choice] = []
+    found, taken = [], {SERVED}
     for row in list_runs(opened)[0]:
-        taken = {SERVED, *(choice.stage for choice in found)}
         found.append(Choice(str(row.id) if row.name in taken else row.name, row))
+        taken.add(found[-1].stage)
     return found[::-1]
 
 
