@@ -83,6 +83,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_collection_finish() -> None:
     """Look for garbage from here on, and not among thousands of collected tests."""
+    gc.freeze()
     gc.enable()
 
 
