@@ -59,11 +59,7 @@ class Calls:
         )
 
     def json(self, method: str, url: str, body: Any = None, *, missing: bool = False) -> Any:
-        """The JSON of a reply; with ``missing``, None for 404.
-
-        Raises:
-            EngineError: no reply in time, an HTTP error, or a reply that is not JSON.
-        """
+        """The JSON of a reply; with ``missing``, None for 404."""
         self._pace.wait()
         status, data, headers = self._reply(method, url, body)
         if status == 404 and missing:

@@ -7,15 +7,7 @@ from karat.tables.engines import EngineConfig
 
 
 def open_search_engine(config: EngineConfig) -> SearchEngine:
-    """The adapter of an engine that is asked over HTTP or by SQL.
-
-    Args:
-        config: The declaration, with its secrets; of any kind but ``python``.
-
-    Raises:
-        UsageError: a setting that the adapter cannot use.
-        MissingExtra: its client is not installed.
-    """
+    """The adapter of an engine that is asked over HTTP or by SQL."""
     match config.kind:
         case "http":
             from karat.engines.search.json_api import JsonApi

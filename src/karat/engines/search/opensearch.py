@@ -106,11 +106,7 @@ class OpenSearch:
         )
 
     def exact_template(self) -> dict[str, Any]:
-        """Its template with script_score over all vectors in place of each knn clause.
-
-        Raises:
-            UsageError: no knn clause, or one that adds its scores to those of a query.
-        """
+        """Its template with script_score over all vectors in place of each knn clause."""
         where = f"[engine.{self._config.name}]"
         template = dict(self._template)
         top = template.pop("knn", None)  # of Elasticsearch

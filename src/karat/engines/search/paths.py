@@ -9,12 +9,7 @@ from karat.errors import MissingExtra, UsageError
 
 
 def path(text: str, where: str) -> Callable[[Any], list[Any]]:
-    """A function that finds all values at a path.
-
-    Args:
-        text: A JSON path; a bare name is a field.
-        where: The setting, in error messages.
-    """
+    """A function that finds all values at a path."""
     try:
         import jsonpath
     except ImportError:

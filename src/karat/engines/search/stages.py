@@ -19,14 +19,7 @@ _TYPES = {"standard", "query"}  # names that say nothing about a retriever
 
 @dataclass(frozen=True)
 class EngineStage:
-    """A stage of an engine.
-
-    Attributes:
-        name: Its name.
-        kind: What it does.
-        config: The declaration whose request asks this stage alone.
-        parents: The stages whose documents it takes.
-    """
+    """A stage of an engine."""
 
     name: str
     kind: StageKind
@@ -65,10 +58,6 @@ def stages_of(config: EngineConfig, size: int) -> tuple[list[EngineStage], Stage
     Declared stages are its retrievers. Else they are found in the template: queries of ``hybrid``,
     retrievers of ``rrf``, ``linear`` and rerankers, ``knn`` next to ``query``, ``rescore``, Solr's
     ``queries`` and ``rq``. An engine of one part is one stage; what makes its answer is None.
-
-    Args:
-        config: The declaration.
-        size: Documents that will be asked of each stage; a ``k`` of neighbours is raised to it.
     """
     own = replace(config, stages={})
     if config.stages:

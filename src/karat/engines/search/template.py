@@ -22,14 +22,7 @@ _WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """The values of one request.
-
-    Attributes:
-        query: The query.
-        size: Number of documents.
-        start: Number of documents to skip.
-        params: Values of ``{params.NAME}``.
-    """
+    """The values of one request."""
 
     query: EngineQuery
     size: int
@@ -81,9 +74,6 @@ def fill_json(template: Any, values: Values) -> Any:
 
     A string that is one placeholder becomes the value with its type. An element of a list that
     needs a filter the query does not have is left out.
-
-    Raises:
-        UsageError: a filter that the query does not have, outside every list.
     """
     try:
         return _filled(template, values)

@@ -17,11 +17,7 @@ _ENCODINGS = (("latin1", "Latin-1"), ("cp1252", "Windows-1252"))
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """Some lines of a file.
-
-    Attributes:
-        first: Number of the first, from 1.
-    """
+    """Some lines of a file."""
 
     data: bytes
     first: int

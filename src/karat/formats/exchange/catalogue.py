@@ -129,15 +129,7 @@ EXCHANGES: Mapping[str, Peer] = {
 
 
 def read_exchange(path: str | Path, format: str | None = None) -> Exchange:  # noqa: A002
-    """Read a file of another tool.
-
-    Args:
-        format: A name of ``EXCHANGES``; detected by content if None. Plain lines, one query each,
-            are read only as ``opensearch-queries``, by name.
-
-    Returns:
-        The tables, and what was kept, assumed and lost.
-    """
+    """Read a file of another tool."""
     if format is not None:
         _peer(format)
     if os.path.isdir(path):  # noqa: PTH112 - False, not an error, for any odd name
@@ -188,16 +180,7 @@ def write_exchange(
     *,
     replace: bool = False,
 ) -> Exchange:
-    """Write a file for another tool, completely or not at all.
-
-    Args:
-        path: The file; ``.gz``, ``.zst`` and ``.bz2`` compress it, and a book called ``.zip``
-            becomes a ZIP file; ``-`` is standard output. For ``beir`` a folder that does not exist.
-        replace: Whether an existing BEIR folder may be replaced; never one with other files.
-
-    Returns:
-        The same tables, with what was kept, assumed and lost.
-    """
+    """Write a file for another tool, completely or not at all."""
     peer = _peer(format)
     if peer.write is None:
         can = ", ".join(each.name for each in EXCHANGES.values() if each.write)

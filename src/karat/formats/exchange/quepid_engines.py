@@ -29,14 +29,7 @@ _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
 def engine_of_case(path: Path) -> tuple[str, list[str]]:
-    """``[engine.NAME]`` as TOML, and notes on what was left out.
-
-    Args:
-        path: A case, exported from Quepid as JSON.
-
-    Raises:
-        InputError: not a case, or an engine or a template that karat has no form for.
-    """
+    """``[engine.NAME]`` as TOML, and notes on what was left out."""
     try:
         data = path.read_bytes().removeprefix(BOM)
     except OSError as error:

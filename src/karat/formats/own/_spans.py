@@ -63,14 +63,6 @@ def rows_of(
 
     The query of a trace is its attribute ``karat.query_id`` (of any span), else the query whose
     text the root span has as input. Of several traces of a query the last counts.
-
-    Args:
-        values: Objects with ``resourceSpans``.
-        name: Name of the file in error messages.
-        queries: Query → text.
-
-    Raises:
-        InputError: no spans, no retrieval in them, or a trace whose query is not known.
     """
     traces: dict[str, list[_Span]] = defaultdict(list)
     for span in _spans(values, name):

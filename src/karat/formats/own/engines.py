@@ -43,10 +43,6 @@ def read_engines(start: Path) -> dict[str, EngineConfig]:
     """The engines declared in the ``karat.toml`` of a folder or the nearest parent.
 
     Secrets are not read: ``with_secrets`` does when an engine is used.
-
-    Raises:
-        UsageError: no ``karat.toml``.
-        InputError: an invalid declaration, with its line.
     """
     path = find_workspace(start)
     tables = toml.read(path)
@@ -82,11 +78,7 @@ def read_engine(name: str, start: Path) -> EngineConfig:
 def with_secrets(
     config: EngineConfig, environment: Mapping[str, str] | None = None
 ) -> EngineConfig:
-    """The declaration with its secrets read from the environment and from files.
-
-    Raises:
-        UsageError: a variable that is not set, or a file that cannot be read.
-    """
+    """The declaration with its secrets read from the environment and from files."""
     variables = os.environ if environment is None else environment
     endpoint = None if config.endpoint is None else _opened(config.endpoint, variables)
     return replace(_opened(config, variables), endpoint=endpoint)
@@ -118,11 +110,7 @@ def _opened(config: _Config, variables: Mapping[str, str]) -> _Config:
 
 
 def with_params(config: EngineConfig, given: Mapping[str, str]) -> EngineConfig:
-    """The declaration with other values of its parameters, as typed.
-
-    Raises:
-        UsageError: a parameter that it neither declares nor uses.
-    """
+    """The declaration with other values of its parameters, as typed."""
     params, known = dict(config.params), params_of(config)
     for key, text in given.items():
         if key not in known:
@@ -158,12 +146,7 @@ def has_template(config: EngineConfig) -> bool:
 
 
 def with_template(config: EngineConfig, text: str, name: str = "edited") -> EngineConfig:
-    """The declaration with another template, as typed; an equal one changes nothing.
-
-    Raises:
-        UsageError: an engine without a template.
-        InputError: the template is not valid JSON.
-    """
+    """The declaration with another template, as typed; an equal one changes nothing."""
     if not has_template(config):
         raise UsageError(
             f"the engine {config.name} has no template", fix="declare one in karat.toml"

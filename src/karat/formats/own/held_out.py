@@ -79,9 +79,6 @@ def append(path: Path, use: Use) -> Sequence[Use]:
     """Append a use to a ledger, which is created if necessary.
 
     Writers lock the file and replace it as a whole, so no use is lost or half-written.
-
-    Returns:
-        The uses before it, of this golden set and others.
     """
     with locked(path):
         data = _held(path)

@@ -36,15 +36,7 @@ _LISTS = ("doc_ids", "ranks", "scores", "parts")
 
 
 def read_trace(path: str | Path, queries: Mapping[str, str] | None = None) -> Trace:
-    """Read a trace.
-
-    Args:
-        path: JSON lines, Parquet, or spans in OTLP JSON; ``-`` is standard input.
-        queries: Query → text, by which spans without a query id are found.
-
-    Raises:
-        InputError: a file that cannot be read, or is not a trace, with its line.
-    """
+    """Read a trace."""
     with Source(path) as source:
         if source.head.startswith(b"PAR1"):
             return _from_parquet(source)

@@ -62,9 +62,6 @@ def read_query_log(
 ) -> pl.DataFrame:
     """Read a query log.
 
-    Args:
-        most: The size limit; the file must then be readable twice.
-
     Returns:
         One row for each row of the file, in its order: ``text``, ``count`` (1 if the file has no
         counts), and its other columns. Equal queries are not merged: see ``karat.golden.traffic``.

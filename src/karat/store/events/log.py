@@ -153,13 +153,7 @@ def _sweep(folder: Path, manifest: Manifest | None) -> None:
 def store_file(
     folder: Path, frame: pl.DataFrame, buckets: range, number: int, mark: str = ""
 ) -> StoredFile:
-    """Write a file of the store; it counts after the commit of a manifest that lists it.
-
-    Args:
-        frame: Events of these buckets, from ``conformed``.
-        number: Number of the import.
-        mark: Suffix that makes the name unique within an import.
-    """
+    """Write a file of the store; it counts after the commit of a manifest that lists it."""
     low, high = buckets.start, buckets.stop
     name = f"{number:06d}-{low:03d}-{high:03d}{mark}.parquet"
     digest = event_files.write_file(folder / name, frame)
@@ -210,13 +204,7 @@ def already_stored(folder: Path, manifest: Manifest, frame: pl.DataFrame) -> pl.
 
 
 def merged(folder: Path, manifest: Manifest, number: int) -> Manifest:
-    """The manifest after merging the smallest files of buckets that have too many.
-
-    Args:
-        folder: The store.
-        manifest: Not committed yet.
-        number: Number of the import.
-    """
+    """The manifest after merging the smallest files of buckets that have too many."""
     rounds = 0
     while (crowd := _crowd(manifest.files)) is not None:
         rounds += 1

@@ -185,11 +185,6 @@ def stored_by(
     """The user who stored each run, by its SHA-256, according to the audit log.
 
     Of several the first since the run was last deleted counts.
-
-    Args:
-        kept: The action of storing a run in the log.
-        removed: The action of deleting a run in the log.
-        sha256: Only this run; all if None.
     """
     chosen = sa.select(audit.c.action, audit.c.person, audit.c.about)
     chosen = chosen.where(audit.c.action.in_([kept, removed])).order_by(audit.c.id)

@@ -75,12 +75,7 @@ def go_on_numbering(c: sa.Connection) -> None:
 
 
 class Older:
-    """A temporary SQLite store that migrates rows from an older version of the schema.
-
-    Args:
-        path: The file; it must not exist.
-        version: One of ``opening.VERSIONS``.
-    """
+    """A temporary SQLite store that migrates rows from an older version of the schema."""
 
     def __init__(self, path: Path, version: str) -> None:
         self._engine = sa.create_engine(sa.URL.create("sqlite", database=str(path)))

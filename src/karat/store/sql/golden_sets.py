@@ -34,11 +34,7 @@ def make(
     guideline: str,
     now: int,
 ) -> int:
-    """Create a golden set with its first guideline; arguments as in ``GoldenSetRow``.
-
-    Returns:
-        Its number.
-    """
+    """Create a golden set with its first guideline; arguments as in ``GoldenSetRow``."""
     low, high = read_scale(scale)
     _check_name(name)
     off = [grade for grade in grades if not low <= grade <= high]
@@ -110,11 +106,7 @@ def by_id(c: sa.Connection, set_id: int) -> GoldenSetRow:
 
 
 def new_guideline(c: sa.Connection, set_id: int, text: str, now: int) -> str:
-    """Add a version of the guideline, unless its text is that of the current version.
-
-    Returns:
-        The current version: ``1``, ``2``, …
-    """
+    """Add a version of the guideline, unless its text is that of the current version."""
     hold(c, set_id)
     sha256 = hashlib.sha256(text.encode()).hexdigest()
     newest = _newest_guideline(c, set_id)

@@ -36,9 +36,6 @@ def aliases(c: sa.Connection, set_id: int) -> dict[str, str]:
     """Ids of queries in imported files that differ from those in the golden set.
 
     Of several imports the newest counts. The caller must prefer ids that exist in the golden set.
-
-    Returns:
-        Id in the golden set by id in the file.
     """
     chosen = sa.select(imported.c.report).where(imported.c.golden_set_id == set_id)
     out: dict[str, str] = {}

@@ -29,13 +29,6 @@ def correct_source(
     """Correct the source of judgments; the old judgments stay as history.
 
     A judgment is withdrawn if the same rater already has one of the pair from that source.
-
-    Args:
-        facts: The rows of ``current`` to correct.
-        source: One of ``tables.judgments.SOURCES``.
-
-    Returns:
-        Number of judgments corrected.
     """
     if not facts.height:
         return 0

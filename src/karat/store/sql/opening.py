@@ -28,13 +28,7 @@ _MAKING = 0x6B61726174  # "karat": advisory lock for creating tables
 
 
 class Store:
-    """An open store.
-
-    Attributes:
-        engine: The SQLAlchemy engine.
-        url: Its URL, without password and options.
-        shared: Whether it is a server, which several checkouts of a workspace may share.
-    """
+    """An open store."""
 
     def __init__(self, engine: sa.Engine) -> None:
         self.engine = engine
@@ -62,11 +56,7 @@ class Store:
 
     @contextmanager
     def read(self) -> Iterator[sa.Connection]:
-        """A connection for reading: the block sees one consistent snapshot.
-
-        Raises:
-            KaratError: the connection was lost.
-        """
+        """A connection for reading: the block sees one consistent snapshot."""
         with self._errors(), self.engine.connect() as connection:
             if connection.dialect.name == "postgresql":
                 connection.execution_options(
@@ -109,9 +99,6 @@ def open_store(url: str, *, make: bool = False, folder: Path | None = None) -> S
             is literal, without %-escapes.
         make: Create the file and the tables if missing, and migrate older versions.
         folder: Base of a relative SQLite path; the current folder if None.
-
-    Raises:
-        MissingExtra: the driver of PostgreSQL is not installed.
     """
     parsed = _parsed(url, folder)
     if parsed.get_backend_name() == "sqlite":

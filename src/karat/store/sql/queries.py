@@ -77,11 +77,7 @@ def frame(c: sa.Connection, set_id: int, *, dropped: bool = False) -> pl.DataFra
 
 
 def drop(c: sa.Connection, set_id: int, query_ids: Collection[str], now: int) -> int:
-    """Remove queries from the set, the queue and the next edition; their judgments are kept.
-
-    Returns:
-        Number of queries removed.
-    """
+    """Remove queries from the set, the queue and the next edition; their judgments are kept."""
     golden_sets.hold(c, set_id)
     dropping = (
         sa.update(query)

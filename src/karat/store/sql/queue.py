@@ -168,9 +168,6 @@ def later(
         slot_id: Slot of the claim.
         until: Microseconds UTC.
         now: Microseconds UTC; disagreements snoozed until before now do not count.
-
-    Raises:
-        TooManyPutOff: it is a disagreement, and ``MOST_PUT_OFF`` are snoozed already.
     """
     hold_rater(c, set_id, rater)
     pair_id = release_slots(c, set_id, slot_id, rater)
@@ -300,9 +297,6 @@ def open_adjudications(c: sa.Connection, set_id: int, pairs: pl.DataFrame, now: 
     Args:
         pairs: ``query_id`` and ``doc_id``; a pair that is not in the queue is added without rating
             slots (its ratings were imported).
-
-    Returns:
-        Number of pairs queued.
     """
     from karat.store.sql import pairs as stored
 

@@ -36,9 +36,6 @@ def first(c: sa.Connection, set_id: int, current: Judgments) -> Judgments:
     """The judgments for agreement: blind ratings instead of corrections made after seeing votes.
 
     Corrections made in the queue, where votes are hidden, are blind too.
-
-    Args:
-        current: The judgments that count, from ``judgments.current``.
     """
     of_set = judgment.c.golden_set_id == set_id
     corrected = _corrected().where(of_set).subquery()

@@ -18,14 +18,7 @@ _NEWEST = 1_000  # judgments whose ids are summed: concurrent transactions may c
 
 
 def inputs_state(c: sa.Connection, set_id: int, *, live: bool, with_documents: bool) -> str:
-    """Digest of what numbers are computed from.
-
-    Args:
-        c: A connection.
-        set_id: The golden set.
-        live: Include its current judgments and queries.
-        with_documents: Include its documents.
-    """
+    """Digest of what numbers are computed from."""
     parts: list[Any] = [_judgments(c, set_id), _queries(c, set_id)] if live else []
     return _digest([*parts, *([_documents(c, set_id)] if with_documents else [])])
 

@@ -33,11 +33,7 @@ COST = Cost()
 
 
 class SignInRefused(UsageError):
-    """The name or password is wrong, or there were too many attempts.
-
-    Attributes:
-        wait_s: Seconds until the next attempt is allowed; 0 if at once.
-    """
+    """The name or password is wrong, or there were too many attempts."""
 
     def __init__(self, what: str, *, wait_s: int = 0, fix: str | None = None) -> None:
         super().__init__(what, fix=fix)

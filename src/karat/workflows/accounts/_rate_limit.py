@@ -14,11 +14,7 @@ _WINDOW_US = 3_600_000_000
 
 @dataclass(frozen=True)
 class Limit:
-    """How long the next attempt waits after failures under a key.
-
-    Attributes:
-        longest_s: Longest wait, in seconds.
-    """
+    """How long the next attempt waits after failures under a key."""
 
     free: int
     longest_s: int

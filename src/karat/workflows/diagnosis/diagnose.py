@@ -192,11 +192,7 @@ def _fixes(
 
 
 def road_of(diagnosed: Diagnosed, query_id: str) -> list[Road]:
-    """The relevant documents of a query on their way through the stages, best grade first.
-
-    Raises:
-        UsageError: the query has no value.
-    """
+    """The relevant documents of a query on their way through the stages, best grade first."""
     found, named = diagnosed.found, diagnosed.named
     if query_id not in found.number:
         raise UsageError(

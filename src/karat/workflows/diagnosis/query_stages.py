@@ -38,14 +38,7 @@ class QueryStage:
 def query_stages(
     opened: Workspace, row: RunRow, stages: Sequence[Choice], query_id: str
 ) -> list[QueryStage]:
-    """The stages of a run for one query, and what was served as the last.
-
-    Args:
-        opened: The workspace.
-        row: The run.
-        stages: Its stages; without any its trace is taken, if there is one.
-        query_id: The query.
-    """
+    """The stages of a run for one query, and what was served as the last."""
     found = [_of_run(opened, each.row, each.stage, query_id) for each in stages]
     if not stages:
         found = list(_of_trace(opened, row, query_id))

@@ -42,12 +42,7 @@ class StoredDiagnosis:
     files: Artifact  # with the roads of its documents
 
     def roads(self, query_id: str) -> list[Road]:
-        """The relevant documents of a query on their way through the stages, best grade first.
-
-        Raises:
-            UsageError: the query has no value.
-            ArtifactCorrupted: the table is missing or damaged.
-        """
+        """The relevant documents of a query on their way through the stages, best grade first."""
         with self.files.reading():
             frame = pl.read_parquet(self.files.tables["roads"])
         own = frame.filter(query_id=query_id).drop("query_id")
@@ -84,10 +79,6 @@ def compute(opened: Workspace, row: RunRow, stages: Sequence[Choice]) -> StoredD
 
     Args:
         stages: The runs of its stages; without any, its trace is taken.
-
-    Raises:
-        UsageError: neither stages nor a trace.
-        InputError: nothing is judged, or the file of a run is gone or damaged.
     """
     judgments = judged(opened, with_documents=True)
     run, *runs = read_stored(opened, [row, *(stage.row for stage in stages)])

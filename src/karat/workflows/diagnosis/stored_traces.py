@@ -18,15 +18,7 @@ from karat.workflows.workspace.workspace import Workspace
 def store_trace(
     opened: Workspace, row: RunRow, path: Path, called: str, *, person: str, now: int
 ) -> list[str]:
-    """Store the trace of a run, in place of an earlier one; audited. Returns its stages.
-
-    Args:
-        path: The file, in any form that ``read_trace`` reads; not shown in messages.
-        called: The user's name of the file.
-
-    Raises:
-        InputError: the file is not a trace, or one of other queries.
-    """
+    """Store the trace of a run, in place of an earlier one; audited. Returns its stages."""
     texts = dict(query_frame(opened).select("query_id", "text").drop_nulls().iter_rows())
     with display_name(path, called, opened.workspace.root):
         trace = read_trace(path, texts)

@@ -51,11 +51,7 @@ class Searched:
 
 
 def search_space(config: EngineConfig, given: Sequence[str]) -> list[Searched]:
-    """The parameters to search, from ``NAME=LOW:HIGH[:int][:log]`` or ``NAME=A,B``.
-
-    Raises:
-        UsageError: none, a parameter that the engine does not declare or use, or a wrong range.
-    """
+    """The parameters to search, from ``NAME=LOW:HIGH[:int][:log]`` or ``NAME=A,B``."""
     example = f"--param {next(iter(config.params), 'boost_title')}=0.1:10:log"
     if not given:
         raise UsageError("no parameter to search", fix=example)

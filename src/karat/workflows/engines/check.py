@@ -33,13 +33,7 @@ def check_engine(
     queries: Queries | None = None,
     judged: Mapping[str, Sequence[str]] | None = None,
 ) -> list[EngineCheck]:
-    """Check an engine: reachable, version, index, a query, ids, explanations.
-
-    Args:
-        config: Its declaration.
-        queries: Queries to ask; ``test`` is asked without them.
-        judged: The judged documents of each query, to compare ids with; None without judgments.
-    """
+    """Check an engine: reachable, version, index, a query, ids, explanations."""
     try:
         with open_live(config) as engine:
             return list(_checks(engine, queries, judged))

@@ -42,10 +42,6 @@ def search_exact(
     Args:
         given: For each parameter its values, as ``10,50,100``: each combination is a setting.
         depth: Number of documents that are compared; 10 if None.
-
-    Raises:
-        UsageError: an engine without an exact search.
-        KaratError: a query fails.
     """
     k = _K if depth is None else depth
     if k < 1:

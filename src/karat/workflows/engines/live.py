@@ -84,9 +84,6 @@ def open_live(
         titles: Where the titles of returned documents are put, by id; nowhere if None.
         vectors: The vectors of texts, shared by several engines; its own if None.
         explain: Whether ``call`` also returns what scores are made of, as ``parts``.
-
-    Raises:
-        UsageError: a secret that is not there, or a setting that does not work.
     """
     config = with_secrets(config)
     size = config.depth if depth is None else depth
@@ -233,9 +230,6 @@ def search_engine(
     engine and settings. For the arguments see ``search``; None for ``timeout`` and ``depth`` is
     the declared value; ``watch`` is called with the number of queries that are done, and may raise
     an error to stop the search.
-
-    Raises:
-        KaratError: the engine cannot be reached, or answers nothing (exit code 4).
     """
     if timeout is not None:
         config = replace(config, timeout=timeout)

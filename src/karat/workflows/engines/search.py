@@ -51,30 +51,7 @@ def search(
     commit: str | None = None,
     progress: bool = True,
 ) -> Searched:
-    """Call a search function with all queries, and write the run.
-
-    Args:
-        queries: Queries with texts.
-        function: The search function, as for ``benchmark``.
-        out: File of the run; ``-`` is standard output.
-        engine: Name of the engine, recorded in the run's ``about``.
-        output_format: A name of ``FORMATS``; by the file's extension if None (JSONL on ``-``).
-        concurrency: Number of calls at once, from 1.
-        timeout: Seconds per call, above 0; no limit if None.
-        retries: Number of retries after an error or a timeout, from 0.
-        warmup: Number of first queries to call once beforehand, untimed; from 0.
-        depth: Documents to store per query, from 1; all if None.
-        name: Name of the run, also recorded in its ``about``; that of the file if None.
-        about: Further facts about the run; they override the recorded ones.
-        commit: Commit of the search's code.
-        progress: Show progress on standard error after a second, in a terminal or a notebook.
-
-    Raises:
-        UsageError: an argument out of range, or an unknown format.
-        InputError: queries without text, or a file that cannot be written; raised before the first
-            call if possible.
-        KaratError: no query was answered (exit code 4); nothing is written.
-    """
+    """Call a search function with all queries, and write the run."""
     return search_by(
         queries,
         lambda _ids, texts, manner, tick: ask(function, texts, manner, warmup=warmup, tick=tick),

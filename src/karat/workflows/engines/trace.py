@@ -41,11 +41,7 @@ class _Asking:
     progress: bool
 
     def ask(self, config: EngineConfig, name: str, size: int) -> tuple[Run, _Parts]:
-        """What a stage returns, to a depth of ``size``, and what its scores are made of.
-
-        Raises:
-            KaratError: it answers nothing (exit code 4).
-        """
+        """What a stage returns, to a depth of ``size``, and what its scores are made of."""
         own = config.timeout if config.kind == "python" else None
         manner = replace(self.manner, timeout=own, overdue=[])
         parts: _Parts = {}
@@ -99,18 +95,7 @@ def trace_search(
     retries: int = 0,
     progress: bool = True,
 ) -> Searched:
-    """Ask the stages of an engine one by one, and write the trace of its run.
-
-    Args:
-        queries: The queries of the run.
-        found: The search that returned the run: its answers are the last stage.
-        file: ``.jsonl`` or ``.parquet``.
-        depth: Documents to ask of each stage; five times those of the run if None.
-
-    Raises:
-        UsageError: as ``check_trace``.
-        KaratError: a stage answers nothing (exit code 4); the run is there.
-    """
+    """Ask the stages of an engine one by one, and write the trace of its run."""
     check_trace(config, file, depth)
     served = int(found.run.about.get("depth", config.depth))
     size = min(DEEPEST, served * DEEPER) if depth is None else depth

@@ -60,12 +60,7 @@ _VARIANTS = 2
 
 
 def resolve(root: Path, variant: Variant) -> EngineConfig:
-    """The declaration of a variant's engine with its template and parameters.
-
-    Raises:
-        UsageError: an unknown engine or parameter.
-        InputError: a template that is not valid JSON.
-    """
+    """The declaration of a variant's engine with its template and parameters."""
     config = read_engine(variant.engine, root)
     if variant.template is not None:
         config = with_template(config, variant.template)
@@ -92,15 +87,7 @@ def try_query(
     strict: bool = False,
     explain: bool = False,
 ) -> Tried:
-    """Ask one or two variants one query; an error of one is in its column.
-
-    Args:
-        root: Folder of karat.toml.
-        asked: The query: the text, or the id of one of the golden set.
-        opened: The workspace with the grades; None without one.
-        strict: Whether mistakes in a variant are raised.
-        explain: Whether scores are explained, by a second request.
-    """
+    """Ask one or two variants one query; an error of one is in its column."""
     if not asked.strip():
         raise UsageError("the query is empty", fix="type a query")
     if not 1 <= depth <= DEEPEST:
@@ -285,14 +272,7 @@ def run_all(
     watch: Watch = lambda _stage, _done, _total: None,
     progress: bool = False,
 ) -> TryRow:
-    """Ask a variant all queries of the golden set; store, evaluate and compare the try.
-
-    Args:
-        name: Its name; ``ENGINE-try-NUMBER`` if empty.
-
-    Raises:
-        KaratError: the engine cannot be reached, or answers nothing (exit code 4).
-    """
+    """Ask a variant all queries of the golden set; store, evaluate and compare the try."""
     config = resolve(opened.workspace.root, variant)
     asked = queries_in(opened)
     asked = Queries(asked.frame.filter(pl.col("text").str.strip_chars() != ""), asked.source)
@@ -445,11 +425,7 @@ def name_try(opened: Workspace, name: str, new: str, *, person: str, now: int) -
 
 
 def forget_try(opened: Workspace, name: str, *, person: str, now: int) -> None:
-    """Delete a try, and the comparisons that were made for it; audited.
-
-    Raises:
-        UsageError: another comparison uses its run.
-    """
+    """Delete a try, and the comparisons that were made for it; audited."""
     row = _row_of(opened, name)
     if len(row.names) > 1:
         with opened.store.begin() as connection:
@@ -469,9 +445,6 @@ def forget_try(opened: Workspace, name: str, *, person: str, now: int) -> None:
 
 def next_failing(opened: Workspace, engine: str, after: str = "") -> tuple[str, str, float] | None:
     """The query with the next lowest value in the newest try or run of an engine.
-
-    Args:
-        after: Id of the query before it; the lowest of all if it is not among them.
 
     Returns:
         Its id, text and value; None if no run of the engine is evaluated, or no query fails.

@@ -73,21 +73,6 @@ def tune(
     standard error of that gain: what is left to gain is then below what these queries can show
     (the criterion of Makarova et al. 2022, Automatic Termination for Hyperparameter Optimization,
     with a window of trials in place of a bound from a Gaussian process).
-
-    Args:
-        config: The declaration; its ``params`` are the baseline.
-        given: The parameters to search, as ``NAME=LOW:HIGH[:int][:log]`` or ``NAME=A,B``.
-        qrels: Judgments; those of a file have a ledger of held-out uses.
-        queries: Their queries, with parts, or else split as ``karat golden split`` does.
-        trials: Most combinations to ask.
-        patience: Trials without a gain; if None, 20, or 10 for each parameter if that is more; 0
-            to go on to ``trials``.
-        out: File for the best parameters; next to it are the values so far, so that the same
-            command goes on after an interruption.
-
-    Raises:
-        UsageError: a parameter or a measure that cannot be tuned.
-        KaratError: the engine fails with the declared parameters, or ten times in a row.
     """
     space = search_space(config, given)
     if min(trials, concurrency) < 1 or (patience is not None and patience < 0):
@@ -279,11 +264,7 @@ class Asking:
 def ask_engine(
     config: EngineConfig, queries: Queries, asking: Asking, name: str = "declared", warmup: int = 0
 ) -> Run:
-    """The run of an engine that must answer every query.
-
-    Raises:
-        KaratError: a query fails, with its reason.
-    """
+    """The run of an engine that must answer every query."""
     ids = queries.frame["query_id"].to_list()
 
     def replied(at: int, reply: Reply) -> None:

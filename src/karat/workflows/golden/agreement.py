@@ -76,11 +76,7 @@ def _read(connection: sa.Connection, set_id: int) -> Moment:
 
 
 def agreement_at(snapshot: Moment, workspace: WorkspaceConfig, by: str | None = None) -> Agreement:
-    """How far the raters agree in a snapshot, by the policy of a workspace.
-
-    Args:
-        by: An attribute of the queries, to group by.
-    """
+    """How far the raters agree in a snapshot, by the policy of a workspace."""
     policy = workspace.weights, workspace.at_least, by
     return snapshot.derive(("agreement", *policy), lambda: _agreement(snapshot, *policy))
 
@@ -140,12 +136,7 @@ def agreement_in(opened: Workspace, by: str | None = None) -> Agreement:
 def disagreements_in(
     opened: Workspace, *, now: int, queue_them: bool = False, queue_imported: bool = False
 ) -> Disagreements:
-    """``disagreements_at`` of the golden set as it is now.
-
-    Args:
-        queue_them: Queue raters' disagreements for adjudication.
-        queue_imported: Queue imported grades that raters contradict.
-    """
+    """``disagreements_at`` of the golden set as it is now."""
     with opened.store.read() as connection:
         listed = disagreements_at(moment(connection, opened.golden.id))
     kinds = [RATERS] * queue_them + [IMPORT] * queue_imported

@@ -76,11 +76,7 @@ def _standing(snapshot: Moment) -> Standing:
 
 
 def standing_in(connection: sa.Connection, opened: Workspace, name: str) -> Standing:
-    """The content of an edition; of the current golden set for ``now``.
-
-    Args:
-        name: Name of the edition.
-    """
+    """The content of an edition; of the current golden set for ``now``."""
     golden = opened.golden
     if name == NOW:
         return standing(moment(connection, golden.id))
@@ -101,15 +97,7 @@ def content_of(opened: Workspace, name: str | None = None) -> Standing:
 
 
 def freeze(opened: Workspace, name: str, *, now: int, person: str | None = None) -> Frozen:
-    """Freeze the current golden set as an edition, which never changes afterwards.
-
-    Args:
-        name: Name of the edition.
-        person: The user, for the audit log; None at the command line.
-
-    Raises:
-        PolicyRefused: raters do not agree enough, and the policy refuses.
-    """
+    """Freeze the current golden set as an edition, which never changes afterwards."""
     _check_name(name)
     with opened.store.read() as connection:
         snapshot = moment(connection, opened.golden.id)

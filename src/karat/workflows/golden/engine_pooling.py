@@ -27,14 +27,7 @@ _NAMED = 3  # unknown documents that a note names
 
 @dataclass(frozen=True)
 class Fetched:
-    """Documents taken over from engines.
-
-    Attributes:
-        asked: Documents of the queue that the workspace lacked.
-        found: Number of these that an engine has.
-        unknown: Ids of the others.
-        notes: Engines that could not be asked, with the reason.
-    """
+    """Documents taken over from engines."""
 
     asked: int
     found: int
@@ -54,13 +47,6 @@ def pool_engines(
     """Ask engines with the golden set, pool their answers, and take over the documents.
 
     For the other arguments see ``pool``.
-
-    Args:
-        given: Further runs.
-
-    Raises:
-        UsageError: the golden set has no queries.
-        KaratError: an engine answers nothing (exit code 4); nothing is queued.
     """
     asked = queries_in(opened)
     runs: list[Run] = []

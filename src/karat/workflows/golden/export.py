@@ -69,14 +69,7 @@ def export_golden_set(
     runs: Sequence[str] = (),
     force: bool = False,
 ) -> Exchange:
-    """Export an edition, the current golden set, or stored runs for another tool.
-
-    Args:
-        edition: Its name; the current golden set if None.
-
-    Returns:
-        What was written, with lists of what was kept, assumed and lost.
-    """
+    """Export an edition, the current golden set, or stored runs for another tool."""
     if each_rater and edition is not None:
         raise UsageError(
             "an edition does not record who gave its grades",

@@ -52,11 +52,6 @@ def hard_queries(
 
     First those that failed or returned nothing, judged or not; then those with the lowest values.
     A query with the best possible value is not hard.
-
-    Args:
-        qrels: Judgments to rank by, as ``evaluate`` takes them; the workspace's grades if None.
-        measure: The measure to rank by; higher must be better.
-        most: Maximum number of queries, at least 1.
     """
     if most < 1:
         raise UsageError(f"hard-most must be ≥ 1, got {most}", fix="--hard-most 20")

@@ -76,11 +76,6 @@ def import_from(
     A query with the text of an existing one is that query, whatever id the file gives it; the id
     becomes an alias, which later files without texts may use. Fields of a query or document that
     the file lacks stay as they are.
-
-    Args:
-        now: Microseconds UTC.
-        format: A name of ``karat.formats.exchange.catalogue.EXCHANGES``, or ``queries`` or
-            ``documents`` for a file of these; detected if None.
     """
     content = read_file(path, format)
     name = called or str(path)

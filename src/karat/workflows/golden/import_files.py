@@ -36,11 +36,7 @@ def check_there(paths: Iterable[str | Path]) -> None:
 
 
 def read_file(path: str | Path, name: str | None = None) -> Exchange:
-    """Read a file in a format that is named, or detected from its content.
-
-    Args:
-        path: The file, or a BEIR folder, which may be in a ZIP file.
-    """
+    """Read a file in a format that is named, or detected from its content."""
     where = Path(path)
     if name in (None, "beir"):
         with beir_in(where) as folder:

@@ -18,11 +18,7 @@ _SHOWN = 3  # names of raters in a message
 
 
 class SourceUnknown(InputError):
-    """Raters of a file have names of models, and their source is not given.
-
-    Attributes:
-        raters: Their names.
-    """
+    """Raters of a file have names of models, and their source is not given."""
 
     def __init__(self, raters: Sequence[str], file: str) -> None:
         names = ", ".join(map(repr, raters[:_SHOWN]))
@@ -74,9 +70,6 @@ def sourced(
         known_sources: Sources of each rater's existing judgments; models keep theirs.
         sources: As ``sources_of`` returns them.
         file: Name of the file in messages.
-
-    Raises:
-        SourceUnknown: a rater's name looks like a model's and is not in ``sources``.
     """
     other = sources.get("")
     unnamed = rater is None and judged["rater"].null_count() > 0
@@ -103,12 +96,7 @@ def sourced(
 
 
 def other_sources(known_sources: Mapping[str, set[str]], facts: pl.DataFrame) -> Iterator[str]:
-    """Notes on raters who also have judgments of another source, and how to correct them.
-
-    Args:
-        known_sources: Sources of each rater's existing judgments.
-        facts: The new judgments.
-    """
+    """Notes on raters who also have judgments of another source, and how to correct them."""
     for rater, source in facts.select("rater", "source").unique().sort("rater", "source").rows():
         for old in sorted(known_sources.get(rater, set()) - {source}):
             yield (
@@ -121,12 +109,6 @@ def correct_source(opened: Workspace, rater: str, source: str, *, person: str, n
     """Correct the source of a rater's imported judgments, recorded in the audit log.
 
     Nothing is changed or deleted: each is superseded by the same judgment with the right source.
-
-    Args:
-        source: One of ``tables.judgments.SOURCES``.
-
-    Returns:
-        Number of judgments corrected.
     """
     checked(source)
     golden = opened.golden

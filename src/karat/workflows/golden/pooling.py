@@ -46,20 +46,7 @@ def pool(
     per_query: int | None = None,
     bands: int = 1,
 ) -> Pooled:
-    """Choose unjudged pairs from runs and put them into the queue.
-
-    Args:
-        given: Runs, which the workspace stores unchanged. Query ids that the golden set lacks are
-            mapped by the aliases of earlier imports.
-        method: ``depth``: the top k of each · ``rr``: the best k by reciprocal rank fusion ·
-            ``rbp``: the best k by what they can add to RBP · ``mtf``: move to front, the next
-            document of each query, from the run with the best recent results.
-        k: Depth, or number of documents per query.
-        p: Persistence of RBP.
-        budget: Maximum number of pairs.
-        per_query: Maximum number of pairs per query.
-        bands: Number of parts of each query's pool, judged one after the other.
-    """
+    """Choose unjudged pairs from runs and put them into the queue."""
     read = [run if isinstance(run, Run) else read_run(run) for run in given]
     golden = opened.golden
     with opened.store.read() as connection:

@@ -68,11 +68,7 @@ class Ready:
 
 
 def column_of(attribute: str, taken: Collection[str] = ()) -> str:
-    """The column name of an attribute of queries in lists.
-
-    Args:
-        taken: Column names that are in use.
-    """
+    """The column name of an attribute of queries in lists."""
     plain = _PLAIN.fullmatch(attribute) and attribute not in {*COUNTS, *taken}
     return attribute if plain else f"attribute {attribute}"
 
@@ -132,12 +128,7 @@ def pairs_in(opened: Workspace) -> pl.DataFrame:
 
 
 def given_by(frame: pl.DataFrame, *given: tuple[str | None, float]) -> pl.DataFrame:
-    """Pairs to which raters gave these grades: those in a cell of a confusion matrix.
-
-    Args:
-        frame: As ``pairs_in`` returns it.
-        given: Rater and grade; None for any other rater.
-    """
+    """Pairs to which raters gave these grades: those in a cell of a confusion matrix."""
 
     def gave(raters: list[str | None], grades: list[float | None]) -> bool:
         left = list(zip(raters, grades, strict=True))

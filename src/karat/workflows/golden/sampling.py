@@ -34,9 +34,6 @@ def put_queries(c: sa.Connection, set_id: int, frame: pl.DataFrame, now: int) ->
     """Put queries into a golden set, with and without weights.
 
     A query that no log counted represents no share of the searches: its weight stays null.
-
-    Args:
-        frame: As ``karat.store.sql.queries.put`` takes it, but ``weight`` may be null.
     """
     parts = [frame]
     if "weight" in frame.columns:
@@ -183,15 +180,7 @@ def put_sample(
     replace: bool = False,
     person: str | None = None,
 ) -> Placed:
-    """Put a drawn sample into the golden set; see ``choose_queries``.
-
-    Args:
-        sample: ``Sample.queries``.
-        banded: ``Drawn.banded``, which gives the reasons of dropped queries; None for no reasons.
-        replace: Allow dropping more than half of an earlier sample, and judged queries that no
-            longer count.
-        person: The user, for the audit log; None at the command line.
-    """
+    """Put a drawn sample into the golden set; see ``choose_queries``."""
     golden = opened.golden
     with opened.store.begin() as connection:
         golden_sets.hold(connection, golden.id)  # lock before reading its queries
@@ -214,9 +203,6 @@ def split_queries(opened: Workspace, share: float = SHARE, *, now: int) -> Split
     """Assign each query of a golden set to a part, ``dev`` or ``held_out``, as an attribute.
 
     With the golden set's salt, a query added later moves no others; one that has a part keeps it.
-
-    Args:
-        share: Share of queries in ``dev``.
     """
     golden = opened.golden
     with opened.store.begin() as connection:

@@ -64,11 +64,7 @@ def own_of(opened: Workspace, rater: str, query_id: str) -> Mapping[str, OwnRati
 
 
 def refuse_changed(claim: Claim, seen: Seen | None) -> None:
-    """Refuse a pair that changed since it was seen; None is not checked.
-
-    Raises:
-        PairRefused: the document or the guideline changed meanwhile.
-    """
+    """Refuse a pair that changed since it was seen; None is not checked."""
     if seen is None:
         return
     changed = [
@@ -98,13 +94,6 @@ def rate(
     """Record a rating of a pair shown next to its rankings, where others' grades would show.
 
     The pair is added to the queue if it is not in it.
-
-    Returns:
-        Id of the judgment.
-
-    Raises:
-        PairRefused: others have rated it and the rater has not, it changed since it was seen, or
-            the token was sent with another grade.
     """
     golden = opened.golden
     row = pl.DataFrame({"query_id": [query_id], "doc_id": [doc_id]})
@@ -184,16 +173,6 @@ def take_back(
 
     The pair returns to the queue. If others have rated it, the rater may have seen their votes,
     and is not asked to rate it again.
-
-    Args:
-        doc_id: The document.
-        number: Id of the rating, so a repeated request undoes one only.
-
-    Returns:
-        Whether it was undone: False if it had been already, or was corrected.
-
-    Raises:
-        PairRefused: the rater has judged another pair since.
     """
     set_id = opened.golden.id
     with opened.store.begin() as connection:
@@ -309,9 +288,6 @@ def rate_pairs(
         reason: In the rater's words.
         seen: The versions that the rater saw, by pair: a pair that changed since is refused. Pairs
             not in it are not checked.
-
-    Returns:
-        The outcome for each pair, in the order given.
     """
     golden = opened.golden
     checked_submission("graded", grade, reason, scale=golden.scale, grades=list(golden.grades))

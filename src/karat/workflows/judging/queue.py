@@ -43,17 +43,7 @@ class Undone:
 
 
 class Judging:
-    """A rater at the queue.
-
-    Args:
-        opened: The workspace.
-        rater: The rater.
-        clock: Returns the current time, microseconds UTC.
-        adjudicate: Settle disagreements rather than rate pairs.
-
-    Raises:
-        UsageError: the rater has no name, or the one reserved for imported grades without a rater.
-    """
+    """A rater at the queue."""
 
     def __init__(
         self, opened: Workspace, rater: str, clock: Callable[[], int], *, adjudicate: bool = False
@@ -123,9 +113,6 @@ class Judging:
         """As ``submit``, by the fields that a form sends back.
 
         Only the newest judgment can be corrected this way; undo leads to earlier ones.
-
-        Raises:
-            Overtaken: another pair was judged since, or the judgment was undone.
         """
         with self.opened.store.begin() as connection:
             return judgments.submit(

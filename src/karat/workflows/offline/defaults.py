@@ -31,16 +31,6 @@ def fill_defaults(
 
     Defaults that do not fit the files are skipped: slices by attributes that the queries do not
     have, and a scale that excludes some of the grades. A scale declared by the judgments wins.
-
-    Args:
-        start: The folder from which ``karat.toml`` is searched upwards.
-        options: Options by name, ``queries`` and ``documents`` included; None or empty if not
-            given. Changed in place.
-        qrels: Path of the judgments.
-        keys: Defaults that the command supports.
-
-    Returns:
-        One line with the defaults used and not used; empty if there are none.
     """
     defaults = read_defaults(start)
     if defaults is None:

@@ -62,12 +62,7 @@ def named_runs(baseline: Any, candidates: Any) -> list[Run]:
 
 
 def _plain(value: Any, source: str) -> Any:
-    """The data in an iterator, a list of rows, or ranx' Qrels and Run; other values unchanged.
-
-    Args:
-        value: Anything.
-        source: Name of the value in messages.
-    """
+    """The data in an iterator, a list of rows, or ranx' Qrels and Run; other values unchanged."""
     if isinstance(value, Iterator):
         value = list(value)
     rows = records(value, source)
@@ -151,13 +146,7 @@ def documents(value: Any) -> Documents | None:
 
 
 def documents_for(by: Sequence[str], value: Any, qrels: Any) -> Documents | None:
-    """The documents to slice by, read once; None if no slice needs them, or there are none.
-
-    Args:
-        by: Attributes to slice by.
-        value: The documents given; read for any slice, so that errors can name their columns.
-        qrels: The judgments given; if they are a BEIR folder, its documents are the default.
-    """
+    """The documents to slice by, read once; None if no slice needs them, or there are none."""
     if value is None and of_documents(by) and isinstance(qrels, str | Path):
         within = Path(qrels)
         if within.is_dir() and any(within.glob("corpus.jsonl*")):

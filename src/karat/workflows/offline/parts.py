@@ -44,10 +44,6 @@ class Within:
         """Record a use of the held-out part; a note with its number, none for other parts.
 
         Call it once the numbers are computed, before they are shown.
-
-        Args:
-            by: Who evaluates; the user of this process if None.
-            commit: Commit of the code evaluated.
         """
         if self.part != HELD_OUT:
             return []
@@ -81,14 +77,7 @@ def _recorded(
 
 
 def within(part: str, qrels: Any, runs: Sequence[Any], queries: Any = None) -> Within:
-    """The judgments, queries and runs of one part of a golden set.
-
-    Args:
-        part: ``dev``, ``held_out``, or another value of the query attribute ``part``.
-        qrels: Judgments, as in ``evaluate``.
-        runs: Runs; other objects among them (a saved baseline) are returned unchanged.
-        queries: Queries, as in ``evaluate``.
-    """
+    """The judgments, queries and runs of one part of a golden set."""
     about = inputs.about(queries, qrels)
     if about is None or PART not in about.attributes:
         raise UsageError(
@@ -121,20 +110,7 @@ def of_parts(
     shown: Iterable[tuple[str, str | None]],
     commit: str | None = None,
 ) -> tuple[list[str], list[str]]:
-    """Notes if both parts of a golden set are measured together; records a use if sliced by part.
-
-    Args:
-        queries: The queries, if any.
-        qrels: Their judgments.
-        runs: The runs measured.
-        shown: Slices that are shown or checked: one or several comma-separated attributes, and a
-            value; None for every value.
-        commit: Commit of the code evaluated.
-
-    Returns:
-        A note with the number of the use of the held-out part, if it is one; and a note that the
-        parts are measured together.
-    """
+    """Notes if both parts of a golden set are measured; records a use if sliced by part."""
     if queries is None or PART not in queries.attributes:
         return [], []
     counts = Counter(queries.attribute(PART).values())
@@ -165,11 +141,7 @@ def _user() -> str:
 
 
 def split_file(path: str | Path, share: float = SHARE, salt: str = SALT) -> Split:
-    """Write the part of each query into a golden set's file, in the file's own format.
-
-    Args:
-        path: A file that ``GoldenSet.load`` reads.
-    """
+    """Write the part of each query into a golden set's file, in the file's own format."""
     with Source(path) as source:
         data, name = source.whole(), source.name
     golden_set = golden.parse(data, name)
@@ -205,11 +177,7 @@ def _plain(data: bytes, of_item: Sequence[str]) -> bytes:
 
 
 def uses_of(path: str | Path) -> list[held_out.Use]:
-    """Uses of the held-out part of a golden set, oldest first.
-
-    Args:
-        path: Its file or folder; for ``karat.toml``, the uses of all golden sets of the workspace.
-    """
+    """Uses of the held-out part of a golden set, oldest first."""
     if not Path(path).exists():
         raise InputError("there is no such file", file=str(path))
     uses, name = held_out.uses(held_out.place(path)), held_out.called(path)

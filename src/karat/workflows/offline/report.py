@@ -72,16 +72,7 @@ def compare_gated(
     queries: Any = None,
     **settings: Any,
 ) -> Comparison:
-    """Compare a gate's two runs over the queries that the gate counts.
-
-    Args:
-        gate: The gate's result.
-        qrels: As given to ``gate``.
-        runs: The baseline and the candidate.
-        measures: The measures of the policy.
-        queries: As given to ``gate``.
-        settings: Further arguments of ``compare``.
-    """
+    """Compare a gate's two runs over the queries that the gate counts."""
     about = inputs.about(queries, qrels)
     judged, about, counting = without(known_ids(gate), inputs.qrels(qrels), about, runs)
     baseline, candidate = counting
@@ -104,11 +95,7 @@ def write_report(
     documents: Any = None,  # documents; their titles or texts are shown
     comparison: Comparison | None = None,  # for a gate, the comparison of the same two runs
 ) -> None:
-    """Write results, query by query, as one self-contained HTML file.
-
-    Raises:
-        MissingExtra: Jinja2, Altair or vl-convert is not installed.
-    """
+    """Write results, query by query, as one self-contained HTML file."""
     if str(path) == "-":
         raise UsageError(
             "a report cannot be written to standard output", fix="--report report.html"
@@ -142,15 +129,7 @@ def write_report(
 
 
 def write_plot(path: str | Path, found: Results | Comparison) -> None:
-    """Write the measures with their intervals as one picture.
-
-    Args:
-        path: A file that ends in ``.png`` or ``.svg``.
-        found: Results of ``evaluate`` or ``compare``.
-
-    Raises:
-        MissingExtra: vl-convert is not installed.
-    """
+    """Write the measures with their intervals as one picture."""
     ending = Path(path).suffix.lower()
     if ending not in {".png", ".svg"}:
         raise UsageError(

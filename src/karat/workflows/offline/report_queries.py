@@ -28,13 +28,7 @@ def views(results: Results, against: Comparison | None) -> list[View]:
 
 
 def by_interest(results: Results, against: Comparison | None, measure: Measure) -> list[str]:
-    """Queries by contribution to the difference, or lowest score first; unanswered ones included.
-
-    Args:
-        results: Results with ``per_query`` values.
-        against: The comparison, if any.
-        measure: The first measure.
-    """
+    """Queries by contribution to the difference, or lowest score first; with unanswered ones."""
     rows = [
         row
         for row in results.per_query

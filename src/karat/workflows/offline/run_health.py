@@ -58,11 +58,6 @@ class SourceFile:
 def foreign_ids(scores: Scores, qrels: Qrels, *, closely: bool = False) -> SourceFile | None:
     """Whether the document ids of a run differ from those of the judgments, and how.
 
-    Args:
-        scores: Scores of the run.
-        qrels: The judgments.
-        closely: Check every run, not only one where half of the queries have no judged document.
-
     Returns:
         None if the ids match: some documents are judged, and no other spelling would match a tenth
         more of the first ten of each query.

@@ -28,10 +28,6 @@ def without_hits(files: Collection[int], *, known: bool) -> pl.Expr:
 
     Events that only report a search ("somebody searched for shoes") never have hits: they count
     only in files where other searches have hits, unless the meaning of an empty cell is known.
-
-    Args:
-        files: Numbers of the files in which a search has hits.
-        known: Whether a mapping or an answer gives the meaning of an empty cell.
     """
     unsaid = pl.col("unsaid")
     return unsaid if known else unsaid & (~pl.col("told") | pl.col("_file").is_in(list(files)))
@@ -40,13 +36,7 @@ def without_hits(files: Collection[int], *, known: bool) -> pl.Expr:
 def count_empty(
     ranges: Iterable[pl.DataFrame], empty: pl.Expr, columns: Iterable[str]
 ) -> EmptyHits | None:
-    """The number of searches with empty hits, and whether they were clicked.
-
-    Args:
-        ranges: Staged rows; all rows of a user are in one frame.
-        empty: As ``without_hits`` returns it.
-        columns: Names of the empty columns in the log.
-    """
+    """The number of searches with empty hits, and whether they were clicked."""
     counts = dict.fromkeys(("searches", "of", "clicked", "others_clicked"), 0)
     for staged in ranges:
         frame = without_repeats(staged, Observed())
@@ -118,12 +108,7 @@ def with_zero_hits(frame: pl.DataFrame, empty: pl.Expr) -> pl.DataFrame:
 
 
 def sentence(empty: EmptyHits, *, check: bool) -> str:
-    """What searches with empty hits were counted as, and how to change it.
-
-    Args:
-        empty: As ``decided`` returns it.
-        check: Whether the import was a dry run.
-    """
+    """What searches with empty hits were counted as, and how to change it."""
     facts = f"{_facts(empty)}: "
     ways = {
         "mapping": "as the mapping says",

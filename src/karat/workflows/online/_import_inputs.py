@@ -58,12 +58,7 @@ def _hidden(path: Path) -> bool:
 
 
 def fingerprint(path: Path, watch: Callable[[int], None]) -> Input:
-    """A file with the hash of its bytes.
-
-    Args:
-        path: The file.
-        watch: Called for each block that is read.
-    """
+    """A file with the hash of its bytes."""
     name = shown(str(path))
     if not path.is_file():
         with Source(path):  # reports what is wrong, and the nearest name
@@ -94,13 +89,6 @@ def order_of_ids(paths: Sequence[Path], reading: Reading) -> tuple[tuple[str, ..
 
     UBI's query records have a client id but no user id, while its events may have both: by user
     id, no click would match its search. So the first id that both have is used.
-
-    Args:
-        paths: The files of the import; a few are sampled.
-        reading: The reading rules.
-
-    Returns:
-        The ids in order, and a note if the order is not the usual one.
     """
     step = max(1, len(paths) // _LOOKED_AT)
     searches = dict.fromkeys(_ALL, 0)
@@ -144,13 +132,7 @@ def order_of_ids(paths: Sequence[Path], reading: Reading) -> tuple[tuple[str, ..
 
 
 def with_user(frame: pl.DataFrame, order: Sequence[str], tally: Tally) -> pl.DataFrame:
-    """Set ``user_id`` of each event, and count events identified by another id.
-
-    Args:
-        frame: With the logged ids, and ``query_id``.
-        order: Ids in order of preference.
-        tally: Updated with the counts.
-    """
+    """Set ``user_id`` of each event, and count events identified by another id."""
     names = list(dict.fromkeys([*order, "query_id"]))
     used = pl.coalesce(pl.when(pl.col(name).is_not_null()).then(pl.lit(name)) for name in names)
     users = ["query:" + pl.col(name) if name == "query_id" else pl.col(name) for name in names]

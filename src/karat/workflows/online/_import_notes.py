@@ -82,13 +82,7 @@ def _short(value: str) -> str:
 
 
 def of_files(done: Sequence[Input], without: Collection[str], before: Manifest) -> Iterator[str]:
-    """Notes on files.
-
-    Args:
-        done: The files that were read.
-        without: Names of files without any event.
-        before: The manifest before the import.
-    """
+    """Notes on files."""
     if without:
         yield f"no row is an event, so the next import reads it again: {_some(without)}"
     known = {digest for each in before.imports for digest in each.files.values()}
@@ -154,11 +148,7 @@ def lacking(reading: Reading) -> Iterator[str]:
 
 
 def no_event(tallies: Sequence[Tally], mapped: Mapped) -> InputError:
-    """The error of an import without any event, with what was seen and how to fix it.
-
-    Args:
-        tallies: The outcome of each file; at least one has rows.
-    """
+    """The error of an import without any event, with what was seen and how to fix it."""
     first = next(tally for tally in tallies if tally.rows)
     reasons = ", ".join(f"{reason} ({count:,})" for reason, count in by_count(first.dropped))
     others = len([tally for tally in tallies if tally.rows]) - 1

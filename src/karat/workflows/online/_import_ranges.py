@@ -115,15 +115,7 @@ _GROUP = 16_384
 
 
 class Staged:
-    """Rows of an import, held in memory or on disk until they are cut into ranges of users.
-
-    Args:
-        folder: For rows that do not fit into memory; created when needed.
-
-    Attributes:
-        sizes: Number of rows of each bucket.
-        rows: Total number of rows.
-    """
+    """Rows of an import, held in memory or on disk until they are cut into ranges of users."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

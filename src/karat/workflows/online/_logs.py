@@ -27,17 +27,7 @@ _FRAME = "the data frame"
 def event_log(
     events: Any, *, mapping: str | Path | None = None, timezone: str | None = None
 ) -> Iterator[tuple[EventLog, list[str]]]:
-    """The events of anything that ``evaluate_online`` takes, until the block ends.
-
-    Args:
-        events: An EventLog or the folder of an event store; or a log: a data frame, a list of
-            dictionaries, or the path of a file, a pattern, or a list of these.
-        mapping: A TOML file with the meaning of columns and actions.
-        timezone: Time zone in which days begin; UTC if None.
-
-    Yields:
-        The events, and notes on what the import left out or assumed.
-    """
+    """The events of anything that ``evaluate_online`` takes, until the block ends."""
     if isinstance(events, list) and events and all(isinstance(row, dict) for row in events):
         events = pl.DataFrame(events, infer_schema_length=None)
     files = _files(events)

@@ -60,31 +60,7 @@ def evaluate(
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> OnlineResults:
-    """The values of online metrics over a log, and in its slices.
-
-    Args:
-        log: The event log.
-        engine: An open engine.
-        metrics: Names; ``karat.online.metrics.registry.DEFAULT`` if None.
-        by: Dimensions to slice by: ``day``, ``hour`` (of the day), ``arm``, ``query``, ``class``,
-            an attribute of the log, or combinations such as ``day,arm``.
-        first_day: First local day, in days since 1970-01-01; None: the first of the log.
-        last_day: Last local day; None: the last of the log.
-        queries: For ``class``: queries with ``text`` and ``class``; a path, a frame, or Queries.
-        only: Count only searches with these values, such as ``{"arm": "b"}``; None matches values
-            that were not logged. Health covers the whole log.
-        rules: Rules of sessions and searches; ``Rules()`` if None.
-        seed: Random seed of intervals of quantiles.
-        progress: Called with the work done and the total.
-
-    Returns:
-        The rows over all searches, then those of each slice, in the order of ``by``.
-
-    Raises:
-        UsageError: unknown metric or slice (with the nearest name), ``class`` without queries, or
-            days without events.
-        InputError: the queries have no texts.
-    """
+    """The values of online metrics over a log, and in its slices."""
     rules = rules or Rules()
     selected = registry.find_all(registry.DEFAULT if metrics is None else metrics)
     if not selected:

@@ -70,13 +70,7 @@ def gather(
     cuts: Sequence[Cut],
     progress: Callable[[int, int], None] | None = None,
 ) -> Evidence:
-    """Moments and histograms of a log, for metrics in the slices of cuts.
-
-    Args:
-        cuts: Dimensions to cut by: ``day``, ``hour``, ``arm``, ``query``, ``class``, attributes; ()
-            for all.
-        progress: Called after each batch with the events done and the total.
-    """
+    """Moments and histograms of a log, for metrics in the slices of cuts."""
     evidence, counts = _gathered(selection, metrics, cuts, progress)
     return replace(evidence, counts=_summed(counts))
 

@@ -22,11 +22,7 @@ Only = Mapping[str, str | None]
 
 
 def read_only(texts: Iterable[str], log: EventLog) -> dict[str, str | None]:
-    """Parse ``--only``: ``arm=b``, ``device=`` (not logged).
-
-    Args:
-        texts: As typed.
-    """
+    """Parse ``--only``: ``arm=b``, ``device=`` (not logged)."""
     known = {name.casefold(): name for name in (*log.attributes, *DIMENSIONS)}
     only: dict[str, str | None] = {}
     for text in texts:
@@ -60,12 +56,7 @@ def read_only(texts: Iterable[str], log: EventLog) -> dict[str, str | None]:
 def tests_of(
     log: EventLog, only: Only, classes: pl.DataFrame | None
 ) -> dict[str, tuple[str, str | int | None]]:
-    """The column of facts and the value for each dimension of a filter.
-
-    Args:
-        only: The filter.
-        classes: ``query_key`` and ``class``, each query once; needed for ``class``.
-    """
+    """The column of facts and the value for each dimension of a filter."""
     known = [*DIMENSIONS, *log.attributes]
     for name in only:
         if name not in known:

@@ -67,22 +67,6 @@ def import_events(
     The import is atomic: if it is interrupted, the store is unchanged, and the same import can be
     run again. Files that were imported with the same mapping are skipped; files without any event
     are not remembered.
-
-    Args:
-        folder: The event store; created if absent.
-        files: Files, folders and patterns.
-        now: Microseconds UTC; events more than ten minutes later are dropped.
-        mapping: A TOML file with the meaning of columns and actions.
-        timezone: Time zone in which days begin; that of the store, else UTC, if None.
-        clocks: Time zone of timestamps that have none; UTC if None.
-        position_base: Number of the first position, 0 or 1; if None that of earlier imports, else
-            0 if a position is 0, else 1.
-        simulated: Mark the events as simulated.
-        partial: Import a damaged file up to the damage.
-        check: Dry run: read and report only; the ``number`` of the import is None then.
-        watch: Called with file and size of each block that is read.
-        ask: Called once, if the mapping does not say, to ask whether searches with empty hits found
-            nothing; later imports use the answer. None to leave them unknown.
     """
     for zone in (timezone, clocks):
         _check_zone(zone)

@@ -77,12 +77,7 @@ class NothingImported(InputError):
 
 
 def log_of(workspace: Workspace) -> EventLog:
-    """The log of the workspace.
-
-    Raises:
-        NothingImported: there is none.
-        InputError: it is damaged.
-    """
+    """The log of the workspace."""
     folder = workspace.workspace.events
     try:
         return read_event_log(folder)
@@ -256,14 +251,7 @@ class Worst:
 
 @dataclass(frozen=True)
 class Watching:
-    """The parameters of a watch, as of ``workflows.online.watch.watch``.
-
-    Attributes:
-        cuts: What it is sliced by, each by one or several dimensions at once.
-        until: The day or hour it ends with; None: the latest complete one at ``now``.
-        now: Microseconds UTC.
-        most: Most rows; None for all.
-    """
+    """The parameters of a watch, as of ``workflows.online.watch.watch``."""
 
     cuts: Sequence[Sequence[Dimension]] = ()
     until: str | None = None
@@ -343,12 +331,7 @@ def _sliceable(name: str, log: EventLog) -> bool:
 
 @dataclass(frozen=True)
 class Against:
-    """A stored run's judgments against users' behaviour, by query.
-
-    Attributes:
-        by: Attribute of queries; empty for none.
-        inputs_digest: Hash of the golden set's grades and queries.
-    """
+    """A stored run's judgments against users' behaviour, by query."""
 
     workspace: Workspace
     run: RunRow

@@ -65,21 +65,6 @@ def against(
     """Offline and online values of each judged query that was searched for.
 
     See ``karat.online.offline_correlation``.
-
-    Args:
-        engine: An open engine.
-        qrels: The judgments, as ``karat.evaluate`` takes them.
-        measures: Offline measures; ``MEASURES`` if None.
-        metrics: Online ratios; ``METRICS`` if None.
-        queries: Texts (and attributes) of the queries; those that come with ``qrels`` if None.
-        by: Attribute of the queries to slice by; if None, ``class`` if they have it.
-        min_searches: Minimum searches of a query for correlations and disagreements.
-        first_day: First local day, in days since 1970-01-01; None: the first of the log.
-        last_day: Last local day; None: the last of the log.
-        only: Count only searches with these values, such as ``{"arm": "b"}``, the arm of the run.
-        seed: Random seed of the bootstrap over queries.
-        rules: Rules of sessions and searches; ``Rules()`` if None.
-        progress: Called with the work done and the total.
     """
     rules = rules or Rules()
     if min_searches < 1:

@@ -178,14 +178,7 @@ class Scope:
 def facts_of(
     events: nw.LazyFrame[Any], engine: Engine, scope: Scope, seen: Reformulations
 ) -> FactsOf:
-    """The facts of a batch of users.
-
-    Args:
-        events: All events of some users, with ``scope.columns``.
-        engine: The engine they are on.
-        scope: The part of the log, and the rules.
-        seen: Cached reformulations; updated.
-    """
+    """The facts of a batch of users."""
     log, rules = scope.log, scope.rules
     kinds = {kind for kind, count in log.kinds.items() if count}
     people = sessions.of_people(scope.tagged(events), bots=bool(log.bots))

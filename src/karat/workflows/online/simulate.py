@@ -59,28 +59,7 @@ def simulate_log(
     weight: Mapping[str, float] | None = None,
     planted: Sequence[Planted] = (),
 ) -> tuple[Simulated, SimulatedLog]:
-    """Simulate users who search over a golden set, and write their log.
-
-    Args:
-        qrels: The judgments, as ``evaluate`` takes them.
-        runs: One or more, each an arm; as ``evaluate`` takes them.
-        target: The log file: UBI as NDJSON (compressed with ``.gz`` or ``.zst``), or ``.parquet``;
-            None to write none.
-        last_day: The last day (UTC).
-        queries: Texts, weights and attributes; those that come with the judgments if None.
-        users: Number of users; each is in one arm.
-        sessions: Expected sessions per day.
-        seed: Random seed; the same seed gives the same log.
-        behaviour: Click model: ``position`` | ``cascade`` | ``dbn``.
-        habits: Further behaviour.
-        instant: Share of users with search-as-you-type.
-        attributes: Attributes of the queries to write to the log.
-        weight: Frequency of each query; the weights of the queries if None.
-        planted: Planted changes.
-
-    Returns:
-        The events with their ground truth, and a summary.
-    """
+    """Simulate users who search over a golden set, and write their log."""
     if target is not None:
         _check_name(target)
     habits = habits or Habits()

@@ -74,13 +74,7 @@ class WindowReader:
     def read(
         self, windows: Sequence[Window], metrics: Sequence[Metric], cuts: Sequence[Cut]
     ) -> list[WindowReadings]:
-        """The values of metrics in windows and their slices.
-
-        Args:
-            windows: Of the same length and hours.
-            metrics: Metrics available in the log.
-            cuts: What to slice by; () for all.
-        """
+        """The values of metrics in windows and their slices."""
         found = self._evidence(windows, [*needed(metrics), EVERY_SEARCH], cuts)
         return [self._readings(window, found[window], metrics, cuts) for window in windows]
 
@@ -107,11 +101,6 @@ class WindowReader:
         self, windows: Sequence[Window], metrics: Sequence[Metric], cuts: Sequence[Cut]
     ) -> dict[Cut, list[pl.DataFrame]]:
         """Numerators and denominators of ratios in windows, by query and slice.
-
-        Args:
-            windows: Of the same length and hours.
-            metrics: Ratios over searches, clicks or sessions (not over users).
-            cuts: Dimensions besides the query.
 
         Returns:
             For each cut and window the columns of the cut, ``query``, ``metric``, ``numerator``
@@ -200,24 +189,7 @@ def watch(
     rules: Rules | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Watched:
-    """Compare the latest window of a log with its own history; see ``karat.online.watch``.
-
-    Args:
-        engine: An open engine.
-        now: Microseconds UTC: the latest window that had ended by then is compared.
-        window: Its length: ``1d``, ``7d``, or hours that divide a day, such as ``6h``.
-        history: How far back to look for earlier windows.
-        until: End of the window instead of now: a day (``2026-11-20``) or an hour
-            (``2026-11-20 12:00``), local; the log may end before it.
-        metrics: Names; those of ``registry.DEFAULT`` that have a direction if None.
-        by: Dimensions to slice by: ``arm``, ``class``, attributes of the log, or combinations
-            (``arm,class``).
-        margins: Changes to ignore: ``5%``, ``ZeroResults=0.01``.
-        queries: For ``class``: queries with ``text`` and ``class``; a path, a frame, or Queries.
-        only: Watch only searches with these values, such as ``{"arm": "b"}``.
-        rules: Rules of sessions and searches; ``Rules()`` if None.
-        progress: Called with the work done and the total.
-    """
+    """Compare the latest window of a log with its own history; see ``karat.online.watch``."""
     rules = rules or Rules()
     days = _days(history)
     only = only or {}
@@ -327,10 +299,6 @@ def last_whole_day(log: EventLog) -> int:
 
 def event(watched: Watched, *, time: str) -> dict[str, Any] | None:
     """The payload that ``--notify`` posts unless the verdict is fine; else None.
-
-    Args:
-        watched: The outcome of a watch.
-        time: When, in UTC, as ``2026-03-01T02:00:00Z``.
 
     Returns:
         ``event`` (``online.worse`` | ``online.unhealthy`` | ``online.cannot_tell``), ``time``,

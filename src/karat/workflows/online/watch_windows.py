@@ -18,13 +18,7 @@ _YEARS = (1970, 9998)
 
 
 def window_of(length: str, until: str | None, log: EventLog, now: int) -> tuple[Window, list[str]]:
-    """The window to compare, and notes.
-
-    Args:
-        length: Such as ``1d``, ``6h``.
-        until: A day or an hour at which it ends; None: the latest complete window.
-        log: The event log; if simulated, its end counts as now.
-    """
+    """The window to compare, and notes."""
     if until is not None:
         day, hour = _moment(until)
         return latest(length, day, hour), []

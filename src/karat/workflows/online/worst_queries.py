@@ -55,21 +55,7 @@ def worst_queries(
     rules: Rules | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> WorstQueries:
-    """The queries that lose most searches, the worst first; see ``karat.online.worst``.
-
-    Args:
-        engine: An open engine.
-        by: Dimension to slice by: ``class``, ``arm``, ``day`` or an attribute; None for none.
-        sort: ``lost`` | ``zero`` | ``abandoned`` | ``reformulated``.
-        min_searches: Leave out queries with fewer searches (in the slice).
-        limit: Maximum number of rows; None for all.
-        first_day: First local day, in days since 1970-01-01; None: the first of the log.
-        last_day: Last local day; None: the last of the log.
-        queries: For ``class``: queries with ``text`` and ``class``; a path, a frame, or Queries.
-        only: Count only searches with these values, such as ``{"arm": "b"}``.
-        rules: Rules of sessions and searches; ``Rules()`` if None.
-        progress: Called with the work done and the total.
-    """
+    """The queries that lose most searches, the worst first; see ``karat.online.worst``."""
     rules = rules or Rules()
     order = _order(sort)
     if min_searches < 1 or (limit is not None and limit < 1):
@@ -141,14 +127,7 @@ def _notes(log: EventLog) -> list[str]:
 
 
 def write_log(worst: WorstQueries, path: str | Path) -> None:
-    """Write the queries as a log that ``karat golden choose`` reads as it is.
-
-    Args:
-        worst: The queries; a query of several slices is written once.
-        path: The file, CSV, TSV or JSONL by its extension (also compressed, such as ``.gz``), with
-            ``text``, ``count`` (its searches) and ``why`` (the main kind of failure, one of
-            ``FAILURES``; empty if none failed).
-    """
+    """Write the queries as a log that ``karat golden choose`` reads as it is."""
     where = Path(path)
     endings = [each for each in where.suffixes if each.lower() in _ENDINGS]
     if not endings:

@@ -124,11 +124,7 @@ def _check_answers(scores: Scores) -> None:
 
 
 def folded(chunks: Documents | None, collapse: str | None) -> str | None:
-    """SHA-256 of the mapping from chunks to documents; None if chunks are not collapsed.
-
-    Args:
-        collapse: The column that names the document of each chunk.
-    """
+    """SHA-256 of the mapping from chunks to documents; None if chunks are not collapsed."""
     if chunks is None or collapse is None:
         return None
     pairs = chunks.parents(collapse).sort("doc_id", "parent")
@@ -151,11 +147,7 @@ def saved_baseline_from(baseline: Any) -> SavedBaseline | None:
 
 
 def restored(saved: SavedBaseline, now: Scores, asked: EvaluationPlan, *, stale: bool) -> Scores:
-    """The scores of a saved baseline, for the candidate's queries.
-
-    Args:
-        stale: Whether the baseline is stale; measures it lacks then have no values.
-    """
+    """The scores of a saved baseline, for the candidate's queries."""
     lacking = [str(measure) for measure in asked.measures if str(measure) not in saved.measures]
     if lacking and not stale:
         raise InputError(
@@ -181,13 +173,7 @@ def restored(saved: SavedBaseline, now: Scores, asked: EvaluationPlan, *, stale:
 def changed(
     saved: SavedBaseline, hashes: Mapping[str, str | None], rules: Rules, collapse: str | None
 ) -> str:
-    """What changed since a baseline was saved, in a sentence; empty if nothing did.
-
-    Args:
-        hashes: Current SHA-256 of the judgments, queries and chunks.
-        rules: Current scoring rules.
-        collapse: Current column by which chunks are collapsed into documents.
-    """
+    """What changed since a baseline was saved, in a sentence; empty if nothing did."""
     changes = [
         part
         for part, key in (
@@ -215,13 +201,7 @@ def changed(
 def renewal(
     saved: SavedBaseline, policy: Policy, asked: EvaluationPlan, typed: Mapping[str, Any]
 ) -> str:
-    """The command that saves a baseline again, with all known names.
-
-    Args:
-        policy: The policy of the gate.
-        typed: Arguments of ``gate`` as given: ``qrels``, ``queries``, ``documents``, ``collapse``
-            and ``scale``.
-    """
+    """The command that saves a baseline again, with all known names."""
     words = ["karat", "gate", "--save-baseline", saved.source]
     if Path(policy.source).is_file():
         words += ["--policy", policy.source]

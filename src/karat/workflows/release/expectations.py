@@ -36,14 +36,6 @@ def hold(
     """Ask a search function every query of a golden set, and gate its answers by a policy.
 
     Everything else is read and checked before the search is called.
-
-    Args:
-        search: As ``benchmark`` takes it; or a run.
-        golden: As ``benchmark`` takes it.
-        policy: As ``gate`` takes it.
-        baseline: As ``gate`` takes it.
-        asking: Call options: ``concurrency``, ``timeout``, ``retries``, ``warmup``, ``name``.
-        rules: Options of both ``gate`` and ``benchmark``: ``rel``, ``complete``, ``depth``, ….
     """
     if search is None:
         raise UsageError("the search is None, neither a function nor a run", fix="(search)")
@@ -64,14 +56,7 @@ def hold(
 
 
 def answer(search: Callable[[str], Any], query: str) -> Answer:
-    """Ask a search one query.
-
-    Args:
-        search: As ``benchmark`` takes it, also async.
-
-    Raises:
-        NoAnswer: the search raised an error, or did not return a ranking.
-    """
+    """Ask a search one query."""
     if not callable(search):
         raise UsageError(f"the search is {search!r}, not a function", fix="(search, query)")
     if not isinstance(query, str):

@@ -575,9 +575,6 @@ class ExcludedQueries:
             attribute: The column to slice by, or several separated by commas.
             present: The slices of the queries that count. If numbers fall into other bands over
                 all queries, the slices do not match and the result is empty.
-
-        Returns:
-            Ids of the queries by slice; empty if the slices are not columns of the queries.
         """
         if self.queries is None:
             return {}
@@ -660,18 +657,7 @@ DEFAULT = "gate.toml"
 def start_policy(
     path: str | Path = DEFAULT, qrels: Any = None, baseline: Any = None, *, queries: Any = None
 ) -> str:
-    """Write a starter policy; an existing file is never overwritten.
-
-    Args:
-        path: The file.
-        qrels: As ``evaluate`` takes them; only with ``baseline``.
-        baseline: A run: checks that its file has no data for are commented out, and those that it
-            fails are relaxed.
-        queries: As ``evaluate`` takes them.
-
-    Returns:
-        The text of the policy.
-    """
+    """Write a starter policy; an existing file is never overwritten."""
     answers = None
     if baseline is not None:
         asked = settle(qrels, [baseline], ["nDCG@10", "AP"], queries=queries)

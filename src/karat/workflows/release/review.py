@@ -58,15 +58,7 @@ def review(
     watched: Watched | None = None,
     **settings: Any,
 ) -> DesignReview:
-    """Review a change; the first measure decides.
-
-    Args:
-        traces: ``baseline`` or ``candidate`` → its trace, for the modes of its bad queries.
-        below: Queries with a lower value are bad.
-        judgments: Single judgments, for doubts about labels, and for people's time.
-        watched: What the online metrics usually are, for the rollback signal.
-        settings: Other arguments of ``compare``.
-    """
+    """Review a change; the first measure decides."""
     traces = traces or {}
     found = compare(qrels, baseline, [candidate], measures, **settings)
     if judgments is not None:

@@ -14,14 +14,7 @@ FILE = "baseline.json"
 
 
 def save_stored_baseline(opened: Workspace, run: int, *, person: str, now: int) -> Path:
-    """Save the values of a stored run as ``baseline.json`` of the workspace; audited.
-
-    Args:
-        run: Its id.
-
-    Raises:
-        InputError: nothing is judged yet, or queries of the run got no answer.
-    """
+    """Save the values of a stored run as ``baseline.json`` of the workspace; audited."""
     with opened.store.read() as connection:
         found = comparisons.find_run(connection, run)
     if found is None:

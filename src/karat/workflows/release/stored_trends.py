@@ -118,11 +118,7 @@ def points_of(history: History, series: Series) -> list[tuple[Point, Mark]]:
 def chart_of(
     history: History, series: Series, last: int, remarks: Sequence[Remark]
 ) -> dict[str, object]:
-    """Charts of the newest points with their texts, as ``trend_page.section`` returns them.
-
-    Raises:
-        MissingExtra: the chart library is not installed.
-    """
+    """Charts of the newest points with their texts, as ``trend_page.section`` returns them."""
     place = history.series.index(series)
     return _section(str(history.path), history.stamp, place, last, tuple(remarks))
 

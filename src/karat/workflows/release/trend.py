@@ -41,18 +41,7 @@ def trend(
     series: str | None = None,
     last: int | None = None,
 ) -> Trend:
-    """Measures over time from a history, tested for drift and for drops.
-
-    Args:
-        history: A file that ``--history`` wrote, or its points.
-        measures: Names of measures; all of the history if None. With fewer, drift is detected
-            sooner: the evidence needed grows with the number of series.
-        slice: One slice, as ``class=name``; all queries if None.
-        run: One run; all if None.
-        series: One series by name, or a pattern of run names (``night*``) whose points form one
-            series; all if None.
-        last: Number of points to show; the tests use all of them.
-    """
+    """Measures over time from a history, tested for drift and for drops."""
     if last is not None and last < 1:
         raise UsageError(f"last must be ≥ 1, got {last}", fix="--last 20")
     points: list[Point]
@@ -141,17 +130,6 @@ def keep(
 
     A run whose ``about`` has a name belongs to the series of that name, unless two of the runs
     have the same.
-
-    Args:
-        path: The history file; created if absent.
-        time: When, in UTC, as ``2026-03-01T02:00:00Z``.
-        qrels: The judgments.
-        queries: The queries, if given.
-        commit: Commit of the code.
-        corpus: A hash, or any name, of the documents searched.
-        rules: Settings other than the defaults, as ``rules_text`` returns them.
-        series: Name of the run's series; that of its ``about``, or its own name, if None.
-        renamed: Whether the runs were renamed, which overrides the name in ``about``.
     """
     names = list(dict.fromkeys(row.run for row in results.results))
     check_series(series, len(names))
@@ -228,10 +206,6 @@ def event(content: Trend | Gate, *, time: str, commit: str | None = None) -> dic
 
     Problems are a trend that drifts, got worse or has no result at its newest point, and a gate
     that does not pass.
-
-    Args:
-        time: When, in UTC, as ``2026-03-01T02:00:00Z``.
-        commit: Of which code.
 
     Returns:
         ``event`` (``trend.drift``, else ``trend.worse``, else ``trend.cannot_tell``; or

@@ -29,15 +29,7 @@ def annotations_of(opened: Workspace) -> pl.DataFrame:
 def add_annotation(
     opened: Workspace, *, time: str, kind: str, text: str, person: str, now: int
 ) -> int:
-    """Add an annotation; audited. Returns its id.
-
-    Args:
-        time: ISO 8601, UTC if it has no zone: ``2026-03-01``, ``2026-03-01T02:00``,
-            ``2026-03-01T02:00:00+01:00``; now if empty. The same text by the same user without a
-            time, within ``TWICE_US``, is not added again.
-        kind: One of ``KINDS``.
-        text: Up to ``LONGEST`` characters.
-    """
+    """Add an annotation; audited. Returns its id."""
     if kind not in KINDS:
         raise UsageError(
             f"unknown kind of annotation {kind!r}", nearest=nearest(kind, KINDS) or list(KINDS)
@@ -72,11 +64,7 @@ def add_annotation(
 def delete_annotation(
     opened: Workspace, mark_id: int, *, person: str, now: int, of_anybody: bool = False
 ) -> None:
-    """Delete an annotation; audited.
-
-    Args:
-        of_anybody: Whether the user may delete annotations of others.
-    """
+    """Delete an annotation; audited."""
     with opened.store.begin() as connection:
         row = next(marks.frame(connection).filter(id=mark_id).iter_rows(named=True), None)
         if row is None:

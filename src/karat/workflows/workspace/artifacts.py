@@ -51,11 +51,7 @@ class Artifact:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Context in which tables are read.
-
-        Raises:
-            ArtifactCorrupted: a table is missing or damaged; the cache then forgets the artifact.
-        """
+        """Context in which tables are read."""
         try:
             yield
         except (OSError, pl.exceptions.PolarsError):
@@ -71,11 +67,7 @@ class Artifact:
 
 
 class Memory:
-    """Values that a process makes once for each key; concurrent callers share one computation.
-
-    Args:
-        most: Maximum number of values; the least recently used are dropped.
-    """
+    """Values that a process makes once for each key; concurrent callers share one computation."""
 
     def __init__(self, most: int) -> None:
         self._most, self._lock = most, threading.Lock()
@@ -106,13 +98,7 @@ def key_of(*parts: Any) -> str:
 
 
 class ArtifactCache:
-    """The artifacts of a workspace.
-
-    Args:
-        root: Their folder, made when needed.
-        pinned: Keys that are never evicted: those of named objects.
-        limit: As ``LIMIT``.
-    """
+    """The artifacts of a workspace."""
 
     def __init__(
         self, root: Path, pinned: Callable[[], Collection[str]] = tuple, limit: int = LIMIT

@@ -46,9 +46,6 @@ def back_up(opened: Workspace, path: Path, *, now: int) -> Backup:
 
     It includes the hashes of passwords and API tokens, but no sessions or one-time links. Numbers
     of stored comparisons are not included; they are computed again on demand.
-
-    Args:
-        path: The file: ``.zip``, ``.tar``, ``.tar.gz`` or ``.tgz``.
     """
     rows: dict[str, int] = {}
     header = {
@@ -80,14 +77,7 @@ def restore(
     store: str | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> tuple[Backup, WorkspaceConfig]:
-    """Restore a workspace and its store from a backup of either database engine.
-
-    Args:
-        path: A file that ``back_up`` wrote.
-        root: The workspace's folder: new, or empty.
-        store: URL of an empty database; if None, that of the backup's ``karat.toml``.
-        environment: Environment with ``KARAT_STORE``; that of the process if None.
-    """
+    """Restore a workspace and its store from a backup of either database engine."""
     header = bundle.checked(path)
     version, rows = str(header.get("schema")), header.get("rows")
     if not isinstance(rows, dict) or f"{_FILES}{NAME}" not in header["files"]:

@@ -14,13 +14,7 @@ _ENDS = r"(?![\w-]|\.\w)"  # end of a name: /w/x does not match /w/xy, but "see 
 
 @contextmanager
 def display_name(path: Path, called: str, *folders: Path) -> Iterator[None]:
-    """Replace the path of a file in errors by the name that the user knows.
-
-    Args:
-        path: Path of the file.
-        called: The user's name of the file.
-        folders: Further folders whose paths are not shown.
-    """
+    """Replace the path of a file in errors by the name that the user knows."""
     paths = {str(path), str(path.resolve())}
     folder_paths = {f"{each}" for folder in (path.parent, *folders) if folder.is_absolute()
               for each in (folder, folder.resolve())} - {"/"}  # fmt: skip

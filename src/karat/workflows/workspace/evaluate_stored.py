@@ -89,13 +89,7 @@ def _ails(path: Path) -> str | None:
 def evaluate_stored(
     opened: Workspace, wanted: Sequence[int | str], measures: Sequence[str], **settings: Any
 ) -> Results:
-    """Evaluate stored runs with the current golden set or an edition of it.
-
-    Args:
-        wanted: Runs by id or name.
-        measures: Names of measures; the default ones if empty.
-        settings: ``edition``, and arguments of ``evaluate``.
-    """
+    """Evaluate stored runs with the current golden set or an edition of it."""
     rows = find_runs(opened, wanted)
     if not rows:
         raise UsageError("expected at least one run, got none", fix="name one or more")

@@ -38,11 +38,6 @@ def same_queries(
     query. A new query whose id is taken gets another id. Several queries with the same text match
     those of the golden set with that text one to one: by id if possible, otherwise in order; the
     rest are new queries. A query without text matches by its id, or by its id in an earlier import.
-
-    Args:
-        there: ``query_id`` and ``text`` of the golden set.
-        asked: ``query_id`` and optionally ``text`` of the file or log.
-        aliases: Ids in the golden set by ids in imported files (``store.sql.imports.aliases``).
     """
     keys = dict(zip(there["query_id"], _folded(there), strict=True))
     wanted = dict(zip(asked["query_id"], _folded(asked), strict=True))
@@ -93,13 +88,7 @@ def followed(
 def following(
     run: Run, known: Collection[str], aliases: Mapping[str, str]
 ) -> tuple[Run, list[str]]:
-    """A run with query ids replaced by those of the golden set, and notes on that.
-
-    Args:
-        run: The run; unknown query ids are kept.
-        known: Ids of the golden set.
-        aliases: Ids in the golden set by ids in imported files (``store.sql.imports.aliases``).
-    """
+    """A run with query ids replaced by those of the golden set, and notes on that."""
     ids = followed(run.answers["query_id"].to_list(), known, aliases)
     if not ids:
         return run, []
@@ -193,14 +182,7 @@ def _few(names: Collection[str]) -> str:
 
 
 def changes(before: pl.DataFrame, after: pl.DataFrame, key: str, what: str) -> list[str]:
-    """A note on existing rows that changed, with the names of their changed columns.
-
-    Args:
-        before: Rows before.
-        after: Rows after; new rows are ignored.
-        key: Id column of both.
-        what: What a row is, in the singular.
-    """
+    """A note on existing rows that changed, with the names of their changed columns."""
     before_by_id = {row[key]: row for row in before.iter_rows(named=True)}
     changed = []
     for row in after.filter(pl.col(key).is_in(before[key].implode())).iter_rows(named=True):
@@ -214,12 +196,7 @@ def changes(before: pl.DataFrame, after: pl.DataFrame, key: str, what: str) -> l
 
 
 def shared_texts(asked: pl.DataFrame, ids: Mapping[str, str]) -> list[str]:
-    """Notes on queries of a file that have the same text.
-
-    Args:
-        asked: ``query_id`` and optionally ``text`` of the file.
-        ids: Result of ``same_queries``.
-    """
+    """Notes on queries of a file that have the same text."""
     sharing: dict[str, list[str]] = {}
     for query, key in zip(asked["query_id"], _folded(asked), strict=True):
         if key:

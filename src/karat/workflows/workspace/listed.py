@@ -71,16 +71,7 @@ class ListedComparison:
 
 
 def find_run(opened: Workspace, run: str, golden: str = "") -> FoundRun:
-    """A run by its number, in any golden set, else by its name in one.
-
-    Args:
-        opened: The workspace.
-        run: Its number, or its name: the run last stored under it.
-        golden: Name of the golden set; that of the workspace if empty.
-
-    Raises:
-        UsageError: unknown run or golden set.
-    """
+    """A run by its number, in any golden set, else by its name in one."""
     with opened.store.read() as connection:
         if run.isascii() and run.isdigit() and len(run) < _DIGITS:
             numbered = comparisons.find_run(connection, int(run))

@@ -42,13 +42,7 @@ class ImportedRun:
 def import_run(
     opened: Workspace, path: Path, called: str, *, name: str = "", person: str, now: int
 ) -> ImportedRun:
-    """Read and store a run; content that is already stored gets another name.
-
-    Args:
-        path: The file, in any format that ``read_run`` reads; not shown in messages.
-        called: The user's name of the file.
-        name: Name of the run; that in the file if empty.
-    """
+    """Read and store a run; content that is already stored gets another name."""
     with display_name(path, called, opened.workspace.root):
         run = read_run(path)
         run = run.named(shown(name.strip()[:200] or run.name))
@@ -119,11 +113,7 @@ def _few(ids: list[str]) -> str:
 
 
 def within(opened: Workspace, path: str) -> Path:
-    """A file in the folder of the runs, or in ``INCOMING``, of a workspace.
-
-    Args:
-        path: Path relative to the workspace's folder.
-    """
+    """A file in the folder of the runs, or in ``INCOMING``, of a workspace."""
     root = opened.workspace.root.resolve()
     not_found = UsageError(
         f"there is no such file in the folder of the runs, or in {INCOMING}/",

@@ -45,11 +45,7 @@ def choices(opened: Workspace) -> list[Choice]:
 
 
 def chosen(opened: Workspace, names: Sequence[str]) -> list[Choice]:
-    """The stages of these names, in this order.
-
-    Raises:
-        UsageError: an unknown run, or one that is named twice.
-    """
+    """The stages of these names, in this order."""
     rows = find_runs(opened, names)
     return [Choice(name, row) for name, row in zip(names, rows, strict=True)]
 
@@ -127,13 +123,7 @@ def _pairs(opened: Workspace, row: RunRow, asked: tuple[str, ...]) -> Pairs:
 
 
 def _made_of(own: Pairs, others: Sequence[Pairs], before: Sequence[bool]) -> tuple[int, ...]:
-    """Indices of the runs whose documents make those of a run; none if none do.
-
-    Args:
-        own: The documents of the run.
-        others: Those of other runs, the most likely stages first.
-        before: Whether each was stored before the run.
-    """
+    """Indices of the runs whose documents make those of a run; none if none do."""
     if not len(own):
         return ()
     held = {at: np.isin(own, each) for at, each in enumerate(others)}

@@ -17,11 +17,7 @@ MOST = 8
 
 @dataclass(frozen=True)
 class Hit:
-    """An object of the store.
-
-    Attributes:
-        key: Its id; of a golden set or a query its name.
-    """
+    """An object of the store."""
 
     kind: Literal["golden set", "run", "comparison", "query"]
     name: str

@@ -247,11 +247,7 @@ def find(opened: Workspace, comparison_id: int) -> tuple[Workspace, ComparisonRo
 
 
 def compute(opened: Workspace, comparison_id: int, clock: Callable[[], int]) -> None:
-    """Compute the numbers of a comparison unless they are stored, or note why they cannot be.
-
-    Args:
-        clock: Returns the current time in microseconds UTC.
-    """
+    """Compute the numbers of a comparison unless they are stored, or note why they cannot be."""
     with opened.store.read() as connection:
         row = comparisons.find(connection, comparison_id)
     if row is None or not to_compute(row, kept(opened, row)):

@@ -39,11 +39,7 @@ class Kept:
 
 
 def store_runs(opened: Workspace, given: Iterable[str | Path | Run], *, now: int) -> Kept:
-    """Read and store runs, as ``keep_in`` in its own transaction.
-
-    Args:
-        given: Files, or runs.
-    """
+    """Read and store runs, as ``keep_in`` in its own transaction."""
     read = [run if isinstance(run, Run) else read_run(run) for run in given]
     hashed = [(run, hash_of(run)) for run in read]  # slow for large runs: outside the transaction
     with opened.store.begin() as connection:

@@ -264,13 +264,7 @@ def _unjudged(
 def link_marks(
     svg: str, leads: Mapping[str, Mapping[str, str]], address: Callable[[Mapping[str, str]], str]
 ) -> str:
-    """A chart with links.
-
-    Args:
-        svg: The chart, with element ids such as ``#by-0`` as links.
-        leads: Link targets by id.
-        address: URL of a target, safe within quotes.
-    """
+    """A chart with links."""
     parts = svg.split('href="#')
     linked = [parts[0]]
     for part in parts[1:]:

@@ -51,15 +51,7 @@ def make_workspace(
     raters: int = 2,
     environment: Mapping[str, str] | None = None,
 ) -> WorkspaceConfig:
-    """Create a workspace: ``karat.toml``, a guideline, the store, and a golden set in it.
-
-    Args:
-        root: Its folder, made if absent.
-        name: Name of the golden set.
-        scale: Lowest and highest grade, as in ``0-3``.
-        raters: Raters per pair.
-        environment: Environment with ``KARAT_STORE``; that of the process if None.
-    """
+    """Create a workspace: ``karat.toml``, a guideline, the store, and a golden set in it."""
     before = {path for path in (root, root / "guideline.md") if path.exists()}
     workspace = write_workspace(root, store=store, name=name, scale=scale, raters=raters)
     try:
@@ -91,14 +83,7 @@ def make_workspace(
 def upgrade_workspace(
     start: Path, *, environment: Mapping[str, str] | None = None
 ) -> WorkspaceConfig:
-    """Upgrade the store of a workspace to this version, and apply its ``karat.toml``.
-
-    Args:
-        start: The folder, or one below it.
-
-    Returns:
-        The workspace; its notes say which settings of ``karat.toml`` were applied.
-    """
+    """Upgrade the store of a workspace to this version, and apply its ``karat.toml``."""
     workspace = read_workspace(find_workspace(start), environment)
     store = open_store(workspace.store, make=True)
     try:
@@ -119,9 +104,6 @@ def open_workspace(
     Edits of ``karat.toml`` are applied, with a note. A PostgreSQL store, however, is shared by
     several files: its values take precedence, a note says what differs, and ``upgrade_workspace``
     applies the file's. A guideline with a new text becomes a new version, which judgments refer to.
-
-    Args:
-        start: The folder.
     """
     workspace = read_workspace(find_workspace(start), environment)
     store = open_store(workspace.store)
