@@ -121,6 +121,12 @@ def shown(value: Any, most: int = 120) -> str:
 
 
 def _pair(item: Any, place: int) -> tuple[str, float | None]:
+    if isinstance(item, tuple | list):
+        if len(item) != 2:
+            parts = "1 part" if len(item) == 1 else f"{len(item)} parts"
+            raise Unusable(f"result {place} has {parts}, not id and score", "not a pair")
+        doc_id = _doc_id(item[0], place)
+        return doc_id, _score(item[1], doc_id)
     if isinstance(item, Mapping):
         key = next((key for key in _IDS if item.get(key) is not None), None)
         if key is None:
@@ -131,16 +137,12 @@ def _pair(item: Any, place: int) -> tuple[str, float | None]:
         doc_id = _doc_id(item[key], place)
         score = next((item[name] for name in _SCORES if item.get(name) is not None), None)
         return doc_id, None if score is None else _score(score, doc_id)
-    if isinstance(item, tuple | list):
-        if len(item) != 2:
-            parts = "1 part" if len(item) == 1 else f"{len(item)} parts"
-            raise Unusable(f"result {place} has {parts}, not id and score", "not a pair")
-        doc_id = _doc_id(item[0], place)
-        return doc_id, _score(item[1], doc_id)
     return _doc_id(item, place), None
 
 
 def _doc_id(value: Any, place: int) -> str:
+    if type(value) is str and value.isascii() and value:  # most ids, without a look at classes
+        return value
     if isinstance(value, Integral) and not isinstance(value, bool):
         return str(int(value))
     if not isinstance(value, str):
@@ -159,6 +161,8 @@ def _doc_id(value: Any, place: int) -> str:
 
 
 def _score(value: Any, doc_id: str) -> float:
+    if type(value) is float and not math.isnan(value):
+        return value
     if not isinstance(value, Real | Decimal) or isinstance(value, bool):
         kind = type(value).__name__
         raise Unusable(f"a score is {kind_of(value)} (document {doc_id})", f"a {kind} for a score")

@@ -21,10 +21,18 @@ def path(text: str, where: str) -> Callable[[Any], list[Any]]:
         raise UsageError(
             f"{where} is not a JSON path: {text!r}: {reason}", fix="as in $.results[*] or $.id"
         ) from None
-    keys = _keys(compiled)
+    every = text.endswith("[*]")
+    keys = _keys(jsonpath.compile(text.removesuffix("[*]")) if every else compiled)
     if keys is None:
         return compiled.findall
-    return lambda value: _walk(value, keys)
+    if not every:
+        return lambda value: _walk(value, keys)
+
+    def elements(value: Any) -> list[Any]:
+        found = _walk(value, keys)
+        return found[0] if found and isinstance(found[0], list) else compiled.findall(value)
+
+    return elements
 
 
 def _keys(compiled: Any) -> list[str | int] | None:

@@ -105,9 +105,12 @@ def open_live(
             titles.update((hit.id, hit.title) for hit in answer.hits if hit.title)
         if explain:
             return [{"id": hit.id, "score": hit.score, "parts": hit.parts} for hit in answer.hits]
-        if all(hit.score is None for hit in answer.hits):
+        unscored = sum(hit.score is None for hit in answer.hits)
+        if unscored == len(answer.hits):
             return [hit.id for hit in answer.hits]
-        return [{"id": hit.id, "score": hit.score} for hit in answer.hits]
+        if unscored:
+            return [{"id": hit.id, "score": hit.score} for hit in answer.hits]
+        return [(hit.id, hit.score) for hit in answer.hits]
 
     try:
         yield LiveEngine(config, call, engine.facts, engine.documents, server, own.prepare)
