@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import ast
 import doctest
+import importlib
 import inspect
 import itertools
 import os
@@ -55,18 +56,42 @@ FENCE = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 NOT_RUN = re.compile(r"<!--\s*not run\b(?::\s*(?P<reason>[^>]*?))?\s*-->\s*\Z")
-# Pages whose examples take long, and of whose commands tests/net and their own tests print more.
+# Pages whose examples take long, and of whose commands tests/net and their own tests print more. A
+# build looks at them without running them.
 SLOW = {
-    "docs/how-to/report.md",
-    "docs/how-to/editions.md",
-    "docs/how-to/exchange.md",
-    "docs/how-to/online-metrics.md",
-    "docs/how-to/pytest.md",
-    "docs/how-to/worst-queries.md",
+    *(
+        f"docs/how-to/{name}.md"
+        for name in (
+            "agreement",
+            "certificate",
+            "choose-queries",
+            "compare",
+            "compare-with-trec_eval",
+            "editions",
+            "exchange",
+            "gate",
+            "import-events",
+            "judge",
+            "offline-beside-online",
+            "online-metrics",
+            "pytest",
+            "rag-retrieval",
+            "report",
+            "search-engines",
+            "slices",
+            "trend",
+            "watch",
+            "worst-queries",
+        )
+    ),
+    "docs/tutorials/from-log-to-gate.md",
     "docs/tutorials/golden-set.md",
+    "docs/tutorials/your-own-corpus.md",
+    "docs/tutorials/your-own-engine.md",
 }
 DEEP = re.compile(r"<!--\s*deep:\s*[^>]*?-->\s*\Z")
 WORD = re.compile(r"[\w-]+")
+INPUT = re.compile(r"<<(['\"]?)(?P<end>\w+)\1(?P<rest>.*\n)(?s:.*?)^(?P=end)$", re.MULTILINE)
 NEEDS = re.compile(r"<!--\s*needs:\s*(?P<name>[\w-]+)\s*-->")
 LINK = re.compile(
     r"!?\[[^\]]*\]\(\s*<?(?P<target>[^)\s>]+)[^)]*\)|^\[[^\]]+\]:\s*(?P<ref>\S+)", re.MULTILINE
@@ -229,31 +254,49 @@ def test_the_examples_of_a_page_run(
             page.run(block, f"{name}:{block.line}")
 
 
+@pytest.mark.parametrize("name", sorted(SLOW))
+def test_the_examples_of_a_slow_page_could_run(name: str) -> None:
+    for block in blocks((ROOT / name).read_text(encoding="utf-8")):
+        could_run(block, f"{name}:{block.line}")
+
+
 def could_run(block: Block, where: str) -> None:
     """Look at a block without running it."""
-    if block.language != "python" or ">>> " in block.body:
+    if block.language != "python":
         asked = commands(block.body) if block.language == "console" else [(block.body, "")]
         for command, _ in asked:
             could_type(command)
         return
-    tree = ast.parse(block.body, where)
-    names: dict[str, object] = {}
+    source = block.body
+    if ">>> " in source:
+        source = "".join(each.source for each in doctest.DocTestParser().get_examples(source))
+    tree = ast.parse(source, where)
+    names: dict[str, object] = {"karat": importlib.import_module("karat")}
     for node in tree.body:
         if isinstance(node, ast.Import | ast.ImportFrom):
             exec(compile(ast.Module([node], []), where, "exec"), names)
     for node in ast.walk(tree):
         match node:
             case ast.Call(ast.Attribute(ast.Name("karat"), name), arguments, keywords):
+                if any(isinstance(each, ast.Starred) for each in arguments):
+                    continue
                 given = {each.arg or "": None for each in keywords}
                 inspect.signature(getattr(names["karat"], name)).bind(*arguments, **given)
 
 
 def could_type(script: str) -> None:
     """Look at the calls of karat in a script: there is such a command, and it has the options."""
-    for line in script.replace("\\\n", " ").splitlines():
-        words = shlex.shlex(line, posix=True, punctuation_chars=True)
+    held = ""  # a line whose quotation goes on in the next
+    for line in INPUT.sub(r"\g<rest>", script).replace("\\\n", " ").splitlines():
+        words = shlex.shlex(held + line, posix=True, punctuation_chars=True)
         words.whitespace_split = True
-        for ends, group in itertools.groupby(words, lambda word: not word.strip("|&;<>")):
+        try:
+            groups = itertools.groupby(list(words), lambda word: not word.strip("|&;<>"))
+        except ValueError:
+            held += f"{line}\n"
+            continue
+        held = ""
+        for ends, group in groups:
             call = list(group)
             if ends or call[0] != "karat":
                 continue
@@ -264,6 +307,7 @@ def could_type(script: str) -> None:
                 command = command.get_command(context, call[0])
             assert command is not None, f"karat {call[0]}: there is no such command"
             command.make_parser(click.Context(command)).parse_args(call[1:])
+    assert not held, f"a quotation that does not end: {held}"
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -351,6 +395,9 @@ def test_an_example_that_waits_is_looked_at(body: str, error: type[Exception]) -
         ("karat golden status --nowhere", click.NoSuchOption),
         ("karat evaluate q r \\\n> -m nDCG --nowhere 2> file", click.NoSuchOption),
         ("cd there && karat evaluate q r -m", click.BadOptionUsage),
+        ("cat <<'END' | karat evaluated q r\n> it's\n> END", AssertionError),
+        ("echo 'two\n> lines'; karat evaluated q r", AssertionError),
+        ("echo 'karat", AssertionError),
     ],
 )
 def test_a_command_that_waits_is_looked_at(line: str, error: type[Exception]) -> None:
