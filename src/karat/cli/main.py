@@ -57,13 +57,8 @@ def _version(ctx: click.Context, _option: click.Parameter, requested: bool) -> N
         "karat compare qrels.txt old.txt new.txt",
     ),
 )
-@click.option(
-    "--version",
-    is_flag=True,
-    expose_value=False,
-    is_eager=True,
-    callback=_version,
-    help="Print the version and exit.",
+@options.option(
+    "--version", "Print the version and exit.", expose_value=False, is_eager=True, callback=_version
 )
 def karat() -> None:
     """Measure whether your search got better, how certain that is, and where it fails.

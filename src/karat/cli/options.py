@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import reduce
 from types import ModuleType
 from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
 
@@ -31,127 +32,107 @@ def examples(*lines: str) -> str:
     return "\b\n" + "\n".join(["Examples:", *(f"  {line}" for line in lines)])
 
 
+def option(
+    names: str, text: str, default: Any = None, *, show_default: bool = True, **how: Any
+) -> Callable[[Command], Command]:
+    """An option, by its names and its help.
+
+    Args:
+        names: As ``-k --depth N``; a name without dashes, in lower case, is that of the parameter.
+            If nothing stands for a value, it is a flag.
+        text: The help.
+        default: Its value if it is not given.
+        show_default: Whether the help has the default.
+        how: As for ``click.option``.
+    """
+    flags = [name for name in names.split() if name.startswith("-")]
+    others = [name for name in names.split() if name not in flags]
+    own = [name for name in others if name.islower() and name.isidentifier()]
+    for value in (name for name in others if name not in own):
+        how["metavar"] = value
+    if default is not None or "/" in names:
+        how |= {"default": default, "show_default": show_default and default is not None}
+    elif not how.keys() & {"metavar", "type", "multiple"}:
+        how["is_flag"] = True
+    return click.option(*flags, *own, help=text, **how)
+
+
+def together(*each: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Several options as one, in this order."""
+    return lambda command: reduce(lambda to, option: option(to), reversed(each), command)
+
+
 def measures(text: str) -> Callable[[Command], Command]:
     """``-m``, which may be repeated; the text is its help."""
-    return click.option("-m", "--measure", "measures", metavar="MEASURE", multiple=True, help=text)
+    return option("-m --measure measures MEASURE", text, multiple=True)
 
 
-rel = click.option(
-    "-l",
-    "--rel",
+rel = option(
+    "-l --rel LEVEL",
+    "Lowest grade that counts as relevant (trec_eval -l).  [default: 1]",
     type=float,
-    metavar="LEVEL",
-    help="Lowest grade that counts as relevant (trec_eval -l).  [default: 1]",
 )
-scale = click.option(
-    "--scale",
-    metavar="LOW-HIGH",
-    help="Lowest and highest possible grade.  [default: 0 to the largest in QRELS]",
+scale = option(
+    "--scale LOW-HIGH", "Lowest and highest possible grade.  [default: 0 to the largest in QRELS]"
 )
-by = click.option(
-    "--by",
-    multiple=True,
-    metavar="ATTRIBUTE",
-    help="Slice by this attribute of the queries, by several (class,lang), by one of the documents "
+by = option(
+    "--by ATTRIBUTE",
+    "Slice by this attribute of the queries, by several (class,lang), by one of the documents "
     "(relevant.NAME, returned.NAME; NAME may be age), or by query_length, query_form (keyword or "
     "question), frequency_band (head, torso, tail), relevant_documents or first_relevant. "
     "NAME:quartiles makes four bands of numbers.",
+    multiple=True,
 )
-queries = click.option(
-    "--queries", metavar="FILE", help="Attributes, weights and strata of the queries."
+queries = option("--queries FILE", "Attributes, weights and strata of the queries.")
+part = option(
+    "--part NAME",
+    "Only queries of this part of the golden set: dev or held_out (see karat golden split). Each "
+    "use of held_out is counted.",
 )
-part = click.option(
-    "--part",
-    metavar="NAME",
-    help="Only queries of this part of the golden set: dev or held_out (see karat golden split). "
-    "Each use of held_out is counted.",
-)
-complete = click.option(
-    "-c", "--complete", is_flag=True, help="Count every query of QRELS (trec_eval -c)."
-)
-depth = click.option(
-    "-M", "--depth", type=int, metavar="N", help="Cut rankings at N (trec_eval -M)."
-)
-judged_only = click.option(
-    "-J", "--judged-only", is_flag=True, help="Drop unjudged documents (trec_eval -J)."
-)
-fully_judged = click.option(
+complete = option("-c --complete", "Count every query of QRELS (trec_eval -c).")
+depth = option("-M --depth N", "Cut rankings at N (trec_eval -M).", type=int)
+judged_only = option("-J --judged-only", "Drop unjudged documents (trec_eval -J).")
+fully_judged = option(
     "--fully-judged/--no-fully-judged",
-    default=None,
-    help="Treat documents without a judgment as not relevant: no bounds, no judged shares.",
+    "Treat documents without a judgment as not relevant: no bounds, no judged shares.",
 )
-collapse = click.option(
-    "--collapse",
-    metavar="COLUMN",
-    help="Collapse chunks into the document that this column of the documents names (parent_id).",
+collapse = option(
+    "--collapse COLUMN",
+    "Collapse chunks into the document that this column of the documents names (parent_id).",
 )
-documents = click.option(
-    "--documents", metavar="FILE", help="The documents, for --collapse and --by."
-)
-measures_from = click.option(
-    "--measures-from",
+documents = option("--documents FILE", "The documents, for --collapse and --by.")
+measures_from = option(
+    "--measures-from MODULE",
+    "A Python module that registers your own measures.",
     multiple=True,
     expose_value=False,
     callback=lambda _context, _option, modules: _load(modules),
-    metavar="MODULE",
-    help="A Python module that registers your own measures.",
 )
-input_format = click.option(
-    "--input-format",
-    metavar="FORMAT",
-    help="Format of the runs, if not clear from their content: trec, msmarco, csv, tsv, jsonl, "
+input_format = option(
+    "--input-format FORMAT",
+    "Format of the runs, if not clear from their content: trec, msmarco, csv, tsv, jsonl, "
     "parquet, json.",
 )
-qrels_format = click.option(
-    "--qrels-format", metavar="FORMAT", help="Format of the judgments, likewise (also beir)."
+qrels_format = option("--qrels-format FORMAT", "Format of the judgments, likewise (also beir).")
+all_notes = option("--notes all_notes", "Show all notes, not only the three most important.")
+open_page = option("--open open_page", "Open the written page in the browser.")
+history = together(
+    option("--history FILE", "Append the result to this history, for karat trend."),
+    option(
+        "--commit LABEL", "With --history: label of the code version.  [default: the commit of CI]"
+    ),
+    option("--corpus VERSION", "With --history: version of the corpus or index."),
+    option(
+        "--series NAME",
+        "With --history: name of the series, independent of the run's name.  [default: the name "
+        "recorded in the run, if any; else the run's name]",
+    ),
 )
-
-
-all_notes = click.option(
-    "--notes", "all_notes", is_flag=True, help="Show all notes, not only the three most important."
-)
-
-
-open_page = click.option(
-    "--open", "open_page", is_flag=True, help="Open the written page in the browser."
-)
-
-
-def history(command: Command) -> Command:
-    """Add the options of commands that append their result to a history."""
-    for option in (
-        click.option(
-            "--series",
-            metavar="NAME",
-            help="With --history: name of the series, independent of the run's name.  "
-            "[default: the name recorded in the run, if any; else the run's name]",
-        ),
-        click.option(
-            "--corpus", metavar="VERSION", help="With --history: version of the corpus or index."
-        ),
-        click.option(
-            "--commit",
-            metavar="LABEL",
-            help="With --history: label of the code version.  [default: the commit of CI]",
-        ),
-        click.option(
-            "--history", metavar="FILE", help="Append the result to this history, for karat trend."
-        ),
-    ):
-        command = option(command)
-    return command
+"""Options of commands that append their result to a history."""
 
 
 def output(*formats: str) -> Callable[[Command], Command]:
-    return click.option(
-        "-f",
-        "--format",
-        "output",
-        type=click.Choice(formats),
-        default=formats[0],
-        show_default=True,
-        help="Output format.",
-    )
+    return option("-f --format output", "Output format.", formats[0], type=click.Choice(formats))
 
 
 def _load(modules: tuple[str, ...]) -> None:

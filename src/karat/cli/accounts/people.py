@@ -21,10 +21,8 @@ if TYPE_CHECKING:
     from karat.workflows.accounts.accounts import Accounts, Secret
 
 _ROLE = click.Choice(("rater", "engineer", "owner"))
-_URL = click.option(
-    "--url",
-    metavar="URL",
-    help="URL of the server, such as https://karat.example.org, to print the complete link.",
+_URL = options.option(
+    "--url URL", "URL of the server, such as https://karat.example.org, to print the complete link."
 )
 
 
@@ -48,7 +46,7 @@ def list_people(start: Path, output: str) -> None:
 @people.command(epilog=options.examples("karat people invite anna --role rater"))
 @click.argument("name")
 @folder
-@click.option("--role", type=_ROLE, default="rater", show_default=True, help="Role of the account.")
+@options.option("--role", "Role of the account.", "rater", type=_ROLE)
 @_URL
 def invite(name: str, start: Path, role: str, url: str | None) -> None:
     """Print an invitation link to create an account; it works once, for a week."""

@@ -27,68 +27,45 @@ if TYPE_CHECKING:
 )
 @click.argument("qrels", metavar="QRELS")
 @click.argument("run", metavar="RUN")
-@click.option(
-    "--trace",
-    metavar="FILE",
-    help="What each stage returned: JSON lines, Parquet, or spans of OpenTelemetry (OTLP JSON).",
+@options.option(
+    "--trace FILE",
+    "What each stage returned: JSON lines, Parquet, or spans of OpenTelemetry (OTLP JSON).",
 )
-@click.option(
-    "--stage",
-    "stages",
-    multiple=True,
-    metavar="NAME[:KIND]=RUN",
-    help="Instead of a trace: a stage's run, in the order of the pipeline. Its kind is retrieve, "
+@options.option(
+    "--stage stages NAME[:KIND]=RUN",
+    "Instead of a trace: a stage's run, in the order of the pipeline. Its kind is retrieve, "
     "filter, fuse, rerank or rewrite; without one it follows from the documents. Repeatable.",
+    multiple=True,
 )
 @options.measures("Measures; the first decides which queries fail.  [default: nDCG@10]")
-@click.option(
-    "--below",
-    type=float,
-    default=0.5,
-    show_default=True,
-    metavar="VALUE",
-    help="Queries with a lower value fail.",
+@options.option("--below VALUE", "Queries with a lower value fail.", 0.5)
+@options.option("--baseline RUN", "Queries that this run has a higher value for fail too.")
+@options.option("--query query_id QUERY_ID", "Show the documents of one query.")
+@options.option("--queries FILE", "The queries: texts, weights, attributes.")
+@options.option(
+    "--documents FILE", "The documents: updated_at, source_updated_at, subject_id, supersedes."
 )
-@click.option(
-    "--baseline", metavar="RUN", help="Queries that this run has a higher value for fail too."
+@options.option(
+    "--engine NAME", "An engine declared in karat.toml, asked which documents its index has."
 )
-@click.option("--query", "query_id", metavar="QUERY_ID", help="Show the documents of one query.")
-@click.option("--queries", metavar="FILE", help="The queries: texts, weights, attributes.")
-@click.option(
-    "--documents",
-    metavar="FILE",
-    help="The documents: updated_at, source_updated_at, subject_id, supersedes.",
-)
-@click.option(
-    "--engine",
-    metavar="NAME",
-    help="An engine declared in karat.toml, asked which documents its index has.",
-)
-@click.option(
-    "-w",
-    "--workspace",
-    metavar="DIR",
-    help="A workspace with the raters' single judgments, for doubts about labels, and with the "
+@options.option(
+    "-w --workspace DIR",
+    "A workspace with the raters' single judgments, for doubts about labels, and with the "
     "queries, unless they are given.",
 )
-@click.option("--by", metavar="ATTRIBUTE", help="Also by this attribute of the queries.")
-@click.option(
-    "--fail-on",
+@options.option("--by ATTRIBUTE", "Also by this attribute of the queries.")
+@options.option(
+    "--fail-on MODE[=SHARE]",
+    "End with 1 if a mode has a larger share of the failing queries (0 by default). Repeatable.",
     multiple=True,
-    metavar="MODE[=SHARE]",
-    help="End with 1 if a mode has a larger share of the failing queries (0 by default). "
-    "Repeatable.",
 )
-@click.option(
-    "--review",
-    metavar="FILE",
-    help="Write relevant documents that are missed, and what is shown above them, judged not "
-    "relevant or not at all, with their modes: CSV, TSV, JSONL or Parquet, by its name.",
+@options.option(
+    "--review FILE",
+    "Write relevant documents that are missed, and what is shown above them, judged not relevant "
+    "or not at all, with their modes: CSV, TSV, JSONL or Parquet, by its name.",
 )
-@click.option(
-    "--queue", is_flag=True, help="Add these documents to the judging queue of the workspace."
-)
-@click.option("--report", metavar="FILE", help="Also write a page: a single .html file.")
+@options.option("--queue", "Add these documents to the judging queue of the workspace.")
+@options.option("--report FILE", "Also write a page: a single .html file.")
 @options.open_page
 @options.rel
 @options.measures_from

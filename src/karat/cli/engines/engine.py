@@ -39,11 +39,8 @@ def list_(output: str) -> None:
     ),
 )
 @click.argument("name")
-@click.option(
-    "--query",
-    "text",
-    metavar="TEXT",
-    help="The query to ask.  [default: the first of the workspace's golden set]",
+@options.option(
+    "--query text TEXT", "The query to ask.  [default: the first of the workspace's golden set]"
 )
 @options.output("table", "json")
 @click.pass_context

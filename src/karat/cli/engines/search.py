@@ -31,90 +31,61 @@ if TYPE_CHECKING:
     )
 )
 @click.argument("targets", metavar="[ENGINE] [QUERIES]", nargs=-1)
-@click.option(
-    "--python",
-    "function",
-    metavar="MODULE:FUNCTION",
-    help="The search function, importable from the current folder or the workspace's: it takes the "
+@options.option(
+    "--python function MODULE:FUNCTION",
+    "The search function, importable from the current folder or the workspace's: it takes the "
     "text of a query and returns ids, (id, score) pairs or dicts, best first; may be async.",
 )
-@click.option(
-    "--param",
-    "params",
-    metavar="NAME=VALUE",
-    multiple=True,
-    help="Another value of a parameter of the engine; repeat for more. With --exact several, as in "
+@options.option(
+    "--param params NAME=VALUE",
+    "Another value of a parameter of the engine; repeat for more. With --exact several, as in "
     "ef=10,50,100: each is a setting.",
-)
-@click.option(
-    "-o",
-    "--out",
-    metavar="RUN",
-    help="Where to write the run: .jsonl, .parquet, .trec, .run, .csv, .tsv or .json, also .gz, "
-    ".zst or .bz2; - is standard output, as JSONL.",
-)
-@click.option(
-    "--concurrency", type=int, default=1, show_default=True, help="Number of concurrent calls."
-)
-@click.option(
-    "--timeout",
-    type=float,
-    metavar="SECONDS",
-    help="Timeout of each call.  [default: that of the engine; none for --python]",
-)
-@click.option("--retries", type=int, default=0, show_default=True, help="Retries after an error.")
-@click.option(
-    "--warmup",
-    type=int,
-    default=0,
-    show_default=True,
-    help="Number of queries to ask once beforehand, untimed.",
-)
-@click.option(
-    "-k",
-    "--depth",
-    type=int,
-    metavar="N",
-    help="Documents per query.  [default: the engine's, or 100; --python: all; --exact: 10]",
-)
-@click.option(
-    "--name",
-    metavar="NAME",
-    help="Name of the run, also in a history.  [default: the file's name]",
-)
-@click.option(
-    "--about",
-    "facts",
-    metavar="KEY=VALUE",
     multiple=True,
-    help="Record this about the run: engine, engine_version, index, index_fingerprint, template, "
-    "parameters, commit, corpus, or a key of your own; repeat for more.",
 )
-@click.option(
-    "--output-format",
-    metavar="FORMAT",
-    help="Format of the run, if not clear from its suffix: jsonl, parquet, trec, csv, tsv, json, "
+@options.option(
+    "-o --out RUN",
+    "Where to write the run: .jsonl, .parquet, .trec, .run, .csv, .tsv or .json, also .gz, .zst "
+    "or .bz2; - is standard output, as JSONL.",
+)
+@options.option("--concurrency", "Number of concurrent calls.", 1)
+@options.option(
+    "--timeout SECONDS",
+    "Timeout of each call.  [default: that of the engine; none for --python]",
+    type=float,
+)
+@options.option("--retries", "Retries after an error.", 0)
+@options.option("--warmup", "Number of queries to ask once beforehand, untimed.", 0)
+@options.option(
+    "-k --depth N",
+    "Documents per query.  [default: the engine's, or 100; --python: all; --exact: 10]",
+    type=int,
+)
+@options.option("--name NAME", "Name of the run, also in a history.  [default: the file's name]")
+@options.option(
+    "--about facts KEY=VALUE",
+    "Record this about the run: engine, engine_version, index, index_fingerprint, template, "
+    "parameters, commit, corpus, or a key of your own; repeat for more.",
+    multiple=True,
+)
+@options.option(
+    "--output-format FORMAT",
+    "Format of the run, if not clear from its suffix: jsonl, parquet, trec, csv, tsv, json, "
     "msmarco.",
 )
-@click.option(
+@options.option(
     "--exact",
-    is_flag=True,
-    help="Compare the engine with its own exact search for neighbours: recall of the first -k (10) "
+    "Compare the engine with its own exact search for neighbours: recall of the first -k (10) "
     "and latency, for each setting. No run is written.",
 )
-@click.option(
-    "--trace",
-    metavar="FILE",
-    help="Also ask each stage of the ENGINE by itself (sub-queries of a hybrid, what a reranker "
-    "gets, declared stages), and write what it returned: .jsonl or .parquet, for karat diagnose.",
+@options.option(
+    "--trace FILE",
+    "Also ask each stage of the ENGINE by itself (sub-queries of a hybrid, what a reranker gets, "
+    "declared stages), and write what it returned: .jsonl or .parquet, for karat diagnose.",
 )
-@click.option(
-    "--trace-depth",
-    type=int,
-    metavar="N",
-    help="Documents to ask of each stage.  [default: 5 times --depth]",
+@options.option(
+    "--trace-depth N", "Documents to ask of each stage.  [default: 5 times --depth]", type=int
 )
-@click.option("--plot", metavar="FILE", help="With --exact: latency against recall, as .svg.")
+@options.option("--plot FILE", "With --exact: latency against recall, as .svg.")
 @options.output("table", "json")
 def search(
     targets: tuple[str, ...],

@@ -30,23 +30,33 @@ if TYPE_CHECKING:
     ),
 )
 @click.argument("targets", metavar="[ENGINE] [QUERY]", nargs=-1)
-@click.option("--param", "params", metavar="NAME=VALUE", multiple=True,
-              help="Another value of a parameter of the engine; repeat for more.")  # fmt: skip
-@click.option("--template", metavar="FILE", help="Another template for the engine.")
-@click.option("--against", metavar="ENGINE", help="A second engine, side by side.  [default: the "
-              "same, if --against-param or --against-template is given]")  # fmt: skip
-@click.option("--against-param", "against_params", metavar="NAME=VALUE", multiple=True,
-              help="Another value of a parameter of the second; repeat for more.")  # fmt: skip
-@click.option("--against-template", metavar="FILE", help="Another template for the second.")
-@click.option("-k", "--depth", type=int, default=10, show_default=True, metavar="N",
-              help="Documents of the query.")  # fmt: skip
-@click.option("--explain", is_flag=True, help="Also ask what the scores are made of.")
-@click.option("--all", "every", is_flag=True, help="Ask all queries of the golden set, store the "
-              "answers as a run, and compare it with the last try.")  # fmt: skip
-@click.option("--name", metavar="NAME", help="With --all: name of the try.  [default: "
-              "ENGINE-try-NUMBER]")  # fmt: skip
-@click.option("--list", "history", is_flag=True, help="List the tries, or those of ENGINE.")
-@click.option("--forget", metavar="NAME", help="Delete a try, with its run and comparison.")
+@options.option(
+    "--param params NAME=VALUE",
+    "Another value of a parameter of the engine; repeat for more.",
+    multiple=True,
+)
+@options.option("--template FILE", "Another template for the engine.")
+@options.option(
+    "--against ENGINE",
+    "A second engine, side by side.  [default: the same, if --against-param or "
+    "--against-template is given]",
+)
+@options.option(
+    "--against-param against_params NAME=VALUE",
+    "Another value of a parameter of the second; repeat for more.",
+    multiple=True,
+)
+@options.option("--against-template FILE", "Another template for the second.")
+@options.option("-k --depth N", "Documents of the query.", 10)
+@options.option("--explain", "Also ask what the scores are made of.")
+@options.option(
+    "--all every",
+    "Ask all queries of the golden set, store the answers as a run, and compare it with the last "
+    "try.",
+)
+@options.option("--name NAME", "With --all: name of the try.  [default: ENGINE-try-NUMBER]")
+@options.option("--list history", "List the tries, or those of ENGINE.")
+@options.option("--forget NAME", "Delete a try, with its run and comparison.")
 @options.output("table", "json")
 def try_(targets: tuple[str, ...], output: str, **given: Any) -> int:
     """Ask an engine one query, with grades; side by side with a second variant of it.

@@ -24,43 +24,30 @@ _CODES = {"better": 0, "not better": 1, "cannot tell": 3}
 )
 @click.argument("engine")
 @click.argument("queries", metavar="[QUERIES]", required=False)
-@click.option(
-    "--param",
-    "params",
-    metavar="NAME=VALUES",
-    multiple=True,
-    help="A parameter to search: a range of numbers, 0.1:10 or 0.1:10:log, of whole numbers, "
+@options.option(
+    "--param params NAME=VALUES",
+    "A parameter to search: a range of numbers, 0.1:10 or 0.1:10:log, of whole numbers, "
     "10:200:int, or a list, plain,english; repeat for more.",
+    multiple=True,
 )
-@click.option(
-    "-m", "--measure", default="nDCG@10", show_default=True, help="The measure to improve."
-)
-@click.option(
-    "--judgments", metavar="QRELS", help="The judgments, if they are not in the file of QUERIES."
-)
+@options.option("-m --measure", "The measure to improve.", "nDCG@10")
+@options.option("--judgments QRELS", "The judgments, if they are not in the file of QUERIES.")
 @options.rel
-@click.option(
-    "--trials", type=int, default=100, show_default=True, metavar="N", help="Most combinations."
-)
-@click.option(
-    "--patience",
+@options.option("--trials N", "Most combinations.", 100)
+@options.option(
+    "--patience N",
+    "Stop when the last N combinations gained no more than the standard error of that gain; 0 "
+    "never stops early.  [default: 20, or 10 for each parameter]",
     type=int,
-    metavar="N",
-    help="Stop when the last N combinations gained no more than the standard error of that gain; "
-    "0 never stops early.  [default: 20, or 10 for each parameter]",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Random seed of the search.")
-@click.option(
-    "--concurrency", type=int, default=1, show_default=True, help="Number of concurrent calls."
-)
-@click.option("--retries", type=int, default=2, show_default=True, help="Retries after an error.")
-@click.option("-k", "--depth", type=int, metavar="N", help="Documents per query.")
-@click.option(
-    "-o",
-    "--out",
-    metavar="FILE",
-    help="Write the params line for karat.toml here if it is better; with it, the same command "
-    "goes on after an interruption.",
+@options.option("--seed", "Random seed of the search.", 0)
+@options.option("--concurrency", "Number of concurrent calls.", 1)
+@options.option("--retries", "Retries after an error.", 2)
+@options.option("-k --depth N", "Documents per query.", type=int)
+@options.option(
+    "-o --out FILE",
+    "Write the params line for karat.toml here if it is better; with it, the same command goes "
+    "on after an interruption.",
 )
 @options.all_notes
 @options.output("table", "json")

@@ -78,7 +78,7 @@ def editions(start: Path, output: str) -> None:
 @click.argument("old")
 @click.argument("new", default="now")
 @folder
-@click.option("--by", metavar="ATTRIBUTE", help="Count by this attribute of the queries.")
+@options.option("--by ATTRIBUTE", "Count by this attribute of the queries.")
 @options.output("table", "json")
 def diff(old: str, new: str, start: Path, by: str | None, output: str) -> None:
     """Show what changed from edition OLD to NEW, or to the golden set as it is now."""
@@ -93,10 +93,8 @@ def diff(old: str, new: str, start: Path, by: str | None, output: str) -> None:
 @click.command(epilog=options.examples("karat golden coverage dense.trec -k 10"))
 @click.argument("runs", metavar="RUN…", nargs=-1, required=True)
 @folder
-@click.option(
-    "--edition", metavar="NAME", help="Edition to use.  [default: the golden set as it is now]"
-)
-@click.option("-k", type=int, default=10, show_default=True, help="Documents per query.")
+@options.option("--edition NAME", "Edition to use.  [default: the golden set as it is now]")
+@options.option("-k", "Documents per query.", 10)
 @options.output("table", "json")
 def coverage(runs: tuple[str, ...], start: Path, edition: str | None, k: int, output: str) -> None:
     """Show how much of the top k of runs is judged, and what is not."""

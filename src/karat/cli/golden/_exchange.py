@@ -24,12 +24,7 @@ _FORMATS = (
     "trec, beir, csv, golden, golden-list, quepid-csv, quepid-book, rre, rank-eval, "
     "opensearch-judgments and others; an unknown name lists them all"
 )
-_json = click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    help="Print the result as JSON; --format is that of the file.",
-)
+_json = options.option("--json as_json", "Print the result as JSON; --format is that of the file.")
 
 
 @click.command(
@@ -41,20 +36,15 @@ _json = click.option(
 )
 @click.argument("files", metavar="FILE…", nargs=-1, required=True)
 @folder
-@click.option(
-    "--format",
-    "name",
-    metavar="NAME",
-    help=f"queries, documents, {_FORMATS}.  [default: detected from the content]",
+@options.option(
+    "--format name NAME", f"queries, documents, {_FORMATS}.  [default: detected from the content]"
 )
-@click.option("--rater", metavar="NAME", help="Rater of grades for which the file names none.")
-@click.option(
-    "--source",
-    "sources",
-    metavar="[RATER=]SOURCE",
+@options.option("--rater NAME", "Rater of grades for which the file names none.")
+@options.option(
+    "--source sources [RATER=]SOURCE",
+    "Source of the grades: human, llm, clicks or import; RATER=SOURCE for one rater, repeat for "
+    "more.  [default: human if a rater is named, else import]",
     multiple=True,
-    help="Source of the grades: human, llm, clicks or import; RATER=SOURCE for one rater, repeat "
-    "for more.  [default: human if a rater is named, else import]",
 )
 @_json
 def import_from(
@@ -171,28 +161,20 @@ def _show(row: dict[str, Any]) -> None:
 )
 @click.argument("path", metavar="FILE")
 @folder
-@click.option(
-    "--format",
-    "name",
-    metavar="NAME",
-    help=f"{_FORMATS}; run: a single run, in the format of FILE's suffix.  "
+@options.option(
+    "--format name NAME",
+    f"{_FORMATS}; run: a single run, in the format of FILE's suffix.  "
     "[default: by FILE's suffix: csv for .csv and .tsv, trec for .qrels and .trec, golden for "
     ".json, beir without one; with --run: run]",
 )
-@click.option(
-    "--edition", metavar="NAME", help="Edition to export.  [default: the golden set as it is now]"
-)
-@click.option(
-    "--each-rater", is_flag=True, help="Export each rater's judgments, not the aggregated grades."
-)
-@click.option(
-    "--run",
-    "runs",
+@options.option("--edition NAME", "Edition to export.  [default: the golden set as it is now]")
+@options.option("--each-rater", "Export each rater's judgments, not the aggregated grades.")
+@options.option(
+    "--run runs NAME",
+    "A stored run, for formats that include runs; repeat for more.",
     multiple=True,
-    metavar="NAME",
-    help="A stored run, for formats that include runs; repeat for more.",
 )
-@click.option("--force", is_flag=True, help="Overwrite an existing file or BEIR folder.")
+@options.option("--force", "Overwrite an existing file or BEIR folder.")
 @_json
 def export_golden_set(
     path: str,

@@ -27,55 +27,36 @@ _OF_HARD_FROM = ("hard_most", "hard_measure", "qrels")
 )
 @click.argument("log", metavar="LOG")
 @folder
-@click.option("--size", type=int, default=100, show_default=True, help="Queries to draw.")
-@click.option(
-    "--band",
-    "bands",
-    multiple=True,
-    metavar="NAME=SHARE",
-    help="A band of the most frequent queries and its share of all searches; repeat for more, the "
+@options.option("--size", "Queries to draw.", 100)
+@options.option(
+    "--band bands NAME=SHARE",
+    "A band of the most frequent queries and its share of all searches; repeat for more, the "
     "rest is the tail.  [default: head=1/3, torso=1/3]",
-)
-@click.option(
-    "--quota",
-    "quotas",
     multiple=True,
-    metavar="ATTRIBUTE=VALUE:N",
-    help="At least N queries with this value; repeat for more.",
 )
-@click.option(
-    "--hard",
-    metavar="FILE",
-    help="Queries known to be hard, one per line: added to the sample, and reported separately.",
+@options.option(
+    "--quota quotas ATTRIBUTE=VALUE:N",
+    "At least N queries with this value; repeat for more.",
+    multiple=True,
 )
-@click.option(
-    "--hard-from",
-    metavar="RUN",
-    help="Add the queries that this run answers worst as hard ones, by the workspace's grades or "
+@options.option(
+    "--hard FILE",
+    "Queries known to be hard, one per line: added to the sample, and reported separately.",
+)
+@options.option(
+    "--hard-from RUN",
+    "Add the queries that this run answers worst as hard ones, by the workspace's grades or "
     "--qrels; those without an answer come first.",
 )
-@click.option(
-    "--hard-most",
-    type=int,
-    default=20,
-    show_default=True,
-    help="Maximum number of queries from --hard-from.",
-)
-@click.option(
-    "--hard-measure",
-    metavar="MEASURE",
-    default="nDCG@10",
-    show_default=True,
-    help="Measure that --hard-from ranks by.",
-)
-@click.option("--qrels", metavar="FILE", help="Judgments for --hard-from.")
-@click.option("--mask", is_flag=True, help="Mask e-mail addresses, numbers and the like.")
-@click.option("--text", metavar="COLUMN", help="Column of the queries, if it has another name.")
-@click.option("--count", metavar="COLUMN", help="Column of the counts, if it has another name.")
-@click.option(
+@options.option("--hard-most", "Maximum number of queries from --hard-from.", 20)
+@options.option("--hard-measure MEASURE", "Measure that --hard-from ranks by.", "nDCG@10")
+@options.option("--qrels FILE", "Judgments for --hard-from.")
+@options.option("--mask", "Mask e-mail addresses, numbers and the like.")
+@options.option("--text COLUMN", "Column of the queries, if it has another name.")
+@options.option("--count COLUMN", "Column of the counts, if it has another name.")
+@options.option(
     "--replace",
-    is_flag=True,
-    help="Proceed even if most of an earlier sample is dropped, or judged queries no longer count.",
+    "Proceed even if most of an earlier sample is dropped, or judged queries no longer count.",
 )
 @options.output("table", "json")
 def choose(
@@ -142,22 +123,16 @@ def _show(chosen: Chosen, out: Console) -> None:
 
 
 @click.command(epilog=options.examples("karat golden plan --difference 0.02"))
-@click.option(
-    "--difference",
-    type=float,
-    default=0.05,
-    show_default=True,
-    help="Difference between two systems to detect.",
-)
-@click.option(
+@options.option("--difference", "Difference between two systems to detect.", 0.05)
+@options.option(
     "--sd",
+    "Standard deviation of that difference over queries.  [default: a typical value]",
     type=float,
-    help="Standard deviation of that difference over queries.  [default: a typical value]",
 )
-@click.option("--depth", type=float, default=15, show_default=True, help="Documents per query.")
-@click.option("--raters", type=int, default=2, show_default=True, help="Raters per document.")
-@click.option("--seconds", type=float, help="Seconds per judgment.  [default: a typical value]")
-@click.option("--per-hour", type=float, metavar="PRICE", help="Cost of an hour of rating.")
+@options.option("--depth", "Documents per query.", 15, type=float)
+@options.option("--raters", "Raters per document.", 2)
+@options.option("--seconds", "Seconds per judgment.  [default: a typical value]", type=float)
+@options.option("--per-hour PRICE", "Cost of an hour of rating.", type=float)
 @options.output("table", "json")
 def plan(
     difference: float,

@@ -30,32 +30,23 @@ if TYPE_CHECKING:
 )
 @click.argument("runs", metavar="[RUN…]", nargs=-1)
 @folder
-@click.option(
-    "--engine",
-    "engines",
+@options.option(
+    "--engine engines NAME",
+    "An engine declared in karat.toml, to ask now; also gives the documents. Repeatable.",
     multiple=True,
-    metavar="NAME",
-    help="An engine declared in karat.toml, to ask now; also gives the documents. Repeatable.",
 )
-@click.option(
+@options.option(
     "--method",
+    "depth: the top k of each run; rr: the best k by reciprocal rank fusion; rbp: the best k by "
+    "what they can add to RBP; mtf: move to front, the next document of each query.",
+    "depth",
     type=click.Choice(("depth", "rr", "rbp", "mtf")),
-    default="depth",
-    show_default=True,
-    help="depth: the top k of each run; rr: the best k by reciprocal rank fusion; rbp: the best k "
-    "by what they can add to RBP; mtf: move to front, the next document of each query.",
 )
-@click.option("-k", type=int, default=10, show_default=True, help="Depth, or documents per query.")
-@click.option("-p", type=float, default=0.8, show_default=True, help="Persistence of RBP.")
-@click.option("--budget", type=int, metavar="N", help="Maximum number of pairs in all.")
-@click.option("--per-query", type=int, metavar="N", help="Maximum number of pairs per query.")
-@click.option(
-    "--bands",
-    type=int,
-    default=1,
-    show_default=True,
-    help="Parts of each pool, the best first, to judge one after the other.",
-)
+@options.option("-k", "Depth, or documents per query.", 10)
+@options.option("-p", "Persistence of RBP.", 0.8)
+@options.option("--budget N", "Maximum number of pairs in all.", type=int)
+@options.option("--per-query N", "Maximum number of pairs per query.", type=int)
+@options.option("--bands", "Parts of each pool, the best first, to judge one after the other.", 1)
 @options.output("table", "json")
 def pool(
     runs: tuple[str, ...],
@@ -164,7 +155,7 @@ def _show(made: Pooled, out: Console) -> None:
     epilog=options.examples("karat golden agreement", "karat golden agreement --by category")
 )
 @folder
-@click.option("--by", metavar="ATTRIBUTE", help="Also by this attribute of the queries.")
+@options.option("--by ATTRIBUTE", "Also by this attribute of the queries.")
 @options.output("table", "json")
 def agreement(start: Path, by: str | None, output: str) -> None:
     """Show how far raters agree, with intervals, and where they do not.
@@ -182,11 +173,9 @@ def agreement(start: Path, by: str | None, output: str) -> None:
 
 @click.command(epilog=options.examples("karat golden disagreements --queue"))
 @folder
-@click.option("--queue", "queue_them", is_flag=True, help="Queue them for an adjudicator.")
-@click.option(
-    "--queue-imported",
-    is_flag=True,
-    help="Queue pairs whose imported grade raters contradict for an adjudicator.",
+@options.option("--queue queue_them", "Queue them for an adjudicator.")
+@options.option(
+    "--queue-imported", "Queue pairs whose imported grade raters contradict for an adjudicator."
 )
 @options.output("table", "json")
 def disagreements(start: Path, queue_them: bool, queue_imported: bool, output: str) -> None:

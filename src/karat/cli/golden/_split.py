@@ -21,18 +21,11 @@ if TYPE_CHECKING:
 )
 @click.argument("golden", metavar="[GOLDEN]", required=False)
 @folder
-@click.option(
-    "--share",
-    default="1/2",
-    show_default=True,
-    help="Share of the queries for development, such as 0.7 or 2/3.",
+@options.option("--share", "Share of the queries for development, such as 0.7 or 2/3.", "1/2")
+@options.option(
+    "--salt TEXT", "With GOLDEN: salt of the permanent random numbers.  [default: karat]"
 )
-@click.option(
-    "--salt",
-    metavar="TEXT",
-    help="With GOLDEN: salt of the permanent random numbers.  [default: karat]",
-)
-@click.option("--uses", is_flag=True, help="List the uses of the held-out part, and exit.")
+@options.option("--uses", "List the uses of the held-out part, and exit.")
 @options.output("table", "json")
 def split(
     golden: str | None, start: Path, share: str, salt: str | None, uses: bool, output: str

@@ -28,14 +28,11 @@ if TYPE_CHECKING:
     )
 )
 @folder
-@click.option(
-    "--rater",
-    metavar="NAME",
-    help="Name of the rater.  [default: the user logged in]",
-    envvar="KARAT_RATER",
+@options.option(
+    "--rater NAME", "Name of the rater.  [default: the user logged in]", envvar="KARAT_RATER"
 )
-@click.option("--terminal", is_flag=True, help="Judge in the terminal.")
-@click.option("--adjudicate", is_flag=True, help="Adjudicate disagreements of other raters.")
+@options.option("--terminal", "Judge in the terminal.")
+@options.option("--adjudicate", "Adjudicate disagreements of other raters.")
 def judge(start: Path, rater: str | None, terminal: bool, adjudicate: bool) -> None:
     """Judge the pairs in the queue, one document at a time.
 

@@ -14,13 +14,12 @@ from karat.cli.progress import watching
     )
 )
 @click.argument("files", metavar="FILE…", nargs=-1, required=True)
-@click.option(
-    "--role",
-    metavar="FILE=ROLE",
+@options.option(
+    "--role FILE=ROLE",
+    "Role of a file, if not clear from its content: qrels, run, queries, documents.",
     multiple=True,
-    help="Role of a file, if not clear from its content: qrels, run, queries, documents.",
 )
-@click.option("--strict", is_flag=True, help="Exit with 1 if there is an error or a warning.")
+@options.option("--strict", "Exit with 1 if there is an error or a warning.")
 @options.output("table", "json", "github")
 def lint(files: tuple[str, ...], role: tuple[str, ...], strict: bool, output: str) -> None:
     """Check files for errors, line by line.

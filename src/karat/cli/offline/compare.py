@@ -33,66 +33,55 @@ CANNOT_TELL = 3
 @options.by
 @options.part
 @options.queries
-@click.option(
+@options.option(
     "--test",
+    "Significance test.",
+    "randomisation",
     type=click.Choice(["randomisation", "bootstrap", "t", "wilcoxon", "sign"]),
-    default="randomisation",
-    show_default=True,
-    help="Significance test.",
 )
-@click.option(
+@options.option(
     "--interval",
-    type=click.Choice(["t", "bca"]),
-    default="t",
-    show_default=True,
-    help="95 % intervals of the difference: Student's t, or BCa bootstrap (too narrow for few "
+    "95 % intervals of the difference: Student's t, or BCa bootstrap (too narrow for few "
     "queries: at 20 it covers 88 to 93 % instead of 95).",
+    "t",
+    type=click.Choice(["t", "bca"]),
 )
-@click.option(
-    "--margin",
+@options.option(
+    "--margin SIZE",
+    "Differences smaller than this do not matter; needed for the verdict “equivalent”.",
     type=float,
-    metavar="SIZE",
-    help="Differences smaller than this do not matter; needed for the verdict “equivalent”.",
 )
-@click.option(
-    "--all-pairs",
-    is_flag=True,
-    help="Test all pairs of runs, not only those with BASELINE, and correct over all.",
+@options.option(
+    "--all-pairs", "Test all pairs of runs, not only those with BASELINE, and correct over all."
 )
-@click.option(
-    "--resamples", type=int, default=10_000, show_default=True, help="Number of resamples."
-)
-@click.option("--seed", type=int, default=0, show_default=True, help="Random seed.")
-@click.option(
-    "--review",
+@options.option("--resamples", "Number of resamples.", 10_000)
+@options.option("--seed", "Random seed.", 0)
+@options.option(
+    "--review N",
+    "List N bad documents shown and N relevant ones missed, in all and in each slice.",
+    0,
+    show_default=False,
     type=click.IntRange(min=0),
-    default=0,
-    metavar="N",
-    help="List N bad documents shown and N relevant ones missed, in all and in each slice.",
 )
-@click.option(
-    "--judge-next",
+@options.option(
+    "--judge-next N",
+    "List N judging priorities: pairs whose grades say most about the sign of the first "
+    "difference.",
+    0,
+    show_default=False,
     type=click.IntRange(min=0),
-    default=0,
-    metavar="N",
-    help="List N judging priorities: pairs whose grades say most about the sign of the first "
+)
+@options.option(
+    "--judge-file FILE", "Write these pairs to a file for judging: .csv, .tsv, .jsonl or .parquet."
+)
+@options.option(
+    "--certificate FILE",
+    "Write a certificate that no grades of unjudged documents reverse the sign of the first "
     "difference.",
 )
-@click.option(
-    "--judge-file",
-    metavar="FILE",
-    help="Write these pairs to a file for judging: .csv, .tsv, .jsonl or .parquet.",
-)
-@click.option(
-    "--certificate",
-    metavar="FILE",
-    help="Write a certificate that no grades of unjudged documents reverse the sign of the first "
-    "difference.",
-)
-@click.option(
-    "--verify",
-    metavar="FILE",
-    help="Verify a certificate, by itself or against QRELS BASELINE CANDIDATE as they are now.",
+@options.option(
+    "--verify FILE",
+    "Verify a certificate, by itself or against QRELS BASELINE CANDIDATE as they are now.",
 )
 @options.rel
 @options.scale
@@ -103,13 +92,11 @@ CANNOT_TELL = 3
 @options.collapse
 @options.documents
 @options.output("table", "json", "csv", "md", "latex")
-@click.option(
-    "--full", is_flag=True, help="Show every query that changed, every leaderboard and every note."
-)
+@options.option("--full", "Show every query that changed, every leaderboard and every note.")
 @options.all_notes
-@click.option("--report", metavar="FILE", help="Also write a report: a single .html file.")
+@options.option("--report FILE", "Also write a report: a single .html file.")
 @options.open_page
-@click.option("--plot", metavar="FILE", help="Plot the differences to a .png or .svg file.")
+@options.option("--plot FILE", "Plot the differences to a .png or .svg file.")
 @options.input_format
 @options.qrels_format
 @options.measures_from

@@ -32,24 +32,19 @@ if TYPE_CHECKING:
     "A measure such as nDCG@10, 'P(rel=2)@5', MRR or map; repeat for more.  "
     "[default: nDCG@10 RR@10 P@10 R@100 AP]"
 )
-@click.option(
-    "-q", "--per-query", is_flag=True, help="Also show the values of each query (trec_eval -q)."
-)
+@options.option("-q --per-query", "Also show the values of each query (trec_eval -q).")
 @options.by
 @options.part
 @options.queries
-@click.option(
-    "--outcome",
-    "outcomes",
+@options.option(
+    "--outcome outcomes ATTRIBUTE",
+    "Correlate measures with this attribute of the queries (did the answer succeed?).",
     multiple=True,
-    metavar="ATTRIBUTE",
-    help="Correlate measures with this attribute of the queries (did the answer succeed?).",
 )
-@click.option(
-    "--threshold",
+@options.option(
+    "--threshold SCORE",
+    "For queries marked no_answer: a best score below it counts as no answer.",
     type=float,
-    metavar="SCORE",
-    help="For queries marked no_answer: a best score below it counts as no answer.",
 )
 @options.rel
 @options.scale
@@ -59,39 +54,31 @@ if TYPE_CHECKING:
 @options.fully_judged
 @options.collapse
 @options.documents
-@click.option(
-    "--compat",
-    metavar="TOOL",
-    help="Match trec_eval-9 or trec_eval-10 to the last printed digit.",
-)
-@click.option(
+@options.option("--compat TOOL", "Match trec_eval-9 or trec_eval-10 to the last printed digit.")
+@options.option(
     "--interval",
+    "95 % interval: Student's t, BCa bootstrap (too narrow for few queries: at 20 it covers 88 "
+    "to 93 % instead of 95), or none.",
+    "t",
     type=click.Choice(["t", "bca", "none"]),
-    default="t",
-    show_default=True,
-    help="95 % interval: Student's t, BCa bootstrap (too narrow for few queries: at 20 it covers "
-    "88 to 93 % instead of 95), or none.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of --interval bca.")
-@click.option(
+@options.option("--seed", "Seed of --interval bca.", 0)
+@options.option(
     "--bounds/--no-bounds",
-    default=None,
-    help="Show how much unjudged documents could change.  "
-    "[default: for cutoffs up to 100; for all with --full, json, csv]",
+    "Show how much unjudged documents could change.  [default: for cutoffs up to 100; for all "
+    "with --full, json, csv]",
 )
 @options.output(*options.FORMATS)
-@click.option("--full", is_flag=True, help="Show all digits, counts, bands, bounds and notes.")
+@options.option("--full", "Show all digits, counts, bands, bounds and notes.")
 @options.all_notes
-@click.option("--report", metavar="FILE", help="Also write a report: a single .html file.")
+@options.option("--report FILE", "Also write a report: a single .html file.")
 @options.open_page
-@click.option("--plot", metavar="FILE", help="Plot the measures to a .png or .svg file.")
-@click.option(
-    "--name",
-    "run_names",
-    metavar="NAME",
+@options.option("--plot FILE", "Plot the measures to a .png or .svg file.")
+@options.option(
+    "--name run_names NAME",
+    "Name of the run in the output and the history; one per run, in their order.  [default: the "
+    "file's name]",
     multiple=True,
-    help="Name of the run in the output and the history; one per run, in their order.  "
-    "[default: the file's name]",
 )
 @options.history
 @options.input_format

@@ -16,13 +16,9 @@ from karat.cli import options
 @click.argument("qrels", metavar="QRELS")
 @click.argument("run", metavar="RUN")
 @click.argument("query_id", metavar="QUERY_ID")
-@click.option(
-    "-m", "--measure", metavar="MEASURE", default="nDCG@10", show_default=True, help="The measure."
-)
-@click.option(
-    "--top", type=int, metavar="N", default=10, show_default=True, help="Show at least N ranks."
-)
-@click.option("--queries", metavar="FILE", help="The queries, to show their texts.")
+@options.option("-m --measure MEASURE", "The measure.", "nDCG@10")
+@options.option("--top N", "Show at least N ranks.", 10)
+@options.option("--queries FILE", "The queries, to show their texts.")
 @options.collapse
 @options.documents
 @options.rel

@@ -23,47 +23,33 @@ if TYPE_CHECKING:
     )
 )
 @click.argument("runs", metavar="RUN…", nargs=-1, required=True)
-@click.option(
-    "-o",
-    "--out",
-    metavar="FILE",
-    default="-",
-    help="File for the fused run; its suffix sets the format.  [default: standard output, as TREC]",
+@options.option(
+    "-o --out FILE",
+    "File for the fused run; its suffix sets the format.  [default: standard output, as TREC]",
+    "-",
+    show_default=False,
 )
-@click.option(
+@options.option(
     "--method",
+    "rrf: reciprocal rank; sum: weighted sum of normalised scores.  [default: rrf; sum with "
+    "--tune]",
     type=click.Choice(["rrf", "sum"]),
-    help="rrf: reciprocal rank; sum: weighted sum of normalised scores.  "
-    "[default: rrf; sum with --tune]",
 )
-@click.option("--k", type=float, metavar="K", help="With rrf: 1 / (K + rank).  [default: 60]")
-@click.option(
-    "--weights",
-    metavar="W,W…",
-    help="Comma-separated positive weights, one per run.  [default: all 1]",
+@options.option("--k K", "With rrf: 1 / (K + rank).  [default: 60]", type=float)
+@options.option(
+    "--weights W,W…", "Comma-separated positive weights, one per run.  [default: all 1]"
 )
-@click.option(
+@options.option(
     "--normalise",
+    "With sum: normalisation of scores.  [default: min-max]",
     type=click.Choice(["min-max", "z-score", "sum", "none"]),
-    help="With sum: normalisation of scores.  [default: min-max]",
 )
-@click.option(
-    "--depth", type=int, metavar="N", help="Read the best N of each run, and keep the best N."
-)
-@click.option("--name", metavar="NAME", help="Name of the fused run.  [default: rrf, sum or tuned]")
-@click.option(
-    "--tune",
-    metavar="QRELS",
-    help="Tune the weights on these judgments, by cross-validation.",
-)
-@click.option(
-    "-m",
-    "--measure",
-    metavar="MEASURE",
-    help="With --tune: the measure to optimise.  [default: nDCG@10]",
-)
-@click.option("--folds", type=int, metavar="N", help="With --tune: number of folds.  [default: 5]")
-@click.option("--seed", type=int, metavar="N", help="With --tune: random seed.  [default: 0]")
+@options.option("--depth N", "Read the best N of each run, and keep the best N.", type=int)
+@options.option("--name NAME", "Name of the fused run.  [default: rrf, sum or tuned]")
+@options.option("--tune QRELS", "Tune the weights on these judgments, by cross-validation.")
+@options.option("-m --measure MEASURE", "With --tune: the measure to optimise.  [default: nDCG@10]")
+@options.option("--folds N", "With --tune: number of folds.  [default: 5]", type=int)
+@options.option("--seed N", "With --tune: random seed.  [default: 0]", type=int)
 @options.input_format
 def fuse(
     runs: tuple[str, ...],

@@ -13,12 +13,10 @@ from karat.cli import options
     epilog=options.examples("karat measures", "karat measures nDCG", "karat measures --for rag")
 )
 @click.argument("name", metavar="[NAME]", required=False)
-@click.option(
-    "--for",
-    "task",
-    metavar="TASK",
-    help="Which measures to use, and why, for one-number, rag, qa, navigation, retrieval, "
-    "documents, hybrid, support, ecommerce, code, medical, legal or research.",
+@options.option(
+    "--for task TASK",
+    "Which measures to use, and why, for one-number, rag, qa, navigation, retrieval, documents, "
+    "hybrid, support, ecommerce, code, medical, legal or research.",
 )
 @options.measures_from
 @options.output("table", "json", "md")

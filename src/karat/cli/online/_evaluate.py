@@ -17,33 +17,26 @@ from karat.cli.online import options as online_options
     )
 )
 @online_options.where
-@click.option(
-    "-m",
-    "--metric",
-    "metrics",
-    metavar="METRIC",
+@options.option(
+    "-m --metric metrics METRIC",
+    "A metric such as CTR, CTR@5, SAT or Latency:p95; repeat for more.  [default: a standard "
+    "set; karat online metrics lists all]",
     multiple=True,
-    help="A metric such as CTR, CTR@5, SAT or Latency:p95; repeat for more.  [default: a "
-    "standard set; karat online metrics lists all]",
 )
-@click.option(
-    "--by",
+@options.option(
+    "--by SLICE",
+    "Slice by day, hour (of the day), arm, query, class, an attribute of the log, or several at "
+    "once (day,arm); repeat for more.",
     multiple=True,
-    metavar="SLICE",
-    help="Slice by day, hour (of the day), arm, query, class, an attribute of the log, or several "
-    "at once (day,arm); repeat for more.",
 )
 @online_options.classes
 @online_options.rules
-@click.option(
-    "--full", is_flag=True, help="Show every slice with every metric, not one screen of them."
-)
-@click.option(
+@options.option("--full", "Show every slice with every metric, not one screen of them.")
+@options.option(
     "--seed",
+    "Random seed of the bootstrap intervals of dwell and latency.",
+    0,
     type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    help="Random seed of the bootstrap intervals of dwell and latency.",
 )
 @online_options.only
 @online_options.days

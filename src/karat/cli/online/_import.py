@@ -27,30 +27,24 @@ if TYPE_CHECKING:
 )
 @click.argument("logs", metavar="LOG…", nargs=-1, required=True)
 @where
-@click.option(
-    "--mapping",
+@options.option(
+    "--mapping FILE",
+    "Mapping of the columns and actions of your log (TOML).",
     type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Mapping of the columns and actions of your log (TOML).",
 )
-@click.option(
-    "--clocks",
-    metavar="ZONE",
-    help="Time zone of timestamps that have none.  [default: UTC]",
+@options.option("--clocks ZONE", "Time zone of timestamps that have none.  [default: UTC]")
+@options.option(
+    "--timezone ZONE",
+    "Time zone of days, for a new event store.  [default: that of the workspace, or UTC]",
 )
-@click.option(
-    "--timezone",
-    metavar="ZONE",
-    help="Time zone of days, for a new event store.  [default: that of the workspace, or UTC]",
-)
-@click.option(
+@options.option(
     "--position-base",
+    "Number of the first position.  [default: detected from the lowest in the log]",
     type=click.IntRange(0, 1),
-    help="Number of the first position.  [default: detected from the lowest in the log]",
 )
-@click.option("--partial", is_flag=True, help="Import a damaged file up to the damage.")
-@click.option("--check", is_flag=True, help="Only read and report; import nothing.")
-@click.option("--simulated", is_flag=True, help="Mark the events as simulated.")
+@options.option("--partial", "Import a damaged file up to the damage.")
+@options.option("--check", "Only read and report; import nothing.")
+@options.option("--simulated", "Mark the events as simulated.")
 @options.output("table", "json")
 def import_log(
     logs: tuple[str, ...],

@@ -22,42 +22,20 @@ if TYPE_CHECKING:
     ),
 )
 @online_options.where
-@click.option(
-    "--sort",
-    metavar="ORDER",
-    default="lost",
-    show_default=True,
-    help="Sort by lost (searches), zero (results), abandoned or reformulated.",
+@options.option(
+    "--sort ORDER", "Sort by lost (searches), zero (results), abandoned or reformulated.", "lost"
 )
-@click.option(
-    "--by", metavar="SLICE", help="Also slice by class, arm, day or an attribute of the log."
+@options.option("--by SLICE", "Also slice by class, arm, day or an attribute of the log.")
+@options.option(
+    "--min-searches N", "Only queries with at least N searches.", 1, type=click.IntRange(min=1)
 )
-@click.option(
-    "--min-searches",
-    type=click.IntRange(min=1),
-    metavar="N",
-    default=1,
-    show_default=True,
-    help="Only queries with at least N searches.",
-)
-@click.option(
-    "--limit",
-    type=click.IntRange(min=1),
-    metavar="N",
-    default=20,
-    show_default=True,
-    help="Maximum number of rows.",
-)
+@options.option("--limit N", "Maximum number of rows.", 20, type=click.IntRange(min=1))
 @online_options.classes
-@click.option(
-    "--export",
-    metavar="FILE",
-    help="Write the queries as a log for karat golden choose: .csv, .tsv or .jsonl.",
+@options.option(
+    "--export FILE", "Write the queries as a log for karat golden choose: .csv, .tsv or .jsonl."
 )
-@click.option(
-    "--to-golden",
-    is_flag=True,
-    help="Add the queries, with their counts, to the golden set of the workspace.",
+@options.option(
+    "--to-golden", "Add the queries, with their counts, to the golden set of the workspace."
 )
 @online_options.rules
 @online_options.only
@@ -95,37 +73,24 @@ def queries_that_lose(
 @click.argument("run", metavar="RUN")
 @online_options.where
 @options.measures("An offline measure; repeat for more.  [default: nDCG@10]")
-@click.option(
-    "--online",
-    "metrics",
-    metavar="METRIC",
+@options.option(
+    "--online metrics METRIC",
+    "An online metric; repeat for more.  [default: SAT CTR ZeroResults]",
     multiple=True,
-    help="An online metric; repeat for more.  [default: SAT CTR ZeroResults]",
 )
-@click.option(
-    "--queries",
-    metavar="FILE",
-    help="Texts and attributes of the queries.  [default: those that come with QRELS, else the "
-    "golden set's]",
+@options.option(
+    "--queries FILE",
+    "Texts and attributes of the queries.  [default: those that come with QRELS, else the golden "
+    "set's]",
 )
-@click.option(
-    "--by", metavar="ATTRIBUTE", help="Slice by this attribute of the queries.  [default: class]"
-)
-@click.option(
-    "--min-searches",
+@options.option("--by ATTRIBUTE", "Slice by this attribute of the queries.  [default: class]")
+@options.option(
+    "--min-searches N",
+    "Searches that a query needs to count in correlations and disagreements.",
+    10,
     type=click.IntRange(min=1),
-    metavar="N",
-    default=10,
-    show_default=True,
-    help="Searches that a query needs to count in correlations and disagreements.",
 )
-@click.option(
-    "--seed",
-    type=int,
-    default=0,
-    show_default=True,
-    help="Random seed of the bootstrap over queries.",
-)
+@options.option("--seed", "Random seed of the bootstrap over queries.", 0)
 @online_options.rules
 @online_options.only
 @online_options.days

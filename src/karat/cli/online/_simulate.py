@@ -18,93 +18,65 @@ _DAY = 24 * 60 * 60 * 1_000_000
 )
 @click.argument("qrels", metavar="QRELS")
 @click.argument("runs", metavar="RUN…", nargs=-1, required=True)
-@click.option(
-    "-o",
-    "--out",
-    "target",
-    metavar="LOG",
+@options.option(
+    "-o --out target LOG",
+    "Where to write the log: .ndjson (UBI; also .gz, .zst), or .parquet.",
     required=True,
-    help="Where to write the log: .ndjson (UBI; also .gz, .zst), or .parquet.",
 )
 @options.queries
-@click.option(
-    "--behaviour",
-    metavar="NAME",
-    default="position",
-    show_default=True,
-    help="Click model: position (attention falls with the rank), cascade (down to the first "
-    "click), dbn (down until a click satisfies, or patience ends).",
+@options.option(
+    "--behaviour NAME",
+    "Click model: position (attention falls with the rank), cascade (down to the first click), "
+    "dbn (down until a click satisfies, or patience ends).",
+    "position",
 )
-@click.option("--days", type=int, default=28, show_default=True, help="Number of days.")
-@click.option(
-    "--until", metavar="DAY", help="The last day, such as 2026-11-30.  [default: yesterday]"
-)
-@click.option("--users", type=int, default=500, show_default=True, help="Number of users.")
-@click.option(
-    "--sessions", type=float, default=100, show_default=True, help="Sessions on an average day."
-)
-@click.option("--seed", type=int, default=0, show_default=True, help="Random seed.")
-@click.option(
-    "--attribute",
-    "attributes",
-    metavar="NAME",
-    multiple=True,
-    help="An attribute of the queries to write to the log, to slice by; repeat for more. class is "
+@options.option("--days", "Number of days.", 28)
+@options.option("--until DAY", "The last day, such as 2026-11-30.  [default: yesterday]")
+@options.option("--users", "Number of users.", 500)
+@options.option("--sessions", "Sessions on an average day.", 100, type=float)
+@options.option("--seed", "Random seed.", 0)
+@options.option(
+    "--attribute attributes NAME",
+    "An attribute of the queries to write to the log, to slice by; repeat for more. class is "
     "written as query_class.",
-)
-@click.option(
-    "--break",
-    "breaks",
-    metavar="NAME=VALUE@DAY",
     multiple=True,
-    help="From this day on, queries with this value return nothing as typed, as if a synonym were "
+)
+@options.option(
+    "--break breaks NAME=VALUE@DAY",
+    "From this day on, queries with this value return nothing as typed, as if a synonym were "
     "lost; repeat for more.",
-)
-@click.option(
-    "--worsen",
-    "worsened",
-    metavar="NAME=VALUE@DAY",
     multiple=True,
-    help="From this day on, results of queries with this value are reversed; repeat for more.",
 )
-@click.option(
-    "--instant",
-    type=float,
-    default=0.25,
-    show_default=True,
-    help="Share of users with search as they type.",
+@options.option(
+    "--worsen worsened NAME=VALUE@DAY",
+    "From this day on, results of queries with this value are reversed; repeat for more.",
+    multiple=True,
 )
-@click.option(
+@options.option("--instant", "Share of users with search as they type.", 0.25)
+@options.option(
     "--impressions",
+    "Results logged as impressions: all of a page, those down to the last one seen, or none.",
+    "page",
     type=click.Choice(["page", "seen", "none"]),
-    default="page",
-    show_default=True,
-    help="Results logged as impressions: all of a page, those down to the last one seen, or none.",
 )
-@click.option(
-    "--heartbeats", is_flag=True, help="Log a heartbeat every ten seconds while a page is read."
+@options.option("--heartbeats", "Log a heartbeat every ten seconds while a page is read.")
+@options.option(
+    "--carts",
+    "Share of satisfying results that are put in a cart.",
+    0,
+    show_default=False,
+    type=float,
 )
-@click.option(
-    "--carts", type=float, default=0, help="Share of satisfying results that are put in a cart."
+@options.option(
+    "--answers", "Share of queries answered on the results page.", 0, show_default=False, type=float
 )
-@click.option(
-    "--answers", type=float, default=0, help="Share of queries answered on the results page."
+@options.option("--latency MS[,MS…]", "Median latency, of all arms or one each.  [default: 90]")
+@options.option(
+    "--errors SHARE[,…]", "Share of failed searches, of all arms or one each.  [default: .004]"
 )
-@click.option(
-    "--latency", metavar="MS[,MS…]", help="Median latency, of all arms or one each.  [default: 90]"
-)
-@click.option(
-    "--errors",
-    metavar="SHARE[,…]",
-    help="Share of failed searches, of all arms or one each.  [default: .004]",
-)
-@click.option(
-    "--timeouts", metavar="SHARE[,…]", help="Share of searches that time out.  [default: .002]"
-)
-@click.option(
-    "--robots", type=float, default=0.02, show_default=True, help="Share of searches by bots."
-)
-@click.option("--truth", metavar="FILE", help="Write the ground truth as JSON.")
+@options.option("--timeouts SHARE[,…]", "Share of searches that time out.  [default: .002]")
+@options.option("--robots", "Share of searches by bots.", 0.02)
+@options.option("--truth FILE", "Write the ground truth as JSON.")
 @options.output("table", "json")
 def simulate(
     qrels: str,

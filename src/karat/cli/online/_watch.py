@@ -14,55 +14,41 @@ from karat.cli.online import options as online_options
     epilog=options.examples("karat online watch", "karat online watch --by arm --margin 0.02")
 )
 @online_options.where
-@click.option(
-    "--window",
-    metavar="SPAN",
-    default="1d",
-    show_default=True,
-    help="Length of a window: 1d, 7d, or hours that divide a day, such as 6h.",
+@options.option(
+    "--window SPAN", "Length of a window: 1d, 7d, or hours that divide a day, such as 6h.", "1d"
 )
-@click.option(
-    "--history",
-    metavar="SPAN",
-    default="56d",
-    show_default=True,
-    help="How far back the windows to compare with go: the same weekdays and hours.",
+@options.option(
+    "--history SPAN",
+    "How far back the windows to compare with go: the same weekdays and hours.",
+    "56d",
 )
-@click.option(
-    "--until",
-    metavar="DAY|HOUR",
-    help="End of the window: a day (2026-11-20) or an hour ('2026-11-20 12:00'), complete or not.  "
+@options.option(
+    "--until DAY|HOUR",
+    "End of the window: a day (2026-11-20) or an hour ('2026-11-20 12:00'), complete or not.  "
     "[default: the latest complete window]",
 )
-@click.option(
-    "-m",
-    "--metric",
-    "metrics",
-    metavar="METRIC",
+@options.option(
+    "-m --metric metrics METRIC",
+    "A metric with a direction; repeat for more.  [default: a standard set; karat online metrics "
+    "lists all]",
     multiple=True,
-    help="A metric with a direction; repeat for more.  [default: a standard set; karat online "
-    "metrics lists all]",
 )
-@click.option(
-    "--by",
+@options.option(
+    "--by SLICE",
+    "Slice by arm, class, an attribute of the log, or several at once; repeat for more.",
     multiple=True,
-    metavar="SLICE",
-    help="Slice by arm, class, an attribute of the log, or several at once; repeat for more.",
 )
 @online_options.classes
-@click.option(
-    "--margin",
-    "margins",
-    metavar="SIZE",
-    multiple=True,
-    help="Largest change that does not matter: 5% (of the expected value), or ZeroResults=0.01; "
+@options.option(
+    "--margin margins SIZE",
+    "Largest change that does not matter: 5% (of the expected value), or ZeroResults=0.01; "
     "repeat for more.",
+    multiple=True,
 )
 @online_options.rules
-@click.option(
-    "--notify",
-    metavar="URL",
-    help="Post the result as JSON if something got worse, karat cannot tell, or the log is broken; "
+@options.option(
+    "--notify URL",
+    "Post the result as JSON if something got worse, karat cannot tell, or the log is broken; "
     "signed if KARAT_WEBHOOK_SECRET is set.",
 )
 @online_options.only

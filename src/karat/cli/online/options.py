@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from karat.cli.options import Command
+from karat.cli import options
 from karat.cli.progress import working
 from karat.cli.workspace.workspace import folder
 
@@ -20,94 +20,62 @@ if TYPE_CHECKING:
 ENGINES = ("polars", "duckdb", "spark")
 
 
-def where(command: Command) -> Command:
-    """Add ``start`` (a folder in a workspace) and ``events`` (the folder of an event store)."""
-    option = click.option(
-        "--events",
-        metavar="DIR",
-        type=click.Path(path_type=Path),
-        help="Folder of the event store.  [default: that of the workspace]",
-    )
-    return folder(option(command))
-
-
-def engine(command: Command) -> Command:
-    for option in (
-        click.option(
-            "--master",
-            metavar="URL",
-            help="With --engine spark: its master.  [default: the existing session, or local]",
-        ),
-        click.option(
-            "--engine",
-            type=click.Choice(ENGINES),
-            default=ENGINES[0],
-            show_default=True,
-            help="Engine that computes; all give the same results.",
-        ),
-    ):
-        command = option(command)
-    return command
-
-
-def days(command: Command) -> Command:
-    for option in (
-        click.option(
-            "--to",
-            "last_day",
-            metavar="DAY",
-            callback=_day,
-            help="Last day, such as 2026-11-30.  [default: the last in the log]",
-        ),
-        click.option(
-            "--from",
-            "first_day",
-            metavar="DAY",
-            callback=_day,
-            help="First day, such as 2026-11-01.  [default: the first in the log]",
-        ),
-    ):
-        command = option(command)
-    return command
-
-
-def only(command: Command) -> Command:
-    option = click.option(
-        "--only",
-        metavar="NAME=VALUE",
-        multiple=True,
-        help="Count only searches with this value of arm, day, hour, class or an attribute of the "
-        "log, such as arm=b; device= selects those without one. Repeat for more.",
-    )
-    return option(command)
-
-
-def classes(command: Command) -> Command:
-    option = click.option(
-        "--queries",
-        metavar="FILE",
-        help="With --by or --only class: a file of queries with the columns text and class.",
-    )
-    return option(command)
-
-
-def rules(command: Command) -> Command:
-    option = click.option(
-        "--rule",
-        "rules",
-        metavar="NAME=TIME",
-        multiple=True,
-        help="Override a rule, such as idle=20min, satisfied=15s or purchase=7d.",
-    )
-    return option(command)
-
-
 def _day(_context: click.Context, option: click.Parameter, text: str | None) -> int | None:
     if text is None:
         return None
     from karat.tables.days import day_number
 
     return day_number(text, option.opts[0])
+
+
+where = options.together(
+    folder,
+    options.option(
+        "--events DIR",
+        "Folder of the event store.  [default: that of the workspace]",
+        type=click.Path(path_type=Path),
+    ),
+)
+"""``start`` (a folder in a workspace) and ``events`` (the folder of an event store)."""
+engine = options.together(
+    options.option(
+        "--engine",
+        "Engine that computes; all give the same results.",
+        ENGINES[0],
+        type=click.Choice(ENGINES),
+    ),
+    options.option(
+        "--master URL",
+        "With --engine spark: its master.  [default: the existing session, or local]",
+    ),
+)
+days = options.together(
+    options.option(
+        "--from first_day DAY",
+        "First day, such as 2026-11-01.  [default: the first in the log]",
+        callback=_day,
+    ),
+    options.option(
+        "--to last_day DAY",
+        "Last day, such as 2026-11-30.  [default: the last in the log]",
+        callback=_day,
+    ),
+)
+only = options.option(
+    "--only NAME=VALUE",
+    "Count only searches with this value of arm, day, hour, class or an attribute of the log, "
+    "such as arm=b; device= selects those without one. Repeat for more.",
+    multiple=True,
+)
+classes = options.option(
+    "--queries FILE",
+    "With --by or --only class: a file of queries with the columns text and class.",
+)
+rules = options.option(
+    "--rule rules NAME=TIME",
+    "Override a rule, such as idle=20min, satisfied=15s or purchase=7d.",
+    multiple=True,
+)
 
 
 def found_workspace(start: Path) -> WorkspaceConfig:

@@ -32,16 +32,14 @@ _STARTING = ("qrels", "runs", "policy", "queries", "input_format", "qrels_format
 )
 @click.argument("qrels", metavar="QRELS", required=False)
 @click.argument("runs", metavar="[BASELINE] CANDIDATE", nargs=-1)
-@click.option("--policy", metavar="FILE", help="Policy that the candidate must pass (TOML).")
-@click.option(
+@options.option("--policy FILE", "Policy that the candidate must pass (TOML).")
+@options.option(
     "--init",
-    is_flag=True,
-    help="Write a starter policy to --policy FILE or gate.toml; with QRELS RUN, adapted to them.",
+    "Write a starter policy to --policy FILE or gate.toml; with QRELS RUN, adapted to them.",
 )
-@click.option(
-    "--save-baseline",
-    metavar="FILE",
-    help="Save the values of QRELS RUN as a baseline (.json), by the policy's measures or -m.",
+@options.option(
+    "--save-baseline FILE",
+    "Save the values of QRELS RUN as a baseline (.json), by the policy's measures or -m.",
 )
 @options.measures("With --save-baseline: a measure to save; repeat for more.")
 @options.part
@@ -55,13 +53,12 @@ _STARTING = ("qrels", "runs", "policy", "queries", "input_format", "qrels_format
 @options.documents
 @options.output("table", "json", "junit", "github", "md")
 @options.all_notes
-@click.option("--report", metavar="FILE", help="Also write a report: a single .html file.")
+@options.option("--report FILE", "Also write a report: a single .html file.")
 @options.open_page
 @options.history
-@click.option(
-    "--notify",
-    metavar="URL",
-    help="Post the result as JSON unless it passes; signed if KARAT_WEBHOOK_SECRET is set.",
+@options.option(
+    "--notify URL",
+    "Post the result as JSON unless it passes; signed if KARAT_WEBHOOK_SECRET is set.",
 )
 @options.input_format
 @options.qrels_format

@@ -32,41 +32,28 @@ _SIDES = ("baseline", "candidate")
 @options.by
 @options.part
 @options.queries
-@click.option(
-    "--trace",
-    "traces",
-    metavar="[SIDE=]FILE",
+@options.option(
+    "--trace traces [SIDE=]FILE",
+    "A trace of the baseline, for the reasons why its queries fail; candidate=FILE is one of the "
+    "candidate.",
     multiple=True,
-    help="A trace of the baseline, for the reasons why its queries fail; candidate=FILE is one of "
-    "the candidate.",
 )
-@click.option(
-    "--below",
-    type=float,
-    default=0.5,
-    show_default=True,
-    metavar="VALUE",
-    help="Queries with a lower value are bad.",
-)
-@click.option(
-    "-w",
-    "--workspace",
-    "start",
-    metavar="DIR",
-    type=click.Path(path_type=Path),
-    help="A workspace with the raters' single judgments, and with a log for the rollback signal.  "
+@options.option("--below VALUE", "Queries with a lower value are bad.", 0.5)
+@options.option(
+    "-w --workspace start DIR",
+    "A workspace with the raters' single judgments, and with a log for the rollback signal.  "
     "[default of the log: the workspace of the current folder]",
+    type=click.Path(path_type=Path),
 )
 @options.rel
 @options.scale
 @options.fully_judged
-@click.option(
-    "--documents",
-    metavar="FILE",
-    help="The documents, for --by and for failure modes: updated_at, subject_id, supersedes, ….",
+@options.option(
+    "--documents FILE",
+    "The documents, for --by and for failure modes: updated_at, subject_id, supersedes, ….",
 )
 @options.output("table", "json", "md")
-@click.option("--report", metavar="FILE", help="Also write a page: a single .html file.")
+@options.option("--report FILE", "Also write a page: a single .html file.")
 @options.open_page
 @options.input_format
 @options.qrels_format

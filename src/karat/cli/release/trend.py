@@ -25,41 +25,31 @@ if TYPE_CHECKING:
 )
 @click.argument("history", metavar="HISTORY")
 @options.measures("A measure of the history; repeat for more.  [default: all]")
-@click.option(
-    "--slice",
-    "sliced",
-    metavar="A=V",
-    help="Show one slice, such as class=name.  [default: all queries]",
-)
-@click.option("--run", metavar="NAME", help="Show one run.  [default: all]")
-@click.option(
-    "--series",
-    metavar="NAME",
-    help="Show one series, or join those whose names match a pattern such as 'night*' into one.  "
+@options.option("--slice sliced A=V", "Show one slice, such as class=name.  [default: all queries]")
+@options.option("--run NAME", "Show one run.  [default: all]")
+@options.option(
+    "--series NAME",
+    "Show one series, or join those whose names match a pattern such as 'night*' into one.  "
     "[default: each name is a series]",
 )
-@click.option(
-    "--last",
+@options.option(
+    "--last N",
+    "Show the last N points; all are tested.  [default: 20 in a table, 500 on a page, else all]",
     type=click.IntRange(min=1),
-    metavar="N",
-    help="Show the last N points; all are tested.  "
-    "[default: 20 in a table, 500 on a page, else all]",
 )
 @options.output("table", "json", "html")
 @options.all_notes
-@click.option("-o", "--output", "path", metavar="FILE", help="Write to this file.")
+@options.option("-o --output path FILE", "Write to this file.")
 @options.open_page
-@click.option(
-    "--notify",
-    metavar="URL",
-    help="Post the result as JSON if a measure drifts or dropped, or the newest point does not "
-    "count, or nothing was compared; signed if KARAT_WEBHOOK_SECRET is set.",
+@options.option(
+    "--notify URL",
+    "Post the result as JSON if a measure drifts or dropped, or the newest point does not count, "
+    "or nothing was compared; signed if KARAT_WEBHOOK_SECRET is set.",
 )
-@click.option(
+@options.option(
     "--fail-on-drift",
-    is_flag=True,
-    help="Exit with 1 if a measure drifts, or dropped significantly; with 3 if nothing was "
-    "compared, or the newest point does not count or lacks a measure.",
+    "Exit with 1 if a measure drifts, or dropped significantly; with 3 if nothing was compared, "
+    "or the newest point does not count or lacks a measure.",
 )
 @options.measures_from
 def trend(

@@ -45,10 +45,9 @@ def backup(path: Path, start: Path) -> None:
 )
 @click.argument("path", metavar="FILE", type=_FILE)
 @click.argument("root", metavar="DIR", type=_FILE)
-@click.option(
-    "--store",
-    metavar="URL",
-    help="An empty database: sqlite:///karat.db (in DIR), or postgresql://user@host/database.  "
+@options.option(
+    "--store URL",
+    "An empty database: sqlite:///karat.db (in DIR), or postgresql://user@host/database.  "
     "[default: KARAT_STORE, or the store in the backup's karat.toml]",
 )
 def restore(path: Path, root: Path, store: str | None) -> None:

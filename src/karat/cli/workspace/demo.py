@@ -31,17 +31,14 @@ NEXT, QUEUED = 3, 20
 @click.argument(
     "directory", metavar="[DIR]", type=click.Path(path_type=Path), default=Path("karat-demo")
 )
-@click.option(
-    "--embed",
-    metavar="MODULE:FUNCTION",
-    help="Use your own embedding function for the semantic system: it takes a list of texts and "
+@options.option(
+    "--embed MODULE:FUNCTION",
+    "Use your own embedding function for the semantic system: it takes a list of texts and "
     "returns one vector for each. MODULE may be in the current folder.",
 )
-@click.option(
-    "--serve/--no-serve",
-    "served",
-    default=None,
-    help="Serve the demo as web pages afterwards.  [default: only in a terminal]",
+@options.option(
+    "--serve/--no-serve served",
+    "Serve the demo as web pages afterwards.  [default: only in a terminal]",
 )
 @address
 def demo(

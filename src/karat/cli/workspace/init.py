@@ -17,31 +17,19 @@ from karat.cli.workspace.workspace import clock, need_store, say_notes
     epilog=options.examples("karat init", "karat init search-quality --scale 0-3 --raters 2")
 )
 @click.argument("directory", metavar="[DIR]", type=click.Path(path_type=Path), default=Path())
-@click.option("--name", default="golden", show_default=True, help="Name of the golden set.")
-@click.option(
-    "--scale",
-    metavar="LOW-HIGH",
-    default="0-3",
-    show_default=True,
-    help="Lowest and highest possible grade.",
+@options.option("--name", "Name of the golden set.", "golden")
+@options.option("--scale LOW-HIGH", "Lowest and highest possible grade.", "0-3")
+@options.option(
+    "--raters", "Number of raters per pair, blind to each other.", 2, type=click.IntRange(1, 99)
 )
-@click.option(
-    "--raters",
-    type=click.IntRange(1, 99),
-    default=2,
-    show_default=True,
-    help="Number of raters per pair, blind to each other.",
+@options.option(
+    "--store URL",
+    "Database for judgments: SQLite, or postgresql://user@host/database for a team.  [default: "
+    "KARAT_STORE, else sqlite:///karat.db]",
 )
-@click.option(
-    "--store",
-    metavar="URL",
-    help="Database for judgments: SQLite, or postgresql://user@host/database for a team.  "
-    "[default: KARAT_STORE, else sqlite:///karat.db]",
-)
-@click.option(
+@options.option(
     "--upgrade",
-    is_flag=True,
-    help="Upgrade the store of an existing workspace, and apply the grades, raters and repeats of "
+    "Upgrade the store of an existing workspace, and apply the grades, raters and repeats of "
     "karat.toml.",
 )
 def init(

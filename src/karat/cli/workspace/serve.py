@@ -38,15 +38,9 @@ def _bytes(_context: click.Context, _option: click.Parameter, text: str) -> int:
 
 def address(command: Command) -> Command:
     for option in (
-        click.option(
-            "--no-browser", is_flag=True, help="Do not open a browser, only print the link."
-        ),
-        click.option(
-            "--port",
-            type=click.IntRange(0, 65535),
-            default=8000,
-            show_default=True,
-            help="Port to listen on; 0 for any free port.",
+        options.option("--no-browser", "Do not open a browser, only print the link."),
+        options.option(
+            "--port", "Port to listen on; 0 for any free port.", 8000, type=click.IntRange(0, 65535)
         ),
     ):
         command = option(command)
@@ -61,76 +55,41 @@ def address(command: Command) -> Command:
     )
 )
 @folder
-@click.option(
-    "--host",
-    default="127.0.0.1",
-    show_default=True,
-    metavar="ADDRESS",
-    help="Address to listen on; 0.0.0.0 for all interfaces.",
-)
+@options.option("--host ADDRESS", "Address to listen on; 0.0.0.0 for all interfaces.", "127.0.0.1")
 @address
-@click.option(
-    "--workers",
-    type=click.IntRange(1, 64),
-    default=1,
-    show_default=True,
-    help="Number of worker processes.",
+@options.option("--workers", "Number of worker processes.", 1, type=click.IntRange(1, 64))
+@options.option(
+    "--base-path base PATH",
+    "Path prefix under which a proxy serves it, such as /karat.",
+    "",
+    show_default=False,
 )
-@click.option(
-    "--base-path",
-    "base",
-    metavar="PATH",
-    default="",
-    help="Path prefix under which a proxy serves it, such as /karat.",
-)
-@click.option(
-    "--name",
-    "names",
-    metavar="HOST",
+@options.option(
+    "--name names HOST",
+    "Host name of the server; requests for others are refused. Repeat for more.",
     multiple=True,
-    help="Host name of the server; requests for others are refused. Repeat for more.",
 )
-@click.option(
-    "--https", is_flag=True, help="A proxy serves it over HTTPS: cookies are sent over HTTPS only."
-)
-@click.option(
-    "--max-upload",
-    metavar="SIZE",
-    default="4GB",
-    show_default=True,
-    callback=_bytes,
-    help="Maximum size of an uploaded file.",
-)
-@click.option(
-    "--proxy",
-    "proxies",
-    metavar="IP",
+@options.option("--https", "A proxy serves it over HTTPS: cookies are sent over HTTPS only.")
+@options.option("--max-upload SIZE", "Maximum size of an uploaded file.", "4GB", callback=_bytes)
+@options.option(
+    "--proxy proxies IP",
+    "IP address of a trusted reverse proxy (X-Forwarded-*). Repeat for more.",
     multiple=True,
-    help="IP address of a trusted reverse proxy (X-Forwarded-*). Repeat for more.",
 )
-@click.option(
-    "--timeout",
-    "patience",
-    metavar="SECONDS",
+@options.option(
+    "--timeout patience SECONDS",
+    "Timeout for a request, for more of it, and for its response to be read.",
+    60.0,
     type=click.FloatRange(1, 3600),
-    default=60.0,
-    show_default=True,
-    help="Timeout for a request, for more of it, and for its response to be read.",
 )
-@click.option(
-    "--connections",
-    metavar="N",
+@options.option(
+    "--connections N",
+    "Maximum open connections per address and process; unlimited for a --proxy.",
+    256,
     type=click.IntRange(1, 1_000_000),
-    default=256,
-    show_default=True,
-    help="Maximum open connections per address and process; unlimited for a --proxy.",
 )
-@click.option(
-    "--log",
-    type=click.Choice(("text", "json")),
-    default="text",
-    show_default=True,
-    help="Format of the log on standard error.",
+@options.option(
+    "--log", "Format of the log on standard error.", "text", type=click.Choice(("text", "json"))
 )
 def serve(
     start: Path,

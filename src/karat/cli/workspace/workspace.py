@@ -13,7 +13,6 @@ import click
 
 from karat.cli import options
 from karat.cli.mistakes import PACKAGES, printable
-from karat.cli.options import Command
 from karat.errors import MissingExtra
 
 if TYPE_CHECKING:
@@ -23,16 +22,13 @@ if TYPE_CHECKING:
     from karat.workflows.workspace.workspace import Workspace
 
 
-def folder(command: Command) -> Command:
-    return click.option(
-        "-w",
-        "--workspace",
-        "start",
-        metavar="DIR",
-        type=click.Path(path_type=Path),
-        default=Path(),
-        help="A folder in the workspace.  [default: the current folder]",
-    )(command)
+folder = options.option(
+    "-w --workspace start DIR",
+    "A folder in the workspace.  [default: the current folder]",
+    Path(),
+    show_default=False,
+    type=click.Path(path_type=Path),
+)
 
 
 def clock() -> int:
