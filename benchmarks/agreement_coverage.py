@@ -19,8 +19,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from karat.stats.agreement import Ratings, Sums, ac1, alpha, mean_kappa, mean_share_equal
-from karat.stats.agreement_intervals import agreement_interval
+from karat.stats.agreement import (
+    Ratings,
+    Sums,
+    ac1,
+    agreement_interval,
+    alpha,
+    mean_kappa,
+    mean_share_equal,
+)
 from karat.stats.averages import Floats
 from karat.stats.intervals import resample
 from karat.stats.student import t_quantile

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from karat.online.simulate.habits import Habits
+from karat.online.simulate.behaviours import Habits
 from karat.online.simulate.people import simulate
 from karat.online.simulate.population import populate
 from karat.online.simulate.shelf import DEPTH, Shelf, shelve

@@ -20,7 +20,7 @@ from karat.formats.exchange import source_file
 from karat.formats.exchange.catalogue import EXCHANGES, Peer, read_exchange, write_exchange
 from karat.formats.exchange.detect import detect
 from karat.formats.exchange.source_file import open_source_file
-from karat.tables.golden.exchange import Exchange
+from karat.tables.golden.golden_sets import Exchange
 
 ALL = settings.default.max_examples
 FEW = settings(max_examples=10 if ALL == 25 else ALL)

@@ -13,7 +13,7 @@ import pytest
 from tests.contracts.conftest import ON_BOTH
 
 from karat.store.sql import judgments, queries
-from karat.tables.golden.exchange import Exchange
+from karat.tables.golden.golden_sets import Exchange
 from karat.workflows.golden import import_, sampling
 from karat.workflows.workspace.workspace import Workspace, make_workspace, open_workspace
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from karat.diagnosis._query_forms import is_question
+from karat.diagnosis._query_slices import is_question
 
 QUESTIONS = [
     "python sort list?", "خوارزمية الفرز؟", "并行 排序？", "τι ώρα είναι\u037e", "really?!",

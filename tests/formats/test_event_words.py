@@ -10,10 +10,10 @@ import polars as pl
 import pytest
 
 from karat.errors import InputError
+from karat.formats.events.fields import Written, number
 from karat.formats.events.flatten import Reading
 from karat.formats.events.log import read_events
 from karat.formats.events.mapping import Mapped, read_mapping
-from karat.formats.events.numbers import Written, number
 from karat.formats.events.tally import Tally
 
 NOW = 1_795_305_600_000_000  # 2026-11-22T00:00:00Z

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from karat.golden.freezing import may_freeze
+from karat.golden.editions import may_freeze
 from karat.golden.reliability import agreement
 from karat.tables.golden.agreement import Figure
 from karat.tables.judgments import Judgments

@@ -53,7 +53,7 @@ LONGER = {
     "web/online/offline_correlation.py list_of_queries": 65,
     "workflows/golden/export.py export_golden_set": 78,
     "workflows/golden/import_.py import_exchange": 77,
-    "workflows/lint/bytewise.py look": 61,
+    "workflows/lint/fields.py look": 61,
     "workflows/online/offline_correlation.py against": 92,
     "workflows/online/reducers.py facts_of": 72,
     "workflows/online/watch.py watch": 62,

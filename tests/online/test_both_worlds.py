@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from karat.online.evidence import Evidence
-from karat.online.metrics.counts import EVERY_SEARCH
+from karat.online.metrics.expressions import EVERY_SEARCH
 from karat.online.metrics.registry import find
 from karat.online.offline_correlation import CLASS, QUERY, Worlds
 from karat.online.rules import Rules

@@ -13,9 +13,8 @@ from karat.errors import UsageError
 from karat.online import worst
 from karat.online.estimates import needed
 from karat.online.metrics import registry
-from karat.online.metrics.counts import EVERY_SEARCH
 from karat.online.metrics.entry import Distribution, Metric, Ratio
-from karat.online.metrics.lacking import counted_over
+from karat.online.metrics.expressions import EVERY_SEARCH, counted_over
 from karat.tables.online.events import KINDS
 from karat.tables.schema import CLICKS, EVENTS, SEARCHES, SESSIONS
 

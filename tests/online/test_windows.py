@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karat.errors import UsageError
-from karat.online.windows import Window, earlier, hours_of, latest
+from karat.online.watch import Window, earlier, hours_of, latest
 from karat.tables.days import day_text
 
 # 2026-11-20, a Friday: 56 years of 365 days and 14 leap days to 2026-01-01 are 20,454; and

@@ -7,8 +7,16 @@ import math
 import numpy as np
 import pytest
 
-from karat.stats.agreement import Ratings, Sums, kappa, mean_kappa, ratio, share_equal
-from karat.stats.agreement_intervals import agreement_interval, more_needed
+from karat.stats.agreement import (
+    Ratings,
+    Sums,
+    agreement_interval,
+    kappa,
+    mean_kappa,
+    more_needed,
+    ratio,
+    share_equal,
+)
 from karat.stats.intervals import t_interval
 from karat.stats.student import t_quantile
 

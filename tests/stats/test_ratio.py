@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from karat.stats.ratio import UserMoments, ratio_interval, ratio_variance
+from karat.stats.intervals import UserMoments, ratio_interval, ratio_variance
 from karat.stats.student import t_quantile
 
 Floats = NDArray[np.float64]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from karat.errors import UsageError
-from karat.stats._system_order import OrderAgreement, order_agreement, tau_ap
+from karat.stats.leaderboard import OrderAgreement, order_agreement, tau_ap
 
 
 def numbers(*values: float) -> np.ndarray:

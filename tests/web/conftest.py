@@ -28,7 +28,7 @@ from karat.formats.own.workspace import find_workspace, read_workspace
 from karat.store.sql import people
 from karat.tables import Pairs
 from karat.tables.accounts.people import Person, Role
-from karat.tables.golden.exchange import Exchange
+from karat.tables.golden.golden_sets import Exchange
 from karat.tables.run import Run
 from karat.web.app import create_app
 from karat.web.framework.auth import csrf_of

@@ -16,7 +16,7 @@ from tests.web.conftest import NOW, ClientOf, with_deep
 
 from karat.store.sql import runs
 from karat.store.sql.schema import golden_set
-from karat.tables.stored_runs import RunRow
+from karat.tables.workspace import RunRow
 from karat.web import home
 from karat.web.app import create_app
 from karat.web.framework.settings import Settings

@@ -15,7 +15,7 @@ from karat.demo.build import Demo
 from karat.engines.frames.opening import open_engine
 from karat.formats import read_queries
 from karat.online.metrics.registry import find
-from karat.online.simulate.habits import Habits
+from karat.online.simulate.behaviours import Habits
 from karat.reports.online.evaluation import figure
 from karat.reports.phrases.numbers import counted
 from karat.reports.phrases.online import change_text

@@ -16,8 +16,8 @@ from karat.formats.own.workspace import NAME
 from karat.tables import Pairs
 from karat.tables.diagnosis.results import Diagnosis
 from karat.tables.golden.agreement import Agreement
-from karat.tables.golden.exchange import Exchange
-from karat.tables.stored_runs import RunRow
+from karat.tables.golden.golden_sets import Exchange
+from karat.tables.workspace import RunRow
 from karat.workflows.diagnosis.stored_diagnoses import diagnose_stored
 from karat.workflows.golden.agreement import agreement_in
 from karat.workflows.golden.editions import content_of, freeze, list_editions

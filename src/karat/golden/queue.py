@@ -22,7 +22,7 @@ from typing import Any
 
 from karat.errors import UsageError, nearest
 from karat.tables.judgments import STATES
-from karat.tables.scale import Scale
+from karat.tables.schema import Scale
 from karat.tables.workspace import ORDERS, Order
 
 Pair = tuple[str, str]

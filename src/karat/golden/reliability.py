@@ -23,16 +23,17 @@ from karat.stats.agreement import (
     Sums,
     Weights,
     ac1,
+    agreement_interval,
     alpha,
     confusion,
     fleiss,
     kappa,
     mean_kappa,
     mean_share_equal,
+    more_needed,
     ratio,
     share_equal,
 )
-from karat.stats.agreement_intervals import agreement_interval, more_needed
 from karat.stats.intervals import TRUSTED_FROM
 from karat.tables.golden.agreement import Agreement, Confusion, Drift, Figure, OneRater, TwoRaters
 from karat.tables.judgments import SOURCES, Judgments

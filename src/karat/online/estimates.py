@@ -17,13 +17,11 @@ import polars as pl
 
 from karat.online.distributions import Statistic, Times
 from karat.online.evidence import Cut, Evidence
-from karat.online.metrics.counts import to_count
 from karat.online.metrics.entry import Distribution, Metric, Ratio
-from karat.online.metrics.lacking import counted_over, why_unknown
+from karat.online.metrics.expressions import counted_over, to_count, why_unknown
 from karat.online.rules import Rules
 from karat.stats.bucket_resampling import Draws
-from karat.stats.intervals import TRUSTED_FROM
-from karat.stats.ratio import UserMoments, ratio_interval
+from karat.stats.intervals import TRUSTED_FROM, UserMoments, ratio_interval
 from karat.tables.notes import Concern, Note
 from karat.tables.online.evaluation import OnlineResult
 from karat.tables.online.events import EventLog

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from karat.online.distributions import Times
 from karat.online.estimates import estimate
 from karat.online.evidence import Cut, Evidence
-from karat.online.metrics.counts import EVERY_SEARCH
 from karat.online.metrics.entry import Metric
+from karat.online.metrics.expressions import EVERY_SEARCH
 from karat.online.rules import Rules
 from karat.stats.averages import Floats
 from karat.stats.correlation import outcome

@@ -21,9 +21,8 @@ import numpy as np
 import polars as pl
 
 from karat.online.flags import flag
-from karat.online.metrics.counts import to_count
 from karat.online.metrics.entry import Expression, Metric, Ratio
-from karat.online.metrics.expressions import column, equals
+from karat.online.metrics.expressions import column, equals, to_count
 from karat.stats.averages import Floats
 from karat.stats.student import beta_below
 from karat.tables.online.worst_queries import FAILURES, Failure, LostGroup, LostQuery, Order

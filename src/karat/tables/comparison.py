@@ -9,8 +9,8 @@ import polars as pl
 
 from karat.tables.about import AboutChange
 from karat.tables.asked import Meant, of_measure, of_name, of_slice
+from karat.tables.documents import Pairs
 from karat.tables.notes import as_lines
-from karat.tables.pairs import Pairs
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,7 @@ import polars as pl
 
 from karat.errors import InputError
 from karat.tables.incoming import conform
-from karat.tables.scale import Scale
-from karat.tables.schema import JUDGMENTS
+from karat.tables.schema import JUDGMENTS, Scale
 
 STATES = ("graded", "cannot_judge")
 SOURCES = ("human", "clicks", "llm", "import")

@@ -10,8 +10,7 @@ import polars as pl
 from karat.errors import InputError
 from karat.tables.column_names import renamed
 from karat.tables.incoming import conform, from_pairs, relevant_ids, to_polars
-from karat.tables.scale import Scale, read_scale
-from karat.tables.schema import QRELS
+from karat.tables.schema import QRELS, Scale, read_scale
 
 
 class JudgedTwice(InputError):

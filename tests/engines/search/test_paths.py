@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from karat.engines.search.paths import path
+from karat.engines.search.json_api import path
 from karat.errors import UsageError
 
 REPLY = {"a": {"b c": [{"id": 0}, {"id": None}]}, "n": [1, 2], "": 7}

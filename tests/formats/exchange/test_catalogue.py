@@ -9,7 +9,7 @@ import pytest
 
 from karat.errors import InputError, UsageError
 from karat.formats.exchange.catalogue import EXCHANGES, read_exchange, write_exchange
-from karat.tables.golden.exchange import Exchange
+from karat.tables.golden.golden_sets import Exchange
 
 ONE_GRADE = [
     peer.name

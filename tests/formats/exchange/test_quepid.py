@@ -10,7 +10,7 @@ import pytest
 
 from karat.errors import InputError
 from karat.formats.exchange.catalogue import read_exchange, write_exchange
-from karat.tables.golden.exchange import Exchange
+from karat.tables.golden.golden_sets import Exchange
 
 # As ratings_controller.rb writes it: an unrated query is padded, a formula has a space in front,
 # there is no line end at the end.

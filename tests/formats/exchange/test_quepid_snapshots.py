@@ -11,7 +11,7 @@ import pytest
 from karat.errors import InputError
 from karat.formats.exchange.catalogue import read_exchange, write_exchange
 from karat.tables import Run
-from karat.tables.golden.exchange import Exchange
+from karat.tables.golden.golden_sets import Exchange
 
 HEADER = "Snapshot Name,Snapshot Time,Case ID,Query Text,Doc ID,Doc Position"
 

@@ -11,7 +11,7 @@ import pytest
 
 from karat.errors import InputError
 from karat.formats.exchange.catalogue import read_exchange, write_exchange
-from karat.tables.golden.exchange import Exchange
+from karat.tables.golden.golden_sets import Exchange
 
 
 def put(folder: Path, value: Any, name: str = "list.json") -> Path:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from karat.errors import InputError
 from karat.formats.exchange.export import Export, Holds
 from karat.formats.exchange.source_file import Node, SourceFile, number, open_source_file
-from karat.tables.golden.exchange import Exchange
+from karat.tables.golden.golden_sets import Exchange
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from karat import formats
 from karat.errors import InputError
 from karat.formats.events.log import UNEVEN, read_cells
 from karat.formats.events.tally import Tally
-from karat.formats.tables.line_ends import only_crlf, return_within
+from karat.formats.tables.lines import only_crlf, return_within
 from karat.formats.tables.query_log import read_query_log
 from karat.formats.tables.source import Source
 from karat.formats.tables.trec import RUN

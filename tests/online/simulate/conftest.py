@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from karat.online.simulate.habits import Habits
+from karat.online.simulate.behaviours import Habits
 from karat.online.simulate.people import Simulated, simulate
 from karat.online.simulate.population import populate
 from karat.online.simulate.shelf import Shelf, stock

@@ -7,8 +7,7 @@ import polars as pl
 import pytest
 
 from karat.online.rules import DAY, MINUTE, SECOND
-from karat.online.simulate.behaviours import BEHAVIOURS, PositionBased
-from karat.online.simulate.habits import Break, Habits
+from karat.online.simulate.behaviours import BEHAVIOURS, Break, Habits, PositionBased
 from karat.online.simulate.people import Simulated, simulate
 from karat.online.simulate.population import populate
 from karat.online.simulate.shelf import Shelf

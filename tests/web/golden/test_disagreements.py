@@ -9,7 +9,7 @@ import pytest
 from tests.web.conftest import NOW, Browser, ClientOf
 
 from karat.store.sql import audit
-from karat.tables.golden.exchange import Exchange
+from karat.tables.golden.golden_sets import Exchange
 from karat.workflows.golden.import_ import import_exchange
 from karat.workflows.workspace.workspace import open_workspace
 

@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 from tests.web.conftest import NOW, Browser, ClientOf, Clock, with_deep
 
 from karat.store.sql import people
-from karat.tables.golden.exchange import Exchange
+from karat.tables.golden.golden_sets import Exchange
 from karat.web.app import create_app
 from karat.web.framework.settings import Settings
 from karat.web.golden.golden_sets import address, place

@@ -14,9 +14,9 @@ import polars as pl
 import pytest
 from tests.web.conftest import NOW, Browser, ClientOf
 
-from karat.formats.tables.log_size import Most
+from karat.formats.tables.query_log import Most
 from karat.store.sql import audit
-from karat.tables.golden.exchange import Exchange
+from karat.tables.golden.golden_sets import Exchange
 from karat.web.api import golden as api
 from karat.web.golden import queries
 from karat.workflows.golden.import_ import import_exchange

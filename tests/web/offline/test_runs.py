@@ -19,7 +19,7 @@ from karat.errors import InputError
 from karat.store.sql import audit, queries
 from karat.store.sql import runs as stored
 from karat.tables import Run
-from karat.tables.stored_runs import RunRow
+from karat.tables.workspace import RunRow
 from karat.web.app import PAGES, create_app
 from karat.web.framework.jobs import JobQueue
 from karat.web.framework.middleware import FORM

@@ -14,7 +14,7 @@ from tests.choosing import FEW
 from karat.errors import InputError, KaratError, UsageError
 from karat.store.sql import audit, judgments
 from karat.tables import Pairs
-from karat.tables.golden.exchange import Exchange
+from karat.tables.golden.golden_sets import Exchange
 from karat.workflows.golden.agreement import put_before_adjudicator
 from karat.workflows.golden.editions import freeze, list_editions
 from karat.workflows.golden.import_ import file_name, import_exchange, import_from, import_upload

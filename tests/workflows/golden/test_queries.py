@@ -9,7 +9,7 @@ import pytest
 
 from karat.errors import UsageError
 from karat.tables import Pairs, Run
-from karat.tables.golden.exchange import Exchange
+from karat.tables.golden.golden_sets import Exchange
 from karat.workflows.golden.agreement import put_before_adjudicator
 from karat.workflows.golden.editions import freeze
 from karat.workflows.golden.import_ import import_exchange

@@ -15,9 +15,9 @@ from karat import formats
 from karat.errors import InputError, UsageError
 from karat.tables import Queries
 from karat.tables.findings import SEVERITIES, Finding, Findings
-from karat.workflows.lint._codes import CODES
 from karat.workflows.lint.lint import lint
 from karat.workflows.lint.roles import given
+from karat.workflows.lint.tally import CODES
 
 QRELS = "q1 0 d1 1\nq1 0 d2 0\nq2 0 d3 2\n"
 BY_SUBTOPIC = "q1 1 d1 1\nq1 2 d1 1\nq1 2 d2 1\n"

@@ -17,7 +17,7 @@ from karat.errors import InputError, UsageError
 from karat.measures import Measure, entries, parse, reduce
 from karat.measures.entry import REQUIRED, Entry
 from karat.tables import Qrels, Queries, Run
-from karat.tables.explanation import Explanation
+from karat.tables.results import Explanation
 from karat.workflows.offline.evaluate import evaluate
 from karat.workflows.offline.explain import _adding_up, explain
 

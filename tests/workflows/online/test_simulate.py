@@ -15,7 +15,7 @@ from tests.event_stores import keep_events
 
 from karat.engines.frames.opening import open_engine
 from karat.errors import UsageError
-from karat.online.simulate.habits import Habits
+from karat.online.simulate.behaviours import Habits
 from karat.online.simulate.people import simulate
 from karat.online.simulate.population import populate
 from karat.online.simulate.shelf import stock

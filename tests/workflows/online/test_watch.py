@@ -24,7 +24,7 @@ from karat.engines.frames.opening import open_engine
 from karat.errors import UsageError
 from karat.online.metrics.registry import find
 from karat.online.rules import DAY, HOUR, MINUTE, SECOND
-from karat.online.windows import Window
+from karat.online.watch import Window
 from karat.tables.online.events import EventLog
 from karat.tables.online.watch import Watched
 from karat.workflows.online.evidence import Selection

@@ -16,7 +16,7 @@ from karat.errors import InputError, UsageError
 from karat.formats.tables.query_log import read_query_log
 from karat.online.rules import DAY, MINUTE, SECOND
 from karat.store.sql import queries as stored_queries
-from karat.tables.golden.exchange import Exchange
+from karat.tables.golden.golden_sets import Exchange
 from karat.tables.online.events import EventLog
 from karat.tables.online.worst_queries import WorstQueries
 from karat.tables.schema import QUERIES

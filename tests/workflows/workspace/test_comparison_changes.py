@@ -11,8 +11,8 @@ import sqlalchemy as sa
 
 from karat.store.sql import comparisons, documents, queries
 from karat.tables import Run
-from karat.tables.golden.exchange import Exchange
-from karat.tables.stored_runs import ComparisonRow
+from karat.tables.golden.golden_sets import Exchange
+from karat.tables.workspace import ComparisonRow
 from karat.workflows.golden.editions import freeze
 from karat.workflows.golden.import_ import import_exchange
 from karat.workflows.judging.in_place import own_of, rate, take_back

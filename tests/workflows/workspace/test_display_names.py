@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from karat.errors import InputError, UsageError
-from karat.workflows.workspace.display_names import display_name
+from karat.workflows.workspace.workspace import display_name
 
 HERE = Path("/w/x/up.csv")
 

@@ -11,7 +11,7 @@ import pytest
 from karat.errors import UsageError
 from karat.release.policy import policy_of
 from karat.tables import Run
-from karat.tables.golden.exchange import Exchange
+from karat.tables.golden.golden_sets import Exchange
 from karat.workflows.golden.import_ import import_exchange
 from karat.workflows.workspace.evaluate_stored import (
     coverage_stored,

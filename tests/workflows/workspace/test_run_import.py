@@ -14,7 +14,7 @@ from karat.errors import InputError, UsageError
 from karat.store.sql import audit, comparisons, queries, runs
 from karat.store.sql.runs import by_name, others
 from karat.tables import Run
-from karat.tables.stored_runs import RunRow
+from karat.tables.workspace import RunRow
 from karat.workflows.workspace import stored_runs as keeping
 from karat.workflows.workspace.evaluate_stored import find_runs
 from karat.workflows.workspace.run_import import (

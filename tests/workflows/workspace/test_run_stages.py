@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 from karat.tables import Run
-from karat.tables.golden.exchange import Exchange
-from karat.tables.stored_runs import RunRow
+from karat.tables.golden.golden_sets import Exchange
+from karat.tables.workspace import RunRow
 from karat.workflows.golden.import_ import import_exchange
 from karat.workflows.workspace.run_stages import proposed, stages_of
 from karat.workflows.workspace.stored_runs import file_of, store_runs, stored_by_name, trace_of

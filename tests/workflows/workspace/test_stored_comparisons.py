@@ -18,7 +18,7 @@ from karat.errors import UsageError
 from karat.formats import read_run
 from karat.formats.tables.writing import write_queries
 from karat.store.sql import audit, comparisons, pairs, runs
-from karat.tables.stored_runs import ComparisonRow
+from karat.tables.workspace import ComparisonRow
 from karat.workflows.golden.editions import freeze
 from karat.workflows.golden.import_ import import_from
 from karat.workflows.judging.in_place import rate

@@ -12,8 +12,8 @@ import pytest
 from karat.errors import InputError, UsageError
 from karat.store.sql import queries, runs
 from karat.tables import Run
-from karat.tables.golden.exchange import Exchange
-from karat.tables.stored_runs import RunRow
+from karat.tables.golden.golden_sets import Exchange
+from karat.tables.workspace import RunRow
 from karat.workflows.golden.editions import freeze
 from karat.workflows.golden.import_ import import_exchange
 from karat.workflows.judging.in_place import rate

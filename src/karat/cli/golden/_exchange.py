@@ -17,7 +17,7 @@ from karat.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from karat.tables.golden.exchange import Exchange
+    from karat.tables.golden.golden_sets import Exchange
     from karat.workflows.golden.import_ import ImportResult
 
 _FORMATS = (

@@ -98,7 +98,7 @@ def simulate(
     Each RUN is an arm. Users look, click, read, reformulate, turn pages and buy by a declared
     click model, so the true values of metrics are known. Each event is marked as simulated.
     """
-    from karat.online.simulate.habits import Habits
+    from karat.online.simulate.behaviours import Habits
     from karat.reports.online.simulate import show
     from karat.workflows.online.simulate import read_planted, simulate_log, write_truth
 

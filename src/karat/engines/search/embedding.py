@@ -19,7 +19,7 @@ import tenacity
 
 from karat.engines.search._http import Calls
 from karat.engines.search.engine import EngineError
-from karat.engines.search.paths import path
+from karat.engines.search.json_api import path
 from karat.errors import UsageError
 from karat.tables.engines import EmbedConfig
 

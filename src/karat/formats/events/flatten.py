@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
+from karat.formats.events.fields import number
 from karat.formats.events.json import LINE
 from karat.formats.events.mapping import Mapped
-from karat.formats.events.numbers import number
 from karat.formats.events.tally import Tally
 from karat.formats.events.times import times
 from karat.formats.events.vocabulary import ANYWHERE, COLUMNS, EVENT, QUERY, snake

@@ -25,7 +25,7 @@ from karat.formats.events.rows import rows
 from karat.formats.events.tally import Tally
 from karat.formats.events.vocabulary import snake
 from karat.formats.tables.detect import refuse_binary
-from karat.formats.tables.line_ends import only_crlf
+from karat.formats.tables.lines import only_crlf
 from karat.formats.tables.parquet import BROKEN, damaged, sound_footer
 from karat.formats.tables.source import EmptyFile, Source
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from karat.formats import toml
-from karat.formats.events.numbers import Written
+from karat.formats.events.fields import Written
 from karat.formats.events.times import UNITS
 from karat.formats.events.vocabulary import ANYWHERE, COLUMNS
 from karat.formats.toml import Tables

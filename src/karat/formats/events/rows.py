@@ -7,10 +7,9 @@ from collections import Counter
 
 import polars as pl
 
-from karat.formats.events.fields import spread
+from karat.formats.events.fields import flag, spread
 from karat.formats.events.flatten import Flat, Reading
 from karat.formats.events.json import LINE
-from karat.formats.events.numbers import flag
 from karat.formats.events.tally import Tally
 from karat.formats.events.times import UNITS
 from karat.formats.events.vocabulary import (

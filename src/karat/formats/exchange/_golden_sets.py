@@ -22,7 +22,7 @@ from karat.golden.query import (
     query_frame,
     without_relevant,
 )
-from karat.tables.golden.exchange import Exchange
+from karat.tables.golden.golden_sets import Exchange
 
 CLICKS = "clicks"
 """Source of grades derived from clicks, and the name of their rater."""

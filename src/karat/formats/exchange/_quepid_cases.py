@@ -16,7 +16,7 @@ from karat.formats.exchange.quepid import by_document, graded, once
 from karat.formats.exchange.quepid_books import about, written
 from karat.formats.exchange.quepid_snapshots import position
 from karat.formats.exchange.source_file import SourceFile
-from karat.tables.golden.exchange import Exchange
+from karat.tables.golden.golden_sets import Exchange
 
 _QUERY = ("query_text", "ratings", "information_need", "notes", "options")
 _ORDER = ("arranged_at", "arranged_next")

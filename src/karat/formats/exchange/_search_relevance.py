@@ -15,7 +15,7 @@ from karat.formats.exchange.export import Export, dumped, whole
 from karat.formats.exchange.import_ import ImportBuilder
 from karat.formats.exchange.source_file import Node, SourceFile
 from karat.formats.tables.jsonl import parsed
-from karat.tables.golden.exchange import Exchange
+from karat.tables.golden.golden_sets import Exchange
 
 _LINE = re.compile(r'query:\s*("(?:[^"\\]|\\.)*")(?:\s*,\s*answer:\s*("(?:[^"\\]|\\.)*"))?\s*,?')
 _QUERY = {"queryText": "text", "query": "text", "referenceAnswer": "reference_answer"}

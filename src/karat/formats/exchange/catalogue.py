@@ -27,7 +27,7 @@ from karat.formats.exchange.export import Export, Holds
 from karat.formats.exchange.import_ import held
 from karat.formats.exchange.source_file import SourceFile, open_source_file
 from karat.formats.tables.writing import beside
-from karat.tables.golden.exchange import Exchange
+from karat.tables.golden.golden_sets import Exchange
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from karat.errors import InputError
 from karat.formats.exchange.import_ import counted
 from karat.formats.exchange.source_file import FORMULA
-from karat.tables.golden.exchange import Exchange
+from karat.tables.golden.golden_sets import Exchange
 
 ANY_TEXT = "use the format csv, which stores any text"
 """The fix for text that a format cannot store."""

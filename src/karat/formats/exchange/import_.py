@@ -14,7 +14,7 @@ import polars as pl
 from karat.errors import InputError
 from karat.formats.exchange.source_file import Node, Sheet
 from karat.formats.tables.cells import column_of
-from karat.tables.golden.exchange import Exchange
+from karat.tables.golden.golden_sets import Exchange
 from karat.tables.schema import DOCUMENTS, QUERIES
 
 JUDGED = {

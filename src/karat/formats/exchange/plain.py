@@ -21,7 +21,7 @@ from karat.formats.tables.source import Chunk
 from karat.formats.tables.trec import QRELS, write_qrels
 from karat.tables import Documents, Qrels, Queries
 from karat.tables.column_names import DOC_ID, GRADE, QUERY_ID
-from karat.tables.golden.exchange import Exchange
+from karat.tables.golden.golden_sets import Exchange
 
 _SPELT = {
     "query_id": QUERY_ID,

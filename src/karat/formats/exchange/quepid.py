@@ -15,7 +15,7 @@ from karat.formats.exchange.export import Export, dumped, whole
 from karat.formats.exchange.import_ import UNRATED, ImportBuilder
 from karat.formats.exchange.source_file import Node, SourceFile, number
 from karat.formats.tables.delimited import decimal_point
-from karat.tables.golden.exchange import Exchange
+from karat.tables.golden.golden_sets import Exchange
 
 _LTR = re.compile(r"(\S+)\s+qid:(\S+)\s.*?#\s*(\S+)\s+(\S.*)")
 

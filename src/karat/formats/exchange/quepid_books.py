@@ -17,7 +17,7 @@ from karat.formats.exchange.import_ import UNRATED, ImportBuilder
 from karat.formats.exchange.quepid import graded
 from karat.formats.exchange.source_file import Node, SourceFile
 from karat.formats.tables.jsonl import parsed
-from karat.tables.golden.exchange import Exchange
+from karat.tables.golden.golden_sets import Exchange
 
 ANONYMOUS = "Anonymous"
 _PAIR = ("query_text", "doc_id", "judgements", "information_need", "notes", "options")

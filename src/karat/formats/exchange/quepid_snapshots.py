@@ -15,7 +15,7 @@ from karat.formats.exchange.import_ import ImportBuilder
 from karat.formats.exchange.quepid import by_document
 from karat.formats.exchange.quepid_books import as_fields
 from karat.formats.exchange.source_file import Node, SourceFile, number
-from karat.tables.golden.exchange import Exchange
+from karat.tables.golden.golden_sets import Exchange
 
 HEADER = ("Snapshot Name", "Snapshot Time", "Case ID", "Query Text", "Doc ID", "Doc Position")
 _NAMES = {

@@ -14,7 +14,7 @@ from typing import Any
 from karat.formats.exchange.export import Export, dumped, unpacked, whole
 from karat.formats.exchange.import_ import ImportBuilder
 from karat.formats.exchange.source_file import Node, SourceFile, number
-from karat.tables.golden.exchange import Exchange
+from karat.tables.golden.golden_sets import Exchange
 
 GAIN = 2.0
 """The gain that RRE's nDCG assumes for a document without one."""

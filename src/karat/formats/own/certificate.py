@@ -13,7 +13,7 @@ from karat.formats.tables.source import Source
 from karat.formats.tables.writing import beside
 from karat.measures import parse
 from karat.tables.release.certificate import VERSION, Certificate, CertifiedQuery, CertifiedVerdict
-from karat.tables.scale import read_scale
+from karat.tables.schema import read_scale
 
 _DEEPEST = 1 << 62  # ranks are 64-bit numbers
 _REMADE = "karat compare … --certificate FILE makes a new one"

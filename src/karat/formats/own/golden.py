@@ -44,7 +44,7 @@ from karat.golden.query import (
     text_of,
     without_relevant,
 )
-from karat.tables.scale import Scale, read_scale
+from karat.tables.schema import Scale, read_scale
 
 VERSION = 1
 """Version of karat's own format."""

@@ -16,7 +16,7 @@ from karat.formats.tables.writing import beside
 from karat.formats.toml import Tables
 from karat.golden.queue import read_lease
 from karat.tables.days import is_zone
-from karat.tables.scale import read_scale
+from karat.tables.schema import read_scale
 from karat.tables.workspace import (
     DEFAULTS,
     GRADES,

@@ -19,9 +19,7 @@ import polars as pl
 from karat.errors import InputError
 from karat.formats.tables.cells import NUMBERS, Careful, fast, run_rows
 from karat.formats.tables.format import Format, Place, Rows, answered, refuse_unwritable
-from karat.formats.tables.line_ends import only_crlf, within
-from karat.formats.tables.lines import FAULTS
-from karat.formats.tables.prefetch import ahead
+from karat.formats.tables.lines import FAULTS, ahead, only_crlf, within
 from karat.formats.tables.source import BOM, LONGEST_LINE, Chunk, Source, text_of
 from karat.tables import Documents, Qrels, Queries, Run
 from karat.tables.column_names import SPELLINGS, choose, known

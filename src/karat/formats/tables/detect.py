@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from karat.errors import InputError
-from karat.formats.tables.line_ends import refuse_return
+from karat.formats.tables.lines import refuse_return
 from karat.formats.tables.source import HEAD, EmptyFile, Source
 from karat.tables.column_names import SPELLINGS, is_header, known, plain
 

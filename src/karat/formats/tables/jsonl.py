@@ -17,8 +17,7 @@ import polars as pl
 from karat.errors import InputError
 from karat.formats.tables.cells import ANSWER, Careful, column_of, fast, run_rows
 from karat.formats.tables.format import Format, Place, Rows, answered, frame_writers
-from karat.formats.tables.lines import FAULTS
-from karat.formats.tables.prefetch import ahead
+from karat.formats.tables.lines import FAULTS, ahead
 from karat.formats.tables.source import Chunk, Source, not_utf8
 from karat.tables import Run
 from karat.tables.about import facts, flat

@@ -8,17 +8,73 @@ line that is wrong.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import polars as pl
 
 from karat.errors import InputError
 from karat.formats.tables.format import Place
-from karat.formats.tables.line_ends import only_crlf, refuse_return
-from karat.formats.tables.prefetch import ahead
 from karat.formats.tables.source import BOM, Chunk, Source, text_of
+
+Item = TypeVar("Item")
+Done = TypeVar("Done")
+
+_THREADS = 2
+_AHEAD = 3
+
+
+def ahead(work: Callable[[Item], Done], items: Iterable[Item]) -> Iterator[Done]:
+    """``map(work, items)``, in order, computed a few items ahead."""
+    with ThreadPoolExecutor(_THREADS) as pool:
+        waiting: deque[Future[Done]] = deque()
+        try:
+            for item in items:
+                waiting.append(pool.submit(work, item))
+                if len(waiting) >= _AHEAD:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+WITHIN = "a carriage return (CR) within the line, where only LF and CR LF end lines"
+
+
+def only_crlf(data: bytes) -> bool:
+    """Whether every carriage return is followed by a newline."""
+    return b"\r" not in data or data.count(b"\r") == data.count(b"\r\n")
+
+
+def return_within(raw: bytes) -> bool:
+    r"""Whether a line has a carriage return that is not at its end.
+
+    Several at the end are accepted: on Windows, ``\r\n`` written in text mode becomes ``\r\r\n``.
+    """
+    return b"\r" in raw and b"\r" in raw.rstrip(b"\r\n")
+
+
+def refuse_return(raw: bytes, name: str, line: int) -> None:
+    """Raise InputError for a line with a carriage return that is not at its end."""
+    if return_within(raw):
+        raise within(name, line)
+
+
+def within(name: str, line: int) -> InputError:
+    return InputError(
+        WITHIN,
+        file=name,
+        line=line,
+        fix="start a new line there, or delete it",
+        command=f"tr '\\r' '\\n' < {name}",
+    )
+
 
 _BLANKS = re.compile(rb"[ \t\r\v\f]+")
 FAULTS = (pl.exceptions.PolarsError, pl.exceptions.PanicException, ValueError)

@@ -10,6 +10,7 @@ import csv
 import io
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,38 @@ from karat.formats.tables.cells import column_of
 from karat.formats.tables.delimited import records
 from karat.formats.tables.detect import refuse_binary
 from karat.formats.tables.jsonl import parsed
-from karat.formats.tables.line_ends import refuse_return
-from karat.formats.tables.log_size import Most, measure
+from karat.formats.tables.lines import refuse_return
 from karat.formats.tables.parquet import BROKEN, damaged, refuse_bomb, sound_footer, weight
 from karat.formats.tables.source import Source, text_of
 from karat.tables.column_names import plain
+
+
+@dataclass(frozen=True)
+class Most:
+    """The largest log accepted: bytes, uncompressed, and rows."""
+
+    size: int
+    rows: int
+
+    def refuse(self, size: int, rows: int, file: str) -> None:
+        if size > self.size or rows > self.rows:
+            raise InputError(
+                f"the log has more than {self.size >> 20} MiB uncompressed or {self.rows:,} lines",
+                file=file,
+                fix="list each query once, with its count",
+            )
+
+
+def measure(path: str | Path, most: Most) -> None:
+    """Raise InputError if a file is too large or damaged, by decompressing it once."""
+    with Source(path) as source:
+        size = rows = 0
+        parquet = source.head.startswith(b"PAR1")
+        for piece in source.pieces():
+            size += len(piece)
+            rows += 0 if parquet else piece.count(b"\n")
+            most.refuse(size, rows, source.name)
+
 
 TEXT = ("text", "query", "query_text", "user_query", "q", "search_query", "search_term")
 """Names of the column of queries; case, ``-`` and spaces do not matter."""

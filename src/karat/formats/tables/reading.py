@@ -17,7 +17,7 @@ from karat.formats.tables.catalogue import FORMATS
 from karat.formats.tables.detect import detect, refuse_binary, refuse_kind
 from karat.formats.tables.folder import in_folder
 from karat.formats.tables.format import Reader, format_of
-from karat.formats.tables.prefetch import ahead
+from karat.formats.tables.lines import ahead
 from karat.formats.tables.source import EmptyFile, Source, shown
 from karat.tables import Documents, Pairs, Qrels, Queries, Run
 

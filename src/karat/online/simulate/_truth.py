@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from karat.online.simulate.behaviours import Behaviour
-from karat.online.simulate.habits import OK, PAGE, STATUSES
+from karat.online.simulate.behaviours import OK, PAGE, STATUSES, Behaviour
 from karat.online.simulate.population import Visits
 from karat.online.simulate.records import Made
 from karat.online.simulate.wording import WORDINGS

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from karat.online.rules import DAY, MINUTE, SECOND
 from karat.online.simulate._truth import Truth, tell
-from karat.online.simulate.behaviours import Behaviour, PositionBased
-from karat.online.simulate.habits import Break, Habits
+from karat.online.simulate.behaviours import Behaviour, Break, Habits, PositionBased
 from karat.online.simulate.population import (
     HOURS,
     WEEKDAYS,

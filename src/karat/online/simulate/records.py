@@ -9,7 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from karat.online.rules import DAY, SECOND
-from karat.online.simulate.habits import PAGE, STATUSES, Habits
+from karat.online.simulate.behaviours import PAGE, STATUSES, Habits
 from karat.online.simulate.population import DEVICES, Population, Visits
 from karat.online.simulate.shelf import Shelf
 from karat.online.simulate.tasks import TILL, Needs, Requests

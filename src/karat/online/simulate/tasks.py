@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from karat.online.rules import SECOND
-from karat.online.simulate.behaviours import Behaviour
-from karat.online.simulate.habits import ERROR, OK, PAGE, TIMEOUT, Habits
+from karat.online.simulate.behaviours import ERROR, OK, PAGE, TIMEOUT, Behaviour, Habits
 from karat.online.simulate.shelf import Shelf
 from karat.online.simulate.wording import ADD, FIRST, NEXT, OWN, REORDER
 

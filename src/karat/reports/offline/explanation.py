@@ -9,7 +9,7 @@ from karat.reports.table import Column, Table
 from karat.reports.writers.plain import plain
 from karat.reports.writers.tables import draw
 from karat.reports.writers.terminal import show_footnotes
-from karat.tables.explanation import Explanation, Line
+from karat.tables.results import Explanation, Line
 
 _STATE = {
     "missing": "is not in the run and scores 0",

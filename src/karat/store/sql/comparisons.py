@@ -13,7 +13,7 @@ from karat.store.sql.runs import COLUMNS, row_of
 from karat.store.sql.schema import audit, comparison, document, judgment, query, run
 from karat.tables.judgments import Judgments
 from karat.tables.schema import JUDGMENTS
-from karat.tables.stored_runs import ComparisonRow, RunRow
+from karat.tables.workspace import ComparisonRow, RunRow
 
 _INSIDE = {"judgment": "id", "document_hash": "document_sha256"}  # column names in the database
 _BEGIN = 400  # characters of a text that replaces a title

@@ -16,7 +16,7 @@ from karat.store.sql.schema import (
 )
 from karat.tables.golden.golden_sets import GoldenSetRow
 from karat.tables.names import check_name
-from karat.tables.scale import Scale, read_scale
+from karat.tables.schema import Scale, read_scale
 
 LONGEST = 100
 """Maximum number of characters of the name of a golden set."""

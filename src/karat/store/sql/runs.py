@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from karat.store.sql import golden_sets
 from karat.store.sql.schema import run
-from karat.tables.stored_runs import RunRow
+from karat.tables.workspace import RunRow
 
 COLUMNS = ("id", "name", "sha256", "path", "queries", "rows", "about", "added_us")
 """The columns that ``row_of`` needs."""

@@ -20,7 +20,7 @@ from starlette.requests import ClientDisconnect
 from karat.errors import UsageError
 from karat.web.framework.middleware import FORM
 from karat.workflows.golden.import_ import file_name
-from karat.workflows.workspace.display_names import display_name
+from karat.workflows.workspace.workspace import display_name
 
 _CHUNK = 1 << 20
 

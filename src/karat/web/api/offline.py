@@ -23,8 +23,8 @@ from karat.reports.offline.catalogue import as_json
 from karat.tables import Results
 from karat.tables.comparison import Comparison
 from karat.tables.diagnosis.results import Diagnosis
-from karat.tables.explanation import Explanation
 from karat.tables.lists import LISTS
+from karat.tables.results import Explanation
 from karat.web.api.bodies import Body, RequestBody, Uploaded
 from karat.web.api.models import many, one, picked, rows
 from karat.web.api.responses import Number, Paged, json_response

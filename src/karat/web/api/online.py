@@ -11,7 +11,7 @@ from fastapi import APIRouter, Query, Request, Response
 
 from karat.errors import UsageError, nearest
 from karat.online.metrics import registry
-from karat.online.metrics.lacking import why_unknown
+from karat.online.metrics.expressions import why_unknown
 from karat.reports.online.catalogue import as_json
 from karat.tables.online.evaluation import OnlineResults
 from karat.tables.online.events import EventLog

@@ -26,8 +26,8 @@ from karat.web.framework.state import TheState
 from karat.workflows.golden.editions import NOW
 from karat.workflows.release.stored_trends import History, find_history, histories_of
 from karat.workflows.release.trend import trend as trended
-from karat.workflows.workspace.display_names import display_name
 from karat.workflows.workspace.evaluate_stored import gate_stored
+from karat.workflows.workspace.workspace import display_name
 
 ROUTER = APIRouter(prefix="/api", tags=["numbers"])
 

@@ -17,7 +17,7 @@ from karat.reports.html.figures import DrawnChart
 from karat.reports.phrases.numbers import percent
 from karat.reports.table import Column, Table
 from karat.tables.diagnosis.results import Diagnosis, QueryMode, Road
-from karat.tables.stored_runs import RunRow
+from karat.tables.workspace import RunRow
 from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.diagnosis_links import diagnosis_address
 from karat.web.framework.errors import NotFound, Said, or_not_found, refused

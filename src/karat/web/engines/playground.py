@@ -48,7 +48,7 @@ from karat.workflows.judging.in_place import (
     to_grade,
 )
 from karat.workflows.offline.catalogue import default_measures
-from karat.workflows.release.stored_baseline import save_stored_baseline
+from karat.workflows.release.baseline import save_stored_baseline
 from karat.workflows.workspace.known_queries import query_frame
 from karat.workflows.workspace.workspace import Workspace
 

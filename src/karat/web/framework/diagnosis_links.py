@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from urllib.parse import quote, urlencode
 
-from karat.tables.stored_runs import RunRow
+from karat.tables.workspace import RunRow
 from karat.workflows.workspace.run_stages import choices, stages_of
 from karat.workflows.workspace.workspace import Workspace
 

@@ -16,7 +16,7 @@ from fastapi import APIRouter, Depends, File, Form, Query, Request, Response, Up
 from karat.errors import KaratError
 from karat.formats.exchange.catalogue import EXCHANGES
 from karat.reports.table import Column
-from karat.tables.golden.exchange import Exchange
+from karat.tables.golden.golden_sets import Exchange
 from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.errors import Said, opened, refused
 from karat.web.framework.lists import Ask, Listed, listed

@@ -35,8 +35,7 @@ from karat.workflows.golden.sampling import (
     read_bands,
     read_quota,
 )
-from karat.workflows.workspace.display_names import display_name
-from karat.workflows.workspace.workspace import Workspace
+from karat.workflows.workspace.workspace import Workspace, display_name
 
 ROUTER = APIRouter()
 MOST_QUERIES = 5_000

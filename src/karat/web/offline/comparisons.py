@@ -18,7 +18,7 @@ from karat.reports.phrases.costs import cost_lines
 from karat.reports.table import Column, Table
 from karat.tables.comparison import Comparison, Difference
 from karat.tables.results import Result
-from karat.tables.stored_runs import ComparisonRow, RunRow
+from karat.tables.workspace import ComparisonRow, RunRow
 from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.chart_links import Charts, charts
 from karat.web.framework.diagnosis_links import whys

@@ -11,7 +11,7 @@ from fastapi.responses import RedirectResponse
 from pydantic import Field
 
 from karat.errors import KaratError, UsageError
-from karat.tables.stored_runs import RunRow
+from karat.tables.workspace import RunRow
 from karat.web.framework.auth import AnEngineer
 from karat.web.framework.errors import Said, refused
 from karat.web.framework.pages import Page, show

@@ -20,7 +20,7 @@ from karat.reports.phrases import report
 from karat.reports.table import Column
 from karat.tables import Results
 from karat.tables.results import State
-from karat.tables.stored_runs import RunRow
+from karat.tables.workspace import RunRow
 from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.chart_links import Charts, charts
 from karat.web.framework.diagnosis_links import whys

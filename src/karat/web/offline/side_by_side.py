@@ -14,7 +14,7 @@ from fastapi.responses import RedirectResponse
 
 from karat.errors import UsageError
 from karat.reports.html.content import Content, ShownQuery
-from karat.tables.stored_runs import ComparisonRow
+from karat.tables.workspace import ComparisonRow
 from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.diagnosis_links import whys
 from karat.web.framework.errors import NotFound

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from karat.errors import UsageError
 from karat.tables.comparison import Comparison
-from karat.tables.stored_runs import ComparisonRow
+from karat.tables.workspace import ComparisonRow
 from karat.web.framework.errors import NotFound
 from karat.web.framework.jobs import COMPUTING, Busy, Place
 from karat.web.framework.state import AppState

@@ -13,7 +13,7 @@ from fastapi import APIRouter, Query, Request, Response
 from karat.errors import UsageError, nearest
 from karat.online.metrics import registry
 from karat.online.metrics.entry import Metric
-from karat.online.metrics.lacking import why_unknown
+from karat.online.metrics.expressions import why_unknown
 from karat.online.simulate.records import SIMULATED
 from karat.reports.table import Column, Kind
 from karat.tables.online.events import EventLog

@@ -12,7 +12,7 @@ import polars as pl
 
 from karat.diagnosis.fixes import fixes
 from karat.diagnosis.modes import Evidence, Named, name_modes, of_queries, summary
-from karat.diagnosis.to_review import to_review
+from karat.diagnosis.review import to_review
 from karat.diagnosis.waterfall import Floats, Mask, Roads, mean_value, roads, values_of, waterfall
 from karat.errors import KaratError, UsageError, nearest
 from karat.formats.own.traces import read_trace

@@ -12,7 +12,7 @@ import polars as pl
 from karat.diagnosis.waterfall import SERVED
 from karat.tables.diagnosis.results import Road
 from karat.tables.diagnosis.traces import Trace
-from karat.tables.stored_runs import RunRow
+from karat.tables.workspace import RunRow
 from karat.workflows.workspace.run_stages import Choice
 from karat.workflows.workspace.stored_runs import file_of, trace_of
 from karat.workflows.workspace.stored_views import grades_now

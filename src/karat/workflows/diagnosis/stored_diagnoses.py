@@ -11,7 +11,7 @@ import polars as pl
 
 from karat.errors import UsageError, nearest
 from karat.tables.diagnosis.results import Diagnosis, Fix, ModeRow, QueryMode, Road, StageRow
-from karat.tables.stored_runs import RunRow
+from karat.tables.workspace import RunRow
 from karat.workflows.diagnosis.diagnose import diagnose, road_of
 from karat.workflows.diagnosis.stored_traces import mark, stored_trace
 from karat.workflows.workspace.artifacts import Artifact, ArtifactCorrupted, key_of

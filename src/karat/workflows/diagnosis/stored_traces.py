@@ -8,11 +8,10 @@ from karat.errors import InputError
 from karat.formats.own.traces import read_trace, write_trace
 from karat.store.sql import audit
 from karat.tables.diagnosis.traces import Trace
-from karat.tables.stored_runs import RunRow
-from karat.workflows.workspace.display_names import display_name
+from karat.tables.workspace import RunRow
 from karat.workflows.workspace.known_queries import query_frame
 from karat.workflows.workspace.stored_runs import file_of, read_stored, trace_of
-from karat.workflows.workspace.workspace import Workspace
+from karat.workflows.workspace.workspace import Workspace, display_name
 
 
 def store_trace(

@@ -38,7 +38,7 @@ from karat.tables.engines import (
 )
 from karat.tables.names import check_name
 from karat.tables.results import Result
-from karat.tables.stored_runs import RunRow
+from karat.tables.workspace import RunRow
 from karat.workflows.engines.live import about_engine, engine_queries, open_live, search_engine
 from karat.workflows.engines.search import run_of
 from karat.workflows.offline.catalogue import default_measures

@@ -14,8 +14,7 @@ from karat.errors import InputError, PolicyRefused, UsageError
 from karat.formats import read_run
 from karat.golden import coverage as covering
 from karat.golden.aggregation import RULE, grades
-from karat.golden.editions import EditionDifference, difference, edition
-from karat.golden.freezing import Freeze, may_freeze
+from karat.golden.editions import EditionDifference, Freeze, difference, edition, may_freeze
 from karat.golden.freshness import Stale, stale
 from karat.store.sql import audit, browsing, documents, editions, imports, judgments, queries
 from karat.store.sql.editions import EditionRow

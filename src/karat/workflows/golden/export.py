@@ -17,8 +17,8 @@ from karat.formats.tables.writing import write_run
 from karat.store.sql import documents, imports, judgments, queries
 from karat.tables import Run
 from karat.tables.about import facts
-from karat.tables.golden.exchange import Exchange
-from karat.tables.scale import Scale
+from karat.tables.golden.golden_sets import Exchange
+from karat.tables.schema import Scale
 from karat.workflows.golden.editions import NOW, standing_in, weighed
 from karat.workflows.workspace.known_queries import following
 from karat.workflows.workspace.stored_runs import find_stored, read_stored, stored_run_names

@@ -39,7 +39,7 @@ from karat.golden.splitting import PART, SALT, SHARE, Split, in_part, split
 from karat.golden.traffic import folded
 from karat.tables import Qrels, Queries
 from karat.tables.incoming import to_polars
-from karat.tables.scale import Scale, read_scale
+from karat.tables.schema import Scale, read_scale
 
 CLICKS = "clicks"
 """The source of grades from a query log."""

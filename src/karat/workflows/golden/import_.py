@@ -26,12 +26,11 @@ from karat.store.sql.judgment_sources import given_in_karat
 from karat.store.sql.judgments import Recorded
 from karat.store.sql.slots import hold_raters
 from karat.tables import Run
-from karat.tables.golden.exchange import Exchange
+from karat.tables.golden.golden_sets import Exchange
 from karat.tables.judgments import UNNAMED_RATER
 from karat.workflows.golden.import_files import check_judgments, read_file
 from karat.workflows.golden.judgment_sources import other_sources, sourced
 from karat.workflows.golden.sampling import put_queries
-from karat.workflows.workspace.display_names import display_name
 from karat.workflows.workspace.known_queries import (
     changes,
     id_notes,
@@ -40,7 +39,7 @@ from karat.workflows.workspace.known_queries import (
     shared_texts,
 )
 from karat.workflows.workspace.stored_runs import keep_in
-from karat.workflows.workspace.workspace import Workspace
+from karat.workflows.workspace.workspace import Workspace, display_name
 
 MOST_ATTRIBUTES = 100
 """Maximum number of attributes of a golden set's queries, and of its documents."""

@@ -20,9 +20,9 @@ from karat.formats.tables.catalogue import FORMATS
 from karat.formats.tables.delimited import is_semicolon_header
 from karat.formats.tables.folder import in_folder
 from karat.formats.tables.source import Source
-from karat.tables.golden.exchange import Exchange
+from karat.tables.golden.golden_sets import Exchange
 from karat.tables.judgments import UNNAMED_RATER
-from karat.tables.scale import Scale
+from karat.tables.schema import Scale
 from karat.workflows.lint import roles
 
 _TEXTS = ("queries", "documents")

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from karat.errors import UsageError, nearest
-from karat.golden.freezing import Freeze, may_freeze
+from karat.golden.editions import Freeze, may_freeze
 from karat.golden.freshness import stale
 from karat.golden.traffic import folded
 from karat.store.sql import audit, browsing, documents, golden_sets, judgments, queries

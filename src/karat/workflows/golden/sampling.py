@@ -12,8 +12,7 @@ import polars as pl
 import sqlalchemy as sa
 
 from karat.errors import UsageError
-from karat.formats.tables.log_size import Most
-from karat.formats.tables.query_log import read_query_log
+from karat.formats.tables.query_log import Most, read_query_log
 from karat.golden.composition import Composition, composition
 from karat.golden.sampling import Quota, Sample, choose, refreshed
 from karat.golden.splitting import PART, SHARE, Split, split

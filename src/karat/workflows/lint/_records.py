@@ -17,8 +17,7 @@ from karat.formats.tables.parquet import BROKEN, damaged, scan
 from karat.formats.tables.source import LONGEST_LINE, Chunk, Source
 from karat.tables.column_names import choose, is_header, known
 from karat.tables.queries import YES
-from karat.workflows.lint.bytewise import LineEnds
-from karat.workflows.lint.fields import Piece, odd_ids, text_of
+from karat.workflows.lint.fields import LineEnds, Piece, odd_ids, text_of
 from karat.workflows.lint.tally import Tally
 
 _BATCH = 50_000

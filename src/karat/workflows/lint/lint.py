@@ -15,7 +15,7 @@ from karat.formats import ROLES
 from karat.formats.own import golden
 from karat.formats.tables import sidecar
 from karat.formats.tables.detect import detect, own_kind, refuse_binary
-from karat.formats.tables.line_ends import WITHIN
+from karat.formats.tables.lines import WITHIN
 from karat.formats.tables.source import Source
 from karat.formats.tables.trec import out_of_order
 from karat.golden.query import judgment_frame
@@ -24,8 +24,7 @@ from karat.tables.id_spelling import likely_cause
 from karat.tables.ranking import gathered
 from karat.workflows.lint import _records, fields, roles
 from karat.workflows.lint._checks import Rankings, Texts, absent, check_judgments
-from karat.workflows.lint.bytewise import LineEnds
-from karat.workflows.lint.fields import Piece
+from karat.workflows.lint.fields import LineEnds, Piece
 from karat.workflows.lint.tally import Tally
 
 # Referenced files first: documents, queries, judgments, runs.

@@ -12,7 +12,7 @@ from karat.errors import InputError, UsageError
 from karat.formats.own.workspace import read_defaults
 from karat.measures import parse_all
 from karat.tables import Qrels
-from karat.tables.scale import read_scale
+from karat.tables.schema import read_scale
 from karat.tables.workspace import DEFAULTS, Defaults
 from karat.workflows.offline import inputs
 

@@ -13,7 +13,7 @@ from karat.measures import Measure, parse
 from karat.measures.evidence import Evidence
 from karat.measures.scores import Rules, Scores, score
 from karat.tables import Qrels, Queries, Run
-from karat.tables.explanation import Explanation, Line
+from karat.tables.results import Explanation, Line
 from karat.workflows.offline import inputs
 
 TOP = 10

@@ -20,7 +20,7 @@ from karat.store.events.log import MANIFEST, NoEvents, read_event_log
 from karat.tables.days import day_number, day_text
 from karat.tables.online.evaluation import OnlineResult
 from karat.tables.online.events import EventLog
-from karat.tables.stored_runs import RunRow
+from karat.tables.workspace import RunRow
 from karat.workflows.online.evaluate import class_table, evaluate_log
 from karat.workflows.online.event_rows import for_eyes
 from karat.workflows.online.facts import Table, look

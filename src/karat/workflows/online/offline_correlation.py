@@ -16,9 +16,8 @@ from karat.online import health
 from karat.online import offline_correlation as pure
 from karat.online.evidence import Cut
 from karat.online.metrics import registry
-from karat.online.metrics.counts import EVERY_SEARCH
 from karat.online.metrics.entry import Metric, Ratio
-from karat.online.metrics.lacking import why_unknown
+from karat.online.metrics.expressions import EVERY_SEARCH, why_unknown
 from karat.online.offline_correlation import CLASS, QUERY, Worlds
 from karat.online.rules import Rules
 from karat.reports.phrases.online import quoted, value

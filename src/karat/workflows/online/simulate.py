@@ -14,8 +14,7 @@ import numpy as np
 from karat.errors import UsageError, nearest
 from karat.formats.events.ubi import write_events
 from karat.formats.tables.writing import beside
-from karat.online.simulate.behaviours import find_behaviour
-from karat.online.simulate.habits import Break, Habits
+from karat.online.simulate.behaviours import Break, Habits, find_behaviour
 from karat.online.simulate.people import Simulated, simulate
 from karat.online.simulate.population import populate
 from karat.online.simulate.said import SimulatedLog, told
@@ -38,7 +37,7 @@ class Planted:
     attribute: str  # attribute of the queries
     value: str  # value of the affected queries
     day: date  # its first day
-    effect: Effect = "zero"  # `zero` or `worse`; see `karat.online.simulate.habits.Break`
+    effect: Effect = "zero"  # `zero` or `worse`; see `karat.online.simulate.behaviours.Break`
 
 
 def simulate_log(

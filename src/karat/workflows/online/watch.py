@@ -17,14 +17,20 @@ from karat.online.estimates import NOT_SAID, estimate, needed
 from karat.online.evidence import Cut, Evidence
 from karat.online.health import unknown_results
 from karat.online.metrics import registry
-from karat.online.metrics.counts import EVERY_SEARCH
 from karat.online.metrics.entry import Metric, Ratio
-from karat.online.metrics.lacking import why_unknown
+from karat.online.metrics.expressions import EVERY_SEARCH, why_unknown
 from karat.online.rules import Rules
-from karat.online.watch import LEAST_WINDOWS, Margins, Reading, Series, read_margins
-from karat.online.windows import Window, hours_of
+from karat.online.watch import (
+    LEAST_WINDOWS,
+    Margins,
+    Reading,
+    Series,
+    Window,
+    hours_of,
+    read_margins,
+)
 from karat.reports.phrases.online import change_text, where
-from karat.stats.ratio import UserMoments, ratio_variance
+from karat.stats.intervals import UserMoments, ratio_variance
 from karat.stats.student import t_quantile
 from karat.tables.days import day_text
 from karat.tables.notes import Concern, Note
@@ -34,7 +40,6 @@ from karat.tables.online.watch import Change, Verdict, Watched
 from karat.workflows.online.evaluate import classes_of, cut_of
 from karat.workflows.online.evidence import Selection, gather_windows
 from karat.workflows.online.filters import Only, only_note
-from karat.workflows.online.query_spelling import query_spellings
 from karat.workflows.online.watch_windows import (
     earlier_in,
     ends_us,
@@ -45,6 +50,7 @@ from karat.workflows.online.watch_windows import (
     unhealthy,
     window_of,
 )
+from karat.workflows.online.worst_queries import query_spellings
 
 HISTORY = "56d"
 """Eight weeks: with fewer, only large changes are significant."""

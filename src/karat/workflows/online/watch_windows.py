@@ -8,8 +8,7 @@ from zoneinfo import ZoneInfo
 
 from karat.errors import UsageError
 from karat.online.health import NIGHT
-from karat.online.watch import LEAST_WINDOWS
-from karat.online.windows import Window, earlier, latest
+from karat.online.watch import LEAST_WINDOWS, Window, earlier, latest
 from karat.tables.days import EPOCH, day_number, day_text, local_time
 from karat.tables.notes import Concern, Note
 from karat.tables.online.events import EventLog

@@ -6,7 +6,8 @@ import csv
 import hashlib
 import io
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +20,15 @@ from karat.golden.sampling import query_id
 from karat.golden.traffic import folded
 from karat.online import health
 from karat.online import worst as pure
-from karat.online.evidence import Cut
-from karat.online.metrics.lacking import why_unknown
+from karat.online.evidence import Cut, shown
+from karat.online.flags import USER
+from karat.online.metrics.expressions import why_unknown
 from karat.online.metrics.registry import find
+from karat.online.reformulation import most_frequent, spellings
 from karat.online.rules import Rules
 from karat.online.worst import MANY
 from karat.store.sql import queries as stored_queries
-from karat.tables.golden.exchange import Exchange
+from karat.tables.golden.golden_sets import Exchange
 from karat.tables.notes import Concern, Note
 from karat.tables.online.events import EventLog
 from karat.tables.online.worst_queries import FAILURES, ORDERS, LostQuery, Order, WorstQueries
@@ -33,8 +36,58 @@ from karat.workflows.golden.import_ import ImportResult, import_exchange
 from karat.workflows.online.evaluate import classes_of, cut_of
 from karat.workflows.online.evidence import Selection, gather
 from karat.workflows.online.filters import Only, only_note
-from karat.workflows.online.query_spelling import query_spellings
+from karat.workflows.online.reducers import Reformulations, facts_of
 from karat.workflows.workspace.workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class QuerySpellings:
+    texts: Mapping[str, str]  # the most frequent spelling of each query, by its folded form
+    # Reformulations with their counts, most frequent first, by folded form
+    following: Mapping[str, list[tuple[str, int]]]
+
+    def text(self, key: str) -> str:
+        """The most frequent spelling of a query; its folded form if unknown."""
+        return self.texts.get(key, key)
+
+    def next_queries(self, key: str) -> list[tuple[str, int]]:
+        """The reformulations of a query, with counts."""
+        return self.following.get(key, [])
+
+
+def query_spellings(selection: Selection, keys: Iterable[str]) -> QuerySpellings:
+    """Spellings and reformulations of queries, by folded forms; reads the log once more."""
+    key_frame = pl.DataFrame({"query_key": sorted(set(keys))}, {"query_key": pl.String})
+    if key_frame.is_empty():
+        return QuerySpellings({}, {})
+    tests, engine, classes = selection.tests, selection.engine, selection.classes
+    scope = selection.scope(text=True)
+    grouped = engine.table(classes) if "class" in tests and classes is not None else None
+    part = [shown(column, value) for column, value in tests.values()]
+    seen, parts = Reformulations(), []
+    for events in engine.batches(selection.log, scope.columns, scope.since, scope.until):
+        keys_here = engine.table(key_frame)
+        asking = scope.within(events).join(keys_here, on="query_key", how="semi")
+        relevant = events.join(asking.select(USER).unique(), on=USER, how="semi")
+        batch = facts_of(relevant, engine, scope, seen)
+        searches = batch.searches
+        if grouped is not None:
+            searches = searches.join(grouped, on="query_key", how="left")
+        parts.append(engine.collect(spellings(searches, keys_here, part)))
+    columns = ["query_key", "query", "next_query", "count"]
+    rows = pl.concat([part.select(columns) for part in parts])
+    as_text = rows.drop_nulls("query").select(
+        "query_key", key="query_key", text="query", count="count"
+    )
+    reformulated = rows.drop_nulls("next_query").select(
+        "query_key", text="next_query", count="count"
+    )
+    reformulated = reformulated.with_columns(
+        key=pl.Series(folded(reformulated["text"]), dtype=pl.String)
+    )
+    texts = {key: first[0][0] for key, first in most_frequent(as_text).items()}
+    return QuerySpellings(texts, most_frequent(reformulated))
+
 
 _ENDINGS = (".csv", ".tsv", ".jsonl")
 _ORIGIN = "clicks"  # not "log": the next sample of a log would drop these queries

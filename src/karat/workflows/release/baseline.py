@@ -19,11 +19,31 @@ from karat.formats.own.baseline import holds_baseline, read_baseline, write_base
 from karat.measures.scores import Rules, Scores
 from karat.release.policy import Policy
 from karat.stats.quantiles import latency_of, times_of
+from karat.store.sql import audit, comparisons
 from karat.tables import Documents, Run
 from karat.tables.release.baseline import SavedBaseline
 from karat.workflows.offline import inputs
 from karat.workflows.offline.evaluation_plan import Conditions, EvaluationPlan, settle
 from karat.workflows.workspace.fingerprints import fingerprint
+from karat.workflows.workspace.stored_inputs import judged, read_stored
+from karat.workflows.workspace.workspace import Workspace
+
+FILE = "baseline.json"
+
+
+def save_stored_baseline(opened: Workspace, run: int, *, person: str, now: int) -> Path:
+    """Save the values of a stored run as ``baseline.json`` of the workspace; audited."""
+    with opened.store.read() as connection:
+        found = comparisons.find_run(connection, run)
+    if found is None:
+        raise UsageError(f"there is no run {run}")
+    judgments = judged(opened)
+    path = opened.workspace.root / FILE
+    save_baseline(path, judgments.qrels, read_stored(opened, found[1]), queries=judgments.queries)
+    with opened.store.begin() as connection:
+        about = {"sha256": found[1].sha256, "file": FILE}
+        audit.note(connection, person, "save baseline", found[1].name, now, about)
+    return path
 
 
 def save_baseline(

@@ -33,9 +33,8 @@ from karat.release.gate import (
     overall,
     unless_worse,
 )
-from karat.release.health import Answers, health_checks, unheld
+from karat.release.health import Answers, health_checks, starter, unheld
 from karat.release.policy import Policy, Rule, policy_of
-from karat.release.starter import starter
 from karat.stats import mean
 from karat.stats.aggregation import Aggregation
 from karat.stats.averages import Floats

@@ -14,9 +14,9 @@ from karat.golden import coverage as covering
 from karat.release.policy import Policy
 from karat.store.sql import audit, comparisons, golden_sets, imports, runs
 from karat.tables import Results
-from karat.tables.explanation import Explanation
 from karat.tables.release.gate import Gate
-from karat.tables.stored_runs import RunRow
+from karat.tables.results import Explanation
+from karat.tables.workspace import RunRow
 from karat.workflows.golden.editions import NOW, Covered, content_of
 from karat.workflows.golden.pooling import METHODS, Pooled, enqueue, pool
 from karat.workflows.offline.evaluate import evaluate

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from karat.errors import UsageError, nearest
 from karat.store.sql import comparisons, golden_sets, judgments, runs
-from karat.tables.stored_runs import ComparisonRow, RunRow
+from karat.tables.workspace import ComparisonRow, RunRow
 from karat.workflows.workspace.run_import import KEPT, REMOVED
 from karat.workflows.workspace.stored_comparisons import Listed, described, listed
 from karat.workflows.workspace.workspace import Workspace

@@ -15,12 +15,11 @@ from karat.formats import read_run
 from karat.formats.tables.source import shown
 from karat.store.sql import audit, comparisons, golden_sets, imports, queries, runs
 from karat.tables import Run
-from karat.tables.stored_runs import ComparisonRow, RunRow
-from karat.workflows.workspace.display_names import display_name
+from karat.tables.workspace import ComparisonRow, RunRow
 from karat.workflows.workspace.known_queries import followed
 from karat.workflows.workspace.stored_comparisons import KIND, SUMMARY
 from karat.workflows.workspace.stored_runs import file_of, hash_of, keep_hashed, trace_of
-from karat.workflows.workspace.workspace import Workspace
+from karat.workflows.workspace.workspace import Workspace, display_name
 
 KEPT, REMOVED = "keep run", "remove run"
 """Names in the audit of the import and the deletion of a run."""

@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from karat.diagnosis.waterfall import SERVED
-from karat.tables.stored_runs import RunRow
+from karat.tables.workspace import RunRow
 from karat.workflows.workspace.artifacts import Memory
 from karat.workflows.workspace.evaluate_stored import find_runs
 from karat.workflows.workspace.listed import list_runs

@@ -26,7 +26,7 @@ from karat.tables.about import AboutChange
 from karat.tables.comparison import AnswerChange, Comparison, CostChange, Costs, Order, Standing
 from karat.tables.names import check_name
 from karat.tables.results import Result
-from karat.tables.stored_runs import ComparisonRow, RunRow
+from karat.tables.workspace import ComparisonRow, RunRow
 from karat.workflows.golden.editions import NOW, list_editions
 from karat.workflows.offline.compare import compare
 from karat.workflows.offline.costs import with_judgments

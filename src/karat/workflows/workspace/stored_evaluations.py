@@ -19,7 +19,7 @@ from karat.reports.html.content import Content
 from karat.store.sql import queries
 from karat.tables import QueryValue, Results
 from karat.tables.results import Latency, Result
-from karat.tables.stored_runs import RunRow
+from karat.tables.workspace import RunRow
 from karat.workflows.golden.editions import NOW, list_editions
 from karat.workflows.offline.evaluate import evaluate
 from karat.workflows.offline.evaluation_plan import settle

@@ -13,7 +13,7 @@ from karat.store.sql import comparisons, documents, judgments
 from karat.store.sql.states import inputs_state, queries_state
 from karat.tables import Documents, Qrels, Queries, Run
 from karat.tables.judgments import Judgments
-from karat.tables.stored_runs import RunRow
+from karat.tables.workspace import RunRow
 from karat.workflows.golden.editions import NOW, Standing, standing_in, weighed
 from karat.workflows.workspace import stored_runs
 from karat.workflows.workspace.artifacts import key_of

@@ -18,11 +18,9 @@ from karat.store.sql import golden_sets, runs
 from karat.tables import Run
 from karat.tables.about import facts
 from karat.tables.names import check_name
-from karat.tables.stored_runs import RunRow
-from karat.tables.workspace import WorkspaceConfig
-from karat.workflows.workspace.display_names import display_name
+from karat.tables.workspace import RunRow, WorkspaceConfig
 from karat.workflows.workspace.fingerprints import fingerprint
-from karat.workflows.workspace.workspace import Workspace
+from karat.workflows.workspace.workspace import Workspace, display_name
 
 LONGEST = 500
 """Maximum length of the name of a run, in characters."""

@@ -19,7 +19,7 @@ from karat.reports.html.figures import DrawnChart
 from karat.store.sql import comparisons, pairs
 from karat.tables import Qrels, QueryValue, Results, Run
 from karat.tables.comparison import Comparison
-from karat.tables.scale import Scale
+from karat.tables.schema import Scale
 from karat.workflows.golden.agreement import Moment
 from karat.workflows.golden.editions import NOW, standing
 from karat.workflows.offline.evaluate import evaluate

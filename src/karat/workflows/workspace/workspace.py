@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from karat.errors import UsageError
+from karat.errors import InputError, UsageError
 from karat.formats.own.workspace import NAME, find_workspace, read_workspace, write_workspace
 from karat.formats.tables.source import Source
 from karat.store.sql import comparisons, golden_sets, queries
@@ -17,6 +18,55 @@ from karat.tables import Queries
 from karat.tables.golden.golden_sets import GoldenSetRow
 from karat.tables.workspace import WorkspaceConfig
 from karat.workflows.workspace.artifacts import FOLDER, ArtifactCache
+
+_ENDS = r"(?![\w-]|\.\w)"  # end of a name: /w/x does not match /w/xy, but "see /w/x."
+
+
+@contextmanager
+def display_name(path: Path, called: str, *folders: Path) -> Iterator[None]:
+    """Replace the path of a file in errors by the name that the user knows."""
+    paths = {str(path), str(path.resolve())}
+    folder_paths = {f"{each}" for folder in (path.parent, *folders) if folder.is_absolute()
+              for each in (folder, folder.resolve())} - {"/"}  # fmt: skip
+    replacement = called.replace("\\", r"\\")  # for re.sub, which reads backslashes
+    substitutions = [(_begins(name) + _ENDS, replacement) for name in _longest(paths)]
+    for folder in _longest(folder_paths):
+        substitutions += [(f"{_begins(folder)}/", ""), (_begins(folder) + _ENDS, "the folder")]
+
+    def renamed(text: str) -> str:
+        for place, name in substitutions:
+            text = re.sub(place, name, text)
+        return text
+
+    try:
+        yield
+    except InputError as error:
+        file = error.file and renamed(error.file)
+        # Readers may name a part of the file.
+        part = error.file and re.search(_begins(path.name) + _ENDS, error.file)
+        raise InputError(
+            renamed(error.what),
+            file=called if part else file,
+            line=error.line,
+            query=error.query,
+            doc_id=error.doc_id,
+            fix=None if error.fix is None else renamed(error.fix),
+            command=None if error.command is None else renamed(error.command),
+        ) from None
+    except UsageError as error:
+        if renamed(str(error)) == str(error):
+            raise  # the original, as it may be of a subclass
+        fix = None if error.fix is None else renamed(error.fix)
+        raise UsageError(renamed(error.what), nearest=error.nearest, fix=fix) from None
+
+
+def _longest(names: set[str]) -> list[str]:
+    return sorted(names, key=len, reverse=True)
+
+
+def _begins(name: str) -> str:
+    """A pattern for a name that does not match within another: x.csv, but not max.csv."""
+    return rf"(?<![\w.-]){re.escape(name)}"
 
 
 @dataclass(frozen=True)
