@@ -24,7 +24,7 @@ from karat.web.framework.errors import NotFound
 from karat.web.framework.middleware import Guards
 from karat.web.framework.pages import static_file, templates
 from karat.web.framework.settings import Settings
-from karat.web.framework.state import AppState, TheState
+from karat.web.framework.state import AppState
 from karat.web.golden import (
     agreement,
     disagreements,
@@ -128,7 +128,7 @@ def create_app(
 
 
 @ROUTER.get("/static/{name}")
-def static(name: str, _asking: Anonymous) -> Response:
+def static(name: str, _call: Anonymous) -> Response:
     """A static file; its address has its version, so browsers may cache it for a year."""
     try:
         data, _version = static_file(name)
@@ -140,10 +140,10 @@ def static(name: str, _asking: Anonymous) -> Response:
 
 
 @ROUTER.get("/healthz")
-def healthz(site: TheState, _asking: Anonymous) -> Response:
+def healthz(call: Anonymous) -> Response:
     """``{"status": "ok"}`` if the store answers; else 503."""
     try:
-        site.golden_sets()
+        call.site.golden_sets()
     except KaratError as error:
         LOG.error("health check: %s", error)  # not in the response: it may reveal the store
         return JSONResponse({"status": "the store does not respond as expected"}, 503)

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 from urllib.parse import quote, urlencode
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Response
 
 from karat.reports.phrases.numbers import counted
 from karat.tables.golden.golden_sets import addressable
 from karat.web.framework.auth import ARater
 from karat.web.framework.pages import Page, redirect, show
-from karat.web.framework.state import AppState, TheState
+from karat.web.framework.state import AppState
 from karat.web.golden.golden_sets import address, place
 from karat.workflows.golden.status import Status
 from karat.workflows.golden.status import status as status_of
@@ -188,11 +188,11 @@ WATCHES: list[Watch] = [
 
 
 @ROUTER.get("/")
-def home(request: Request, site: TheState, principal: ARater) -> Response:
+def home(call: ARater) -> Response:
     """The home page; raters go to the judging page."""
-    if principal.person.role == "rater":
-        return redirect(site, "/judge")
-    names = [row.name for row in site.golden_sets() if addressable(row.name)]
-    sets = [status_of(site.opened(name), now=site.clock()) for name in names]
-    attention = [item for watch in WATCHES for item in watch(site, sets)]
-    return show(request, HomePage(title="Home", attention=attention, golden=sets))
+    if call.principal.person.role == "rater":
+        return redirect(call, "/judge")
+    names = [row.name for row in call.site.golden_sets() if addressable(row.name)]
+    sets = [status_of(call.site.opened(name), now=call.now) for name in names]
+    attention = [item for watch in WATCHES for item in watch(call.site, sets)]
+    return show(call, HomePage(title="Home", attention=attention, golden=sets))

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 from urllib.parse import quote
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Response
 
 from karat.tables.golden.golden_sets import addressable
 from karat.web.api.openapi import described
 from karat.web.framework.auth import AReader
 from karat.web.framework.navigation import STAGES
 from karat.web.framework.pages import Page, show
-from karat.web.framework.state import TheState
 from karat.workflows.workspace.search import Hit, best, search
 
 ROUTER = APIRouter()
@@ -59,15 +58,13 @@ class ApiPage(Page):
 
 
 @ROUTER.get("/search")
-def found(
-    request: Request, site: TheState, _asking: AReader, q: str = "", golden: str = ""
-) -> Response:
+def found(call: AReader, q: str = "", golden: str = "") -> Response:
     """Find objects of the workspace, queries of a golden set, and pages."""
     words = q.strip()[:_LONGEST]
-    golden = golden or site.workspace.golden.name
+    golden = golden or call.site.workspace.golden.name
     hits = [
         Link(hit.kind, hit.name, _page_of(hit, golden))
-        for hit in search(site.workspace, words, golden)
+        for hit in search(call.site.workspace, words, golden)
         if hit.kind != "golden set" or addressable(hit.name)
     ]
     pages = [
@@ -79,19 +76,19 @@ def found(
         (Link("page", name, f"/{name.lower()}"), name) for name in ("Judge", "Account", "API")
     ]
     hits += best(words, pages) if words else [link for link, _ in pages]
-    return show(request, SearchPage(title="Search", words=words, golden=golden, hits=hits))
+    return show(call, SearchPage(title="Search", words=words, golden=golden, hits=hits))
 
 
 @ROUTER.get("/api")
-def api(request: Request, site: TheState, _asking: AReader) -> Response:
+def api(call: AReader) -> Response:
     """The operations of the API, and how to use them."""
     parts: dict[str, list[Operation]] = {}
-    for path, methods in described(site.settings.base)["paths"].items():
+    for path, methods in described(call.site.settings.base)["paths"].items():
         for method, operation in methods.items():
             scope = operation["x-needs"]["scope"]
             one = Operation(method.upper(), path, operation["summary"], scope)
             parts.setdefault(operation["tags"][0], []).append(one)
-    return show(request, ApiPage(title="API", parts=list(parts.items())))
+    return show(call, ApiPage(title="API", parts=list(parts.items())))
 
 
 def _page_of(hit: Hit, golden: str) -> str:

@@ -6,17 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, cast
 
-from fastapi import APIRouter, Form, Request, Response
+from fastapi import APIRouter, Form, Response
 
 from karat.errors import UsageError
 from karat.tables.accounts.people import SCOPES_OF, Scope, SessionRow, TokenRow
 from karat.web.accounts.sign_in import show_refused
-from karat.web.framework.auth import Principal, SessionUser
+from karat.web.framework.auth import SessionUser
+from karat.web.framework.call import Call
 from karat.web.framework.errors import NotFound
 from karat.web.framework.form_values import Id
 from karat.web.framework.idempotency import Once, redirect_with, secret_of, show_with
 from karat.web.framework.pages import Page, redirect, show
-from karat.web.framework.state import AppState, TheState
 from karat.workflows.accounts.accounts import SignInRefused
 from karat.workflows.accounts.tokens import MOST_DAYS
 
@@ -69,47 +69,41 @@ class AccountPage(Page):
 
 
 @ROUTER.get("/account")
-def account(request: Request, site: TheState, principal: SessionUser) -> Response:
+def account(call: SessionUser) -> Response:
     """Your own account."""
     return show_with(
-        request,
-        site,
-        principal,
-        "/account",
-        lambda flash: _page(site, principal, secret=flash.secret, done=flash.said or None),
+        call, "/account", lambda flash: _page(call, secret=flash.secret, done=flash.said or None)
     )
 
 
 @ROUTER.post("/account/password")
 def change_password(
-    request: Request,
-    site: TheState,
-    principal: SessionUser,
+    call: SessionUser,
     old: Annotated[str, Form()],
     password: Annotated[str, Form()],
     again: Annotated[str, Form()],
 ) -> Response:
     """Change the password and end all other sessions."""
-    if not site.settings.accounts:
+    if not call.site.settings.accounts:
         raise NotFound("this server has no accounts: it is for the user who started it")
     try:
-        _need_password(site, principal)
+        _need_password(call)
         if password != again:
             raise UsageError("the two new passwords differ")
-        site.accounts.change_password(principal.person, old, password, principal.session)
+        call.site.accounts.change_password(
+            call.principal.person, old, password, call.principal.session
+        )
     except SignInRefused as refused:
-        return _refused(request, site, principal, refused)
+        return _refused(call, refused)
     except UsageError as error:
-        return show(request, _page(site, principal, wrong=error.what), 400)
+        return show(call, _page(call, wrong=error.what), 400)
     message = "Your password has been changed. All other browsers are signed out."
-    return redirect_with(request, site, principal, "/account", said=message)
+    return redirect_with(call, "/account", said=message)
 
 
 @ROUTER.post("/account/tokens")
 def make_token(
-    request: Request,
-    site: TheState,
-    principal: SessionUser,
+    call: SessionUser,
     name: Annotated[str, Form()],
     scopes: Annotated[list[str] | None, Form()] = None,
     days: Annotated[str, Form()] = "90",
@@ -121,26 +115,28 @@ def make_token(
     try:
         token_scopes = cast("list[Scope]", scopes or [])
         limit = _days(days)
-        if site.settings.accounts:
-            _need_password(site, principal)
-            site.accounts.confirm(principal.person, password)
-        drawn = secret_of(principal, once, "token", name, *sorted(token_scopes), days)
-        token = site.accounts.make_token(principal.person, name, token_scopes, limit, drawn)
+        if call.site.settings.accounts:
+            _need_password(call)
+            call.site.accounts.confirm(call.principal.person, password)
+        drawn = secret_of(call.principal, once, "token", name, *sorted(token_scopes), days)
+        token = call.site.accounts.make_token(
+            call.principal.person, name, token_scopes, limit, drawn
+        )
     except SignInRefused as refused:
-        return _refused(request, site, principal, refused, **typed)
+        return _refused(call, refused, **typed)
     except UsageError as error:
-        return show(request, _page(site, principal, wrong=error.what, **typed), 400)
-    return redirect_with(request, site, principal, "/account", secret=token.text)
+        return show(call, _page(call, wrong=error.what, **typed), 400)
+    return redirect_with(call, "/account", secret=token.text)
 
 
 @ROUTER.post("/account/tokens/{token_id}/revoke")
-def revoke(site: TheState, principal: SessionUser, token_id: Id) -> Response:
+def revoke(call: SessionUser, token_id: Id) -> Response:
     """Revoke one of your own tokens."""
     try:
-        site.accounts.revoke(principal.person, token_id)
+        call.site.accounts.revoke(call.principal.person, token_id)
     except UsageError as error:
         raise NotFound(error.what) from None
-    return redirect(site, "/account")
+    return redirect(call, "/account")
 
 
 def browser(agent: str) -> str:
@@ -162,27 +158,26 @@ def _days(text: str) -> int | None:
         raise UsageError(f"{text!r} is not a number of days") from None
 
 
-def _need_password(site: AppState, principal: Principal) -> None:
+def _need_password(call: Call) -> None:
     """Raise UsageError for a user without a password, who has only used one-time links so far."""
-    if not site.accounts.has_password(principal.person):
+    if not call.site.accounts.has_password(call.principal.person):
         raise UsageError(
             "you have no password yet: choose one first, with a link for a new password"
         )
 
 
-def _refused(
-    request: Request, site: AppState, principal: Principal, refused: SignInRefused, **typed: Any
-) -> Response:
-    return show_refused(request, _page(site, principal, wrong=refused.what, **typed), refused)
+def _refused(call: Call, refused: SignInRefused, **typed: Any) -> Response:
+    return show_refused(call, _page(call, wrong=refused.what, **typed), refused)
 
 
-def _page(site: AppState, principal: Principal, **more: Any) -> AccountPage:
-    rows = site.accounts.sessions(principal.person, principal.session)
+def _page(call: Call, **more: Any) -> AccountPage:
+    rows = call.site.accounts.sessions(call.principal.person, call.principal.session)
     return AccountPage(
         title="Account",
-        password=site.settings.accounts and site.accounts.has_password(principal.person),
+        password=call.site.settings.accounts
+        and call.site.accounts.has_password(call.principal.person),
         sessions=[(row, browser(row.agent)) for row in rows],
-        tokens=site.accounts.tokens(principal.person),
-        scopes=[(scope, MEANT[scope]) for scope in SCOPES_OF[principal.person.role]],
+        tokens=call.site.accounts.tokens(call.principal.person),
+        scopes=[(scope, MEANT[scope]) for scope in SCOPES_OF[call.principal.person.role]],
         **more,
     )

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import polars as pl
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Response
 
 from karat.reports.table import Column
 from karat.web.framework.auth import AnOwner
-from karat.web.framework.lists import Ask, Listed, listed
+from karat.web.framework.lists import Listed, listed
 from karat.web.framework.pages import Page, show
-from karat.web.framework.state import TheState
 
 ROUTER = APIRouter()
 _HASH = r"\b([0-9a-f]{12})[0-9a-f]{52}\b"
@@ -35,14 +34,14 @@ class AuditPage(Page):
 
 
 @ROUTER.get("/audit")
-def audit(request: Request, site: TheState, _asking: AnOwner) -> Response:
+def audit(call: AnOwner) -> Response:
     """All actions of users."""
-    actions = site.accounts.done()
+    actions = call.site.accounts.done()
     short = pl.col("about").str.replace_all(_HASH, "$1…")
     rows = listed(
         actions.with_columns(more=short),
         _COLUMNS,
-        Ask.of(request),
+        call.ask,
         search=["person", "action", "subject", "about"],
     )
-    return show(request, AuditPage(title="Audit log", rows=rows))
+    return show(call, AuditPage(title="Audit log", rows=rows))

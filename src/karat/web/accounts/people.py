@@ -7,16 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, cast
 
-from fastapi import APIRouter, Depends, Form, Request, Response
+from fastapi import APIRouter, Depends, Form, Response
 
 from karat.errors import UsageError
 from karat.reports.table import Column
 from karat.tables.accounts.people import ROLES, Invitation, PersonRow, Role
 from karat.web.framework.auth import AnOwner
+from karat.web.framework.call import Call
 from karat.web.framework.errors import NotFound
 from karat.web.framework.form_values import Id
 from karat.web.framework.idempotency import Once, redirect_with, secret_of, show_with
-from karat.web.framework.lists import Ask, Listed, frame_of, listed
+from karat.web.framework.lists import Listed, frame_of, listed
 from karat.web.framework.pages import Page, redirect, show
 from karat.web.framework.settings import LOCAL
 from karat.web.framework.state import AppState, TheState
@@ -91,100 +92,86 @@ class PersonPage(Page):
 
 
 @ROUTER.get("/people")
-def people(request: Request, site: TheState, principal: AnOwner) -> Response:
+def people(call: AnOwner) -> Response:
     """Users, pending invitations, and a form to invite."""
-    return show_with(
-        request,
-        site,
-        principal,
-        "/people",
-        lambda flash: _page(request, site, link=_link(request, site, flash.secret)),
-    )
+    return show_with(call, "/people", lambda flash: _page(call, link=_link(call, flash.secret)))
 
 
 @ROUTER.post("/people/invitations")
 def invite(
-    request: Request,
-    site: TheState,
-    principal: AnOwner,
+    call: AnOwner,
     name: Annotated[str, Form()],
     role: Annotated[str, Form()] = "rater",
     replace: Annotated[bool, Form()] = False,
     once: Once = "",
 ) -> Response:
     """Create an invitation and show its link once; replace a pending one only if asked to."""
-    drawn, by = secret_of(principal, once, "invite", name, role), principal.person.name
+    drawn, by = secret_of(call.principal, once, "invite", name, role), call.who
     try:
-        secret = site.accounts.invite(name, cast(Role, role), by, drawn, replace=replace)
+        secret = call.site.accounts.invite(name, cast(Role, role), by, drawn, replace=replace)
     except AlreadyInvited as error:
-        page = _page(request, site, name=name, role=role, wrong=error.what, open=error.there)
-        return show(request, page, 409)
+        page = _page(call, name=name, role=role, wrong=error.what, open=error.there)
+        return show(call, page, 409)
     except UsageError as error:
-        return show(request, _page(request, site, name=name, role=role, wrong=error.what), 400)
-    if principal.session is not None:
-        return redirect_with(request, site, principal, "/people", secret=secret.text)
-    return show(request, _page(request, site, link=_link(request, site, secret.text)))
+        return show(call, _page(call, name=name, role=role, wrong=error.what), 400)
+    if call.principal.session is not None:
+        return redirect_with(call, "/people", secret=secret.text)
+    return show(call, _page(call, link=_link(call, secret.text)))
 
 
 @ROUTER.post("/people/invitations/{invitation_id}/withdraw")
-def withdraw(site: TheState, principal: AnOwner, invitation_id: Id) -> Response:
+def withdraw(call: AnOwner, invitation_id: Id) -> Response:
     """Revoke an invitation."""
-    site.accounts.withdraw(invitation_id, principal.person.name)
-    return redirect(site, "/people")
+    call.site.accounts.withdraw(invitation_id, call.who)
+    return redirect(call, "/people")
 
 
 @ROUTER.get("/people/{person_id}")
-def person(request: Request, site: TheState, principal: AnOwner, person_id: Id) -> Response:
+def person(call: AnOwner, person_id: Id) -> Response:
     """One user, and what an owner can change."""
     return show_with(
-        request,
-        site,
-        principal,
+        call,
         f"/people/{person_id}",
-        lambda flash: _person(site, person_id, _link(request, site, flash.secret)),
+        lambda flash: _person(call.site, person_id, _link(call, flash.secret)),
     )
 
 
 @ROUTER.post("/people/{person_id}/role")
-def set_role(
-    site: TheState, principal: AnOwner, person_id: Id, role: Annotated[str, Form()]
-) -> Response:
+def set_role(call: AnOwner, person_id: Id, role: Annotated[str, Form()]) -> Response:
     """Change the role of a user, who has to sign in again."""
-    row = _row(site.accounts.all_users(), person_id)
-    site.accounts.set_role(row.person.name, cast(Role, role), principal.person.name)
-    return redirect(site, f"/people/{person_id}")
+    row = _row(call.site.accounts.all_users(), person_id)
+    call.site.accounts.set_role(row.person.name, cast(Role, role), call.who)
+    return redirect(call, f"/people/{person_id}")
 
 
 @ROUTER.post("/people/{person_id}/shut-out")
-def shut_out(site: TheState, principal: AnOwner, person_id: Id) -> Response:
+def shut_out(call: AnOwner, person_id: Id) -> Response:
     """Disable an account at once."""
-    row = _row(site.accounts.all_users(), person_id)
-    site.accounts.disable(row.person.name, principal.person.name)
-    return redirect(site, f"/people/{person_id}")
+    row = _row(call.site.accounts.all_users(), person_id)
+    call.site.accounts.disable(row.person.name, call.who)
+    return redirect(call, f"/people/{person_id}")
 
 
 @ROUTER.post("/people/{person_id}/let-in")
-def let_in(site: TheState, principal: AnOwner, person_id: Id) -> Response:
+def let_in(call: AnOwner, person_id: Id) -> Response:
     """Enable an account again."""
-    row = _row(site.accounts.all_users(), person_id)
-    site.accounts.enable(row.person.name, principal.person.name)
-    return redirect(site, f"/people/{person_id}")
+    row = _row(call.site.accounts.all_users(), person_id)
+    call.site.accounts.enable(row.person.name, call.who)
+    return redirect(call, f"/people/{person_id}")
 
 
 @ROUTER.post("/people/{person_id}/new-password")
-def new_password(
-    request: Request, site: TheState, principal: AnOwner, person_id: Id, once: Once = ""
-) -> Response:
+def new_password(call: AnOwner, person_id: Id, once: Once = "") -> Response:
     """Create a link for a new password, and show it once."""
-    row = _row(site.accounts.all_users(), person_id)
-    drawn = secret_of(principal, once, "password", person_id)
-    secret = site.accounts.renew(row.person.name, principal.person.name, drawn)
-    if principal.session is not None:
-        return redirect_with(request, site, principal, f"/people/{person_id}", secret=secret.text)
-    return show(request, _person(site, person_id, _link(request, site, secret.text)))
+    row = _row(call.site.accounts.all_users(), person_id)
+    drawn = secret_of(call.principal, once, "password", person_id)
+    secret = call.site.accounts.renew(row.person.name, call.who, drawn)
+    if call.principal.session is not None:
+        return redirect_with(call, f"/people/{person_id}", secret=secret.text)
+    return show(call, _person(call.site, person_id, _link(call, secret.text)))
 
 
-def _page(request: Request, site: AppState, **more: Any) -> PeoplePage:
+def _page(call: Call, **more: Any) -> PeoplePage:
     frame = frame_of(
         (
             (
@@ -196,15 +183,15 @@ def _page(request: Request, site: AppState, **more: Any) -> PeoplePage:
                     "since": row.created_us,
                 },
             )
-            for row in site.accounts.all_users()
+            for row in call.site.accounts.all_users()
         ),
         text="name role state",
         whole="id last_seen sessions tokens since",
     )
     return PeoplePage(
         title="People",
-        people=listed(frame, _COLUMNS, Ask.of(request), search=["name"]),
-        invitations=site.accounts.invitations(),
+        people=listed(frame, _COLUMNS, call.ask, search=["name"]),
+        invitations=call.site.accounts.invitations(),
         **more,
     )
 
@@ -239,27 +226,27 @@ def _row(all_users: Sequence[PersonRow], person_id: int) -> PersonRow:
     return row
 
 
-def _link(request: Request, site: AppState, secret: str | None) -> Link | None:
+def _link(call: Call, secret: str | None) -> Link | None:
     """The link of a secret; None without one, or if it was withdrawn or used in the meantime."""
-    invitation = None if secret is None else site.accounts.invitation(secret)
+    invitation = None if secret is None else call.site.accounts.invitation(secret)
     if invitation is None:
         return None
-    address = f"{_origin(request, site)}{site.settings.base}/invited/{secret}"
+    address = f"{_origin(call)}{call.site.settings.base}/invited/{secret}"
     return Link(invitation.name, address, invitation.renews, invitation.ends_us)
 
 
-def _origin(request: Request, site: AppState) -> str:
+def _origin(call: Call) -> str:
     """The configured origin of this server; empty if none is configured.
 
     Not taken from the request, which may be forged: a wrong link would leak the secret.
     """
-    hosts = site.settings.hosts
+    hosts = call.site.settings.hosts
     if not hosts:
         return ""
-    scheme = "https" if site.settings.secure else request.url.scheme
+    scheme = "https" if call.site.settings.secure else call.request.url.scheme
     public = next((host for host in hosts if host not in LOCAL), None)
     # Only configured names pass the middleware; take the port from the request.
-    asked = _PLACE.fullmatch(request.headers.get("host", ""))
+    asked = _PLACE.fullmatch(call.request.headers.get("host", ""))
     if asked is not None and (public is None or asked[1].casefold() == public):
         return f"{scheme}://{asked[0]}"
     return "" if public is None else f"{scheme}://{public}"

@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from fastapi import APIRouter, Form, Request, Response
+from fastapi import APIRouter, Form, Response
 
 from karat.errors import UsageError
 from karat.tables.accounts.people import Invitation, Person
 from karat.web.framework.auth import OptionalUser, Refused, SessionUser, is_cross_site
+from karat.web.framework.call import Call
 from karat.web.framework.errors import NotFound
 from karat.web.framework.pages import Page, redirect, show
-from karat.web.framework.state import AppState, TheState
+from karat.web.framework.state import AppState
 from karat.workflows.accounts.accounts import DEVICE_US, LONGEST_US, SignInRefused
 
 ROUTER = APIRouter()
@@ -41,133 +42,125 @@ class InvitedPage(Page):
 
 @ROUTER.get("/sign-in")
 def sign_in_page(
-    request: Request,
-    site: TheState,
-    principal: OptionalUser,
+    call: OptionalUser,
     next: str = "/",  # noqa: A002 - as in the address
 ) -> Response:
     """The sign-in form."""
-    if principal is not None:
-        return redirect(site, _safe(next))
+    if call.user is not None:
+        return redirect(call, _safe(next))
     page = SignInPage(
-        title="Sign in", name="", wrong=None, next=_safe(next), accounts=site.settings.accounts
+        title="Sign in", name="", wrong=None, next=_safe(next), accounts=call.site.settings.accounts
     )
-    return show(request, page)
+    return show(call, page)
 
 
 @ROUTER.post("/sign-in")
 def sign_in(
-    request: Request,
-    site: TheState,
-    _asking: OptionalUser,
+    call: OptionalUser,
     name: Annotated[str, Form()],
     password: Annotated[str, Form()],
     next: Annotated[str, Form()] = "/",  # noqa: A002
 ) -> Response:
     """Sign in; an error does not say whether the name or the password is wrong."""
-    _from_our_page(request)
-    if not site.settings.accounts:
+    _from_our_page(call)
+    if not call.site.settings.accounts:
         raise NotFound("this server has no accounts", fix="open the link that karat serve printed")
     try:
-        device = request.cookies.get(_device(site))
-        person = site.accounts.sign_in(name, password, _address(request), device)
+        device = call.request.cookies.get(_device(call.site))
+        person = call.site.accounts.sign_in(name, password, _address(call), device)
     except SignInRefused as refused:
         page = SignInPage(
             title="Sign in", name=name, wrong=str(refused.what), next=_safe(next), accounts=True
         )
-        return show_refused(request, page, refused)
-    return _start_session(request, site, person, _safe(next))
+        return show_refused(call, page, refused)
+    return _start_session(call, person, _safe(next))
 
 
 @ROUTER.get("/link/{token}")
-def link(request: Request, site: TheState, _asking: OptionalUser, token: str) -> Response:
+def link(call: OptionalUser, token: str) -> Response:
     """Follow the one-time link that ``karat serve`` printed."""
-    person = None if site.settings.accounts else site.accounts.follow(token)
+    person = None if call.site.settings.accounts else call.site.accounts.follow(token)
     if person is None:
         raise NotFound(
             "the link was used already, or is of an earlier start of the server",
             fix="restart karat serve, which prints a new one",
         )
-    return _start_session(request, site, person, "/")
+    return _start_session(call, person, "/")
 
 
 @ROUTER.get("/invited/{token}")
-def invited_page(request: Request, site: TheState, _asking: OptionalUser, token: str) -> Response:
+def invited_page(call: OptionalUser, token: str) -> Response:
     """The form to choose a password."""
     page = InvitedPage(
-        title="Welcome to karat", token=token, invitation=_invitation(site, token), wrong=None
+        title="Welcome to karat", token=token, invitation=_invitation(call.site, token), wrong=None
     )
-    return show(request, page)
+    return show(call, page)
 
 
 @ROUTER.post("/invited/{token}")
 def invited(
-    request: Request,
-    site: TheState,
-    _asking: OptionalUser,
-    token: str,
-    password: Annotated[str, Form()],
-    again: Annotated[str, Form()],
+    call: OptionalUser, token: str, password: Annotated[str, Form()], again: Annotated[str, Form()]
 ) -> Response:
     """Create the account and sign in."""
-    _from_our_page(request)
-    invitation = _invitation(site, token)
+    _from_our_page(call)
+    invitation = _invitation(call.site, token)
     try:
         if password != again:
             raise UsageError("the two passwords differ")
-        person = site.accounts.accept(token, password)
+        person = call.site.accounts.accept(token, password)
     except UsageError as error:
         page = InvitedPage(
             title="Welcome to karat", token=token, invitation=invitation, wrong=error.what
         )
         busy = isinstance(error, SignInRefused) and error.wait_s
-        return show(request, page, 429 if busy else 400)
-    return _start_session(request, site, person, "/")
+        return show(call, page, 429 if busy else 400)
+    return _start_session(call, person, "/")
 
 
 @ROUTER.post("/sign-out")
 def sign_out(
-    site: TheState,
-    principal: SessionUser,
+    call: SessionUser,
     everywhere: Annotated[bool, Form()] = False,
     tokens: Annotated[bool, Form()] = False,
 ) -> Response:
     """End this session, or all sessions of the user, and optionally revoke the API tokens."""
     if everywhere:
-        site.accounts.end_all(principal.person, tokens=tokens)
-    elif principal.session is not None:
-        site.accounts.end_session(principal.session)
-    response = redirect(site, "/sign-in")
-    response.delete_cookie(site.cookie, path=site.settings.base or "/")
+        call.site.accounts.end_all(call.principal.person, tokens=tokens)
+    elif call.principal.session is not None:
+        call.site.accounts.end_session(call.principal.session)
+    response = redirect(call, "/sign-in")
+    response.delete_cookie(call.site.cookie, path=call.site.settings.base or "/")
     return response
 
 
-def show_refused(request: Request, page: Page, refused: SignInRefused) -> Response:
+def show_refused(call: Call, page: Page, refused: SignInRefused) -> Response:
     """A page after a wrong password (403) or too many attempts (429)."""
-    response = show(request, page, 429 if refused.wait_s else 403)
+    response = show(call, page, 429 if refused.wait_s else 403)
     if refused.wait_s:
         response.headers["retry-after"] = str(refused.wait_s)
     return response
 
 
-def _start_session(request: Request, site: AppState, person: Person, then: str) -> Response:
+def _start_session(call: Call, person: Person, then: str) -> Response:
     """Start a new session whatever cookie was sent, against session fixation."""
-    old = request.cookies.get(site.cookie)
+    old = call.request.cookies.get(call.site.cookie)
     if old:
-        site.accounts.end_session(old)
-    secret = site.accounts.start_session(person, request.headers.get("user-agent", ""))
-    response = redirect(site, then)
-    cookies = [(site.cookie, secret, LONGEST_US, site.settings.base or "/")]
-    device = site.accounts.device(person) if site.settings.accounts else None
+        call.site.accounts.end_session(old)
+    secret = call.site.accounts.start_session(person, call.request.headers.get("user-agent", ""))
+    response = redirect(call, then)
+    cookies = [(call.site.cookie, secret, LONGEST_US, call.site.settings.base or "/")]
+    device = call.site.accounts.device(person) if call.site.settings.accounts else None
     if device is not None:
-        cookies.append((_device(site), device, DEVICE_US, f"{site.settings.base}/sign-in"))
+        cookies.append(
+            (_device(call.site), device, DEVICE_US, f"{call.site.settings.base}/sign-in")
+        )
     for name, value, lasts_us, path in cookies:
         response.set_cookie(
             name,
             value,
             max_age=lasts_us // 1_000_000,
             path=path,
-            secure=site.settings.secure or request.url.scheme == "https",
+            secure=call.site.settings.secure or call.request.url.scheme == "https",
             httponly=True,
             samesite="lax",
         )
@@ -185,14 +178,14 @@ def _safe(where: str) -> str:
     return where if inside and "\\" not in where else "/"
 
 
-def _from_our_page(request: Request) -> None:
+def _from_our_page(call: Call) -> None:
     """Reject cross-site forms of users who are not signed in."""
-    if is_cross_site(request):
+    if is_cross_site(call.request):
         raise Refused(403, "the request did not come from a page of karat")
 
 
-def _address(request: Request) -> str:
-    return request.client.host if request.client else ""
+def _address(call: Call) -> str:
+    return call.request.client.host if call.request.client else ""
 
 
 def _invitation(site: AppState, token: str) -> Invitation:

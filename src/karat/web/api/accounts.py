@@ -13,7 +13,6 @@ from karat.web.api.models import many, one, picked
 from karat.web.api.responses import Number, Paged, json_response
 from karat.web.framework.auth import AReader, SessionUser
 from karat.web.framework.errors import or_not_found
-from karat.web.framework.state import TheState
 
 ROUTER = APIRouter(prefix="/api", tags=["account"])
 
@@ -49,23 +48,25 @@ class Revoked:
 
 
 @ROUTER.get("/me", response_model=one(Me))
-def me(site: TheState, principal: AReader) -> Response:
+def me(call: AReader) -> Response:
     """The current user."""
-    person = principal.person
-    how: Literal["session", "token"] = "token" if principal.session is None else "session"
-    golden = site.workspace.golden.name
+    person = call.principal.person
+    how: Literal["session", "token"] = "token" if call.principal.session is None else "session"
+    golden = call.site.workspace.golden.name
     return json_response(Me(person.name, person.role, SCOPES_OF[person.role], how, golden))
 
 
 @ROUTER.get("/tokens", response_model=many(Token))
-def tokens(site: TheState, principal: SessionUser, page: Paged) -> Response:
+def tokens(call: SessionUser, page: Paged) -> Response:
     """List your own tokens, without their secrets."""
-    return page.items(site.accounts.tokens(principal.person), lambda row: picked(Token, row))
+    return page.items(
+        call.site.accounts.tokens(call.principal.person), lambda row: picked(Token, row)
+    )
 
 
 @ROUTER.delete("/tokens/{token_id}", response_model=one(Revoked))
-def revoke(site: TheState, principal: SessionUser, token_id: Number) -> Response:
+def revoke(call: SessionUser, token_id: Number) -> Response:
     """Revoke one of your own tokens."""
     with or_not_found():
-        site.accounts.revoke(principal.person, token_id)
+        call.site.accounts.revoke(call.principal.person, token_id)
     return json_response(Revoked(token_id))

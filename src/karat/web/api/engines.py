@@ -18,14 +18,7 @@ from karat.web.engines.playground import start_try
 from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.errors import or_not_found
 from karat.web.framework.progress import Job, cancel, find
-from karat.web.framework.state import TheState
-from karat.workflows.engines.tries import (
-    DEEPEST,
-    DEPTH,
-    find_try,
-    forget_try,
-    list_tries,
-)
+from karat.workflows.engines.tries import DEEPEST, DEPTH, find_try, forget_try, list_tries
 from karat.workflows.engines.tries import try_query as asked
 
 ROUTER = APIRouter(prefix="/api", tags=["engines"])
@@ -71,23 +64,21 @@ def _variant(engine: str, template: str | None, params: dict[str, Any]) -> Varia
 
 
 @ROUTER.get("/engines", response_model=many(ShownEngine))
-def engines(site: TheState, _asking: AReader, page: Paged) -> Response:
+def engines(call: AReader, page: Paged) -> Response:
     """List the declared engines with their newest run and last check; none is asked."""
-    return page.items(shown_engines(site))
+    return page.items(shown_engines(call.site))
 
 
 @ROUTER.post("/engines/{engine}/check", status_code=202, response_model=one(Job))
-def check_engine(site: TheState, _principal: AnEngineer, engine: str) -> Response:
+def check_engine(call: AnEngineer, engine: str) -> Response:
     """Check an engine in the background; the checks are the job's result."""
     with or_not_found():
-        return json_response(start_check(site, engine), 202)
+        return json_response(start_check(call.site, engine), 202)
 
 
 @ROUTER.post("/try", response_model=one(Tried))
 def try_query(
-    _principal: AnEngineer,
-    workspace: GoldenSet,
-    body: Annotated[TryBody, Depends(Body(TryBody))],
+    _call: AnEngineer, workspace: GoldenSet, body: Annotated[TryBody, Depends(Body(TryBody))]
 ) -> Response:
     """Ask one or two variants of engines one query; an error of one is in its result."""
     variants = [body.variant()]
@@ -102,7 +93,7 @@ def try_query(
 
 @ROUTER.get("/tries", response_model=many(TryRow))
 def tries(
-    _asking: AReader,
+    _call: AReader,
     workspace: GoldenSet,
     page: Paged,
     engine: Annotated[str, Query(max_length=100, description="Only tries of this engine.")] = "",
@@ -113,35 +104,28 @@ def tries(
 
 @ROUTER.post("/tries", status_code=202, response_model=one(Job))
 def try_all(
-    site: TheState,
-    principal: AnEngineer,
-    workspace: GoldenSet,
-    body: Annotated[TryAllBody, Depends(Body(TryAllBody))],
+    call: AnEngineer, workspace: GoldenSet, body: Annotated[TryAllBody, Depends(Body(TryAllBody))]
 ) -> Response:
     """Ask all queries in the background; the try is stored as a run, evaluated and compared."""
-    return json_response(
-        start_try(site, workspace, body.variant(), principal.person.name, body.name), 202
-    )
+    return json_response(start_try(call.site, workspace, body.variant(), call.who, body.name), 202)
 
 
 @ROUTER.delete("/tries/{try_name:path}", response_model=one(Removed))
-def remove_try(
-    site: TheState, principal: AnEngineer, workspace: GoldenSet, try_name: str
-) -> Response:
+def remove_try(call: AnEngineer, workspace: GoldenSet, try_name: str) -> Response:
     """Delete a try, with its run and the comparison that was made for it."""
     with or_not_found():
         row = find_try(workspace, try_name)
-    forget_try(workspace, row.name, person=principal.person.name, now=site.clock())
+    forget_try(workspace, row.name, **call.by)
     return json_response(Removed(row.run))
 
 
 @ROUTER.get("/jobs/{job_id}", response_model=one(Job))
-def job(site: TheState, _asking: AReader, job_id: str) -> Response:
+def job(call: AReader, job_id: str) -> Response:
     """A job that runs in the background: its stage, and how much of that is done."""
-    return json_response(find(site, job_id))
+    return json_response(find(call.site, job_id))
 
 
 @ROUTER.post("/jobs/{job_id}/cancel", response_model=one(Job))
-def cancel_job(site: TheState, _principal: AnEngineer, job_id: str) -> Response:
+def cancel_job(call: AnEngineer, job_id: str) -> Response:
     """Cancel a job; it stops at its next step."""
-    return json_response(cancel(site, job_id))
+    return json_response(cancel(call.site, job_id))

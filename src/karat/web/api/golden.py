@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import polars as pl
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Response
 from pydantic import Field
 from starlette.responses import FileResponse
 
@@ -23,7 +23,6 @@ from karat.web.api.responses import OF_LISTS, Paged, TheGolden, json_response
 from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.errors import NotFound, or_not_found
 from karat.web.framework.jobs import in_turn
-from karat.web.framework.state import TheState
 from karat.web.framework.uploads import file_response
 from karat.web.golden.exchange import Wanted, exported
 from karat.workflows.golden.agreement import agreement_in, disagreements_in, put_before_adjudicator
@@ -37,9 +36,7 @@ from karat.workflows.golden.editions import (
     stale_judgments,
     weighed,
 )
-from karat.workflows.golden.editions import (
-    freeze as freeze_edition,
-)
+from karat.workflows.golden.editions import freeze as freeze_edition
 from karat.workflows.golden.import_ import import_upload
 from karat.workflows.golden.judgment_sources import sources_of
 from karat.workflows.golden.pooling import Pooled
@@ -84,20 +81,20 @@ class GoldenSet:
 
 
 @SETS.get("/golden", response_model=many(GoldenSet))
-def list_golden_sets(site: TheState, _asking: AReader, page: Paged) -> Response:
+def list_golden_sets(call: AReader, page: Paged) -> Response:
     """List the golden sets."""
-    return page.items(site.golden_sets(), lambda row: picked(GoldenSet, row))
+    return page.items(call.site.golden_sets(), lambda row: picked(GoldenSet, row))
 
 
 @SETS.get("/golden/{golden}/status", response_model=one(Status))
-def golden_status(site: TheState, _asking: AReader, workspace: TheGolden) -> Response:
+def golden_status(call: AReader, workspace: TheGolden) -> Response:
     """Status of a golden set, and what to do next."""
-    return json_response(status_of(workspace, now=site.clock()))
+    return json_response(status_of(workspace, now=call.now))
 
 
 @SETS.get("/golden/{golden}/agreement", response_model=one(Agreement))
 def agreement(
-    _asking: AReader,
+    _call: AReader,
     workspace: TheGolden,
     by: Annotated[str | None, Query(description="Also by the values of this attribute.")] = None,
 ) -> Response:
@@ -106,15 +103,14 @@ def agreement(
 
 
 @SETS.get("/golden/{golden}/stale", response_model=one(Stale))
-def stale(_asking: AReader, workspace: TheGolden) -> Response:
+def stale(_call: AReader, workspace: TheGolden) -> Response:
     """List judgments of documents whose text has changed since they were judged."""
     return json_response(stale_judgments(workspace))
 
 
 @SETS.get("/golden/{golden}/coverage", response_model=one(Covered))
 async def coverage(
-    request: Request,
-    _asking: AReader,
+    call: AReader,
     workspace: TheGolden,
     run: Annotated[list[str], Query(description="A stored run, by name or number; repeatable.")],
     edition: Annotated[str, Query(description="An edition.")] = NOW,
@@ -122,7 +118,7 @@ async def coverage(
 ) -> Response:
     """How much of the top k of runs is judged, and which documents are not."""
     return json_response(
-        await in_turn(request, lambda: coverage_stored(workspace, run, edition=edition, k=k))
+        await in_turn(call, lambda: coverage_stored(workspace, run, edition=edition, k=k))
     )
 
 
@@ -132,7 +128,7 @@ EditionName = Annotated[str, Query(description="An edition; `now` is the current
 
 @CONTENT.get("/golden/{golden}/queries", response_model=rows("Query", LISTS["queries"]))
 def queries(
-    _asking: AReader, page: Paged, workspace: TheGolden, edition: EditionName = NOW
+    _call: AReader, page: Paged, workspace: TheGolden, edition: EditionName = NOW
 ) -> Response:
     """List the queries with their attributes.
 
@@ -144,40 +140,40 @@ def queries(
 
 
 @CONTENT.get("/golden/{golden}/queries/{query_id:path}", response_model=one(OneQuery))
-def query(_asking: AReader, workspace: TheGolden, query_id: str) -> Response:
+def query(_call: AReader, workspace: TheGolden, query_id: str) -> Response:
     """One query with its documents."""
     with or_not_found():
         return json_response(query_in(workspace, query_id))
 
 
 @CONTENT.get("/golden/{golden}/documents", response_model=rows("Document", LISTS["documents"]))
-def documents(_asking: AReader, page: Paged, workspace: TheGolden) -> Response:
+def documents(_call: AReader, page: Paged, workspace: TheGolden) -> Response:
     """List the documents with their attributes."""
     return page.table(documents_in(workspace))
 
 
 @CONTENT.get("/golden/{golden}/pairs", response_model=rows("Pair", LISTS["pairs"]))
-def pairs(_asking: AReader, page: Paged, workspace: TheGolden) -> Response:
+def pairs(_call: AReader, page: Paged, workspace: TheGolden) -> Response:
     """List the pairs that are queued or judged."""
     return page.table(pairs_in(workspace))
 
 
 @CONTENT.get("/golden/{golden}/pair", response_model=one(OnePair))
-def pair(_asking: AReader, workspace: TheGolden, query: str, document: str) -> Response:
+def pair(_call: AReader, workspace: TheGolden, query: str, document: str) -> Response:
     """One pair with the history of its judgments."""
     with or_not_found():
         return json_response(pair_in(workspace, query, document))
 
 
 @CONTENT.get("/golden/{golden}/judgments", response_model=rows("Judgment", LISTS["judgments"]))
-def judgments(_asking: AReader, page: Paged, workspace: TheGolden) -> Response:
+def judgments(_call: AReader, page: Paged, workspace: TheGolden) -> Response:
     """List the current judgments, newest first."""
     return page.table(judgments_in(workspace))
 
 
 @CONTENT.get("/golden/{golden}/grades", response_model=rows("AggregatedGrade", LISTS["grades"]))
 def grades(
-    _asking: AReader, page: Paged, workspace: TheGolden, edition: EditionName = NOW
+    _call: AReader, page: Paged, workspace: TheGolden, edition: EditionName = NOW
 ) -> Response:
     """List the aggregated grades, with which runs are evaluated: one for each judged pair."""
     frame: pl.DataFrame = content_of(workspace, edition).grades
@@ -206,8 +202,7 @@ class Queued:
     response_model=rows("OpenDisagreement", LISTS["disagreements"]),
 )
 def disagreements(
-    site: TheState,
-    _asking: AReader,
+    call: AReader,
     page: Paged,
     workspace: TheGolden,
     between: Annotated[
@@ -215,25 +210,18 @@ def disagreements(
     ] = None,
 ) -> Response:
     """List pairs with conflicting grades that are not adjudicated yet."""
-    frame = disagreements_in(workspace, now=site.clock()).frame
+    frame = disagreements_in(workspace, now=call.now).frame
     return page.table(frame if between is None else frame.filter(pl.col("between") == between))
 
 
 @CONTENT.post("/golden/{golden}/disagreements/queue", response_model=one(Queued))
 def queue_disagreements(
-    site: TheState,
-    principal: AnEngineer,
+    call: AnEngineer,
     workspace: TheGolden,
     body: Annotated[AdjudicationRequest, Depends(Body(AdjudicationRequest))],
 ) -> Response:
     """Send disagreements to adjudication."""
-    count = put_before_adjudicator(
-        workspace,
-        body.pairs,
-        person=principal.person.name,
-        now=site.clock(),
-        between=body.between,
-    )
+    count = put_before_adjudicator(workspace, body.pairs, **call.by, between=body.between)
     return json_response(Queued(count))
 
 
@@ -262,29 +250,23 @@ class Edition:
 
 
 @EDITIONS.get("/golden/{golden}/editions", response_model=many(Edition))
-def editions(_asking: AReader, page: Paged, workspace: TheGolden) -> Response:
+def editions(_call: AReader, page: Paged, workspace: TheGolden) -> Response:
     """List the editions, oldest first."""
     return page.items(list_editions(workspace))
 
 
 @EDITIONS.post("/golden/{golden}/editions", status_code=201, response_model=one(Frozen))
 def freeze(
-    site: TheState,
-    principal: AnEngineer,
+    call: AnEngineer,
     workspace: TheGolden,
     body: Annotated[EditionRequest, Depends(Body(EditionRequest))],
 ) -> Response:
     """Freeze the golden set as an edition, which never changes."""
-    return json_response(
-        freeze_edition(
-            workspace, body.name.strip(), person=principal.person.name, now=site.clock()
-        ),
-        201,
-    )
+    return json_response(freeze_edition(workspace, body.name.strip(), **call.by), 201)
 
 
 @EDITIONS.get("/golden/{golden}/editions/{edition:path}", response_model=one(Edition))
-def edition(_asking: AReader, workspace: TheGolden, edition: str) -> Response:
+def edition(_call: AReader, workspace: TheGolden, edition: str) -> Response:
     """One edition; list queries and grades with `?edition=` for its content."""
     by_name = {row.name: row for row in list_editions(workspace)}
     if edition not in by_name:
@@ -294,7 +276,7 @@ def edition(_asking: AReader, workspace: TheGolden, edition: str) -> Response:
 
 @EDITIONS.get("/golden/{golden}/diff", response_model=one(EditionDifference))
 def diff(
-    _asking: AReader,
+    _call: AReader,
     workspace: TheGolden,
     old: str,
     new: Annotated[str, Query(description="`now` is the current golden set.")] = NOW,
@@ -322,35 +304,25 @@ class PoolRequest(RequestBody):
 
 @QUEUE.post("/golden/{golden}/pool", response_model=one(Pooled))
 async def pool(
-    request: Request,
-    site: TheState,
-    principal: AnEngineer,
-    workspace: TheGolden,
-    body: Annotated[PoolRequest, Depends(Body(PoolRequest))],
+    call: AnEngineer, workspace: TheGolden, body: Annotated[PoolRequest, Depends(Body(PoolRequest))]
 ) -> Response:
     """Put the unjudged results of stored runs into the queue."""
     settings: dict[str, Any] = body.model_dump(exclude={"runs"})
-    settings |= {"person": principal.person.name, "now": site.clock()}
-    return json_response(
-        await in_turn(request, lambda: pool_stored(workspace, body.runs, **settings))
-    )
+    settings |= {"person": call.who, "now": call.now}
+    return json_response(await in_turn(call, lambda: pool_stored(workspace, body.runs, **settings)))
 
 
 @QUEUE.post("/golden/{golden}/queue", response_model=one(Pooled))
-def queue(site: TheState, principal: AnEngineer, workspace: TheGolden, file: Uploaded) -> Response:
+def queue(call: AnEngineer, workspace: TheGolden, file: Uploaded) -> Response:
     """Put the pairs of a file into the queue, in its order; `karat compare` writes such files."""
     with file.named():
-        result = enqueue_upload(
-            workspace, file.path, file.called, person=principal.person.name, now=site.clock()
-        )
+        result = enqueue_upload(workspace, file.path, file.called, **call.by)
     return json_response(result)
 
 
 @QUEUE.post("/golden/{golden}/choose", response_model=one(Chosen))
 async def choose(
-    request: Request,
-    site: TheState,
-    principal: AnEngineer,
+    call: AnEngineer,
     workspace: TheGolden,
     file: Uploaded,
     size: Annotated[int, Query(ge=1, lt=2**31, description="Number of queries to sample.")] = 100,
@@ -382,9 +354,9 @@ async def choose(
                 workspace,
                 file.path,
                 size,
-                now=site.clock(),
+                now=call.now,
                 replace=replace,
-                person=principal.person.name,
+                person=call.who,
                 bands=read_bands(band or ()),
                 quotas=[read_quota(text) for text in quota or ()],
                 hard=hard or (),
@@ -396,7 +368,7 @@ async def choose(
         # Without the log itself, which may be long and personal.
         return Response(to_json(sample, ("log.frame",)), media_type="application/json")
 
-    return await in_turn(request, work)
+    return await in_turn(call, work)
 
 
 EXCHANGE = APIRouter(prefix="/api", tags=["exchange"])
@@ -422,9 +394,7 @@ class ImportedFile:
 
 @EXCHANGE.post("/golden/{golden}/import", response_model=one(ImportedFile))
 async def import_from(
-    request: Request,
-    site: TheState,
-    principal: AnEngineer,
+    call: AnEngineer,
     workspace: TheGolden,
     file: Uploaded,
     format: Annotated[  # noqa: A002 - as the command line has it
@@ -444,15 +414,13 @@ async def import_from(
 ) -> Response:
     """Import a file, in full or not at all."""
     sources = sources_of(source or ())
-    who, now = principal.person.name, site.clock()
 
     def work() -> Response:
         done = import_upload(
             workspace,
             file.path,
             file.called,
-            person=who,
-            now=now,
+            **call.by,
             format=format,
             rater=rater,
             sources=sources,
@@ -460,13 +428,12 @@ async def import_from(
         said = {name: getattr(done.exchange, name) for name in _SAID}
         return json_response(picked(ImportedFile, done, file=file.called, **said))
 
-    return await in_turn(request, work)
+    return await in_turn(call, work)
 
 
 @EXCHANGE.get("/golden/{golden}/export", response_class=FileResponse, response_model=None)
 async def export_golden_set(
-    request: Request,
-    _asking: AReader,
+    call: AReader,
     workspace: TheGolden,
     format: Annotated[  # noqa: A002 - as the command line has it
         str, Query(max_length=100, description="Its format.")
@@ -492,7 +459,7 @@ async def export_golden_set(
         said = {name: getattr(exchange, name) for name in _SAID}
         return file, {"x-karat-notes": _one_line(to_json({"file": file.name, **said}))}
 
-    return await in_turn(request, lambda: file_response(write))
+    return await in_turn(call, lambda: file_response(write))
 
 
 def _one_line(text: str) -> str:

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Response
 from pydantic import Field
 
 from karat.web.api.bodies import Body, RequestBody
 from karat.web.api.models import many, one, picked
 from karat.web.api.responses import Paged, TheGolden, json_response
-from karat.web.framework.auth import ARater, Principal
-from karat.web.framework.state import AppState, TheState
+from karat.web.framework.auth import ARater
+from karat.web.framework.call import Call
 from karat.web.judging.cards import EntryPoint, grades_of, lease_card
 from karat.workflows.judging.queue import Card as LeasedCard
 from karat.workflows.judging.queue import Judging, Vote
@@ -135,14 +135,14 @@ class UndoneJudgment:
 
 
 @ROUTER.get("/judge", response_model=many(JudgingQueue))
-def waiting(site: TheState, principal: ARater, page: Paged) -> Response:
+def waiting(call: ARater, page: Paged) -> Response:
     """List the queues of the caller."""
-    rater = principal.person.name
+    rater = call.who
     queues = []
-    for row in site.golden_sets():
-        workspace = site.opened(row.name)
-        progress = Judging(workspace, rater, site.clock).far()
-        disagreements = Judging(workspace, rater, site.clock, adjudicate=True).far()
+    for row in call.site.golden_sets():
+        workspace = call.site.opened(row.name)
+        progress = Judging(workspace, rater, call.site.clock).far()
+        disagreements = Judging(workspace, rater, call.site.clock, adjudicate=True).far()
         more = {"golden": row.name, "rater": rater, "disagreements": disagreements.left}
         queues.append(picked(JudgingQueue, progress, **more))
     return page.items(queues)
@@ -150,85 +150,68 @@ def waiting(site: TheState, principal: ARater, page: Paged) -> Response:
 
 @ROUTER.get("/judge/{golden}/progress", response_model=one(RaterProgress))
 def progress(
-    site: TheState,
-    principal: ARater,
+    call: ARater,
     workspace: TheGolden,
     adjudicate: Annotated[bool, Query(description="Progress with disagreements.")] = False,
 ) -> Response:
     """Progress of the caller."""
-    judging = _judging(site, principal, workspace, adjudicate=adjudicate)
+    judging = _judging(call, workspace, adjudicate=adjudicate)
     more = {"newest": judging.newest(), "text": judging.progress()}
     return json_response(picked(RaterProgress, judging.far(), **more))
 
 
 @ROUTER.post("/judge/{golden}/claim", response_model=one(Claimed))
 def claim(
-    request: Request,
-    site: TheState,
-    principal: ARater,
-    workspace: TheGolden,
-    body: Annotated[Desk, Depends(Body(Desk, required=False))],
+    call: ARater, workspace: TheGolden, body: Annotated[Desk, Depends(Body(Desk, required=False))]
 ) -> Response:
     """The next card; the same one until it is judged or postponed, or its lease expires."""
-    judging = _judging(site, principal, workspace, adjudicate=body.adjudicate)
-    return json_response(Claimed(_card(request, judging, judging.card())))
+    judging = _judging(call, workspace, adjudicate=body.adjudicate)
+    return json_response(Claimed(_card(call, judging, judging.card())))
 
 
 @ROUTER.post("/judge/{golden}/submit", response_model=one(Submitted))
 def submit(
-    site: TheState,
-    principal: ARater,
-    workspace: TheGolden,
-    body: Annotated[Judgment, Depends(Body(Judgment))],
+    call: ARater, workspace: TheGolden, body: Annotated[Judgment, Depends(Body(Judgment))]
 ) -> Response:
     """Record a judgment; 409 if the lease expired and another rater has the pair."""
-    judging = _judging(site, principal, workspace, adjudicate=body.adjudicate)
+    judging = _judging(call, workspace, adjudicate=body.adjudicate)
     return json_response(Submitted(_DOOR.record(judging, body)))
 
 
 @ROUTER.post("/judge/{golden}/later", response_model=one(Postponed))
 def later(
-    site: TheState,
-    principal: ARater,
-    workspace: TheGolden,
-    body: Annotated[Later, Depends(Body(Later))],
+    call: ARater, workspace: TheGolden, body: Annotated[Later, Depends(Body(Later))]
 ) -> Response:
     """Postpone a card for an hour."""
-    judging = _judging(site, principal, workspace, adjudicate=body.adjudicate)
+    judging = _judging(call, workspace, adjudicate=body.adjudicate)
     judging.snooze(_DOOR.ticket(judging, body.ticket).slot)
     return json_response(Postponed())
 
 
 @ROUTER.post("/judge/{golden}/undo", response_model=one(UndoneJudgment))
 def undo(
-    request: Request,
-    site: TheState,
-    principal: ARater,
-    workspace: TheGolden,
-    body: Annotated[Undo, Depends(Body(Undo, required=False))],
+    call: ARater, workspace: TheGolden, body: Annotated[Undo, Depends(Body(Undo, required=False))]
 ) -> Response:
     """Undo the newest judgment."""
-    judging = _judging(site, principal, workspace, adjudicate=body.adjudicate)
+    judging = _judging(call, workspace, adjudicate=body.adjudicate)
     undone = judging.take_back(body.newest)
     if undone is None:
         return json_response(UndoneJudgment(undone=False))
-    card = _card(request, judging, undone.card)
+    card = _card(call, judging, undone.card)
     return json_response(
         UndoneJudgment(undone=True, grade=undone.grade, reason=undone.reason, card=card)
     )
 
 
-def _judging(
-    site: AppState, principal: Principal, workspace: Workspace, *, adjudicate: bool
-) -> Judging:
-    return Judging(workspace, principal.person.name, site.clock, adjudicate=adjudicate)
+def _judging(call: Call, workspace: Workspace, *, adjudicate: bool) -> Judging:
+    return Judging(workspace, call.who, call.site.clock, adjudicate=adjudicate)
 
 
-def _card(request: Request, judging: Judging, card: LeasedCard | None) -> Card | None:
+def _card(call: Call, judging: Judging, card: LeasedCard | None) -> Card | None:
     if card is None:
         return None
     claim, golden = card.claim, judging.opened.golden
-    shown = lease_card(card, judging, f"{request.url.scheme}://{request.url.netloc}")
+    shown = lease_card(card, judging, f"{call.request.url.scheme}://{call.request.url.netloc}")
     return picked(
         Card,
         shown,

@@ -31,7 +31,7 @@ from karat.web.api.responses import Number, Paged, json_response
 from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.errors import NotFound, opened, or_not_found
 from karat.web.framework.jobs import Busy, in_turn
-from karat.web.framework.state import AppState, TheState
+from karat.web.framework.state import AppState
 from karat.web.framework.uploads import file_response
 from karat.web.offline.stored_comparisons import ask, compute, find, look, request_again
 from karat.workflows.diagnosis import stored_diagnoses, stored_traces
@@ -96,16 +96,14 @@ TheRun = Annotated[FoundRun, Depends(_of_path)]
 
 
 @RUNS.get("/runs", response_model=many(ListedRun))
-def list_runs(_asking: AReader, page: Paged, workspace: GoldenSet) -> Response:
+def list_runs(_call: AReader, page: Paged, workspace: GoldenSet) -> Response:
     """List the stored runs, newest first."""
     return page.items(*listed.list_runs(workspace))
 
 
 @RUNS.post("/runs", status_code=201, response_model=one(UploadedRun))
 async def bring_run(
-    request: Request,
-    site: TheState,
-    principal: AnEngineer,
+    call: AnEngineer,
     workspace: GoldenSet,
     file: Uploaded,
     run: Annotated[
@@ -113,16 +111,13 @@ async def bring_run(
     ] = "",
 ) -> Response:
     """Store a run; the same content is stored once, and gets this name as well."""
-    person, now = principal.person.name, site.clock()
 
     def work() -> Response:
-        imported = run_import.import_run(
-            workspace, file.path, file.called, name=run, person=person, now=now
-        )
+        imported = run_import.import_run(workspace, file.path, file.called, name=run, **call.by)
         stored = picked(UploadedRun, _listed(workspace, imported.row), said=imported.said)
         return json_response(stored, 201 if imported.new else 200)
 
-    return await in_turn(request, work)
+    return await in_turn(call, work)
 
 
 # A name may have slashes: addresses with a suffix after it must come first.
@@ -130,8 +125,7 @@ async def bring_run(
 
 @RUNS.get("/runs/{run:path}/file", response_class=FileResponse, response_model=None)
 async def run_file(
-    request: Request,
-    _asking: AReader,
+    call: AReader,
     run: TheRun,
     format: Annotated[  # noqa: A002 - as the command line has it
         Format,
@@ -146,13 +140,12 @@ async def run_file(
         write_run(ranking, path, sidecar=False)  # only one file is sent
         return path, {}
 
-    return await in_turn(request, lambda: file_response(write))
+    return await in_turn(call, lambda: file_response(write))
 
 
 @RUNS.get("/runs/{run:path}/explain", response_model=one(Explanation))
 async def explain(
-    request: Request,
-    _asking: AReader,
+    call: AReader,
     run: TheRun,
     query_id: str,
     measure: Annotated[str, Query(max_length=500)] = "nDCG@10",
@@ -160,15 +153,14 @@ async def explain(
 ) -> Response:
     """Explain one value: what each document contributes."""
     explanation = await in_turn(
-        request, lambda: explain_stored(run.workspace, run.row.id, query_id, measure, edition)
+        call, lambda: explain_stored(run.workspace, run.row.id, query_id, measure, edition)
     )
     return json_response(explanation.to_dict())
 
 
 @RUNS.get("/runs/{run:path}/diagnosis", response_model=one(Diagnosis))
 async def diagnose(
-    request: Request,
-    _asking: AReader,
+    call: AReader,
     run: TheRun,
     stage: Annotated[
         list[str] | None,
@@ -178,38 +170,33 @@ async def diagnose(
     """Diagnose a run: what its stages lose, why queries fail, and what fixes are worth."""
     stages = run_stages.chosen(run.workspace, stage) if stage else []
     found = await in_turn(
-        request, lambda: stored_diagnoses.diagnose_stored(run.workspace, run.row, stages)
+        call, lambda: stored_diagnoses.diagnose_stored(run.workspace, run.row, stages)
     )
     return json_response(found.diagnosis.to_dict())
 
 
 @RUNS.post("/runs/{run:path}/trace", response_model=one(StoredTrace))
-async def upload_trace(
-    request: Request, site: TheState, principal: AnEngineer, run: TheRun, file: Uploaded
-) -> Response:
+async def upload_trace(call: AnEngineer, run: TheRun, file: Uploaded) -> Response:
     """Store the trace of a run, in place of an earlier one."""
-    person, now = principal.person.name, site.clock()
 
     def work() -> Response:
         stages = stored_traces.store_trace(
-            run.workspace, run.row, file.path, file.called, person=person, now=now
+            run.workspace, run.row, file.path, file.called, **call.by
         )
         return json_response(StoredTrace(run.row.id, stages))
 
-    return await in_turn(request, work)
+    return await in_turn(call, work)
 
 
 @RUNS.get("/runs/{run:path}", response_model=one(ListedRun))
-def one_run(_asking: AReader, run: TheRun) -> Response:
+def one_run(_call: AReader, run: TheRun) -> Response:
     """One run."""
     return json_response(_listed(run.workspace, run.row))
 
 
 @RUNS.delete("/runs/{run:path}", response_model=one(Removed))
 def remove_run(
-    request: Request,
-    site: TheState,
-    principal: AnEngineer,
+    call: AnEngineer,
     run: TheRun,
     sha256: Annotated[
         str,
@@ -222,9 +209,9 @@ def remove_run(
     """Remove a run with its file; an error while a comparison needs it."""
     row = run.row
     if sha256 not in {"", row.sha256}:
-        called = request.path_params["run"]
+        called = call.request.path_params["run"]
         raise NotFound(f"the run {called} has been replaced by another", fix=listed.LIST_RUNS)
-    run_import.remove_run(run.workspace, row, person=principal.person.name, now=site.clock())
+    run_import.remove_run(run.workspace, row, **call.by)
     return json_response(Removed(row.id))
 
 
@@ -273,16 +260,13 @@ class EvaluateRequest(RequestBody):
 
 @NUMBERS.post("/evaluate", response_model=one(Results))
 async def evaluate(
-    request: Request,
-    site: TheState,
-    _asking: AReader,
-    body: Annotated[EvaluateRequest, Depends(Body(EvaluateRequest))],
+    call: AReader, body: Annotated[EvaluateRequest, Depends(Body(EvaluateRequest))]
 ) -> Response:
     """Evaluate stored runs: numbers with intervals, counts and notes. Nothing is stored."""
-    workspace = of_golden(site, body.golden)
+    workspace = of_golden(call.site, body.golden)
     settings = body.model_dump(exclude={"runs", "measures", "golden"})
     results = await in_turn(
-        request, lambda: evaluate_stored(workspace, body.runs, body.measures, **settings)
+        call, lambda: evaluate_stored(workspace, body.runs, body.measures, **settings)
     )
     return json_response(results.to_dict())
 
@@ -316,60 +300,52 @@ class Raised:
 
 
 @COMPARISONS.get("/comparisons", response_model=many(ListedComparison))
-def list_comparisons(_asking: AReader, page: Paged, workspace: GoldenSet) -> Response:
+def list_comparisons(_call: AReader, page: Paged, workspace: GoldenSet) -> Response:
     """List the stored comparisons, newest first."""
     return page.items(*listed.list_comparisons(workspace))
 
 
 @COMPARISONS.post("/comparisons", status_code=201, response_model=one(ListedComparison))
 def make(
-    site: TheState,
-    principal: AnEngineer,
-    body: Annotated[CompareRequest, Depends(Body(CompareRequest))],
+    call: AnEngineer, body: Annotated[CompareRequest, Depends(Body(CompareRequest))]
 ) -> Response:
     """Create a comparison, computed in the background; the response waits a little for it."""
-    workspace = of_golden(site, body.golden)
+    workspace = of_golden(call.site, body.golden)
     rows = find_runs(workspace, [body.baseline, *body.candidates])
     comparison = Asked(
-        [row.id for row in rows],
-        body.measures,
-        body.by,
-        body.margin,
-        body.edition,
-        body.name,
+        [row.id for row in rows], body.measures, body.by, body.margin, body.edition, body.name
     )
-    comparison_id = ask(site, workspace, comparison, by=principal.person.name)
-    return _comparison(site, comparison_id, 201)
+    comparison_id = ask(call.site, workspace, comparison, by=call.who)
+    return _comparison(call.site, comparison_id, 201)
 
 
 @COMPARISONS.get("/comparisons/{comparison_id}", response_model=one(ListedComparison))
 async def one_comparison(
-    site: TheState,
-    _asking: AReader,
+    call: AReader,
     comparison_id: Number,
     wait: Annotated[float, Query(ge=0, le=30, description="Seconds to wait for its result.")] = 0,
 ) -> Response:
     """One comparison; starts to compute it if it waits."""
 
     def ended() -> bool:
-        workspace, row = find(site, comparison_id)
+        workspace, row = find(call.site, comparison_id)
         if not stored_comparisons.to_compute(row, stored_comparisons.kept(workspace, row)):
             return True
         with suppress(Busy):  # the next poll tries again
-            compute(site, workspace, row.id, 0.0)
+            compute(call.site, workspace, row.id, 0.0)
         return False
 
     until = time.monotonic() + wait
     # Polled, since another process may compute it; no thread is blocked.
     while not await run_in_threadpool(ended) and time.monotonic() < until:  # noqa: ASYNC110
         await asyncio.sleep(_POLL_S)
-    return await run_in_threadpool(_comparison, site, comparison_id)
+    return await run_in_threadpool(_comparison, call.site, comparison_id)
 
 
 @COMPARISONS.get("/comparisons/{comparison_id}/result", response_model=one(Comparison))
-def result(site: TheState, _asking: AReader, comparison_id: Number) -> Response:
+def result(call: AReader, comparison_id: Number) -> Response:
     """The result of a comparison; its `queries` by decreasing contribution."""
-    comparison = _done(site, comparison_id)
+    comparison = _done(call.site, comparison_id)
     return json_response(comparison.to_dict(queries=True))
 
 
@@ -377,24 +353,21 @@ def result(site: TheState, _asking: AReader, comparison_id: Number) -> Response:
     "/comparisons/{comparison_id}/queries",
     response_model=rows("ComparedQuery", LISTS["comparison"]),
 )
-def comparison_queries(
-    site: TheState, _asking: AReader, page: Paged, comparison_id: Number
-) -> Response:
+def comparison_queries(call: AReader, page: Paged, comparison_id: Number) -> Response:
     """The queries of a comparison, by decreasing contribution."""
-    return page.table(_done(site, comparison_id).frame)
+    return page.table(_done(call.site, comparison_id).frame)
 
 
 @COMPARISONS.post("/comparisons/{comparison_id}/again", response_model=one(ListedComparison))
-def again(site: TheState, principal: AnEngineer, comparison_id: Number) -> Response:
+def again(call: AnEngineer, comparison_id: Number) -> Response:
     """Recompute a comparison with the current judgments."""
-    request_again(site, comparison_id, by=principal.person.name)
-    return _comparison(site, comparison_id)
+    request_again(call.site, comparison_id, by=call.who)
+    return _comparison(call.site, comparison_id)
 
 
 @COMPARISONS.delete("/comparisons/{comparison_id}", response_model=one(Removed))
 def remove_comparison(
-    site: TheState,
-    principal: AnEngineer,
+    call: AnEngineer,
     comparison_id: Number,
     created_us: Annotated[
         int | None,
@@ -402,24 +375,22 @@ def remove_comparison(
     ] = None,
 ) -> Response:
     """Remove a comparison with its numbers; its runs stay."""
-    workspace, row = find(site, comparison_id)
+    workspace, row = find(call.site, comparison_id)
     if created_us not in {None, row.created_us}:
         raise NotFound(
             f"the comparison {comparison_id} has been replaced by another",
             fix="GET /api/comparisons lists them",
         )
-    run_import.remove_comparison(workspace, row, person=principal.person.name, now=site.clock())
+    run_import.remove_comparison(workspace, row, **call.by)
     return json_response(Removed(row.id))
 
 
 @COMPARISONS.post("/comparisons/{comparison_id}/queue", response_model=one(Raised))
-def queue_next(site: TheState, principal: AnEngineer, comparison_id: Number) -> Response:
+def queue_next(call: AnEngineer, comparison_id: Number) -> Response:
     """Put the pairs whose grades could flip the sign at the front of the queue."""
-    comparison = _done(site, comparison_id)
-    workspace, row = find(site, comparison_id)
-    queued = stored_comparisons.queue_next(
-        workspace, row, comparison, by=principal.person.name, now=site.clock()
-    )
+    comparison = _done(call.site, comparison_id)
+    workspace, row = find(call.site, comparison_id)
+    queued = stored_comparisons.queue_next(workspace, row, comparison, by=call.who, now=call.now)
     return json_response(picked(Raised, queued))
 
 
@@ -466,13 +437,13 @@ class MeasureEntry:
 
 
 @CATALOGUE.get("/measures", response_model=many(MeasureEntry))
-def measures(_asking: AReader, page: Paged) -> Response:
+def measures(_call: AReader, page: Paged) -> Response:
     """List the measures."""
     return page.items(list_entries(), as_json)
 
 
 @CATALOGUE.get("/measures/{name:path}", response_model=one(MeasureEntry))
-def measure(_asking: AReader, name: str) -> Response:
+def measure(_call: AReader, name: str) -> Response:
     """One measure, by any of its names."""
     with or_not_found():
         return json_response(as_json(find_entry(name)))
@@ -480,7 +451,7 @@ def measure(_asking: AReader, name: str) -> Response:
 
 @CATALOGUE.get("/plan", response_model=one(Plan))
 def plan(
-    _asking: AReader,
+    _call: AReader,
     difference: Size = 0.05,
     sd: Size = TYPICAL_SD,
     depth: Size = 15,

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Annotated, Any
 
 import polars as pl
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Query, Response
 
 from karat.errors import UsageError, nearest
 from karat.online.metrics import registry
@@ -21,9 +21,9 @@ from karat.tables.online.worst_queries import LostQuery
 from karat.web.api.models import many, one, picked
 from karat.web.api.responses import Paged, json_response
 from karat.web.framework.auth import AReader
+from karat.web.framework.call import Call
 from karat.web.framework.errors import or_not_found
-from karat.web.framework.lists import Ask
-from karat.web.framework.state import AppState, TheState
+from karat.web.framework.state import AppState
 from karat.web.online.log import TheDays, awaited
 from karat.web.online.queries import worst_of
 from karat.workflows.online.facts import Table
@@ -113,19 +113,19 @@ class EventRow:
 
 
 @ROUTER.get("/status", response_model=one(LogStatus))
-def online_status(site: TheState, _asking: AReader) -> Response:
+def online_status(call: AReader) -> Response:
     """Content of the event log."""
-    return json_response(picked(LogStatus, held(log_of(site.workspace).folder)))
+    return json_response(picked(LogStatus, held(log_of(call.site.workspace).folder)))
 
 
 @ROUTER.get("/metrics", response_model=many(MetricEntry))
-def online_metrics(_asking: AReader, page: Paged) -> Response:
+def online_metrics(_call: AReader, page: Paged) -> Response:
     """List the online metrics."""
     return page.items(registry.all_metrics(), as_json)
 
 
 @ROUTER.get("/metrics/{name:path}", response_model=one(MetricEntry))
-def online_metric(_asking: AReader, name: str) -> Response:
+def online_metric(_call: AReader, name: str) -> Response:
     """One online metric, by any of its names."""
     with or_not_found():
         return json_response(as_json(registry.find(name)))
@@ -133,9 +133,7 @@ def online_metric(_asking: AReader, name: str) -> Response:
 
 @ROUTER.get("/evaluate", response_model=one(OnlineResults))
 async def online_evaluate(
-    request: Request,
-    site: TheState,
-    _asking: AReader,
+    call: AReader,
     days: TheDays,
     metric: Annotated[list[str] | None, Query(description="A metric; repeatable.")] = None,
     by: Annotated[
@@ -149,21 +147,19 @@ async def online_evaluate(
     ] = None,
 ) -> Response:
     """Online metrics over some days, by default the last four weeks."""
-    _check_parameters(request)
-    log = log_of(site.workspace)
-    over, slicings = days.within(log), [_slicing(site, log, name) for name in by or []]
+    _check_parameters(call)
+    log = log_of(call.site.workspace)
+    over, slicings = days.within(log), [_slicing(call.site, log, name) for name in by or []]
     metrics = registry.find_all(metric or registry.DEFAULT)
-    return json_response(await awaited(site, log, EvaluationBy(metrics, over, slicings)))
+    return json_response(await awaited(call.site, log, EvaluationBy(metrics, over, slicings)))
 
 
 @ROUTER.get("/queries", response_model=many(WorstQuery))
-async def online_queries(
-    site: TheState, _asking: AReader, page: Paged, days: TheDays, by: By = ""
-) -> Response:
+async def online_queries(call: AReader, page: Paged, days: TheDays, by: By = "") -> Response:
     """The queries with the most failed searches, worst first; at most 1,000."""
-    log = log_of(site.workspace)
-    over, sliced = days.within(log), dimension(site.workspace, log, by)
-    result = worst_of(await awaited(site, log, Worst(over, sliced)))
+    log = log_of(call.site.workspace)
+    over, sliced = days.within(log), dimension(call.site.workspace, log, by)
+    result = worst_of(await awaited(call.site, log, Worst(over, sliced)))
     rows = [
         {
             **asdict(row),
@@ -179,9 +175,7 @@ async def online_queries(
 
 @ROUTER.get("/watch", response_model=one(Watched))
 async def online_watch(
-    request: Request,
-    site: TheState,
-    _asking: AReader,
+    call: AReader,
     until: Annotated[
         str,
         Query(
@@ -205,20 +199,18 @@ async def online_watch(
     ] = None,
 ) -> Response:
     """Compare the latest window with its history: what changed, in which slices and queries."""
-    _check_parameters(request)
-    log = log_of(site.workspace)
-    slicings = [_slicing(site, log, name) for name in by or []]
+    _check_parameters(call)
+    log = log_of(call.site.workspace)
+    slicings = [_slicing(call.site, log, name) for name in by or []]
     watching = Watching(
-        slicings, until or None, site.clock(), window, history, metric or [], margin or []
+        slicings, until or None, call.now, window, history, metric or [], margin or []
     )
-    return json_response(await awaited(site, log, watching))
+    return json_response(await awaited(call.site, log, watching))
 
 
 @ROUTER.get("/against", response_model=one(OfflineCorrelation))
 async def online_against(
-    request: Request,
-    site: TheState,
-    _asking: AReader,
+    call: AReader,
     days: TheDays,
     run: Annotated[str, Query(max_length=500, description="A stored run, by name or number.")],
     measure: Annotated[str, Query(max_length=200)] = "",
@@ -228,17 +220,15 @@ async def online_against(
     ] = None,
 ) -> Response:
     """Offline measures of a stored run against online metrics."""
-    _check_parameters(request)
-    log = log_of(site.workspace)
-    query = Against.of(site.workspace, days.within(log), run, measure, metric, by)
-    return json_response(await awaited(site, log, query))
+    _check_parameters(call)
+    log = log_of(call.site.workspace)
+    query = Against.of(call.site.workspace, days.within(log), run, measure, metric, by)
+    return json_response(await awaited(call.site, log, query))
 
 
 @ROUTER.get("/rows", response_model=many(EventRow))
 async def online_rows(
-    request: Request,
-    site: TheState,
-    _asking: AReader,
+    call: AReader,
     page: Paged,
     days: TheDays,
     metric: Annotated[
@@ -261,15 +251,15 @@ async def online_rows(
 
     Searches, clicks or sessions; their columns are in [tables](tables.md).
     """
-    _check_parameters(request)
-    log = log_of(site.workspace)
+    _check_parameters(call)
+    log = log_of(call.site.workspace)
     query = Rows.of(
-        site.workspace, log, days.within(log), metric, table, counts, slices or [],
+        call.site.workspace, log, days.within(log), metric, table, counts, slices or [],
         limit=page.per, offset=(page.page - 1) * page.per,
     )  # fmt: skip
     if query.metric and counts and (reason := why_unknown(query.metric, log)):
         raise UsageError(f"{query.metric.name} is not available: {reason}")
-    result = await awaited(site, log, query)
+    result = await awaited(call.site, log, query)
     frame = pl.DataFrame(result["rows"])
     return page.slice(frame, result["total"])
 
@@ -288,10 +278,10 @@ def _slicing(site: AppState, log: EventLog, by: str) -> list[Dimension]:
     return dimensions
 
 
-def _check_parameters(request: Request) -> None:
+def _check_parameters(call: Call) -> None:
     """Raise UsageError for a query parameter that the route does not have."""
-    known = Ask.of(request).others or frozenset()
-    unknown = next((name for name in request.query_params if name not in known), None)
+    known = call.ask.others or frozenset()
+    unknown = next((name for name in call.request.query_params if name not in known), None)
     if unknown is not None:
         raise UsageError(
             f"unknown parameter {unknown[:60]!r}",

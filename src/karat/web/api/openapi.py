@@ -7,7 +7,7 @@ from functools import cache
 from importlib import metadata
 from typing import Any, ClassVar
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Response
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
@@ -35,9 +35,9 @@ _FILE = {"application/octet-stream": {"schema": {"type": "string", "format": "bi
 
 
 @ROUTER.get("/openapi.json", response_model=dict[str, Any], response_description="OpenAPI 3.1.")
-def openapi(request: Request, _asking: AReader) -> Response:
+def openapi(call: AReader) -> Response:
     """This description, for tools."""
-    return json_response(described(request.app.state.site.settings.base))
+    return json_response(described(call.request.app.state.site.settings.base))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,15 +50,15 @@ class ApiPage(Page):
 
 
 @ROUTER.get("/docs", include_in_schema=False)
-def docs(request: Request, _asking: AReader) -> Response:
+def docs(call: AReader) -> Response:
     """The API, for reading."""
-    document = described(request.app.state.site.settings.base)
+    document = described(call.request.app.state.site.settings.base)
     tags: dict[str, list[tuple[str, str, dict[str, Any]]]] = {}
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
             tags.setdefault(operation["tags"][0], []).append((method, path, operation))
     crumbs = [("Account", "/account")]
-    return show(request, ApiPage(title="API", crumbs=crumbs, document=document, tags=tags))
+    return show(call, ApiPage(title="API", crumbs=crumbs, document=document, tags=tags))
 
 
 @cache

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Response
 from pydantic import Field
 
 from karat.errors import nearest
@@ -22,7 +22,6 @@ from karat.web.api.responses import Paged, json_response
 from karat.web.framework.auth import AReader
 from karat.web.framework.errors import NotFound
 from karat.web.framework.jobs import in_turn
-from karat.web.framework.state import TheState
 from karat.workflows.golden.editions import NOW
 from karat.workflows.release.stored_trends import History, find_history, histories_of
 from karat.workflows.release.trend import trend as trended
@@ -49,17 +48,12 @@ class GateRequest(RequestBody):
 
 
 @ROUTER.post("/gate", response_model=one(Gate))
-async def gate(
-    request: Request,
-    site: TheState,
-    _asking: AReader,
-    body: Annotated[GateRequest, Depends(Body(GateRequest))],
-) -> Response:
+async def gate(call: AReader, body: Annotated[GateRequest, Depends(Body(GateRequest))]) -> Response:
     """Check a stored run against a policy: may it ship? Nothing is stored.
 
     `verdict` is a word, `exit_code` that of the command.
     """
-    workspace = of_golden(site, body.golden)
+    workspace = of_golden(call.site, body.golden)
 
     def work() -> Response:
         with tempfile.TemporaryDirectory(prefix="karat-") as folder:
@@ -72,7 +66,7 @@ async def gate(
         result = gate_stored(workspace, policy, body.baseline, body.candidate, **settings)
         return json_response(result.to_dict())
 
-    return await in_turn(request, work)
+    return await in_turn(call, work)
 
 
 @dataclass(frozen=True)
@@ -88,21 +82,19 @@ class HistoryFile:
 
 
 @ROUTER.get("/trends", response_model=many(HistoryFile))
-def list_trends(site: TheState, _asking: AReader, page: Paged) -> Response:
+def list_trends(call: AReader, page: Paged) -> Response:
     """List the histories that karat.toml names."""
 
     def item(each: History) -> HistoryFile:
         counts = len(each.points), len(each.series)
         return HistoryFile(each.name, *counts, each.lacking, each.damaged)
 
-    return page.items(histories_of(site.workspace), item)
+    return page.items(histories_of(call.site.workspace), item)
 
 
 @ROUTER.get("/trends/{history:path}", response_model=one(Trend))
 async def trend(
-    request: Request,
-    site: TheState,
-    _asking: AReader,
+    call: AReader,
     history: str,
     measure: Annotated[list[str] | None, Query(description="A measure; repeatable.")] = None,
     slice: Annotated[  # noqa: A002 - as the command line has it
@@ -119,9 +111,9 @@ async def trend(
     """Each measure over time, with changes between points, drops and drift."""
 
     def work() -> Response:
-        file = find_history(site.workspace, history)
+        file = find_history(call.site.workspace, history)
         if file is None:
-            names = [known.name for known in histories_of(site.workspace)]
+            names = [known.name for known in histories_of(call.site.workspace)]
             raise NotFound(
                 f"the workspace has no history {history!r}",
                 nearest=nearest(history, names, 1),
@@ -135,4 +127,4 @@ async def trend(
             )
         return json_response(result.to_dict())
 
-    return await in_turn(request, work)
+    return await in_turn(call, work)

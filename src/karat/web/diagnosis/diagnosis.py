@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar
 from urllib.parse import quote, urlencode
 
-from fastapi import APIRouter, File, Query, Request, Response, UploadFile
+from fastapi import APIRouter, File, Query, Response, UploadFile
 
 from karat.errors import InputError, KaratError, UsageError
 from karat.reports.charts.diagnosis import bump
@@ -19,21 +19,17 @@ from karat.reports.table import Column, Table
 from karat.tables.diagnosis.results import Diagnosis, QueryMode, Road
 from karat.tables.workspace import RunRow
 from karat.web.framework.auth import AnEngineer, AReader
+from karat.web.framework.call import Call
 from karat.web.framework.diagnosis_links import diagnosis_address
 from karat.web.framework.errors import NotFound, Said, or_not_found, refused
 from karat.web.framework.form_values import Id
 from karat.web.framework.jobs import COMPUTING
 from karat.web.framework.lists import Ask, Listed, frame_of, listed
 from karat.web.framework.pages import Page, redirect, show
-from karat.web.framework.state import AppState, TheState
+from karat.web.framework.state import AppState
 from karat.web.framework.uploads import uploaded
 from karat.workflows.diagnosis import stored_diagnoses, stored_traces
-from karat.workflows.diagnosis.query_stages import (
-    QueryStage,
-    other_roads,
-    query_stages,
-    roads_in,
-)
+from karat.workflows.diagnosis.query_stages import QueryStage, other_roads, query_stages, roads_in
 from karat.workflows.diagnosis.stored_diagnoses import StoredDiagnosis
 from karat.workflows.workspace import run_stages
 from karat.workflows.workspace.artifacts import ArtifactCorrupted
@@ -153,9 +149,9 @@ class DiagnosedQueryPage(_StagesPage):
 
 
 @ROUTER.get("/diagnosis")
-def diagnoses(request: Request, site: TheState, _asking: AReader) -> Response:
+def diagnoses(call: AReader) -> Response:
     """List the runs with a trace, or with stages among the other runs."""
-    workspace = site.opened(site.workspace.golden.name)
+    workspace = call.workspace
     found = run_stages.with_stages(workspace)
     frame = frame_of(
         ((row, _outlined(workspace, row, stages)) for row, stages in found),
@@ -178,9 +174,9 @@ def diagnoses(request: Request, site: TheState, _asking: AReader) -> Response:
     page = DiagnosesPage(
         title="Diagnosis",
         golden=workspace.golden.name,
-        runs=listed(frame, columns, Ask.of(request), search=["name", "stages"]),
+        runs=listed(frame, columns, call.ask, search=["name", "stages"]),
     )
-    return show(request, page)
+    return show(call, page)
 
 
 def _outlined(workspace: Workspace, row: RunRow, stages: Sequence[str]) -> dict[str, Any]:
@@ -203,45 +199,33 @@ def _outlined(workspace: Workspace, row: RunRow, stages: Sequence[str]) -> dict[
 
 @ROUTER.get("/runs/{run_id}/diagnosis")
 def run_diagnosis(
-    request: Request,
-    site: TheState,
-    _asking: AReader,
+    call: AReader,
     run_id: Id,
     stages: Stages = [],  # noqa: B006
 ) -> Response:
     """Show which stage loses relevant documents, what fixes are worth, and why queries fail."""
-    return _diagnosis_page(request, site, run_id, stages)
+    return _diagnosis_page(call, run_id, stages)
 
 
 @ROUTER.post("/runs/{run_id}/diagnosis")
 def add_trace(
-    request: Request,
-    site: TheState,
-    principal: AnEngineer,
-    run_id: Id,
-    file: Annotated[UploadFile | None, File()] = None,
+    call: AnEngineer, run_id: Id, file: Annotated[UploadFile | None, File()] = None
 ) -> Response:
     """Store the trace of a run, and show its diagnosis."""
-    workspace, row = _run(site, run_id)
-    person, now = principal.person.name, site.clock()
+    workspace, row = _run(call.site, run_id)
     try:
         with uploaded(file, "trace") as (path, called):
-            stored_traces.store_trace(workspace, row, path, called, person=person, now=now)
+            stored_traces.store_trace(workspace, row, path, called, **call.by)
     except (InputError, UsageError) as error:
         status, wrong = refused(error)
-        return _diagnosis_page(request, site, run_id, [], status, wrong=wrong)
-    return redirect(site, f"/runs/{row.id}/diagnosis")
+        return _diagnosis_page(call, run_id, [], status, wrong=wrong)
+    return redirect(call, f"/runs/{row.id}/diagnosis")
 
 
 def _diagnosis_page(
-    request: Request,
-    site: AppState,
-    run_id: int,
-    stages: Sequence[str],
-    status: int = 200,
-    **more: Any,
+    call: Call, run_id: int, stages: Sequence[str], status: int = 200, **more: Any
 ) -> Response:
-    workspace, row = _run(site, run_id)
+    workspace, row = _run(call.site, run_id)
     pipeline = _in_order(run_stages.chosen(workspace, stages), row)
     names = [stage.stage for stage in pipeline]
     common: dict[str, Any] = {
@@ -254,29 +238,27 @@ def _diagnosis_page(
     }
     if not pipeline and not common["traced"]:
         common["proposed"] = run_stages.proposed(workspace, row)
-        return show(request, DiagnosisPage(**common, **more), status)
+        return show(call, DiagnosisPage(**common, **more), status)
     try:
         found = _diagnosed(workspace, row, pipeline)
     except KaratError as error:
-        return show(request, DiagnosisPage(**common, **more, error=str(error)), status)
+        return show(call, DiagnosisPage(**common, **more, error=str(error)), status)
     if found is None:
-        return show(request, DiagnosisPage(**common, **more), status)
+        return show(call, DiagnosisPage(**common, **more), status)
     page = DiagnosisPage(
         **common,
         **more,
         summary=summary(found.diagnosis),
         diagnosis=found.diagnosis,
         fixes=replace(fixes_table(found.diagnosis), title=""),
-        queries=_queries(found.diagnosis, row, names, Ask.of(request)),
+        queries=_queries(found.diagnosis, row, names, call.ask),
     )
-    return show(request, page, status)
+    return show(call, page, status)
 
 
 @ROUTER.get("/runs/{run_id}/diagnosis/{query_id:path}")
 def query_diagnosis(
-    request: Request,
-    site: TheState,
-    _asking: AReader,
+    call: AReader,
     run_id: Id,
     query_id: str,
     stages: Stages = [],  # noqa: B006
@@ -286,7 +268,7 @@ def query_diagnosis(
 
     ``baseline`` is the number or name of another run.
     """
-    workspace, row = _run(site, run_id)
+    workspace, row = _run(call.site, run_id)
     before = find_runs(workspace, [baseline])[0] if baseline else None
     pipeline = _in_order(run_stages.chosen(workspace, stages), row)
     names = [stage.stage for stage in pipeline]
@@ -296,8 +278,8 @@ def query_diagnosis(
         if found is None:
             break
         with suppress(ArtifactCorrupted):
-            return show(request, _query_page(workspace, row, found, query_id, pipeline, before))
-    return redirect(site, diagnosis_address(row.id, names))
+            return show(call, _query_page(workspace, row, found, query_id, pipeline, before))
+    return redirect(call, diagnosis_address(row.id, names))
 
 
 def _query_page(

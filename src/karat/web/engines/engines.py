@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Literal
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Response
 
 from karat.errors import UsageError
 from karat.tables.engines import EngineCheck, EngineState
@@ -14,7 +14,7 @@ from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.errors import or_not_found
 from karat.web.framework.pages import Page, redirect, show
 from karat.web.framework.progress import Job, Outcome, begin, last
-from karat.web.framework.state import AppState, TheState
+from karat.web.framework.state import AppState
 from karat.workflows.engines.check import check_in
 from karat.workflows.engines.tries import engine_states
 
@@ -44,11 +44,11 @@ class EnginesPage(Page):
 
 
 @ROUTER.get("/engines")
-def engines(request: Request, site: TheState, _asking: AReader) -> Response:
+def engines(call: AReader) -> Response:
     """Show the declared engines; none is asked."""
-    found = shown_engines(site)
+    found = shown_engines(call.site)
     checking = any(each.health == "checking" for each in found)
-    return show(request, EnginesPage(title="Engines", engines=found, checking=checking))
+    return show(call, EnginesPage(title="Engines", engines=found, checking=checking))
 
 
 def shown_engines(site: AppState) -> list[ShownEngine]:
@@ -85,8 +85,8 @@ def _job(name: str) -> str:
 
 
 @ROUTER.post("/engines/{name}/check")
-def check(site: TheState, _principal: AnEngineer, name: str) -> Response:
+def check(call: AnEngineer, name: str) -> Response:
     """Check an engine in the background."""
     with or_not_found():
-        start_check(site, name)
-    return redirect(site, "/engines")
+        start_check(call.site, name)
+    return redirect(call, "/engines")

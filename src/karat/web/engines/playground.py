@@ -23,7 +23,7 @@ from karat.web.framework.errors import NotFound, Said, or_not_found, refused
 from karat.web.framework.form_values import packed, unpacked
 from karat.web.framework.pages import Page, redirect, show
 from karat.web.framework.progress import Job, Outcome, Progress, begin
-from karat.web.framework.state import AppState, TheState
+from karat.web.framework.state import AppState
 from karat.web.judging.cards import Grade, grades_of
 from karat.workflows.engines.tries import (
     DEPTH,
@@ -152,16 +152,10 @@ TheForm = Annotated[FormData, Depends(_form)]
 
 @ROUTER.get("/playground")
 def playground(
-    request: Request,
-    site: TheState,
-    principal: AnEngineer,
-    q: str = "",
-    engine: str = "",
-    against: str = "",
-    again: str = "",
+    call: AnEngineer, q: str = "", engine: str = "", against: str = "", again: str = ""
 ) -> Response:
     """Show the playground; an address with a query asks it, one with ``again`` loads a try."""
-    workspace = site.opened(site.workspace.golden.name)
+    workspace = call.workspace
     engines = read_engines(workspace.workspace.root)
     row = None
     if again:
@@ -173,36 +167,36 @@ def playground(
     typed = [_declared(engines, "a", first), _declared(engines, "b", second if not row else first)]
     if row is not None and first == row.engine:
         typed[0] = _edited(engines[first], "a", row.text, row.params)
-    return show(request, _page(workspace, principal.person.name, q, typed))
+    return show(call, _page(workspace, call.who, q, typed))
 
 
 @ROUTER.post("/playground")
-def act(request: Request, site: TheState, principal: AnEngineer, form: TheForm) -> Response:
+def act(call: AnEngineer, form: TheForm) -> Response:
     """Ask the query; before that grade a document, add the query, or find the next failing one."""
-    workspace = site.opened(site.workspace.golden.name)
-    who = principal.person.name
+    workspace = call.workspace
+    who = call.who
     asked, do = _text(form, "q"), _text(form, "do")
     typed = _variants(workspace, form)
     more: dict[str, Any] = {"depth": _depth(form), "name": _text(form, "name")}
     status = 200
     try:
         if _text(form, "grade") or _text(form, "undo"):
-            _grade(site, workspace, who, asked, form)
+            _grade(call.site, workspace, who, asked, form)
         elif do == "next":
             asked = _next(workspace, typed[0].engine, asked)
         elif do == "save":
-            query_id = add_query(workspace, asked, person=who, now=site.clock())
+            query_id = add_query(workspace, asked, person=who, now=call.now)
             more["notice"] = f"saved as query {query_id} of {workspace.golden.name}"
         elif do.startswith("run-"):
             variant = next(each for each in typed if f"run-{each.letter}" == do).variant
-            job = start_try(site, workspace, variant, who, more["name"])
-            return redirect(site, job.page or f"/jobs/{job.id}")
-        return show(request, _page(workspace, who, asked, typed, **more))
+            job = start_try(call.site, workspace, variant, who, more["name"])
+            return redirect(call, job.page or f"/jobs/{job.id}")
+        return show(call, _page(workspace, who, asked, typed, **more))
     except (KaratError, StopIteration) as error:
         if isinstance(error, StopIteration):
             error = UsageError("no such variant")
         status, more["wrong"] = refused(error)
-    return show(request, _page(workspace, who, asked, typed, **more), status)
+    return show(call, _page(workspace, who, asked, typed, **more), status)
 
 
 def start_try(
@@ -222,11 +216,7 @@ def start_try(
 
 
 def _page(
-    workspace: Workspace,
-    who: str,
-    asked: str,
-    typed: Sequence[Typed],
-    **more: Any,
+    workspace: Workspace, who: str, asked: str, typed: Sequence[Typed], **more: Any
 ) -> PlaygroundPage:
     engines = read_engines(workspace.workspace.root)
     variants = [each.variant for each in typed if each.engine]
@@ -384,9 +374,9 @@ def _grade(site: AppState, workspace: Workspace, who: str, asked: str, form: For
 
 
 @ROUTER.get("/playground/tries/{try_name:path}")
-def one_try(request: Request, site: TheState, _asking: AnEngineer, try_name: str) -> Response:
+def one_try(call: AnEngineer, try_name: str) -> Response:
     """Show a try."""
-    return show(request, _try(site, try_name))
+    return show(call, _try(call.site, try_name))
 
 
 def _try(site: AppState, name: str, **more: Any) -> TryPage:
@@ -414,31 +404,28 @@ def _try(site: AppState, name: str, **more: Any) -> TryPage:
 
 @ROUTER.post("/playground/tries/{try_name:path}")
 def change_try(
-    request: Request,
-    site: TheState,
-    principal: AnEngineer,
+    call: AnEngineer,
     try_name: str,
     do: Annotated[str, Form()] = "",
     new: Annotated[str, Form(max_length=200)] = "",
     sure: Annotated[str, Form()] = "",
 ) -> Response:
     """Name a try, save it as the baseline of gates, or throw it away."""
-    workspace = site.opened(site.workspace.golden.name)
-    person, now = principal.person.name, site.clock()
+    workspace = call.workspace
     try:
         if do == "name":
-            name_try(workspace, try_name, new, person=person, now=now)
-            return redirect(site, f"/playground/tries/{quote(new.strip(), safe='')}")
+            name_try(workspace, try_name, new, **call.by)
+            return redirect(call, f"/playground/tries/{quote(new.strip(), safe='')}")
         if do == "baseline":
             with or_not_found():
                 row = find_try(workspace, try_name)
-            path = save_stored_baseline(workspace, row.run, person=person, now=now)
+            path = save_stored_baseline(workspace, row.run, **call.by)
             notice = f"saved as {path.name} in the workspace: karat gate compares with it"
-            return show(request, _try(site, try_name, notice=notice))
+            return show(call, _try(call.site, try_name, notice=notice))
         if do == "forget" and sure:
-            forget_try(workspace, try_name, person=person, now=now)
-            return redirect(site, "/playground")
+            forget_try(workspace, try_name, **call.by)
+            return redirect(call, "/playground")
         raise UsageError("the removal was not confirmed", fix="tick the box to confirm")
     except KaratError as error:
         status, wrong = refused(error)
-        return show(request, _try(site, try_name, wrong=wrong), status)
+        return show(call, _try(call.site, try_name, wrong=wrong), status)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
-from dataclasses import dataclass
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
@@ -14,7 +13,8 @@ from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 
 from karat.errors import UsageError
-from karat.tables.accounts.people import ROLES, Person, Role, Scope
+from karat.tables.accounts.people import ROLES, Role, Scope
+from karat.web.framework.call import Call, Principal
 from karat.web.framework.form_values import storable
 from karat.web.framework.state import AppState
 
@@ -23,15 +23,6 @@ _FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 _CSRF = 32  # bytes, of the token and of what masks it
 FIELD, HEADER = "csrf", "x-csrf"
 """The form field and the header that carry the CSRF token."""
-
-
-@dataclass(frozen=True)
-class Principal:
-    """The authenticated user of a request."""
-
-    person: Person
-    session: str | None = None
-    csrf: str = ""
 
 
 class Refused(Exception):
@@ -52,11 +43,11 @@ class Requires:
     def __init__(self, role: Role | None, scope: Scope | None, *, looks: bool = True) -> None:
         self.role, self.scope, self.looks = role, scope, looks
 
-    async def __call__(self, request: Request) -> Principal | None:
-        """The caller; None on a public route without a session."""
+    async def __call__(self, request: Request) -> Call:
+        """Check the caller of a request."""
         if not self.looks:
             request.state.principal = None
-            return None
+            return Call(request)
         site: AppState = request.app.state.site
         token = _token(request)
         if token is not None and self.role is not None:
@@ -75,7 +66,7 @@ class Requires:
             await _check_origin(request, principal.session)
         if request.method not in _SAFE:
             await _check_texts(request)
-        return principal
+        return Call(request)
 
     def _by_token(self, site: AppState, token: str) -> Principal:
         owner = site.accounts.by_token(token)
@@ -207,10 +198,10 @@ def requires_of(route: object) -> Requires:
     return declared[0]
 
 
-Anonymous = Annotated[None, Depends(ANYTHING)]
-OptionalUser = Annotated[Principal | None, Depends(EVERYBODY)]
-ARater = Annotated[Principal, Depends(RATER)]
-AReader = Annotated[Principal, Depends(READER)]
-AnEngineer = Annotated[Principal, Depends(ENGINEER)]
-AnOwner = Annotated[Principal, Depends(OWNER)]
-SessionUser = Annotated[Principal, Depends(SESSION)]
+Anonymous = Annotated[Call, Depends(ANYTHING)]
+OptionalUser = Annotated[Call, Depends(EVERYBODY)]
+ARater = Annotated[Call, Depends(RATER)]
+AReader = Annotated[Call, Depends(READER)]
+AnEngineer = Annotated[Call, Depends(ENGINEER)]
+AnOwner = Annotated[Call, Depends(OWNER)]
+SessionUser = Annotated[Call, Depends(SESSION)]

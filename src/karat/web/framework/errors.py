@@ -19,7 +19,8 @@ from starlette.routing import Match
 
 from karat.errors import InputError, KaratError, MissingExtra, UsageError, is_disk_full
 from karat.golden.queue import LeaseLost
-from karat.web.framework.auth import Principal, Refused, by_session
+from karat.web.framework.auth import Refused, by_session
+from karat.web.framework.call import Call
 from karat.web.framework.jobs import BUSY
 from karat.web.framework.pages import Page, show
 from karat.web.framework.state import AppState
@@ -142,7 +143,7 @@ def error_response(request: Request, error: Exception) -> Response:
         request.state.principal = None
         with suppress(KaratError):  # the store may be what failed
             request.state.principal = by_session(request.app.state.site, request)
-    principal: Principal | None = request.state.principal
+    principal = Call(request).user
     status, body = describe(
         error, trusted=principal is not None and principal.person.role != "rater"
     )
@@ -164,7 +165,7 @@ def error_response(request: Request, error: Exception) -> Response:
         return RedirectResponse(f"{base}/sign-in?{urlencode({'next': path + query})}", 303)
     titles = {401: "Sign in first", 403: "Not allowed", 404: "Not found", 429: "Too many attempts"}
     page = ErrorPage(title=titles.get(status, "Something went wrong"), said=body)
-    response = show(request, page, status)
+    response = show(Call(request), page, status)
     response.headers.update(headers)
     return response
 

@@ -18,12 +18,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, TypeVar
 
-from fastapi import Form, Request, Response
+from fastapi import Form, Response
 
-from karat.web.framework.auth import Principal
+from karat.web.framework.call import Call, Principal
 from karat.web.framework.pages import Page, redirect, show
 from karat.web.framework.signed_values import seal, unseal
-from karat.web.framework.state import AppState
 
 _LASTS_S = 60
 _P = TypeVar("_P", bound=Page)
@@ -54,16 +53,10 @@ def secret_of(principal: Principal, sent: str, *about: object) -> str | None:
     return base64.urlsafe_b64encode(digest).decode().rstrip("=")
 
 
-def redirect_with(
-    request: Request,
-    site: AppState,
-    principal: Principal,
-    where: str,
-    tail: str = "",
-    **shown_once: str,
-) -> Response:
+def redirect_with(call: Call, where: str, tail: str = "", **shown_once: str) -> Response:
     """Redirect to the page ``where`` (without the base), which shows fields of ``Flash`` once."""
-    response = redirect(site, f"{where}{tail}")
+    site, principal = call.site, call.principal
+    response = redirect(call, f"{where}{tail}")
     for kind, text in shown_once.items():
         if text and principal.session is not None:
             response.set_cookie(
@@ -71,7 +64,7 @@ def redirect_with(
                 seal(text.encode(), principal.session, [kind, where]),
                 max_age=_LASTS_S,
                 path=f"{site.settings.base}{where}",
-                secure=site.settings.secure or request.url.scheme == "https",
+                secure=site.settings.secure or call.request.url.scheme == "https",
                 httponly=True,
                 samesite="lax",
             )
@@ -79,9 +72,7 @@ def redirect_with(
 
 
 def show_with(
-    request: Request,
-    site: AppState,
-    principal: Principal,
+    call: Call,
     where: str,
     page: Callable[[Flash], _P],
     waits: Callable[[_P], bool] = lambda _: False,
@@ -93,13 +84,14 @@ def show_with(
     itself because its numbers are being computed.
     """
     flash: dict[str, str] = {}
+    site, principal, request = call.site, call.principal, call.request
     if principal.session is not None and "format" not in request.query_params:
         for kind in ("secret", "said"):
             sealed = request.cookies.get(f"{site.cookie}_{kind}", "")
             text = unseal(sealed, principal.session, [kind, where])
             flash |= {} if text is None else {kind: text.decode()}
     shown = page(Flash(**flash))
-    response = show(request, shown, status())
+    response = show(call, shown, status())
     for kind in () if waits(shown) else flash:
         response.delete_cookie(f"{site.cookie}_{kind}", path=f"{site.settings.base}{where}")
     return response

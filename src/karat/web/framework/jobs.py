@@ -14,9 +14,9 @@ from typing import TypeVar
 
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
 
 from karat.errors import KaratError
+from karat.web.framework.call import Call
 
 LOG = logging.getLogger("karat.web")
 REMEMBERED_S = 60.0
@@ -194,9 +194,9 @@ COMPUTING = JobQueue()
 """The job queue of this process."""
 
 
-async def in_turn(request: Request, work: Callable[[], _T]) -> _T:
+async def in_turn(call: Call, work: Callable[[], _T]) -> _T:
     """Run slow, memory-hungry work one at a time; waiting requests block no thread."""
-    state = request.app.state
+    state = call.request.app.state
     if not hasattr(state, "api_turns"):
         state.api_turns = asyncio.Semaphore(1)
     async with state.api_turns:

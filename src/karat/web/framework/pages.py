@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 import jinja2
 import polars as pl
-from fastapi import Request, Response
+from fastapi import Response
 from fastapi.responses import RedirectResponse
 
 from karat.errors import KaratError, UsageError
@@ -25,10 +25,9 @@ from karat.reports.html import page as report
 from karat.reports.phrases.numbers import milliseconds
 from karat.reports.writers.plain import spreadsheet_safe
 from karat.tables.golden.golden_sets import addressable
-from karat.web.framework.auth import Principal
+from karat.web.framework.call import Call, Principal
 from karat.web.framework.lists import Listed
 from karat.web.framework.navigation import STAGES, Place, Stage, place_of
-from karat.web.framework.state import AppState
 from karat.web.framework.times import ago, exact
 
 _SHARED = {"report.css", "charts.mjs"}
@@ -99,13 +98,13 @@ class Shell:
         return [(tab.name, tab.at(self.golden)) for tab in self.place.tabs]
 
 
-def show(request: Request, page: Page, status: int = 200) -> Response:
+def show(call: Call, page: Page, status: int = 200) -> Response:
     """The page as HTML; with ``?format=json`` its fields, with ``?format=csv`` its list.
 
     Raises:
         UsageError: CSV of a page without a list.
     """
-    format_ = request.query_params.get("format")
+    format_ = call.request.query_params.get("format")
     if format_ == "json":
         return Response(to_json(page), status, media_type="application/json")
     if format_ == "csv":
@@ -122,13 +121,12 @@ def show(request: Request, page: Page, status: int = 200) -> Response:
             )
         if status < 400:  # else the HTML page shows the error
             raise UsageError(page.unlisted)
-    text = environment().get_template(page.template).render(page=page, shell=_shell(request))
+    text = environment().get_template(page.template).render(page=page, shell=_shell(call))
     return Response(text.encode("utf-8", "replace"), status, media_type="text/html; charset=utf-8")
 
 
-def _shell(request: Request) -> Shell:
-    site: AppState = request.app.state.site
-    principal: Principal | None = getattr(request.state, "principal", None)
+def _shell(call: Call) -> Shell:
+    site, principal, request = call.site, call.user, call.request
     path = request.url.path.removeprefix(site.settings.base)
     place = place_of(request.scope["raw_path"].decode().removeprefix(site.settings.base))
     sets: list[str] = []
@@ -147,9 +145,9 @@ def _shell(request: Request) -> Shell:
     )
 
 
-def redirect(site: AppState, path: str) -> Response:
+def redirect(call: Call, path: str) -> Response:
     """Redirect after a form (303); ``path`` is without the base."""
-    return RedirectResponse(f"{site.settings.base}{path}", 303)
+    return RedirectResponse(f"{call.site.settings.base}{path}", 303)
 
 
 def to_json(value: Any) -> str:

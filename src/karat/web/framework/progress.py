@@ -15,14 +15,14 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from fastapi import APIRouter, Form, Request, Response
+from fastapi import APIRouter, Form, Response
 
 from karat.errors import KaratError
 from karat.web.framework.auth import AnEngineer
 from karat.web.framework.errors import NotFound
 from karat.web.framework.jobs import COMPUTING
 from karat.web.framework.pages import Page, redirect, show
-from karat.web.framework.state import AppState, TheState
+from karat.web.framework.state import AppState
 
 ROUTER = APIRouter()
 FOLDER = "jobs"
@@ -189,19 +189,16 @@ class JobPage(Page):
 
 
 @ROUTER.get("/jobs/{job_id}")
-def job_page(request: Request, site: TheState, _asking: AnEngineer, job_id: str) -> Response:
+def job_page(call: AnEngineer, job_id: str) -> Response:
     """Show how far a job is; the page follows it."""
-    job = find(site, job_id)
-    return show(request, JobPage(title=job.title, job=job))
+    job = find(call.site, job_id)
+    return show(call, JobPage(title=job.title, job=job))
 
 
 @ROUTER.post("/jobs/{job_id}/cancel")
 def cancel_job(
-    site: TheState,
-    _principal: AnEngineer,
-    job_id: str,
-    back: Annotated[str, Form(max_length=500)] = "",
+    call: AnEngineer, job_id: str, back: Annotated[str, Form(max_length=500)] = ""
 ) -> Response:
     """Cancel a job."""
-    cancel(site, job_id)
-    return redirect(site, back if back.startswith("/") and "//" not in back else f"/jobs/{job_id}")
+    cancel(call.site, job_id)
+    return redirect(call, back if back.startswith("/") and "//" not in back else f"/jobs/{job_id}")

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Response
 
 from karat.tables.golden.agreement import Agreement, Confusion, Drift, Figure
 from karat.web.framework.auth import AReader
 from karat.web.framework.errors import opened
 from karat.web.framework.pages import show
-from karat.web.framework.state import TheState
 from karat.web.golden.golden_sets import GoldenPage, address, crumbs
 from karat.workflows.golden.agreement import agreement_in
 from karat.workflows.workspace.stored_inputs import classes_in
@@ -59,11 +58,9 @@ class AgreementPage(GoldenPage):
 
 
 @ROUTER.get("/golden/{name}/agreement")
-def agreement(
-    request: Request, site: TheState, _asking: AReader, name: str, by: str | None = None
-) -> Response:
+def agreement(call: AReader, name: str, by: str | None = None) -> Response:
     """Show how far raters agree; with ``?by=``, also by class of an attribute of the queries."""
-    workspace = opened(site, name)
+    workspace = opened(call.site, name)
     result = agreement_in(workspace, by or None)
     figures = [*result.figures, *result.classes, *(two.kappa for two in result.two_raters)]
     page = AgreementPage(
@@ -79,7 +76,7 @@ def agreement(
         drifting=[drift for drift in result.drift if _significant(drift.change)],
         least=-1.0 if any((f.ci_low or f.value or 0) < 0 for f in figures) else 0.0,
     )
-    return show(request, page)
+    return show(call, page)
 
 
 def _sentence(text: str) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
 import polars as pl
-from fastapi import APIRouter, Form, Request, Response
+from fastapi import APIRouter, Form, Response
 
 from karat.errors import KaratError, UsageError, nearest
 from karat.reports.phrases.numbers import counted
@@ -16,7 +16,6 @@ from karat.web.framework.errors import Said, opened, refused
 from karat.web.framework.form_values import packed, unpacked
 from karat.web.framework.lists import Ask, Listed, listed
 from karat.web.framework.pages import show
-from karat.web.framework.state import TheState
 from karat.web.golden.golden_sets import GoldenPage, address, crumbs
 from karat.web.golden.queries import pair_address
 from karat.workflows.golden.agreement import IMPORT, RATERS, put_before_adjudicator
@@ -46,42 +45,36 @@ class DisagreementsPage(GoldenPage):
 
 
 @ROUTER.get("/golden/{name}/disagreements")
-def disagreements(
-    request: Request, site: TheState, _asking: AReader, name: str, between: str = RATERS
-) -> Response:
+def disagreements(call: AReader, name: str, between: str = RATERS) -> Response:
     """List unsettled disagreements."""
     if between not in (RATERS, IMPORT):
         near = nearest(between, (RATERS, IMPORT)) or [RATERS, IMPORT]
         raise UsageError(f"unknown kind of disagreements {between[:50]!r}", nearest=near)
-    return show(request, _page(opened(site, name), between, Ask.of(request)))
+    return show(call, _page(opened(call.site, name), between, call.ask))
 
 
 @ROUTER.post("/golden/{name}/disagreements")
 def ask_adjudicator(
-    request: Request,
-    site: TheState,
-    principal: AnEngineer,
+    call: AnEngineer,
     name: str,
     pair: Annotated[list[str] | None, Form()] = None,
     every: Annotated[bool, Form()] = False,
     between: Annotated[str, Form()] = RATERS,
 ) -> Response:
     """Send some or all disagreements to adjudication."""
-    workspace = opened(site, name)
+    workspace = opened(call.site, name)
     ask = Ask(where={"between": between})
     try:
         selected = None if every else [_pair(text) for text in pair or []]
-        count = put_before_adjudicator(
-            workspace, selected, person=principal.person.name, now=site.clock(), between=between
-        )
+        count = put_before_adjudicator(workspace, selected, **call.by, between=between)
     except KaratError as error:
         status, wrong = refused(error)
-        return show(request, _page(workspace, between, ask, wrong=wrong), status)
+        return show(call, _page(workspace, between, ask, wrong=wrong), status)
     if count:
         done = f"{counted(count, 'pair', 'pairs')} sent to adjudication."
     else:
         done = "These pairs were already sent to adjudication."
-    return show(request, _page(workspace, between, ask, done=done))
+    return show(call, _page(workspace, between, ask, done=done))
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -89,8 +82,7 @@ def _pair(text: str) -> tuple[str, str]:
     query_id, doc_id = unpacked(text, 2) or (None, None)
     if query_id is None or doc_id is None:
         raise UsageError(
-            "a pair must be a JSON list of query id and document id",
-            fix='for example ["q1", "d1"]',
+            "a pair must be a JSON list of query id and document id", fix='for example ["q1", "d1"]'
         )
     return query_id, doc_id
 
@@ -100,8 +92,7 @@ def _page(workspace: Workspace, between: str, ask: Ask, **outcome: Any) -> Disag
     between = between if between in (RATERS, IMPORT) else RATERS
     frame = disagreements_listed(workspace)
     frame = frame.with_columns(
-        text=pl.coalesce("text", "query_id"),
-        title=pl.coalesce("title", "doc_id"),
+        text=pl.coalesce("text", "query_id"), title=pl.coalesce("title", "doc_id")
     )
     shown = frame.filter(pl.col("between") == between)
     columns = [

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 import polars as pl
-from fastapi import APIRouter, Form, Request, Response
-from fastapi.responses import RedirectResponse
+from fastapi import APIRouter, Form, Response
 
 from karat.errors import KaratError
 from karat.golden.editions import EditionDifference
@@ -16,8 +15,7 @@ from karat.reports.table import Column
 from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.errors import NotFound, Said, opened, or_not_found, refused
 from karat.web.framework.lists import Ask, Listed, frame_of, listed
-from karat.web.framework.pages import show
-from karat.web.framework.state import TheState
+from karat.web.framework.pages import redirect, show
 from karat.web.golden.golden_sets import GoldenPage, address, crumbs
 from karat.web.golden.queries import pair_address
 from karat.workflows.golden.editions import (
@@ -28,9 +26,7 @@ from karat.workflows.golden.editions import (
     list_editions,
     named,
 )
-from karat.workflows.golden.editions import (
-    freeze as freeze_edition,
-)
+from karat.workflows.golden.editions import freeze as freeze_edition
 from karat.workflows.golden.queries import Ready, ready_in
 from karat.workflows.workspace.workspace import Workspace
 
@@ -85,38 +81,28 @@ class ChangesPage(GoldenPage):
 
 
 @ROUTER.get("/golden/{name}/editions")
-def editions(request: Request, site: TheState, _asking: AReader, name: str) -> Response:
+def editions(call: AReader, name: str) -> Response:
     """List the editions, with a form to freeze a new one."""
-    return show(request, _page(opened(site, name), Ask.of(request)))
+    return show(call, _page(opened(call.site, name), call.ask))
 
 
 @ROUTER.post("/golden/{name}/editions")
-def freeze(
-    request: Request,
-    site: TheState,
-    principal: AnEngineer,
-    name: str,
-    edition: Annotated[str, Form()] = "",
-) -> Response:
+def freeze(call: AnEngineer, name: str, edition: Annotated[str, Form()] = "") -> Response:
     """Freeze an edition of the current golden set, and show it."""
-    workspace = opened(site, name)
+    workspace = opened(call.site, name)
     try:
-        frozen = freeze_edition(
-            workspace, edition.strip(), person=principal.person.name, now=site.clock()
-        )
+        frozen = freeze_edition(workspace, edition.strip(), **call.by)
     except KaratError as error:
         status, wrong = refused(error)
-        return show(request, _page(workspace, Ask(), name=edition, wrong=wrong), status)
+        return show(call, _page(workspace, Ask(), name=edition, wrong=wrong), status)
     where = address(name, "editions", frozen.name)
-    return RedirectResponse(f"{site.settings.base}{where}", 303)
+    return redirect(call, where)
 
 
 @ROUTER.get("/golden/{name}/editions/{edition:path}")
-def one_edition(
-    request: Request, site: TheState, _asking: AReader, name: str, edition: str
-) -> Response:
+def one_edition(call: AReader, name: str, edition: str) -> Response:
     """Show one edition and its grades."""
-    workspace = opened(site, name)
+    workspace = opened(call.site, name)
     row = next((each for each in list_editions(workspace) if each.name == edition), None)
     if row is None:
         with or_not_found():
@@ -148,24 +134,15 @@ def one_edition(
         created_us=row.created_us,
         queries=row.queries,
         about=[(key, _display(value)) for key, value in row.about.items()],
-        grades=listed(
-            graded, columns, Ask.of(request), search=["text", "name", "doc_id", "raters"]
-        ),
+        grades=listed(graded, columns, call.ask, search=["text", "name", "doc_id", "raters"]),
     )
-    return show(request, page)
+    return show(call, page)
 
 
 @ROUTER.get("/golden/{name}/changes")
-def changes(
-    request: Request,
-    site: TheState,
-    _asking: AReader,
-    name: str,
-    old: str,
-    new: str = NOW,
-) -> Response:
+def changes(call: AReader, name: str, old: str, new: str = NOW) -> Response:
     """Show what changed from one edition to another, or to the current golden set."""
-    workspace = opened(site, name)
+    workspace = opened(call.site, name)
     difference = compare_editions(workspace, old, new)
     columns = (
         Column("text", "Query", link=lambda r: address(name, "queries", r["query_id"])),
@@ -188,12 +165,12 @@ def changes(
         grades=listed(
             named(workspace, difference.grades),
             columns,
-            Ask.of(request),
+            call.ask,
             search=["text", "name", "query_id", "doc_id"],
         ),
         queries=[(kind, rows) for kind, rows in by_kind.items() if rows],
     )
-    return show(request, page)
+    return show(call, page)
 
 
 _KINDS = ("added", "removed", "changed")

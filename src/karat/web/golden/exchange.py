@@ -11,17 +11,17 @@ from typing import Annotated, Any, ClassVar
 from urllib.parse import quote, urlencode
 
 import polars as pl
-from fastapi import APIRouter, Depends, File, Form, Query, Request, Response, UploadFile
+from fastapi import APIRouter, Depends, File, Form, Query, Response, UploadFile
 
 from karat.errors import KaratError
 from karat.formats.exchange.catalogue import EXCHANGES
 from karat.reports.table import Column
 from karat.tables.golden.golden_sets import Exchange
 from karat.web.framework.auth import AnEngineer, AReader
+from karat.web.framework.call import Call
 from karat.web.framework.errors import Said, opened, refused
-from karat.web.framework.lists import Ask, Listed, listed
+from karat.web.framework.lists import Listed, listed
 from karat.web.framework.pages import show
-from karat.web.framework.state import TheState
 from karat.web.framework.uploads import file_response, uploaded
 from karat.web.golden.golden_sets import GoldenPage, crumbs
 from karat.workflows.golden.editions import list_editions
@@ -92,45 +92,39 @@ class ExchangePage(GoldenPage):
 
 
 @ROUTER.get("/golden/{name}/exchange")
-def exchange(
-    request: Request, site: TheState, _asking: AReader, name: str, wanted: Asked
-) -> Response:
+def exchange(call: AReader, name: str, wanted: Asked) -> Response:
     """Show the forms; with ``?to=``, also what such an export would keep, assume and lose."""
-    workspace = opened(site, name)
-    if "to" not in request.query_params:
-        return show(request, _page(workspace, request, wanted=wanted))
+    workspace = opened(call.site, name)
+    if "to" not in call.request.query_params:
+        return show(call, _page(workspace, call, wanted=wanted))
     try:
         with tempfile.TemporaryDirectory(prefix="karat-") as folder:
             leaving = exported(workspace, wanted, Path(folder))[1]
     except KaratError as error:
         status, wrong = refused(error)
-        return show(request, _page(workspace, request, wanted=wanted, wrong_out=wrong), status)
+        return show(call, _page(workspace, call, wanted=wanted, wrong_out=wrong), status)
     params = {"to": wanted.to, "edition": wanted.edition, "run": wanted.runs}
     params |= {"each_rater": "true"} if wanted.each_rater else {}
     query = urlencode({key: value for key, value in params.items() if value}, doseq=True)
     download = f"/golden/{quote(name, safe='')}/exchange/file?{query}"
-    page = _page(workspace, request, wanted=wanted, leaving=leaving, download=download)
-    return show(request, page)
+    page = _page(workspace, call, wanted=wanted, leaving=leaving, download=download)
+    return show(call, page)
 
 
 @ROUTER.get("/golden/{name}/exchange/file")
-def download(
-    request: Request, site: TheState, _asking: AReader, name: str, wanted: Asked
-) -> Response:
+def download(call: AReader, name: str, wanted: Asked) -> Response:
     """Download the golden set, or an edition of it, as a file for another tool."""
-    workspace = opened(site, name)
+    workspace = opened(call.site, name)
     try:
         return file_response(lambda folder: (exported(workspace, wanted, folder)[0], {}))
     except KaratError as error:
         status, wrong = refused(error)
-        return show(request, _page(workspace, request, wanted=wanted, wrong_out=wrong), status)
+        return show(call, _page(workspace, call, wanted=wanted, wrong_out=wrong), status)
 
 
 @ROUTER.post("/golden/{name}/exchange")
 def upload(
-    request: Request,
-    site: TheState,
-    principal: AnEngineer,
+    call: AnEngineer,
     name: str,
     file: Annotated[UploadFile | None, File()] = None,
     name_of_format: Annotated[str, Form()] = "",
@@ -138,15 +132,14 @@ def upload(
     source: Annotated[str, Form()] = "",
 ) -> Response:
     """Import a whole file or nothing; report what was kept, assumed and lost."""
-    workspace, filename = opened(site, name), None
+    workspace, filename = opened(call.site, name), None
     try:
         with uploaded(file) as (path, filename):
             imported = import_upload(
                 workspace,
                 path,
                 filename,
-                person=principal.person.name,
-                now=site.clock(),
+                **call.by,
                 format=name_of_format.strip(),
                 rater=rater.strip(),
                 sources=sources_of([source] if source else ()),
@@ -154,9 +147,9 @@ def upload(
     except KaratError as error:
         status, wrong = refused(error)
         typed = {"name_of_format": name_of_format, "rater": rater, "source": source}
-        page = _page(workspace, request, file=filename, wrong_in=wrong, typed=typed)
-        return show(request, page, status)
-    return show(request, _page(workspace, request, file=filename, taken=imported))
+        page = _page(workspace, call, file=filename, wrong_in=wrong, typed=typed)
+        return show(call, page, status)
+    return show(call, _page(workspace, call, file=filename, taken=imported))
 
 
 def exported(workspace: Workspace, wanted: Wanted, folder: Path) -> tuple[Path, Exchange]:
@@ -177,7 +170,7 @@ def exported(workspace: Workspace, wanted: Wanted, folder: Path) -> tuple[Path, 
     return path, outcome
 
 
-def _page(workspace: Workspace, request: Request, **more: Any) -> ExchangePage:
+def _page(workspace: Workspace, call: Call, **more: Any) -> ExchangePage:
     name = workspace.golden.name
     frame = imports_in(workspace).with_columns(
         pl.col("file").str.split("/").list.last().alias("file")  # without the folder
@@ -195,6 +188,6 @@ def _page(workspace: Workspace, request: Request, **more: Any) -> ExchangePage:
         written=list(WRITTEN.items()),
         editions=[row.name for row in reversed(list_editions(workspace))],
         runs=stored_run_names(workspace),
-        imports=listed(frame, columns, Ask.of(request), search=["file"]),
+        imports=listed(frame, columns, call.ask, search=["file"]),
         **more,
     )

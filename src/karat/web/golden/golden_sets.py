@@ -7,16 +7,15 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 from urllib.parse import quote, urlencode
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Response
 
 from karat.reports.phrases.report import span
 from karat.reports.table import Column
 from karat.tables.golden.golden_sets import addressable
 from karat.web.framework.auth import AReader
 from karat.web.framework.errors import opened
-from karat.web.framework.lists import NONE, OWN, Ask, Listed, frame_of, listed
+from karat.web.framework.lists import NONE, OWN, Listed, frame_of, listed
 from karat.web.framework.pages import Page, show
-from karat.web.framework.state import TheState
 from karat.workflows.golden.queries import column_of
 from karat.workflows.golden.status import Status
 from karat.workflows.golden.status import status as status_of
@@ -111,9 +110,9 @@ def place(name: str, command: str) -> str:
 
 
 @ROUTER.get("/golden")
-def all_of_them(request: Request, site: TheState, _asking: AReader) -> Response:
+def all_of_them(call: AReader) -> Response:
     """List the golden sets with their progress."""
-    sets = [status_of(site.opened(row.name), now=site.clock()) for row in site.golden_sets()]
+    sets = [status_of(call.site.opened(row.name), now=call.now) for row in call.site.golden_sets()]
     frame = frame_of(
         ((status, _row(status)) for status in sets),
         text="name interval edition todo todo_at",
@@ -141,9 +140,9 @@ def all_of_them(request: Request, site: TheState, _asking: AReader) -> Response:
         ),
         Column("todo", "To do", link=lambda row: row["todo_at"]),
     )
-    golden_sets = listed(frame, columns, Ask.of(request), search=["name"])
+    golden_sets = listed(frame, columns, call.ask, search=["name"])
     hidden = [name for name in frame["name"] if not addressable(name)]
-    return show(request, GoldenSetsPage(title="Golden sets", sets=golden_sets, hidden=hidden))
+    return show(call, GoldenSetsPage(title="Golden sets", sets=golden_sets, hidden=hidden))
 
 
 def _row(status: Status) -> dict[str, Any]:
@@ -159,9 +158,9 @@ def _row(status: Status) -> dict[str, Any]:
 
 
 @ROUTER.get("/golden/{name}")
-def overview(request: Request, site: TheState, _asking: AReader, name: str) -> Response:
+def overview(call: AReader, name: str) -> Response:
     """Show the status, composition and next steps of a golden set."""
-    status = status_of(opened(site, name), now=site.clock())
+    status = status_of(opened(call.site, name), now=call.now)
     page = GoldenSetPage(
         title=name,
         crumbs=[("Golden sets", "/golden")],
@@ -171,7 +170,7 @@ def overview(request: Request, site: TheState, _asking: AReader, name: str) -> R
         warnings=status.made_of.warnings,
         steps=steps(name, status),
     )
-    return show(request, page)
+    return show(call, page)
 
 
 def _made_of(name: str, status: Status) -> list[tuple[str, list[Part]]]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
 import polars as pl
-from fastapi import APIRouter, Form, Query, Request, Response
+from fastapi import APIRouter, Form, Query, Response
 
 from karat.errors import KaratError, UsageError, nearest
 from karat.reports.table import Column
@@ -16,7 +16,6 @@ from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.errors import Said, opened, or_not_found, refused
 from karat.web.framework.lists import OWN, Ask, Listed, listed
 from karat.web.framework.pages import show
-from karat.web.framework.state import TheState
 from karat.web.golden.golden_sets import GoldenPage, address, crumbs
 from karat.web.golden.queries import pair_address
 from karat.workflows.golden.pooling import Pooled
@@ -98,9 +97,7 @@ class JudgmentsPage(GoldenPage):
 
 @ROUTER.get("/golden/{name}/pairs")
 def pairs(
-    request: Request,
-    site: TheState,
-    _asking: AReader,
+    call: AReader,
     name: str,
     a: str | None = None,
     a_grade: Grade = None,
@@ -109,14 +106,12 @@ def pairs(
 ) -> Response:
     """List the pairs; with two grades (and raters), only pairs that received both."""
     given = [(r, g) for r, g in ((a, a_grade), (b, b_grade)) if g is not None]
-    return show(request, _page(opened(site, name), Ask.of(request), given))
+    return show(call, _page(opened(call.site, name), call.ask, given))
 
 
 @ROUTER.post("/golden/{name}/pairs")
 def pool(
-    request: Request,
-    site: TheState,
-    principal: AnEngineer,
+    call: AnEngineer,
     name: str,
     runs: Annotated[list[str] | None, Form()] = None,
     k: Annotated[str, Form()] = "10",
@@ -124,7 +119,7 @@ def pool(
     budget: Annotated[str, Form()] = "",
 ) -> Response:
     """Queue unjudged documents that the selected runs returned."""
-    workspace, ask = opened(site, name), Ask()
+    workspace, ask = opened(call.site, name), Ask()
     try:
         if not runs:
             raise UsageError("no run is selected", fix="select one or more")
@@ -133,29 +128,19 @@ def pool(
         if not _NUMBER.fullmatch(k.strip()):
             raise UsageError(f"the depth {k[:20]!r} is not a number of documents", fix="10")
         limit = int(budget) if budget.strip() else None
-        pooled = pool_stored(
-            workspace,
-            runs,
-            person=principal.person.name,
-            now=site.clock(),
-            method=method,
-            k=int(k),
-            budget=limit,
-        )
+        pooled = pool_stored(workspace, runs, **call.by, method=method, k=int(k), budget=limit)
     except KaratError as error:
         status, wrong = refused(error)
         typed = Typed(runs=runs or (), k=k, method=method, budget=budget)
-        return show(request, _page(workspace, ask, [], wrong=wrong, typed=typed), status)
-    return show(request, _page(workspace, ask, [], pooled=pooled))
+        return show(call, _page(workspace, ask, [], wrong=wrong, typed=typed), status)
+    return show(call, _page(workspace, ask, [], pooled=pooled))
 
 
 @ROUTER.get("/golden/{name}/pair")
-def pair(
-    request: Request, site: TheState, _asking: AReader, name: str, query: str, document: str
-) -> Response:
+def pair(call: AReader, name: str, query: str, document: str) -> Response:
     """Show one pair and its history."""
     with or_not_found():
-        result = pair_in(opened(site, name), query, document)
+        result = pair_in(opened(call.site, name), query, document)
     document_row = result.document or {}
     url, row = document_row.get("url"), result.pair or {}
     about = dict(document_row.get("attributes") or {})
@@ -179,24 +164,24 @@ def pair(
         state=row.get("state"),
         grade=row.get("grade"),
         rule=row.get("rule"),
-        history=_history(result.history, Ask.of(request)),
+        history=_history(result.history, call.ask),
     )
-    return show(request, page)
+    return show(call, page)
 
 
 @ROUTER.get("/golden/{name}/judgments")
-def judgments(request: Request, site: TheState, _asking: AReader, name: str) -> Response:
+def judgments(call: AReader, name: str) -> Response:
     """List the judgments that count."""
-    frame = judgments_in(opened(site, name)).with_columns(
+    frame = judgments_in(opened(call.site, name)).with_columns(
         text=pl.coalesce("text", "query_id"), title=pl.coalesce("title", "doc_id")
     )
     page = JudgmentsPage(
         title=f"Judgments of {name}",
         crumbs=crumbs(name),
         golden=name,
-        judgments=list_judgments(frame, name, Ask.of(request)),
+        judgments=list_judgments(frame, name, call.ask),
     )
-    return show(request, page)
+    return show(call, page)
 
 
 def list_pairs(frame: pl.DataFrame, name: str, ask: Ask) -> Listed:

@@ -10,17 +10,17 @@ from itertools import islice
 from typing import Annotated, Any, ClassVar
 
 import polars as pl
-from fastapi import APIRouter, File, Form, Request, Response, UploadFile
+from fastapi import APIRouter, File, Form, Response, UploadFile
 
 from karat.errors import KaratError, UsageError
 from karat.reports.table import Column
-from karat.web.framework.auth import AnEngineer, AReader, Principal
+from karat.web.framework.auth import AnEngineer, AReader
+from karat.web.framework.call import Call, Principal
 from karat.web.framework.errors import Said, opened, or_not_found, refused
 from karat.web.framework.jobs import in_turn
 from karat.web.framework.lists import OWN, SOME, Ask, Listed, listed
 from karat.web.framework.pages import show
 from karat.web.framework.signed_values import seal, unseal
-from karat.web.framework.state import TheState
 from karat.web.framework.uploads import uploaded
 from karat.web.golden.golden_sets import GoldenPage, address, crumbs
 from karat.workflows.golden.queries import STATES, queries_in, query_in
@@ -116,16 +116,14 @@ class QueryPage(GoldenPage):
 
 
 @ROUTER.get("/golden/{name}/queries")
-def queries(request: Request, site: TheState, _asking: AReader, name: str) -> Response:
+def queries(call: AReader, name: str) -> Response:
     """List the queries, with a form to sample more from a log."""
-    return show(request, _page(opened(site, name), Ask.of(request)))
+    return show(call, _page(opened(call.site, name), call.ask))
 
 
 @ROUTER.post("/golden/{name}/queries")
 async def plan(
-    request: Request,
-    site: TheState,
-    principal: AnEngineer,
+    call: AnEngineer,
     name: str,
     log: Annotated[UploadFile | None, File()] = None,
     size: Annotated[str, Form()] = "100",
@@ -138,18 +136,11 @@ async def plan(
 ) -> Response:
     """Sample queries from a log, and show the effect of adding them; nothing is stored."""
     typed = Typed(size, bands, quotas, hard, text.strip(), count.strip(), bool(mask))
-    return await in_turn(request, lambda: _planned(request, site, principal, name, log, typed))
+    return await in_turn(call, lambda: _planned(call, name, log, typed))
 
 
-def _planned(
-    request: Request,
-    site: TheState,
-    principal: Principal,
-    name: str,
-    log: UploadFile | None,
-    typed: Typed,
-) -> Response:
-    workspace = opened(site, name)
+def _planned(call: Call, name: str, log: UploadFile | None, typed: Typed) -> Response:
+    workspace = opened(call.site, name)
     try:
         with uploaded(log, "log") as (path, filename), display_name(path, filename):
             drawn = draw_queries(
@@ -164,10 +155,12 @@ def _planned(
                 count=typed.count or None,
                 most=ON_SERVER,
             )
-        sealed = _seal(drawn.sample.queries, workspace, principal, site.settings.max_upload // 2)
+        sealed = _seal(
+            drawn.sample.queries, workspace, call.principal, call.site.settings.max_upload // 2
+        )
     except KaratError as error:
         status, wrong = refused(error)
-        return show(request, _page(workspace, Ask(), typed=typed, wrong=wrong), status)
+        return show(call, _page(workspace, Ask(), typed=typed, wrong=wrong), status)
     page = PlanPage(
         title="What would be chosen",
         crumbs=crumbs(name, ("Queries", address(name, "queries"))),
@@ -179,39 +172,37 @@ def _planned(
         queries=drawn.sample.queries.select("text", "band", "count").to_dicts(),
         sealed=sealed,
     )
-    return show(request, page)
+    return show(call, page)
 
 
 @ROUTER.post("/golden/{name}/chosen")
 def choose(
-    request: Request,
-    site: TheState,
-    principal: AnEngineer,
+    call: AnEngineer,
     name: str,
     sample: Annotated[list[str] | None, Form()] = None,
     replace: Annotated[str, Form()] = "",
 ) -> Response:
     """Add a sample that was shown before."""
-    workspace = opened(site, name)
+    workspace = opened(call.site, name)
     try:
         placed = put_sample(
             workspace,
-            _unseal("".join(sample or ()), workspace, principal),
-            now=site.clock(),
+            _unseal("".join(sample or ()), workspace, call.principal),
+            now=call.now,
             replace=bool(replace),
-            person=principal.person.name,
+            person=call.who,
         )
     except KaratError as error:
         status, wrong = refused(error)
-        return show(request, _page(workspace, Ask(), wrong=wrong), status)
-    return show(request, _page(workspace, Ask(), placed=placed))
+        return show(call, _page(workspace, Ask(), wrong=wrong), status)
+    return show(call, _page(workspace, Ask(), placed=placed))
 
 
 @ROUTER.get("/golden/{name}/queries/{query_id:path}")
-def query(request: Request, site: TheState, _asking: AReader, name: str, query_id: str) -> Response:
+def query(call: AReader, name: str, query_id: str) -> Response:
     """Show one query with its documents."""
     with or_not_found():
-        result = query_in(opened(site, name), query_id)
+        result = query_in(opened(call.site, name), query_id)
     row = result.query
     others = [n for n in row if n not in {"query_id", "text", "no_answer", *_FACTS}]
     page = QueryPage(
@@ -223,9 +214,9 @@ def query(request: Request, site: TheState, _asking: AReader, name: str, query_i
         facts=[(_HEADS.get(n, n), row[n]) for n in (*_FACTS, *others) if n in row],
         no_answer=bool(row.get("no_answer")),
         editions=result.editions,
-        documents=_documents(result.documents, name, Ask.of(request)),
+        documents=_documents(result.documents, name, call.ask),
     )
-    return show(request, page)
+    return show(call, page)
 
 
 def list_queries(frame: pl.DataFrame, attributes: Mapping[str, str], name: str, ask: Ask) -> Listed:

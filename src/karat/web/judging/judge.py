@@ -9,8 +9,7 @@ from statistics import median
 from typing import Annotated, ClassVar
 from urllib.parse import quote, urlencode
 
-from fastapi import APIRouter, Depends, Form, Request, Response
-from fastapi.responses import RedirectResponse
+from fastapi import APIRouter, Depends, Form, Response
 
 from karat.errors import UsageError
 from karat.golden.queue import (
@@ -21,10 +20,10 @@ from karat.golden.queue import (
     TooManyPutOff,
     seconds_left,
 )
-from karat.web.framework.auth import ARater, Principal, Refused
+from karat.web.framework.auth import ARater, Refused
+from karat.web.framework.call import Call
 from karat.web.framework.errors import opened
-from karat.web.framework.pages import Page, show
-from karat.web.framework.state import AppState, TheState
+from karat.web.framework.pages import Page, redirect, show
 from karat.web.judging.cards import (
     Block,
     EntryPoint,
@@ -147,78 +146,66 @@ def _answer(
 
 
 @ROUTER.get("/judge")
-def choose(request: Request, site: TheState, principal: ARater) -> Response:
+def choose(call: ARater) -> Response:
     """List the golden sets to judge; redirect if there is only one."""
-    waiting = [_waiting(site.opened(row.name), principal, site) for row in site.golden_sets()]
-    if len(waiting) == 1 and "format" not in request.query_params:
+    waiting = [_waiting(call.site.opened(row.name), call) for row in call.site.golden_sets()]
+    if len(waiting) == 1 and "format" not in call.request.query_params:
         only = waiting[0]
         if not (only.disagreements and only.left):
-            return _go(site, only.name, adjudicate=bool(only.disagreements))
-    return show(request, ChoosePage(title="Judge", waiting=waiting))
+            return _go(call, only.name, adjudicate=bool(only.disagreements))
+    return show(call, ChoosePage(title="Judge", waiting=waiting))
 
 
 @ROUTER.get("/judge/{name}")
-def card(request: Request, site: TheState, principal: ARater, name: str) -> Response:
+def card(call: ARater, name: str) -> Response:
     """Show the next pair to rate; it stays the same until answered."""
-    judging = Judging(opened(site, name), principal.person.name, site.clock)
-    return _shown(request, site, judging, principal)
+    return _shown(call, _judging(call, name))
 
 
 @ROUTER.post("/judge/{name}")
-def answer(
-    request: Request,
-    site: TheState,
-    principal: ARater,
-    name: str,
-    form: Annotated[Answer, Depends(_answer)],
-) -> Response:
+def answer(call: ARater, name: str, form: Annotated[Answer, Depends(_answer)]) -> Response:
     """Record a rating, put a pair off, or undo; then show the next pair."""
-    judging = Judging(opened(site, name), principal.person.name, site.clock)
-    return _done(request, site, judging, form)
+    return _done(call, _judging(call, name), form)
 
 
 @ROUTER.get("/judge/{name}/adjudicate")
-def disagreement(request: Request, site: TheState, principal: ARater, name: str) -> Response:
+def disagreement(call: ARater, name: str) -> Response:
     """Show the next disagreement to settle, with the anonymous votes."""
-    workspace = opened(site, name)
-    judging = Judging(workspace, principal.person.name, site.clock, adjudicate=True)
-    return _shown(request, site, judging, principal)
+    return _shown(call, _judging(call, name, adjudicate=True))
 
 
 @ROUTER.post("/judge/{name}/adjudicate")
-def settle(
-    request: Request,
-    site: TheState,
-    principal: ARater,
-    name: str,
-    form: Annotated[Answer, Depends(_answer)],
-) -> Response:
+def settle(call: ARater, name: str, form: Annotated[Answer, Depends(_answer)]) -> Response:
     """Record how a disagreement is settled; as ``answer``."""
-    workspace = opened(site, name)
-    judging = Judging(workspace, principal.person.name, site.clock, adjudicate=True)
-    return _done(request, site, judging, form)
+    return _done(call, _judging(call, name, adjudicate=True), form)
 
 
-def _shown(request: Request, site: AppState, judging: Judging, principal: Principal) -> Response:
+def _judging(call: Call, name: str, *, adjudicate: bool = False) -> Judging:
+    return Judging(opened(call.site, name), call.who, call.site.clock, adjudicate=adjudicate)
+
+
+def _shown(call: Call, judging: Judging) -> Response:
     """Show the next card, which leases it: so only if the user opened the page.
 
     Embedded as an image or a frame, a card would be leased unseen, or the votes of a disagreement
     marked as seen. A link from another site leads to the overview, one click from the card.
     """
-    destination = request.headers.get("sec-fetch-dest", "document")
-    if destination != "document" and not (destination == "empty" and "x-part" in request.headers):
+    destination = call.request.headers.get("sec-fetch-dest", "document")
+    if destination != "document" and not (
+        destination == "empty" and "x-part" in call.request.headers
+    ):
         raise Refused(403, "a card can only be opened as a page")
-    if request.headers.get("sec-fetch-site") == "cross-site":
-        waiting = [_waiting(judging.opened, principal, site)]
-        return show(request, ChoosePage(title="Judge", waiting=waiting))
-    note = NOTES.get(request.query_params.get("note", ""))
-    was = request.query_params.get("was")
+    if call.request.headers.get("sec-fetch-site") == "cross-site":
+        waiting = [_waiting(judging.opened, call)]
+        return show(call, ChoosePage(title="Judge", waiting=waiting))
+    note = NOTES.get(call.request.query_params.get("note", ""))
+    was = call.request.query_params.get("was")
     if was in {"cannot judge", *(f"{each.value:g}" for each in grades_of(judging.opened.golden))}:
         note = f"The previous pair was corrected from {was}."
-    return show(request, _page(request, site, judging, judging.card(), JudgePage, note))
+    return show(call, _page(call, judging, judging.card(), JudgePage, note))
 
 
-def _done(request: Request, site: AppState, judging: Judging, form: Answer) -> Response:
+def _done(call: Call, judging: Judging, form: Answer) -> Response:
     """Do what the form asks, and show what comes next."""
     note, was, undone = None, None, None
     if form.do == "undo":
@@ -233,17 +220,18 @@ def _done(request: Request, site: AppState, judging: Judging, form: Answer) -> R
             note = "overtaken" if isinstance(error, Overtaken) else "lost"
         except UsageError:
             lacks_comment = form.cannot == "other" and not form.reason.strip()
-            if not lacks_comment or "x-part" in request.headers:
+            if not lacks_comment or "x-part" in call.request.headers:
                 raise
             note = "words"
-    if "x-part" not in request.headers:  # a form: redirect, so that a reload does not send it again
+    # A form: redirect, so that a reload does not send it again.
+    if "x-part" not in call.request.headers:
         adjudicate = judging.kind == "adjudication"
-        return _go(site, judging.opened.golden.name, adjudicate=adjudicate, note=note, was=was)
+        return _go(call, judging.opened.golden.name, adjudicate=adjudicate, note=note, was=was)
     next_card = judging.card() if undone is None else undone.card
     message = NOTES[note] if note in {"gone", *_NOT_DONE} else None
     message = message if was is None else f"The previous pair was corrected from {was}."
-    page = _page(request, site, judging, next_card, JudgePart, message, undone)
-    return show(request, page, 409 if note in _NOT_DONE else 200)
+    page = _page(call, judging, next_card, JudgePart, message, undone)
+    return show(call, page, 409 if note in _NOT_DONE else 200)
 
 
 def _put_off(judging: Judging, ticket: Ticket) -> str | None:
@@ -258,8 +246,7 @@ def _put_off(judging: Judging, ticket: Ticket) -> str | None:
 
 
 def _page(
-    request: Request,
-    site: AppState,
+    call: Call,
     judging: Judging,
     card: Card | None,
     kind: type[JudgePage],
@@ -269,13 +256,15 @@ def _page(
     workspace, progress = judging.opened, judging.far()
     golden, adjudicate = workspace.golden, judging.kind == "adjudication"
     seconds = [each for each in progress.seconds if each is not None]
-    origin = f"{request.url.scheme}://{request.url.netloc}"
+    origin = f"{call.request.url.scheme}://{call.request.url.netloc}"
     before, reason, disagreements = None, None, 0
     if undone is not None:
         before = "cannot judge" if undone.grade is None else f"{undone.grade:g}"
         reason = undone.reason if undone.grade is not None else None
     if card is None and not adjudicate:
-        disagreements = Judging(workspace, judging.rater, site.clock, adjudicate=True).far().left
+        disagreements = (
+            Judging(workspace, judging.rater, call.site.clock, adjudicate=True).far().left
+        )
     return kind(
         title=f"{'Settle' if adjudicate else 'Judge'} {golden.name}",
         golden=golden.name,
@@ -300,10 +289,10 @@ def _page(
     )
 
 
-def _waiting(workspace: Workspace, principal: Principal, site: AppState) -> Waiting:
-    rater = principal.person.name
-    progress = Judging(workspace, rater, site.clock).far()
-    adjudication = Judging(workspace, rater, site.clock, adjudicate=True).far()
+def _waiting(workspace: Workspace, call: Call) -> Waiting:
+    rater = call.who
+    progress = Judging(workspace, rater, call.site.clock).far()
+    adjudication = Judging(workspace, rater, call.site.clock, adjudicate=True).far()
     return Waiting(
         workspace.golden.name, progress.left, progress.done, _minutes(progress), adjudication.left
     )
@@ -318,12 +307,12 @@ def _minutes(progress: Progress) -> int | None:
 
 
 def _go(
-    site: AppState, name: str, *, adjudicate: bool, note: str | None = None, was: str | None = None
+    call: Call, name: str, *, adjudicate: bool, note: str | None = None, was: str | None = None
 ) -> Response:
-    where = f"{site.settings.base}/judge/{quote(name, safe='')}"
+    where = f"/judge/{quote(name, safe='')}"
     where += "/adjudicate" if adjudicate else ""
     params = {key: value for key, value in (("note", note), ("was", was)) if value}
-    return RedirectResponse(f"{where}?{urlencode(params)}" if params else where, 303)
+    return redirect(call, f"{where}?{urlencode(params)}" if params else where)
 
 
 def _number(text: str) -> float | None:

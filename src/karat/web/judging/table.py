@@ -8,17 +8,17 @@ from typing import Annotated, ClassVar
 from urllib.parse import quote, urlencode
 
 import polars as pl
-from fastapi import APIRouter, Form, Request, Response
+from fastapi import APIRouter, Form, Response
 
 from karat.errors import UsageError
 from karat.golden.queue import Pair
 from karat.reports.table import Column
 from karat.web.framework.auth import AnEngineer
+from karat.web.framework.call import Call
 from karat.web.framework.errors import opened
 from karat.web.framework.form_values import packed, unpacked
-from karat.web.framework.lists import Ask, Listed, listed
+from karat.web.framework.lists import Listed, listed
 from karat.web.framework.pages import Page, show
-from karat.web.framework.state import TheState
 from karat.web.judging.cards import Block, Grade, grades_of, guideline_blocks
 from karat.workflows.judging.in_place import Rated, Seen, pairs_of, rate_pairs
 from karat.workflows.workspace.workspace import Workspace
@@ -61,23 +61,21 @@ class JudgeTablePage(Page):
 
 
 @ROUTER.get("/judge/{name}/table")
-def table(request: Request, site: TheState, principal: AnEngineer, name: str) -> Response:
+def table(call: AnEngineer, name: str) -> Response:
     """Show the pairs of the queue."""
-    return show(request, _page(request, opened(site, name), principal.person.name, []))
+    return show(call, _page(call, opened(call.site, name), call.who, []))
 
 
 @ROUTER.post("/judge/{name}/table")
 def grade_chosen(
-    request: Request,
-    site: TheState,
-    principal: AnEngineer,
+    call: AnEngineer,
     name: str,
     grade: Annotated[float, Form()],
     pair: Annotated[list[str] | None, Form()] = None,
     reason: Annotated[str, Form()] = "",
 ) -> Response:
     """Grade the selected pairs; report each refusal."""
-    workspace, rater = opened(site, name), principal.person.name
+    workspace, rater = opened(call.site, name), call.who
     selected = dict(_pair(text) for text in pair or ())  # all are checked before one is graded
     if not selected:
         raise UsageError("no row is selected", fix="tick rows, then choose a grade")
@@ -86,17 +84,15 @@ def grade_chosen(
             f"{len(selected):,} rows are selected; at most {MOST} can be graded at once",
             fix="grade them in parts",
         )
-    comment, now = reason.strip() or None, site.clock()
+    comment, now = reason.strip() or None, call.now
     rated = rate_pairs(workspace, rater, selected, grade, now=now, reason=comment, seen=selected)
-    return show(request, _page(request, workspace, rater, rated))
+    return show(call, _page(call, workspace, rater, rated))
 
 
-def _page(
-    request: Request, workspace: Workspace, rater: str, rated: Sequence[Rated]
-) -> JudgeTablePage:
+def _page(call: Call, workspace: Workspace, rater: str, rated: Sequence[Rated]) -> JudgeTablePage:
     frame = pairs_of(workspace, rater)
     frame = frame.with_columns(pair=pl.struct(*_KEY).map_elements(_key, pl.String)).drop(_KEY[2:])
-    ask, golden = Ask.of(request), workspace.golden
+    ask, golden = call.ask, workspace.golden
     search = ["query", "need", "title", "begins", "doc_id", "query_id"]
     rows = frame.select("query_id", "doc_id", "query", "title").iter_rows()
     title_of = {(q, d): f"{query}: {title}" for q, d, query, title in rows}
@@ -105,7 +101,7 @@ def _page(
         for each in rated
         if each.refused is not None
     ]
-    query = urlencode(list(request.query_params.multi_items()))
+    query = urlencode(list(call.request.query_params.multi_items()))
     return JudgeTablePage(
         title=f"Judge {golden.name} in a table",
         crumbs=[(golden.name, f"/golden/{quote(golden.name, safe='')}")],

@@ -8,8 +8,7 @@ from typing import Annotated, Any, ClassVar
 from urllib.parse import quote, urlencode
 
 import polars as pl
-from fastapi import APIRouter, Form, Query, Request, Response
-from fastapi.responses import RedirectResponse
+from fastapi import APIRouter, Form, Query, Response
 
 from karat.errors import UsageError
 from karat.reports.offline.evaluation import answer_changes, what_changed
@@ -20,22 +19,15 @@ from karat.tables.comparison import Comparison, Difference
 from karat.tables.results import Result
 from karat.tables.workspace import ComparisonRow, RunRow
 from karat.web.framework.auth import AnEngineer, AReader
+from karat.web.framework.call import Call
 from karat.web.framework.chart_links import Charts, charts
 from karat.web.framework.diagnosis_links import whys
 from karat.web.framework.form_values import Id, packed, unpacked
 from karat.web.framework.idempotency import redirect_with, show_with
 from karat.web.framework.lists import Ask, Listed, frame_of, listed
-from karat.web.framework.pages import Page, show
-from karat.web.framework.state import AppState, TheState
+from karat.web.framework.pages import Page, redirect, show
 from karat.web.offline.counted import counts_in, in_slice, narrowed, uncounted
-from karat.web.offline.stored_comparisons import (
-    axes,
-    confirm,
-    find,
-    look,
-    request_again,
-    state_of,
-)
+from karat.web.offline.stored_comparisons import axes, confirm, find, look, request_again, state_of
 from karat.workflows.workspace import stored_comparisons
 from karat.workflows.workspace.artifacts import ArtifactCorrupted
 from karat.workflows.workspace.run_import import remove_comparison
@@ -105,9 +97,9 @@ class ComparisonPage(Page):
 
 
 @ROUTER.get("/comparisons")
-def list_comparisons(request: Request, site: TheState, _asking: AReader) -> Response:
+def list_comparisons(call: AReader) -> Response:
     """List the stored comparisons."""
-    workspace = site.opened(site.workspace.golden.name)
+    workspace = call.workspace
     stored_rows = stored_comparisons.listed(workspace)
     frame = frame_of(
         ((each.row, _listed(workspace, each)) for each in stored_rows),
@@ -127,10 +119,10 @@ def list_comparisons(request: Request, site: TheState, _asking: AReader) -> Resp
     page = ComparisonsPage(
         title="Comparisons",
         golden=workspace.golden.name,
-        comparisons=listed(frame, columns, Ask.of(request), search=["name", "said"]),
+        comparisons=listed(frame, columns, call.ask, search=["name", "said"]),
         several=len(stored_run_names(workspace)) > 1,
     )
-    return show(request, page)
+    return show(call, page)
 
 
 def _listed(workspace: Workspace, each: stored_comparisons.Listed) -> dict[str, Any]:
@@ -147,9 +139,7 @@ def _listed(workspace: Workspace, each: stored_comparisons.Listed) -> dict[str, 
 
 @ROUTER.get("/comparisons/{comparison_id}")
 def one_comparison(
-    request: Request,
-    site: TheState,
-    principal: AReader,
+    call: AReader,
     comparison_id: Id,
     measure: str = "",
     candidate: str = "",
@@ -157,32 +147,22 @@ def one_comparison(
 ) -> Response:
     """Show the results and queries of a comparison."""
     return show_with(
-        request,
-        site,
-        principal,
+        call,
         f"/comparisons/{comparison_id}",
-        lambda flash: _comparison_page(
-            request, site, comparison_id, measure, candidate, part, flash.said
-        ),
+        lambda flash: _comparison_page(call, comparison_id, measure, candidate, part, flash.said),
     )
 
 
 def _comparison_page(
-    request: Request,
-    site: AppState,
-    comparison_id: int,
-    measure: str,
-    candidate: str,
-    part: str,
-    just_queued: str,
+    call: Call, comparison_id: int, measure: str, candidate: str, part: str, just_queued: str
 ) -> ComparisonPage:
-    workspace, row, result = look(site, comparison_id)
+    workspace, row, result = look(call.site, comparison_id)
     numbers: Mapping[str, Any] = {}
-    if result is not None and request.query_params.get("format") == "json":
+    if result is not None and call.request.query_params.get("format") == "json":
         try:
             numbers = result.to_dict()
         except ArtifactCorrupted:
-            workspace, row, result = look(site, comparison_id)
+            workspace, row, result = look(call.site, comparison_id)
             numbers = result.to_dict() if result is not None else {}
     common: dict[str, Any] = {
         "title": row.name,
@@ -204,7 +184,7 @@ def _comparison_page(
             nearest=[*measures, *candidates],
         )
     several = len(candidates) > 1
-    query_pages = f"{site.settings.base}/comparisons/{row.id}/queries/"
+    query_pages = f"{call.site.settings.base}/comparisons/{row.id}/queries/"
 
     def address(lead: Mapping[str, str]) -> str:
         if "query" in lead:
@@ -235,9 +215,9 @@ def _comparison_page(
         uncounted=uncounted(result.frame),
         counts={outcome: counts.get(outcome, 0) for outcome in OUTCOMES},
         zero_weight=list_rows.height - counted_rows.height,
-        queries=list_of_queries(row, result, list_rows, measure, candidate, Ask.of(request)),
+        queries=list_of_queries(row, result, list_rows, measure, candidate, call.ask),
         whys=whys(workspace, described.runs),
-        listing=bool(request.query_params),
+        listing=bool(call.request.query_params),
         titles=titles,
         queued=None if queued is None else int(queued),
         raised=int(raised or 0),
@@ -304,39 +284,35 @@ def list_of_queries(
 
 
 @ROUTER.post("/comparisons/{comparison_id}/again")
-def make_again(site: TheState, principal: AnEngineer, comparison_id: Id) -> Response:
+def make_again(call: AnEngineer, comparison_id: Id) -> Response:
     """Recompute a comparison with the current judgments; its page shows the progress."""
-    request_again(site, comparison_id, by=principal.person.name)
-    return RedirectResponse(f"{site.settings.base}/comparisons/{comparison_id}", 303)
+    request_again(call.site, comparison_id, by=call.who)
+    return redirect(call, f"/comparisons/{comparison_id}")
 
 
 @ROUTER.post("/comparisons/{comparison_id}/remove")
 def remove(
-    site: TheState,
-    principal: AnEngineer,
+    call: AnEngineer,
     comparison_id: Id,
     sure: Annotated[str, Form()] = "",
     seen: Annotated[str, Form()] = "",
 ) -> Response:
     """Remove a comparison; the form must confirm it."""
-    workspace, row = find(site, comparison_id)
+    workspace, row = find(call.site, comparison_id)
     confirm(sure, seen, row.created_us)
-    remove_comparison(workspace, row, person=principal.person.name, now=site.clock())
-    return RedirectResponse(f"{site.settings.base}/comparisons", 303)
+    remove_comparison(workspace, row, **call.by)
+    return redirect(call, "/comparisons")
 
 
 @ROUTER.post("/comparisons/{comparison_id}/queue")
-def queue_next(
-    request: Request, site: TheState, principal: AnEngineer, comparison_id: Id
-) -> Response:
+def queue_next(call: AnEngineer, comparison_id: Id) -> Response:
     """Queue the unjudged pairs whose grades could flip the sign of the difference."""
-    workspace, row, result = look(site, comparison_id)
+    workspace, row, result = look(call.site, comparison_id)
     if result is None:
         raise UsageError("the comparison is not computed yet", fix="wait and try again")
-    by, now = principal.person.name, site.clock()
-    put = stored_comparisons.queue_next(workspace, row, result, by=by, now=now)
+    put = stored_comparisons.queue_next(workspace, row, result, by=call.who, now=call.now)
     notice = packed(str(put.added), str(put.raised))
-    return redirect_with(request, site, principal, f"/comparisons/{row.id}", "#next", said=notice)
+    return redirect_with(call, f"/comparisons/{row.id}", "#next", said=notice)
 
 
 def _sheets(comparison: Comparison) -> list[Table]:

@@ -6,16 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
-from fastapi import APIRouter, Form, Request, Response
-from fastapi.responses import RedirectResponse
+from fastapi import APIRouter, Form, Response
 from pydantic import Field
 
 from karat.errors import KaratError, UsageError
 from karat.tables.workspace import RunRow
 from karat.web.framework.auth import AnEngineer
 from karat.web.framework.errors import Said, refused
-from karat.web.framework.pages import Page, show
-from karat.web.framework.state import TheState
+from karat.web.framework.pages import Page, redirect, show
 from karat.web.offline.stored_comparisons import ask
 from karat.workflows.golden.editions import NOW, list_editions
 from karat.workflows.offline.catalogue import default_measures
@@ -63,14 +61,12 @@ class NewPage(Page):
 
 
 @ROUTER.get("/comparisons/new")
-def choose(
-    request: Request, site: TheState, _asking: AnEngineer, baseline: Number | None = None
-) -> Response:
+def choose(call: AnEngineer, baseline: Number | None = None) -> Response:
     """Show the form; the address may preselect runs."""
-    workspace = site.opened(site.workspace.golden.name)
-    values = request.query_params.getlist("candidate")[:_MOST_RUNS]
+    workspace = call.workspace
+    values = call.request.query_params.getlist("candidate")[:_MOST_RUNS]
     candidates = [int(value) for value in values if value.isdecimal() and len(value) < 19]
-    return show(request, _new_page(workspace, baseline, candidates))
+    return show(call, _new_page(workspace, baseline, candidates))
 
 
 def _new_page(
@@ -97,9 +93,7 @@ def _new_page(
 
 @ROUTER.post("/comparisons/new")
 def make(
-    request: Request,
-    site: TheState,
-    principal: AnEngineer,
+    call: AnEngineer,
     baseline: Annotated[Number, Form()],
     candidate: Annotated[list[Number], Form(max_length=_MOST_RUNS)] = [],  # noqa: B006 - FastAPI copies it
     measure: Annotated[list[str], Form()] = [],  # noqa: B006
@@ -111,7 +105,7 @@ def make(
     name: Annotated[str, Form(max_length=200)] = "",
 ) -> Response:
     """Create a comparison, and wait briefly for its results."""
-    workspace = site.opened(site.workspace.golden.name)
+    workspace = call.workspace
     others = [each for each in candidate if each != baseline]
     try:
         if not others:
@@ -126,7 +120,7 @@ def make(
             edition,
             name,
         )
-        comparison_id = ask(site, workspace, inputs, by=principal.person.name)
+        comparison_id = ask(call.site, workspace, inputs, by=call.who)
     except KaratError as error:
         status, wrong = refused(error)
         typed = Typed(
@@ -139,8 +133,8 @@ def make(
             name=name,
         )
         page = _new_page(workspace, baseline, candidate, typed=typed, wrong=wrong)
-        return show(request, page, status)
-    return RedirectResponse(f"{site.settings.base}/comparisons/{comparison_id}", 303)
+        return show(call, page, status)
+    return redirect(call, f"/comparisons/{comparison_id}")
 
 
 def _margin(text: str) -> float | None:

@@ -10,8 +10,7 @@ from typing import Annotated, Any, ClassVar, get_args
 from urllib.parse import quote, urlencode
 
 import polars as pl
-from fastapi import APIRouter, File, Form, Query, Request, Response, UploadFile
-from fastapi.responses import RedirectResponse
+from fastapi import APIRouter, File, Form, Query, Response, UploadFile
 
 from karat.errors import InputError, KaratError, UsageError
 from karat.reports.html.content import Content, ShownQuery
@@ -22,6 +21,7 @@ from karat.tables import Results
 from karat.tables.results import State
 from karat.tables.workspace import RunRow
 from karat.web.framework.auth import AnEngineer, AReader
+from karat.web.framework.call import Call
 from karat.web.framework.chart_links import Charts, charts
 from karat.web.framework.diagnosis_links import whys
 from karat.web.framework.errors import NotFound, Said, refused
@@ -29,8 +29,8 @@ from karat.web.framework.form_values import Id
 from karat.web.framework.idempotency import redirect_with, show_with
 from karat.web.framework.jobs import COMPUTING, Busy
 from karat.web.framework.lists import Ask, Listed, listed
-from karat.web.framework.pages import Page, show
-from karat.web.framework.state import AppState, TheState
+from karat.web.framework.pages import Page, redirect, show
+from karat.web.framework.state import AppState
 from karat.web.framework.uploads import uploaded
 from karat.web.offline._trade_off import trade_off
 from karat.web.offline.counted import in_slice, narrowed, tallies, uncounted
@@ -41,12 +41,7 @@ from karat.workflows.workspace import stored_evaluations
 from karat.workflows.workspace.artifacts import ArtifactCorrupted
 from karat.workflows.workspace.evaluate_stored import run_by_id
 from karat.workflows.workspace.listed import ListedRun, last_judged, list_runs
-from karat.workflows.workspace.run_import import (
-    import_run,
-    needed_by,
-    remove_run,
-    within,
-)
+from karat.workflows.workspace.run_import import import_run, needed_by, remove_run, within
 from karat.workflows.workspace.stored_evaluations import P95, Rules, StoredEvaluation
 from karat.workflows.workspace.workspace import Workspace
 
@@ -135,15 +130,15 @@ class RunQueryPage(Page):
 
 
 @ROUTER.get("/runs")
-def all_runs(request: Request, site: TheState, _asking: AReader) -> Response:
+def all_runs(call: AReader) -> Response:
     """List the stored runs."""
-    return show(request, _runs_page(request, site))
+    return show(call, _runs_page(call))
 
 
-def _runs_page(request: Request, site: AppState, **more: Any) -> RunsPage:
-    workspace = site.opened(site.workspace.golden.name)
+def _runs_page(call: Call, **more: Any) -> RunsPage:
+    workspace = call.workspace
     rows, describe = list_runs(workspace)
-    runs_list = list_of_runs(workspace, rows, describe, Ask.of(request))
+    runs_list = list_of_runs(workspace, rows, describe, call.ask)
     return RunsPage(
         title="Runs",
         golden=workspace.golden.name,
@@ -151,24 +146,22 @@ def _runs_page(request: Request, site: AppState, **more: Any) -> RunsPage:
         judged_us=last_judged(workspace),
         waits=any(row["numbers"] in PENDING for row in runs_list.rows),
         several=len(rows) > 1,
-        most=site.settings.max_upload // 2**20,
-        trade_off=trade_off(runs_list, default_measures()[0], site.settings.base),
+        most=call.site.settings.max_upload // 2**20,
+        trade_off=trade_off(runs_list, default_measures()[0], call.site.settings.base),
         **more,
     )
 
 
 @ROUTER.post("/runs")
 def add_run(
-    request: Request,
-    site: TheState,
-    principal: AnEngineer,
+    call: AnEngineer,
     file: Annotated[UploadFile | None, File()] = None,
     name: Annotated[str, Form(max_length=200)] = "",
     path: Annotated[str, Form(max_length=1000)] = "",
 ) -> Response:
     """Add a run: an upload, or a file in the folder ``incoming`` of the workspace."""
-    workspace = site.opened(site.workspace.golden.name)
-    options: dict[str, Any] = {"name": name, "person": principal.person.name, "now": site.clock()}
+    workspace = call.workspace
+    options: dict[str, Any] = {"name": name, "person": call.who, "now": call.now}
     try:
         if file is not None and file.filename:
             with uploaded(file) as (upload, _):
@@ -177,38 +170,32 @@ def add_run(
             imported = import_run(workspace, within(workspace, path), path.strip(), **options)
         else:
             raise UsageError(
-                "no file was chosen",
-                fix="choose a file, or enter the path of one in the workspace",
+                "no file was chosen", fix="choose a file, or enter the path of one in the workspace"
             )
     except (InputError, UsageError) as error:
         status, wrong = refused(error)
         typed = {"name": name, "path": path}
-        return show(request, _runs_page(request, site, wrong=wrong, typed=typed), status)
-    return redirect_with(
-        request, site, principal, f"/runs/{imported.row.id}", said=imported.said or ""
-    )
+        return show(call, _runs_page(call, wrong=wrong, typed=typed), status)
+    return redirect_with(call, f"/runs/{imported.row.id}", said=imported.said or "")
 
 
 @ROUTER.post("/runs/{run_id}/remove")
 def remove(
-    site: TheState,
-    principal: AnEngineer,
+    call: AnEngineer,
     run_id: Id,
     sure: Annotated[str, Form()] = "",
     seen: Annotated[str, Form()] = "",
 ) -> Response:
     """Remove a run that no comparison uses; the form must confirm it."""
-    workspace, row = _run(site, run_id)
+    workspace, row = _run(call.site, run_id)
     confirm(sure, seen, row.sha256)
-    remove_run(workspace, row, person=principal.person.name, now=site.clock())
-    return RedirectResponse(f"{site.settings.base}/runs", 303)
+    remove_run(workspace, row, **call.by)
+    return redirect(call, "/runs")
 
 
 @ROUTER.get("/runs/{run_id}")
 def one_run(
-    request: Request,
-    site: TheState,
-    principal: AReader,
+    call: AReader,
     run_id: Id,
     edition: str = NOW,
     by: Annotated[list[str] | None, Query()] = None,
@@ -217,18 +204,15 @@ def one_run(
 ) -> Response:
     """Show one run: its measures, its slices, and its queries, lowest value first."""
     return show_with(
-        request,
-        site,
-        principal,
+        call,
         f"/runs/{run_id}",
-        lambda flash: _run_page(request, site, run_id, edition, by, measure, part, flash.said),
+        lambda flash: _run_page(call, run_id, edition, by, measure, part, flash.said),
         lambda page: not page.computed and page.error is None,
     )
 
 
 def _run_page(
-    request: Request,
-    site: AppState,
+    call: Call,
     run_id: int,
     edition: str,
     by: Sequence[str] | None,
@@ -236,7 +220,7 @@ def _run_page(
     part: str,
     notice: str,
 ) -> RunPage:
-    workspace, row = _run(site, run_id)
+    workspace, row = _run(call.site, run_id)
     rules = _rules(by, edition)
     described = list_runs(workspace)[1](row)
     common: dict[str, Any] = {
@@ -265,7 +249,7 @@ def _run_page(
         raise UsageError(f"the run has no measure {chosen!r}", nearest=measures)
 
     def address(lead: Mapping[str, str]) -> str:
-        params = [(name, value) for name, value in request.query_params.multi_items()]
+        params = [(name, value) for name, value in call.request.query_params.multi_items()]
         params = [pair for pair in params if pair[0] in {"edition", "by"}]
         lead = narrowed(lead, result.frame)
         return f"?{urlencode([*params, *((n, v) for n, v in lead.items() if v)])}#queries"
@@ -288,7 +272,7 @@ def _run_page(
         slice=part,
         uncounted=uncounted(result.frame),
         tallies=tallies(list_rows),
-        queries=list_of_queries(row, result, list_rows, chosen, measures, Ask.of(request)),
+        queries=list_of_queries(row, result, list_rows, chosen, measures, call.ask),
         charts=charts(result.drawn, address),
         view_ids={(name, None): address({"measure": name}) for name in measures},
         links={
@@ -304,9 +288,7 @@ def _run_page(
 
 @ROUTER.get("/runs/{run_id}/queries/{query_id:path}")
 def one_query(
-    request: Request,
-    site: TheState,
-    _asking: AReader,
+    call: AReader,
     run_id: Id,
     query_id: str,
     edition: str = NOW,
@@ -315,14 +297,14 @@ def one_query(
     ranks: Annotated[int, Query(ge=1, le=DEEPEST)] = RANKS,
 ) -> Response:
     """Show one query of a run."""
-    workspace, row = _run(site, run_id)
+    workspace, row = _run(call.site, run_id)
     rules = stored_evaluations.known(workspace, _rules(by, edition))
     for _ in range(2):  # damaged files are recomputed once
         result = _evaluated(workspace, row, rules)
         if result is not None:
             with suppress(ArtifactCorrupted):
-                return show(request, _query_page(workspace, row, result, query_id, measure, ranks))
-    return RedirectResponse(f"{site.settings.base}/runs/{row.id}", 303)
+                return show(call, _query_page(workspace, row, result, query_id, measure, ranks))
+    return redirect(call, f"/runs/{row.id}")
 
 
 def _query_page(
@@ -382,10 +364,7 @@ def _evaluated(workspace: Workspace, row: RunRow, rules: Rules) -> StoredEvaluat
 
 
 def list_of_runs(
-    workspace: Workspace,
-    rows: Sequence[RunRow],
-    describe: Callable[[RunRow], ListedRun],
-    ask: Ask,
+    workspace: Workspace, rows: Sequence[RunRow], describe: Callable[[RunRow], ListedRun], ask: Ask
 ) -> Listed:
     """A row per run, newest first; missing and outdated values are computed in the background."""
     summaries = stored_evaluations.in_short(workspace, rows)

@@ -9,8 +9,7 @@ from typing import Annotated, Any, ClassVar
 from urllib.parse import quote, urlencode
 
 import polars as pl
-from fastapi import APIRouter, Form, Query, Request, Response
-from fastapi.responses import RedirectResponse
+from fastapi import APIRouter, Form, Query, Response
 
 from karat.errors import UsageError
 from karat.reports.html.content import Content, ShownQuery
@@ -19,8 +18,7 @@ from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.diagnosis_links import whys
 from karat.web.framework.errors import NotFound
 from karat.web.framework.form_values import Id, packed, unpacked
-from karat.web.framework.pages import Page, show
-from karat.web.framework.state import TheState
+from karat.web.framework.pages import Page, redirect, show
 from karat.web.judging.cards import Grade, grades_of, safe_link
 from karat.web.offline.stored_comparisons import DEEPEST, RANKS, axes, find, shown
 from karat.workflows.golden.editions import NOW
@@ -76,9 +74,7 @@ class SidePage(Page):
 
 @ROUTER.get("/comparisons/{comparison_id}/queries/{query_id:path}")
 def one_query(
-    request: Request,
-    site: TheState,
-    principal: AReader,
+    call: AReader,
     comparison_id: Id,
     query_id: str,
     measure: str = "",
@@ -87,12 +83,12 @@ def one_query(
     """Show the rankings of one query side by side."""
 
     def make_page(workspace: Workspace, row: ComparisonRow, result: StoredComparison) -> SidePage:
-        return _page(workspace, row, result, query_id, measure, ranks, principal.person.name)
+        return _page(workspace, row, result, query_id, measure, ranks, call.who)
 
-    row, page = shown(site, comparison_id, make_page)
+    row, page = shown(call.site, comparison_id, make_page)
     if page is None:
-        return RedirectResponse(f"{site.settings.base}/comparisons/{row.id}", 303)
-    return show(request, page)
+        return redirect(call, f"/comparisons/{row.id}")
+    return show(call, page)
 
 
 def _page(
@@ -175,8 +171,7 @@ def _seen(text: str) -> tuple[str, Seen]:
 
 @ROUTER.post("/comparisons/{comparison_id}/queries/{query_id:path}")
 def judge(
-    site: TheState,
-    principal: AnEngineer,
+    call: AnEngineer,
     comparison_id: Id,
     query_id: str,
     doc_id: Annotated[str, Form(max_length=2_000)],
@@ -187,16 +182,16 @@ def judge(
 ) -> Response:
     """Record the user's own grade for a document of this query, or undo it."""
     row, returned = shown(
-        site,
+        call.site,
         comparison_id,
         lambda _, __, result: stored_comparisons.returned(result, query_id, doc_id),
     )
     if returned is None:
         raise UsageError("the comparison is not computed yet", fix="wait and try again")
-    workspace, row = find(site, comparison_id)
+    workspace, row = find(call.site, comparison_id)
     if not returned:
         raise NotFound("no run of the comparison returned this document for this query")
-    rater, now = principal.person.name, site.clock()
+    rater, now = call.who, call.now
     if undo is not None:
         take_back(workspace, rater, query_id, doc_id, undo, now=now)
     elif grade is None:
@@ -206,4 +201,4 @@ def judge(
         rate(workspace, rater, query_id, doc_id, grade, now=now, token=token_id, seen=seen)
     tail = f"?{urlencode({'measure': measure})}" if measure else ""
     where = f"/comparisons/{row.id}/queries/{quote(query_id, safe='')}"
-    return RedirectResponse(f"{site.settings.base}{where}{tail}", 303)
+    return redirect(call, f"{where}{tail}")

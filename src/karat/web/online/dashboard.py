@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Query, Request, Response
-from fastapi.responses import RedirectResponse
+from fastapi import APIRouter, Query, Response
 
 from karat.errors import MissingExtra
 from karat.online.metrics import registry
@@ -21,9 +20,10 @@ from karat.tables.days import day_number, day_text
 from karat.tables.online.evaluation import OnlineResult, OnlineResults
 from karat.tables.online.events import EventLog
 from karat.web.framework.auth import AReader
-from karat.web.framework.lists import Ask, Listed, frame_of, listed
-from karat.web.framework.pages import show
-from karat.web.framework.state import AppState, TheState
+from karat.web.framework.call import Call
+from karat.web.framework.lists import Listed, frame_of, listed
+from karat.web.framework.pages import redirect, show
+from karat.web.framework.state import AppState
 from karat.web.online import _charts, figures
 from karat.web.online._charts import Annotation, Axis, Chart
 from karat.web.online.figures import Cell, Headline
@@ -104,9 +104,7 @@ class Asked:
 
 @ROUTER.get("/online")
 def dashboard(
-    request: Request,
-    site: TheState,
-    _asking: AReader,
+    call: AReader,
     days: TheDays,
     metrics: Annotated[str, Query(max_length=2_000)] = "",
     by: Annotated[str, Query(max_length=200)] = "",
@@ -114,35 +112,35 @@ def dashboard(
     pick: Annotated[list[str] | None, Query(max_length=200)] = None,
 ) -> Response:
     """Show what users did in a period."""
-    log = log_of(site)
+    log = log_of(call.site)
     common: dict[str, Any] = {"title": "Online"}
     if isinstance(log, NoLog):
-        return show(request, OnlinePage(**common, lacking=log))
-    lenient = Lenient(request)
-    asked = _asked(lenient, site, log, days, pick or metrics.split(","), by, only)
+        return show(call, OnlinePage(**common, lacking=log))
+    lenient = Lenient(call)
+    asked = _asked(lenient, call.site, log, days, pick or metrics.split(","), by, only)
     if pick and not lenient.errors:  # the form's boxes: redirect to an address with one parameter
-        return RedirectResponse(f"{site.settings.base}{asked.address()}", 303)
+        return redirect(call, f"{asked.address()}")
     common |= {
         "log": log_summary(log),
         "period": asked.days.period,
         "by": asked.by.name,
         "only": asked.only,
-        "choices": _choices(site, log, asked),
+        "choices": _choices(call.site, log, asked),
         "periods": _periods(log, asked),
         "whole": asked.address(only=None),
     }
     if lenient.errors:
         common["period"] = typed_or(days, asked.days)
         common["periods"] = [(name, where, False) for name, where, _ in common["periods"]]
-        return show(request, OnlinePage(**common, wrong=lenient.wrong), 400)
+        return show(call, OnlinePage(**common, wrong=lenient.wrong), 400)
     axis = Axis.of(asked.days)
     evaluation = Evaluation(asked.metrics, asked.days, axis.cut, asked.by)
-    answer = find_or_compute(request, log, evaluation)
+    answer = find_or_compute(call, log, evaluation)
     if answer is None:
-        return show(request, OnlinePage(**common))
+        return show(call, OnlinePage(**common))
     results = OnlineResults.from_dict(answer)
-    common["watched"] = None if asked.chosen else glance(site, log, asked.days.last)
-    return show(request, OnlinePage(**common, **_shown(request, site, log, asked, axis, results)))
+    common["watched"] = None if asked.chosen else glance(call.site, log, asked.days.last)
+    return show(call, OnlinePage(**common, **_shown(call, log, asked, axis, results)))
 
 
 def _asked(
@@ -167,12 +165,7 @@ def _asked(
 
 
 def _shown(
-    request: Request,
-    site: AppState,
-    log: EventLog,
-    asked: Asked,
-    axis: Axis,
-    results: OnlineResults,
+    call: Call, log: EventLog, asked: Asked, axis: Axis, results: OnlineResults
 ) -> dict[str, Any]:
     """The page's fields from computed results."""
     key = asked.by.key
@@ -185,7 +178,7 @@ def _shown(
     for row in results.results:
         by_metric.setdefault(row.metric, []).append(row)
     annotations, uprights = _charts.annotations_within(
-        annotations_of(site.workspace).iter_rows(named=True), axis, log
+        annotations_of(call.site.workspace).iter_rows(named=True), axis, log
     )
     headlines, charts, unknown, undrawn = [], [], [], ""
     for metric in asked.metrics:
@@ -207,14 +200,14 @@ def _shown(
         except MissingExtra as error:
             undrawn = str(error)
             continue
-        charts.append(_led(chart, links, site.settings.base))
+        charts.append(_led(chart, links, call.site.settings.base))
     return {
         "computed": True,
         "wrong": _wrong(asked, values),
         "health": results.health,
         "notes": results.notes,
         "headlines": headlines,
-        "figures": list_of_results(request, results, asked.metrics, asked.days, axis, asked.by),
+        "figures": list_of_results(call, results, asked.metrics, asked.days, axis, asked.by),
         "values": [(value, look, asked.address(only=value)) for value, look in looks.items()]
         if key
         else [],
@@ -322,7 +315,7 @@ def _periods(log: EventLog, asked: Asked) -> list[tuple[str, str, bool]]:
 
 
 def list_of_results(
-    request: Request,
+    call: Call,
     results: OnlineResults,
     metrics: Sequence[Metric],
     days: Days,
@@ -370,7 +363,7 @@ def list_of_results(
         Column("method", "Interval method", shown=False),
         Column("version", "Metric version", "count", shown=False),
     ]
-    return listed(frame, columns, Ask.of(request), search=["metric", "slice"], per_page=20)
+    return listed(frame, columns, call.ask, search=["metric", "slice"], per_page=20)
 
 
 def _row(row: OnlineResult, metric: Metric, key: str) -> dict[str, Any]:

@@ -9,12 +9,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
-from fastapi import Depends, Query, Request
+from fastapi import Depends, Query
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
 from karat.errors import InputError, UsageError
 from karat.tables.online.events import EventLog
+from karat.web.framework.call import Call
 from karat.web.framework.jobs import Busy, JobQueue
 from karat.web.framework.pages import Page
 from karat.web.framework.state import AppState
@@ -123,7 +124,7 @@ def log_of(site: AppState) -> EventLog | NoLog:
         return NoLog(error.what, error.fix, isinstance(error, NothingImported))
 
 
-def find_or_compute(request: Request, log: EventLog, asked: LogRequest) -> Any | None:
+def find_or_compute(call: Call, log: EventLog, asked: LogRequest) -> Any | None:
     """The cached answer; else it is computed in the background, with a short wait.
 
     A program (``format=json`` or ``csv``) waits longer.
@@ -131,8 +132,8 @@ def find_or_compute(request: Request, log: EventLog, asked: LogRequest) -> Any |
     Returns:
         None while it is being computed.
     """
-    program = is_program(request)
-    answer = _ask(request.app.state.site, log, asked, LONGEST_S if program else WAIT_S)
+    program = is_program(call)
+    answer = _ask(call.request.app.state.site, log, asked, LONGEST_S if program else WAIT_S)
     if answer is None and program:
         raise NotYet
     return answer
@@ -182,8 +183,8 @@ def _ask(
 class Lenient:
     """Parses parameters of a page: collects errors, but raises them for a program."""
 
-    def __init__(self, request: Request) -> None:
-        self.program = is_program(request)
+    def __init__(self, call: Call) -> None:
+        self.program = is_program(call)
         self.errors: list[UsageError] = []
 
     def take(self, parse: Callable[[], _T], default: _T) -> _T:
@@ -202,9 +203,9 @@ class Lenient:
         return " ".join(map(error_text, self.errors)) or None
 
 
-def is_program(request: Request) -> bool:
+def is_program(call: Call) -> bool:
     """Whether the page is requested as CSV or JSON."""
-    return request.query_params.get("format") in {"json", "csv"}
+    return call.request.query_params.get("format") in {"json", "csv"}
 
 
 def error_text(error: InputError | UsageError) -> str:

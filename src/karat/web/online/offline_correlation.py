@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 from urllib.parse import quote, urlencode
 
 import polars as pl
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Query, Response
 
 from karat.errors import InputError, MissingExtra
 from karat.golden.traffic import folded
@@ -30,9 +30,10 @@ from karat.tables.online.offline_correlation import (
     WorldSlice,
 )
 from karat.web.framework.auth import AReader
-from karat.web.framework.lists import Ask, Listed, listed
+from karat.web.framework.call import Call
+from karat.web.framework.lists import Listed, listed
 from karat.web.framework.pages import show
-from karat.web.framework.state import AppState, TheState
+from karat.web.framework.state import AppState
 from karat.web.online.figures import rows_address
 from karat.web.online.log import (
     ANY_DAYS,
@@ -89,9 +90,7 @@ class AgainstPage(LogPage):
 
 @ROUTER.get("/online/against")
 def side_by_side(
-    request: Request,
-    site: TheState,
-    _asking: AReader,
+    call: AReader,
     days: TheDays,
     run: Annotated[str, Query(max_length=500)] = "",
     measure: Annotated[str, Query(max_length=200)] = "",
@@ -99,36 +98,33 @@ def side_by_side(
     by: Annotated[str | None, Query(max_length=200)] = None,
 ) -> Response:
     """Compare the judgments of a run with users' behaviour."""
-    log = log_of(site)
+    log = log_of(call.site)
     common: dict[str, Any] = {"title": "Offline vs online"}
     if isinstance(log, NoLog):
-        return show(request, AgainstPage(**common, lacking=log))
-    lenient = Lenient(request)
+        return show(call, AgainstPage(**common, lacking=log))
+    lenient = Lenient(call)
     period = lenient.take(lambda: days.within(log), ANY_DAYS.within(log))
     common |= {"log": log_summary(log), "period": period.period}
-    names = list(stored_by_name(site.workspace))[::-1]
+    names = list(stored_by_name(call.site.workspace))[::-1]
     if not names:
-        return show(request, AgainstPage(**common, computed=True))
-    run = lenient.take(lambda: find_runs(site.workspace, [run or names[0]])[0].name, names[0])
+        return show(call, AgainstPage(**common, computed=True))
+    run = lenient.take(lambda: find_runs(call.site.workspace, [run or names[0]])[0].name, names[0])
     measure = lenient.take(lambda: measure_name(measure), measure_name(""))
     metric = lenient.take(lambda: registry.find(metric or METRICS[0]).name, METRICS[0])
-    asked = Against.of(site.workspace, period, run, measure, metric, by)
-    common |= _choices(site, asked, names)
+    asked = Against.of(call.site.workspace, period, run, measure, metric, by)
+    common |= _choices(call.site, asked, names)
     if lenient.errors:
         common["period"] = typed_or(days, period)
-        return show(request, AgainstPage(**common, wrong=lenient.wrong), 400)
+        return show(call, AgainstPage(**common, wrong=lenient.wrong), 400)
     try:
-        answer = lenient.take(
-            lambda: find_or_compute(request, log, asked),
-            None,
-        )
+        answer = lenient.take(lambda: find_or_compute(call, log, asked), None)
     except InputError as error:
-        return show(request, AgainstPage(**common, wrong=error_text(error)))
+        return show(call, AgainstPage(**common, wrong=error_text(error)))
     if lenient.errors:
-        return show(request, AgainstPage(**common, wrong=lenient.wrong), 400)
+        return show(call, AgainstPage(**common, wrong=lenient.wrong), 400)
     if answer is None:
-        return show(request, AgainstPage(**common))
-    return show(request, AgainstPage(**common, **_shown(request, site, asked, against_of(answer))))
+        return show(call, AgainstPage(**common))
+    return show(call, AgainstPage(**common, **_shown(call, asked, against_of(answer))))
 
 
 def against_of(answer: Mapping[str, Any]) -> OfflineCorrelation:
@@ -181,9 +177,7 @@ def _fits(metric: Metric) -> bool:
     )
 
 
-def _shown(
-    request: Request, site: AppState, asked: Against, correlation: OfflineCorrelation
-) -> dict[str, Any]:
+def _shown(call: Call, asked: Against, correlation: OfflineCorrelation) -> dict[str, Any]:
     """The page's fields from the computed comparison."""
     keys = dict(
         zip(
@@ -194,7 +188,7 @@ def _shown(
     )
     scatter, undrawn = None, ""
     try:
-        scatter = scatter_of(site.settings.base, asked, correlation, keys)
+        scatter = scatter_of(call.site.settings.base, asked, correlation, keys)
     except MissingExtra as error:
         undrawn = str(error)
     return {
@@ -213,7 +207,7 @@ def _shown(
         ],
         "discord_slices": correlation.discord_slices,
         "slices": [slice_row(asked, row) for row in correlation.slices],
-        "queries": list_of_queries(request, asked, correlation, keys),
+        "queries": list_of_queries(call, asked, correlation, keys),
         "scatter": scatter,
         "undrawn": undrawn,
         "counts": _counts(correlation),
@@ -353,7 +347,7 @@ def slice_row(asked: Against, row: WorldSlice) -> SliceRow:
 
 
 def list_of_queries(
-    request: Request, asked: Against, correlation: OfflineCorrelation, keys: Mapping[str, str]
+    call: Call, asked: Against, correlation: OfflineCorrelation, keys: Mapping[str, str]
 ) -> Listed:
     """A row per query, most searched first."""
     kinds = {row.query_id: row.kind for row in correlation.discord}
@@ -404,10 +398,7 @@ def list_of_queries(
         Column("slice", asked.by or "slice", choices=True, shown=bool(asked.by), longest=LONGEST),
         Column("searches", "Searches", "count"),
         Column(
-            "offline",
-            asked.measure,
-            "number",
-            link=lambda row: ranking_of(asked, row["query_id"]),
+            "offline", asked.measure, "number", link=lambda row: ranking_of(asked, row["query_id"])
         ),
         *(online_column(name, metric) for name, metric in metrics.items()),
         Column("interval", f"{asked.metric.name}, 95 %", shown=any_of("interval")),
@@ -417,7 +408,7 @@ def list_of_queries(
         Column("users", "Users", "count", shown=False),
         Column("query_id", "Id", shown=False),
     ]
-    return listed(frame, columns, Ask.of(request), search=["text", "query_id"], per_page=25)
+    return listed(frame, columns, call.ask, search=["text", "query_id"], per_page=25)
 
 
 def _short(text: str) -> str:

@@ -7,17 +7,17 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar
 from urllib.parse import parse_qsl, quote, urlencode
 
-from fastapi import APIRouter, Form, Query, Request, Response
+from fastapi import APIRouter, Form, Query, Response
 
 from karat.errors import InputError, UsageError
 from karat.reports.online.queries import ordering
 from karat.reports.table import Column
 from karat.tables.online.worst_queries import LostGroup, LostQuery, WorstQueries
 from karat.web.framework.auth import AnEngineer, AReader
+from karat.web.framework.call import Call
 from karat.web.framework.diagnosis_links import diagnosis_address
 from karat.web.framework.idempotency import redirect_with, show_with
-from karat.web.framework.lists import Ask, Listed, frame_of, listed
-from karat.web.framework.state import AppState, TheState
+from karat.web.framework.lists import Listed, frame_of, listed
 from karat.web.online.figures import NOT_SAID
 from karat.web.online.log import (
     ANY_DAYS,
@@ -65,51 +65,42 @@ class WorstPage(LogPage):
 
 
 @ROUTER.get("/online/queries")
-def worst(
-    request: Request,
-    site: TheState,
-    principal: AReader,
-    days: TheDays,
-    by: Annotated[str, Query(max_length=200)] = "",
-) -> Response:
+def worst(call: AReader, days: TheDays, by: Annotated[str, Query(max_length=200)] = "") -> Response:
     """List the queries that lose most searches."""
-    lenient = Lenient(request)
+    lenient = Lenient(call)
     return show_with(
-        request,
-        site,
-        principal,
+        call,
         "/online/queries",
-        lambda flash: _page(request, lenient, site, days, by, flash.said),
+        lambda flash: _page(call, lenient, days, by, flash.said),
         lambda page: page.log is not None and not page.computed and page.wrong is None,
         lambda: 400 if lenient.errors else 200,
     )
 
 
-def _page(
-    request: Request, lenient: Lenient, site: AppState, days: DayRange, by: str, added: str
-) -> WorstPage:
-    log = log_of(site)
+def _page(call: Call, lenient: Lenient, days: DayRange, by: str, added: str) -> WorstPage:
+    log = log_of(call.site)
     common: dict[str, Any] = {"title": "Worst queries"}
-    common |= {"golden": site.workspace.golden.name}
+    common |= {"golden": call.site.workspace.golden.name}
     if isinstance(log, NoLog):
         return WorstPage(**common, lacking=log)
     period = lenient.take(lambda: days.within(log), ANY_DAYS.within(log))
-    sliced = lenient.take(lambda: dimension(site.workspace, log, by), NOTHING)
+    sliced = lenient.take(lambda: dimension(call.site.workspace, log, by), NOTHING)
     common |= {
         "log": log_summary(log),
         "period": period.period,
         "by": sliced.name,
         "slices": [
-            (each.name, each.label, each.name == by) for each in dimensions(site.workspace, log)
+            (each.name, each.label, each.name == by)
+            for each in dimensions(call.site.workspace, log)
         ],
-        "carried": [*period.said.items(), ("by", sliced.name), ("at", request.url.query)],
+        "carried": [*period.said.items(), ("by", sliced.name), ("at", call.request.url.query)],
         "added": added or None,
     }
     if lenient.errors:
         common["period"] = typed_or(days, period)
         return WorstPage(**common, wrong=lenient.wrong)
     try:
-        answer = find_or_compute(request, log, Worst(period, sliced))
+        answer = find_or_compute(call, log, Worst(period, sliced))
     except InputError as error:
         return WorstPage(**common, wrong=error_text(error))
     if answer is None:
@@ -122,7 +113,7 @@ def _page(
         # The text on hidden queries names options of the command.
         ordering=ordering(replace(result, hidden=0)),
         notes=result.notes,
-        queries=_listed(request, site, result, period, sliced),
+        queries=_listed(call, result, period, sliced),
         groups=[_group(each, result.by or "", period, sliced) for each in result.groups],
         hidden=result.hidden,
     )
@@ -130,9 +121,7 @@ def _page(
 
 @ROUTER.post("/online/queries/golden")
 def add_to_golden(
-    request: Request,
-    site: TheState,
-    principal: AnEngineer,
+    call: AnEngineer,
     query: Annotated[list[str] | None, Form(max_length=5_000)] = None,
     first: Annotated[str, Form(alias="from", max_length=40)] = "",
     last: Annotated[str, Form(alias="to", max_length=40)] = "",
@@ -146,14 +135,14 @@ def add_to_golden(
     selected = set(query or [])
     if not selected:
         raise UsageError("no query is selected", fix="tick the boxes next to the queries")
-    log = log_requests.log_of(site.workspace)
-    period, sliced = DayRange(first, last).within(log), dimension(site.workspace, log, by)
+    log = log_requests.log_of(call.site.workspace)
+    period, sliced = DayRange(first, last).within(log), dimension(call.site.workspace, log, by)
     params = [*period.said.items(), *([("by", by)] if by else [])]
     list_params = [
         *params,
         *((name, value) for name, value in parse_qsl(at) if name not in _NOT_KEPT),
     ]
-    answer = find_or_compute(request, log, Worst(period, sliced))
+    answer = find_or_compute(call, log, Worst(period, sliced))
     if answer is None:
         raise UsageError(
             "nothing was added: the list is being recomputed",
@@ -163,13 +152,13 @@ def add_to_golden(
     rows = [each for each in result.queries if each.query in selected]
     if not rows:
         raise UsageError("the queries are no longer in the list", fix="reload the list")
-    before = ids_by_text(site.workspace)
-    to_golden(site.workspace, replace(result, queries=rows), now=site.clock())
+    before = ids_by_text(call.site.workspace)
+    to_golden(call.site.workspace, replace(result, queries=rows), now=call.now)
     keys = {row.query for row in rows}
     present = len(keys & before.keys())
     notice = _added(len(keys) - present, present)
     tail = f"?{urlencode(list_params)}#queries"
-    return redirect_with(request, site, principal, "/online/queries", tail, said=notice)
+    return redirect_with(call, "/online/queries", tail, said=notice)
 
 
 def worst_of(answer: Mapping[str, Any]) -> WorstQueries:
@@ -216,11 +205,9 @@ def _records(
     )
 
 
-def _listed(
-    request: Request, site: AppState, result: WorstQueries, days: Days, by: Dimension
-) -> Listed:
-    golden_ids = ids_by_text(site.workspace)
-    diagnosed = next(with_stages(site.workspace), None) if golden_ids else None
+def _listed(call: Call, result: WorstQueries, days: Days, by: Dimension) -> Listed:
+    golden_ids = ids_by_text(call.site.workspace)
+    diagnosed = next(with_stages(call.site.workspace), None) if golden_ids else None
     frame = frame_of(
         _records(result, golden_ids, diagnosed[0].name if diagnosed else None),
         text="text slice interval reason instead golden diagnosis why query own_slice",
@@ -236,7 +223,7 @@ def _listed(
     def golden_link(row: Mapping[str, Any]) -> str | None:
         if row["golden"] is None:
             return None
-        name = quote(site.workspace.golden.name, safe="")
+        name = quote(call.site.workspace.golden.name, safe="")
         return f"/golden/{name}/queries/{quote(row['golden'], safe='')}"
 
     def diagnosis_link(row: Mapping[str, Any]) -> str | None:
@@ -271,7 +258,7 @@ def _listed(
         Column("high", "95 % to", "number", shown=False),
         Column("query", "Normalized", shown=False),
     ]
-    shown = listed(frame, columns, Ask.of(request), search=["text", "instead"], per_page=25)
+    shown = listed(frame, columns, call.ask, search=["text", "instead"], per_page=25)
     return shown.cut_from("worst", frame.height + result.hidden)
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, get_args
 from urllib.parse import urlencode
 
 import polars as pl
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Query, Response
 
 from karat.errors import UsageError, nearest
 from karat.online.metrics import registry
@@ -19,9 +19,10 @@ from karat.reports.table import Column, Kind
 from karat.tables.online.events import EventLog
 from karat.tables.schema import TABLES as TABLES_OF
 from karat.web.framework.auth import AReader
-from karat.web.framework.lists import Ask, Listed, listed
+from karat.web.framework.call import Call
+from karat.web.framework.lists import Listed, listed
 from karat.web.framework.pages import show
-from karat.web.framework.state import AppState, TheState
+from karat.web.framework.state import AppState
 from karat.web.online.figures import NOT_SAID
 from karat.web.online.log import (
     ANY_DAYS,
@@ -80,10 +81,7 @@ _SHOWN: dict[Table, tuple[tuple[str, str, Kind], ...]] = {
     ),
 }
 """Columns of each table of facts: name, heading, kind."""
-_HEADS = {
-    "abandoned_as": "Abandoned",
-    "session_began": "Session began",
-}
+_HEADS = {"abandoned_as": "Abandoned", "session_began": "Session began"}
 _FILTERS = frozenset({"arm", "reformulation", "abandoned_as"})
 _EACH = "SearchesPerUser"  # a metric that counts every search
 _MOST_VALUES = 10_000
@@ -122,9 +120,7 @@ def _address(asked: Rows, **changed: Any) -> str:
 
 @ROUTER.get("/online/rows")
 def rows(
-    request: Request,
-    site: TheState,
-    _asking: AReader,
+    call: AReader,
     days: TheDays,
     metric: Annotated[str, Query(max_length=100)] = "",
     table: Annotated[str, Query(max_length=100)] = "",
@@ -132,47 +128,49 @@ def rows(
     slices: Annotated[list[str] | None, Query(alias="slice", max_length=20)] = None,
 ) -> Response:
     """Show the rows behind a number, newest first."""
-    log = log_of(site)
+    log = log_of(call.site)
     common: dict[str, Any] = {"title": "Searches"}
     if isinstance(log, NoLog):
-        return show(request, RowsPage(**common, lacking=log))
-    lenient = Lenient(request)
+        return show(call, RowsPage(**common, lacking=log))
+    lenient = Lenient(call)
     period = lenient.take(lambda: days.within(log), ANY_DAYS.within(log))
     metric_name = lenient.take(lambda: registry.find(metric).name if metric.strip() else "", "")
     facts = lenient.take(lambda: _table(table), None)
-    valid_slices = [part.said for each in slices or [] for part in _part(lenient, site, log, each)]
+    valid_slices = [
+        part.said for each in slices or [] for part in _part(lenient, call.site, log, each)
+    ]
 
     def rows_of(sliced: Sequence[str]) -> Rows:
         return Rows.of(
-            site.workspace, log, period, metric_name, facts, counts, sliced, limit=MOST_ROWS
+            call.site.workspace, log, period, metric_name, facts, counts, sliced, limit=MOST_ROWS
         )
 
     asked = lenient.take(lambda: rows_of(valid_slices), rows_of([]))
     page = common | _common(log, asked)
     if lenient.errors:
         page["period"] = typed_or(days, period)
-        return show(request, RowsPage(**page, wrong=lenient.wrong), 400)
+        return show(call, RowsPage(**page, wrong=lenient.wrong), 400)
     unavailable = why_unknown(asked.metric, log) if asked.metric and asked.counts else ""
     if asked.metric and unavailable:
         reason = f"{asked.metric.name} is not available: {unavailable}."
-        return show(request, RowsPage(**page, wrong=reason))
-    answer = lenient.take(lambda: find_or_compute(request, log, asked), None)
+        return show(call, RowsPage(**page, wrong=reason))
+    answer = lenient.take(lambda: find_or_compute(call, log, asked), None)
     if lenient.errors:
-        return show(request, RowsPage(**page, wrong=lenient.wrong), 400)
+        return show(call, RowsPage(**page, wrong=lenient.wrong), 400)
     if answer is None:
-        return show(request, RowsPage(**page))
-    missing = "" if answer["total"] else _missing_value(request, log, asked)
+        return show(call, RowsPage(**page))
+    missing = "" if answer["total"] else _missing_value(call, log, asked)
     if missing is None:
-        return show(request, RowsPage(**page))
+        return show(call, RowsPage(**page))
     page["wrong"] = missing or None
     frame = pl.DataFrame(answer["rows"], schema=_schema(answer["schema"]))
     return show(
-        request,
+        call,
         RowsPage(
             **page,
             computed=True,
             total=answer["total"],
-            rows=_listed(request, asked, frame).cut_from("newest", answer["total"]),
+            rows=_listed(call, asked, frame).cut_from("newest", answer["total"]),
         ),
     )
 
@@ -207,7 +205,7 @@ def _table(name: str) -> Table | None:
     return name or None
 
 
-def _missing_value(request: Request, log: EventLog, asked: Rows) -> str | None:
+def _missing_value(call: Call, log: EventLog, asked: Rows) -> str | None:
     """Why there are no rows: a requested value that no search has; empty if there is none such.
 
     Returns:
@@ -216,7 +214,7 @@ def _missing_value(request: Request, log: EventLog, asked: Rows) -> str | None:
     sliced = [part for part in asked.slices if part.dimension.key not in {*STEPS, "query"}]
     if not sliced:
         return ""
-    values_by_key = find_or_compute(request, log, SliceValues(asked.days, sliced))
+    values_by_key = find_or_compute(call, log, SliceValues(asked.days, sliced))
     if values_by_key is None:
         return None
     return next(
@@ -234,7 +232,7 @@ def _schema(kinds: Mapping[str, str]) -> dict[str, Any]:
     return {name: types[kind] for name, kind in kinds.items()}
 
 
-def _listed(request: Request, asked: Rows, frame: pl.DataFrame) -> Listed:
+def _listed(call: Call, asked: Rows, frame: pl.DataFrame) -> Listed:
     """The rows as a list; empty columns are not shown."""
     if asked.table != "sessions":
         frame = frame.with_columns(_since())
@@ -281,7 +279,7 @@ def _listed(request: Request, asked: Rows, frame: pl.DataFrame) -> Listed:
         for name in rest
         for text in [frame.schema[name] == pl.String]
     ]
-    return listed(frame, columns, Ask.of(request), search=[key, "user"], per_page=25)
+    return listed(frame, columns, call.ask, search=[key, "user"], per_page=25)
 
 
 def _since() -> pl.Expr:

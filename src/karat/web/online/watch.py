@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Query, Response
 
 from karat.errors import InputError, KaratError, UsageError
 from karat.reports.online.watch import compared_text, verdict_text
@@ -17,9 +17,10 @@ from karat.tables.days import day_text
 from karat.tables.online.events import EventLog
 from karat.tables.online.watch import Change, Contribution, Watched
 from karat.web.framework.auth import AReader
-from karat.web.framework.lists import Ask, Listed, frame_of, listed
+from karat.web.framework.call import Call
+from karat.web.framework.lists import Listed, frame_of, listed
 from karat.web.framework.pages import show
-from karat.web.framework.state import AppState, TheState
+from karat.web.framework.state import AppState
 from karat.web.online import figures
 from karat.web.online.log import (
     Lenient,
@@ -94,25 +95,23 @@ class WatchPage(LogPage):
 
 @ROUTER.get("/online/watch")
 def watched(
-    request: Request,
-    site: TheState,
-    _asking: AReader,
+    call: AReader,
     day: Annotated[str, Query(max_length=40, description="As 2026-11-20.")] = "",
     by: Annotated[str, Query(max_length=200)] = "",
 ) -> Response:
     """Compare a day, by default the last complete one, with the same weekdays before it."""
-    log = log_of(site)
+    log = log_of(call.site)
     common: dict[str, Any] = {"title": "Alerts"}
     if isinstance(log, NoLog):
-        return show(request, WatchPage(**common, lacking=log))
+        return show(call, WatchPage(**common, lacking=log))
     text = day.strip()
-    lenient, last_day = Lenient(request), last_whole_day(log)
+    lenient, last_day = Lenient(call), last_whole_day(log)
     at_day = (
         lenient.take(lambda: DayRange(text, text).within(log).last, last_day) if text else last_day
     )
     asked, notes = lenient.take(
-        lambda: watch_of_day(site.workspace, log, at_day, by),
-        watch_of_day(site.workspace, log, at_day, ""),
+        lambda: watch_of_day(call.site.workspace, log, at_day, by),
+        watch_of_day(call.site.workspace, log, at_day, ""),
     )
     common |= {
         "log": log_summary(log),
@@ -120,23 +119,24 @@ def watched(
         "day": day_text(at_day),
         "by": by,
         "slices": [
-            (each.name, each.label, each.name == by) for each in dimensions(site.workspace, log)
+            (each.name, each.label, each.name == by)
+            for each in dimensions(call.site.workspace, log)
         ],
     }
     if lenient.errors:
         common["day"] = text or common["day"]
-        return show(request, WatchPage(**common, wrong=lenient.wrong), 400)
+        return show(call, WatchPage(**common, wrong=lenient.wrong), 400)
     try:
-        answer = find_or_compute(request, log, asked)
+        answer = find_or_compute(call, log, asked)
     except (InputError, UsageError) as error:
-        return show(request, WatchPage(**common, wrong=error_text(error)))
+        return show(call, WatchPage(**common, wrong=error_text(error)))
     if answer is None:
-        return show(request, WatchPage(**common))
-    return show(request, WatchPage(**common, **_shown(request, answer, at_day, asked, notes)))
+        return show(call, WatchPage(**common))
+    return show(call, WatchPage(**common, **_shown(call, answer, at_day, asked, notes)))
 
 
 def _shown(
-    request: Request, answer: Mapping[str, Any], day: int, asked: Watching, notes: Sequence[str]
+    call: Call, answer: Mapping[str, Any], day: int, asked: Watching, notes: Sequence[str]
 ) -> dict[str, Any]:
     """The page's fields from the computed watch."""
     result, compared = watched_of(answer), answer.get("compared_in_all", 0)
@@ -152,7 +152,7 @@ def _shown(
         "compared": compared_text(result) if result.searches and result.compared else "",
         "doubts": result.health,
         "moved": moved,
-        "changes": _changes(request, result, day, by_key).cut_from("first", compared)
+        "changes": _changes(call, result, day, by_key).cut_from("first", compared)
         if result.changes
         else None,
         "notes": [*result.notes, *notes],
@@ -185,10 +185,7 @@ def _mover(one: Contribution, change: Change, day: int, by_key: Mapping[str, Dim
 
 
 def _rows(
-    change: Change,
-    day: int,
-    by_key: Mapping[str, Dimension],
-    more: Sequence[tuple[str, str]] = (),
+    change: Change, day: int, by_key: Mapping[str, Dimension], more: Sequence[tuple[str, str]] = ()
 ) -> str:
     """Link to the rows that a metric counts in its slice on that day."""
     parts = [
@@ -201,9 +198,7 @@ def _rows(
     )
 
 
-def _changes(
-    request: Request, result: Watched, day: int, by_key: Mapping[str, Dimension]
-) -> Listed:
+def _changes(call: Call, result: Watched, day: int, by_key: Mapping[str, Dimension]) -> Listed:
     """Every metric and slice, in the watch's order."""
     records = (
         (
@@ -252,7 +247,7 @@ def _changes(
         Column("p", "p", "number", shown=False),
         Column("p_adjusted", "P adjusted", "number", shown=False),
     ]
-    return listed(frame, columns, Ask.of(request), search=["metric", "slice"], per_page=25)
+    return listed(frame, columns, call.ask, search=["metric", "slice"], per_page=25)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar
 from urllib.parse import quote, urlencode
 
 import polars as pl
-from fastapi import APIRouter, FastAPI, Form, Query, Request, Response
+from fastapi import APIRouter, FastAPI, Form, Query, Response
 from fastapi.responses import RedirectResponse
 
 from karat.errors import MissingExtra, UsageError, nearest
@@ -23,13 +23,14 @@ from karat.reports.phrases.report import span
 from karat.reports.release.trend_page import Remark
 from karat.reports.table import Column
 from karat.tables.release.trend import Mark, Series
-from karat.web.framework.auth import AnEngineer, AReader, Principal
+from karat.web.framework.auth import AnEngineer, AReader
+from karat.web.framework.call import Call, Principal
 from karat.web.framework.diagnosis_links import whys
 from karat.web.framework.errors import NotFound, Said, refused
 from karat.web.framework.jobs import COMPUTING, Busy
 from karat.web.framework.lists import Ask, Listed, frame_of, listed
 from karat.web.framework.pages import Page, show
-from karat.web.framework.state import AppState, TheState
+from karat.web.framework.state import AppState
 from karat.web.framework.times import moment
 from karat.workflows.release.stored_trends import (
     History,
@@ -134,22 +135,22 @@ class TrendPage(Page):
 
 
 @ROUTER.get("/trends")
-def list_trends(request: Request, site: TheState, principal: AReader) -> Response:
+def list_trends(call: AReader) -> Response:
     """List the series of all histories, worst problem first."""
-    return show(request, _trends_page(request, site, principal))
+    return show(call, _trends_page(call))
 
 
-def _trends_page(request: Request, site: AppState, principal: Principal, **more: Any) -> TrendsPage:
-    histories = histories_of(site.workspace)
+def _trends_page(call: Call, **more: Any) -> TrendsPage:
+    histories = histories_of(call.site.workspace)
     summary, alarms = _summary([series for each in histories for series in each.series])
     return TrendsPage(
         title="Trends",
         said=summary,
         alarms=alarms,
         files=[_file(each) for each in histories],
-        series=list_of_series(histories, Ask.of(request)),
-        marks=annotations_of(site.workspace).to_dicts(),
-        every=_may_remove_all(principal),
+        series=list_of_series(histories, call.ask),
+        marks=annotations_of(call.site.workspace).to_dicts(),
+        every=_may_remove_all(call.principal),
         notes={each.name: notes for each in histories if (notes := _notes(each, explained=False))},
         **more,
     )
@@ -157,47 +158,36 @@ def _trends_page(request: Request, site: AppState, principal: Principal, **more:
 
 @ROUTER.post("/trends/marks")
 def annotate(
-    request: Request,
-    site: TheState,
-    principal: AnEngineer,
+    call: AnEngineer,
     kind: Annotated[str, Form(max_length=50)],
     text: Annotated[str, Form(max_length=5_000)],
     time: Annotated[str, Form(max_length=50)] = "",
     back: Annotated[str, Form(max_length=2_000)] = "/trends",
 ) -> Response:
     """Add an annotation."""
-    by, now = principal.person.name, site.clock()
     try:
-        add_annotation(site.workspace, time=time, kind=kind, text=text, person=by, now=now)
+        add_annotation(call.site.workspace, time=time, kind=kind, text=text, **call.by)
     except UsageError as error:
         status, wrong = refused(error)
         typed = {"time": time, "kind": kind, "text": text, "back": back}
-        return show(
-            request, _trends_page(request, site, principal, wrong=wrong, typed=typed), status
-        )
-    return _back(site, back)
+        return show(call, _trends_page(call, wrong=wrong, typed=typed), status)
+    return _back(call.site, back)
 
 
 @ROUTER.post("/trends/marks/{mark_id}/remove")
 def remove_annotation(
-    site: TheState,
-    principal: AnEngineer,
-    mark_id: int,
-    back: Annotated[str, Form(max_length=2_000)] = "/trends",
+    call: AnEngineer, mark_id: int, back: Annotated[str, Form(max_length=2_000)] = "/trends"
 ) -> Response:
     """Remove an annotation: one's own, or as an owner any."""
-    by, now = principal.person.name, site.clock()
     delete_annotation(
-        site.workspace, mark_id, person=by, now=now, of_anybody=_may_remove_all(principal)
+        call.site.workspace, mark_id, **call.by, of_anybody=_may_remove_all(call.principal)
     )
-    return _back(site, back)
+    return _back(call.site, back)
 
 
 @ROUTER.get("/trends/{place:path}")
 def one_trend(
-    request: Request,
-    site: TheState,
-    principal: AReader,
+    call: AReader,
     place: str,
     run: str = "",
     measure: str = "",
@@ -205,7 +195,7 @@ def one_trend(
     last: Annotated[int, Query(ge=1, le=LENGTHS[-1])] = USUAL,
 ) -> Response:
     """Show one series: its chart, its points, and their origins."""
-    workspace = site.workspace
+    workspace = call.site.workspace
     history, series = _found(workspace, place, run, measure, part)
     newest = series.marks[-1]
     address = address_of(history.name, series.run, series.measure, slice_of(series))
@@ -219,13 +209,13 @@ def one_trend(
     ]
     drawn, undrawn = None, ""
     try:
-        drawn = _linked(site, history, series, last, remarks)
+        drawn = _linked(call.site, history, series, last, remarks)
     except MissingExtra as error:
         undrawn = str(error)
-    points = list_of_points(site, history, series, Ask.of(request))
+    points = list_of_points(call.site, history, series, call.ask)
     has_significance = any(column.name == "apart" for column in points.columns)
     notes = _notes(history, explained=has_significance)
-    workspace = site.opened(site.workspace.golden.name)
+    workspace = call.workspace
     if not editions_are_known(workspace):
         notes.append(EDITIONS_WAIT)
     page = TrendPage(
@@ -252,9 +242,9 @@ def one_trend(
         lengths=_lengths(address, last, len(series.marks)),
         n_runs=len({each.run for each in history.series}),
         address=address,
-        every=_may_remove_all(principal),
+        every=_may_remove_all(call.principal),
     )
-    return show(request, page)
+    return show(call, page)
 
 
 def _whys(workspace: Workspace, run: str) -> Sequence[tuple[str, str]]:
