@@ -52,6 +52,7 @@ def test_it_ends_on_a_working_day_that_is_over(now: int, last: int) -> None:
     assert last_day(time) == date(2026, 11, last)
 
 
+@pytest.mark.deep  # tests/net compares what is told
 def test_the_broken_synonym_shows_and_is_told(log: EventLog) -> None:
     with open_engine() as engine:
         found = evaluate(log, engine, ["ZeroResults"], [f"day,{CUT}"]).results

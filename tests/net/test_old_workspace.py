@@ -78,6 +78,7 @@ def test_it_is_served_at_its_old_addresses(folder: Path, deep: bool) -> None:
     assert not gone
 
 
+@pytest.mark.deep  # tests/contracts/test_store_migrations.py
 def test_its_store_on_postgresql_holds_the_same(folder: Path, database: Callable[..., str]) -> None:
     url = database("template0")
     engine = sa.create_engine(url)

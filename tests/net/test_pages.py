@@ -68,8 +68,9 @@ LEFT_OUT = {
     "/playground/tries/{try_name:path}": "the demo has no tries; tests/web/engines has",
 }
 """Routes that are not recorded, and why."""
-SLOW = {"/online/queries", "/online/against"}
-"""Pages whose numbers a build compares as test_outputs.py prints them."""
+SLOW = {"/api", "/online", "/online/against", "/online/queries", "/online/rows"}
+"""Pages whose numbers test_outputs.py compares, or tests/web/online works out by hand; and one of
+all routes, which test_surface.py compares."""
 WAITING = ("data-waits", "being computed")
 """What a page says whose numbers are not there yet."""
 

@@ -33,6 +33,7 @@ def test_the_account_menu_closes(page_of: PageOf, size: dict[str, Any]) -> None:
         page.get_by_role("heading", name="Account").wait_for()
 
 
+@pytest.mark.deep
 def test_a_list_is_printed_whole_or_says_what_it_lacks(page_of: PageOf, app: FastAPI) -> None:
     site = app.state.site
     with site.workspace.store.begin() as c:

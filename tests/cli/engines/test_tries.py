@@ -41,6 +41,7 @@ def test_two_variants_are_side_by_side_in_80_columns(shop, typed):
     assert [each["engine"] for each in found["variants"]] == ["shop", "shop"]
 
 
+@pytest.mark.deep  # tests/net does it in the demo
 def test_all_queries_are_stored_listed_and_forgotten(shop, typed):
     out = typed("try shop --all --name first").out
     assert "stored as first" in out

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 Typed = Callable[..., Any]  # conftest.py
 
 SEARCH = """
@@ -19,6 +21,7 @@ def search(text, weight=1.0):
 """
 
 
+@pytest.mark.deep  # in the demo: tests/net; the rest: tests/contracts
 def test_the_golden_set_of_a_workspace_is_tuned_on(typed: Typed, tmp_path: Path) -> None:
     items = [{"query": f"text {n}", "relevant_docs": ["right"]} for n in range(60)]
     (tmp_path / "golden.json").write_text(json.dumps(items))

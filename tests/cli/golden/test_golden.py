@@ -141,6 +141,7 @@ def test_what_no_log_counted_has_no_part_in_means(
     assert (found["n"], found["value"]) == (3, 1.0)
 
 
+@pytest.mark.deep  # tests/net asks for both
 def test_every_table_is_json_too_and_fits(typed: Typed, ids: dict[str, str]) -> None:
     typed(
         "judge --terminal --rater an.exceptionally.long.name@example.com -w shop", given="2\n" * 6

@@ -64,6 +64,7 @@ def test_the_table(typed, store) -> None:
     assert max(map(len, done.out.splitlines())) <= 80
 
 
+@pytest.mark.deep  # tests/net asks for all forms
 def test_json_csv_and_markdown_say_the_same(typed, store) -> None:
     found = json.loads(typed("online queries -f json").out)
     assert (found["searches"], found["failed"], found["sort"]) == (39, 20, "lost")
@@ -123,6 +124,7 @@ def test_only_one_arm(typed, store) -> None:
     assert (none["searches"], none["queries"]) == (0, [])
 
 
+@pytest.mark.deep  # tests/net asks it in all forms
 def test_against(typed, store, tmp_path: Path) -> None:
     folder = tmp_path / "beir"
     (folder / "qrels").mkdir(parents=True)

@@ -55,6 +55,7 @@ def test_it_writes_a_log_and_says_that_nobody_did_it(typed: Any, files: Path) ->
     assert len(rows) == json.loads((files / "truth.json").read_text())["events"]
 
 
+@pytest.mark.deep  # seeds: tests/online/simulate
 def test_it_prints_what_was_drawn_as_json_and_the_seed_decides(typed: Any, files: Path) -> None:
     logs = []
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):

@@ -70,6 +70,7 @@ def only_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report, "write_report", lambda *_, **__: None)
 
 
+@pytest.mark.deep  # tests/net compares what it prints
 def test_it_shows_three_systems_leaves_a_folder_and_ends_without_a_terminal(
     folder: Path,
     told: list[tuple[Serving, bool]],

@@ -95,6 +95,7 @@ def test_a_browser_finds_nothing_wrong(
         assert "taken" not in page.title()
 
 
+@pytest.mark.deep
 def test_a_mark_says_its_numbers_and_leads_to_its_queries_by_keyboard(
     chromium: Any, report: Path
 ) -> None:
@@ -201,6 +202,7 @@ def contrast(page: Any, front: str, back: str) -> float:
     return (light + 0.05) / (dark + 0.05)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("scheme", deep_but(["light"], ["light", "dark"]))
 def test_every_colour_of_text_can_be_read(chromium: Any, report: Path, scheme: str) -> None:
     with Workspace(chromium, report, color_scheme=scheme) as page:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from tests.web.conftest import PHONE, PageOf, sound
 
 
+@pytest.mark.deep  # without a browser in test_playground.py
 def test_variants_are_asked_and_a_document_is_graded_by_a_key(page_of: PageOf) -> None:
     with page_of("egon", "engineer", **PHONE) as page:  # narrow and dark; it may have a keyboard
         page.goto("/playground")

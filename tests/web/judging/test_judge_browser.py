@@ -173,6 +173,7 @@ def test_without_a_script_forms_do_it(app: FastAPI, page_of: PageOf) -> None:
         assert kept(app, "nora")["grade"].to_list() == [2.0, 0.0]
 
 
+@pytest.mark.deep  # sent twice: test_judge_answers.py
 def test_an_answer_that_did_not_arrive_is_sent_again_and_counts_once(
     app: FastAPI, page_of: PageOf
 ) -> None:

@@ -42,6 +42,7 @@ NO_ANSWERS: list[tuple[str, str, dict[str, bool]]] = [
 ]
 
 
+@pytest.mark.deep
 def test_what_is_no_answer_gives_none(app: FastAPI, page_of: PageOf) -> None:
     with page_of("nora") as page:
         page.goto("/judge/shop")
@@ -77,6 +78,7 @@ def test_a_digit_counts_by_what_it_says_or_where_the_row_has_none(
         assert kept(app, "nora")["grade"].to_list() == [each[3] for each in keys]
 
 
+@pytest.mark.deep
 def test_a_second_press_or_click_is_not_for_the_next_card(app: FastAPI, page_of: PageOf) -> None:
     with page_of("nora", pause="400") as page:
         page.goto("/judge/shop")
