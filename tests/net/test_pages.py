@@ -68,7 +68,7 @@ LEFT_OUT = {
     "/playground/tries/{try_name:path}": "the demo has no tries; tests/web/engines has",
 }
 """Routes that are not recorded, and why."""
-SLOW = {"/api", "/online", "/online/against", "/online/queries", "/online/rows"}
+SLOW = {"/api", *(f"/online{page}" for page in ("", "/against", "/queries", "/rows", "/watch"))}
 """Pages whose numbers test_outputs.py compares, or tests/web/online works out by hand; and one of
 all routes, which test_surface.py compares."""
 WAITING = ("data-waits", "being computed")

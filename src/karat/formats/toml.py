@@ -70,8 +70,9 @@ class Tables:
                 raise self.wrong(f"{section} is not a table", f"write [{section}]")
             allowed = keys[section]
             for key in values if allowed is not None else ():
-                line = line_of(self.data, section, key)
-                self.known(f"[{section}] ", key, allowed or (), line=line)
+                if key not in (allowed or ()):
+                    line = line_of(self.data, section, key)
+                    self.known(f"[{section}] ", key, allowed or (), line=line)
         return self
 
     def wrong(self, what: str, fix: str | None = None, line: int | None = None) -> InputError:
