@@ -185,6 +185,7 @@ def test_other_ends(
     ],
     ids=lambda arguments: arguments[-1],
 )
+@pytest.mark.deep  # as test_streams.py does it
 def test_a_reader_that_has_enough_is_no_failure(arguments: list[str], files: Path) -> None:
     # More than the 64 KiB that a pipe holds.
     (files / "qrels.txt").write_text("".join(f"query{i} 0 a 1\n" for i in range(900)))

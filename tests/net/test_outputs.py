@@ -353,7 +353,7 @@ def test_the_commands_print_of_the_engines_what_they_printed(
 def test_the_commands_print_of_the_demo_what_they_printed(
     subject: str, copied: Path, snapshots: Callable[[str], Snapshots], deep: bool
 ) -> None:
-    """Of what only reads, a build asks for text and JSON of the first, and for text of the others."""
+    """A build asks the first of what only reads for text and JSON, the others for their text."""
     _prepare(copied)
     kept = snapshots(f"demo/{subject}")
     names: list[str] = []

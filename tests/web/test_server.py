@@ -385,6 +385,7 @@ def test_half_requests_end_and_keep_nobody_out_by_the_command(workspace: Path) -
     assert who_asked((workspace.parent / "log").read_text()) == ["10.9.9.9"]
 
 
+@pytest.mark.deep  # framework/test_connections.py
 @posix
 def test_half_requests_end_and_keep_nobody_out(
     workspace: Path, capsys: pytest.CaptureFixture[str]

@@ -168,6 +168,7 @@ def test_an_index_is_asked_for_what_no_stage_has(folder: Path, typed: Typed) -> 
     assert modes == {"missing_content": 10}
 
 
+@pytest.mark.deep  # to a file: test_queries_that_nothing_answers
 def test_documents_to_review_go_to_a_file_and_to_the_queue(folder: Path, typed: Typed) -> None:
     import csv
 
@@ -206,6 +207,16 @@ def test_documents_to_review_go_to_a_file_and_to_the_queue(folder: Path, typed: 
     assert "karat: 30 documents to review, 0 new in the queue" in again.err
     assert "--workspace DIR" in typed(f"{line} --queue", code=2).err
     assert "would mix" in typed(f"{line} --review - -f json", code=2).err
+
+
+def test_documents_to_review_go_into_the_queue(folder: Path, typed: Typed) -> None:
+    typed("init shop")
+    typed("golden import queries.csv -w shop")
+    line = f"diagnose qrels.txt fused.trec {STAGES} -m nDCG@2 --workspace shop --queue"
+    assert "karat: 30 documents to review, 30 new in the queue" in typed(line).err
+    with open_workspace(folder / "shop", now=1) as opened, opened.store.read() as connection:
+        queued = pairs.frame(connection, opened.golden.id)
+    assert queued["chosen_by"][0] == "diagnosis: missed, candidate"
 
 
 def test_queries_that_nothing_answers(folder: Path, typed: Typed) -> None:

@@ -185,7 +185,9 @@ def figures(lines: list[str]) -> Counter[str]:
 @pytest.mark.parametrize(
     "by", [("device",), pytest.param(("device", "arm"), marks=pytest.mark.deep)]
 )
-def test_no_width_cuts_a_number_of_a_slice(by: tuple[str, ...], name: str, step: int) -> None:
+def test_no_width_cuts_a_number_of_a_slice(
+    by: tuple[str, ...], name: str, step: int, *, deep: bool
+) -> None:
     rows = []
     metrics = ("CTR", "SAT", "Reformulation", "Dwell", "MRCR", "TimeToFirstClick",
                "SuccessPerSession", "Latency(p95)", "RevenuePerSearch")  # fmt: skip
@@ -209,7 +211,7 @@ def test_no_width_cuts_a_number_of_a_slice(by: tuple[str, ...], name: str, step:
     whole = figures(shown(found, 10_000))
     for each in json.loads(to_json(found))["results"]:
         assert evaluation.figure(find(each["metric"]), each["value"]).split()[0] in whole
-    for width in range(40, 161, step):
+    for width in range(40, 161, step if deep else 5 * step):
         narrow = figures(shown(found, width))
         lost = {word: (whole[word], narrow[word]) for word in {*whole, *narrow} - sizes
                 if whole[word] != narrow[word]}  # fmt: skip

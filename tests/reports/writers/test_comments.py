@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
-from tests.choosing import FEW
+from tests.choosing import FEW, deep_but
 
 from karat.reports.offline.comparison import to_markdown as comparison_comment
 from karat.reports.release.gate import Failed
@@ -135,7 +135,9 @@ def test_any_name_leaves_the_table_whole(name: str) -> None:
     assert len(cells(html)) == 8 + 4 * 5
 
 
-@pytest.mark.parametrize("name", ["<" * 10_000, "\N{SNOWMAN}" * 10_000, "word " * 10_000])
+@pytest.mark.parametrize(
+    "name", deep_but(["<" * 10_000], ["<" * 10_000, "\N{SNOWMAN}" * 10_000, "word " * 10_000])
+)
 def test_a_comment_is_never_too_long(name: str) -> None:
     row = check(rule=name, reason=name, attribute=name, slice=name)
     gate = gate_of(*[row] * 500, name=name)

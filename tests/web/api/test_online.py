@@ -24,6 +24,7 @@ def _once(monkeypatch: pytest.MonkeyPatch) -> None:
     compute_once(monkeypatch)
 
 
+@pytest.mark.deep  # the client below asks for it
 def test_evaluate_is_what_the_command_prints(
     program: TestClient, printed: Printed, workspace: Path
 ) -> None:
@@ -141,6 +142,7 @@ def test_status_and_the_catalogue(program: TestClient, printed: Printed, workspa
     assert error_of(lost)[:2] == (404, "not_found")
 
 
+@pytest.mark.deep  # the client below asks for it
 def test_worst_queries_are_a_list(program: TestClient, workspace: Path) -> None:
     put_users(workspace)
     rows = rows_of(program, "/api/online/queries")

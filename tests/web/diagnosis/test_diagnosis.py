@@ -136,6 +136,7 @@ def test_stages_whose_documents_make_a_run_are_proposed_and_listed(client_of: Cl
     assert f'href="{path}"' in page.replace("&amp;", "&")
 
 
+@pytest.mark.deep  # by the command, too
 def test_a_query_that_nothing_answers_has_a_page_without_documents(
     client_of: ClientOf, opened: Workspace
 ) -> None:
@@ -268,6 +269,7 @@ def test_a_query_shows_times_scores_and_what_else_was_served(
     assert "Median, ms" in egon.get("/runs/3/diagnosis").text
 
 
+@pytest.mark.deep
 def test_a_query_that_does_not_count_shows_what_was_served(
     client_of: ClientOf, opened: Workspace
 ) -> None:
@@ -281,6 +283,7 @@ def test_a_query_that_does_not_count_shows_what_was_served(
     assert "Relevant documents, with their ranks" not in page.text
 
 
+@pytest.mark.deep  # asked for from a comparison, too
 def test_a_query_is_shown_next_to_a_baseline(client_of: ClientOf, opened: Workspace) -> None:
     egon = client_of("engineer")
     where = f"/runs/4/diagnosis/q1?{ASK}"

@@ -78,8 +78,8 @@ def well(port: int) -> bytes:
             (b"POST /sign", b"HTTP/1.1 408 "),
             (FORM, b"HTTP/1.1 408 "),
             (WELL + b"GET /hea", b"HTTP/1.1 200 "),
+            (HEAD + b"x: y", b"HTTP/1.1 408 "),
         ),
-        (HEAD + b"x: y", b"HTTP/1.1 408 "),
         (FORM + b"name=anna", b"HTTP/1.1 408 "),
     ],
 )

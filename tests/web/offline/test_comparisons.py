@@ -84,6 +84,7 @@ def test_two_runs_are_chosen_and_compared(egon: Browser) -> None:
         assert audit.frame(c).row(0, named=True)["action"] == "make comparison"
 
 
+@pytest.mark.deep  # each count in test_counted.py
 def test_counts_lead_to_their_queries(egon: Browser) -> None:
     where = asked(egon)
     found = said(egon, where)
@@ -132,6 +133,7 @@ def test_a_slice_that_is_not_there_is_refused_with_the_nearest(egon: Browser) ->
     assert "No row has “equal”." in egon.get(f"{where}?outcome=equal").text
 
 
+@pytest.mark.deep  # that of the demo is in tests/net
 def test_three_runs_have_a_list_each_and_a_leaderboard(egon: Browser) -> None:
     third = {"q1": {"d3": 2.0, "d1": 1.0}, "q2": {"d2": 1.0}, "q3": {"d4": 1.0}, "q4": {"d1": 1.0}}
     import json
@@ -146,6 +148,7 @@ def test_three_runs_have_a_list_each_and_a_leaderboard(egon: Browser) -> None:
     assert egon.get(f"{where}?candidate=nobody").status_code == 400
 
 
+@pytest.mark.deep  # in Chromium, too
 def test_a_judgment_makes_it_older_and_it_is_computed_again(egon: Browser) -> None:
     where = asked(egon)
     assert said(egon, where)["since"] == ""
@@ -162,6 +165,7 @@ def test_a_judgment_makes_it_older_and_it_is_computed_again(egon: Browser) -> No
     assert after["numbers"] != before
 
 
+@pytest.mark.deep  # tests/workflows/workspace/test_stored_comparisons.py
 def test_damaged_files_are_computed_again(egon: Browser) -> None:
     where = asked(egon)
     numbers = said(egon, where)["numbers"]

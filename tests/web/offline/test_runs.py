@@ -97,6 +97,7 @@ def test_what_a_run_records_is_shown_and_what_changed_since_another(client_of: C
     assert "nothing is recorded about" in unescape(page.text)  # the other run came without
 
 
+@pytest.mark.deep  # workflows/workspace; what is said once: test_comparisons.py
 def test_its_name_may_be_said_and_it_is_kept_once(client_of: ClientOf) -> None:
     egon = client_of("engineer")
     first = brought(egon, called="../../x y.trec", name="new search")

@@ -194,6 +194,7 @@ def test_doubts_stand_on_the_dashboard_too(engineer: Browser, workspace: Path) -
     )
 
 
+@pytest.mark.deep
 def test_attributes_of_names_that_karat_has_are_left_out(
     engineer: Browser, workspace: Path
 ) -> None:
