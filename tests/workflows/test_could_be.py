@@ -149,6 +149,7 @@ def test_marked_queries_are_in_no_slice() -> None:
     assert [row.slice for row in rows] == ["x"]
 
 
+@pytest.mark.deep  # a run of 100,000 lines; small ones: above
 def test_the_run_with_nearly_everything_tied_has_a_wide_band(field_data: Path) -> None:
     """rutcor03100 of TREC 2003: trec_eval on document ids turned round gives MAP .0582 and .0737,
     P@10 .122 and .158, RR .280 and .338: all within the band.

@@ -18,6 +18,14 @@ def passwords() -> Passwords:
     return Passwords()
 
 
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> Passwords:
+    """What hashes and compares, at hardly any cost."""
+    cheap = module.Cost(time_cost=1, memory_cost=8, parallelism=1)
+    monkeypatch.setattr(module, "COST", cheap)
+    return Passwords()
+
+
 def test_a_password_is_kept_as_an_argon2id_hash_of_its_own(passwords: Passwords) -> None:
     one, two = passwords.hashed("correct horse"), passwords.hashed("correct horse")
     assert one.startswith("$argon2id$")
@@ -33,8 +41,8 @@ def test_nobody_has_no_password(passwords: Passwords) -> None:
     assert not passwords.right(None, "")
 
 
-def test_the_first_try_costs_the_same_for_a_name_that_is_there(passwords: Passwords) -> None:
-    held = passwords.hashed("correct horse")
+def test_the_first_try_costs_the_same_for_a_name_that_is_there(quick: Passwords) -> None:
+    held = quick.hashed("correct horse")
     for each in (None, held):
         first = Passwords()
         assert first._dummy_hash is None
@@ -47,23 +55,23 @@ def test_what_is_no_hash_lets_nobody_in(passwords: Passwords) -> None:
         assert not passwords.right(held, "correct horse")
 
 
-def test_length_counts_in_characters_and_all_of_them_count(passwords: Passwords) -> None:
+def test_length_counts_in_characters_and_all_of_them_count(quick: Passwords) -> None:
     for wrong in ("", "x" * 9, "x" * 1001):
         with pytest.raises(UsageError, match=f"got {len(wrong):,}"):
-            passwords.hashed(wrong)
-    held = passwords.hashed("x" * 1000)
-    assert passwords.right(held, "x" * 1000)
-    assert not passwords.right(held, "x" * 1001)
-    assert not passwords.right(held, "x" * 10**6)
-    longest = passwords.hashed("\u00e9" * 1000)
-    assert passwords.right(longest, "e\u0301" * 1000), "2,000 code points, and the same 1,000"
+            quick.hashed(wrong)
+    held = quick.hashed("x" * 1000)
+    assert quick.right(held, "x" * 1000)
+    assert not quick.right(held, "x" * 1001)
+    assert not quick.right(held, "x" * 10**6)
+    longest = quick.hashed("\u00e9" * 1000)
+    assert quick.right(longest, "e\u0301" * 1000), "2,000 code points, and the same 1,000"
 
 
-def test_a_character_is_the_same_however_it_is_coded(passwords: Passwords) -> None:
-    held = passwords.hashed("caf\u00e9 caf\u00e9s")
-    assert passwords.right(held, "cafe\u0301 cafe\u0301s")
-    assert not passwords.right(held, "cafe cafe.")
-    assert not passwords.right(held, "\ud800\0")
+def test_a_character_is_the_same_however_it_is_coded(quick: Passwords) -> None:
+    held = quick.hashed("caf\u00e9 caf\u00e9s")
+    assert quick.right(held, "cafe\u0301 cafe\u0301s")
+    assert not quick.right(held, "cafe cafe.")
+    assert not quick.right(held, "\ud800\0")
 
 
 def test_a_weaker_hash_of_earlier_days_is_old(passwords: Passwords) -> None:

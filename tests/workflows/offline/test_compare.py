@@ -266,7 +266,7 @@ def several(seed: int) -> list[list[int]]:
     return [OLD, *(np.maximum(np.array(OLD) + step, 0).tolist() for step in steps)]
 
 
-@pytest.mark.parametrize("seed", deep_but([0, 1], range(8)))
+@pytest.mark.parametrize("seed", deep_but([0], range(8)))
 def test_nothing_shown_contradicts_a_verdict(seed: int) -> None:
     # Of eight sets, some have candidates that are better than the baseline by Holm, and share a
     # letter with it by all pairs: two answers to one question.

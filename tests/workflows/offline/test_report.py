@@ -210,7 +210,7 @@ def test_a_page_of_known_failures_alone_is_refused(tmp_path: Path) -> None:
         {"depth": 2},
         pytest.param({"judged_only": True}, marks=pytest.mark.deep),
         pytest.param({"complete": True}, marks=pytest.mark.deep),
-        {"scale": (0, 3)},
+        pytest.param({"scale": (0, 3)}, marks=pytest.mark.deep),
     ],
 )
 def test_rules_are_those_of_the_numbers(settings: dict[str, Any], tmp_path: Path) -> None:

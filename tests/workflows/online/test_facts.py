@@ -27,13 +27,16 @@ def log(stored: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> EventLo
     return made
 
 
-@pytest.fixture(params=[25, pytest.param(1_000_000, marks=pytest.mark.deep)])
+@pytest.fixture(params=[1_000_000, pytest.param(25, marks=pytest.mark.deep)])
 def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
-    """Polars, in several batches and in one."""
+    """Polars, in one batch and in several."""
     with open_engine(rows_at_once=request.param) as opened:
         yield opened
 
 
+@pytest.mark.parametrize(
+    "engine", [25, pytest.param(1_000_000, marks=pytest.mark.deep)], indirect=True
+)
 def test_newest_first_and_some_at_a_time(log: EventLog, engine: Engine) -> None:
     whole, count = look(log, engine, "searches", {})
     assert count == whole.height == 12

@@ -126,9 +126,9 @@ def test_again_changes_nothing(tmp_path: Path) -> None:
     assert held(store).height == first.kept
 
 
-def test_in_parts_it_is_the_same_store(tmp_path: Path) -> None:
+def test_in_parts_it_is_the_same_store(tmp_path: Path, deep: bool) -> None:
     """Files one by one, overlapping and in another order: the events and their order are equal."""
-    rows = traffic(60)
+    rows = traffic(60 if deep else 25)
     import_events(tmp_path / "one", [log(tmp_path / "all.ndjson", rows)], now=NOW, position_base=0)
     paths = [
         log(tmp_path / f"{at}.ndjson", rows[max(0, start - 20) : start + 50])

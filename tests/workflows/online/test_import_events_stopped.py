@@ -15,7 +15,6 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from tests.choosing import deep_but
 
 from karat.formats.events import lines as event_lines
 from karat.store.events import files as event_files
@@ -26,7 +25,7 @@ from karat.workflows.online.import_events import import_events
 if os.name == "nt":
     pytest.skip("needs SIGKILL", allow_module_level=True)
 
-KILLS, DEEP_KILLS = 1, 6
+KILLS = 6
 TEN = 1_795_168_800_000_000  # 2026-11-20T10:00:00Z
 # Limits so low that a small import is staged in many pieces and stored in many files.
 SCRIPT = """
@@ -125,23 +124,20 @@ def expected(
     return content(folder)
 
 
-@pytest.mark.parametrize(
-    "moment", deep_but([half_a_file], MOMENTS), ids=lambda moment: moment.__name__
-)
+@pytest.mark.deep  # an import that ends early otherwise: test_import_events_no_room.py
+@pytest.mark.parametrize("moment", MOMENTS, ids=lambda moment: moment.__name__)
 def test_killed_and_run_again_it_is_the_same_store(
     moment: Callable[[Path], bool],
     begun: Path,
     logs: tuple[Path, Path],
     expected: tuple[object, pl.DataFrame],
     tmp_path: Path,
-    deep: bool,
 ) -> None:
-    kills = DEEP_KILLS if deep else KILLS
     store = tmp_path / "s"
     shutil.copytree(begun, store)
     before = content(store)
     killed = 0
-    for _ in range(kills):
+    for _ in range(KILLS):
         with started(store, logs[1]) as process:
             while process.poll() is None and not moment(store):
                 time.sleep(0.0005)
@@ -156,7 +152,7 @@ def test_killed_and_run_again_it_is_the_same_store(
         else:
             break
     assert killed, "the import ended before it could be killed"
-    if killed == kills:
+    if killed == KILLS:
         assert done(store, logs[1]) == 2700
     manifest, events = content(store)
     assert manifest == expected[0]

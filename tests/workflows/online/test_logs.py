@@ -48,7 +48,7 @@ def in_pandas(columns: dict[str, list[Any]]) -> Any:
     [
         pl.DataFrame,
         in_pandas,
-        lambda log: pytest.importorskip("pyarrow").table(log),
+        pytest.param(lambda log: pytest.importorskip("pyarrow").table(log), marks=pytest.mark.deep),
         lambda log: pl.DataFrame(log).to_dicts(),
     ],
 )
@@ -66,7 +66,15 @@ def test_a_frame_is_evaluated_as_its_import_would_be(
     assert not list(temporary.iterdir())
 
 
-@pytest.mark.parametrize("given", ["log.csv", Path("log.parquet"), ["log.jsonl"], "*.jsonl"])
+@pytest.mark.parametrize(
+    "given",
+    [
+        "log.csv",
+        pytest.param(Path("log.parquet"), marks=pytest.mark.deep),
+        ["log.jsonl"],
+        pytest.param("*.jsonl", marks=pytest.mark.deep),
+    ],
+)
 def test_a_file_is_evaluated_as_its_import_would_be(given: Any, temporary: Path) -> None:
     log = pl.DataFrame(LOG)
     log.write_csv("log.csv")

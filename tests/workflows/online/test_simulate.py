@@ -132,6 +132,7 @@ def test_metrics_find_the_truth_again(tmp_path: Path) -> None:
     assert told.zero == pytest.approx(found["ZeroResults"].value, abs=0.002)
 
 
+@pytest.mark.deep  # thousands of searches; by hand: tests/online
 def test_what_is_typed_instead_is_classed_as_what_it_is(tmp_path: Path) -> None:
     rng = np.random.default_rng(4)
     shelf = stock(

@@ -86,6 +86,7 @@ def test_a_broken_synonym_is_found_with_its_slice_and_query(broken: EventLog) ->
     assert found.tests == 5
 
 
+@pytest.mark.deep  # tests/online/test_watch.py
 def test_improvements_are_said_and_are_no_failure(log_of: LogOf) -> None:
     better = log_of(weeks({SUNDAY: {"clicked": 75}}, SUNDAYS))
     found = watched(better, metrics=["CTR"])
@@ -109,6 +110,7 @@ def test_engines_see_the_same(broken: EventLog) -> None:
         assert [q.text for q in left.queries] == [q.text for q in right.queries]
 
 
+@pytest.mark.deep  # which hours: test_windows.py; people of an hour window: below
 def test_hours(broken: EventLog) -> None:
     # 12:00 to 18:00 of Friday: people 30 to 44 of each of 4 queries, all of CMS in vain.
     found = watched(broken, until="2026-11-20 18:00", window="6h", metrics=["ZeroResults"])
@@ -127,6 +129,7 @@ def test_weeks(broken: EventLog) -> None:
     assert (week.searches, week.verdict) == (7 * 240, "worse")
 
 
+@pytest.mark.deep  # tests/online/test_windows.py
 def test_the_latest_window_is_not_today(sound: EventLog) -> None:
     # On Sunday at noon, Saturday is the latest that is over.
     assert watched(sound, now=SUNDAY * DAY + 12 * HOUR, metrics=["CTR"]).window == "2026-11-21"

@@ -56,21 +56,16 @@ LIVE = {
 OF_FILES = {
     "scores change sign",
     "cut to 5 documents",
-    "10 % of the queries find nothing relevant",
-    "one query reversed",
     "10 % of the queries not in the file",
     "every document twice in the file",
     "scores that are NaN",
     "an empty file",
     "document ids in capitals",
-    "query ids in capitals",
     "4 times slower",
-    "no times in the file",
     "the baseline itself",
 }
 OF_LIVE = {
     "raises for 1 query in 7",
-    "returns None",
     "scores are NaN",
     "ids of another index",
     "in capitals",

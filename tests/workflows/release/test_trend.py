@@ -91,6 +91,7 @@ def test_a_drift_that_is_over_is_none_now(values: list[float]) -> None:
     assert sentence(series).startswith("no drift any more: ")
 
 
+@pytest.mark.deep  # a simulation
 def test_the_level_of_what_is_called_drift() -> None:
     """Lines that only wander, with other judgments after 15 nights, looked at each third night."""
     rng = np.random.default_rng(8)
