@@ -159,7 +159,6 @@ class _Asked:
         return list(dict.fromkeys([*own, *BUILT_IN, *of_documents]))
 
     def sliced(self, name: str) -> Slices:
-        """The slices of one attribute."""
         if self.queries is not None and name in self.queries.attributes:
             return self.by_column(self.queries, name)
         bare = name.removesuffix(QUARTILES)

@@ -14,8 +14,6 @@ from karat.tables.online.events import EventLog
 
 
 class OnPolars:
-    """Runs plans on Polars."""
-
     name = "polars"
 
     def __init__(self, rows_at_once: int = ROWS_AT_ONCE) -> None:

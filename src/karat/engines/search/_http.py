@@ -126,7 +126,6 @@ class Calls:
         )
 
     def close(self) -> None:
-        """Close the connections."""
         self._http.close()
 
 

@@ -46,9 +46,7 @@ class SearchEngine(Protocol):
         """
         ...
 
-    def close(self) -> None:
-        """Close its connections."""
-        ...
+    def close(self) -> None: ...
 
 
 class Pace:

@@ -156,7 +156,6 @@ class JsonApi:
         return found
 
     def close(self) -> None:
-        """Close the connections."""
         self._calls.close()
 
 

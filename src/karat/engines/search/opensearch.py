@@ -175,7 +175,6 @@ class OpenSearch:
         return None
 
     def documents(self, doc_ids: Sequence[str]) -> list[dict[str, str | None]]:
-        """Those of these documents that the index has."""
         ids = list(doc_ids)
         query: Any = {"terms": {self._own_id: ids}} if self._own_id else {"ids": {"values": ids}}
         reply = self._calls.json(
@@ -188,5 +187,4 @@ class OpenSearch:
         ]
 
     def close(self) -> None:
-        """Close the connections."""
         self._calls.close()

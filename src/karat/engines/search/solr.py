@@ -87,7 +87,6 @@ class Solr:
         return hits
 
     def facts(self) -> EngineFacts:
-        """Version; count and last change of the collection."""
         system = self._calls.json("GET", f"{self._calls.base}/admin/info/system?wt=json")
         version = system.get("lucene", {}).get("solr-spec-version")
         luke = self._calls.json("GET", f"{self._index}/admin/luke?numTerms=0&wt=json")
@@ -118,5 +117,4 @@ class Solr:
         ]
 
     def close(self) -> None:
-        """Close the connections."""
         self._calls.close()

@@ -142,7 +142,6 @@ class SqlEngine(ABC):
         return [document(self._config, str(row[own]), row) for row in rows]
 
     def close(self) -> None:
-        """Close the connections."""
         with self._lock:
             for connection in self._spare:
                 connection.close()
@@ -337,7 +336,6 @@ class Sqlite(SqlEngine):
 
 
 def _load_vectors(connection: sqlite3.Connection, engine: str) -> None:
-    """Load sqlite-vec."""
     try:
         import sqlite_vec  # type: ignore[import-not-found]
     except ImportError:

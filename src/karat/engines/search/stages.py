@@ -19,8 +19,6 @@ _TYPES = {"standard", "query"}  # names that say nothing about a retriever
 
 @dataclass(frozen=True)
 class EngineStage:
-    """A stage of an engine."""
-
     name: str
     kind: StageKind
     config: EngineConfig

@@ -22,8 +22,6 @@ _WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """The values of one request."""
-
     query: EngineQuery
     size: int
     start: int = 0
@@ -53,7 +51,6 @@ class _Missing(Exception):
 
 
 def names_in(template: Any) -> set[str]:
-    """The placeholders of a template."""
     return {name for text in _texts(template) for name in _PLACEHOLDER.findall(text)}
 
 

@@ -17,8 +17,6 @@ _ENCODINGS = (("latin1", "Latin-1"), ("cp1252", "Windows-1252"))
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """Some lines of a file."""
-
     data: bytes
     first: int
     long: tuple[int, ...] = ()

@@ -343,7 +343,6 @@ class _Declared:
         return found
 
     def _template(self, *, sql: bool) -> tuple[Any, str]:
-        """The template, and its name."""
         return self._read(self.values.get("template"), "template", sql=sql)
 
     def _read(self, value: Any, key: str, *, sql: bool) -> tuple[Any, str]:

@@ -36,7 +36,6 @@ _LISTS = ("doc_ids", "ranks", "scores", "parts")
 
 
 def read_trace(path: str | Path, queries: Mapping[str, str] | None = None) -> Trace:
-    """Read a trace."""
     with Source(path) as source:
         if source.head.startswith(b"PAR1"):
             return _from_parquet(source)

@@ -56,7 +56,6 @@ class Format:
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """The roles it reads."""
         return tuple(role for role in ROLES if role in self.readers)
 
 

@@ -100,7 +100,6 @@ def _scanned(source: Source) -> tuple[pl.LazyFrame, list[str], Footer | None]:
 
 
 def sound_footer(file: BinaryIO, source: Source) -> Footer | None:
-    """The footer of an open file, if it has a readable one."""
     footer = read_footer(file)
     wrong = None if footer is None else odd_page(file, footer)
     if wrong is not None:

@@ -95,7 +95,6 @@ class Older:
             raise KaratError(f"a row of {name} cannot be inserted: {error.orig}") from error
 
     def upgraded(self) -> None:
-        """Migrate to the newest version."""
         with self._engine.begin() as c:
             migrate(c, VERSIONS[-1])
 

@@ -61,7 +61,6 @@ def make(
 
 
 def _check_name(name: str) -> None:
-    """Reject invalid names of new golden sets."""
     fix = "one without slashes, such as shop"
     check_name(name, "a golden set", longest=LONGEST, slashes=False, fix=fix)
 

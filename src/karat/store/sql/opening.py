@@ -28,8 +28,6 @@ _MAKING = 0x6B61726174  # "karat": advisory lock for creating tables
 
 
 class Store:
-    """An open store."""
-
     def __init__(self, engine: sa.Engine) -> None:
         self.engine = engine
         self.shared = engine.dialect.name != "sqlite"
@@ -65,7 +63,6 @@ class Store:
             yield connection
 
     def dispose(self) -> None:
-        """Close every connection."""
         self.engine.dispose()
 
     @contextmanager

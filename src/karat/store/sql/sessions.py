@@ -89,7 +89,6 @@ def add_token(
     now: int,
     ends_us: int | None,
 ) -> int:
-    """Store an API token; returns its id."""
     _check_active(c, person_id)
     same = sa.select(api_token.c.id).where(api_token.c.token_sha256 == token_sha256)
     if c.execute(same).one_or_none() is not None:
@@ -153,7 +152,6 @@ def in_turn(c: sa.Connection) -> None:
 
 
 def failed(c: sa.Connection, keys: Sequence[str], now: int) -> None:
-    """Log a failed sign-in attempt."""
     c.execute(sa.insert(sign_in_attempt), [{"key": key, "time_us": now} for key in keys])
 
 

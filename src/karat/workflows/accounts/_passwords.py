@@ -48,8 +48,6 @@ class Busy(SignInRefused):
 
 
 class Passwords:
-    """Hashes and verifies passwords."""
-
     def __init__(self) -> None:
         try:
             from argon2 import PasswordHasher
@@ -61,7 +59,6 @@ class Passwords:
         self._dummy_hash: str | None = None
 
     def hashed(self, password: str) -> str:
-        """Hash a new password."""
         password = self.checked(password)
         with self._one_at_a_time():
             return self._hasher.hash(_encoded(password))

@@ -49,8 +49,6 @@ class AlreadyInvited(UsageError):
 
 
 class Accounts(Tokens):
-    """The accounts of one store."""
-
     def __init__(self, store: Store, clock: Callable[[], int]) -> None:
         super().__init__(store, clock)
         self._passwords = Passwords()
@@ -58,12 +56,10 @@ class Accounts(Tokens):
     # Accounts.
 
     def all_users(self) -> list[PersonRow]:
-        """All users, sorted by name."""
         with self.store.read() as c:
             return people.all_users(c, self.clock())
 
     def by_name(self, name: str) -> Person:
-        """A user."""
         with self.store.read() as c:
             person = people.find(c, name)
         if person is None:
@@ -158,7 +154,6 @@ class Accounts(Tokens):
         return invitation
 
     def invitations(self) -> list[Invitation]:
-        """Pending invitations."""
         with self.store.read() as c:
             return people.invitations(c, self.clock())
 
@@ -239,7 +234,6 @@ class Accounts(Tokens):
             self.note(c, by, "shut out", name)
 
     def enable(self, name: str, by: str) -> None:
-        """Enable a disabled account."""
         person = self.by_name(name)
         with self.store.begin() as c:
             people.disable(c, person.id, None)
@@ -298,7 +292,6 @@ class Accounts(Tokens):
         return account[0]
 
     def has_password(self, person: Person) -> bool:
-        """Whether a user can sign in with a password."""
         with self.store.read() as c:
             return people.password_of(c, person.name) is not None
 
@@ -376,7 +369,6 @@ class Accounts(Tokens):
             return sessions.of_person(c, person.id, self.clock(), here)
 
     def end_session(self, secret: str) -> None:
-        """Sign out."""
         with self.store.begin() as c:
             sessions.end(c, hashed(secret))
 
@@ -400,7 +392,6 @@ class Accounts(Tokens):
             self.note(c, person.name, "change password", person.name)
 
     def done(self) -> pl.DataFrame:
-        """The audit log, newest first; see ``store.sql.audit.frame``."""
         with self.store.read() as c:
             return audit.frame(c)
 

@@ -33,8 +33,6 @@ class Secret:
 
 
 class Tokens:
-    """The API tokens of one store."""
-
     def __init__(self, store: Store, clock: Callable[[], int]) -> None:
         self.store, self.clock = store, clock
 
@@ -46,7 +44,6 @@ class Tokens:
         days: int | None = 90,
         secret: str | None = None,
     ) -> Secret:
-        """Create a token; its secret is shown once."""
         name = named(name, "a token")
         unknown = next((scope for scope in scopes if scope not in SCOPES), None)
         if unknown is not None or not scopes:
@@ -85,12 +82,10 @@ class Tokens:
         return person, row.scopes
 
     def tokens(self, person: Person) -> list[TokenRow]:
-        """Tokens of a user."""
         with self.store.read() as c:
             return sessions.tokens(c, person.id, self.clock())
 
     def revoke(self, person: Person, token_id: int) -> None:
-        """Revoke a token of one's own."""
         with self.store.begin() as c:
             name = sessions.revoke(c, person.id, token_id, self.clock())
             if name is None:

@@ -124,7 +124,6 @@ def diagnose(
 def _valued(
     run: Run, qrels: Qrels, measure: Measure, queries: Queries | None
 ) -> tuple[list[str], Floats]:
-    """The queries with a value, and their values."""
     no_answer = frozenset() if queries is None else queries.no_answer()
     asked = [query for query in qrels.query_ids if query not in no_answer]
     values = values_of(run, qrels, measure, asked)

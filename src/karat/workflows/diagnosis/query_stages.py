@@ -24,8 +24,6 @@ DEEP = 10
 
 @dataclass(frozen=True)
 class QueryStage:
-    """What a stage returned for a query."""
-
     stage: str
     ranks: Mapping[str, int]  # by document
     scores: Mapping[str, float] = field(default_factory=dict)

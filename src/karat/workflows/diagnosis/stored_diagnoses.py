@@ -36,13 +36,10 @@ _ROAD = {
 
 @dataclass(frozen=True)
 class StoredDiagnosis:
-    """A computed diagnosis."""
-
     diagnosis: Diagnosis
     files: Artifact  # with the roads of its documents
 
     def roads(self, query_id: str) -> list[Road]:
-        """The relevant documents of a query on their way through the stages, best grade first."""
         with self.files.reading():
             frame = pl.read_parquet(self.files.tables["roads"])
         own = frame.filter(query_id=query_id).drop("query_id")

@@ -37,7 +37,6 @@ def store_trace(
 
 
 def stored_trace(opened: Workspace, row: RunRow) -> Trace | None:
-    """The trace of a run; None if none is stored."""
     path = trace_of(file_of(opened, row))
     if not path.is_file():
         return None

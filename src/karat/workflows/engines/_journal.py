@@ -14,8 +14,6 @@ from karat.tables.returned import Ranked
 
 
 class Journal:
-    """The replies so far, next to the run, so that an interrupted search can go on."""
-
     def __init__(self, out: str | Path, digest: str) -> None:
         self._path = None if str(out) == "-" else Path(f"{out}.partial")
         self._digest, self._resumed = digest, 0
@@ -54,7 +52,6 @@ class Journal:
         return {query: done[query] for query in ids if query in done}
 
     def write(self, query: str, reply: Reply) -> None:
-        """Store a reply."""
         ranking = reply.ranking
         if self._stream is None or ranking is None:
             return
@@ -65,7 +62,6 @@ class Journal:
             self._stream.flush()
 
     def finish(self) -> None:
-        """The run is written: the journal goes."""
         if self._path is not None:
             self._path.unlink(missing_ok=True)
 

@@ -33,7 +33,6 @@ def check_engine(
     queries: Queries | None = None,
     judged: Mapping[str, Sequence[str]] | None = None,
 ) -> list[EngineCheck]:
-    """Check an engine: reachable, version, index, a query, ids, explanations."""
     try:
         with open_live(config) as engine:
             return list(_checks(engine, queries, judged))

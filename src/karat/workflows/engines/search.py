@@ -51,7 +51,6 @@ def search(
     commit: str | None = None,
     progress: bool = True,
 ) -> Searched:
-    """Call a search function with all queries, and write the run."""
     return search_by(
         queries,
         lambda _ids, texts, manner, tick: ask(function, texts, manner, warmup=warmup, tick=tick),
@@ -174,7 +173,6 @@ def _asked(queries: Queries) -> tuple[list[str], list[str]]:
 def _nothing(
     engine: str, replies: Sequence[Reply], reasons: Sequence[Reason], fix: str | None
 ) -> str:
-    """The error message if no query was answered."""
     first = reasons[0]
     where = f"{first.place}: " if first.place else ""
     queries = counted(len(replies), "query", "queries")
@@ -246,7 +244,6 @@ def is_whole(value: Any, least: int) -> bool:
 def run_of(
     query_ids: Sequence[str], replies: Sequence[Reply], name: str, about: dict[str, str]
 ) -> Run:
-    """A run made of replies."""
     rankings = [
         (query_id, reply.ranking)
         for query_id, reply in zip(query_ids, replies, strict=True)
@@ -334,7 +331,6 @@ def disordered(run: Run, asked: int) -> Note:
 
 
 def title_of(search: Any, name: Any) -> str:
-    """The name of the run."""
     if name is None:
         return _name(search).encode("utf-8", "replace").decode()
     if not isinstance(name, str):

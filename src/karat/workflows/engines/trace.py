@@ -33,8 +33,6 @@ _Parts = dict[str, dict[str, str]]  # of scores, as JSON, by query and document
 
 @dataclass(frozen=True)
 class _Asking:
-    """How the queries are asked."""
-
     ids: Sequence[str]
     queries: Sequence[EngineQuery]
     manner: CallSettings

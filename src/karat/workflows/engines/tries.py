@@ -392,7 +392,6 @@ def list_tries(opened: Workspace, engine: str = "") -> list[TryRow]:
 
 
 def find_try(opened: Workspace, name: str) -> TryRow:
-    """A try by its name."""
     found = {row.name: row for row in list_tries(opened)}
     if name not in found:
         raise UsageError(f"there is no try {name!r}", nearest=nearest(name, found, 1))
@@ -517,7 +516,6 @@ def _entries(rows: Sequence[RunRow]) -> Iterator[tuple[RunRow, str, dict[str, An
 
 
 def _row_of(opened: Workspace, name: str) -> RunRow:
-    """The run of a try, with this name."""
     found = next((row for row, each, _ in _entries(_rows(opened)) if each == name), None)
     if found is None:
         raise UsageError(f"there is no try {name!r}", fix="karat try --list")

@@ -372,7 +372,6 @@ def _searched(
 
 
 def _tested(tuned: Tuned, found: Comparison, uses: int, sign: float) -> Tuned:
-    """The outcome with the comparison on the held-out part."""
     (row,) = found.differences
     part = reused(row, uses, tuned.dev.difference or 0.0)
     verdict, reason = _verdict(row, part, sign)

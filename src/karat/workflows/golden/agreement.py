@@ -51,8 +51,6 @@ class Moment:
 
 @dataclass(frozen=True)
 class Disagreements:
-    """Pairs on which raters disagree."""
-
     frame: pl.DataFrame  # as `disagreements_at` returns them
     queued: int  # number of adjudications opened
 

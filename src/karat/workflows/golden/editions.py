@@ -134,7 +134,6 @@ def freeze(opened: Workspace, name: str, *, now: int, person: str | None = None)
 
 
 def _check_name(name: str) -> None:
-    """Refuse names that an edition cannot have."""
     fix = "such as 2026-03"
     if name == NOW:
         why = f"{NOW!r} is reserved for the current golden set"

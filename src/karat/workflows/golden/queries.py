@@ -106,7 +106,6 @@ def queries_in(
 
 
 def documents_in(opened: Workspace) -> pl.DataFrame:
-    """Every document of a golden set, as ``karat.store.sql.documents.frame`` returns it."""
     with opened.store.read() as connection:
         return documents.frame(connection, opened.golden.id)
 

@@ -48,8 +48,6 @@ def put_queries(c: sa.Connection, set_id: int, frame: pl.DataFrame, now: int) ->
 
 @dataclass(frozen=True)
 class Chosen:
-    """A sample that was put into a golden set."""
-
     log: Cleaned  # the cleaned log, with the numbers of rows left out
     sample: Sample  # the queries drawn
     made_of: Composition  # composition of the golden set

@@ -43,8 +43,6 @@ class Undone:
 
 
 class Judging:
-    """A rater at the queue."""
-
     def __init__(
         self, opened: Workspace, rater: str, clock: Callable[[], int], *, adjudicate: bool = False
     ) -> None:
@@ -85,7 +83,6 @@ class Judging:
         *,
         seconds: float | None = None,  # how long it took
     ) -> int:
-        """Record a judgment in the store; returns its id."""
         claim = card.claim
         return self.record(
             claim.slot_id,

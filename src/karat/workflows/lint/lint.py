@@ -55,7 +55,6 @@ def lint(
     roles_given: Mapping[str, str] | None = None,
     watch: Watch | None = None,
 ) -> Findings:
-    """Check files completely, each by itself and against the others."""
     roles_by_path = dict(roles_given or {})
     checked = [
         _File(path, role=roles_by_path.get(path, role))
@@ -315,8 +314,6 @@ def _unwatched(file: str, size: int) -> None:
 
 @dataclass(slots=True)
 class _Held:
-    """The queries of one file."""
-
     role: str
     file: str
     tally: Tally

@@ -13,8 +13,6 @@ from karat.tables.findings import SEVERITIES, Finding, Severity, shown
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """One kind of finding."""
-
     name: str
     severity: Severity
     says: str

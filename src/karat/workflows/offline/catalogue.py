@@ -11,7 +11,6 @@ from karat.measures.tasks import TASKS, Task
 
 
 def list_entries() -> list[Entry]:
-    """The entries of all measures."""
     return entries()
 
 

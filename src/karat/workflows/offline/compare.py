@@ -183,8 +183,6 @@ def _with_documents(
 
 @dataclass(frozen=True)
 class _Tested:
-    """A candidate against the baseline."""
-
     scores: Scores
     pair: Pair
     contrasts: list[Contrast]  # one for each measure

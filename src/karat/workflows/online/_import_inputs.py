@@ -58,7 +58,6 @@ def _hidden(path: Path) -> bool:
 
 
 def fingerprint(path: Path, watch: Callable[[int], None]) -> Input:
-    """A file with the hash of its bytes."""
     name = shown(str(path))
     if not path.is_file():
         with Source(path):  # reports what is wrong, and the nearest name

@@ -82,7 +82,6 @@ def _short(value: str) -> str:
 
 
 def of_files(done: Sequence[Input], without: Collection[str], before: Manifest) -> Iterator[str]:
-    """Notes on files."""
     if without:
         yield f"no row is an event, so the next import reads it again: {_some(without)}"
     known = {digest for each in before.imports for digest in each.files.values()}

@@ -22,8 +22,6 @@ SUB_QUERY = "a further query of the same search (as _msearch logs them)"
 
 @dataclass
 class Observed:
-    """What was observed while ranges were processed."""
-
     dropped: Counter[str] = field(default_factory=Counter)  # rows left out, by reason
     # A few `(file, line)` for each reason
     places: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
@@ -33,7 +31,6 @@ class Observed:
     below: int = 0  # positions before the first
 
     def drop(self, reason: str, rows: pl.DataFrame) -> None:
-        """Count rows that are left out."""
         if rows.height:
             self.dropped[reason] += rows.height
             places = self.places.setdefault(reason, [])

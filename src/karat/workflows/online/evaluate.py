@@ -260,7 +260,6 @@ def _no_events(log: EventLog, first_day: int | None, last_day: int | None) -> No
 
 
 def cut_of(dimensions: str, log: EventLog) -> Cut:
-    """The dimensions of a slice, checked."""
     known = {name.casefold(): name for name in (*log.attributes, *DIMENSIONS)}
     cut: list[str] = []
     for part in dimensions.split(","):

@@ -157,7 +157,6 @@ class _Import:
         self.unsaid = False  # whether a search has no hits field
 
     def run(self, inputs: list[Input], skipped: list[str], base: int | None) -> Imported:
-        """Read, process, commit."""
         last = self.manifest.imports[-1].settings if self.manifest.imports else {}
         ids, ids_note = self._ids([each.path for each in inputs], last)
         done = [each for at, each in enumerate(inputs) if self._read(at, each, ids)]
@@ -373,7 +372,6 @@ class Held:
 
 
 def held(folder: Path) -> Held:
-    """The content of an event store."""
     log, manifest = read_event_log(folder), read_manifest(folder)
     columns = [column.name for column in EVENTS if column.name not in _OURS]
     size = 0

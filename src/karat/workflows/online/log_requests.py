@@ -63,8 +63,6 @@ _MOST_VALUES = 10_000
 
 
 class LogRequest(Protocol):
-    """Something to compute from a log."""
-
     def question(self, log: EventLog) -> Question:
         """Everything besides the log that the answer depends on."""
 
@@ -77,7 +75,6 @@ class NothingImported(InputError):
 
 
 def log_of(workspace: Workspace) -> EventLog:
-    """The log of the workspace."""
     folder = workspace.workspace.events
     try:
         return read_event_log(folder)
@@ -103,7 +100,6 @@ class Days:
 
     @property
     def count(self) -> int:
-        """Number of days."""
         return self.last - self.first + 1
 
     @property
@@ -113,12 +109,10 @@ class Days:
 
     @property
     def said(self) -> dict[str, str]:
-        """As query parameters."""
         return dict(zip(("from", "to"), self.period, strict=True))
 
     @property
     def scope(self) -> dict[str, Any]:
-        """As parameters of the functions that evaluate a log."""
         return {"first_day": self.first, "last_day": self.last}
 
 
@@ -157,7 +151,6 @@ class Evaluation:
     by: Dimension
 
     def question(self, _log: EventLog) -> Question:
-        """Everything besides the log that the results depend on."""
         return {
             "what": "evaluate",
             "metrics": [[each.name, each.version] for each in self.metrics],
@@ -196,7 +189,6 @@ class EvaluationBy:
     cuts: Sequence[Sequence[Dimension]]
 
     def question(self, _log: EventLog) -> Question:
-        """Everything besides the log that the results depend on."""
         return {
             "what": "evaluate-by",
             "metrics": [[each.name, each.version] for each in self.metrics],
@@ -206,7 +198,6 @@ class EvaluationBy:
         }
 
     def compute(self, log: EventLog) -> dict[str, Any]:
-        """``OnlineResults``, as JSON."""
         names = [each.name for each in self.metrics]
         by = [",".join(part.key for part in cut) for cut in self.cuts]
         queries = queries_of(part for cut in self.cuts for part in cut)
@@ -231,7 +222,6 @@ class Worst:
     by: Dimension
 
     def question(self, _log: EventLog) -> Question:
-        """Everything besides the log that they depend on."""
         return {
             "what": "worst",
             "by": [self.by.name, self.by.digest],
@@ -241,7 +231,6 @@ class Worst:
         }
 
     def compute(self, log: EventLog) -> dict[str, Any]:
-        """``WorstQueries``, as JSON."""
         by, most = self.by.key or None, MOST_QUERIES
         with open_engine() as engine:
             return worst_queries(
@@ -263,7 +252,6 @@ class Watching:
     most: int | None = None
 
     def question(self, log: EventLog) -> Question:
-        """Everything besides the log that the result depends on."""
         window, _ = window_of(self.window, self.until, log, self.now)
         metrics = registry.find_all(self.metrics or registry.DEFAULT)
         return {
@@ -364,7 +352,6 @@ class Against:
         )
 
     def question(self, _log: EventLog) -> Question:
-        """Everything besides the log that the answer depends on."""
         return {
             "what": "against",
             "run": [self.run.name, self.run.sha256],
@@ -378,7 +365,6 @@ class Against:
         }
 
     def compute(self, log: EventLog) -> dict[str, Any]:
-        """``OfflineCorrelation``, as JSON."""
         judgments = judged(self.workspace)
         other_metrics = [name for name in METRICS if name != self.metric.name]
         with open_engine() as engine:
@@ -441,7 +427,6 @@ class Rows:
         return cls(workspace, facts, entry, counts if entry else "", days, sliced, limit, offset)
 
     def question(self, _log: EventLog) -> Question:
-        """Everything besides the log that the rows depend on."""
         return {
             "what": "rows",
             "table": self.table,
@@ -492,7 +477,6 @@ class SliceValues:
     of: Sequence[Part]
 
     def question(self, _log: EventLog) -> Question:
-        """Everything besides the log that the values depend on."""
         return {
             "what": "values",
             "of": [[part.dimension.key, part.dimension.digest] for part in self.of],
@@ -501,7 +485,6 @@ class SliceValues:
         }
 
     def compute(self, log: EventLog) -> dict[str, list[str]]:
-        """The values by key of the dimension."""
         keys = [part.dimension.key for part in self.of]
         queries = queries_of(part.dimension for part in self.of)
         try:

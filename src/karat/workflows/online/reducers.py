@@ -178,7 +178,6 @@ class Scope:
 def facts_of(
     events: nw.LazyFrame[Any], engine: Engine, scope: Scope, seen: Reformulations
 ) -> FactsOf:
-    """The facts of a batch of users."""
     log, rules = scope.log, scope.rules
     kinds = {kind for kind, count in log.kinds.items() if count}
     people = sessions.of_people(scope.tagged(events), bots=bool(log.bots))

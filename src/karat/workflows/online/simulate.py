@@ -58,7 +58,6 @@ def simulate_log(
     weight: Mapping[str, float] | None = None,
     planted: Sequence[Planted] = (),
 ) -> tuple[Simulated, SimulatedLog]:
-    """Simulate users who search over a golden set, and write their log."""
     if target is not None:
         _check_name(target)
     habits = habits or Habits()

@@ -96,14 +96,11 @@ def queries_of(used: Iterable[Dimension]) -> Queries | None:
 
 @dataclass(frozen=True)
 class Part:
-    """One slice."""
-
     dimension: Dimension
     value: str
 
     @property
     def said(self) -> str:
-        """As a query parameter."""
         return f"{self.dimension.name}={self.value}"
 
 

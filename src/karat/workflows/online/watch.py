@@ -80,7 +80,6 @@ class WindowReader:
     def read(
         self, windows: Sequence[Window], metrics: Sequence[Metric], cuts: Sequence[Cut]
     ) -> list[WindowReadings]:
-        """The values of metrics in windows and their slices."""
         found = self._evidence(windows, [*needed(metrics), EVERY_SEARCH], cuts)
         return [self._readings(window, found[window], metrics, cuts) for window in windows]
 
@@ -376,7 +375,6 @@ def _refuse_times(only: Only) -> None:
 
 
 def cut_of_watch(dimensions: str, log: EventLog) -> Cut:
-    """The dimensions of a slice, checked."""
     cut = cut_of(dimensions, log)
     odd = {"day", "hour", "query"} & set(cut)
     if odd:

@@ -56,7 +56,6 @@ def hold(
 
 
 def answer(search: Callable[[str], Any], query: str) -> Answer:
-    """Ask a search one query."""
     if not callable(search):
         raise UsageError(f"the search is {search!r}, not a function", fix="(search, query)")
     if not isinstance(query, str):

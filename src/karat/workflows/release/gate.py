@@ -382,7 +382,6 @@ class _Judged:
                 yield check, part.chosen
 
     def demands(self, rule: Rule, part: Slice, doubt: Doubt | None) -> Iterator[Check]:
-        """The checks of a rule on one slice."""
         if rule.max_drop is not None and self.before is not None:
             numbers = self._numbers(self.before, rule.measure, part)
             yield drop_check(rule, rule.max_drop, numbers, doubt)

@@ -33,8 +33,6 @@ _CURRENT = timedelta(days=30)  # a run without a gate for longer is no longer ga
 
 @dataclass(frozen=True)
 class History:
-    """A history of the workspace."""
-
     name: str  # its file, relative to the workspace's folder if it is inside
     path: Path
     series: Sequence[Series] = ()  # its series, including all slices, the worst problem first

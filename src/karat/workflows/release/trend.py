@@ -253,7 +253,6 @@ def _keys(points: Sequence[Point]) -> list[Key]:
 
 
 def _chosen(keys: list[Key], measures: Sequence[str] | None, sliced: str | None) -> list[Key]:
-    """The selected series."""
     attribute: str | None = None
     name: str | None = None
     if sliced is not None:

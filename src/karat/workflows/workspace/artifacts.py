@@ -98,8 +98,6 @@ def key_of(*parts: Any) -> str:
 
 
 class ArtifactCache:
-    """The artifacts of a workspace."""
-
     def __init__(
         self, root: Path, pinned: Callable[[], Collection[str]] = tuple, limit: int = LIMIT
     ) -> None:
@@ -164,7 +162,6 @@ class ArtifactCache:
         return self.find(kind, key, _answer)
 
     def drop(self, kind: str, key: str) -> None:
-        """Delete an artifact."""
         with self._lock:
             self._held.pop((kind, key), None)
         shutil.rmtree(self._root / kind / key, ignore_errors=True)

@@ -31,8 +31,6 @@ _SQLITE = "sqlite:///karat.db"
 
 @dataclass(frozen=True)
 class Backup:
-    """Contents of a backup."""
-
     path: Path
     rows: Mapping[str, int]  # number of rows by table
     # Number of workspace files: `karat.toml`, the guideline, `gate.toml`, the ledger of the

@@ -28,8 +28,6 @@ class FoundRun:
 
 @dataclass(frozen=True)
 class ListedRun:
-    """A stored run."""
-
     id: int
     golden: str  # name of its golden set
     name: str
@@ -44,16 +42,12 @@ class ListedRun:
 
 @dataclass(frozen=True)
 class RunName:
-    """A run of a comparison."""
-
     id: int
     name: str
 
 
 @dataclass(frozen=True)
 class ListedComparison:
-    """A stored comparison."""
-
     id: int
     golden: str  # name of its golden set
     name: str
@@ -125,7 +119,6 @@ def list_comparisons(
 
 
 def listed_comparison(opened: Workspace, row: ComparisonRow) -> ListedComparison:
-    """One comparison."""
     return _listed(opened, *described(opened, [row]))
 
 

@@ -31,8 +31,6 @@ _SHOWN = 3  # ids of queries that an error names
 
 @dataclass(frozen=True)
 class ImportedRun:
-    """An imported run."""
-
     row: RunRow  # the run, under the name it was imported with
     new: bool  # whether its content was not stored before
     said: str | None  # if it was, a sentence on the outcome; None if it is new

@@ -17,8 +17,6 @@ MOST = 8
 
 @dataclass(frozen=True)
 class Hit:
-    """An object of the store."""
-
     kind: Literal["golden set", "run", "comparison", "query"]
     name: str
     key: str

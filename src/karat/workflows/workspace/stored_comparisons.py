@@ -90,8 +90,6 @@ OF_DIFFERENCES = [name for name in QUERIES if name not in {"outcome", "slices", 
 
 @dataclass(frozen=True)
 class Asked:
-    """A request for a comparison."""
-
     runs: Sequence[int]  # ids of stored runs, the baseline first
     measures: Sequence[str] = ()  # names of measures; the default ones if empty
     by: Sequence[str] = ()
@@ -102,8 +100,6 @@ class Asked:
 
 @dataclass(frozen=True)
 class StoredComparison:
-    """A computed comparison."""
-
     comparison: Comparison  # the comparison; `queries` and `only_found` are empty here
     results: Results
     drawn: Drawn
@@ -401,8 +397,6 @@ def _key(row: ComparisonRow, of: Sequence[RunRow], opened: Workspace, digest: st
 
 @dataclass(frozen=True)
 class Older:
-    """How stale a comparison is."""
-
     # Number of judgments since that count: the last of each pair, without undone ones
     judgments: int = 0
     # Whether judgments, queries or documents changed, so its numbers may change
@@ -426,8 +420,6 @@ class Older:
 
 @dataclass(frozen=True)
 class Listed:
-    """A comparison in a list."""
-
     row: ComparisonRow
     runs: Sequence[RunRow]  # those of its runs that are there, the baseline first
     older: Older = Older()  # how stale its numbers are; not at all before they are computed

@@ -63,8 +63,6 @@ class Rules:
 
 @dataclass(frozen=True)
 class StoredEvaluation:
-    """A computed evaluation."""
-
     results: Results  # its numbers, without `per_query` values
     drawn: Drawn
     # One row per query and measure, worst first, zero-weight queries (`counts` is false) last;
@@ -142,7 +140,6 @@ def _what(key: str) -> str:
 
 
 def compute(opened: Workspace, row: RunRow, rules: Rules) -> None:
-    """Evaluate a run and store the result."""
     by = list(dict.fromkeys(rules.by))
     judgments = judged(opened, rules.edition, with_documents=of_documents(by))
     what = key(opened, row, rules, judgments.digest)

@@ -35,8 +35,6 @@ _NO_CLASS = {"query_id", "text", "need", "weight", "count", "probability", "orig
 
 @dataclass(frozen=True)
 class Judged:
-    """Judgments of a golden set."""
-
     qrels: Qrels
     queries: Queries
     documents: Documents | None  # for slices by documents; None unless requested

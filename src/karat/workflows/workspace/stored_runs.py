@@ -29,8 +29,6 @@ _CHARACTERS, _BYTES = 60, 180  # of the run's name in a file name; with the hash
 
 @dataclass(frozen=True)
 class Kept:
-    """Stored runs."""
-
     runs: list[Run]  # the runs, in the order given
     names: list[str]  # their names
     notes: list[str]  # a note for each run whose content was already stored under another name
@@ -152,7 +150,6 @@ def find_stored(
 
 
 def read_stored(opened: Workspace, rows: Iterable[RunRow]) -> list[Run]:
-    """The runs of rows."""
     return [_read(opened.workspace, row) for row in rows]
 
 
@@ -168,7 +165,6 @@ def stored_by_name(opened: Workspace) -> dict[str, RunRow]:
 
 
 def file_of(opened: Workspace, row: RunRow) -> Path:
-    """Where the file of a run is."""
     return _place(opened.workspace, row.name, row.sha256, row.path)
 
 

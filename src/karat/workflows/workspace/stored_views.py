@@ -43,12 +43,10 @@ class Drawn:
     leads: dict[str, dict[str, str]]
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-serialisable form."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, held: Mapping[str, Any]) -> Drawn:
-        """Inverse of ``to_dict``."""
         return cls(
             [DrawnChart(**each) for each in held["measures"]],
             {name: DrawnChart(**each) for name, each in held["sliced"].items()},
@@ -264,7 +262,6 @@ def _unjudged(
 def link_marks(
     svg: str, leads: Mapping[str, Mapping[str, str]], address: Callable[[Mapping[str, str]], str]
 ) -> str:
-    """A chart with links."""
     parts = svg.split('href="#')
     linked = [parts[0]]
     for part in parts[1:]:

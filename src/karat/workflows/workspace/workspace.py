@@ -71,8 +71,6 @@ def _begins(name: str) -> str:
 
 @dataclass(frozen=True)
 class Workspace:
-    """A workspace with an open store."""
-
     # Settings of `karat.toml`; its notes report edits
     workspace: WorkspaceConfig = field(repr=False)
     store: Store
@@ -267,7 +265,6 @@ def _other_scale(golden: GoldenSetRow, workspace: WorkspaceConfig) -> UsageError
 
 
 def queries_in(opened: Workspace) -> Queries:
-    """The queries of a workspace's golden set."""
     with opened.store.read() as connection:
         frame = queries.frame(connection, opened.golden.id)
     if not frame.height:
