@@ -175,11 +175,11 @@ def test_the_judgments_of_a_query_are_those_that_count(c: sa.Connection) -> None
     rated(c, set_id, "d0", 1)
     rated(c, set_id, "d0", 3)  # a correction: the first counts no more
     rated(c, set_id, "d1", 2, "ben")
-    found = comparisons.judgments_of(c, set_id, "q0").frame
+    found = judgments.current(c, set_id, "q0").frame
     every = judgments.current(c, set_id).frame
     assert found.equals(every)
     assert sorted(found.select("doc_id", "grade").iter_rows()) == [("d0", 3.0), ("d1", 2.0)]
-    assert comparisons.judgments_of(c, set_id, "q1").frame.height == 0
+    assert judgments.current(c, set_id, "q1").frame.height == 0
 
 
 def test_a_query_is_there_until_it_is_dropped(c: sa.Connection) -> None:

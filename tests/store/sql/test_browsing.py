@@ -34,9 +34,11 @@ def test_lists_read_no_more_than_they_show(tmp_path: Path) -> None:
     with store.read() as c:
         begun = browsing.beginnings(c, one, ["d1", "d2", "d9"], 3)
         assert begun.rows() == [("d1", "T", "xxx"), ("d2", None, None)]
-        assert browsing.titles(c, one).rows() == [("d1", "T"), ("d2", None)]
-        assert browsing.hashes(c, one)["sha256"].n_unique() == 2
-        assert browsing.wholes(c, one, ["d2", "d9"])["doc_id"].to_list() == ["d2"]
+        assert browsing.documents(c, one, "title").rows() == [("d1", "T"), ("d2", None)]
+        assert browsing.documents(c, one, "sha256")["sha256"].n_unique() == 2
+        assert browsing.documents(c, one, "text", "url", "sha256", doc_ids=["d2", "d9"])[
+            "doc_id"
+        ].to_list() == ["d2"]
         found = browsing.one_document(c, one, "d1")
         assert found is not None
         assert len(found["text"]) == 500
@@ -45,5 +47,5 @@ def test_lists_read_no_more_than_they_show(tmp_path: Path) -> None:
         assert browsing.editions_of_query(c, one, "q1") == ["first", "second"]
         assert browsing.editions_of_query(c, other, "q1") == []
         assert browsing.imports(c, one)["file"].to_list() == ["b.csv", "a.csv"]
-        assert not browsing.titles(c, other).height
+        assert not browsing.documents(c, other, "title").height
     store.dispose()

@@ -99,7 +99,9 @@ def test_what_changed_since_it_was_shown_is_not_graded(egon: Browser, where: str
         mine = judgments.current(c, opened.golden.id).frame.filter(rater="egon")
         assert (
             mine["document_hash"].to_list()
-            == browsing.wholes(c, opened.golden.id, ["d5"])["sha256"].to_list()
+            == browsing.documents(c, opened.golden.id, "text", "url", "sha256", doc_ids=["d5"])[
+                "sha256"
+            ].to_list()
         )
 
 

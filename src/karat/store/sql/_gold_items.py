@@ -18,6 +18,7 @@ from karat.golden.queue import (
 )
 from karat.store.sql.schema import deferred, judgment, pair, query, slot
 from karat.store.sql.slots import OWN, goes_on, query_of_pair, upcoming
+from karat.store.sql.upsert import insert
 from karat.tables.golden.golden_sets import GoldenSetRow
 
 _SEARCHED = 1000  # newest judgments in which the start of the present query is searched
@@ -62,14 +63,8 @@ def due(
         c.execute(sa.select(pair.c.id).where(pair.c.id == pair_id).with_for_update(key_share=True))
     places = sa.select(sa.func.coalesce(sa.func.max(slot.c.place), 0))
     before = c.execute(places.where(slot.c.pair_id == pair_id, slot.c.kind == kind)).scalar_one()
-    values = {
-        "pair_id": pair_id,
-        "kind": kind,
-        "place": before + 1,
-        "rater": rater,
-        "leased_until_us": until,
-    }
-    return int(c.execute(sa.insert(slot).values(values).returning(slot.c.id)).scalar_one())
+    place = {"pair_id": pair_id, "kind": kind, "place": before + 1}
+    return insert(c, slot, **place, rater=rater, leased_until_us=until)
 
 
 def stands(

@@ -8,6 +8,7 @@ import polars as pl
 import sqlalchemy as sa
 
 from karat.store.sql.schema import mark
+from karat.store.sql.upsert import insert
 
 SCHEMA: dict[str, Any] = {
     "id": pl.Int64(),
@@ -29,8 +30,7 @@ def add(c: sa.Connection, *, time_us: int, kind: str, text: str, made_by: str, n
     existing = c.execute(same.limit(1)).scalar_one_or_none()
     if existing is not None:
         return int(existing)
-    insert = sa.insert(mark).values(values | {"created_us": now}).returning(mark.c.id)
-    return int(c.execute(insert).scalar_one())
+    return insert(c, mark, **values, created_us=now)
 
 
 def remove(c: sa.Connection, mark_id: int) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import polars as pl
@@ -10,11 +10,6 @@ import sqlalchemy as sa
 
 from karat.store.sql.schema import document, edition, edition_query, imported
 
-_BEGINNINGS: dict[str, pl.DataType] = {
-    "doc_id": pl.String(),
-    "title": pl.String(),
-    "begins": pl.String(),
-}
 _IMPORTS: dict[str, pl.DataType] = {
     "id": pl.Int64(),
     "file": pl.String(),
@@ -27,34 +22,28 @@ def beginnings(
     c: sa.Connection, set_id: int, doc_ids: Collection[str], characters: int = 200
 ) -> pl.DataFrame:
     """``doc_id``, ``title`` and ``begins`` (of the text) of up to a few hundred documents."""
-    text = sa.func.substr(document.c.text, 1, characters)
-    chosen = sa.select(document.c.doc_id, document.c.title, text).where(
-        document.c.golden_set_id == set_id, document.c.doc_id.in_(list(doc_ids))
-    )
-    return _frame(c, chosen, _BEGINNINGS)
+    begins = sa.func.substr(document.c.text, 1, characters).label("begins")
+    return _texts(c, set_id, (document.c.doc_id, document.c.title, begins), doc_ids)
 
 
-def titles(c: sa.Connection, set_id: int) -> pl.DataFrame:
-    """``doc_id`` and ``title`` of every document."""
-    chosen = sa.select(document.c.doc_id, document.c.title)
-    schema: dict[str, pl.DataType] = {"doc_id": pl.String(), "title": pl.String()}
-    return _frame(c, chosen.where(document.c.golden_set_id == set_id), schema)
+def documents(
+    c: sa.Connection, set_id: int, *names: str, doc_ids: Collection[str] | None = None
+) -> pl.DataFrame:
+    """``doc_id`` and these columns, which are texts, of every document or a few hundred."""
+    return _texts(c, set_id, [document.c[name] for name in ("doc_id", *names)], doc_ids)
 
 
-def hashes(c: sa.Connection, set_id: int) -> pl.DataFrame:
-    """``doc_id`` and ``sha256`` of every document."""
-    chosen = sa.select(document.c.doc_id, document.c.sha256)
-    schema: dict[str, pl.DataType] = {"doc_id": pl.String(), "sha256": pl.String()}
-    return _frame(c, chosen.where(document.c.golden_set_id == set_id), schema)
-
-
-def wholes(c: sa.Connection, set_id: int, doc_ids: Collection[str]) -> pl.DataFrame:
-    """``doc_id``, ``text``, ``url`` and ``sha256`` of up to a few hundred documents."""
-    schema = dict.fromkeys(("doc_id", "text", "url", "sha256"), pl.String())
-    chosen = sa.select(*(document.c[name] for name in schema)).where(
-        document.c.golden_set_id == set_id, document.c.doc_id.in_(list(doc_ids))
-    )
-    return _frame(c, chosen, dict(schema))
+def _texts(
+    c: sa.Connection,
+    set_id: int,
+    columns: Sequence[sa.ColumnElement[Any]],
+    doc_ids: Collection[str] | None,
+) -> pl.DataFrame:
+    chosen = sa.select(*columns).where(document.c.golden_set_id == set_id)
+    if doc_ids is not None:
+        chosen = chosen.where(document.c.doc_id.in_(list(doc_ids)))
+    schema: dict[str, pl.DataType] = {column.name: pl.String() for column in columns}
+    return _frame(c, chosen, schema)
 
 
 def one_document(c: sa.Connection, set_id: int, doc_id: str) -> dict[str, Any] | None:

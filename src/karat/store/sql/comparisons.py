@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import polars as pl
 import sqlalchemy as sa
 
-from karat.store.sql import golden_sets
+from karat.store.sql.judgments import counting
 from karat.store.sql.runs import COLUMNS, row_of
 from karat.store.sql.schema import audit, comparison, document, judgment, query, run
-from karat.tables.judgments import Judgments
-from karat.tables.schema import JUDGMENTS
+from karat.store.sql.upsert import insert
 from karat.tables.workspace import ComparisonRow, RunRow
 
-_INSIDE = {"judgment": "id", "document_hash": "document_sha256"}  # column names in the database
 _BEGIN = 400  # characters of a text that replaces a title
 
 
@@ -30,17 +27,9 @@ def put(
     now: int,
 ) -> int:
     """Store a comparison to be computed; returns its id."""
-    values = {
-        "golden_set_id": set_id,
-        "name": name,
-        "runs": list(runs),
-        "settings": dict(settings),
-        "made_by": made_by,
-        "created_us": now,
-        "state": "waiting",
-    }
-    insert = sa.insert(comparison).values(values).returning(comparison.c.id)
-    return int(c.execute(insert).scalar_one())
+    given = {"name": name, "runs": list(runs), "settings": dict(settings), "made_by": made_by}
+    times = {"created_us": now, "state": "waiting"}
+    return insert(c, comparison, golden_set_id=set_id, **given, **times)
 
 
 def comparisons(c: sa.Connection, set_id: int) -> list[ComparisonRow]:
@@ -104,34 +93,8 @@ def newest_judgment(c: sa.Connection, set_id: int) -> int:
 def judged_since(c: sa.Connection, set_id: int, judgment_id: int) -> list[int]:
     """Ids of the judgments after a given one that count, in order."""
     own = judgment.c.golden_set_id + 0 == set_id  # as in ``newest_judgment``
-    later = judgment.alias()
-    given = sa.select(judgment.c.id).where(
-        own,
-        judgment.c.id > judgment_id,
-        judgment.c.state != "withdrawn",
-        ~sa.exists().where(later.c.supersedes == judgment.c.id),
-    )
+    given = sa.select(judgment.c.id).where(own, judgment.c.id > judgment_id, *counting())
     return list(c.execute(given.order_by(judgment.c.id)).scalars())
-
-
-def judgments_of(c: sa.Connection, set_id: int, query_id: str) -> Judgments:
-    """The judgments of one query that count, as in ``judgments.current``."""
-    declared = golden_sets.by_id(c, set_id)
-    later = judgment.alias()
-    chosen = (
-        sa.select(*(judgment.c[_INSIDE.get(column.name, column.name)] for column in JUDGMENTS))
-        .where(
-            judgment.c.golden_set_id == set_id,
-            judgment.c.query_id == query_id,
-            judgment.c.state != "withdrawn",
-            ~sa.exists().where(later.c.supersedes == judgment.c.id),
-        )
-        .order_by(judgment.c.id)
-    )
-    rows = [tuple(row) for row in c.execute(chosen)]
-    schema = {column.name: column.dtype for column in JUDGMENTS}
-    frame = pl.DataFrame(rows, schema=schema, orient="row")
-    return Judgments(frame, declared.scale, f"golden set {declared.name}")
 
 
 def query_ids(c: sa.Connection, set_id: int) -> set[str]:

@@ -13,7 +13,7 @@ from karat.errors import UsageError, nearest
 from karat.store.sql import golden_sets
 from karat.store.sql.schema import edition as edition_table
 from karat.store.sql.schema import edition_grade, edition_query
-from karat.store.sql.upsert import frame_of, plain_rows
+from karat.store.sql.upsert import frame_of, insert, plain_rows
 
 GRADES: dict[str, pl.DataType] = {
     "query_id": pl.String(),
@@ -62,15 +62,8 @@ def freeze(
         raise UsageError(
             f"there is already an edition {name!r}", fix="use a new name: editions never change"
         )
-    values = {
-        "golden_set_id": set_id,
-        "name": name,
-        "sha256": sha256,
-        "created_us": now,
-        "about": dict(about),
-    }
-    done = c.execute(sa.insert(edition_table).values(values).returning(edition_table.c.id))
-    edition_id = int(done.scalar_one())
+    values = {"name": name, "sha256": sha256, "created_us": now, "about": dict(about)}
+    edition_id = insert(c, edition_table, golden_set_id=set_id, **values)
     query_rows = [
         {
             "edition_id": edition_id,

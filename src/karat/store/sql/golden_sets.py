@@ -10,10 +10,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from karat.errors import UsageError, nearest
-from karat.store.sql.schema import (
-    golden_set,
-    guideline,
-)
+from karat.store.sql.schema import golden_set, guideline
+from karat.store.sql.upsert import insert
 from karat.tables.golden.golden_sets import GoldenSetRow
 from karat.tables.names import check_name
 from karat.tables.schema import Scale, read_scale
@@ -36,7 +34,8 @@ def make(
 ) -> int:
     """Create a golden set with its first guideline; arguments as in ``GoldenSetRow``."""
     low, high = read_scale(scale)
-    _check_name(name)
+    fix = "one without slashes, such as shop"
+    check_name(name, "a golden set", longest=LONGEST, slashes=False, fix=fix)
     off = [grade for grade in grades if not low <= grade <= high]
     if off:
         raise UsageError(f"grade {off[0]:g} is not on the scale from {low:g} to {high:g}")
@@ -44,25 +43,11 @@ def make(
         raise UsageError(f"raters {raters} must be 1 or more, repeats {repeats} from 0 to 0.5")
     if name in names(c):
         raise UsageError(f"there is already a golden set {name!r}")
-    values = {
-        "name": name,
-        "scale_low": low,
-        "scale_high": high,
-        "grades": [[float(grade), grades[grade]] for grade in sorted(grades)],
-        "raters": raters,
-        "repeats": repeats,
-        "salt": salt,
-        "created_us": now,
-    }
-    done = c.execute(sa.insert(golden_set).values(values).returning(golden_set.c.id))
-    set_id = int(done.scalar_one())
+    values = {"name": name, "raters": raters, "repeats": repeats, "salt": salt, "created_us": now}
+    signs = [[float(grade), grades[grade]] for grade in sorted(grades)]
+    set_id = insert(c, golden_set, **values, scale_low=low, scale_high=high, grades=signs)
     new_guideline(c, set_id, guideline, now)
     return set_id
-
-
-def _check_name(name: str) -> None:
-    fix = "one without slashes, such as shop"
-    check_name(name, "a golden set", longest=LONGEST, slashes=False, fix=fix)
 
 
 def names(c: sa.Connection) -> list[str]:
@@ -112,14 +97,8 @@ def new_guideline(c: sa.Connection, set_id: int, text: str, now: int) -> str:
     if newest is not None and newest.sha256 == sha256:
         return str(newest.version)
     version = 1 if newest is None else newest.version + 1
-    values = {
-        "golden_set_id": set_id,
-        "version": version,
-        "text": text,
-        "sha256": sha256,
-        "created_us": now,
-    }
-    c.execute(sa.insert(guideline).values(values))
+    values = {"version": version, "text": text, "sha256": sha256, "created_us": now}
+    c.execute(sa.insert(guideline).values(values | {"golden_set_id": set_id}))
     return str(version)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from karat.store.sql.schema import imported
+from karat.store.sql.upsert import insert
 
 
 def put(
@@ -21,15 +22,8 @@ def put(
     now: int,
 ) -> int:
     """Log an import, in its own transaction; returns its number, for ``judgments.record``."""
-    values = {
-        "golden_set_id": set_id,
-        "file": file,
-        "format": format,
-        "sha256": sha256,
-        "time_us": now,
-        "report": dict(report),
-    }
-    return int(c.execute(sa.insert(imported).values(values).returning(imported.c.id)).scalar_one())
+    values = {"file": file, "format": format, "sha256": sha256, "report": dict(report)}
+    return insert(c, imported, golden_set_id=set_id, time_us=now, **values)
 
 
 def aliases(c: sa.Connection, set_id: int) -> dict[str, str]:

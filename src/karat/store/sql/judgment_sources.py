@@ -5,17 +5,14 @@ from __future__ import annotations
 import polars as pl
 import sqlalchemy as sa
 
-from karat.store.sql.judgments import current
+from karat.store.sql.judgments import counting, current
 from karat.store.sql.schema import judgment, slot
 
 
 def sources(c: sa.Connection, set_id: int) -> dict[str, set[str]]:
     """The sources of the judgments that count, by rater."""
-    later = judgment.alias()
     chosen = sa.select(judgment.c.rater, judgment.c.source).where(
-        judgment.c.golden_set_id == set_id,
-        judgment.c.state != "withdrawn",
-        ~sa.exists().where(later.c.supersedes == judgment.c.id),
+        judgment.c.golden_set_id == set_id, *counting()
     )
     by_rater: dict[str, set[str]] = {}
     for rater, source in c.execute(chosen.distinct()):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any
 
@@ -15,6 +15,7 @@ from karat.store.sql import golden_sets
 from karat.store.sql.queue import LEASE_US, newest
 from karat.store.sql.schema import document, judgment, pair, slot
 from karat.store.sql.slots import OWN, claim_again, disagree, hold_rater, hold_raters
+from karat.store.sql.upsert import insert
 from karat.tables.judgments import Judgments
 from karat.tables.schema import JUDGMENTS
 
@@ -107,32 +108,34 @@ def submit(
     old = held.judgment_id
     if old is None and held.kind == "rating":
         old = _without_slot(c, set_id, held.query_id, held.doc_id, rater)
-    values = {
-        "golden_set_id": set_id,
-        "query_id": held.query_id,
-        "doc_id": held.doc_id,
-        "grade": checked.grade,
-        "state": checked.state,
-        "reason": checked.reason,
-        "rater": rater,
-        "source": "human",
-        "kind": held.kind,
-        "time_us": now,
-        "seconds": seconds,
-        "guideline": guideline or declared.guideline,
-        "document_sha256": shown,
-        "supersedes": old,
-        "token": token,
-    }
-    return _fill(c, slot_id, values)
-
-
-def _fill(c: sa.Connection, slot_id: int, values: dict[str, Any]) -> int:
-    new = int(c.execute(sa.insert(judgment).values(values).returning(judgment.c.id)).scalar_one())
+    new = insert(
+        c,
+        judgment,
+        **_own(set_id, held, rater, now, old),
+        **asdict(checked),
+        seconds=seconds,
+        document_sha256=shown,
+        guideline=guideline or declared.guideline,
+        token=token,
+    )
     first = sa.func.coalesce(slot.c.first_judgment, new)
     filled = sa.update(slot).where(slot.c.id == slot_id)
     c.execute(filled.values(judgment_id=new, first_judgment=first))
     return new
+
+
+def _own(
+    set_id: int, of: sa.Row[*tuple[Any, ...]], rater: str, now: int, old: int | None
+) -> dict[str, Any]:
+    """What every judgment that a rater gives has, of the pair and the kind of a slot."""
+    pair_of = {"query_id": of.query_id, "doc_id": of.doc_id, "kind": of.kind, "rater": rater}
+    return {
+        **pair_of,
+        "golden_set_id": set_id,
+        "source": "human",
+        "time_us": now,
+        "supersedes": old,
+    }
 
 
 def _sent_before(
@@ -210,19 +213,8 @@ def undo(
     ).one_or_none()
     if old is None:
         return None
-    values = {
-        "golden_set_id": set_id,
-        "query_id": old.query_id,
-        "doc_id": old.doc_id,
-        "kind": old.kind,
-        "state": "withdrawn",
-        "rater": rater,
-        "source": "human",
-        "time_us": now,
-        "guideline": old.guideline,
-        "supersedes": old.id,
-    }
-    new = int(c.execute(sa.insert(judgment).values(values).returning(judgment.c.id)).scalar_one())
+    values = _own(set_id, old, rater, now, old.id) | {"guideline": old.guideline}
+    new = insert(c, judgment, **values, state="withdrawn")
     claim = claim_again(c, set_id, old.slot_id, rater, now + lease_us)
     return Undone(old.id, new, old.grade, old.reason, claim)
 
@@ -301,19 +293,19 @@ def record(c: sa.Connection, set_id: int, frame: pl.DataFrame, import_id: int | 
     return Recorded(len(new) - len(corrected), len(corrected))
 
 
-def current(c: sa.Connection, set_id: int) -> Judgments:
-    """The judgments that count: not superseded and not withdrawn."""
-    declared = golden_sets.by_id(c, set_id)
+def counting() -> tuple[sa.ColumnElement[bool], ...]:
+    """The conditions of judgments that count: not superseded and not withdrawn."""
     later = judgment.alias()
-    chosen = (
-        sa.select(*columns())
-        .where(
-            judgment.c.golden_set_id == set_id,
-            judgment.c.state != "withdrawn",
-            ~sa.exists().where(later.c.supersedes == judgment.c.id),
-        )
-        .order_by(judgment.c.id)
-    )
+    return judgment.c.state != "withdrawn", ~sa.exists().where(later.c.supersedes == judgment.c.id)
+
+
+def current(c: sa.Connection, set_id: int, query_id: str | None = None) -> Judgments:
+    """The judgments that count, of one query if it is given."""
+    declared = golden_sets.by_id(c, set_id)
+    chosen = sa.select(*columns()).where(judgment.c.golden_set_id == set_id)
+    if query_id is not None:
+        chosen = chosen.where(judgment.c.query_id == query_id)
+    chosen = chosen.where(*counting()).order_by(judgment.c.id)
     return Judgments(frame_of(c, chosen), declared.scale, f"golden set {declared.name}")
 
 
@@ -357,14 +349,9 @@ def last_judged(c: sa.Connection, set_id: int) -> int | None:
 
 def settled_by(c: sa.Connection, set_id: int, rater: str) -> tuple[float | None, ...]:
     """Durations of a rater's adjudications that count, in seconds, the oldest first."""
-    later = judgment.alias()
-    chosen = sa.select(judgment.c.seconds).where(
-        judgment.c.golden_set_id == set_id,
-        judgment.c.rater == rater,
-        judgment.c.kind == "adjudication",
-        judgment.c.state != "withdrawn",
-        ~sa.exists().where(later.c.supersedes == judgment.c.id),
-    )
+    own = (judgment.c.golden_set_id == set_id) & (judgment.c.rater == rater)
+    settled = judgment.c.kind == "adjudication"
+    chosen = sa.select(judgment.c.seconds).where(own, settled, *counting())
     return tuple(c.execute(chosen.order_by(judgment.c.id)).scalars())
 
 
@@ -378,15 +365,13 @@ def _without_slot(
 
 @cache  # as in ``slots``
 def _slotless() -> sa.Select[int]:
-    later = judgment.alias()
     chosen = sa.select(judgment.c.id).where(
         judgment.c.golden_set_id == sa.bindparam("set_id", type_=sa.BigInteger),
         judgment.c.query_id == sa.bindparam("the_query", type_=sa.Text),
         judgment.c.doc_id == sa.bindparam("the_doc", type_=sa.Text),
         judgment.c.rater == sa.bindparam("the_rater", type_=sa.Text),
         judgment.c.kind == "rating",
-        judgment.c.state != "withdrawn",
-        ~sa.exists().where(later.c.supersedes == judgment.c.id),
+        *counting(),
         ~sa.exists().where(slot.c.judgment_id == judgment.c.id),
     )
     return chosen.order_by(judgment.c.id.desc()).limit(1)

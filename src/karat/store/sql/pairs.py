@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from karat.errors import InputError
 from karat.golden.queue import shuffle_number
 from karat.store.sql import golden_sets
+from karat.store.sql.judgments import counting
 from karat.store.sql.schema import judgment, pair, query, slot
 from karat.store.sql.slots import disagree, query_of_pair
 from karat.tables.golden.golden_sets import GoldenSetRow
@@ -98,15 +99,9 @@ def frame(c: sa.Connection, set_id: int) -> pl.DataFrame:
         those of them with a lease, perhaps expired; ``adjudications_open``: 1 if the ratings
         disagree and an adjudication is queued, otherwise 0.
     """
-    later = judgment.alias()
     counts = (
         sa.select(judgment.c.query_id, judgment.c.doc_id, sa.func.count().label("judgments"))
-        .where(
-            judgment.c.golden_set_id == set_id,
-            judgment.c.kind == "rating",
-            judgment.c.state != "withdrawn",
-            ~sa.exists().where(later.c.supersedes == judgment.c.id),
-        )
+        .where(judgment.c.golden_set_id == set_id, judgment.c.kind == "rating", *counting())
         .group_by(judgment.c.query_id, judgment.c.doc_id)
         .subquery()
     )

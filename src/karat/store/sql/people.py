@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from karat.errors import UsageError
 from karat.store.sql.schema import api_token, invitation, person, web_session
+from karat.store.sql.upsert import insert
 from karat.tables.accounts.people import Invitation, Person, PersonRow, Role
 
 
@@ -17,8 +18,7 @@ def add(c: sa.Connection, name: str, role: Role, password: str | None, now: int)
     if taken is not None:
         raise UsageError(f"there is an account called {taken!r}", fix="choose another name")
     values = {"name": name, "role": role, "password": password, "created_us": now}
-    person_id = c.execute(sa.insert(person).values(values).returning(person.c.id)).scalar_one()
-    return Person(int(person_id), name, role)
+    return Person(insert(c, person, **values), name, role)
 
 
 def find(c: sa.Connection, name: str) -> Person | None:
@@ -119,17 +119,8 @@ def invite(
         )
     earlier = (invitation.c.kind == kind) & (invitation.c.name == name)
     c.execute(sa.update(invitation).where(earlier, *_valid(now)).values(used_us=now))
-    values = {
-        "token_sha256": token_sha256,
-        "kind": kind,
-        "name": name,
-        "role": role,
-        "made_by": made_by,
-        "created_us": now,
-        "ends_us": ends_us,
-    }
-    insert = sa.insert(invitation).values(values).returning(invitation.c.id)
-    return int(c.execute(insert).scalar_one())
+    values = {"token_sha256": token_sha256, "kind": kind, "name": name, "role": role}
+    return insert(c, invitation, **values, made_by=made_by, created_us=now, ends_us=ends_us)
 
 
 def invited(c: sa.Connection, kind: str, token_sha256: str, now: int) -> Invitation | None:

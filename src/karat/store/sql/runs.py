@@ -14,6 +14,7 @@ import sqlalchemy as sa
 
 from karat.store.sql import golden_sets
 from karat.store.sql.schema import run
+from karat.store.sql.upsert import insert
 from karat.tables.workspace import RunRow
 
 COLUMNS = ("id", "name", "sha256", "path", "queries", "rows", "about", "added_us")
@@ -41,35 +42,28 @@ def put(
     existing = c.execute(same).scalar_one_or_none()
     if existing is not None:
         return int(existing)
-    values = {
-        "golden_set_id": set_id,
-        "name": name,
-        "sha256": sha256,
-        "path": path,
-        "queries": queries,
-        "rows": rows,
-        "about": dict(about),
-        "added_us": now,
-    }
-    return int(c.execute(sa.insert(run).values(values).returning(run.c.id)).scalar_one())
+    values = {"name": name, "sha256": sha256, "path": path, "queries": queries, "rows": rows}
+    return insert(c, run, golden_set_id=set_id, **values, about=dict(about), added_us=now)
 
 
 def give(c: sa.Connection, set_id: int, sha256: str, name: str, now: int) -> None:
     """Log that a stored run was imported again, under the same name or another."""
     golden_sets.hold(c, set_id)
-    own = (run.c.golden_set_id == set_id) & (run.c.sha256 == sha256)
-    about = dict(c.execute(sa.select(run.c.about).where(own)).scalar_one())
-    about[_NAMES] = {**about.get(_NAMES, {}), name: now}
-    c.execute(sa.update(run).where(own).values(about=about))
+    _note(c, set_id, sha256, _NAMES, name, now)
 
 
 def put_try(
     c: sa.Connection, set_id: int, sha256: str, name: str, fields: Mapping[str, Any]
 ) -> None:
     """Record under one of its names that a stored run is a try, and of what."""
+    _note(c, set_id, sha256, TRIES, name, dict(fields))
+
+
+def _note(c: sa.Connection, set_id: int, sha256: str, key: str, name: str, value: Any) -> None:
+    """Store a value under a name of a stored run, in a part of its ``about``."""
     own = (run.c.golden_set_id == set_id) & (run.c.sha256 == sha256)
     about = dict(c.execute(sa.select(run.c.about).where(own)).scalar_one())
-    about[TRIES] = {**about.get(TRIES, {}), name: dict(fields)}
+    about[key] = {**about.get(key, {}), name: value}
     c.execute(sa.update(run).where(own).values(about=about))
 
 

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from karat.errors import UsageError
 from karat.store.sql.schema import api_token, person, sign_in_attempt, web_session
+from karat.store.sql.upsert import insert
 from karat.tables.accounts.people import Person, Scope, SessionRow, TokenRow
 
 _COUNTING = 0x7472696573  # "tries"
@@ -98,8 +99,7 @@ def add_token(
         )
     values = {"token_sha256": token_sha256, "person_id": person_id, "name": name}
     values |= {"scopes": list(scopes), "created_us": now, "ends_us": ends_us}
-    insert = sa.insert(api_token).values(values).returning(api_token.c.id)
-    return int(c.execute(insert).scalar_one())
+    return insert(c, api_token, **values)
 
 
 def token(c: sa.Connection, token_sha256: str, now: int) -> tuple[Person, TokenRow] | None:

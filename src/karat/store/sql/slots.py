@@ -305,16 +305,10 @@ def _taking(order: str) -> ReturningUpdate[int]:
 def _reading() -> sa.Select[*tuple[Any, ...]]:
     return (
         sa.select(
-            slot.c.kind,
-            slot.c.leased_until_us,
-            pair.c.query_id,
-            pair.c.doc_id,
-            query.c.text.label("query_text"),
-            query.c.need,
-            document.c.title,
-            document.c.text,
-            document.c.url,
-            document.c.sha256,
+            *(slot.c.kind, slot.c.leased_until_us, pair.c.query_id, pair.c.doc_id),
+            *(query.c.text.label("query_text"), query.c.need),
+            *(document.c.title, document.c.text, document.c.url),
+            document.c.sha256.label("document_sha256"),
             document.c.attributes,
         )
         .select_from(slot)
@@ -359,23 +353,9 @@ def claim_again(c: sa.Connection, set_id: int, slot_id: int, rater: str, until: 
 
 
 def read_claim(c: sa.Connection, slot_id: int, declared: GoldenSetRow) -> Claim:
-    row = c.execute(_reading(), {"slot_id": slot_id}).one()
-    return Claim(
-        slot_id=slot_id,
-        kind=row.kind,
-        query_id=row.query_id,
-        doc_id=row.doc_id,
-        leased_until_us=row.leased_until_us,
-        query_text=row.query_text,
-        need=row.need,
-        title=row.title,
-        text=row.text,
-        url=row.url,
-        document_sha256=row.sha256,
-        guideline=declared.guideline,
-        guideline_text=declared.guideline_text,
-        attributes=row.attributes or {},
-    )
+    row: dict[str, Any] = dict(c.execute(_reading(), {"slot_id": slot_id}).mappings().one())
+    row |= {"guideline": declared.guideline, "guideline_text": declared.guideline_text}
+    return Claim(slot_id=slot_id, **row | {"attributes": row["attributes"] or {}})
 
 
 def query_of_pair() -> sa.ColumnElement[bool]:

@@ -23,6 +23,11 @@ class Put:
     same: int
 
 
+def insert(c: sa.Connection, table: sa.Table, **values: Any) -> int:
+    """Insert a row; returns its id."""
+    return int(c.execute(sa.insert(table).values(values).returning(table.c.id)).scalar_one())
+
+
 def plain_rows(frame: pl.DataFrame, own: Sequence[str], source: str) -> list[dict[str, Any]]:
     """Rows with the columns ``own``, and all others under ``attributes``; JSON-compatible."""
     others = [name for name in frame.columns if name not in own]

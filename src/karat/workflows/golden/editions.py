@@ -218,7 +218,7 @@ def named(opened: Workspace, frame: pl.DataFrame) -> pl.DataFrame:
     """
     with opened.store.read() as connection:
         query_rows = queries.frame(connection, opened.golden.id, dropped=True)
-        titles = browsing.titles(connection, opened.golden.id)
+        titles = browsing.documents(connection, opened.golden.id, "title")
     if "text" not in frame.columns:
         texts = query_rows.select("query_id", "text")
         frame = frame.join(texts, on="query_id", how="left", maintain_order="left")

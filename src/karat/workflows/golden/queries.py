@@ -122,7 +122,7 @@ def pairs_in(opened: Workspace) -> pl.DataFrame:
     """
     with opened.store.read() as connection:
         snapshot = moment(connection, opened.golden.id)
-        titles = browsing.titles(connection, opened.golden.id)
+        titles = browsing.documents(connection, opened.golden.id, "title")
     return _described(_pairs(snapshot), titles)
 
 
@@ -155,9 +155,9 @@ def judgments_in(opened: Workspace) -> pl.DataFrame:
     """
     with opened.store.read() as connection:
         snapshot = moment(connection, opened.golden.id)
-        titles = browsing.titles(connection, opened.golden.id)
+        titles = browsing.documents(connection, opened.golden.id, "title")
         hashed = snapshot.judgments.frame["document_hash"].null_count() < len(snapshot.judgments)
-        hashes = browsing.hashes(connection, opened.golden.id) if hashed else None
+        hashes = browsing.documents(connection, opened.golden.id, "sha256") if hashed else None
     texts = snapshot.queries.select("query_id", "text")
     judged = snapshot.judgments.frame.join(texts, on="query_id", how="left", maintain_order="left")
     outdated = pl.Series(dtype=pl.Int64)
@@ -227,7 +227,7 @@ def disagreements_listed(opened: Workspace) -> pl.DataFrame:
     """
     with opened.store.read() as connection:
         snapshot = moment(connection, opened.golden.id)
-        titles = browsing.titles(connection, opened.golden.id)
+        titles = browsing.documents(connection, opened.golden.id, "title")
     waits = snapshot.pairs.filter(pl.col("adjudications_open") > 0).select(*_KEY, w=pl.lit("waits"))
     unjudgeable = snapshot.judgments.frame.filter(pl.col("kind") == "adjudication")
     unjudgeable = unjudgeable.select(*_KEY, v=pl.lit("in vain")).unique()

@@ -44,7 +44,9 @@ class OwnRating:
 def to_grade(opened: Workspace, doc_ids: Collection[str]) -> Mapping[str, GradableDocument]:
     """Documents as shown now to raters, by document id; for a few hundred at most."""
     with opened.store.read() as connection:
-        rows = browsing.wholes(connection, opened.golden.id, doc_ids)
+        rows = browsing.documents(
+            connection, opened.golden.id, "text", "url", "sha256", doc_ids=doc_ids
+        )
     by_doc = {doc: fields for doc, *fields in rows.iter_rows()}
     shown = {}
     for doc in doc_ids:

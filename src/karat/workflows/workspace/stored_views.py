@@ -17,6 +17,7 @@ from karat.reports.html import figures
 from karat.reports.html.content import Content, ShownQuery
 from karat.reports.html.figures import DrawnChart
 from karat.store.sql import comparisons, pairs
+from karat.store.sql import judgments as judgments_in
 from karat.tables import Qrels, QueryValue, Results, Run
 from karat.tables.comparison import Comparison
 from karat.tables.schema import Scale
@@ -203,7 +204,7 @@ def _of_query(path: Any, query_id: str) -> pl.DataFrame:
 def grades_now(opened: Workspace, query_id: str) -> pl.DataFrame:
     """The current grades of one query: ``query_id``, ``doc_id`` and ``grade``."""
     with opened.store.read() as connection:
-        judgments = comparisons.judgments_of(connection, opened.golden.id, query_id)
+        judgments = judgments_in.current(connection, opened.golden.id, query_id)
     empty = pl.DataFrame(schema={"query_id": pl.String}), pl.DataFrame(schema=pairs.SCHEMA)
     current = standing(Moment(empty[0], judgments, judgments, empty[1], opened.golden))
     return current.grades.select("query_id", "doc_id", "grade")
