@@ -214,7 +214,9 @@ def _missing_value(call: Call, log: EventLog, asked: Rows) -> str | None:
     sliced = [part for part in asked.slices if part.dimension.key not in {*STEPS, "query"}]
     if not sliced:
         return ""
-    values_by_key = find_or_compute(call, log, SliceValues(asked.days, sliced))
+    values_by_key = find_or_compute(
+        call, log, SliceValues(asked.days, [each.dimension for each in sliced])
+    )
     if values_by_key is None:
         return None
     return next(

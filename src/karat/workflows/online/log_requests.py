@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Literal
 
 import polars as pl
 
@@ -62,12 +62,40 @@ _EACH = "SearchesPerUser"  # a metric that counts every search
 _MOST_VALUES = 10_000
 
 
-class LogRequest(Protocol):
-    def question(self, log: EventLog) -> Question:
+@dataclass(frozen=True)
+class LogRequest:
+    """Something to compute from a log; its fields are what else the answer depends on."""
+
+    what: ClassVar[str]
+
+    def question(self, log: EventLog) -> Question:  # noqa: ARG002 - for windows
         """Everything besides the log that the answer depends on."""
+        asked = {each.name: _said(getattr(self, each.name)) for each in fields(self)}
+        return {"what": self.what, "rules": Rules().id, "limits": [MOST_QUERIES, LEAST], **asked}
 
     def compute(self, log: EventLog) -> dict[str, Any]:
         """The answer, as JSON."""
+        raise NotImplementedError
+
+
+def _said(value: Any) -> Any:
+    """A field of a request as JSON, with the version of its content."""
+    match value:
+        case Metric():
+            return [value.name, value.version]
+        case Dimension():
+            return [value.name, value.digest]
+        case Part():
+            return [_said(value.dimension), value.value]
+        case Days():
+            return [value.first, value.last]
+        case RunRow():
+            return [value.name, value.sha256]
+        case Workspace():
+            return value.golden.salt
+        case list() | tuple():
+            return [_said(each) for each in value]
+    return value
 
 
 class NothingImported(InputError):
@@ -142,23 +170,14 @@ class DayRange:
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class Evaluation(LogRequest):
     """The results of metrics over a period, by day or hour, and by a dimension."""
 
+    what = "evaluate"
     metrics: Sequence[Metric]
     days: Days
     steps: Sequence[str]
     by: Dimension
-
-    def question(self, _log: EventLog) -> Question:
-        return {
-            "what": "evaluate",
-            "metrics": [[each.name, each.version] for each in self.metrics],
-            "by": [self.by.name, self.by.digest],
-            "steps": list(self.steps),
-            "days": [self.days.first, self.days.last],
-            "rules": Rules().id,
-        }
 
     def compute(self, log: EventLog) -> dict[str, Any]:
         """The results of the largest ``MOST_SLICES`` values, and a note on the others."""
@@ -181,21 +200,13 @@ class Evaluation:
 
 
 @dataclass(frozen=True)
-class EvaluationBy:
+class EvaluationBy(LogRequest):
     """The results of metrics over a period, by any dimensions."""
 
+    what = "evaluate-by"
     metrics: Sequence[Metric]
     days: Days
     cuts: Sequence[Sequence[Dimension]]
-
-    def question(self, _log: EventLog) -> Question:
-        return {
-            "what": "evaluate-by",
-            "metrics": [[each.name, each.version] for each in self.metrics],
-            "by": [[[part.name, part.digest] for part in cut] for cut in self.cuts],
-            "days": [self.days.first, self.days.last],
-            "rules": Rules().id,
-        }
 
     def compute(self, log: EventLog) -> dict[str, Any]:
         names = [each.name for each in self.metrics]
@@ -215,20 +226,12 @@ def largest(rows: Sequence[OnlineResult], dimension: str) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Worst:
+class Worst(LogRequest):
     """The queries that lose most searches in a period."""
 
+    what = "worst"
     days: Days
     by: Dimension
-
-    def question(self, _log: EventLog) -> Question:
-        return {
-            "what": "worst",
-            "by": [self.by.name, self.by.digest],
-            "days": [self.days.first, self.days.last],
-            "rules": Rules().id,
-            "most": MOST_QUERIES,
-        }
 
     def compute(self, log: EventLog) -> dict[str, Any]:
         by, most = self.by.key or None, MOST_QUERIES
@@ -239,9 +242,10 @@ class Worst:
 
 
 @dataclass(frozen=True)
-class Watching:
+class Watching(LogRequest):
     """The parameters of a watch, as of ``workflows.online.watch.watch``."""
 
+    what = "watch"
     cuts: Sequence[Sequence[Dimension]] = ()
     until: str | None = None
     now: int = 0
@@ -254,15 +258,8 @@ class Watching:
     def question(self, log: EventLog) -> Question:
         window, _ = window_of(self.window, self.until, log, self.now)
         metrics = registry.find_all(self.metrics or registry.DEFAULT)
-        return {
-            "what": "watch",
-            "window": [window.label, self.until is None, self.history],
-            "metrics": [bool(self.metrics), *([each.name, each.version] for each in metrics)],
-            "by": [[[part.name, part.digest] for part in cut] for cut in self.cuts],
-            "margins": list(self.margins),
-            "rules": Rules().id,
-            "most": self.most,
-        }
+        instead = {"window": [window.label, self.until is None], "now": None, "until": None}
+        return {**super().question(log), **instead, "versions": _said(metrics)}
 
     def compute(self, log: EventLog) -> dict[str, Any]:
         """``Watched``, as JSON; ``compared_in_all`` counts the changes if some are left out."""
@@ -318,9 +315,10 @@ def _sliceable(name: str, log: EventLog) -> bool:
 
 
 @dataclass(frozen=True)
-class Against:
+class Against(LogRequest):
     """A stored run's judgments against users' behaviour, by query."""
 
+    what = "against"
     workspace: Workspace
     run: RunRow
     measure: str
@@ -351,19 +349,6 @@ class Against:
             inputs_digest(workspace),
         )
 
-    def question(self, _log: EventLog) -> Question:
-        return {
-            "what": "against",
-            "run": [self.run.name, self.run.sha256],
-            "measure": self.measure,
-            "metric": [self.metric.name, self.metric.version],
-            "by": self.by,
-            "days": [self.days.first, self.days.last],
-            "clock": self.inputs_digest,
-            "rules": Rules().id,
-            "least": LEAST,
-        }
-
     def compute(self, log: EventLog) -> dict[str, Any]:
         judgments = judged(self.workspace)
         other_metrics = [name for name in METRICS if name != self.metric.name]
@@ -388,7 +373,7 @@ def measure_name(measure: str) -> str:
 
 
 @dataclass(frozen=True)
-class Rows:
+class Rows(LogRequest):
     """The rows behind a number.
 
     Attributes:
@@ -398,6 +383,7 @@ class Rows:
             rows of the table.
     """
 
+    what = "rows"
     workspace: Workspace
     table: Table
     metric: Metric | None
@@ -425,20 +411,6 @@ class Rows:
         facts = table or "searches" if entry is None else entry.compute.facts
         sliced = parts(workspace, log, slices)
         return cls(workspace, facts, entry, counts if entry else "", days, sliced, limit, offset)
-
-    def question(self, _log: EventLog) -> Question:
-        return {
-            "what": "rows",
-            "table": self.table,
-            "only": self._only,
-            "metric": None if self.metric is None else self.metric.version,
-            "where": [
-                [part.dimension.key, part.value, part.dimension.digest] for part in self.slices
-            ],
-            "days": [self.days.first, self.days.last],
-            "rules": Rules().id,
-            "limit": [self.limit, self.offset],
-        }
 
     @property
     def _only(self) -> str | None:
@@ -470,23 +442,16 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class SliceValues:
+class SliceValues(LogRequest):
     """The values of some dimensions among the searches, most frequent first."""
 
+    what = "values"
     days: Days
-    of: Sequence[Part]
-
-    def question(self, _log: EventLog) -> Question:
-        return {
-            "what": "values",
-            "of": [[part.dimension.key, part.dimension.digest] for part in self.of],
-            "days": [self.days.first, self.days.last],
-            "rules": Rules().id,
-        }
+    of: Sequence[Dimension]
 
     def compute(self, log: EventLog) -> dict[str, list[str]]:
-        keys = [part.dimension.key for part in self.of]
-        queries = queries_of(part.dimension for part in self.of)
+        keys = [each.key for each in self.of]
+        queries = queries_of(self.of)
         try:
             results = evaluate_log(log, [_EACH], keys, queries=queries, **self.days.scope)
         except UsageError:  # no searches in these days, or an unusable dimension
