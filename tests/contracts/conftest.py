@@ -94,6 +94,12 @@ ON_SPARK = pytest.param("spark", marks=pytest.mark.deep)
 """Java takes seconds to start, and Spark as many for each plan."""
 
 
+MOSTLY_ON_POLARS = pytest.mark.parametrize(
+    "engine", ["polars", pytest.param("duckdb", marks=pytest.mark.deep), ON_SPARK], indirect=True
+)
+"""DuckDB takes a second or more for each plan: a build asks it what others do not show."""
+
+
 @pytest.fixture(params=["polars", "duckdb", ON_SPARK])
 def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
     """Each engine, opened."""

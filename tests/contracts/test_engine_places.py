@@ -6,6 +6,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from tests.contracts.conftest import MOSTLY_ON_POLARS
 from tests.contracts.test_engines import everything, rows
 
 from karat.engines.frames.engine import Engine
@@ -15,6 +16,7 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 
+@MOSTLY_ON_POLARS
 def test_a_document_clicked_again_counts_at_the_best_place_that_is_known(
     engine: Engine, stored: ModuleType, tmp_path: Path
 ) -> None:

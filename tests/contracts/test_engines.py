@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
@@ -11,6 +12,7 @@ import narwhals as nw
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
+from tests.contracts.conftest import MOSTLY_ON_POLARS
 
 from karat.engines.frames.engine import Engine
 from karat.engines.frames.opening import open_engine
@@ -80,6 +82,7 @@ def expected(stored: ModuleType, name: str) -> pl.DataFrame:
     return frame.sort(KEYS[name])
 
 
+@MOSTLY_ON_POLARS  # whose evidence is compared with that of others below
 def test_the_golden_log_comes_to_what_its_comments_derive(
     engine: Engine, stored: ModuleType, tmp_path: Path
 ) -> None:
@@ -359,13 +362,20 @@ def robots(stored: ModuleType) -> pl.DataFrame:
 
 
 @pytest.mark.parametrize(
-    "make",
+    ("engine", "make"),
     [
-        nasty,
-        empty,
-        pytest.param(one, marks=pytest.mark.deep),
-        pytest.param(robots, marks=pytest.mark.deep),
+        ("duckdb", nasty),
+        ("polars", empty),
+        ("duckdb", empty),
+        *(
+            pytest.param(*each, marks=pytest.mark.deep)
+            for each in itertools.product(
+                ("polars", "duckdb", "spark"), (nasty, empty, one, robots)
+            )
+            if each not in {("duckdb", nasty), ("polars", empty), ("duckdb", empty)}
+        ),
     ],
+    indirect=["engine"],
 )
 def test_logs_at_the_edge_come_to_the_same(
     engine: Engine, stored: ModuleType, tmp_path: Path, make: Make, deep: bool
@@ -386,6 +396,7 @@ def test_logs_at_the_edge_come_to_the_same(
         assert_frame_equal(looked, rows_)
 
 
+@MOSTLY_ON_POLARS  # the nasty log has them too
 def test_ties_follow_the_search_whatever_the_order_of_rows(
     stored: ModuleType, tmp_path: Path, engine: Engine
 ) -> None:

@@ -32,8 +32,8 @@ else:
     from backports import zstd
 
 ALL = settings.default.max_examples
-FEW = settings(max_examples=10 if ALL == 25 else ALL)
-"""For what is tried in each of many formats: 10 examples, all with --deep."""
+FEW = settings(max_examples=5 if ALL == 25 else ALL)
+"""For what is tried in each of many formats: 5 examples, all with --deep."""
 
 AWKWARD = [
     "007",

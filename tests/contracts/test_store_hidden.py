@@ -234,6 +234,7 @@ def test_a_correction_makes_no_old_query_the_present_one(c: sa.Connection) -> No
         far = queue.progress(c, set_id, "ann", now=NOW)
 
 
+@pytest.mark.deep  # 60 judgments; other corrections: above
 def test_a_correction_brings_no_repeat_forward(c: sa.Connection) -> None:
     set_id = with_pool(c, 6, 12, repeats=0.5)
     given: list[tuple[str, str]] = []

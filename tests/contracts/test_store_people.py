@@ -13,12 +13,19 @@ from karat.errors import KaratError, UsageError
 from karat.store.sql import audit, people, sessions
 from karat.store.sql.opening import Store, open_store
 from karat.tables.accounts.people import Person, Role
-from karat.workflows.accounts import _rate_limit
+from karat.workflows.accounts import _passwords, _rate_limit
 from karat.workflows.accounts.accounts import Accounts, SignInRefused
 
 NOW = 1_800_000_000_000_000
 DAY = 86_400_000_000
 PASSWORD = "correct horse battery"
+
+
+@pytest.fixture
+def cheap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Passwords are hashed at hardly any cost."""
+    cost = _passwords.Cost(time_cost=1, memory_cost=8, parallelism=1)
+    monkeypatch.setattr(_passwords, "COST", cost)
 
 
 def add(store: Store, name: str, role: Role = "rater") -> Person:
@@ -229,6 +236,7 @@ def test_owners_who_shut_each_other_out_leave_one(url: str, store: Store) -> Non
             assert [row.disabled_us for row in people.all_users(c, NOW)].count(None) == 1
 
 
+@pytest.mark.usefixtures("cheap")
 def test_an_invitation_makes_one_account_when_many_follow_it_at_once(
     url: str, store: Store
 ) -> None:
@@ -255,6 +263,7 @@ def test_tries_at_once_are_counted_one_by_one(url: str, store: Store) -> None:
     assert sorted(came, key=str) == [0] * 5 + [1] * 7
 
 
+@pytest.mark.usefixtures("cheap")
 def test_real_accounts_on_both_engines(store: Store) -> None:
     now = [NOW]
     accounts = Accounts(store, lambda: now[0])
