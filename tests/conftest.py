@@ -160,8 +160,15 @@ def made_once(
 
 
 @pytest.fixture(scope="session")
-def built_demo(made_once: Callable[[str, Callable[[Path], None]], Path]) -> Path:
-    """A folder with ``demo``, made by `karat demo demo`, and what that printed: printed.txt."""
+def built_demo(made_once: Callable[[str, Callable[[Path], None]], Path], *, deep: bool) -> Path:
+    """A folder with ``demo``, made by `karat demo demo`, and what that printed: printed.txt.
+
+    A build has one of fewer documents, made in March, whose texts tests/net compares.
+    """
+    if not deep:
+        from tests.net.commands import build_demo
+
+        return made_once("net-demo", build_demo)
 
     def build(folder: Path) -> None:
         plain = {"COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb", "PYTHONIOENCODING": "utf-8"}

