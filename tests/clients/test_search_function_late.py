@@ -21,7 +21,11 @@ TEXTS = [f"query {i}" for i in range(12)]
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, GeneratorExit])
 @pytest.mark.parametrize(
-    "manner", [CallSettings(1), CallSettings(3), CallSettings(1, 5.0), CallSettings(3, 5.0, 2)]
+    "manner",
+    deep_but(
+        [CallSettings(1), CallSettings(3, 5.0, 2)],
+        [CallSettings(1), CallSettings(3), CallSettings(1, 5.0), CallSettings(3, 5.0, 2)],
+    ),
 )
 def test_what_is_no_exception_ends_it_as_it_is(
     error: type[BaseException], manner: CallSettings, capfd: pytest.CaptureFixture[str]

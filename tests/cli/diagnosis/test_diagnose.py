@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.choosing import deep_but
 
 from karat.store.sql import pairs
 from karat.workflows.workspace.workspace import open_workspace
@@ -127,19 +128,27 @@ def test_exit_codes(folder: Path, typed: Typed) -> None:
 
 @pytest.mark.parametrize(
     ("more", "error"),
-    [
-        ("--fail-on candidates", "did you mean candidate?"),
-        ("--fail-on candidate=2", "not a share from 0 to 1"),
-        ("--stage bm25", "--stage bm25=bm25.trec"),
-        ("--stage a:retriever=bm25.trec", "did you mean retrieve?"),
-        ("--stage a=bm25.trec --stage a=dense.trec", "the stage a is given twice"),
-        ("--trace none.jsonl", "none.jsonl"),
-        ("--trace qrels.txt", "not JSON"),
-        ("--stage a=bm25.trec --trace qrels.txt", "a trace has its stages"),
-        ("--queries queries.csv --by kinds", "did you mean kind?"),
-        ("--query q77 --stage a=bm25.trec", "query 'q77' is not diagnosed"),
-        ("-m nDGC@10", "did you mean nDCG"),
-    ],
+    deep_but(
+        {
+            "--fail-on candidates",
+            "--stage bm25",
+            "--trace qrels.txt",
+            "--query q77 --stage a=bm25.trec",
+        },
+        [
+            ("--fail-on candidates", "did you mean candidate?"),
+            ("--fail-on candidate=2", "not a share from 0 to 1"),
+            ("--stage bm25", "--stage bm25=bm25.trec"),
+            ("--stage a:retriever=bm25.trec", "did you mean retrieve?"),
+            ("--stage a=bm25.trec --stage a=dense.trec", "the stage a is given twice"),
+            ("--trace none.jsonl", "none.jsonl"),
+            ("--trace qrels.txt", "not JSON"),
+            ("--stage a=bm25.trec --trace qrels.txt", "a trace has its stages"),
+            ("--queries queries.csv --by kinds", "did you mean kind?"),
+            ("--query q77 --stage a=bm25.trec", "query 'q77' is not diagnosed"),
+            ("-m nDGC@10", "did you mean nDCG"),
+        ],
+    ),
 )
 def test_mistakes(more: str, error: str, folder: Path, typed: Typed) -> None:
     done = typed(f"diagnose qrels.txt fused.trec {more}", code=2)

@@ -11,6 +11,7 @@ from html.parser import HTMLParser
 from typing import Any
 
 import pytest
+from tests.choosing import deep_but
 
 import karat
 from karat.errors import MissingExtra
@@ -210,7 +211,10 @@ def test_the_chart_is_drawn_without_ids_that_could_clash_in_a_page() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["toString", "constructor", "__proto__", "valueOf", "a\u2028b", "a\ud800b", "{", '"]', ""],
+    deep_but(
+        {"constructor", "a\ud800b", '"]'},
+        ["toString", "constructor", "__proto__", "valueOf", "a\u2028b", "a\ud800b", "{", '"]', ""],
+    ),
 )
 def test_no_name_keeps_results_from_being_shown(name: str) -> None:
     pytest.importorskip("vl_convert")

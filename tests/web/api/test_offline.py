@@ -10,6 +10,7 @@ import pytest
 import sqlalchemy as sa
 from fastapi import FastAPI
 from starlette.testclient import TestClient
+from tests.choosing import deep_but
 from tests.web.api.conftest import Printed, error_of, near, rows_of
 from tests.web.conftest import NOW, ClientOf, with_deep
 
@@ -162,18 +163,21 @@ def test_a_comparison_is_kept_and_says_what_the_command_prints(
 
 @pytest.mark.parametrize(
     ("asked", "words"),
-    [
-        ({"runs": ["nwe"]}, "no run 'nwe'"),
-        ({"runs": []}, "at least 1"),
-        ({"runs": ["new"], "measures": ["nDGC@5"]}, "nDGC"),
-        ({"runs": ["new"], "mesures": ["P@5"]}, "mesures"),
-        ({"runs": ["new"], "by": ["lnag"]}, "lnag"),
-        ({"runs": ["new"], "edition": "x"}, "no edition"),
-        ({"runs": ["new"], "seed": -1}, "seed"),
-        ({"runs": ["new\0"]}, "must not contain NUL"),
-        ({"runs": [10**40]}, "no run"),
-        ([], "object"),
-    ],
+    deep_but(
+        [{"runs": ["nwe"]}, {"runs": ["new"], "measures": ["nDGC@5"]}, {"runs": ["new\0"]}, []],
+        [
+            ({"runs": ["nwe"]}, "no run 'nwe'"),
+            ({"runs": []}, "at least 1"),
+            ({"runs": ["new"], "measures": ["nDGC@5"]}, "nDGC"),
+            ({"runs": ["new"], "mesures": ["P@5"]}, "mesures"),
+            ({"runs": ["new"], "by": ["lnag"]}, "lnag"),
+            ({"runs": ["new"], "edition": "x"}, "no edition"),
+            ({"runs": ["new"], "seed": -1}, "seed"),
+            ({"runs": ["new\0"]}, "must not contain NUL"),
+            ({"runs": [10**40]}, "no run"),
+            ([], "object"),
+        ],
+    ),
 )
 def test_what_is_asked_wrongly_is_said(program: TestClient, asked: Any, words: str) -> None:
     status, code, said = error_of(program.post("/api/evaluate", json=asked))

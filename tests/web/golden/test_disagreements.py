@@ -6,6 +6,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from tests.choosing import deep_but
 from tests.web.conftest import NOW, Browser, ClientOf
 
 from karat.store.sql import audit
@@ -64,7 +65,12 @@ def test_what_was_sent_is_not_offered_again(client_of: ClientOf) -> None:
         assert "Send all" not in shown
 
 
-@pytest.mark.parametrize("pair", ["", "[]", '["q1"]', "[1, 2]", "{}", "null", "[" * 9999, '"ab"'])
+@pytest.mark.parametrize(
+    "pair",
+    deep_but(
+        {"", '["q1"]', "[" * 9999}, ["", "[]", '["q1"]', "[1, 2]", "{}", "null", "[" * 9999, '"ab"']
+    ),
+)
 def test_what_is_no_pair_is_refused(client_of: ClientOf, pair: str) -> None:
     browser = client_of("engineer")
     answer = browser.fill("/golden/shop/disagreements", pair=[pair])

@@ -7,6 +7,7 @@ from html import unescape
 
 import polars as pl
 import pytest
+from tests.choosing import deep_but
 from tests.web.conftest import ClientOf
 
 from karat.store.sql import audit
@@ -35,7 +36,12 @@ def test_an_edition_is_made_once_and_noted(client_of: ClientOf) -> None:
     assert noted.select("person", "subject").rows() == [("egon", "2026/03")]
 
 
-@pytest.mark.parametrize("name", ["", "  ", "now", "x" * 101, "..", "a\u202eb", "\u200b", "a\nb"])
+@pytest.mark.parametrize(
+    "name",
+    deep_but(
+        {"", "now", "a\u202eb"}, ["", "  ", "now", "x" * 101, "..", "a\u202eb", "\u200b", "a\nb"]
+    ),
+)
 def test_a_name_that_is_none_is_refused(client_of: ClientOf, name: str) -> None:
     browser = client_of("engineer")
     answer = browser.fill("/golden/shop/editions", edition=name)

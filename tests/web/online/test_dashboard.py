@@ -305,8 +305,14 @@ def test_what_cannot_be_meant_is_said(
     ("where", "asks", "kept_in"),
     [
         ("/online", "from=2026-12-20&to=2026-12-10&by=device&metrics=CTR", ["CTR", "device"]),
-        ("/online", "from=2027-01-10&to=2027-01-12&metrics=ctrr,SAT&by=device", ["SAT", "device"]),
-        ("/online/queries", "from=2026-12-20&to=2026-12-10&by=device", ["device"]),
+        *with_deep(
+            (
+                "/online",
+                "from=2027-01-10&to=2027-01-12&metrics=ctrr,SAT&by=device",
+                ["SAT", "device"],
+            ),
+            ("/online/queries", "from=2026-12-20&to=2026-12-10&by=device", ["device"]),
+        ),
         (
             "/online/rows",
             "from=2026-12-20&to=2026-12-10&metric=SAT&slice=arm%3Da",

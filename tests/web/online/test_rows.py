@@ -204,14 +204,14 @@ def test_rows_are_filtered_and_sorted_on_the_server(engineer: Browser) -> None:
 @pytest.mark.parametrize(
     ("asks", "said"),
     [
-        ("slice=arm", "slice=arm=b"),
         ("slice=devic%3Dx", "device"),
         ("slice=arm%3Da&slice=arm%3Db", "two slices by arm"),
         ("metric=zeroresult", "ZeroResults"),
         ("slice=hour%3Dnoon", "is not a valid hour"),
-        ("slice=hour%3D300", "from 00 to 23"),
-        ("table=serches", "searches"),
         *with_deep(
+            ("slice=arm", "slice=arm=b"),
+            ("slice=hour%3D300", "from 00 to 23"),
+            ("table=serches", "searches"),
             ("slice=hour%3D24", "is not a valid hour"),
             ("slice=hour%3D-1", "is not a valid hour"),
             ("slice=dya%3D2027-01-12", "day"),
