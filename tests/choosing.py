@@ -9,8 +9,8 @@ import pytest
 from hypothesis import settings
 
 _ALL = settings.default.max_examples if settings.default else 100
-# For laws whose examples take long: a third of what a build tries of others, and all with --deep.
-FEW = settings(max_examples=8 if _ALL <= 25 else _ALL)
+# For laws whose examples take long: a fifth of what a build tries of others, and all with --deep.
+FEW = settings(max_examples=5 if _ALL <= 25 else _ALL)
 
 
 def deep_but(chosen: Container[Any], values: Iterable[Any]) -> list[Any]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from tests.choosing import deep_but
 
 import karat
 import karat.reports.release.assertion
@@ -170,7 +171,7 @@ def test_a_saved_baseline_names_the_queries_alone(shop: pytest.Pytester) -> None
     "cannot_tell",
     [*(pytest.param(each, marks=pytest.mark.deep) for each in ("fail", "skip")), "pass"],
 )
-@pytest.mark.parametrize("search", ["dead", "half_dead", "empty"])
+@pytest.mark.parametrize("search", deep_but(["half_dead"], ["dead", "half_dead", "empty"]))
 def test_a_search_that_is_dead_never_passes(
     shop: pytest.Pytester, search: str, cannot_tell: str
 ) -> None:
@@ -204,9 +205,7 @@ def test_a_policy_that_makes_no_sense_here_fails(shop: pytest.Pytester) -> None:
     assert "the baseline is 0" in said(result)
 
 
-@pytest.mark.parametrize(
-    "chosen", [None, pytest.param("fail", marks=pytest.mark.deep), "skip", "pass"]
-)
+@pytest.mark.parametrize("chosen", deep_but([None, "skip"], [None, "fail", "skip", "pass"]))
 def test_what_nobody_can_tell_fails_unless_chosen_otherwise(
     shop: pytest.Pytester, chosen: str | None
 ) -> None:

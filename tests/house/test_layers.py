@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.choosing import deep_but
 
 KNOW = {
     "tables",
@@ -121,14 +122,18 @@ def off_the_stairs(package: Path) -> str:
 
 @pytest.mark.parametrize(
     "plant",
-    [
-        downwards,
-        among_subjects,
-        *(
-            pytest.param(each, marks=pytest.mark.deep)  # each is a process that reads all of karat
-            for each in (to_a_clock, by_way_of_the_door, sideways, to_the_release, off_the_stairs)
-        ),
-    ],
+    deep_but(  # each is a process that reads all of karat
+        [among_subjects],
+        [
+            downwards,
+            among_subjects,
+            to_a_clock,
+            by_way_of_the_door,
+            sideways,
+            to_the_release,
+            off_the_stairs,
+        ],
+    ),
 )
 def test_a_planted_violation_is_caught(
     root: Path, tmp_path: Path, plant: Callable[[Path], str]

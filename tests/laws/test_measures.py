@@ -24,8 +24,8 @@ from karat.measures.ties import perfectly_reranked
 from karat.tables import Qrels, Run
 
 ROUNDING = 1e-12
-TWICE = settings(max_examples=5 if settings.default.max_examples <= 25 else 25)
-"""For laws that compute each measure twice and over: 5 examples, 25 with --deep."""
+TWICE = settings(max_examples=3 if settings.default.max_examples <= 25 else 25)
+"""For laws that compute each measure twice and over: 3 examples, 25 with --deep."""
 _CUTOFFS: dict[str, tuple[str, ...]] = {
     "none": ("",),
     "optional": ("", "@1", "@3", "@10"),

@@ -33,8 +33,7 @@ MEASURES = (
     *("nDCG(gain={1: 4, 2: 1})", "R@2", "R(rel=2)@3", "SetR", "Rcap@1", "Rcap@2"),
     *("P@2", "SetP", "DCG@3", "RR@2", "RBP(p=0.8)", "Success@2", "ERR@3", "AP@3", "AP"),
 )
-EACH_KIND = ("nDCG", "nDCG@1", "nDCG@3", "nDCG(gain=exp)@2", "R@2", "R(rel=2)@3", "SetR", "Rcap@1")
-EACH_KIND += ("P@2", "DCG@3", "RR@2", "ERR@3", "AP@3")
+EACH_KIND = ("nDCG", "nDCG(gain=exp)@2", "R(rel=2)@3", "Rcap@1", "P@2", "DCG@3", "RR@2", "AP@3")
 
 
 def of(
@@ -146,7 +145,7 @@ def test_what_is_proven_is_what_every_completion_shows(name: str, deep: bool) ->
 
 @pytest.mark.parametrize(
     "name",
-    deep_but(["nDCG", "R@2"], ["nDCG", "nDCG@3", "nDCG(gain=exp)@2", "R@2", "SetR", "Rcap@2"]),
+    deep_but(["nDCG"], ["nDCG", "nDCG@3", "nDCG(gain=exp)@2", "R@2", "SetR", "Rcap@2"]),
 )
 def test_many_unseen_turn_nothing_that_is_said_to_hold(name: str, deep: bool) -> None:
     measure = parse(name)

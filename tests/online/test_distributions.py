@@ -132,6 +132,7 @@ def test_quantiles_are_right_within_a_bin() -> None:
         assert said.low <= said.value <= said.high
 
 
+@pytest.mark.deep  # a simulation
 def test_buckets_cover_a_median_of_users_who_hang_together() -> None:
     """100 logs of 100 users, some with sixty times, who differ in pace by a factor exp(N(0, 0.8²)).
 

@@ -198,6 +198,7 @@ def test_three_queries_have_no_interval() -> None:
 # --- the truth ---
 
 
+@pytest.mark.deep  # a simulation; by hand: above
 def test_intervals_hold_the_truth_about_as_often_as_they_say() -> None:
     # Pairs of normal numbers with correlation rho have Spearman 6/pi asin(rho/2) in the whole
     # population (Pearson 1907). 2000 samples at 95 % have a standard error of .005. Fisher's own

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.choosing import FEW, deep_but
+from tests.choosing import FEW
 
 from karat.stats import drift
 
@@ -55,7 +55,8 @@ def test_a_fair_game(sizes: list[float], unit: float) -> None:
     assert total / 2 ** len(sizes) == pytest.approx(1, rel=1e-12)
 
 
-@pytest.mark.parametrize("kind", deep_but(["heavy"], ["normal", "heavy", "growing", "own noise"]))
+@pytest.mark.deep  # a simulation
+@pytest.mark.parametrize("kind", ["normal", "heavy", "growing", "own noise"])
 def test_the_level_holds_for_one_who_looks_after_every_step(kind: str) -> None:
     rng = np.random.default_rng(5)
     # A rise is a fall of the mirror image, which is as likely: 200 histories are 400.

@@ -113,6 +113,7 @@ def test_they_find_what_the_procedures_find(p: list[float], level: float) -> Non
     assert found == step_up(p, level)
 
 
+@pytest.mark.deep  # a simulation
 def test_errors_stay_below_the_level_by_simulation() -> None:
     rng = np.random.default_rng(5)
     any_found, share_false = [], []

@@ -213,6 +213,7 @@ def test_damaged_lines_are_counted_and_the_rest_is_read(tmp_path: Path) -> None:
     assert tally.examples[NO_TEXT] == ["a.ndjson, line 3"]
 
 
+@pytest.mark.deep  # a large file
 def test_a_line_of_64_megabytes_is_dropped_in_little_memory(tmp_path: Path) -> None:
     path = tmp_path / "a.ndjson"
     sound = json.dumps(CLICK).encode() + b"\n"

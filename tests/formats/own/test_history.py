@@ -63,6 +63,7 @@ def test_a_compressed_history_stays_compressed(tmp_path: Path) -> None:
     assert history.read(path) == [POINT, POINT]
 
 
+@pytest.mark.deep  # processes that write at once
 def test_writers_at_once_lose_no_line(tmp_path: Path) -> None:
     path = tmp_path / "trend.jsonl"
     script = (
