@@ -63,7 +63,8 @@ class Space:
         # ARPACK starts from v0, by default at random.
         start = np.ones(min(weighted.shape))
         _, _, self.axes = svds(weighted, k=size, v0=start)
-        self.vectors = unit(weighted @ self.axes.T)
+        self.across = np.ascontiguousarray(self.axes.T)  # else each product makes it anew
+        self.vectors = unit(weighted @ self.across)
 
     def placed(self, parts: Iterable[tuple[str, float]]) -> list[tuple[int, float]]:
         """Columns of the known features of a word, with their weights."""
@@ -83,6 +84,7 @@ class Space:
         space = cls.__new__(cls)
         space.doc_ids, space.columns, space.rarity = doc_ids, columns, rarity
         space.axes, space.vectors, space.places = axes, vectors, {}
+        space.across = np.ascontiguousarray(axes.T)
         space.by_id = pl.Series(doc_ids).rank("ordinal").to_numpy()
         return space
 
@@ -106,7 +108,7 @@ class Space:
     def place(self, text: str) -> Vectors:
         """The unit vector of a text, shape (dimensions,); all 0 if it has no known word."""
         weighted = self.weights([Counter(words(text))]) @ sparse.diags_array(self.rarity)
-        vector: Vectors = unit(weighted @ self.axes.T)[0]
+        vector: Vectors = unit(weighted @ self.across)[0]
         return vector
 
     def nearest(self, text: str, depth: int = DEPTH) -> list[tuple[str, float]]:
