@@ -97,6 +97,7 @@ def test_exit_codes(typed, store) -> None:
     assert "invalid margin" in typed(f"{HERE} --margin 0.1", code=2).err
 
 
+@pytest.mark.deep  # tests/net and tests/workflows/online/test_watch.py
 def test_json(typed, store) -> None:
     found = json.loads(typed(f"{HERE} --until 2024-11-22 -f json", code=1).out)
     assert (found["verdict"], found["exit_code"], found["window"]) == ("worse", 1, "2024-11-22")

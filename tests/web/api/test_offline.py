@@ -224,6 +224,7 @@ def test_queries_say_whether_they_count(program: TestClient) -> None:
     assert {row["query_id"] for row in rows_of(program, path, counts="no")} == {"q3", "q4"}
 
 
+@pytest.mark.deep  # workflows/workspace/test_stored_comparisons.py
 def test_the_same_asked_twice_is_one(program: TestClient) -> None:
     asked = {"baseline": "old", "candidates": ["new"], "measures": ["P@2"]}
     made = [program.post("/api/comparisons", json=asked).json()["id"] for _ in range(2)]

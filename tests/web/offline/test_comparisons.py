@@ -103,6 +103,7 @@ def test_counts_lead_to_their_queries(egon: Browser) -> None:
     assert changes == sorted(changes, reverse=True)
 
 
+@pytest.mark.deep  # as those of a run: test_runs.py
 def test_slices_lead_to_their_queries(egon: Browser) -> None:
     where = asked(egon, by=["query_length"])
     page = egon.get(where).text

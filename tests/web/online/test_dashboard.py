@@ -147,6 +147,7 @@ def test_a_day_without_searches_is_a_gap(engineer: Browser, workspace: Path) -> 
     assert "1 day without a value (2027-01-11): nothing to count" in texts(page)
 
 
+@pytest.mark.deep  # in Chromium in test_dashboard_browser.py
 def test_arms_are_lines_of_their_own(engineer: Browser, workspace: Path) -> None:
     put_users(workspace)
     found = engineer.get("/online?by=arm&metrics=CTR,SAT&format=json").json()
@@ -225,15 +226,12 @@ def test_marks_stand_in_the_charts(engineer: Browser, workspace: Path) -> None:
 
 def test_every_number_leads_to_its_rows(engineer: Browser, workspace: Path, *, deep: bool) -> None:
     put_users(workspace)
-    found = engineer.get("/online?by=arm&format=json").json()
-    leads = (
-        (headline(found, "CTR")["slices"]["a"], 60),
-        (headline(found, "SuccessPerSession")["cell"], 72),
-        (headline(found, "CTR")["cell"], 72),
-        (headline(found, "ZeroResults")["cell"], 48),
-        (headline(found, "Dwell")["cell"], 72),
-    )
-    for cell, total in leads if deep else leads[:2]:
+    metrics = ("CTR", "SuccessPerSession", "ZeroResults", "Dwell")[: 4 if deep else 2]
+    found = engineer.get(f"/online?by=arm&metrics={','.join(metrics)}&format=json").json()
+    leads = [
+        (headline(found, name)["cell"], 48 if name == "ZeroResults" else 72) for name in metrics
+    ]
+    for cell, total in (*leads, (headline(found, "CTR")["slices"]["a"], 60)):
         rows = engineer.get(f"{cell['where']}&format=json").json()
         assert rows["total"] == total, cell["where"]
     page = engineer.get("/online?metrics=CTR").text
@@ -404,6 +402,7 @@ def test_figures_are_sorted_by_their_numbers(engineer: Browser, workspace: Path)
     assert 'href="?metrics=CTR&amp;by=device&amp;sort=said#figures"' in page
 
 
+@pytest.mark.deep  # reports and workflows have them
 def test_bounds_that_leave_nothing_open_are_not_said(engineer: Browser, workspace: Path) -> None:
     put_users(workspace)  # every reading was seen to end
     page = texts(engineer.get("/online?metrics=SAT&by=arm").text)
