@@ -26,7 +26,6 @@ from karat.online.evidence import Cut
 from karat.online.metrics import registry
 from karat.online.rules import Rules, rules_from
 from karat.reports.online.import_ import imported_notes
-from karat.store.events.log import read_event_log
 from karat.tables import Queries
 from karat.tables.days import day_number, day_text, span_text
 from karat.tables.incoming import to_polars
@@ -35,7 +34,6 @@ from karat.tables.online.events import EventLog
 from karat.workflows.offline import inputs
 from karat.workflows.online.evidence import Selection, gather
 from karat.workflows.online.filters import Only, only_note
-from karat.workflows.online.import_events import import_events
 
 _FRAME = "the data frame"
 
@@ -45,6 +43,9 @@ def event_log(
     events: Any, *, mapping: str | Path | None = None, timezone: str | None = None
 ) -> Iterator[tuple[EventLog, list[str]]]:
     """The events of anything that ``evaluate_online`` takes, until the block ends."""
+    from karat.store.events.log import read_event_log  # which a review of files does without
+    from karat.workflows.online.import_events import import_events
+
     if isinstance(events, list) and events and all(isinstance(row, dict) for row in events):
         events = pl.DataFrame(events, infer_schema_length=None)
     files = _files(events)

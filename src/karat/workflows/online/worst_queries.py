@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -27,17 +27,18 @@ from karat.online.metrics.registry import find
 from karat.online.reformulation import most_frequent, spellings
 from karat.online.rules import Rules
 from karat.online.worst import MANY
-from karat.store.sql import queries as stored_queries
 from karat.tables.golden.golden_sets import Exchange
 from karat.tables.notes import Concern, Note
 from karat.tables.online.events import EventLog
 from karat.tables.online.worst_queries import FAILURES, ORDERS, LostQuery, Order, WorstQueries
-from karat.workflows.golden.import_ import ImportResult, import_exchange
 from karat.workflows.online.evaluate import classes_of, cut_of
 from karat.workflows.online.evidence import Selection, gather
 from karat.workflows.online.filters import Only, only_note
 from karat.workflows.online.reducers import Reformulations, facts_of
-from karat.workflows.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from karat.workflows.golden.import_ import ImportResult
+    from karat.workflows.workspace.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +236,9 @@ def to_golden(opened: Workspace, worst: WorstQueries, *, now: int) -> ImportResu
     ones have no weight, so they do not count in means if others have one; the next sample of a log
     keeps them.
     """
+    from karat.store.sql import queries as stored_queries  # which reading a log does without
+    from karat.workflows.golden.import_ import ImportResult, import_exchange
+
     rows = _once(worst)
     if not rows:
         raise InputError("no query lost a search: there is nothing to add")

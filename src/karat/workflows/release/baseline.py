@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,20 +19,23 @@ from karat.formats.own.baseline import holds_baseline, read_baseline, write_base
 from karat.measures.scores import Rules, Scores
 from karat.release.policy import Policy
 from karat.stats.quantiles import latency_of, times_of
-from karat.store.sql import audit, comparisons
 from karat.tables import Documents, Run
 from karat.tables.release.baseline import SavedBaseline
 from karat.workflows.offline import inputs
 from karat.workflows.offline.evaluation_plan import Conditions, EvaluationPlan, settle
 from karat.workflows.workspace.fingerprints import fingerprint
-from karat.workflows.workspace.stored_inputs import judged, read_stored
-from karat.workflows.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from karat.workflows.workspace.workspace import Workspace
 
 FILE = "baseline.json"
 
 
 def save_stored_baseline(opened: Workspace, run: int, *, person: str, now: int) -> Path:
     """Save the values of a stored run as ``baseline.json`` of the workspace; audited."""
+    from karat.store.sql import audit, comparisons  # which a gate on files does without
+    from karat.workflows.workspace.stored_inputs import judged, read_stored
+
     with opened.store.read() as connection:
         found = comparisons.find_run(connection, run)
     if found is None:
