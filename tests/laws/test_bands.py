@@ -176,7 +176,9 @@ def completed(
 
 
 @pytest.mark.parametrize("text", UNJUDGED)
-@pytest.mark.parametrize("scale", [(0, 3), (0, 4), (1, 3)])
+@pytest.mark.parametrize(
+    "scale", [(0, 3), *(pytest.param(each, marks=pytest.mark.deep) for each in ((0, 4), (1, 3)))]
+)
 def test_unjudged_bounds_equal_enumeration(text: str, scale: tuple[int, int], deep: bool) -> None:
     measure = parse(text)
     evidence, every, of = completed(measure.depth, scale, DEEP_CASES // 2 if deep else CASES)

@@ -95,7 +95,7 @@ def test_robust_2003(run: str, version: str, field_data: Path, trec: Trec) -> No
     ("name", "options", "qrels", "run"),
     [
         ("default", [], "qrels.test", "results.test"),
-        ("a", ["-m", "all_trec"], "qrels.test", "results.test"),
+        pytest.param("a", ["-m", "all_trec"], "qrels.test", "results.test", marks=pytest.mark.deep),
         ("aq", ["-m", "all_trec", "-q"], "qrels.test", "results.test"),
         ("aqc", ["-m", "all_trec", "-q", "-c"], "qrels.test", "results.trunc"),
         ("aqcM", ["-m", "all_trec", "-q", "-c", "-M", "100"], "qrels.test", "results.trunc"),

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from tests.choosing import deep_but
 
 import karat
 from karat.errors import InputError, UsageError
@@ -373,7 +374,7 @@ def service() -> Iterator[tuple[Server, str]]:
         thread.join()
 
 
-@pytest.mark.parametrize("concurrency", [1, 3])
+@pytest.mark.parametrize("concurrency", deep_but([3], [1, 3]))
 @pytest.mark.parametrize("kind", ["plain", "async"])
 def test_a_service_over_http(service: tuple[Server, str], kind: str, concurrency: int) -> None:
     server, url = service

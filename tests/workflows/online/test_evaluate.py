@@ -390,8 +390,10 @@ def stored_lines(folder: Path, lines: str) -> EventLog:
     [
         # Microseconds: the sixth of eleven. Three digits are exact, however short.
         ([1_000] * 6 + [1_900] * 5, 1.0),
-        ([54_100, 54_800, 54_900], 54.8),
-        ([7, 7, 9], 0.007),
+        *(
+            pytest.param(*each, marks=pytest.mark.deep)
+            for each in (([54_100, 54_800, 54_900], 54.8), ([7, 7, 9], 0.007))
+        ),
         # 1,234 and 1,236 ms are one bin, of 1,230: their mean.
         ([1_234_000, 1_236_000, 9_000_000], 1_235.0),
     ],

@@ -43,7 +43,15 @@ def of_log(content: dict[str, Any]) -> dict[str, Any]:
     return {query: docs for query, docs in content.items() if query in LOG}
 
 
-@pytest.mark.parametrize("hard", [JUNK, dict.fromkeys(HARD), {}, {query: {} for query in HARD}])
+@pytest.mark.parametrize(
+    "hard",
+    [
+        JUNK,
+        dict.fromkeys(HARD),
+        pytest.param({}, marks=pytest.mark.deep),
+        pytest.param({query: {} for query in HARD}, marks=pytest.mark.deep),
+    ],
+)
 def test_what_becomes_of_them_changes_no_check_over_all(hard: dict[str, Any]) -> None:
     now = of_log(GOOD) | {query: hard[query] for query in HARD if query in hard}
     health = {"health": {"min_queries": 30, "min_judged": 0.1}}

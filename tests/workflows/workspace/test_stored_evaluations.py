@@ -8,6 +8,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from tests.choosing import deep_but
 
 from karat.errors import InputError, UsageError
 from karat.store.sql import queries, runs
@@ -125,7 +126,10 @@ def test_judging_makes_it_older_and_an_edition_stays(shop: Workspace, row: RunRo
 
 @pytest.mark.parametrize(
     ("query_id", "grades"),
-    [("q1", [3.0, 0.0]), ("q2", [0.0, 2.0, None]), ("q3", []), ("q5", [None])],
+    deep_but(
+        ["q2", "q3"],
+        [("q1", [3.0, 0.0]), ("q2", [0.0, 2.0, None]), ("q3", []), ("q5", [None])],
+    ),
 )
 def test_a_query_has_its_ranking(
     shop: Workspace, row: RunRow, query_id: str, grades: list[float | None]
