@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from socketserver import StreamRequestHandler
 from typing import Any
 
 import pytest
@@ -42,6 +43,9 @@ pytest_plugins = ["tests.durations"]
 ROOT = Path(__file__).resolve().parents[1]
 # What pytest, rich and the commit of a history's point read, besides GITHUB_…, GITLAB_… and CI_….
 CI = {"CI", "BUILD_NUMBER", "BUILD_SOURCEVERSION", "FORCE_COLOR", "GIT_COMMIT", "TTY_COMPATIBLE"}
+
+# Else a server of a test waits 40 ms after the head of each answer, for the client to confirm it.
+StreamRequestHandler.disable_nagle_algorithm = True
 
 # A deadline measures the machine, and two workers share it. A failure prints how to repeat it.
 # Every build tries the same few examples of a law, so that a red build is red again; --deep draws
