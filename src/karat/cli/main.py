@@ -53,8 +53,7 @@ def _version(ctx: click.Context, _option: click.Parameter, requested: bool) -> N
     cls=_Commands,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog=options.examples(
-        "karat evaluate qrels.txt run.txt -m nDCG@10",
-        "karat compare qrels.txt old.txt new.txt",
+        "karat evaluate qrels.txt run.txt -m nDCG@10", "karat compare qrels.txt old.txt new.txt"
     ),
 )
 @options.option(

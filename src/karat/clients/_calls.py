@@ -53,7 +53,6 @@ class Calls:
         self.http = httpx2.Client(headers=headers, timeout=timeout, follow_redirects=False)
 
     def get(self, path: str, **params: Any) -> dict[str, Any]:
-        """GET: the JSON object of the response."""
         return self._json(self._sent("GET", path, params=params, safe=True))
 
     def post(self, path: str, *, safe: bool = False, **body: Any) -> dict[str, Any]:
@@ -61,7 +60,6 @@ class Calls:
         return self._json(self._sent("POST", path, json=body, safe=safe))
 
     def delete(self, path: str, **params: Any) -> None:
-        """DELETE."""
         self._json(self._sent("DELETE", path, params=params))
 
     def upload(
@@ -87,7 +85,6 @@ class Calls:
 
     @contextmanager
     def download(self, path: str, **params: Any) -> Iterator[Any]:
-        """A streamed response."""
         with self._named_errors():
             request = self.http.build_request("GET", self._at(path), params=_set_params(params))
             response = self.http.send(request, stream=True)
@@ -100,7 +97,6 @@ class Calls:
                 response.close()
 
     def close(self) -> None:
-        """Close its connections."""
         self.http.close()
 
     def _at(self, path: str) -> str:
@@ -245,7 +241,6 @@ def save(response: Any, path: Path) -> None:
 
 
 def _set_params(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters that are set."""
     out: dict[str, Any] = {}
     for name, value in params.items():
         if value is not None and value not in ([], ""):

@@ -41,44 +41,27 @@ _Call = Callable[[], Awaitable[_Outcome]]
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The outcome of one query.
+    """The outcome of one query."""
 
-    Attributes:
-        ranking: The returned ranking, or None.
-        latency_us: Microseconds of the last call (the successful one, if any), at least 1; None
-            without a call.
-        error: Why there is no ranking, or None.
-        tries: Number of calls.
-        kind: What is wrong with the format of the result, if that is wrong.
-        came: The result, truncated, if it is not a ranking.
-        place: File and line where the search function raised the error, if known.
-    """
-
-    ranking: Ranked | None
+    ranking: Ranked | None  # the returned ranking, or None
+    # Microseconds of the last call (the successful one, if any), at least 1; None without a call
     latency_us: int | None
-    error: str | None
-    tries: int
-    kind: str | None = None
-    came: str | None = None
-    place: str | None = None
+    error: str | None  # why there is no ranking, or None
+    tries: int  # number of calls
+    kind: str | None = None  # what is wrong with the format of the result, if that is wrong
+    came: str | None = None  # the result, truncated, if it is not a ranking
+    place: str | None = None  # file and line where the search function raised the error, if known
 
 
 @dataclass(frozen=True)
 class CallSettings:
-    """Settings of the calls.
+    """Settings of the calls."""
 
-    Attributes:
-        concurrency: Concurrent calls.
-        timeout: Seconds per call; None for no limit.
-        retries: Retries after an error or timeout.
-        stopped: Set to stop further calls.
-        overdue: Threads of calls that timed out; they cannot be stopped and may still run.
-    """
-
-    concurrency: int = 1
-    timeout: float | None = None
-    retries: int = 0
-    stopped: threading.Event = field(default_factory=threading.Event)
+    concurrency: int = 1  # concurrent calls
+    timeout: float | None = None  # seconds per call; None for no limit
+    retries: int = 0  # retries after an error or timeout
+    stopped: threading.Event = field(default_factory=threading.Event)  # set to stop further calls
+    # Threads of calls that timed out; they cannot be stopped and may still run
     overdue: list[Future[Any]] = field(default_factory=list)
 
 

@@ -33,19 +33,13 @@ _AGAIN = {408, 425, 429, 500, 502, 503, 504}
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """The outcome of an event.
+    """The outcome of an event."""
 
-    Attributes:
-        delivered: Whether the receiver accepted it (status 2xx).
-        status: The last HTTP status; None without a response.
-        tries: How often it was sent.
-        reason: Why it was not delivered, or empty. Names only the host, as the rest of a URL may
-            contain a secret.
-    """
-
-    delivered: bool
-    status: int | None
-    tries: int
+    delivered: bool  # whether the receiver accepted it (status 2xx)
+    status: int | None  # the last HTTP status; None without a response
+    tries: int  # how often it was sent
+    # Why it was not delivered, or empty. Names only the host, as the rest of a URL may contain a
+    # secret.
     reason: str = ""
 
 

@@ -48,10 +48,7 @@ class Demo:
 
 
 def build(
-    directory: Path,
-    progress: Callable[[str], None],
-    *,
-    embed: embedding.Function | None = None,
+    directory: Path, progress: Callable[[str], None], *, embed: embedding.Function | None = None
 ) -> Demo:
     """Collect the documents, run all systems on the golden queries, write the folder."""
     directory = Path(directory)
@@ -73,11 +70,7 @@ def build(
         name = own.name
         by_meaning = embedding.rank(documents, texts, own, progress)
     progress(f"Hybrid search fuses bm25 and {name}")
-    rankings = {
-        "bm25": by_words,
-        name: by_meaning,
-        "hybrid": hybrid.rank([by_words, by_meaning]),
-    }
+    rankings = {"bm25": by_words, name: by_meaning, "hybrid": hybrid.rank([by_words, by_meaning])}
 
     progress(f"Writing {directory}")
     remove_other_runs(directory, rankings)
@@ -139,7 +132,6 @@ def check_is_free(directory: Path) -> None:
 
 
 def read_mark(directory: Path) -> dict[str, Any] | None:
-    """The mark of a previous demo; None if there is none."""
     try:
         mark = json.loads((directory / MARK).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):

@@ -29,8 +29,6 @@ _LEFT = {"text", "code", "words", "sentence", "verdict"}
 
 @dataclass(frozen=True)
 class Column:
-    """A column."""
-
     name: str  # field of the rows; the key in CSV, in JSON and in addresses
     heading: str  # in sentence case
     kind: Kind = "text"  # see ``Kind``
@@ -109,8 +107,6 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under columns."""
-
     title: str  # what it shows; empty for none
     columns: Sequence[Column]  # its columns
     rows: Sequence[Any]  # records or mappings with the fields that the columns name

@@ -95,8 +95,6 @@ def create_app(
     routers: Sequence[APIRouter] = PAGES,
     around: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> FastAPI:
-    """The app."""
-
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         templates()  # now, rather than during the first request

@@ -33,17 +33,9 @@ _GATES = {
 
 @dataclass(frozen=True)
 class Attention:
-    """Something to do.
-
-    Attributes:
-        what: In words, with its count.
-        where: The page to do it on, without the base path.
-        of: Name of the golden set or file that it belongs to, if any.
-    """
-
-    what: str
-    where: str
-    of: str | None = None
+    what: str  # in words, with its count
+    where: str  # the page to do it on, without the base path
+    of: str | None = None  # name of the golden set or file that it belongs to, if any
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,8 +31,6 @@ class Link:
 
 @dataclass(frozen=True, kw_only=True)
 class SearchPage(Page):
-    """What was found; without words, where one can go."""
-
     template: ClassVar[str] = "search.html.j2"
     words: str
     golden: str
@@ -41,8 +39,6 @@ class SearchPage(Page):
 
 @dataclass(frozen=True)
 class Operation:
-    """A method of the API."""
-
     method: str
     path: str
     summary: str

@@ -279,7 +279,6 @@ class JsonLines(logging.Formatter):
     """
 
     def format(self, record: logging.LogRecord) -> str:
-        """Format one line."""
         fields: dict[str, Any] = {
             "time": _time(record),
             "level": record.levelname.lower(),
@@ -298,7 +297,6 @@ class Text(logging.Formatter):
     """One readable line; the traceback of an error follows it."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Format one line."""
         text = _printable(record.getMessage())
         if hasattr(record, "status"):
             who = "–" if record.person is None else _printable(str(record.person))  # type: ignore[attr-defined]

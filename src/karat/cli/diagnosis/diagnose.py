@@ -195,7 +195,6 @@ def _stages(given: tuple[str, ...]) -> tuple[dict[str, str], dict[str, StageKind
 
 
 def _limit(text: str) -> tuple[str, float]:
-    """A mode and its highest share."""
     from karat.errors import UsageError, nearest
     from karat.tables.diagnosis.results import MODES
 
@@ -227,7 +226,6 @@ def _engine(name: str) -> Any:
 
 
 def _of_workspace(folder: str) -> tuple[Any, Any]:
-    """The single judgments, and the queries."""
     from karat.cli.workspace.workspace import opened
     from karat.workflows.workspace.stored_inputs import golden_queries, single_judgments
 

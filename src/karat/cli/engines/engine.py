@@ -14,9 +14,7 @@ if TYPE_CHECKING:
     from karat.reports.table import Table
 
 
-@click.group(
-    epilog=options.examples("karat engine list", "karat engine check prod"),
-)
+@click.group(epilog=options.examples("karat engine list", "karat engine check prod"))
 def engine() -> None:
     """List and check the search engines declared in karat.toml."""
 

@@ -163,7 +163,6 @@ def _exact(
     others: Any,
     settings: dict[str, Any],
 ) -> None:
-    """Compare an engine with its own exact search."""
     from karat.formats.own.engines import read_engine
     from karat.reports.engines import exact
     from karat.workflows.engines.exact import search_exact
@@ -220,7 +219,6 @@ def _queries(given: str | None) -> tuple[Queries, Path | None]:
 
 
 def pairs(given: tuple[str, ...], option: str, example: str) -> dict[str, str]:
-    """The pairs of ``NAME=VALUE``."""
     found = {}
     for text in given:
         key, sign, value = text.partition("=")
@@ -232,7 +230,6 @@ def pairs(given: tuple[str, ...], option: str, example: str) -> dict[str, str]:
 
 
 def _next(queries: str | None, out: str, trace: str | None) -> str | None:
-    """The command to run next."""
     from karat import formats
 
     if out == "-" or queries == "-":

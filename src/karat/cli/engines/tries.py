@@ -147,12 +147,7 @@ def _all(targets: tuple[str, ...], given: dict[str, Any], output: str) -> None:
     variant = _variant(targets[0], given["template"], given["params"], "--param")
     with opened(Path()) as workspace:
         row = run_all(
-            workspace,
-            variant,
-            person=who(),
-            clock=clock,
-            name=given["name"] or "",
-            progress=True,
+            workspace, variant, person=who(), clock=clock, name=given["name"] or "", progress=True
         )
         results, comparison = numbers_of(workspace, row)
     if output == "json":

@@ -93,7 +93,6 @@ def tune(
 
 
 def _golden(queries: str | None, judgments: str | None) -> tuple[Any, Any]:
-    """The judgments and the queries."""
     from karat import formats
 
     if queries is not None:

@@ -59,8 +59,6 @@ def judge(start: Path, rater: str | None, terminal: bool, adjudicate: bool) -> N
 
 
 class _Desk:
-    """A rater's session in a terminal."""
-
     def __init__(self, found: Workspace, judging: Judging) -> None:
         from karat.reports.judging.card import keys_of
 

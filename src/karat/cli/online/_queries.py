@@ -44,11 +44,7 @@ if TYPE_CHECKING:
 @options.output("table", "json", "csv", "md")
 @options.all_notes
 def queries_that_lose(
-    export: str | None,
-    to_golden: bool,
-    output: str,
-    all_notes: bool,
-    **settings: Any,
+    export: str | None, to_golden: bool, output: str, all_notes: bool, **settings: Any
 ) -> None:
     """List the queries that lose most searches, why, and what users search for instead.
 

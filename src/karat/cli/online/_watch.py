@@ -56,11 +56,7 @@ from karat.cli.online import options as online_options
 @options.output("table", "json")
 @options.all_notes
 def watch(
-    metrics: tuple[str, ...],
-    notify: str | None,
-    output: str,
-    all_notes: bool,
-    **settings: Any,
+    metrics: tuple[str, ...], notify: str | None, output: str, all_notes: bool, **settings: Any
 ) -> int:
     """Compare the latest window with earlier weeks, and report changes: metric, slice, queries.
 

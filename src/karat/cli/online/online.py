@@ -10,8 +10,7 @@ from karat.cli.online import _evaluate, _import, _queries, _simulate, _watch
 
 @click.group(
     epilog=options.examples(
-        "karat online import clicks.jsonl --mapping mapping.toml",
-        "karat online evaluate --by day",
+        "karat online import clicks.jsonl --mapping mapping.toml", "karat online evaluate --by day"
     )
 )
 def online() -> None:

@@ -103,8 +103,7 @@ def _start(
     if qrels is not None:
         if len(runs) != 1:
             raise UsageError(
-                f"--init expects one run, got {len(runs)}",
-                fix="karat gate --init QRELS RUN",
+                f"--init expects one run, got {len(runs)}", fix="karat gate --init QRELS RUN"
             )
         with _in_order(1, saving=True):
             run = formats.read_run(runs[0], input_format)

@@ -54,8 +54,6 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line, with at most one point per place."""
-
     label: str  # its name
     points: Sequence[Point]  # its points, in order of place
     look: int = 0  # index into ``LINES`` and ``DASHES``
@@ -63,8 +61,6 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A place on the time axis."""
-
     label: str  # its label, shown if there is room
     tip: str  # its tooltip
     href: str | None = None  # id of the element it links to, or None
@@ -72,8 +68,6 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """A point of a scatter plot."""
-
     x: float  # horizontal value
     y: float  # vertical value
     ink: str = "ink"  # a key of ``INK``
@@ -151,14 +145,7 @@ def scatter(
     return to_svg(spec([*layers, areas(links, spans, **place)], size), title)
 
 
-def _line(
-    line: Line,
-    x: Spec,
-    y: Spec,
-    within: tuple[float, float],
-    *,
-    dots: bool,
-) -> list[Spec]:
+def _line(line: Line, x: Spec, y: Spec, within: tuple[float, float], *, dots: bool) -> list[Spec]:
     """A line with its band, drawn stretch by stretch between gaps."""
     low, high = within
     rows: list[Spec] = []

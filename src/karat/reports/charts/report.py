@@ -42,8 +42,6 @@ class Dot:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One bar: a height above or below 0, with link and tooltip as in ``Dot``."""
-
     height: float
     href: str | None = None
     tip: str = ""

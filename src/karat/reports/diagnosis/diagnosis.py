@@ -29,7 +29,6 @@ QUERIES = 10
 
 
 def entry(mode: ModeId) -> Mode:
-    """What a failure mode is, and what helps."""
     return ENTRIES[mode]
 
 
@@ -86,7 +85,6 @@ def _worth(fix: Fix) -> str:
 
 
 def stages_table(found: Diagnosis) -> Table:
-    """The waterfall."""
     measure = found.measure
     columns = (
         Column("stage", "Stage", "code"),
@@ -110,7 +108,6 @@ def _bold_most(found: Diagnosis) -> Callable[[StageRow], Style]:
 
 
 def fixes_table(found: Diagnosis) -> Table:
-    """What changes would be worth."""
     several = len({fix.measure for fix in found.fixes}) > 1
     columns = (
         Column("stage", "Stage", "code"),
@@ -128,7 +125,6 @@ def _gain(fix: Fix) -> str:
 
 
 def modes_table(rows: list[ModeRow], title: str = "Why queries fail") -> Table:
-    """The failure modes."""
     columns = (
         Column("mode", "Mode", "words", text=lambda row: ENTRIES[row.mode].name),
         Column("queries", "Queries", "count"),
@@ -141,7 +137,6 @@ def modes_table(rows: list[ModeRow], title: str = "Why queries fail") -> Table:
 
 
 def queries_table(found: Diagnosis, most: int | None = QUERIES) -> Table:
-    """The failing queries, the largest losses first."""
     columns = (
         Column("query_id", "Query", "code"),
         Column("text", "Text", optional=True, longest=60),
@@ -205,7 +200,6 @@ def roads_table(
 
 
 def tables(found: Diagnosis) -> Iterator[Table]:
-    """All tables that have rows."""
     several = [
         modes_table(rows, f"Why queries fail: {name}") for name, rows in found.slices.items()
     ]
@@ -221,7 +215,6 @@ def tables(found: Diagnosis) -> Iterator[Table]:
 
 
 def show(found: Diagnosis, out: Console) -> None:
-    """Print it."""
     out.print(plain(summary(found)))
     if found.pipeline:
         out.print(plain(f"pipeline: {found.pipeline}", "dim"))
@@ -235,7 +228,6 @@ def show(found: Diagnosis, out: Console) -> None:
 
 
 def to_markdown(found: Diagnosis) -> str:
-    """The diagnosis as Markdown."""
     parts = [sentence(summary(found)) + "\n"]
     if found.pipeline:
         parts.append(f"Pipeline: {sentence(found.pipeline)}\n")

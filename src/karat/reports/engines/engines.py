@@ -34,7 +34,6 @@ def engines_json(engines: Sequence[EngineConfig]) -> dict[str, Any]:
 
 
 def engines_table(engines: Sequence[EngineConfig]) -> Table:
-    """One row for each declared engine."""
     notes = () if engines else ("no engine is declared: add [engine.NAME] to karat.toml",)
     return Table("", _ENGINES, [_row(engine) for engine in engines], notes=notes)
 
@@ -50,7 +49,6 @@ def checks_json(engine: EngineConfig, checks: Sequence[EngineCheck]) -> dict[str
 
 
 def checks_table(engine: EngineConfig, checks: Sequence[EngineCheck]) -> Table:
-    """One row for each check."""
     columns = [c for c in _CHECKS if c.name != "fix" or any(check.fix for check in checks)]
     return Table(f"{engine.name} ({engine.kind})", columns, list(checks))
 

@@ -78,7 +78,6 @@ def show_tried(tried: Tried, out: Console) -> None:
 
 
 def variants_table(tried: Tried) -> Table:
-    """One row for each variant."""
     names = labels(tried)
     rows = [
         {"name": name, "variant": each} for name, each in zip(names, tried.variants, strict=True)

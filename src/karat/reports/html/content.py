@@ -55,8 +55,6 @@ class ShownQuery:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """An input of the numbers."""
-
     name: str  # judgments, queries, or the name of a run
     source: str  # its file or other name
     size: str  # its size, in words

@@ -62,11 +62,7 @@ def _drawn(table: Table, stages: Sequence[StageRow]) -> Table:
     most = max([1, *(row.relevant_in for row in stages)])
 
     def bar(row: StageRow) -> str:
-        shares = [
-            (most, "line"),
-            (row.relevant_in, "down"),
-            (row.relevant_out, "up"),
-        ]
+        shares = [(most, "line"), (row.relevant_in, "down"), (row.relevant_out, "up")]
         drawn = "".join(
             f'<rect width="{160 * count / most:.1f}" height="10" fill="var(--{ink})"/>'
             for count, ink in shares

@@ -127,10 +127,7 @@ def query_spellings(entry: Entry) -> str:
 
 def markdown(entries: Sequence[Entry]) -> str:
     """The whole catalogue as the reference page ``docs/reference/measures.md``."""
-    out = [
-        "# Measures\n",
-        _INTRODUCTION,
-    ]
+    out = ["# Measures\n", _INTRODUCTION]
     for entry in entries:
         out.append(_page(entry))
     return "\n".join(out)

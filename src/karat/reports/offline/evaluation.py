@@ -269,7 +269,6 @@ def outcomes(rows: Sequence[Outcome]) -> Table:
 
 
 def with_interval(row: Result | None, *, brackets: bool = False, digits: int = 3) -> str:
-    """A value with its interval."""
     if row is None or row.value is None:
         return DASH
     shown = _value(row, row.value, digits)

@@ -77,7 +77,6 @@ def show(
 
 
 def to_markdown(results: OnlineResults) -> str:
-    """The results as Markdown."""
     parts = []
     if results.health:
         parts.append("".join(f"- {markdown_cell(text)}\n" for text in results.health))
@@ -235,11 +234,7 @@ def _positions_by(
 
 
 def _sliced(
-    by: str,
-    names: Sequence[str],
-    rows: Sequence[OnlineResult],
-    results: OnlineResults,
-    room: _Room,
+    by: str, names: Sequence[str], rows: Sequence[OnlineResult], results: OnlineResults, room: _Room
 ) -> Table:
     """Slices as rows and metrics as columns, or vice versa for few slices."""
     grid: dict[_Part, dict[str, OnlineResult]] = {}

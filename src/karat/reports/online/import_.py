@@ -32,8 +32,6 @@ class _Import(Protocol):
 
 
 class Held(Protocol):
-    """The contents of an event store, as of ``karat.workflows.online.import_events``."""
-
     @property
     def rows(self) -> int: ...  # with those of bots
     @property

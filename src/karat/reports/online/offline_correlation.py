@@ -94,7 +94,6 @@ def to_csv(found: OfflineCorrelation) -> str:
 
 
 def to_markdown(found: OfflineCorrelation) -> str:
-    """The report as Markdown, with all queries."""
     parts = [f"{markdown_cell(headline(found))}\n"]
     tables = _slices(found), _concords(found, found.concord), _queries(found, found.queries)
     parts += map(markdown, tables)

@@ -67,7 +67,6 @@ def to_csv(found: WorstQueries) -> str:
 
 
 def to_markdown(found: WorstQueries) -> str:
-    """The tables and notes as Markdown."""
     parts = [f"{markdown_cell(headline(found))}\n"]
     parts += map(markdown, _tables(found))
     notes = [*ordering(found), *found.notes]

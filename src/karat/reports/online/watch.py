@@ -8,14 +8,7 @@ from datetime import date
 from rich.console import Console
 
 from karat.reports.phrases.numbers import counted
-from karat.reports.phrases.online import (
-    change_text,
-    difference,
-    quoted,
-    usual_text,
-    value,
-    where,
-)
+from karat.reports.phrases.online import change_text, difference, quoted, usual_text, value, where
 from karat.reports.table import Column, Table, of_texts
 from karat.reports.writers.plain import plain
 from karat.reports.writers.tables import draw

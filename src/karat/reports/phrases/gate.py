@@ -21,7 +21,6 @@ def passes(check: Check) -> bool:
 
 
 def title(gate: Gate) -> str:
-    """Candidate, baseline and policy of a gate."""
     against = "" if gate.baseline is None else f" against {gate.baseline}"
     return f"{gate.candidate}{against}, by {gate.policy}"
 

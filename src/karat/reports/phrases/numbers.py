@@ -49,7 +49,6 @@ def signed(value: float | None, digits: int = 3) -> str:
 
 
 def counted(count: int, noun: str, plural: str) -> str:
-    """1 query, 1,200 queries."""
     return f"1 {noun}" if count == 1 else f"{count:,} {plural}"
 
 

@@ -19,7 +19,6 @@ _DISORDERED = re.compile(r"ranks contradict scores in ([\d,]+ quer(?:y|ies)).*")
 
 
 def of_gate(found: Gate) -> str:
-    """Why a gate did not pass."""
     return "\n".join(_of_gate(found)).translate(CONTROLS)
 
 
@@ -35,7 +34,6 @@ def of_expectation(broken: Broken) -> str:
 
 
 def of_failure(query: str, error: str) -> str:
-    """The failure of a query."""
     return f"{_query(query)}: the search failed: {error}".translate(CONTROLS)
 
 

@@ -25,8 +25,6 @@ _EXAMPLES = 3  # queries named for a mode
 
 @dataclass(frozen=True)
 class Section:
-    """A question of the review, with its answer."""
-
     title: str
     text: str = ""
     table: Table | None = None

@@ -38,8 +38,6 @@ _EDGE = 0.15  # least distance of a remark from the points around it, in steps
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """An annotation in a chart."""
-
     time: str  # in UTC, as ``2026-03-01T02:00:00Z``
     label: str  # short label of its line, as ``3``
     text: str  # what happened
@@ -140,7 +138,6 @@ def _chart(
     *,
     linked: bool = False,
 ) -> Spec:
-    """The chart of a series: points in order, evenly spaced."""
     rows = _rows(marks)
     x = steps(len(marks), _dates(marks, width))
     y = number("value", _domain(marks), {"tickCount": 5})

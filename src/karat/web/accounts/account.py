@@ -47,19 +47,13 @@ _SYSTEMS = {
 
 @dataclass(frozen=True, kw_only=True)
 class AccountPage(Page):
-    """Your own account.
-
-    Attributes:
-        ever: The form's value for a token that never expires.
-    """
-
     template: ClassVar[str] = "account.html.j2"
     password: bool
     sessions: Sequence[tuple[SessionRow, str]]
     tokens: Sequence[TokenRow]
     scopes: Sequence[tuple[Scope, str]]
     days: Sequence[int] = DAYS
-    ever: str = EVER
+    ever: str = EVER  # the form's value for a token that never expires
     secret: str | None = None
     wrong: str | None = None
     done: str | None = None
@@ -70,7 +64,6 @@ class AccountPage(Page):
 
 @ROUTER.get("/account")
 def account(call: SessionUser) -> Response:
-    """Your own account."""
     return show_with(
         call, "/account", lambda flash: _page(call, secret=flash.secret, done=flash.said or None)
     )
@@ -83,7 +76,6 @@ def change_password(
     password: Annotated[str, Form()],
     again: Annotated[str, Form()],
 ) -> Response:
-    """Change the password and end all other sessions."""
     if not call.site.settings.accounts:
         raise NotFound("this server has no accounts: it is for the user who started it")
     try:
@@ -131,7 +123,6 @@ def make_token(
 
 @ROUTER.post("/account/tokens/{token_id}/revoke")
 def revoke(call: SessionUser, token_id: Id) -> Response:
-    """Revoke one of your own tokens."""
     try:
         call.site.accounts.revoke(call.principal.person, token_id)
     except UsageError as error:

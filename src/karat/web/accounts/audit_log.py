@@ -27,15 +27,12 @@ _COLUMNS = (
 
 @dataclass(frozen=True, kw_only=True)
 class AuditPage(Page):
-    """The audit log, newest first."""
-
     template: ClassVar[str] = "audit.html.j2"
     rows: Listed
 
 
 @ROUTER.get("/audit")
 def audit(call: AnOwner) -> Response:
-    """All actions of users."""
     actions = call.site.accounts.done()
     short = pl.col("about").str.replace_all(_HASH, "$1…")
     rows = listed(

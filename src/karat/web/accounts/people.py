@@ -47,27 +47,20 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class Link:
-    """A link to pass on to a user; shown once.
-
-    Attributes:
-        ends_us: When it expires, microseconds UTC.
-    """
+    """A link to pass on to a user; shown once."""
 
     name: str
     address: str
     renews: bool
-    ends_us: int
+    ends_us: int  # when it expires, microseconds UTC
 
     @property
     def is_url(self) -> bool:
-        """Whether the address is a full URL."""
         return not self.address.startswith("/")
 
 
 @dataclass(frozen=True, kw_only=True)
 class PeoplePage(Page):
-    """Users and invitations."""
-
     template: ClassVar[str] = "people.html.j2"
     people: Listed
     invitations: Sequence[Invitation]
@@ -81,8 +74,6 @@ class PeoplePage(Page):
 
 @dataclass(frozen=True, kw_only=True)
 class PersonPage(Page):
-    """One user."""
-
     template: ClassVar[str] = "person.html.j2"
     row: PersonRow
     roles: Sequence[Role] = ROLES
@@ -93,7 +84,6 @@ class PersonPage(Page):
 
 @ROUTER.get("/people")
 def people(call: AnOwner) -> Response:
-    """Users, pending invitations, and a form to invite."""
     return show_with(call, "/people", lambda flash: _page(call, link=_link(call, flash.secret)))
 
 
@@ -121,14 +111,12 @@ def invite(
 
 @ROUTER.post("/people/invitations/{invitation_id}/withdraw")
 def withdraw(call: AnOwner, invitation_id: Id) -> Response:
-    """Revoke an invitation."""
     call.site.accounts.withdraw(invitation_id, call.who)
     return redirect(call, "/people")
 
 
 @ROUTER.get("/people/{person_id}")
 def person(call: AnOwner, person_id: Id) -> Response:
-    """One user, and what an owner can change."""
     return show_with(
         call,
         f"/people/{person_id}",
@@ -146,7 +134,6 @@ def set_role(call: AnOwner, person_id: Id, role: Annotated[str, Form()]) -> Resp
 
 @ROUTER.post("/people/{person_id}/shut-out")
 def shut_out(call: AnOwner, person_id: Id) -> Response:
-    """Disable an account at once."""
     row = _row(call.site.accounts.all_users(), person_id)
     call.site.accounts.disable(row.person.name, call.who)
     return redirect(call, f"/people/{person_id}")
@@ -154,7 +141,6 @@ def shut_out(call: AnOwner, person_id: Id) -> Response:
 
 @ROUTER.post("/people/{person_id}/let-in")
 def let_in(call: AnOwner, person_id: Id) -> Response:
-    """Enable an account again."""
     row = _row(call.site.accounts.all_users(), person_id)
     call.site.accounts.enable(row.person.name, call.who)
     return redirect(call, f"/people/{person_id}")
@@ -162,7 +148,6 @@ def let_in(call: AnOwner, person_id: Id) -> Response:
 
 @ROUTER.post("/people/{person_id}/new-password")
 def new_password(call: AnOwner, person_id: Id, once: Once = "") -> Response:
-    """Create a link for a new password, and show it once."""
     row = _row(call.site.accounts.all_users(), person_id)
     drawn = secret_of(call.principal, once, "password", person_id)
     secret = call.site.accounts.renew(row.person.name, call.who, drawn)

@@ -21,8 +21,6 @@ ROUTER = APIRouter()
 
 @dataclass(frozen=True, kw_only=True)
 class SignInPage(Page):
-    """The sign-in form."""
-
     template: ClassVar[str] = "sign_in.html.j2"
     name: str
     wrong: str | None
@@ -32,8 +30,6 @@ class SignInPage(Page):
 
 @dataclass(frozen=True, kw_only=True)
 class InvitedPage(Page):
-    """Choosing a password with an invitation."""
-
     template: ClassVar[str] = "invited.html.j2"
     token: str
     invitation: Invitation
@@ -45,7 +41,6 @@ def sign_in_page(
     call: OptionalUser,
     next: str = "/",  # noqa: A002 - as in the address
 ) -> Response:
-    """The sign-in form."""
     if call.user is not None:
         return redirect(call, _safe(next))
     page = SignInPage(
@@ -90,7 +85,6 @@ def link(call: OptionalUser, token: str) -> Response:
 
 @ROUTER.get("/invited/{token}")
 def invited_page(call: OptionalUser, token: str) -> Response:
-    """The form to choose a password."""
     page = InvitedPage(
         title="Welcome to karat", token=token, invitation=_invitation(call.site, token), wrong=None
     )
@@ -101,7 +95,6 @@ def invited_page(call: OptionalUser, token: str) -> Response:
 def invited(
     call: OptionalUser, token: str, password: Annotated[str, Form()], again: Annotated[str, Form()]
 ) -> Response:
-    """Create the account and sign in."""
     _from_our_page(call)
     invitation = _invitation(call.site, token)
     try:

@@ -48,12 +48,6 @@ class Body(Generic[M]):
         self.model, self.required = model, required
 
     async def __call__(self, request: Request) -> M:
-        """Read and validate the body.
-
-        Raises:
-            RequestValidationError: it does not match the model.
-            HTTPException: it is too long.
-        """
         data = bytearray()
         try:
             async for chunk in request.stream():
@@ -75,7 +69,6 @@ class Body(Generic[M]):
 
 
 def _all_text(value: Any) -> str:
-    """All texts of a body, concatenated."""
     if isinstance(value, str):
         return value
     if isinstance(value, Mapping):
@@ -85,8 +78,6 @@ def _all_text(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Upload:
-    """An uploaded file."""
-
     path: Path  # temporary path, until the response is sent
     called: str  # the sender's name for it
 

@@ -33,7 +33,6 @@ class VariantBody(RequestBody):
     params: dict[str, Any] = Field({})  # other values of its parameters
 
     def variant(self) -> Variant:
-        """What to ask."""
         return _variant(self.engine, self.template, self.params)
 
 

@@ -72,19 +72,16 @@ class _Described:
         return handler({"type": "definitions", "schema": reference, "definitions": shared})
 
     def model(self) -> type:
-        """The dataclass that has the keys of the response."""
         record = self.record
         model = model_of(record) if isinstance(record, type) else _of_columns(*record)
         return _list_of(model) if self.many else model
 
 
 def one(record: type) -> Any:
-    """The model of a response that is one record."""
     return Annotated[Any, _Described(record)]
 
 
 def many(record: type) -> Any:
-    """The model of a list of records."""
     return Annotated[Any, _Described(record, many=True)]
 
 

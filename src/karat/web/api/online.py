@@ -265,7 +265,6 @@ async def online_rows(
 
 
 def _slicing(site: AppState, log: EventLog, by: str) -> list[Dimension]:
-    """The dimensions of one ``by``."""
     dimensions = []
     for part in by.split(","):
         name = part.strip()

@@ -67,8 +67,6 @@ class DiagnosesPage(Page):
 
 @dataclass(frozen=True, kw_only=True)
 class _StagesPage(Page):
-    """A page of a run and the stages of its pipeline."""
-
     run: RunRow
     stages: Sequence[str]
 
@@ -79,7 +77,6 @@ class _StagesPage(Page):
 
     @property
     def entry(self) -> Any:
-        """From a mode to its description."""
         return entry
 
 
@@ -106,8 +103,6 @@ class DiagnosisPage(_StagesPage):
 
 @dataclass(frozen=True)
 class ScoredDocument:
-    """A document with its scores."""
-
     doc_id: str
     grade: float | None
     # Stage, rank, score, and what that is made of, the largest part first
@@ -211,7 +206,6 @@ def run_diagnosis(
 def add_trace(
     call: AnEngineer, run_id: Id, file: Annotated[UploadFile | None, File()] = None
 ) -> Response:
-    """Store the trace of a run, and show its diagnosis."""
     workspace, row = _run(call.site, run_id)
     try:
         with uploaded(file, "trace") as (path, called):

@@ -36,8 +36,6 @@ class ShownEngine:
 
 @dataclass(frozen=True, kw_only=True)
 class EnginesPage(Page):
-    """The declared engines."""
-
     template: ClassVar[str] = "engines.html.j2"
     engines: Sequence[ShownEngine]
     checking: bool
@@ -52,7 +50,6 @@ def engines(call: AReader) -> Response:
 
 
 def shown_engines(site: AppState) -> list[ShownEngine]:
-    """The declared engines with their last checks."""
     workspace = site.opened(site.workspace.golden.name)
     return [_shown(each, last(site, _job(each.name))) for each in engine_states(workspace)]
 
@@ -68,7 +65,6 @@ def _shown(state: EngineState, job: Job | None) -> ShownEngine:
 
 
 def start_check(site: AppState, name: str) -> Job:
-    """Start the checks of an engine."""
     workspace = site.opened(site.workspace.golden.name)
     if name not in {each.name for each in engine_states(workspace)}:
         raise UsageError(f"there is no engine {name!r}", fix="declare it in karat.toml")
@@ -86,7 +82,6 @@ def _job(name: str) -> str:
 
 @ROUTER.post("/engines/{name}/check")
 def check(call: AnEngineer, name: str) -> Response:
-    """Check an engine in the background."""
     with or_not_found():
         start_check(call.site, name)
     return redirect(call, "/engines")

@@ -62,8 +62,6 @@ _LONGEST = 48_000  # characters of a template
 
 @dataclass(frozen=True)
 class Typed:
-    """A variant as it is in the form."""
-
     letter: str
     engine: str  # empty for none
     kind: str = ""
@@ -75,7 +73,6 @@ class Typed:
 
     @property
     def variant(self) -> Variant:
-        """What to ask."""
         return Variant(self.engine, self.template, self.changed)
 
 
@@ -104,7 +101,6 @@ class PlaygroundPage(Page):
 
     @property
     def value_text(self) -> Any:
-        """From a variant to its value as text."""
         return value_text
 
     @property
@@ -125,7 +121,6 @@ class PlaygroundPage(Page):
 
     @property
     def change_text(self) -> Any:
-        """From a document to its change of rank as text."""
         return change_text
 
 
@@ -353,7 +348,6 @@ def _next(workspace: Workspace, engine: str, asked: str) -> str:
 
 
 def _grade(site: AppState, workspace: Workspace, who: str, asked: str, form: FormData) -> None:
-    """Record the user's own grade of a document, or undo it."""
     known = find_query(workspace, asked)
     if known is None:
         raise UsageError(
@@ -375,7 +369,6 @@ def _grade(site: AppState, workspace: Workspace, who: str, asked: str, form: For
 
 @ROUTER.get("/playground/tries/{try_name:path}")
 def one_try(call: AnEngineer, try_name: str) -> Response:
-    """Show a try."""
     return show(call, _try(call.site, try_name))
 
 

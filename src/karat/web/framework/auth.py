@@ -26,8 +26,6 @@ FIELD, HEADER = "csrf", "x-csrf"
 
 
 class Refused(Exception):
-    """Access is denied."""
-
     def __init__(self, status: Literal[401, 403], why: str) -> None:
         super().__init__(why)
         self.status, self.why = status, why
@@ -44,7 +42,6 @@ class Requires:
         self.role, self.scope, self.looks = role, scope, looks
 
     async def __call__(self, request: Request) -> Call:
-        """Check the caller of a request."""
         if not self.looks:
             request.state.principal = None
             return Call(request)
@@ -110,7 +107,6 @@ def _is_csrf(token: str | None, session: str) -> bool:
 
 
 def by_session(site: AppState, request: Request) -> Principal | None:
-    """The user signed in with the browser that sends a request."""
     secret = request.cookies.get(site.cookie)
     person = site.accounts.by_session(secret) if secret else None
     return None if person is None or secret is None else Principal(person, secret, csrf_of(secret))
@@ -147,7 +143,6 @@ def is_cross_site(request: Request) -> bool:
 
 
 def _token(request: Request) -> str | None:
-    """The API token, if any; ``Basic`` credentials are for a proxy."""
     kind, _, secret = request.headers.get("authorization", "").partition(" ")
     return secret.strip() if kind.casefold() == "bearer" else None
 
@@ -188,7 +183,6 @@ SESSION = Requires("rater", None)
 
 
 def requires_of(route: object) -> Requires:
-    """What a route requires of its caller."""
     declared: list[Requires] = []
     if isinstance(route, APIRoute):
         calls = (dependency.call for dependency in route.dependant.dependencies)

@@ -55,7 +55,6 @@ class Call:
 
     @property
     def now(self) -> int:
-        """Microseconds UTC."""
         return self.site.clock()
 
     @property

@@ -12,14 +12,11 @@ from karat.workflows.workspace.stored_views import Drawn, link_marks, slice_key
 
 @dataclass(frozen=True)
 class Charts:
-    """The charts of a page."""
-
     measures: list[DrawnChart]
     sliced: Mapping[str, DrawnChart]
     spread: list[DrawnChart]
 
     def of_slice(self, candidate: str | None, attribute: str) -> DrawnChart | None:
-        """The chart of one attribute, if any."""
         return self.sliced.get(slice_key(candidate, attribute))
 
 

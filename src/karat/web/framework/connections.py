@@ -21,17 +21,14 @@ _RESPONSE = b"HTTP/1.1 %b\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
 @dataclass
 class Limits:
-    """What the connections of a process share.
+    """What the connections of a process share."""
 
-    Attributes:
-        patience_s: Seconds that a client may take to send the head of a request, and may pause
-            while reading a response.
-        open: The connections of each address that is not a proxy's, oldest first.
-    """
-
+    # Seconds that a client may take to send the head of a request, and may pause while reading a
+    # response
     patience_s: float
     most: int = 256
     proxies: Sequence[str] = ()
+    # The connections of each address that is not a proxy's, oldest first
     open: dict[str, dict[Bounded, None]] = field(default_factory=dict, repr=False)
     warned_s: float = field(default=-_WARN_S, repr=False)
 
@@ -72,7 +69,6 @@ class Bounded(H11Protocol):
         self._await_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop counting it."""
         self._leave()
         for timer in (self._head, self._reading):
             if timer is not None:
@@ -85,18 +81,15 @@ class Bounded(H11Protocol):
         self._await_head()
 
     def on_response_complete(self) -> None:
-        """Set the deadline for the client to read the response."""
         super().on_response_complete()
         self._await_head()
         self._await_reader()
 
     def pause_writing(self) -> None:
-        """Stop sending until the client has read some of the response."""
         super().pause_writing()
         self._await_reader()
 
     def resume_writing(self) -> None:
-        """Resume sending."""
         super().resume_writing()
         self._await_reader()
 

@@ -40,14 +40,11 @@ _OF_HTTP = {
 
 @dataclass(frozen=True)
 class Said:
-    """An error as the API returns it.
+    """An error as the API returns it."""
 
-    Attributes:
-        code: ``usage`` | ``input`` | ``conflict`` | ``not_found`` | ``not_signed_in`` |
-            ``not_allowed`` | ``too_many`` | ``timeout`` | ``busy`` | ``too_large`` |
-            ``missing_extra`` | ``is_disk_full`` | ``error``.
-    """
-
+    # ``usage`` | ``input`` | ``conflict`` | ``not_found`` | ``not_signed_in`` | ``not_allowed`` |
+    # ``too_many`` | ``timeout`` | ``busy`` | ``too_large`` | ``missing_extra`` | ``is_disk_full`` |
+    # ``error``
     code: str
     message: str
     where: dict[str, Any] = field(default_factory=dict)
@@ -55,7 +52,6 @@ class Said:
     fix: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """``{"error": {…}}``."""
         return {"error": {name: getattr(self, name) for name in self.__dataclass_fields__}}
 
 
@@ -73,21 +69,17 @@ def or_not_found() -> Iterator[None]:
 
 
 def opened(site: AppState, name: str) -> Workspace:
-    """The workspace with the golden set that an address names."""
     with or_not_found():
         return site.opened(name)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ErrorPage(Page):
-    """An error, with its fix."""
-
     template: ClassVar[str] = "error.html.j2"
     said: Said
 
 
 def describe(error: Exception, *, trusted: bool = True) -> tuple[int, Said]:
-    """Status and message of an error."""
     if isinstance(error, Refused):
         code = "not_signed_in" if error.status == 401 else "not_allowed"
         return error.status, Said(code, str(error))

@@ -17,7 +17,6 @@ def storable(text: str) -> bool:
 
 
 def packed(*texts: str | None) -> str:
-    """Texts packed into one form value."""
     return json.dumps(texts, ensure_ascii=False)
 
 

@@ -27,8 +27,6 @@ _T = TypeVar("_T")
 
 
 class Busy(HTTPException):
-    """The queue is full."""
-
     def __init__(self) -> None:
         super().__init__(503, BUSY, {"retry-after": "30"})
 
@@ -127,7 +125,6 @@ class JobQueue:
                 self._release(reserved)
 
     def has(self, key: Hashable) -> bool:
-        """Whether a job is running or waiting."""
         with self._lock:
             return key in self._jobs
 

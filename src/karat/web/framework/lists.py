@@ -44,32 +44,26 @@ _DAY_US = 86_400_000_000
 
 @dataclass(frozen=True)
 class Ask:
-    """The query of a list, from an address.
+    """The query of a list, from an address."""
 
-    Attributes:
-        search: Text that a row must contain; empty for all.
-        where: Filters by column: a text; for numbers ``2``, ``>=1``, ``0..1``, ``50%``; for times
-            a day (UTC) or days, likewise; ``yes`` or ``no``; ``none`` or ``some``. May also have
-            parameters of the page that no column is named after.
-        sort: Column to sort by, ``-name`` for descending; None for the list's own order.
-        page: From 1.
-        whole: Whether all rows are requested on one page, as for printing: ``page=all``.
-        strict: Whether a program asks, as for CSV or JSON: an invalid query is then an error.
-        others: Parameters of the page's route, which are not filters even if a column has the
-            same name. None if the route is unknown.
-        unread: The value of ``page``, if it is invalid; else None.
-        repeated: All values of route parameters that the address has more than once; a filter
-            has one value, the last.
-    """
-
-    search: str = ""
+    search: str = ""  # text that a row must contain; empty for all
+    # Filters by column: a text; for numbers ``2``, ``>=1``, ``0..1``, ``50%``; for times a day
+    # (UTC) or days, likewise; ``yes`` or ``no``; ``none`` or ``some``. May also have parameters of
+    # the page that no column is named after.
     where: Mapping[str, str] = field(default_factory=dict)
+    # Column to sort by, ``-name`` for descending; None for the list's own order
     sort: str | None = None
-    page: int = 1
-    whole: bool = False
+    page: int = 1  # from 1
+    whole: bool = False  # whether all rows are requested on one page, as for printing: ``page=all``
+    # Whether a program asks, as for CSV or JSON: an invalid query is then an error
     strict: bool = field(default=False, compare=False)
+    # Parameters of the page's route, which are not filters even if a column has the same name. None
+    # if the route is unknown.
     others: frozenset[str] | None = field(default=None, compare=False)
+    # The value of ``page``, if it is invalid; else None
     unread: str | None = field(default=None, compare=False)
+    # All values of route parameters that the address has more than once; a filter has one value,
+    # the last
     repeated: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @classmethod
@@ -106,37 +100,22 @@ class Ask:
 
 @dataclass(frozen=True)
 class Listed:
-    """One page of a list.
+    """One page of a list."""
 
-    Attributes:
-        columns: Those that the table shows.
-        rows: Values by column; ``_links`` has the addresses by column.
-        every: All matching rows, for CSV and JSON.
-        found: Number of matching rows.
-        total: Number of rows before filtering.
-        ask: The query.
-        pages: Number of pages, at least 1.
-        choices: Values to filter by, by column.
-        heads: Heading of each column, shown or not.
-        passed_over: Invalid filters, which were ignored; ``q`` if the search has too many words.
-        notes: What is invalid in the query, in sentences.
-        cut: Which rows these are, if there are more: ``newest``; empty for all.
-        whole: Number of rows that these are part of; None for all.
-    """
-
-    columns: Sequence[Column]
-    rows: Sequence[Mapping[str, Any]]
-    every: pl.DataFrame
-    found: int
-    total: int
-    ask: Ask
-    pages: int
-    choices: Mapping[str, Sequence[str]]
-    heads: Mapping[str, str]
+    columns: Sequence[Column]  # those that the table shows
+    rows: Sequence[Mapping[str, Any]]  # values by column; ``_links`` has the addresses by column
+    every: pl.DataFrame  # all matching rows, for CSV and JSON
+    found: int  # number of matching rows
+    total: int  # number of rows before filtering
+    ask: Ask  # the query
+    pages: int  # number of pages, at least 1
+    choices: Mapping[str, Sequence[str]]  # values to filter by, by column
+    heads: Mapping[str, str]  # heading of each column, shown or not
+    # Invalid filters, which were ignored; ``q`` if the search has too many words
     passed_over: Sequence[str] = ()
-    notes: Sequence[str] = ()
-    cut: str = ""
-    whole: int | None = None
+    notes: Sequence[str] = ()  # what is invalid in the query, in sentences
+    cut: str = ""  # which rows these are, if there are more: ``newest``; empty for all
+    whole: int | None = None  # number of rows that these are part of; None for all
 
     @property
     def on_one_page(self) -> str:
@@ -320,7 +299,6 @@ def frame_of(
 
 
 def _unknown(columns: Mapping[str, Column], ask: Ask) -> Iterator[UsageError]:
-    """Unknown columns, and an invalid page."""
     key = (ask.sort or "").removeprefix("-")
     if key and key not in columns:
         near = nearest(key, columns)

@@ -35,8 +35,6 @@ _SECRET = re.compile(r"/(link|invited)/.+", re.DOTALL)
 
 
 class Guards:
-    """Middleware around the app."""
-
     def __init__(
         self, app: ASGIApp, hosts: tuple[str, ...], images: tuple[str, ...], *, secure: bool
     ) -> None:
@@ -54,7 +52,6 @@ class Guards:
             self.headers["strict-transport-security"] = "max-age=31536000"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle a request."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -180,7 +177,6 @@ def _log(scope: Scope, status: int, seconds: float) -> None:
 
 
 def _name(host: str) -> str:
-    """A Host header without its port."""
     if host.startswith("["):
         return plain_host(host.partition("]")[0] + "]")
     return plain_host(host.partition(":")[0])

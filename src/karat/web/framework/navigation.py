@@ -9,32 +9,22 @@ from urllib.parse import quote, unquote
 
 @dataclass(frozen=True)
 class Tab:
-    """A page in the navigation; the pages below its path belong to it.
-
-    Attributes:
-        path: Without the base; ``{golden}`` is the current golden set.
-        also: Further paths that belong to it.
-    """
+    """A page in the navigation; the pages below its path belong to it."""
 
     name: str
-    path: str
-    also: Sequence[str] = ()
+    path: str  # without the base; ``{golden}`` is the current golden set
+    also: Sequence[str] = ()  # further paths that belong to it
 
     def at(self, golden: str) -> str:
-        """Its address for a golden set."""
         return self.path.replace("{golden}", quote(golden, safe=""))
 
 
 @dataclass(frozen=True)
 class Stage:
-    """An entry of the menu, which leads to its first tab; one without tabs is not shown.
-
-    Attributes:
-        icon: An SVG path on a 24 × 24 grid, for phones.
-    """
+    """An entry of the menu, which leads to its first tab; one without tabs is not shown."""
 
     name: str
-    icon: str
+    icon: str  # an SVG path on a 24 × 24 grid, for phones
     tabs: Sequence[Tab]
 
 
@@ -87,16 +77,11 @@ STAGES = (
 
 @dataclass(frozen=True)
 class Place:
-    """Where an address is in the navigation.
+    """Where an address is in the navigation."""
 
-    Attributes:
-        stage: None outside of the stages, as on the account page.
-        golden: The golden set in the address; None without one.
-    """
-
-    stage: Stage | None
+    stage: Stage | None  # none outside of the stages, as on the account page
     tab: Tab | None
-    golden: str | None
+    golden: str | None  # the golden set in the address; None without one
 
     @property
     def tabs(self) -> Sequence[Tab]:

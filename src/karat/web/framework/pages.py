@@ -36,15 +36,11 @@ _SHARED = {"report.css", "charts.mjs"}
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """What a page shows; each page adds its own fields.
-
-    Attributes:
-        title: Heading and browser title.
-        crumbs: The pages above it: name and address; those that are tabs need not be shown.
-    """
+    """What a page shows; each page adds its own fields."""
 
     template: ClassVar[str]
-    title: str
+    title: str  # heading and browser title
+    # The pages above it: name and address; those that are tabs need not be shown
     crumbs: Sequence[tuple[str, str]] = ()
 
     @property
@@ -55,27 +51,16 @@ class Page:
 
 @dataclass(frozen=True)
 class Shell:
-    """The frame around every page.
+    """The frame around every page."""
 
-    Attributes:
-        base: Prefix of every address.
-        principal: The user; None if not signed in.
-        accounts: Whether users sign in with accounts.
-        now: Microseconds UTC.
-        address: Path and query of this page, without the base.
-        place: Where the page is in the navigation.
-        golden: Name of the current golden set: of the page, or of the workspace.
-        sets: Names of all golden sets that have pages; empty for raters.
-    """
-
-    base: str
-    principal: Principal | None
-    accounts: bool
-    now: int
-    address: str
-    place: Place
-    golden: str
-    sets: Sequence[str]
+    base: str  # prefix of every address
+    principal: Principal | None  # the user; None if not signed in
+    accounts: bool  # whether users sign in with accounts
+    now: int  # microseconds UTC
+    address: str  # path and query of this page, without the base
+    place: Place  # where the page is in the navigation
+    golden: str  # name of the current golden set: of the page, or of the workspace
+    sets: Sequence[str]  # names of all golden sets that have pages; empty for raters
 
     @property
     def once(self) -> str:
@@ -89,12 +74,10 @@ class Shell:
 
     @property
     def menu(self) -> Sequence[tuple[Stage, str]]:
-        """The stages that have pages, with the address of each."""
         return [(each, each.tabs[0].at(self.golden)) for each in STAGES if each.tabs]
 
     @property
     def tabs(self) -> Sequence[tuple[str, str]]:
-        """The tabs of this page's stage: name and address."""
         return [(tab.name, tab.at(self.golden)) for tab in self.place.tabs]
 
 
@@ -167,7 +150,6 @@ def to_csv(rows: Listed) -> str:
 
 @cache
 def environment() -> jinja2.Environment:
-    """The templates, including the report's."""
     templates_ = report.environment(jinja2.PackageLoader("karat.web", "templates"))
     templates_.filters |= {
         "part": lambda text: quote(str(text), safe=""),

@@ -56,7 +56,6 @@ class Job:
 
     @property
     def over(self) -> bool:
-        """Whether it has ended."""
         return self.state in {"done", "failed", "cancelled"}
 
     @property
@@ -69,15 +68,11 @@ class Job:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a job returns."""
-
     page: str | None = None  # address of the page with its result
     result: Any = None  # as JSON
 
 
 class Progress:
-    """Reports how far a job is."""
-
     def __init__(self, site: AppState, job: Job) -> None:
         self.job = job
         self._site, self._path = site, _place(site, job.id)
@@ -98,7 +93,6 @@ class Progress:
                    stage_us=now if new else before.stage_us)  # fmt: skip
 
     def write(self, **fields: Any) -> None:
-        """Store other values of the state's fields."""
         self.job = replace(self.job, **fields, updated_us=self._site.clock())
         self._path.parent.mkdir(exist_ok=True)
         beside = self._path.with_suffix(f".{os.getpid()}.part")
@@ -182,8 +176,6 @@ def _forget_old(site: AppState) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class JobPage(Page):
-    """A job."""
-
     template: ClassVar[str] = "job.html.j2"
     job: Job
 
@@ -199,6 +191,5 @@ def job_page(call: AnEngineer, job_id: str) -> Response:
 def cancel_job(
     call: AnEngineer, job_id: str, back: Annotated[str, Form(max_length=500)] = ""
 ) -> Response:
-    """Cancel a job."""
     cancel(call.site, job_id)
     return redirect(call, back if back.startswith("/") and "//" not in back else f"/jobs/{job_id}")

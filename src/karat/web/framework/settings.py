@@ -30,37 +30,26 @@ def plain_host(name: str) -> str:
 
 @dataclass(frozen=True)
 class Settings:
-    """How to serve.
-
-    Attributes:
-        accounts: Whether users sign in with accounts; else with a one-time link, on this machine
-            only.
-        base: Path under which a proxy serves the app, as ``/karat``; empty for the root.
-        hosts: Host names accepted in requests; empty for any.
-        max_upload: Limit of an upload, bytes.
-        patience_s: Seconds that a client may take to send the head of a request, and may pause
-            while sending the rest of it or reading the response.
-        proxies: Addresses of trusted reverse proxies (X-Forwarded-*); ``*`` for any.
-    """
-
     workspace: Path
+    # Whether users sign in with accounts; else with a one-time link, on this machine only
     accounts: bool = True
     owner: str = "owner"
-    base: str = ""
-    hosts: tuple[str, ...] = ()
+    base: str = ""  # path under which a proxy serves the app, as ``/karat``; empty for the root
+    hosts: tuple[str, ...] = ()  # host names accepted in requests; empty for any
     secure: bool = False
-    max_upload: int = MAX_UPLOAD
+    max_upload: int = MAX_UPLOAD  # limit of an upload, bytes
+    # Seconds that a client may take to send the head of a request, and may pause while sending the
+    # rest of it or reading the response
     patience_s: float = PATIENCE_S
+    # Addresses of trusted reverse proxies (X-Forwarded-*); ``*`` for any
     proxies: tuple[str, ...] = ()
     connections: int = 256
 
     def to_environment(self) -> dict[str, str]:
-        """The variable that ``from_environment`` reads."""
         return {VARIABLE: json.dumps(asdict(self) | {"workspace": str(self.workspace)})}
 
     @classmethod
     def from_environment(cls) -> Settings:
-        """The settings that ``to_environment`` wrote."""
         values = json.loads(os.environ[VARIABLE])
         values |= {name: tuple(values[name]) for name in ("hosts", "proxies")}
         return cls(**values | {"workspace": Path(values["workspace"])})

@@ -17,16 +17,10 @@ from karat.workflows.workspace.workspace import Workspace
 
 @dataclass(frozen=True)
 class AppState:
-    """State of a running app.
-
-    Attributes:
-        clock: The current time, microseconds UTC.
-    """
-
     settings: Settings
     workspace: Workspace
     accounts: Accounts
-    clock: Callable[[], int]
+    clock: Callable[[], int]  # the current time, microseconds UTC
 
     @property
     def cookie(self) -> str:
@@ -35,11 +29,9 @@ class AppState:
         return f"karat_{hashlib.sha256(where.encode()).hexdigest()[:8]}"
 
     def golden_sets(self) -> list[GoldenSetRow]:
-        """Every golden set of the store, by name."""
         return self.workspace.golden_sets()
 
     def opened(self, name: str) -> Workspace:
-        """The workspace with another golden set."""
         return self.workspace.with_golden_set(name)
 
 

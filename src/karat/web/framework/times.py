@@ -31,5 +31,4 @@ def exact(time_us: int | None) -> str:
 
 
 def moment(time_us: int) -> dt.datetime:
-    """Microseconds UTC as a datetime."""
     return dt.datetime.fromtimestamp(time_us / 1e6, tz=dt.UTC)

@@ -30,12 +30,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Matrix:
-    """A confusion matrix of grades.
-
-    Attributes:
-        first: The rater in the rows; None if all pairs of ratings are counted, both ways round.
-    """
-
+    # The rater in the rows; None if all pairs of ratings are counted, both ways round
     first: str | None
     second: str | None
     grades: Sequence[float]
@@ -44,8 +39,6 @@ class Matrix:
 
 @dataclass(frozen=True, kw_only=True)
 class AgreementPage(GoldenPage):
-    """How far raters agree."""
-
     template: ClassVar[str] = "agreement.html.j2"
     sentence: str
     agreement: Agreement

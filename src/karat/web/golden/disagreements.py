@@ -27,12 +27,6 @@ ROUTER = APIRouter()
 
 @dataclass(frozen=True, kw_only=True)
 class DisagreementsPage(GoldenPage):
-    """Unsettled disagreements.
-
-    Attributes:
-        done: Outcome of the form, in a sentence; None if none was sent.
-    """
-
     template: ClassVar[str] = "disagreements.html.j2"
     between: str
     raters: int
@@ -40,13 +34,12 @@ class DisagreementsPage(GoldenPage):
     unasked: int
     sent: int
     found: Listed
-    done: str | None = None
+    done: str | None = None  # outcome of the form, in a sentence; None if none was sent
     wrong: Said | None = None
 
 
 @ROUTER.get("/golden/{name}/disagreements")
 def disagreements(call: AReader, name: str, between: str = RATERS) -> Response:
-    """List unsettled disagreements."""
     if between not in (RATERS, IMPORT):
         near = nearest(between, (RATERS, IMPORT)) or [RATERS, IMPORT]
         raise UsageError(f"unknown kind of disagreements {between[:50]!r}", nearest=near)
@@ -78,7 +71,6 @@ def ask_adjudicator(
 
 
 def _pair(text: str) -> tuple[str, str]:
-    """Query id and document id, from a ticked box."""
     query_id, doc_id = unpacked(text, 2) or (None, None)
     if query_id is None or doc_id is None:
         raise UsageError(

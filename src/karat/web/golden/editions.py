@@ -35,25 +35,19 @@ ROUTER = APIRouter()
 
 @dataclass(frozen=True, kw_only=True)
 class EditionsPage(GoldenPage):
-    """All editions, and a form for a new one.
-
-    Attributes:
-        longest: Longest name, in characters.
-    """
+    """All editions, and a form for a new one."""
 
     template: ClassVar[str] = "editions.html.j2"
     editions: Listed
     names: Sequence[str]
     ready: Ready
     name: str = ""
-    longest: int = LONGEST
+    longest: int = LONGEST  # longest name, in characters
     wrong: Said | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class EditionPage(GoldenPage):
-    """One edition."""
-
     template: ClassVar[str] = "edition.html.j2"
     name: str
     sha256: str
@@ -65,18 +59,13 @@ class EditionPage(GoldenPage):
 
 @dataclass(frozen=True, kw_only=True)
 class ChangesPage(GoldenPage):
-    """Changes from one edition to another.
-
-    Attributes:
-        queries: Changes of queries by kind: added, removed, changed.
-    """
-
     template: ClassVar[str] = "edition_changes.html.j2"
     old: str
     new: str
     names: Sequence[str]
     difference: EditionDifference
     grades: Listed
+    # Changes of queries by kind: added, removed, changed
     queries: Sequence[tuple[str, Sequence[Mapping[str, Any]]]]
 
 
@@ -101,7 +90,6 @@ def freeze(call: AnEngineer, name: str, edition: Annotated[str, Form()] = "") ->
 
 @ROUTER.get("/golden/{name}/editions/{edition:path}")
 def one_edition(call: AReader, name: str, edition: str) -> Response:
-    """Show one edition and its grades."""
     workspace = opened(call.site, name)
     row = next((each for each in list_editions(workspace) if each.name == edition), None)
     if row is None:

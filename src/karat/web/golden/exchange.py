@@ -46,8 +46,6 @@ _ENDINGS = {"trec": ".qrels", "beir": ".zip", "quepid-ltr": ".txt"}
 
 @dataclass(frozen=True)
 class Wanted:
-    """The options of an export."""
-
     to: str = "beir"
     edition: str = ""
     each_rater: bool = False
@@ -69,12 +67,6 @@ Asked = Annotated[Wanted, Depends(_wanted)]
 
 @dataclass(frozen=True, kw_only=True)
 class ExchangePage(GoldenPage):
-    """Import and export.
-
-    Attributes:
-        taken: Outcome of the import; None if nothing was imported.
-    """
-
     template: ClassVar[str] = "exchange.html.j2"
     read: Sequence[tuple[str, str]]
     written: Sequence[tuple[str, str]]
@@ -82,7 +74,7 @@ class ExchangePage(GoldenPage):
     runs: Sequence[str]
     wanted: Wanted = Wanted()
     file: str | None = None
-    taken: ImportResult | None = None
+    taken: ImportResult | None = None  # outcome of the import; None if nothing was imported
     leaving: Exchange | None = None
     download: str | None = None
     wrong_in: Said | None = None

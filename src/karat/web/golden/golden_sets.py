@@ -36,15 +36,11 @@ _PAGE_OF = (
 
 @dataclass(frozen=True, kw_only=True)
 class GoldenPage(Page):
-    """A page of one golden set; ``golden`` is its name."""
-
     golden: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class GoldenSetsPage(Page):
-    """All golden sets."""
-
     template: ClassVar[str] = "golden_sets.html.j2"
     sets: Listed
     hidden: Sequence[str]
@@ -52,31 +48,23 @@ class GoldenSetsPage(Page):
 
 @dataclass(frozen=True)
 class Part:
-    """Queries with the same value of an attribute.
-
-    Attributes:
-        weight: Their share of the total weight; None without weights.
-    """
+    """Queries with the same value of an attribute."""
 
     value: str | None
     queries: int
     share: float
-    weight: float | None
+    weight: float | None  # their share of the total weight; None without weights
     where: str
 
 
 @dataclass(frozen=True)
 class Step:
-    """A next step."""
-
     what: str
     where: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class GoldenSetPage(GoldenPage):
-    """Overview of a golden set."""
-
     template: ClassVar[str] = "golden.html.j2"
     status: Status
     made_of: Sequence[tuple[str, Sequence[Part]]]
@@ -91,12 +79,10 @@ def address(name: str, *parts: str, **params: str) -> str:
 
 
 def crumbs(name: str, *more: tuple[str, str]) -> list[tuple[str, str]]:
-    """The breadcrumbs of a page of a golden set."""
     return [("Golden sets", "/golden"), (name, address(name)), *more]
 
 
 def steps(name: str, status: Status) -> list[Step]:
-    """Next steps, each with its page."""
     return [Step(what, place(name, command)) for what, command in status.todo]
 
 

@@ -39,8 +39,6 @@ _NUMBER = re.compile("[0-9]{1,9}")
 
 @dataclass(frozen=True, kw_only=True)
 class Typed:
-    """Fields of the pooling form."""
-
     runs: Sequence[str] | None = None
     k: str = "10"
     method: str = "depth"
@@ -49,17 +47,13 @@ class Typed:
 
 @dataclass(frozen=True, kw_only=True)
 class PairsPage(GoldenPage):
-    """Pairs of query and document that are queued or judged.
-
-    Attributes:
-        pooled: Outcome of pooling; None if not requested.
-    """
+    """Pairs of query and document that are queued or judged."""
 
     template: ClassVar[str] = "golden_pairs.html.j2"
     only: str | None
     pairs: Listed
     runs: Sequence[str]
-    pooled: Pooled | None = None
+    pooled: Pooled | None = None  # outcome of pooling; None if not requested
     lacking: Sequence[tuple[str, str]] = ()
     wrong: Said | None = None
     typed: Typed = field(default_factory=Typed)
@@ -67,12 +61,6 @@ class PairsPage(GoldenPage):
 
 @dataclass(frozen=True, kw_only=True)
 class PairPage(GoldenPage):
-    """A pair and all its judgments.
-
-    Attributes:
-        state: One of ``workflows.golden.queries.STATES``; None without a counting judgment.
-    """
-
     template: ClassVar[str] = "golden_pair.html.j2"
     query_id: str
     query: str
@@ -81,6 +69,7 @@ class PairPage(GoldenPage):
     text: str | None
     url: str | None
     about: Sequence[tuple[str, Any]]
+    # One of ``workflows.golden.queries.STATES``; None without a counting judgment
     state: str | None
     grade: float | None
     rule: str | None
@@ -138,7 +127,6 @@ def pool(
 
 @ROUTER.get("/golden/{name}/pair")
 def pair(call: AReader, name: str, query: str, document: str) -> Response:
-    """Show one pair and its history."""
     with or_not_found():
         result = pair_in(opened(call.site, name), query, document)
     document_row = result.document or {}
@@ -171,7 +159,6 @@ def pair(call: AReader, name: str, query: str, document: str) -> Response:
 
 @ROUTER.get("/golden/{name}/judgments")
 def judgments(call: AReader, name: str) -> Response:
-    """List the judgments that count."""
     frame = judgments_in(opened(call.site, name)).with_columns(
         text=pl.coalesce("text", "query_id"), title=pl.coalesce("title", "doc_id")
     )
@@ -185,7 +172,6 @@ def judgments(call: AReader, name: str) -> Response:
 
 
 def list_pairs(frame: pl.DataFrame, name: str, ask: Ask) -> Listed:
-    """Pairs, from ``pairs_in``, as a list."""
     columns = (
         Column("text", "Query", link=lambda row: address(name, "queries", row["query_id"])),
         Column("title", "Document", link=lambda row: pair_address(name, row)),
@@ -210,7 +196,6 @@ def list_pairs(frame: pl.DataFrame, name: str, ask: Ask) -> Listed:
 
 
 def list_judgments(frame: pl.DataFrame, name: str, ask: Ask) -> Listed:
-    """Judgments, from ``judgments_in``, as a list."""
     columns = (
         Column("text", "Query", link=lambda row: pair_address(name, row)),
         Column("title", "Document", link=lambda row: pair_address(name, row)),

@@ -55,14 +55,8 @@ _HEADS = {
 
 @dataclass(frozen=True)
 class Typed:
-    """Fields of the sampling form.
-
-    Attributes:
-        bands: ``NAME=SHARE``, one per line; empty for thirds.
-    """
-
     size: str = "100"
-    bands: str = ""
+    bands: str = ""  # ``NAME=SHARE``, one per line; empty for thirds
     quotas: str = ""
     hard: str = ""
     text: str = ""
@@ -72,29 +66,20 @@ class Typed:
 
 @dataclass(frozen=True, kw_only=True)
 class QueriesPage(GoldenPage):
-    """The queries.
-
-    Attributes:
-        placed: Outcome of adding a sample; None if none was added.
-    """
-
     template: ClassVar[str] = "golden_queries.html.j2"
     queries: Listed
     typed: Typed = Typed()
     wrong: Said | None = None
-    placed: Placed | None = None
+    placed: Placed | None = None  # outcome of adding a sample; None if none was added
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlanPage(GoldenPage):
-    """A sample of a log, before it is added to the golden set.
-
-    Attributes:
-        drawn: The sample and a summary of the log; not in JSON: it has every query of the log.
-    """
+    """A sample of a log, before it is added to the golden set."""
 
     template: ClassVar[str] = "golden_choose.html.j2"
     file: str
+    # The sample and a summary of the log; not in JSON: it has every query of the log
     drawn: Drawn = field(repr=False)
     searches: int
     plan: Plan
@@ -104,8 +89,6 @@ class PlanPage(GoldenPage):
 
 @dataclass(frozen=True, kw_only=True)
 class QueryPage(GoldenPage):
-    """One query."""
-
     template: ClassVar[str] = "golden_query.html.j2"
     query_id: str
     text: str | None
@@ -200,7 +183,6 @@ def choose(
 
 @ROUTER.get("/golden/{name}/queries/{query_id:path}")
 def query(call: AReader, name: str, query_id: str) -> Response:
-    """Show one query with its documents."""
     with or_not_found():
         result = query_in(opened(call.site, name), query_id)
     row = result.query
@@ -282,7 +264,6 @@ def _documents(frame: pl.DataFrame, name: str, ask: Ask) -> Listed:
 
 
 def pair_address(name: str, row: Mapping[str, Any]) -> str:
-    """The page of a pair, without the base path."""
     return address(name, "pair", query=row["query_id"], document=row["doc_id"])
 
 

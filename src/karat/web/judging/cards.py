@@ -34,8 +34,6 @@ _MOST_S = 86_400
 
 @dataclass(frozen=True)
 class Grade:
-    """A grade, as a button."""
-
     value: float
     key: str | None
     word: str
@@ -44,20 +42,12 @@ class Grade:
 
 @dataclass(frozen=True)
 class Block:
-    """A block of a guideline.
-
-    Attributes:
-        kind: ``heading`` | ``item`` | ``text``.
-    """
-
-    kind: str
+    kind: str  # ``heading`` | ``item`` | ``text``
     pieces: Pieces
 
 
 @dataclass(frozen=True)
 class Shown:
-    """The content of a card."""
-
     query: str
     need: str | None
     title: Pieces
@@ -78,7 +68,6 @@ def lease_card(card: Card, judging: Judging, origin: str) -> Shown:
 
 
 def shown(card: Card, workspace: WorkspaceConfig, origin: str, ticket: str) -> Shown:
-    """The content of a card."""
     claim, fields = card.claim, workspace.card
     query = claim.query_text or claim.query_id
     words = words_of(query)
@@ -104,21 +93,15 @@ def shown(card: Card, workspace: WorkspaceConfig, origin: str, ticket: str) -> S
 
 @dataclass(frozen=True)
 class Ticket:
-    """What a card showed, and when; signed, it goes to the browser and comes back with the answer.
-
-    Attributes:
-        since_us: When it was shown, microseconds UTC.
-        slot: Id of the slot. Raters must not see it: hidden repeats and gold items have larger ids.
-        token: Id of this showing: an answer sent twice counts once.
-        pair: From ``pair_key``: a deleted slot's id may be reused for another pair.
-    """
+    """What a card showed, and when; sealed, it goes to the browser and comes back."""
 
     document_sha256: str | None
     guideline: str | None
-    since_us: int
+    since_us: int  # when it was shown, microseconds UTC
+    # Id of the slot. Raters must not see it: hidden repeats and gold items have larger ids.
     slot: int
-    token: str
-    pair: str
+    token: str  # id of this showing: an answer sent twice counts once
+    pair: str  # from ``pair_key``: a deleted slot's id may be reused for another pair
 
     @classmethod
     def of(cls, card: Card, now: int) -> Ticket:
@@ -162,7 +145,6 @@ class EntryPoint:
     no_ticket: str
 
     def ticket(self, judging: Judging, sealed: str) -> Ticket:
-        """The ticket of an answer."""
         ticket = Ticket.unseal(sealed, *_good_for(judging))
         if ticket is None:
             raise UsageError("the answer has an invalid ticket", fix=self.no_ticket)
@@ -232,12 +214,10 @@ def grades_of(golden: GoldenSetRow) -> list[Grade]:
 
 
 def reasons() -> list[tuple[str, str, str]]:
-    """Reasons why a pair cannot be judged: key, code, and text."""
     return [(str(place), code, text) for place, (code, text) in enumerate(REASONS.items(), 1)]
 
 
 def words_of(query: str) -> set[str]:
-    """The words of a query, with case and accents folded."""
     return {_folded(each[0]) for each in _word(query).finditer(query)}
 
 

@@ -71,19 +71,13 @@ class Waiting:
 
 @dataclass(frozen=True, kw_only=True)
 class ChoosePage(Page):
-    """A choice of golden sets to judge."""
-
     template: ClassVar[str] = "judge_choose.html.j2"
     waiting: Sequence[Waiting]
 
 
 @dataclass(frozen=True, kw_only=True)
 class JudgePage(Page):
-    """One card, or the finish.
-
-    Attributes:
-        typical: Median seconds of the newest judgments; None if none was timed.
-    """
+    """One card, or the finish."""
 
     template: ClassVar[str] = "judge.html.j2"
     golden: str
@@ -97,7 +91,7 @@ class JudgePage(Page):
     left: int
     later: int
     minutes: int | None
-    typical: float | None
+    typical: float | None  # median seconds of the newest judgments; None if none was timed
     newest: int | None
     disagreements: int
     before: str | None = None
@@ -114,14 +108,8 @@ class JudgePart(JudgePage):
 
 @dataclass(frozen=True)
 class Answer:
-    """The fields of an answer.
-
-    Attributes:
-        cannot: Why the pair cannot be judged, one of ``karat.golden.queue.REASONS``.
-    """
-
     grade: float | None
-    cannot: str
+    cannot: str  # why the pair cannot be judged, one of ``karat.golden.queue.REASONS``
     reason: str
     seconds: float | None
     ticket: str

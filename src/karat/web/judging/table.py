@@ -62,7 +62,6 @@ class JudgeTablePage(Page):
 
 @ROUTER.get("/judge/{name}/table")
 def table(call: AnEngineer, name: str) -> Response:
-    """Show the pairs of the queue."""
     return show(call, _page(call, opened(call.site, name), call.who, []))
 
 
@@ -122,7 +121,6 @@ def _key(row: dict[str, str | None]) -> str:
 
 
 def _pair(text: str) -> tuple[Pair, Seen]:
-    """Parse a key made by ``_key``."""
     query_id, doc_id, document_sha256, guideline = unpacked(text, len(_KEY)) or [None] * len(_KEY)
     if query_id is None or doc_id is None or guideline is None:
         raise UsageError("a selected row is invalid", fix="reload the page")

@@ -48,8 +48,6 @@ _PENDING = {
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonsPage(Page):
-    """The stored comparisons."""
-
     template: ClassVar[str] = "comparisons.html.j2"
     golden: str
     comparisons: Listed
@@ -58,14 +56,6 @@ class ComparisonsPage(Page):
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonPage(Page):
-    """The results of a comparison.
-
-    Attributes:
-        counts: Queries of the list by outcome; those of zero weight are excluded.
-        whys: Runs, with the address of the diagnosis of each.
-        ways: Link of each outcome, by measure and candidate.
-    """
-
     template: ClassVar[str] = "comparison.html.j2"
     row: ComparisonRow
     runs: Sequence[RunRow]
@@ -78,10 +68,11 @@ class ComparisonPage(Page):
     candidate: str = ""
     slice: str = ""
     uncounted: str = ""
+    # Queries of the list by outcome; those of zero weight are excluded
     counts: Mapping[str, int] = field(default_factory=dict)
     zero_weight: int = 0
     queries: Listed | None = None
-    whys: Sequence[tuple[str, str]] = ()
+    whys: Sequence[tuple[str, str]] = ()  # runs, with the address of the diagnosis of each
     listing: bool = field(default=False, repr=False)
     titles: Mapping[str, str] = field(default_factory=dict, repr=False)
     queued: int | None = None
@@ -93,12 +84,12 @@ class ComparisonPage(Page):
         default_factory=dict, repr=False
     )
     links: Mapping[Any, Mapping[str, str]] = field(default_factory=dict, repr=False)
+    # Link of each outcome, by measure and candidate
     ways: Mapping[Any, Mapping[str, str]] = field(default_factory=dict, repr=False)
 
 
 @ROUTER.get("/comparisons")
 def list_comparisons(call: AReader) -> Response:
-    """List the stored comparisons."""
     workspace = call.workspace
     stored_rows = stored_comparisons.listed(workspace)
     frame = frame_of(
@@ -145,7 +136,6 @@ def one_comparison(
     candidate: str = "",
     part: Annotated[str, Query(alias="slice")] = "",
 ) -> Response:
-    """Show the results and queries of a comparison."""
     return show_with(
         call,
         f"/comparisons/{comparison_id}",
@@ -326,7 +316,6 @@ def _baseline(found: stored_comparisons.Listed) -> str | None:
 
 
 def _lead(result: StoredComparison, candidates: Sequence[str]) -> list[str]:
-    """The conclusions, in sentences."""
     rows, comparison = result.results.results, result.comparison
     first_measure = [row for row in rows if row.measure == rows[0].measure]
     headlines = []

@@ -29,8 +29,6 @@ _MOST_RUNS = 100
 
 @dataclass(frozen=True, kw_only=True)
 class Typed:
-    """The fields of the form, besides the runs."""
-
     measures: Sequence[str] = default_measures()
     other: str = ""
     by: Sequence[str] = ()
@@ -47,8 +45,6 @@ class Typed:
 
 @dataclass(frozen=True, kw_only=True)
 class NewPage(Page):
-    """The form for a new comparison."""
-
     template: ClassVar[str] = "comparison_new.html.j2"
     runs: Sequence[RunRow]
     baseline: int | None

@@ -56,19 +56,13 @@ _FAILED = ("outdated: recomputing failed", "failed: see why")
 
 @dataclass(frozen=True, kw_only=True)
 class RunsPage(Page):
-    """The stored runs.
-
-    Attributes:
-        most: Largest upload, in megabytes.
-    """
-
     template: ClassVar[str] = "runs.html.j2"
     golden: str
     runs: Listed
     judged_us: int | None
     waits: bool
     several: bool
-    most: int
+    most: int  # largest upload, in megabytes
     trade_off: DrawnChart | None = field(default=None, repr=False)
     wrong: Said | None = None
     typed: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -76,17 +70,11 @@ class RunsPage(Page):
 
 @dataclass(frozen=True, kw_only=True)
 class RunPage(Page):
-    """One run.
-
-    Attributes:
-        notice: Outcome of adding it, shown once; empty otherwise.
-    """
-
     template: ClassVar[str] = "run.html.j2"
     run: RunRow
     kept_by: str | None
     also: Sequence[str]
-    notice: str
+    notice: str  # outcome of adding it, shown once; empty otherwise
     needed_by: Sequence[tuple[str, int]]
     edition: str
     by: Sequence[str]
@@ -112,8 +100,6 @@ class RunPage(Page):
 
 @dataclass(frozen=True, kw_only=True)
 class RunQueryPage(Page):
-    """One query of a run, with its ranking."""
-
     template: ClassVar[str] = "comparison_query.html.j2"
     query_id: str
     text: str | None
@@ -131,7 +117,6 @@ class RunQueryPage(Page):
 
 @ROUTER.get("/runs")
 def all_runs(call: AReader) -> Response:
-    """List the stored runs."""
     return show(call, _runs_page(call))
 
 
@@ -296,7 +281,6 @@ def one_query(
     measure: str = "",
     ranks: Annotated[int, Query(ge=1, le=DEEPEST)] = RANKS,
 ) -> Response:
-    """Show one query of a run."""
     workspace, row = _run(call.site, run_id)
     rules = stored_evaluations.known(workspace, _rules(by, edition))
     for _ in range(2):  # damaged files are recomputed once

@@ -40,14 +40,6 @@ ROUTER = APIRouter()
 
 @dataclass(frozen=True, kw_only=True)
 class SidePage(Page):
-    """One query of a comparison.
-
-    Attributes:
-        tokens: By document, the token of its form: it identifies what was shown, so that a changed
-            document is not graded unseen, and makes a repeated request count once.
-        whys: Runs, with the address of the diagnosis of this query in each.
-    """
-
     template: ClassVar[str] = "comparison_query.html.j2"
     row: ComparisonRow
     since: str
@@ -65,9 +57,11 @@ class SidePage(Page):
     now: Mapping[str, Sequence[float | None]]
     grades: Sequence[Grade]
     to_judge: Mapping[str, GradableDocument] = field(repr=False)
+    # By document, the token of its form: it identifies what was shown, so that a changed document
+    # is not graded unseen, and makes a repeated request count once
     tokens: Mapping[str, str] = field(repr=False)
     yours: Mapping[str, OwnRating]
-    whys: Sequence[tuple[str, str]]
+    whys: Sequence[tuple[str, str]]  # runs, with the address of the diagnosis of this query in each
     before: str | None
     after: str | None
 
@@ -80,8 +74,6 @@ def one_query(
     measure: str = "",
     ranks: Annotated[int, Query(ge=1, le=DEEPEST)] = RANKS,
 ) -> Response:
-    """Show the rankings of one query side by side."""
-
     def make_page(workspace: Workspace, row: ComparisonRow, result: StoredComparison) -> SidePage:
         return _page(workspace, row, result, query_id, measure, ranks, call.who)
 
@@ -162,7 +154,6 @@ def _token(seen: Seen) -> str:
 
 
 def _seen(text: str) -> tuple[str, Seen]:
-    """Parse a token made by ``_token``."""
     token, document, guideline = unpacked(text, 3) or [None] * 3
     if not token or guideline is None:
         raise UsageError("the form has an invalid token", fix="reload the page")

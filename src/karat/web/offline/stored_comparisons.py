@@ -25,7 +25,6 @@ _T = TypeVar("_T")
 
 
 def find(site: AppState, comparison_id: int) -> tuple[Workspace, ComparisonRow]:
-    """A comparison, and the workspace with its golden set."""
     found = stored_comparisons.find(site.workspace, comparison_id)
     if found is None:
         raise NotFound(
@@ -49,7 +48,6 @@ def look(
 
 
 def ask(site: AppState, workspace: Workspace, inputs: Asked, *, by: str) -> int:
-    """Create a comparison and start its computation."""
     with COMPUTING.place() as place:
         comparison_id = stored_comparisons.ask(workspace, inputs, by=by, now=site.clock())
         compute(site, workspace, comparison_id, WAIT_S, place)
@@ -57,7 +55,6 @@ def ask(site: AppState, workspace: Workspace, inputs: Asked, *, by: str) -> int:
 
 
 def request_again(site: AppState, comparison_id: int, *, by: str) -> None:
-    """Recompute a comparison."""
     workspace, row = find(site, comparison_id)
     with COMPUTING.place() as place:
         stored_comparisons.request_again(workspace, row, by=by, now=site.clock())
@@ -129,7 +126,6 @@ def shown(
 
 
 def axes(comparison: Comparison) -> tuple[list[str], list[str]]:
-    """The measures and the candidates of a comparison."""
     rows = comparison.differences
     return (
         list(dict.fromkeys(row.measure for row in rows)),

@@ -29,8 +29,6 @@ _LABEL = 60  # longest label of a slice, in characters
 
 @dataclass(frozen=True)
 class Chart:
-    """A metric over time."""
-
     metric: str
     title: str
     where: str
@@ -42,16 +40,9 @@ class Chart:
 
 @dataclass(frozen=True)
 class Annotation:
-    """An annotation in the period.
-
-    Attributes:
-        time_us: Microseconds UTC.
-        kind: One of ``annotations.KINDS``.
-    """
-
     number: int
-    time_us: int
-    kind: str
+    time_us: int  # microseconds UTC
+    kind: str  # one of ``annotations.KINDS``
     text: str
 
 
@@ -74,7 +65,6 @@ class Axis:
 
     @property
     def count(self) -> int:
-        """Number of steps."""
         return self.days.count * (24 if self.hourly else 1)
 
     def at(self, part: Mapping[str, str]) -> int | None:
@@ -92,12 +82,10 @@ class Axis:
         return step if -0.5 <= step <= self.count - 0.5 else None
 
     def name(self, step: int) -> str:
-        """A step in words."""
         day = day_text(self.days.first + (step // 24 if self.hourly else step))
         return f"{day}, {step % 24:02}:00" if self.hourly else day
 
     def stretch(self, first: int, last: int) -> str:
-        """A range of steps in words."""
         if first == last:
             return self.name(first)
         same_day = self.hourly and first // 24 == last // 24
@@ -212,7 +200,6 @@ def chart_of(
 def _steps(
     rows: Sequence[OnlineResult], axis: Axis, dimension: str, value: str
 ) -> dict[int, OnlineResult]:
-    """Results of a slice by step."""
     names = {*axis.cut, dimension} - {""}
     out = {}
     for row in rows:
@@ -236,7 +223,6 @@ def _upwards(metric: Metric) -> str:
 
 
 def _result_text(row: OnlineResult | None, metric: Metric, label: str) -> str:
-    """The result at a step, in words."""
     before = f"{label}: " if label else ""
     if row is None:
         return f"{before}{NO_RESULT}"

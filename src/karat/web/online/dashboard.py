@@ -57,12 +57,6 @@ _LENGTHS = (1, 7, 28, 91)  # offered periods, in days
 
 @dataclass(frozen=True, kw_only=True)
 class OnlinePage(LogPage):
-    """The dashboard.
-
-    Attributes:
-        positions: Clicks by position: position, share of all clicks, count.
-    """
-
     template: ClassVar[str] = "online.html.j2"
     headlines: Sequence[Headline] = ()
     figures: Listed | None = None
@@ -74,6 +68,7 @@ class OnlinePage(LogPage):
     charts: Sequence[Chart] = ()
     undrawn: str = field(default="", repr=False)
     unknown: Sequence[tuple[str, str]] = ()
+    # Clicks by position: position, share of all clicks, count
     positions: Sequence[tuple[str, float, int]] = ()
     marks: Sequence[Annotation] = ()
     metric: Mapping[str, Any] | None = None
@@ -85,8 +80,6 @@ class OnlinePage(LogPage):
 
 @dataclass(frozen=True)
 class Asked:
-    """The parameters of the dashboard."""
-
     metrics: Sequence[Metric]
     chosen: Sequence[str]
     days: Days
@@ -111,7 +104,6 @@ def dashboard(
     only: Annotated[str | None, Query(max_length=500)] = None,
     pick: Annotated[list[str] | None, Query(max_length=200)] = None,
 ) -> Response:
-    """Show what users did in a period."""
     log = log_of(call.site)
     common: dict[str, Any] = {"title": "Online"}
     if isinstance(log, NoLog):
@@ -167,7 +159,6 @@ def _asked(
 def _shown(
     call: Call, log: EventLog, asked: Asked, axis: Axis, results: OnlineResults
 ) -> dict[str, Any]:
-    """The page's fields from computed results."""
     key = asked.by.key
     values = largest(results.results, key) if key else [""]
     drawn = sorted(values[: _charts.MOST_LINES])  # keeps colours when sizes change
@@ -268,7 +259,6 @@ def _led(chart: Chart, links: Mapping[str, str], base: str) -> Chart:
 
 
 def _positions(rows: Sequence[OnlineResult]) -> list[tuple[str, float, int]]:
-    """Share and number of clicks at each position."""
     by_position = [row for row in rows if set(row.slice) == {"position"} and row.value is not None]
     return [(row.slice["position"], row.value or 0.0, round(row.total or 0)) for row in by_position]
 
@@ -279,7 +269,6 @@ def _about(metric: Metric) -> dict[str, Any]:
 
 
 def _choices(site: AppState, log: EventLog, asked: Asked) -> dict[str, Any]:
-    """Options of the forms."""
     selected = {each.name for each in asked.metrics}
     families: dict[str, list[tuple[str, str, bool]]] = {}
     every = registry.all_metrics()

@@ -36,7 +36,6 @@ class Headline:
 
 
 def slice_text(value: str) -> str:
-    """The label of a dimension's value."""
     return value or NOT_SAID
 
 
@@ -48,7 +47,6 @@ def bounds_text(row: OnlineResult, metric: Metric) -> str:
 
 
 def cell_of(row: OnlineResult | None, metric: Metric, where: str) -> Cell:
-    """A result as a cell."""
     if row is None:
         none = (None,) * 6
         row = OnlineResult(metric.name, metric.version, {}, *none, 0, 0, None, "none", NO_RESULT)

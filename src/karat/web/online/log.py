@@ -51,8 +51,6 @@ class NotYet(HTTPException):
 
 @dataclass(frozen=True)
 class NoLog:
-    """Why there is no log."""
-
     what: str
     fix: str | None
     none: bool
@@ -72,7 +70,6 @@ class LogPage(Page):
 
     @property
     def unlisted(self) -> str:
-        """Why there are no numbers."""
         lacks = self.wrong if self.lacking is None else self.lacking.what
         return lacks or super().unlisted
 
@@ -95,7 +92,6 @@ TheDays = Annotated[DayRange, Depends(_wanted)]
 
 
 def log_summary(log: EventLog) -> dict[str, Any]:
-    """Summary of a log."""
     first, last = (Days(day or 0, day or 0).period[0] for day in (log.first_day, log.last_day))
     return {
         "events": log.rows - log.bots,
@@ -204,12 +200,10 @@ class Lenient:
 
 
 def is_program(call: Call) -> bool:
-    """Whether the page is requested as CSV or JSON."""
     return call.request.query_params.get("format") in {"json", "csv"}
 
 
 def error_text(error: InputError | UsageError) -> str:
-    """An error and its fix, in sentences."""
     sentences = [error.what]
     if isinstance(error, UsageError) and error.nearest:
         sentences.append(f"did you mean {' or '.join(error.nearest)}?")

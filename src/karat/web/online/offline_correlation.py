@@ -64,8 +64,6 @@ _INKS = {"judges": "down", "users": "up"}
 
 @dataclass(frozen=True, kw_only=True)
 class AgainstPage(LogPage):
-    """Offline measure against online metric."""
-
     template: ClassVar[str] = "online_against.html.j2"
     run: str = ""
     run_id: int | None = None
@@ -128,8 +126,6 @@ def side_by_side(
 
 
 def against_of(answer: Mapping[str, Any]) -> OfflineCorrelation:
-    """The comparison, from its JSON."""
-
     def online(row: Mapping[str, Any]) -> dict[str, Any]:
         return {
             **row,
@@ -178,7 +174,6 @@ def _fits(metric: Metric) -> bool:
 
 
 def _shown(call: Call, asked: Against, correlation: OfflineCorrelation) -> dict[str, Any]:
-    """The page's fields from the computed comparison."""
     keys = dict(
         zip(
             (row.query_id for row in correlation.queries),
@@ -267,8 +262,6 @@ class Scatter:
 
 @dataclass(frozen=True)
 class SliceRow:
-    """A slice, offline and online."""
-
     name: str | None
     queries: int
     searches: int
@@ -421,7 +414,6 @@ def _online(metric: Metric, each: MetricValue) -> str:
 
 
 def searches_of(asked: Against, metric: str, key: str, counts: str) -> str:
-    """Link to the searches for a query."""
     if metric:
         return rows_address(metric, asked.days, [("query", key)], counts)
     return f"/online/rows?{urlencode([*asked.days.said.items(), ('slice', f'query={key}')])}"

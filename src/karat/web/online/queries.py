@@ -44,20 +44,15 @@ _NOT_KEPT = {"from", "to", "by", "format"}
 
 @dataclass(frozen=True, kw_only=True)
 class WorstPage(LogPage):
-    """The queries that lose most searches.
-
-    Attributes:
-        groups: Loss of each slice: value, queries, searches, failed, share, link.
-        added: Outcome of adding queries to the golden set, shown once; None if none were added.
-    """
-
     template: ClassVar[str] = "online_queries.html.j2"
     said: str = ""
     ordering: Sequence[str] = ()
     by: str = ""
     queries: Listed | None = None
+    # Loss of each slice: value, queries, searches, failed, share, link
     groups: Sequence[tuple[str, int, int, int, float | None, str]] = ()
     hidden: int = 0
+    # Outcome of adding queries to the golden set, shown once; None if none were added
     added: str | None = None
     golden: str = ""
     slices: Sequence[tuple[str, str, bool]] = field(default=(), repr=False)
@@ -66,7 +61,6 @@ class WorstPage(LogPage):
 
 @ROUTER.get("/online/queries")
 def worst(call: AReader, days: TheDays, by: Annotated[str, Query(max_length=200)] = "") -> Response:
-    """List the queries that lose most searches."""
     lenient = Lenient(call)
     return show_with(
         call,
@@ -162,7 +156,6 @@ def add_to_golden(
 
 
 def worst_of(answer: Mapping[str, Any]) -> WorstQueries:
-    """Worst queries, from their JSON."""
     rows = [
         LostQuery(**{**row, "next_queries": [(text, count) for text, count in row["next_queries"]]})
         for row in answer["queries"]

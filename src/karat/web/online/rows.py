@@ -90,15 +90,10 @@ _DAY = len("2026-11-01")
 
 @dataclass(frozen=True, kw_only=True)
 class RowsPage(LogPage):
-    """The rows behind a number.
-
-    Attributes:
-        counts: ``yes`` rows in the numerator · ``no`` rows only in the denominator · empty: all
-            rows of the table.
-    """
-
     template: ClassVar[str] = "online_rows.html.j2"
     metric: str = ""
+    # ``yes`` rows in the numerator · ``no`` rows only in the denominator · empty: all rows of the
+    # table
     counts: str = ""
     table: str = ""
     slices: Sequence[tuple[str, str, str]] = ()
@@ -127,7 +122,6 @@ def rows(
     counts: Counts = "",
     slices: Annotated[list[str] | None, Query(alias="slice", max_length=20)] = None,
 ) -> Response:
-    """Show the rows behind a number, newest first."""
     log = log_of(call.site)
     common: dict[str, Any] = {"title": "Searches"}
     if isinstance(log, NoLog):

@@ -69,17 +69,11 @@ class Movement:
 
 @dataclass(frozen=True, kw_only=True)
 class WatchPage(LogPage):
-    """A day compared with its history.
-
-    Attributes:
-        verdict: ``unhealthy`` | ``worse`` | ``cannot_tell`` | ``fine``.
-    """
-
     template: ClassVar[str] = "online_watch.html.j2"
     day: str = ""
     by: str = ""
     slices: Sequence[tuple[str, str, bool]] = field(default=(), repr=False)
-    verdict: str = ""
+    verdict: str = ""  # ``unhealthy`` | ``worse`` | ``cannot_tell`` | ``fine``
     said: str = ""
     compared: str = ""
     doubts: Sequence[str] = ()
@@ -89,7 +83,6 @@ class WatchPage(LogPage):
 
     @property
     def unlisted(self) -> str:
-        """Why nothing was compared."""
         return self.doubts[0] if self.doubts else super().unlisted
 
 
@@ -138,7 +131,6 @@ def watched(
 def _shown(
     call: Call, answer: Mapping[str, Any], day: int, asked: Watching, notes: Sequence[str]
 ) -> dict[str, Any]:
-    """The page's fields from the computed watch."""
     result, compared = watched_of(answer), answer.get("compared_in_all", 0)
     by_key = {each.key: each for cut in asked.cuts for each in cut}
     moved = [
@@ -252,14 +244,10 @@ def _changes(call: Call, result: Watched, day: int, by_key: Mapping[str, Dimensi
 
 @dataclass(frozen=True)
 class Glance:
-    """The watch of a day in short, for the dashboard.
-
-    Attributes:
-        verdict: As in ``Watched``; None while it is being computed.
-    """
+    """The watch of a day in short, for the dashboard."""
 
     day: str
-    verdict: str | None
+    verdict: str | None  # as in ``Watched``; None while it is being computed
     said: str
     doubt: str
     sentence: str
@@ -300,7 +288,6 @@ def glance(site: AppState, log: EventLog, last: int) -> Glance | None:
 
 
 def watched_of(answer: Mapping[str, Any]) -> Watched:
-    """A watch, from its JSON."""
     changes = [
         Change(**{**row, "queries": tuple(Contribution(**one) for one in row["queries"])})
         for row in answer["changes"]

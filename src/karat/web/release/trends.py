@@ -80,8 +80,6 @@ EDITIONS_WAIT = (
 
 @dataclass(frozen=True)
 class File:
-    """A history file."""
-
     name: str
     points: int
     lacking: str | None
@@ -91,8 +89,6 @@ class File:
 
 @dataclass(frozen=True, kw_only=True)
 class TrendsPage(Page):
-    """All series of all histories."""
-
     template: ClassVar[str] = "trends.html.j2"
     said: str
     alarms: bool
@@ -107,8 +103,6 @@ class TrendsPage(Page):
 
 @dataclass(frozen=True, kw_only=True)
 class TrendPage(Page):
-    """One series."""
-
     template: ClassVar[str] = "trend.html.j2"
     history: str
     file: File
@@ -164,7 +158,6 @@ def annotate(
     time: Annotated[str, Form(max_length=50)] = "",
     back: Annotated[str, Form(max_length=2_000)] = "/trends",
 ) -> Response:
-    """Add an annotation."""
     try:
         add_annotation(call.site.workspace, time=time, kind=kind, text=text, **call.by)
     except UsageError as error:
@@ -339,7 +332,6 @@ def _may_remove_all(principal: Principal) -> bool:
 
 
 def list_of_series(histories: Sequence[History], ask: Ask) -> Listed:
-    """Every series of the histories, worst problem first."""
     rows = [
         (series.marks[-1], _series_row(each, series))
         for each in histories
@@ -513,6 +505,5 @@ def _differs(mark: Mark) -> str:
 
 
 def address_of(history: str, run: str, measure: str, part: str) -> str:
-    """Link to a series, without the base path."""
     params = {"run": run, "measure": measure} | ({"slice": part} if part else {})
     return f"/trends/{quote(history, safe='')}?{urlencode(params)}"
