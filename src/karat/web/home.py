@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 from urllib.parse import quote, urlencode
 
 from fastapi import APIRouter, Response
@@ -12,7 +11,7 @@ from fastapi import APIRouter, Response
 from karat.reports.phrases.numbers import counted
 from karat.tables.golden.golden_sets import addressable
 from karat.web.framework.auth import ARater
-from karat.web.framework.pages import Page, redirect, show
+from karat.web.framework.pages import PlainPage, redirect, show
 from karat.web.framework.state import AppState
 from karat.web.golden.golden_sets import address, place
 from karat.workflows.golden.status import Status
@@ -36,15 +35,6 @@ class Attention:
     what: str  # in words, with its count
     where: str  # the page to do it on, without the base path
     of: str | None = None  # name of the golden set or file that it belongs to, if any
-
-
-@dataclass(frozen=True, kw_only=True)
-class HomePage(Page):
-    """What to do, most urgent first, and the status of each golden set."""
-
-    template: ClassVar[str] = "home.html.j2"
-    attention: Sequence[Attention]
-    golden: Sequence[Status]
 
 
 Watch = Callable[[AppState, Sequence[Status]], Iterable[Attention]]
@@ -187,4 +177,4 @@ def home(call: ARater) -> Response:
     names = [row.name for row in call.site.golden_sets() if addressable(row.name)]
     sets = [status_of(call.site.opened(name), now=call.now) for name in names]
     attention = [item for watch in WATCHES for item in watch(call.site, sets)]
-    return show(call, HomePage(title="Home", attention=attention, golden=sets))
+    return show(call, PlainPage("home.html.j2", "Home", attention=attention, golden=sets))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 from urllib.parse import quote
 
 from fastapi import APIRouter, Response
@@ -13,7 +11,7 @@ from karat.tables.golden.golden_sets import addressable
 from karat.web.api.openapi import described
 from karat.web.framework.auth import AReader
 from karat.web.framework.navigation import STAGES
-from karat.web.framework.pages import Page, show
+from karat.web.framework.pages import PlainPage, show
 from karat.workflows.workspace.search import Hit, best, search
 
 ROUTER = APIRouter()
@@ -29,28 +27,12 @@ class Link:
     where: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class SearchPage(Page):
-    template: ClassVar[str] = "search.html.j2"
-    words: str
-    golden: str
-    hits: Sequence[Link]
-
-
 @dataclass(frozen=True)
 class Operation:
     method: str
     path: str
     summary: str
     scope: str | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class ApiPage(Page):
-    """The operations of the API, by part."""
-
-    template: ClassVar[str] = "api.html.j2"
-    parts: Sequence[tuple[str, Sequence[Operation]]]
 
 
 @ROUTER.get("/search")
@@ -72,7 +54,7 @@ def found(call: AReader, q: str = "", golden: str = "") -> Response:
         (Link("page", name, f"/{name.lower()}"), name) for name in ("Judge", "Account", "API")
     ]
     hits += best(words, pages) if words else [link for link, _ in pages]
-    return show(call, SearchPage(title="Search", words=words, golden=golden, hits=hits))
+    return show(call, PlainPage("search.html.j2", "Search", words=words, golden=golden, hits=hits))
 
 
 @ROUTER.get("/api")
@@ -84,7 +66,7 @@ def api(call: AReader) -> Response:
             scope = operation["x-needs"]["scope"]
             one = Operation(method.upper(), path, operation["summary"], scope)
             parts.setdefault(operation["tags"][0], []).append(one)
-    return show(call, ApiPage(title="API", parts=list(parts.items())))
+    return show(call, PlainPage("api.html.j2", "API", parts=list(parts.items())))
 
 
 def _page_of(hit: Hit, golden: str) -> str:

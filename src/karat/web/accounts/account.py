@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, cast
+from collections.abc import Mapping
+from typing import Annotated, Any, cast
 
 from fastapi import APIRouter, Form, Response
 
 from karat.errors import UsageError
-from karat.tables.accounts.people import SCOPES_OF, Scope, SessionRow, TokenRow
+from karat.tables.accounts.people import SCOPES_OF, Scope
 from karat.web.accounts.sign_in import show_refused
 from karat.web.framework.auth import SessionUser
 from karat.web.framework.call import Call
 from karat.web.framework.errors import NotFound
 from karat.web.framework.form_values import Id
 from karat.web.framework.idempotency import Once, redirect_with, secret_of, show_with
-from karat.web.framework.pages import Page, redirect, show
+from karat.web.framework.pages import Page, PlainPage, redirect, show
 from karat.workflows.accounts.accounts import SignInRefused
 from karat.workflows.accounts.tokens import MOST_DAYS
 
@@ -43,23 +42,6 @@ _SYSTEMS = {
     "CrOS": "ChromeOS",
     "Linux": "Linux",
 }
-
-
-@dataclass(frozen=True, kw_only=True)
-class AccountPage(Page):
-    template: ClassVar[str] = "account.html.j2"
-    password: bool
-    sessions: Sequence[tuple[SessionRow, str]]
-    tokens: Sequence[TokenRow]
-    scopes: Sequence[tuple[Scope, str]]
-    days: Sequence[int] = DAYS
-    ever: str = EVER  # the form's value for a token that never expires
-    secret: str | None = None
-    wrong: str | None = None
-    done: str | None = None
-    name: str = ""
-    chosen: Sequence[str] | None = None
-    chosen_days: str = "90"
 
 
 @ROUTER.get("/account")
@@ -161,14 +143,18 @@ def _refused(call: Call, refused: SignInRefused, **typed: Any) -> Response:
     return show_refused(call, _page(call, wrong=refused.what, **typed), refused)
 
 
-def _page(call: Call, **more: Any) -> AccountPage:
+def _page(call: Call, **more: Any) -> Page:
     rows = call.site.accounts.sessions(call.principal.person, call.principal.session)
-    return AccountPage(
-        title="Account",
+    none: dict[str, Any] = dict.fromkeys(("secret", "wrong", "done", "chosen"))
+    return PlainPage(
+        "account.html.j2",
+        "Account",
         password=call.site.settings.accounts
         and call.site.accounts.has_password(call.principal.person),
         sessions=[(row, browser(row.agent)) for row in rows],
         tokens=call.site.accounts.tokens(call.principal.person),
         scopes=[(scope, MEANT[scope]) for scope in SCOPES_OF[call.principal.person.role]],
-        **more,
+        days=DAYS,
+        ever=EVER,
+        **{**none, "name": "", "chosen_days": "90", **more},
     )

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 import polars as pl
 from fastapi import APIRouter, Response
 
 from karat.reports.table import Column
 from karat.web.framework.auth import AnOwner
-from karat.web.framework.lists import Listed, listed
-from karat.web.framework.pages import Page, show
+from karat.web.framework.lists import listed
+from karat.web.framework.pages import PlainPage, show
 
 ROUTER = APIRouter()
 _HASH = r"\b([0-9a-f]{12})[0-9a-f]{52}\b"
@@ -25,12 +22,6 @@ _COLUMNS = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class AuditPage(Page):
-    template: ClassVar[str] = "audit.html.j2"
-    rows: Listed
-
-
 @ROUTER.get("/audit")
 def audit(call: AnOwner) -> Response:
     actions = call.site.accounts.done()
@@ -41,4 +32,4 @@ def audit(call: AnOwner) -> Response:
         call.ask,
         search=["person", "action", "subject", "about"],
     )
-    return show(call, AuditPage(title="Audit log", rows=rows))
+    return show(call, PlainPage("audit.html.j2", "Audit log", rows=rows))

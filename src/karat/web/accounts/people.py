@@ -5,20 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, cast
+from typing import Annotated, Any, cast
 
 from fastapi import APIRouter, Depends, Form, Response
 
 from karat.errors import UsageError
 from karat.reports.table import Column
-from karat.tables.accounts.people import ROLES, Invitation, PersonRow, Role
+from karat.tables.accounts.people import ROLES, PersonRow, Role
 from karat.web.framework.auth import AnOwner
 from karat.web.framework.call import Call
 from karat.web.framework.errors import NotFound
 from karat.web.framework.form_values import Id
 from karat.web.framework.idempotency import Once, redirect_with, secret_of, show_with
-from karat.web.framework.lists import Listed, frame_of, listed
-from karat.web.framework.pages import Page, redirect, show
+from karat.web.framework.lists import frame_of, listed
+from karat.web.framework.pages import Page, PlainPage, redirect, show
 from karat.web.framework.settings import LOCAL
 from karat.web.framework.state import AppState, TheState
 from karat.workflows.accounts.accounts import AlreadyInvited
@@ -57,29 +57,6 @@ class Link:
     @property
     def is_url(self) -> bool:
         return not self.address.startswith("/")
-
-
-@dataclass(frozen=True, kw_only=True)
-class PeoplePage(Page):
-    template: ClassVar[str] = "people.html.j2"
-    people: Listed
-    invitations: Sequence[Invitation]
-    link: Link | None = None
-    roles: Sequence[Role] = ROLES
-    name: str = ""
-    role: str = "rater"
-    wrong: str | None = None
-    open: Invitation | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class PersonPage(Page):
-    template: ClassVar[str] = "person.html.j2"
-    row: PersonRow
-    roles: Sequence[Role] = ROLES
-    last_owner: bool
-    link: Link | None = None
-    open: Invitation | None = None
 
 
 @ROUTER.get("/people")
@@ -156,7 +133,7 @@ def new_password(call: AnOwner, person_id: Id, once: Once = "") -> Response:
     return show(call, _person(call.site, person_id, _link(call, secret.text)))
 
 
-def _page(call: Call, **more: Any) -> PeoplePage:
+def _page(call: Call, **more: Any) -> Page:
     frame = frame_of(
         (
             (
@@ -173,24 +150,28 @@ def _page(call: Call, **more: Any) -> PeoplePage:
         text="name role state",
         whole="id last_seen sessions tokens since",
     )
-    return PeoplePage(
-        title="People",
+    return PlainPage(
+        "people.html.j2",
+        "People",
         people=listed(frame, _COLUMNS, call.ask, search=["name"]),
         invitations=call.site.accounts.invitations(),
-        **more,
+        roles=ROLES,
+        **{"link": None, "name": "", "role": "rater", "wrong": None, "open": None, **more},
     )
 
 
-def _person(site: AppState, person_id: int, link: Link | None = None) -> PersonPage:
+def _person(site: AppState, person_id: int, link: Link | None = None) -> Page:
     all_users = site.accounts.all_users()
     row = _row(all_users, person_id)
     owners = [
         row.person.id for row in all_users if row.person.role == "owner" and row.disabled_us is None
     ]
-    return PersonPage(
-        title=row.person.name,
-        crumbs=[("People", "/people")],
+    return PlainPage(
+        "person.html.j2",
+        row.person.name,
+        [("People", "/people")],
         row=row,
+        roles=ROLES,
         last_owner=owners == [person_id],
         link=link,
         open=next(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from fastapi import APIRouter, Form, Response
 
@@ -12,28 +11,11 @@ from karat.tables.accounts.people import Invitation, Person
 from karat.web.framework.auth import OptionalUser, Refused, SessionUser, is_cross_site
 from karat.web.framework.call import Call
 from karat.web.framework.errors import NotFound
-from karat.web.framework.pages import Page, redirect, show
+from karat.web.framework.pages import Page, PlainPage, redirect, show
 from karat.web.framework.state import AppState
 from karat.workflows.accounts.accounts import DEVICE_US, LONGEST_US, SignInRefused
 
 ROUTER = APIRouter()
-
-
-@dataclass(frozen=True, kw_only=True)
-class SignInPage(Page):
-    template: ClassVar[str] = "sign_in.html.j2"
-    name: str
-    wrong: str | None
-    next: str
-    accounts: bool
-
-
-@dataclass(frozen=True, kw_only=True)
-class InvitedPage(Page):
-    template: ClassVar[str] = "invited.html.j2"
-    token: str
-    invitation: Invitation
-    wrong: str | None
 
 
 @ROUTER.get("/sign-in")
@@ -43,8 +25,13 @@ def sign_in_page(
 ) -> Response:
     if call.user is not None:
         return redirect(call, _safe(next))
-    page = SignInPage(
-        title="Sign in", name="", wrong=None, next=_safe(next), accounts=call.site.settings.accounts
+    page = PlainPage(
+        "sign_in.html.j2",
+        "Sign in",
+        name="",
+        wrong=None,
+        next=_safe(next),
+        accounts=call.site.settings.accounts,
     )
     return show(call, page)
 
@@ -64,8 +51,13 @@ def sign_in(
         device = call.request.cookies.get(_device(call.site))
         person = call.site.accounts.sign_in(name, password, _address(call), device)
     except SignInRefused as refused:
-        page = SignInPage(
-            title="Sign in", name=name, wrong=str(refused.what), next=_safe(next), accounts=True
+        page = PlainPage(
+            "sign_in.html.j2",
+            "Sign in",
+            name=name,
+            wrong=str(refused.what),
+            next=_safe(next),
+            accounts=True,
         )
         return show_refused(call, page, refused)
     return _start_session(call, person, _safe(next))
@@ -85,8 +77,12 @@ def link(call: OptionalUser, token: str) -> Response:
 
 @ROUTER.get("/invited/{token}")
 def invited_page(call: OptionalUser, token: str) -> Response:
-    page = InvitedPage(
-        title="Welcome to karat", token=token, invitation=_invitation(call.site, token), wrong=None
+    page = PlainPage(
+        "invited.html.j2",
+        "Welcome to karat",
+        token=token,
+        invitation=_invitation(call.site, token),
+        wrong=None,
     )
     return show(call, page)
 
@@ -102,8 +98,12 @@ def invited(
             raise UsageError("the two passwords differ")
         person = call.site.accounts.accept(token, password)
     except UsageError as error:
-        page = InvitedPage(
-            title="Welcome to karat", token=token, invitation=invitation, wrong=error.what
+        page = PlainPage(
+            "invited.html.j2",
+            "Welcome to karat",
+            token=token,
+            invitation=invitation,
+            wrong=error.what,
         )
         busy = isinstance(error, SignInRefused) and error.wait_s
         return show(call, page, 429 if busy else 400)

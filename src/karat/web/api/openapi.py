@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
-from typing import Any, ClassVar
+from typing import Any
 
 from fastapi import APIRouter, Response
 from fastapi.openapi.utils import get_openapi
@@ -16,7 +15,7 @@ from karat.web.api.models import meanings, model_of
 from karat.web.api.responses import json_response
 from karat.web.framework.auth import AReader, requires_of
 from karat.web.framework.errors import Said
-from karat.web.framework.pages import Page, show
+from karat.web.framework.pages import PlainPage, show
 
 ROUTER = APIRouter(prefix="/api", tags=["account"])
 ABOUT = (
@@ -40,15 +39,6 @@ def openapi(call: AReader) -> Response:
     return json_response(described(call.request.app.state.site.settings.base))
 
 
-@dataclass(frozen=True, kw_only=True)
-class ApiPage(Page):
-    """The API as a page: operations by tag, each with its method and path."""
-
-    template: ClassVar[str] = "api_docs.html.j2"
-    document: dict[str, Any]
-    tags: dict[str, list[tuple[str, str, dict[str, Any]]]]
-
-
 @ROUTER.get("/docs", include_in_schema=False)
 def docs(call: AReader) -> Response:
     """The API, for reading."""
@@ -58,7 +48,7 @@ def docs(call: AReader) -> Response:
         for method, operation in methods.items():
             tags.setdefault(operation["tags"][0], []).append((method, path, operation))
     crumbs = [("Account", "/account")]
-    return show(call, ApiPage(title="API", crumbs=crumbs, document=document, tags=tags))
+    return show(call, PlainPage("api_docs.html.j2", "API", crumbs, document=document, tags=tags))
 
 
 @cache

@@ -25,7 +25,7 @@ from karat.web.framework.errors import NotFound, Said, or_not_found, refused
 from karat.web.framework.form_values import Id
 from karat.web.framework.jobs import COMPUTING
 from karat.web.framework.lists import Ask, Listed, frame_of, listed
-from karat.web.framework.pages import Page, redirect, show
+from karat.web.framework.pages import Page, PlainPage, redirect, show
 from karat.web.framework.state import AppState
 from karat.web.framework.uploads import uploaded
 from karat.workflows.diagnosis import stored_diagnoses, stored_traces
@@ -54,15 +54,6 @@ class OfferedStage:
     chosen: bool
     own: bool  # whether it is the diagnosed run itself
     earlier: str  # the address with this stage one place earlier; empty if it cannot be
-
-
-@dataclass(frozen=True, kw_only=True)
-class DiagnosesPage(Page):
-    """The runs with a trace, or with stages among the other runs."""
-
-    template: ClassVar[str] = "diagnoses.html.j2"
-    golden: str
-    runs: Listed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,8 +157,9 @@ def diagnoses(call: AReader) -> Response:
         Column("measure", "Measure", shown=False),
         Column("address", "Address", shown=False),
     ]
-    page = DiagnosesPage(
-        title="Diagnosis",
+    page = PlainPage(
+        "diagnoses.html.j2",
+        "Diagnosis",
         golden=workspace.golden.name,
         runs=listed(frame, columns, call.ask, search=["name", "stages"]),
     )

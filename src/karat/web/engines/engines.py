@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from fastapi import APIRouter, Response
 
@@ -12,7 +12,7 @@ from karat.errors import UsageError
 from karat.tables.engines import EngineCheck, EngineState
 from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.errors import or_not_found
-from karat.web.framework.pages import Page, redirect, show
+from karat.web.framework.pages import PlainPage, redirect, show
 from karat.web.framework.progress import Job, Outcome, begin, last
 from karat.web.framework.state import AppState
 from karat.workflows.engines.check import check_in
@@ -34,19 +34,12 @@ class ShownEngine:
     error: str | None  # why the check itself failed
 
 
-@dataclass(frozen=True, kw_only=True)
-class EnginesPage(Page):
-    template: ClassVar[str] = "engines.html.j2"
-    engines: Sequence[ShownEngine]
-    checking: bool
-
-
 @ROUTER.get("/engines")
 def engines(call: AReader) -> Response:
     """Show the declared engines; none is asked."""
     found = shown_engines(call.site)
     checking = any(each.health == "checking" for each in found)
-    return show(call, EnginesPage(title="Engines", engines=found, checking=checking))
+    return show(call, PlainPage("engines.html.j2", "Engines", engines=found, checking=checking))
 
 
 def shown_engines(site: AppState) -> list[ShownEngine]:

@@ -21,7 +21,7 @@ from karat.tables.engines import EngineConfig, Tried, TryRow, Variant
 from karat.web.framework.auth import AnEngineer
 from karat.web.framework.errors import NotFound, Said, or_not_found, refused
 from karat.web.framework.form_values import packed, unpacked
-from karat.web.framework.pages import Page, redirect, show
+from karat.web.framework.pages import Page, PlainPage, redirect, show
 from karat.web.framework.progress import Job, Outcome, Progress, begin
 from karat.web.framework.state import AppState
 from karat.web.judging.cards import Grade, grades_of
@@ -122,20 +122,6 @@ class PlaygroundPage(Page):
     @property
     def change_text(self) -> Any:
         return change_text
-
-
-@dataclass(frozen=True, kw_only=True)
-class TryPage(Page):
-    """A try: what it was, what changed since the one before, and what can be done with it."""
-
-    template: ClassVar[str] = "try.html.j2"
-    row: TryRow
-    before: TryRow | None
-    diff: Sequence[str]
-    measures: Sequence[str]
-    comparable: bool
-    wrong: Said | None = None
-    notice: str = ""
 
 
 async def _form(request: Request) -> FormData:
@@ -372,7 +358,7 @@ def one_try(call: AnEngineer, try_name: str) -> Response:
     return show(call, _try(call.site, try_name))
 
 
-def _try(site: AppState, name: str, **more: Any) -> TryPage:
+def _try(site: AppState, name: str, **more: Any) -> Page:
     workspace = site.opened(site.workspace.golden.name)
     rows = {row.name: row for row in list_tries(workspace)}
     if name not in rows:
@@ -383,15 +369,16 @@ def _try(site: AppState, name: str, **more: Any) -> TryPage:
     if before is not None and before.text != row.text:
         old, new = before.text.splitlines(), row.text.splitlines()
         diff = list(unified_diff(old, new, lineterm="", n=2))[2:]
-    return TryPage(
-        title=row.name,
-        crumbs=[("Playground", "/playground")],
+    return PlainPage(
+        "try.html.j2",
+        row.name,
+        [("Playground", "/playground")],
         row=row,
         before=before,
         diff=diff,
         measures=default_measures(),
         comparable=row.comparison is not None,
-        **more,
+        **{"wrong": None, "notice": "", **more},
     )
 
 

@@ -7,7 +7,7 @@ import hashlib
 import io
 import json
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
@@ -43,10 +43,35 @@ class Page:
     # The pages above it: name and address; those that are tabs need not be shown
     crumbs: Sequence[tuple[str, str]] = ()
 
+    def json_values(self) -> dict[str, Any]:
+        """What JSON has."""
+        return {each.name: getattr(self, each.name) for each in fields(self) if each.repr}
+
     @property
     def unlisted(self) -> str:
         """The error for CSV of a page without a list."""
         return "this page has no list"
+
+
+class PlainPage(Page):
+    """A page without a class of its own; JSON has all of its values but those ``not_in_json``."""
+
+    _values: dict[str, Any]
+
+    def __init__(
+        self,
+        template: str,
+        title: str,
+        crumbs: Sequence[tuple[str, str]] = (),
+        not_in_json: Mapping[str, Any] | None = None,
+        **values: Any,
+    ) -> None:
+        super().__init__(title=title, crumbs=crumbs)
+        own = {"template": template, "_values": values}
+        vars(self).update({**own, **values, **(not_in_json or {})})
+
+    def json_values(self) -> dict[str, Any]:
+        return {**super().json_values(), **self._values}
 
 
 @dataclass(frozen=True)
@@ -89,10 +114,11 @@ def show(call: Call, page: Page, status: int = 200) -> Response:
     """
     format_ = call.request.query_params.get("format")
     if format_ == "json":
-        return Response(to_json(page), status, media_type="application/json")
+        return Response(to_json(page.json_values()), status, media_type="application/json")
     if format_ == "csv":
-        values = [getattr(page, f.name) for f in fields(page)]
-        rows = next((value for value in values if isinstance(value, Listed)), None)
+        rows = next(
+            (value for value in page.json_values().values() if isinstance(value, Listed)), None
+        )
         if rows is not None:
             return Response(
                 to_csv(rows),

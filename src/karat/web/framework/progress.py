@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Form, Response
 
@@ -21,7 +21,7 @@ from karat.errors import KaratError
 from karat.web.framework.auth import AnEngineer
 from karat.web.framework.errors import NotFound
 from karat.web.framework.jobs import COMPUTING
-from karat.web.framework.pages import Page, redirect, show
+from karat.web.framework.pages import PlainPage, redirect, show
 from karat.web.framework.state import AppState
 
 ROUTER = APIRouter()
@@ -174,17 +174,11 @@ def _forget_old(site: AppState) -> None:
             path.unlink()
 
 
-@dataclass(frozen=True, kw_only=True)
-class JobPage(Page):
-    template: ClassVar[str] = "job.html.j2"
-    job: Job
-
-
 @ROUTER.get("/jobs/{job_id}")
 def job_page(call: AnEngineer, job_id: str) -> Response:
     """Show how far a job is; the page follows it."""
     job = find(call.site, job_id)
-    return show(call, JobPage(title=job.title, job=job))
+    return show(call, PlainPage("job.html.j2", job.title, job=job))
 
 
 @ROUTER.post("/jobs/{job_id}/cancel")

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 from fastapi import APIRouter, Response
 
-from karat.tables.golden.agreement import Agreement, Confusion, Drift, Figure
+from karat.tables.golden.agreement import Confusion, Figure
 from karat.web.framework.auth import AReader
 from karat.web.framework.errors import opened
 from karat.web.framework.pages import show
-from karat.web.golden.golden_sets import GoldenPage, address, crumbs
+from karat.web.golden.golden_sets import address, golden_page
 from karat.workflows.golden.agreement import agreement_in
 from karat.workflows.workspace.stored_inputs import classes_in
 
@@ -37,29 +36,16 @@ class Matrix:
     rows: Sequence[tuple[float, Sequence[Cell]]]
 
 
-@dataclass(frozen=True, kw_only=True)
-class AgreementPage(GoldenPage):
-    template: ClassVar[str] = "agreement.html.j2"
-    sentence: str
-    agreement: Agreement
-    by: str | None
-    attributes: Sequence[str]
-    matrix: Matrix
-    matrices: Sequence[Matrix]
-    drifting: Sequence[Drift]
-    least: float
-
-
 @ROUTER.get("/golden/{name}/agreement")
 def agreement(call: AReader, name: str, by: str | None = None) -> Response:
     """Show how far raters agree; with ``?by=``, also by class of an attribute of the queries."""
     workspace = opened(call.site, name)
     result = agreement_in(workspace, by or None)
     figures = [*result.figures, *result.classes, *(two.kappa for two in result.two_raters)]
-    page = AgreementPage(
-        title=f"Agreement in {name}",
-        crumbs=crumbs(name),
-        golden=name,
+    page = golden_page(
+        "agreement.html.j2",
+        name,
+        f"Agreement in {name}",
         sentence=_sentence(result.sentence),
         agreement=result,
         by=by or None,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar
+from dataclasses import replace
+from typing import Annotated, Any
 
 import polars as pl
 from fastapi import APIRouter, Form, Response
@@ -12,30 +12,17 @@ from karat.errors import KaratError, UsageError, nearest
 from karat.reports.phrases.numbers import counted
 from karat.reports.table import Column
 from karat.web.framework.auth import AnEngineer, AReader
-from karat.web.framework.errors import Said, opened, refused
+from karat.web.framework.errors import opened, refused
 from karat.web.framework.form_values import packed, unpacked
-from karat.web.framework.lists import Ask, Listed, listed
-from karat.web.framework.pages import show
-from karat.web.golden.golden_sets import GoldenPage, address, crumbs
+from karat.web.framework.lists import Ask, listed
+from karat.web.framework.pages import Page, show
+from karat.web.golden.golden_sets import address, golden_page
 from karat.web.golden.queries import pair_address
 from karat.workflows.golden.agreement import IMPORT, RATERS, put_before_adjudicator
 from karat.workflows.golden.queries import disagreements_listed
 from karat.workflows.workspace.workspace import Workspace
 
 ROUTER = APIRouter()
-
-
-@dataclass(frozen=True, kw_only=True)
-class DisagreementsPage(GoldenPage):
-    template: ClassVar[str] = "disagreements.html.j2"
-    between: str
-    raters: int
-    imported: int
-    unasked: int
-    sent: int
-    found: Listed
-    done: str | None = None  # outcome of the form, in a sentence; None if none was sent
-    wrong: Said | None = None
 
 
 @ROUTER.get("/golden/{name}/disagreements")
@@ -79,7 +66,7 @@ def _pair(text: str) -> tuple[str, str]:
     return query_id, doc_id
 
 
-def _page(workspace: Workspace, between: str, ask: Ask, **outcome: Any) -> DisagreementsPage:
+def _page(workspace: Workspace, between: str, ask: Ask, **outcome: Any) -> Page:
     name = workspace.golden.name
     between = between if between in (RATERS, IMPORT) else RATERS
     frame = disagreements_listed(workspace)
@@ -102,15 +89,15 @@ def _page(workspace: Workspace, between: str, ask: Ask, **outcome: Any) -> Disag
         columns = [column for column in columns if column.name != "why"]
     found = listed(shown, columns, ask, search=["text", "title", "said"])
     boxes = [{**row, "key": packed(row["query_id"], row["doc_id"])} for row in found.rows]
-    return DisagreementsPage(
-        title=f"Disagreements in {name}",
-        crumbs=crumbs(name),
-        golden=name,
+    return golden_page(
+        "disagreements.html.j2",
+        name,
+        f"Disagreements in {name}",
         between=between,
         raters=frame.filter(pl.col("between") == RATERS).height,
         imported=frame.filter(pl.col("between") == IMPORT).height,
         unasked=shown["asked"].null_count(),
         sent=shown.filter(asked="waits").height,
         found=replace(found, rows=boxes),
-        **outcome,
+        **{"done": None, "wrong": None, **outcome},
     )

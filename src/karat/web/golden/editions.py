@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import polars as pl
 from fastapi import APIRouter, Form, Response
 
 from karat.errors import KaratError
-from karat.golden.editions import EditionDifference
 from karat.reports.table import Column
 from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.errors import NotFound, Said, opened, or_not_found, refused
-from karat.web.framework.lists import Ask, Listed, frame_of, listed
-from karat.web.framework.pages import redirect, show
-from karat.web.golden.golden_sets import GoldenPage, address, crumbs
+from karat.web.framework.lists import Ask, frame_of, listed
+from karat.web.framework.pages import Page, redirect, show
+from karat.web.golden.golden_sets import address, golden_page
 from karat.web.golden.queries import pair_address
 from karat.workflows.golden.editions import (
     LONGEST,
@@ -27,46 +24,10 @@ from karat.workflows.golden.editions import (
     named,
 )
 from karat.workflows.golden.editions import freeze as freeze_edition
-from karat.workflows.golden.queries import Ready, ready_in
+from karat.workflows.golden.queries import ready_in
 from karat.workflows.workspace.workspace import Workspace
 
 ROUTER = APIRouter()
-
-
-@dataclass(frozen=True, kw_only=True)
-class EditionsPage(GoldenPage):
-    """All editions, and a form for a new one."""
-
-    template: ClassVar[str] = "editions.html.j2"
-    editions: Listed
-    names: Sequence[str]
-    ready: Ready
-    name: str = ""
-    longest: int = LONGEST  # longest name, in characters
-    wrong: Said | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class EditionPage(GoldenPage):
-    template: ClassVar[str] = "edition.html.j2"
-    name: str
-    sha256: str
-    created_us: int
-    queries: int
-    about: Sequence[tuple[str, str]]
-    grades: Listed
-
-
-@dataclass(frozen=True, kw_only=True)
-class ChangesPage(GoldenPage):
-    template: ClassVar[str] = "edition_changes.html.j2"
-    old: str
-    new: str
-    names: Sequence[str]
-    difference: EditionDifference
-    grades: Listed
-    # Changes of queries by kind: added, removed, changed
-    queries: Sequence[tuple[str, Sequence[Mapping[str, Any]]]]
 
 
 @ROUTER.get("/golden/{name}/editions")
@@ -113,10 +74,11 @@ def one_edition(call: AReader, name: str, edition: str) -> Response:
         Column("doc_id", "Document id", shown=False),
     )
     graded = named(workspace, graded.with_columns(raters=pl.col("raters").list.join(", ")))
-    page = EditionPage(
-        title=edition,
-        crumbs=crumbs(name, ("Editions", address(name, "editions"))),
-        golden=name,
+    page = golden_page(
+        "edition.html.j2",
+        name,
+        edition,
+        ("Editions", address(name, "editions")),
         name=edition,
         sha256=row.sha256,
         created_us=row.created_us,
@@ -142,10 +104,11 @@ def changes(call: AReader, name: str, old: str, new: str = NOW) -> Response:
         Column("doc_id", "Document id", shown=False),
     )
     by_kind = {kind: difference.queries.filter(change=kind).to_dicts() for kind in _KINDS}
-    page = ChangesPage(
-        title=f"From {old} to {new}",
-        crumbs=crumbs(name, ("Editions", address(name, "editions"))),
-        golden=name,
+    page = golden_page(
+        "edition_changes.html.j2",
+        name,
+        f"From {old} to {new}",
+        ("Editions", address(name, "editions")),
         old=old,
         new=new,
         names=_names(workspace),
@@ -168,9 +131,7 @@ def _names(workspace: Workspace) -> list[str]:
     return [*(row.name for row in reversed(list_editions(workspace))), NOW]
 
 
-def _page(
-    workspace: Workspace, ask: Ask, *, name: str = "", wrong: Said | None = None
-) -> EditionsPage:
+def _page(workspace: Workspace, ask: Ask, *, name: str = "", wrong: Said | None = None) -> Page:
     golden = workspace.golden.name
     frame = frame_of(
         (
@@ -188,14 +149,15 @@ def _page(
         Column("agreement", "Agreement"),
         Column("sha256", "SHA-256", shown=False),
     )
-    return EditionsPage(
-        title=f"Editions of {golden}",
-        crumbs=crumbs(golden),
-        golden=golden,
+    return golden_page(
+        "editions.html.j2",
+        golden,
+        f"Editions of {golden}",
         editions=listed(frame, columns, ask, search=["name"]),
         names=_names(workspace),
         ready=ready_in(workspace),
         name=name,
+        longest=LONGEST,
         wrong=wrong,
     )
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 from urllib.parse import quote, urlencode
 
 import polars as pl
@@ -19,14 +19,14 @@ from karat.reports.table import Column
 from karat.tables.golden.golden_sets import Exchange
 from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.call import Call
-from karat.web.framework.errors import Said, opened, refused
-from karat.web.framework.lists import Listed, listed
-from karat.web.framework.pages import show
+from karat.web.framework.errors import opened, refused
+from karat.web.framework.lists import listed
+from karat.web.framework.pages import Page, show
 from karat.web.framework.uploads import file_response, uploaded
-from karat.web.golden.golden_sets import GoldenPage, crumbs
+from karat.web.golden.golden_sets import golden_page
 from karat.workflows.golden.editions import list_editions
 from karat.workflows.golden.export import export_golden_set
-from karat.workflows.golden.import_ import ImportResult, file_name, import_upload
+from karat.workflows.golden.import_ import file_name, import_upload
 from karat.workflows.golden.judgment_sources import sources_of
 from karat.workflows.golden.queries import imports_in
 from karat.workflows.workspace.stored_runs import stored_run_names
@@ -63,24 +63,6 @@ def _wanted(
 
 Asked = Annotated[Wanted, Depends(_wanted)]
 """A route parameter: the export options in the address."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ExchangePage(GoldenPage):
-    template: ClassVar[str] = "exchange.html.j2"
-    read: Sequence[tuple[str, str]]
-    written: Sequence[tuple[str, str]]
-    editions: Sequence[str]
-    runs: Sequence[str]
-    wanted: Wanted = Wanted()
-    file: str | None = None
-    taken: ImportResult | None = None  # outcome of the import; None if nothing was imported
-    leaving: Exchange | None = None
-    download: str | None = None
-    wrong_in: Said | None = None
-    wrong_out: Said | None = None
-    typed: Mapping[str, str] = field(default_factory=dict, repr=False)
-    imports: Listed
 
 
 @ROUTER.get("/golden/{name}/exchange")
@@ -162,7 +144,7 @@ def exported(workspace: Workspace, wanted: Wanted, folder: Path) -> tuple[Path, 
     return path, outcome
 
 
-def _page(workspace: Workspace, call: Call, **more: Any) -> ExchangePage:
+def _page(workspace: Workspace, call: Call, **more: Any) -> Page:
     name = workspace.golden.name
     frame = imports_in(workspace).with_columns(
         pl.col("file").str.split("/").list.last().alias("file")  # without the folder
@@ -172,14 +154,16 @@ def _page(workspace: Workspace, call: Call, **more: Any) -> ExchangePage:
         Column("format", "Format"),
         Column("time_us", "When", "time"),
     )
-    return ExchangePage(
-        title=f"Import and export of {name}",
-        crumbs=crumbs(name),
-        golden=name,
+    return golden_page(
+        "exchange.html.j2",
+        name,
+        f"Import and export of {name}",
         read=list(READ.items()),
         written=list(WRITTEN.items()),
         editions=[row.name for row in reversed(list_editions(workspace))],
         runs=stored_run_names(workspace),
         imports=listed(frame, columns, call.ask, search=["file"]),
-        **more,
+        not_in_json={"typed": more.pop("typed", {})},
+        **dict.fromkeys(("file", "taken", "leaving", "download", "wrong_in", "wrong_out"))
+        | {"wanted": Wanted(), **more},
     )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 from urllib.parse import quote, urlencode
 
 from fastapi import APIRouter, Response
@@ -14,8 +14,8 @@ from karat.reports.table import Column
 from karat.tables.golden.golden_sets import addressable
 from karat.web.framework.auth import AReader
 from karat.web.framework.errors import opened
-from karat.web.framework.lists import NONE, OWN, Listed, frame_of, listed
-from karat.web.framework.pages import Page, show
+from karat.web.framework.lists import NONE, OWN, frame_of, listed
+from karat.web.framework.pages import PlainPage, show
 from karat.workflows.golden.queries import column_of
 from karat.workflows.golden.status import Status
 from karat.workflows.golden.status import status as status_of
@@ -32,18 +32,6 @@ _PAGE_OF = (
     ("karat golden freeze", "editions#freeze"),
 )
 """Pages that do what a command does."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class GoldenPage(Page):
-    golden: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class GoldenSetsPage(Page):
-    template: ClassVar[str] = "golden_sets.html.j2"
-    sets: Listed
-    hidden: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -63,15 +51,6 @@ class Step:
     where: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class GoldenSetPage(GoldenPage):
-    template: ClassVar[str] = "golden.html.j2"
-    status: Status
-    made_of: Sequence[tuple[str, Sequence[Part]]]
-    warnings: Sequence[str]
-    steps: Sequence[Step]
-
-
 def address(name: str, *parts: str, **params: str) -> str:
     """The address of a page of a golden set, without the base path; it encodes ``parts``."""
     path = "/".join(quote(part, safe="") for part in (name, *parts))
@@ -80,6 +59,13 @@ def address(name: str, *parts: str, **params: str) -> str:
 
 def crumbs(name: str, *more: tuple[str, str]) -> list[tuple[str, str]]:
     return [("Golden sets", "/golden"), (name, address(name)), *more]
+
+
+def golden_page(
+    template: str, golden: str, title: str, *more: tuple[str, str], **values: Any
+) -> PlainPage:
+    """A page of a golden set, with ``more`` breadcrumbs."""
+    return PlainPage(template, title, crumbs(golden, *more), golden=golden, **values)
 
 
 def steps(name: str, status: Status) -> list[Step]:
@@ -128,7 +114,9 @@ def all_of_them(call: AReader) -> Response:
     )
     golden_sets = listed(frame, columns, call.ask, search=["name"])
     hidden = [name for name in frame["name"] if not addressable(name)]
-    return show(call, GoldenSetsPage(title="Golden sets", sets=golden_sets, hidden=hidden))
+    return show(
+        call, PlainPage("golden_sets.html.j2", "Golden sets", sets=golden_sets, hidden=hidden)
+    )
 
 
 def _row(status: Status) -> dict[str, Any]:
@@ -147,9 +135,10 @@ def _row(status: Status) -> dict[str, Any]:
 def overview(call: AReader, name: str) -> Response:
     """Show the status, composition and next steps of a golden set."""
     status = status_of(opened(call.site, name), now=call.now)
-    page = GoldenSetPage(
-        title=name,
-        crumbs=[("Golden sets", "/golden")],
+    page = PlainPage(
+        "golden.html.j2",
+        name,
+        [("Golden sets", "/golden")],
         golden=name,
         status=status,
         made_of=_made_of(name, status),

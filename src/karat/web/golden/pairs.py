@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import polars as pl
 from fastapi import APIRouter, Form, Query, Response
@@ -13,10 +13,10 @@ from fastapi import APIRouter, Form, Query, Response
 from karat.errors import KaratError, UsageError, nearest
 from karat.reports.table import Column
 from karat.web.framework.auth import AnEngineer, AReader
-from karat.web.framework.errors import Said, opened, or_not_found, refused
+from karat.web.framework.errors import opened, or_not_found, refused
 from karat.web.framework.lists import OWN, Ask, Listed, listed
-from karat.web.framework.pages import show
-from karat.web.golden.golden_sets import GoldenPage, address, crumbs
+from karat.web.framework.pages import Page, PlainPage, show
+from karat.web.golden.golden_sets import address, crumbs, golden_page
 from karat.web.golden.queries import pair_address
 from karat.workflows.golden.pooling import Pooled
 from karat.workflows.golden.queries import (
@@ -43,45 +43,6 @@ class Typed:
     k: str = "10"
     method: str = "depth"
     budget: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class PairsPage(GoldenPage):
-    """Pairs of query and document that are queued or judged."""
-
-    template: ClassVar[str] = "golden_pairs.html.j2"
-    only: str | None
-    pairs: Listed
-    runs: Sequence[str]
-    pooled: Pooled | None = None  # outcome of pooling; None if not requested
-    lacking: Sequence[tuple[str, str]] = ()
-    wrong: Said | None = None
-    typed: Typed = field(default_factory=Typed)
-
-
-@dataclass(frozen=True, kw_only=True)
-class PairPage(GoldenPage):
-    template: ClassVar[str] = "golden_pair.html.j2"
-    query_id: str
-    query: str
-    need: str | None
-    doc_id: str
-    text: str | None
-    url: str | None
-    about: Sequence[tuple[str, Any]]
-    # One of ``workflows.golden.queries.STATES``; None without a counting judgment
-    state: str | None
-    grade: float | None
-    rule: str | None
-    history: Listed
-
-
-@dataclass(frozen=True, kw_only=True)
-class JudgmentsPage(GoldenPage):
-    """The judgments that count, newest first."""
-
-    template: ClassVar[str] = "golden_judgments.html.j2"
-    judgments: Listed
 
 
 @ROUTER.get("/golden/{name}/pairs")
@@ -134,9 +95,10 @@ def pair(call: AReader, name: str, query: str, document: str) -> Response:
     about = dict(document_row.get("attributes") or {})
     if url and not url.startswith(("https://", "http://")):
         about, url = {"url": url, **about}, None
-    page = PairPage(
-        title=document_row.get("title") or document,
-        crumbs=crumbs(
+    page = PlainPage(
+        "golden_pair.html.j2",
+        document_row.get("title") or document,
+        crumbs(
             name,
             ("Queries", address(name, "queries")),
             (result.text or query, address(name, "queries", query)),
@@ -162,10 +124,10 @@ def judgments(call: AReader, name: str) -> Response:
     frame = judgments_in(opened(call.site, name)).with_columns(
         text=pl.coalesce("text", "query_id"), title=pl.coalesce("title", "doc_id")
     )
-    page = JudgmentsPage(
-        title=f"Judgments of {name}",
-        crumbs=crumbs(name),
-        golden=name,
+    page = golden_page(
+        "golden_judgments.html.j2",
+        name,
+        f"Judgments of {name}",
         judgments=list_judgments(frame, name, call.ask),
     )
     return show(call, page)
@@ -222,7 +184,7 @@ def _page(
     given: Sequence[tuple[str | None, float]],
     pooled: Pooled | None = None,
     **refusal: Any,
-) -> PairsPage:
+) -> Page:
     name, frame = workspace.golden.name, pairs_in(workspace)
     only = None
     if given:
@@ -233,16 +195,16 @@ def _page(
                 raise UsageError(f"unknown rater {rater[:100]!r}", nearest=near)
         frame = given_by(frame, *given)
         only = " and ".join(f"{rater or 'a rater'} gave {grade:g}" for rater, grade in given)
-    return PairsPage(
-        title=f"Pairs of {name}",
-        crumbs=crumbs(name),
-        golden=name,
+    return golden_page(
+        "golden_pairs.html.j2",
+        name,
+        f"Pairs of {name}",
         only=only,
         pairs=list_pairs(frame, name, ask),
         runs=stored_run_names(workspace),
         pooled=pooled,
         lacking=_lacking(workspace, pooled),
-        **refusal,
+        **{"wrong": None, "typed": Typed(), **refusal},
     )
 
 

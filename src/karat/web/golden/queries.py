@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import islice
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import polars as pl
 from fastapi import APIRouter, File, Form, Response, UploadFile
@@ -16,19 +16,16 @@ from karat.errors import KaratError, UsageError
 from karat.reports.table import Column
 from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.call import Call, Principal
-from karat.web.framework.errors import Said, opened, or_not_found, refused
+from karat.web.framework.errors import opened, or_not_found, refused
 from karat.web.framework.jobs import in_turn
 from karat.web.framework.lists import OWN, SOME, Ask, Listed, listed
-from karat.web.framework.pages import show
+from karat.web.framework.pages import Page, show
 from karat.web.framework.signed_values import seal, unseal
 from karat.web.framework.uploads import uploaded
-from karat.web.golden.golden_sets import GoldenPage, address, crumbs
+from karat.web.golden.golden_sets import address, golden_page
 from karat.workflows.golden.queries import STATES, queries_in, query_in
 from karat.workflows.golden.sampling import (
     ON_SERVER,
-    Drawn,
-    Placed,
-    Plan,
     draw_queries,
     plan_queries,
     put_sample,
@@ -62,40 +59,6 @@ class Typed:
     text: str = ""
     count: str = ""
     mask: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class QueriesPage(GoldenPage):
-    template: ClassVar[str] = "golden_queries.html.j2"
-    queries: Listed
-    typed: Typed = Typed()
-    wrong: Said | None = None
-    placed: Placed | None = None  # outcome of adding a sample; None if none was added
-
-
-@dataclass(frozen=True, kw_only=True)
-class PlanPage(GoldenPage):
-    """A sample of a log, before it is added to the golden set."""
-
-    template: ClassVar[str] = "golden_choose.html.j2"
-    file: str
-    # The sample and a summary of the log; not in JSON: it has every query of the log
-    drawn: Drawn = field(repr=False)
-    searches: int
-    plan: Plan
-    queries: Sequence[Mapping[str, Any]]
-    sealed: Sequence[str] = field(repr=False)
-
-
-@dataclass(frozen=True, kw_only=True)
-class QueryPage(GoldenPage):
-    template: ClassVar[str] = "golden_query.html.j2"
-    query_id: str
-    text: str | None
-    facts: Sequence[tuple[str, Any]]
-    no_answer: bool
-    editions: Sequence[str]
-    documents: Listed
 
 
 @ROUTER.get("/golden/{name}/queries")
@@ -144,16 +107,16 @@ def _planned(call: Call, name: str, log: UploadFile | None, typed: Typed) -> Res
     except KaratError as error:
         status, wrong = refused(error)
         return show(call, _page(workspace, Ask(), typed=typed, wrong=wrong), status)
-    page = PlanPage(
-        title="What would be chosen",
-        crumbs=crumbs(name, ("Queries", address(name, "queries"))),
-        golden=name,
+    page = golden_page(
+        "golden_choose.html.j2",
+        name,
+        "What would be chosen",
+        ("Queries", address(name, "queries")),
         file=filename,
-        drawn=drawn,
         searches=int(drawn.log.frame["count"].sum()),
         plan=plan_queries(workspace, drawn),
         queries=drawn.sample.queries.select("text", "band", "count").to_dicts(),
-        sealed=sealed,
+        not_in_json={"drawn": drawn, "sealed": sealed},
     )
     return show(call, page)
 
@@ -187,10 +150,11 @@ def query(call: AReader, name: str, query_id: str) -> Response:
         result = query_in(opened(call.site, name), query_id)
     row = result.query
     others = [n for n in row if n not in {"query_id", "text", "no_answer", *_FACTS}]
-    page = QueryPage(
-        title=row.get("text") or query_id,
-        crumbs=crumbs(name, ("Queries", address(name, "queries"))),
-        golden=name,
+    page = golden_page(
+        "golden_query.html.j2",
+        name,
+        row.get("text") or query_id,
+        ("Queries", address(name, "queries")),
         query_id=query_id,
         text=row.get("text"),
         facts=[(_HEADS.get(n, n), row[n]) for n in (*_FACTS, *others) if n in row],
@@ -267,15 +231,15 @@ def pair_address(name: str, row: Mapping[str, Any]) -> str:
     return address(name, "pair", query=row["query_id"], document=row["doc_id"])
 
 
-def _page(workspace: Workspace, ask: Ask, **outcome: Any) -> QueriesPage:
+def _page(workspace: Workspace, ask: Ask, **outcome: Any) -> Page:
     name = workspace.golden.name
     frame, attributes = queries_in(workspace, OWN)
-    return QueriesPage(
-        title=f"Queries of {name}",
-        crumbs=crumbs(name),
-        golden=name,
+    return golden_page(
+        "golden_queries.html.j2",
+        name,
+        f"Queries of {name}",
         queries=list_queries(frame, attributes, name, ask),
-        **outcome,
+        **{"typed": Typed(), "wrong": None, "placed": None, **outcome},
     )
 
 

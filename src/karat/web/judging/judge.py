@@ -23,7 +23,7 @@ from karat.golden.queue import (
 from karat.web.framework.auth import ARater, Refused
 from karat.web.framework.call import Call
 from karat.web.framework.errors import opened
-from karat.web.framework.pages import Page, redirect, show
+from karat.web.framework.pages import Page, PlainPage, redirect, show
 from karat.web.judging.cards import (
     Block,
     EntryPoint,
@@ -67,12 +67,6 @@ class Waiting:
     done: int
     minutes: int | None
     disagreements: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class ChoosePage(Page):
-    template: ClassVar[str] = "judge_choose.html.j2"
-    waiting: Sequence[Waiting]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,7 +135,7 @@ def choose(call: ARater) -> Response:
         only = waiting[0]
         if not (only.disagreements and only.left):
             return _go(call, only.name, adjudicate=bool(only.disagreements))
-    return show(call, ChoosePage(title="Judge", waiting=waiting))
+    return show(call, PlainPage("judge_choose.html.j2", "Judge", waiting=waiting))
 
 
 @ROUTER.get("/judge/{name}")
@@ -185,7 +179,7 @@ def _shown(call: Call, judging: Judging) -> Response:
         raise Refused(403, "a card can only be opened as a page")
     if call.request.headers.get("sec-fetch-site") == "cross-site":
         waiting = [_waiting(judging.opened, call)]
-        return show(call, ChoosePage(title="Judge", waiting=waiting))
+        return show(call, PlainPage("judge_choose.html.j2", "Judge", waiting=waiting))
     note = NOTES.get(call.request.query_params.get("note", ""))
     was = call.request.query_params.get("was")
     if was in {"cannot judge", *(f"{each.value:g}" for each in grades_of(judging.opened.golden))}:

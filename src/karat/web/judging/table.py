@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 from urllib.parse import quote, urlencode
 
 import polars as pl
@@ -17,9 +16,9 @@ from karat.web.framework.auth import AnEngineer
 from karat.web.framework.call import Call
 from karat.web.framework.errors import opened
 from karat.web.framework.form_values import packed, unpacked
-from karat.web.framework.lists import Listed, listed
-from karat.web.framework.pages import Page, show
-from karat.web.judging.cards import Block, Grade, grades_of, guideline_blocks
+from karat.web.framework.lists import listed
+from karat.web.framework.pages import Page, PlainPage, show
+from karat.web.judging.cards import grades_of, guideline_blocks
 from karat.workflows.judging.in_place import Rated, Seen, pairs_of, rate_pairs
 from karat.workflows.workspace.workspace import Workspace
 
@@ -42,22 +41,6 @@ _COLUMNS = (
     Column("doc_id", "Document id", shown=False),
     Column("pair", "Pair", shown=False),
 )
-
-
-@dataclass(frozen=True, kw_only=True)
-class JudgeTablePage(Page):
-    """The pairs of a queue, with a form to grade some."""
-
-    template: ClassVar[str] = "judge_table.html.j2"
-    golden: str
-    found: Listed
-    grades: Sequence[Grade]
-    guideline: Sequence[Block]
-    version: str
-    graded: int
-    corrected: int
-    refused: Sequence[tuple[str, str]]
-    address: str
 
 
 @ROUTER.get("/judge/{name}/table")
@@ -88,7 +71,7 @@ def grade_chosen(
     return show(call, _page(call, workspace, rater, rated))
 
 
-def _page(call: Call, workspace: Workspace, rater: str, rated: Sequence[Rated]) -> JudgeTablePage:
+def _page(call: Call, workspace: Workspace, rater: str, rated: Sequence[Rated]) -> Page:
     frame = pairs_of(workspace, rater)
     frame = frame.with_columns(pair=pl.struct(*_KEY).map_elements(_key, pl.String)).drop(_KEY[2:])
     ask, golden = call.ask, workspace.golden
@@ -101,9 +84,10 @@ def _page(call: Call, workspace: Workspace, rater: str, rated: Sequence[Rated]) 
         if each.refused is not None
     ]
     query = urlencode(list(call.request.query_params.multi_items()))
-    return JudgeTablePage(
-        title=f"Judge {golden.name} in a table",
-        crumbs=[(golden.name, f"/golden/{quote(golden.name, safe='')}")],
+    return PlainPage(
+        "judge_table.html.j2",
+        f"Judge {golden.name} in a table",
+        [(golden.name, f"/golden/{quote(golden.name, safe='')}")],
         golden=golden.name,
         found=listed(frame, _COLUMNS, ask, search=search),
         grades=grades_of(golden),

@@ -25,7 +25,7 @@ from karat.web.framework.diagnosis_links import whys
 from karat.web.framework.form_values import Id, packed, unpacked
 from karat.web.framework.idempotency import redirect_with, show_with
 from karat.web.framework.lists import Ask, Listed, frame_of, listed
-from karat.web.framework.pages import Page, redirect, show
+from karat.web.framework.pages import Page, PlainPage, redirect, show
 from karat.web.offline.counted import counts_in, in_slice, narrowed, uncounted
 from karat.web.offline.stored_comparisons import axes, confirm, find, look, request_again, state_of
 from karat.workflows.workspace import stored_comparisons
@@ -44,14 +44,6 @@ _PENDING = {
     "running": "being computed",
     "failed": "could not be computed",
 }
-
-
-@dataclass(frozen=True, kw_only=True)
-class ComparisonsPage(Page):
-    template: ClassVar[str] = "comparisons.html.j2"
-    golden: str
-    comparisons: Listed
-    several: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,8 +99,9 @@ def list_comparisons(call: AReader) -> Response:
         Column("id", "Number", "count", shown=False),
         Column("state", "State", shown=False),
     ]
-    page = ComparisonsPage(
-        title="Comparisons",
+    page = PlainPage(
+        "comparisons.html.j2",
+        "Comparisons",
         golden=workspace.golden.name,
         comparisons=listed(frame, columns, call.ask, search=["name", "said"]),
         several=len(stored_run_names(workspace)) > 1,

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Form, Response
 from pydantic import Field
 
 from karat.errors import KaratError, UsageError
-from karat.tables.workspace import RunRow
 from karat.web.framework.auth import AnEngineer
-from karat.web.framework.errors import Said, refused
-from karat.web.framework.pages import Page, redirect, show
+from karat.web.framework.errors import refused
+from karat.web.framework.pages import Page, PlainPage, redirect, show
 from karat.web.offline.stored_comparisons import ask
 from karat.workflows.golden.editions import NOW, list_editions
 from karat.workflows.offline.catalogue import default_measures
@@ -43,19 +42,6 @@ class Typed:
         return bool(self.by or self.by_other or self.margin or self.name)
 
 
-@dataclass(frozen=True, kw_only=True)
-class NewPage(Page):
-    template: ClassVar[str] = "comparison_new.html.j2"
-    runs: Sequence[RunRow]
-    baseline: int | None
-    candidates: Sequence[int]
-    measures: Sequence[str]
-    attributes: Sequence[str]
-    editions: Sequence[str]
-    typed: Typed = field(default_factory=Typed)
-    wrong: Said | None = None
-
-
 @ROUTER.get("/comparisons/new")
 def choose(call: AnEngineer, baseline: Number | None = None) -> Response:
     """Show the form; the address may preselect runs."""
@@ -67,23 +53,24 @@ def choose(call: AnEngineer, baseline: Number | None = None) -> Response:
 
 def _new_page(
     workspace: Workspace, baseline: int | None, candidates: Sequence[int], **more: Any
-) -> NewPage:
+) -> Page:
     """The form; the baseline defaults to the oldest run."""
     rows = list_runs(workspace)[0]
     selected = [row.id for row in rows if row.id in candidates]
     if baseline not in {row.id for row in rows}:
         baseline = next((row.id for row in rows[::-1] if row.id not in selected), None)
     others = [row.id for row in rows if row.id != baseline]
-    return NewPage(
-        title="Compare runs",
-        crumbs=[("Comparisons", "/comparisons")],
+    return PlainPage(
+        "comparison_new.html.j2",
+        "Compare runs",
+        [("Comparisons", "/comparisons")],
         runs=rows,
         baseline=baseline,
         candidates=[each for each in selected if each != baseline] or others[:1],
         measures=default_measures(),
         attributes=attributes_of(workspace),
         editions=[row.name for row in list_editions(workspace)],
-        **more,
+        **{"typed": Typed(), "wrong": None, **more},
     )
 
 

@@ -13,8 +13,6 @@ import polars as pl
 from fastapi import APIRouter, File, Form, Query, Response, UploadFile
 
 from karat.errors import InputError, KaratError, UsageError
-from karat.reports.html.content import Content, ShownQuery
-from karat.reports.html.figures import DrawnChart
 from karat.reports.phrases import report
 from karat.reports.table import Column
 from karat.tables import Results
@@ -24,12 +22,12 @@ from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.call import Call
 from karat.web.framework.chart_links import Charts, charts
 from karat.web.framework.diagnosis_links import whys
-from karat.web.framework.errors import NotFound, Said, refused
+from karat.web.framework.errors import NotFound, refused
 from karat.web.framework.form_values import Id
 from karat.web.framework.idempotency import redirect_with, show_with
 from karat.web.framework.jobs import COMPUTING, Busy
 from karat.web.framework.lists import Ask, Listed, listed
-from karat.web.framework.pages import Page, redirect, show
+from karat.web.framework.pages import Page, PlainPage, redirect, show
 from karat.web.framework.state import AppState
 from karat.web.framework.uploads import uploaded
 from karat.web.offline._trade_off import trade_off
@@ -52,20 +50,6 @@ CURRENT = "current"
 PENDING = ("outdated: being recomputed", "being computed")
 """States of values in the list that are not current yet: outdated ones, and missing ones."""
 _FAILED = ("outdated: recomputing failed", "failed: see why")
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunsPage(Page):
-    template: ClassVar[str] = "runs.html.j2"
-    golden: str
-    runs: Listed
-    judged_us: int | None
-    waits: bool
-    several: bool
-    most: int  # largest upload, in megabytes
-    trade_off: DrawnChart | None = field(default=None, repr=False)
-    wrong: Said | None = None
-    typed: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,42 +82,29 @@ class RunPage(Page):
     links: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunQueryPage(Page):
-    template: ClassVar[str] = "comparison_query.html.j2"
-    query_id: str
-    text: str | None
-    measure: str
-    measures: Sequence[str]
-    where: str
-    ranks: int
-    query: ShownQuery
-    content: Content = field(repr=False)
-    counts: bool
-    changed: int
-    now: Mapping[str, Sequence[float | None]]
-    whys: Sequence[tuple[str, str]]
-
-
 @ROUTER.get("/runs")
 def all_runs(call: AReader) -> Response:
     return show(call, _runs_page(call))
 
 
-def _runs_page(call: Call, **more: Any) -> RunsPage:
+def _runs_page(call: Call, **more: Any) -> Page:
     workspace = call.workspace
     rows, describe = list_runs(workspace)
     runs_list = list_of_runs(workspace, rows, describe, call.ask)
-    return RunsPage(
-        title="Runs",
+    return PlainPage(
+        "runs.html.j2",
+        "Runs",
         golden=workspace.golden.name,
         runs=runs_list,
         judged_us=last_judged(workspace),
         waits=any(row["numbers"] in PENDING for row in runs_list.rows),
         several=len(rows) > 1,
         most=call.site.settings.max_upload // 2**20,
-        trade_off=trade_off(runs_list, default_measures()[0], call.site.settings.base),
-        **more,
+        not_in_json={
+            "trade_off": trade_off(runs_list, default_measures()[0], call.site.settings.base),
+            "typed": more.pop("typed", {}),
+        },
+        **{"wrong": None, **more},
     )
 
 
@@ -298,7 +269,7 @@ def _query_page(
     query_id: str,
     measure: str,
     ranks: int,
-) -> RunQueryPage:
+) -> Page:
     measures = list(dict.fromkeys(each.measure for each in result.results.results))
     chosen = measure or measures[0]
     if chosen not in measures:
@@ -308,9 +279,10 @@ def _query_page(
         raise NotFound(f"the run has no query {query_id!r}")
     query_row = result.frame.filter(query_id=query_id).row(0, named=True)
     text = query_row["text"]
-    return RunQueryPage(
-        title=text or query_id,
-        crumbs=[("Runs", "/runs"), (row.name, f"/runs/{row.id}")],
+    return PlainPage(
+        "comparison_query.html.j2",
+        text or query_id,
+        [("Runs", "/runs"), (row.name, f"/runs/{row.id}")],
         query_id=query_id,
         text=text,
         measure=chosen,
@@ -318,11 +290,11 @@ def _query_page(
         where=f"/runs/{row.id}/queries/{quote(query_id, safe='')}",
         ranks=ranks,
         query=side.query,
-        content=side.content,
         counts=query_row["counts"],
         changed=side.changed,
         now=side.now,
         whys=whys(workspace, [row], query_id),
+        not_in_json={"content": side.content},
     )
 
 

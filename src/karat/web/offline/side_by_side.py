@@ -3,67 +3,29 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, ClassVar
+from dataclasses import replace
+from typing import Annotated
 from urllib.parse import quote, urlencode
 
 import polars as pl
 from fastapi import APIRouter, Form, Query, Response
 
 from karat.errors import UsageError
-from karat.reports.html.content import Content, ShownQuery
 from karat.tables.workspace import ComparisonRow
 from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.diagnosis_links import whys
 from karat.web.framework.errors import NotFound
 from karat.web.framework.form_values import Id, packed, unpacked
-from karat.web.framework.pages import Page, redirect, show
-from karat.web.judging.cards import Grade, grades_of, safe_link
+from karat.web.framework.pages import Page, PlainPage, redirect, show
+from karat.web.judging.cards import grades_of, safe_link
 from karat.web.offline.stored_comparisons import DEEPEST, RANKS, axes, find, shown
 from karat.workflows.golden.editions import NOW
-from karat.workflows.judging.in_place import (
-    GradableDocument,
-    OwnRating,
-    Seen,
-    own_of,
-    rate,
-    take_back,
-    to_grade,
-)
+from karat.workflows.judging.in_place import Seen, own_of, rate, take_back, to_grade
 from karat.workflows.workspace import stored_comparisons
 from karat.workflows.workspace.stored_comparisons import StoredComparison
 from karat.workflows.workspace.workspace import Workspace
 
 ROUTER = APIRouter()
-
-
-@dataclass(frozen=True, kw_only=True)
-class SidePage(Page):
-    template: ClassVar[str] = "comparison_query.html.j2"
-    row: ComparisonRow
-    since: str
-    query_id: str
-    text: str | None
-    measure: str
-    measures: Sequence[str]
-    where: str
-    ranks: int
-    changes: Sequence[Mapping[str, Any]]
-    counts: bool
-    query: ShownQuery
-    content: Content = field(repr=False)
-    changed: int
-    now: Mapping[str, Sequence[float | None]]
-    grades: Sequence[Grade]
-    to_judge: Mapping[str, GradableDocument] = field(repr=False)
-    # By document, the token of its form: it identifies what was shown, so that a changed document
-    # is not graded unseen, and makes a repeated request count once
-    tokens: Mapping[str, str] = field(repr=False)
-    yours: Mapping[str, OwnRating]
-    whys: Sequence[tuple[str, str]]  # runs, with the address of the diagnosis of this query in each
-    before: str | None
-    after: str | None
 
 
 @ROUTER.get("/comparisons/{comparison_id}/queries/{query_id:path}")
@@ -74,7 +36,7 @@ def one_query(
     measure: str = "",
     ranks: Annotated[int, Query(ge=1, le=DEEPEST)] = RANKS,
 ) -> Response:
-    def make_page(workspace: Workspace, row: ComparisonRow, result: StoredComparison) -> SidePage:
+    def make_page(workspace: Workspace, row: ComparisonRow, result: StoredComparison) -> Page:
         return _page(workspace, row, result, query_id, measure, ranks, call.who)
 
     row, page = shown(call.site, comparison_id, make_page)
@@ -91,7 +53,7 @@ def _page(
     measure: str,
     ranks: int,
     who: str,
-) -> SidePage:
+) -> Page:
     measures, candidates = axes(result.comparison)
     chosen = measure or measures[0]
     if chosen not in measures:
@@ -122,9 +84,10 @@ def _page(
     }
     text = query_rows["text"].drop_nulls().first() if query_rows.height else None
     [described] = stored_comparisons.described(workspace, [row])
-    return SidePage(
-        title=str(text or query_id),
-        crumbs=[("Comparisons", "/comparisons"), (row.name, f"/comparisons/{row.id}")],
+    return PlainPage(
+        "comparison_query.html.j2",
+        str(text or query_id),
+        [("Comparisons", "/comparisons"), (row.name, f"/comparisons/{row.id}")],
         row=row,
         since=described.older.said,
         query_id=query_id,
@@ -136,16 +99,20 @@ def _page(
         changes=query_rows.filter(pl.col("measure") == chosen).drop("text", "query_id").to_dicts(),
         counts=bool(query_rows["counts"].all()),
         query=side.query,
-        content=side.content,
         changed=side.changed,
         now=side.now,
         grades=grades_of(workspace.golden) if judging else [],
-        to_judge=to_judge,
-        tokens={doc: _token(shown_document.seen) for doc, shown_document in to_judge.items()},
         yours=own_of(workspace, who, query_id) if judging else {},
         whys=whys(workspace, described.runs, query_id),
         before=address(None if at is None else at - 1),
         after=address(None if at is None else at + 1),
+        not_in_json={
+            "content": side.content,
+            "to_judge": to_judge,
+            "tokens": {
+                doc: _token(shown_document.seen) for doc, shown_document in to_judge.items()
+            },
+        },
     )
 
 

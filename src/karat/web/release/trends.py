@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from threading import Thread
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 from urllib.parse import quote, urlencode
 
 import polars as pl
@@ -26,10 +26,10 @@ from karat.tables.release.trend import Mark, Series
 from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.call import Call, Principal
 from karat.web.framework.diagnosis_links import whys
-from karat.web.framework.errors import NotFound, Said, refused
+from karat.web.framework.errors import NotFound, refused
 from karat.web.framework.jobs import COMPUTING, Busy
 from karat.web.framework.lists import Ask, Listed, frame_of, listed
-from karat.web.framework.pages import Page, show
+from karat.web.framework.pages import Page, PlainPage, show
 from karat.web.framework.state import AppState
 from karat.web.framework.times import moment
 from karat.workflows.release.stored_trends import (
@@ -87,66 +87,26 @@ class File:
     damaged: Sequence[str]
 
 
-@dataclass(frozen=True, kw_only=True)
-class TrendsPage(Page):
-    template: ClassVar[str] = "trends.html.j2"
-    said: str
-    alarms: bool
-    files: Sequence[File]
-    series: Listed
-    marks: Sequence[Mapping[str, Any]]
-    every: bool = field(repr=False)
-    notes: Mapping[str, Sequence[str]]
-    wrong: Said | None = None
-    typed: Mapping[str, str] = field(default_factory=dict, repr=False)
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrendPage(Page):
-    template: ClassVar[str] = "trend.html.j2"
-    history: str
-    file: File
-    run: str
-    measure: str
-    slice: str
-    sentence: str
-    strong: bool
-    newest: float | None
-    interval: str
-    time_us: int
-    points: Listed
-    whys: Sequence[tuple[str, str]]  # the stored run, with the address of its diagnosis
-    notes: Sequence[str]
-    marks: Sequence[Mapping[str, Any]]
-    numbers: Mapping[int, str] = field(repr=False)
-    drawn: Mapping[str, Any] | None = field(repr=False)
-    undrawn: str = field(repr=False)
-    others: Mapping[str, Sequence[tuple[str, str, bool]]] = field(repr=False)
-    lengths: Sequence[tuple[str, str, bool]] = field(repr=False)
-    n_runs: int = field(repr=False)
-    address: str = field(repr=False)
-    every: bool = field(repr=False)
-
-
 @ROUTER.get("/trends")
 def list_trends(call: AReader) -> Response:
     """List the series of all histories, worst problem first."""
     return show(call, _trends_page(call))
 
 
-def _trends_page(call: Call, **more: Any) -> TrendsPage:
+def _trends_page(call: Call, **more: Any) -> Page:
     histories = histories_of(call.site.workspace)
     summary, alarms = _summary([series for each in histories for series in each.series])
-    return TrendsPage(
-        title="Trends",
+    return PlainPage(
+        "trends.html.j2",
+        "Trends",
         said=summary,
         alarms=alarms,
         files=[_file(each) for each in histories],
         series=list_of_series(histories, call.ask),
         marks=annotations_of(call.site.workspace).to_dicts(),
-        every=_may_remove_all(call.principal),
         notes={each.name: notes for each in histories if (notes := _notes(each, explained=False))},
-        **more,
+        not_in_json={"every": _may_remove_all(call.principal), "typed": more.pop("typed", {})},
+        **{"wrong": None, **more},
     )
 
 
@@ -211,10 +171,12 @@ def one_trend(
     workspace = call.workspace
     if not editions_are_known(workspace):
         notes.append(EDITIONS_WAIT)
-    page = TrendPage(
-        title=f"{series.name} of {series.run}",
-        crumbs=[("Trends", "/trends")],
+    page = PlainPage(
+        "trend.html.j2",
+        f"{series.name} of {series.run}",
+        [("Trends", "/trends")],
         history=history.name,
+        file=_file(history),
         run=series.run,
         measure=series.measure,
         slice=slice_of(series),
@@ -225,17 +187,18 @@ def one_trend(
         time_us=time_of(newest.time),
         points=points,
         whys=_whys(workspace, series.run),
-        file=_file(history),
         notes=notes,
         marks=annotations.to_dicts(),
-        numbers=numbers,
-        drawn=drawn,
-        undrawn=undrawn,
-        others=_others(history, series),
-        lengths=_lengths(address, last, len(series.marks)),
-        n_runs=len({each.run for each in history.series}),
-        address=address,
-        every=_may_remove_all(call.principal),
+        not_in_json={
+            "numbers": numbers,
+            "drawn": drawn,
+            "undrawn": undrawn,
+            "others": _others(history, series),
+            "lengths": _lengths(address, last, len(series.marks)),
+            "n_runs": len({each.run for each in history.series}),
+            "address": address,
+            "every": _may_remove_all(call.principal),
+        },
     )
     return show(call, page)
 
