@@ -147,8 +147,8 @@ def _page(call: Call, **more: Any) -> Page:
             )
             for row in call.site.accounts.all_users()
         ),
-        text="name role state",
-        whole="id last_seen sessions tokens since",
+        _COLUMNS,
+        whole="id",
     )
     return PlainPage(
         "people.html.j2",

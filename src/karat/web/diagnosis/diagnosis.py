@@ -139,13 +139,8 @@ def diagnoses(call: AReader) -> Response:
     """List the runs with a trace, or with stages among the other runs."""
     workspace = call.workspace
     found = run_stages.with_stages(workspace)
-    frame = frame_of(
-        ((row, _outlined(workspace, row, stages)) for row, stages in found),
-        text="name stages measure mode lost address",
-        whole="id failing",
-        real="value",
-    )
-    measure = frame["measure"].drop_nulls().first() if frame.height else None
+    records = [(row, _outlined(workspace, row, stages)) for row, stages in found]
+    measure = next((more["measure"] for _, more in records if more["measure"]), None)
     columns = [
         Column("name", "Run", link=lambda row: row["address"]),
         Column("stages", "Stages"),
@@ -161,7 +156,7 @@ def diagnoses(call: AReader) -> Response:
         "diagnoses.html.j2",
         "Diagnosis",
         golden=workspace.golden.name,
-        runs=listed(frame, columns, call.ask, search=["name", "stages"]),
+        runs=listed(frame_of(records, columns), columns, call.ask, search=["name", "stages"]),
     )
     return show(call, page)
 
@@ -422,7 +417,6 @@ def _queries(found: Diagnosis, row: RunRow, stages: Sequence[str], ask: Ask) -> 
         (each, {"query": each.text or each.query_id, "mode": entry(each.mode).name})
         for each in found.queries
     ]
-    frame = frame_of(records, text="query query_id mode stage evidence doc_id", real="value loss")
 
     def link(query: Mapping[str, Any]) -> str:
         return diagnosis_address(row.id, stages, query["query_id"])
@@ -437,4 +431,5 @@ def _queries(found: Diagnosis, row: RunRow, stages: Sequence[str], ask: Ask) -> 
         Column("loss", "Loss", "number"),
         Column("stage", "Stage", shown=False),
     ]
+    frame = frame_of(records, columns)
     return listed(frame, columns, ask, search=["query", "query_id", "doc_id", "evidence"])

@@ -38,6 +38,11 @@ _COMPARED: dict[str, Callable[[pl.Expr, Any], pl.Expr]] = {
     ">": pl.Expr.gt,
     "<": pl.Expr.lt,
 }
+_TYPES: dict[str, Any] = {
+    **dict.fromkeys(("count", "time"), pl.Int64),
+    **dict.fromkeys(("number", "signed", "share", "grade", "p", "ms"), pl.Float64),
+    "flag": pl.Boolean,
+}
 _YES, _NO = {"1", "true", "yes"}, {"0", "false", "no"}
 _DAY_US = 86_400_000_000
 
@@ -263,7 +268,7 @@ def listed(
         links = {c.name: c.link(row) for c in columns if c.link is not None}
         rows.append(row | {"_links": links})
     return Listed(
-        columns=[column for column in columns if column.shown],
+        columns=[c for c in columns if c.shown and not (c.optional and _is_empty(frame[c.name]))],
         rows=rows,
         every=found.select(list(by_name)),
         found=found.height,
@@ -277,20 +282,26 @@ def listed(
     )
 
 
+def _is_empty(values: pl.Series) -> bool:
+    return values.null_count() == len(values)
+
+
 def frame_of(
     records: Iterable[tuple[object, Mapping[str, Any]]],
+    columns: Sequence[Column] = (),
     *,
     text: str = "",
     whole: str = "",
     real: str = "",
     flag: str = "",
 ) -> pl.DataFrame:
-    """A frame of records: texts, whole numbers, other numbers and flags, by name.
+    """A frame of records, typed by columns, and by the names of texts and so on.
 
     Each record has a mapping of the values that differ from its attributes.
     """
     types = (text, pl.String), (whole, pl.Int64), (real, pl.Float64), (flag, pl.Boolean)
-    schema = {name: dtype for names, dtype in types for name in names.split()}
+    schema = {column.name: _TYPES.get(column.kind, pl.String) for column in columns}
+    schema |= {name: dtype for names, dtype in types for name in names.split()}
     rows = [
         [more[name] if name in more else getattr(record, name) for name in schema]
         for record, more in records

@@ -133,14 +133,6 @@ def _names(workspace: Workspace) -> list[str]:
 
 def _page(workspace: Workspace, ask: Ask, *, name: str = "", wrong: Said | None = None) -> Page:
     golden = workspace.golden.name
-    frame = frame_of(
-        (
-            (row, {"agreement": row.about.get("agreement")})
-            for row in list_editions(workspace)[::-1]
-        ),
-        text="name agreement sha256",
-        whole="created_us queries grades",
-    )
     columns = (
         Column("name", "Edition", link=lambda row: address(golden, "editions", row["name"])),
         Column("created_us", "Made", "time"),
@@ -148,6 +140,13 @@ def _page(workspace: Workspace, ask: Ask, *, name: str = "", wrong: Said | None 
         Column("grades", "Grades", "count"),
         Column("agreement", "Agreement"),
         Column("sha256", "SHA-256", shown=False),
+    )
+    frame = frame_of(
+        (
+            (row, {"agreement": row.about.get("agreement")})
+            for row in list_editions(workspace)[::-1]
+        ),
+        columns,
     )
     return golden_page(
         "editions.html.j2",

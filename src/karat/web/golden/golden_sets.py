@@ -85,12 +85,6 @@ def place(name: str, command: str) -> str:
 def all_of_them(call: AReader) -> Response:
     """List the golden sets with their progress."""
     sets = [status_of(call.site.opened(row.name), now=call.now) for row in call.site.golden_sets()]
-    frame = frame_of(
-        ((status, _row(status)) for status in sets),
-        text="name interval edition todo todo_at",
-        whole="queries judged grades waiting",
-        real="kappa",
-    )
 
     def link_to(*parts: str, **params: str) -> Link:
         return lambda row: (
@@ -112,6 +106,7 @@ def all_of_them(call: AReader) -> Response:
         ),
         Column("todo", "To do", link=lambda row: row["todo_at"]),
     )
+    frame = frame_of(((status, _row(status)) for status in sets), columns, text="todo_at")
     golden_sets = listed(frame, columns, call.ask, search=["name"])
     hidden = [name for name in frame["name"] if not addressable(name)]
     return show(

@@ -84,11 +84,6 @@ class ComparisonPage(Page):
 def list_comparisons(call: AReader) -> Response:
     workspace = call.workspace
     stored_rows = stored_comparisons.listed(workspace)
-    frame = frame_of(
-        ((each.row, _listed(workspace, each)) for each in stored_rows),
-        text="name said baseline edition by state",
-        whole="id computed",
-    )
     columns = [
         Column("name", "Comparison", link=lambda row: f"/comparisons/{row['id']}"),
         Column("said", "Verdict"),
@@ -99,6 +94,7 @@ def list_comparisons(call: AReader) -> Response:
         Column("id", "Number", "count", shown=False),
         Column("state", "State", shown=False),
     ]
+    frame = frame_of(((each.row, _listed(workspace, each)) for each in stored_rows), columns)
     page = PlainPage(
         "comparisons.html.j2",
         "Comparisons",

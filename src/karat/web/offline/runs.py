@@ -26,7 +26,7 @@ from karat.web.framework.errors import NotFound, refused
 from karat.web.framework.form_values import Id
 from karat.web.framework.idempotency import redirect_with, show_with
 from karat.web.framework.jobs import COMPUTING, Busy
-from karat.web.framework.lists import Ask, Listed, listed
+from karat.web.framework.lists import Ask, Listed, frame_of, listed
 from karat.web.framework.pages import Page, PlainPage, redirect, show
 from karat.web.framework.state import AppState
 from karat.web.framework.uploads import uploaded
@@ -400,21 +400,14 @@ def _listed(
         state = (_FAILED if row.id in failed else PENDING)[summary.values is None]
         if not summary.older:
             state = CURRENT
-        record = {
-            "id": row.id,
-            "name": row.name,
+        more: dict[str, Any] = {
             "also": ", ".join(described.also) or None,
             "numbers": state,
-            "queries": row.queries,
             "results": row.rows,
             "kept": row.added_us,
             "by": described.kept_by,
         }
-        records.append(record | {name: values.get(name) for name in (*names, P95)})
-    text = dict.fromkeys(("name", "also", "numbers", "by"), pl.String)
-    count = dict.fromkeys(("id", "queries", "results", "kept"), pl.Int64)
-    schema: dict[str, Any] = {**text, **count, **dict.fromkeys((*names, P95), pl.Float64)}
-    frame = pl.DataFrame(records, schema=schema)
+        records.append((row, more | {name: values.get(name) for name in (*names, P95)}))
 
     def run_page(row: Mapping[str, Any]) -> str:
         return f"/runs/{row['id']}"
@@ -424,9 +417,9 @@ def _listed(
 
     columns = [
         Column("name", "Run", link=run_page),
-        Column("also", "Also called", shown=frame["also"].drop_nulls().len() > 0),
+        Column("also", "Also called", optional=True),
         *(Column(name, name, "number") for name in names),
-        Column(P95, "p95, ms", "ms", shown=frame[P95].drop_nulls().len() > 0),
+        Column(P95, "p95, ms", "ms", optional=True),
         Column("numbers", "Values", link=why),
         Column("queries", "Queries", "count"),
         Column("results", "Results", "count"),
@@ -434,4 +427,4 @@ def _listed(
         Column("by", "By"),
         Column("id", "Number", "count", shown=False),
     ]
-    return listed(frame, columns, ask, search=["name", "also"])
+    return listed(frame_of(records, columns), columns, ask, search=["name", "also"])

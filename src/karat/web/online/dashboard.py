@@ -313,12 +313,6 @@ def list_of_results(
 ) -> Listed:
     """Every result, those over the whole period first; each links to its rows."""
     by_name = {metric.name: metric for metric in metrics}
-    frame = frame_of(
-        ((row, _row(row, by_name[row.metric], by.key)) for row in results.results),
-        text="metric day hour slice position said interval bounds reason state method",
-        whole="n users version",
-        real="value low high least most total",
-    ).with_row_index("at")
 
     def link(row: Mapping[str, Any]) -> str:
         slice_ = results.results[row["at"]].slice
@@ -327,21 +321,18 @@ def list_of_results(
         period = days if row["day"] is None else (day_number(row["day"]),) * 2
         return figures.rows_address(row["metric"], period, [*hour, *part], "yes")
 
-    def any_of(name: str) -> bool:
-        return frame[name].drop_nulls().len() > 0
-
     columns = [
         Column("metric", "Metric", link=link, choices=True),
         Column("day", "Day", choices=True),
         Column("hour", "Hour", choices=True, shown=axis.hourly),
         Column("slice", by.label or "slice", choices=True, shown=bool(by.key)),
-        Column("position", "Position", choices=any_of("position"), shown=any_of("position")),
+        Column("position", "Position", choices=True, optional=True),
         Column("said", "Value", by="value"),
         Column("interval", "95 %", by="low"),
-        Column("bounds", "Bounds", by="least", shown=any_of("bounds")),
+        Column("bounds", "Bounds", by="least", optional=True),
         Column("n", "n", "count"),
         Column("users", "Users", "count"),
-        Column("reason", "Reason", shown=any_of("reason")),
+        Column("reason", "Reason", optional=True),
         Column("value", "Raw value", "number", shown=False),
         Column("low", "95 % from", "number", shown=False),
         Column("high", "95 % to", "number", shown=False),
@@ -352,6 +343,8 @@ def list_of_results(
         Column("method", "Interval method", shown=False),
         Column("version", "Metric version", "count", shown=False),
     ]
+    records = ((row, _row(row, by_name[row.metric], by.key)) for row in results.results)
+    frame = frame_of(records, columns).with_row_index("at")
     return listed(frame, columns, call.ask, search=["metric", "slice"], per_page=20)
 
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 from urllib.parse import quote, urlencode
 
-import polars as pl
 from fastapi import APIRouter, Query, Response
 
 from karat.errors import InputError, MissingExtra
@@ -31,7 +30,7 @@ from karat.tables.online.offline_correlation import (
 )
 from karat.web.framework.auth import AReader
 from karat.web.framework.call import Call
-from karat.web.framework.lists import Listed, listed
+from karat.web.framework.lists import Listed, frame_of, listed
 from karat.web.framework.pages import show
 from karat.web.framework.state import AppState
 from karat.web.online.figures import rows_address
@@ -346,34 +345,16 @@ def list_of_queries(
     kinds = {row.query_id: row.kind for row in correlation.discord}
     preference = {"judges": "better for judges", "users": "better for users"}
     metrics = {name: registry.find(name) for name in correlation.metrics}
-    rows = [
-        {
-            "text": row.text,
-            "slice": row.slice,
-            "searches": row.searches,
-            "users": row.users,
+
+    def more(row: JudgedAndSearched) -> dict[str, Any]:
+        shown = row.online[asked.metric.name]
+        return {
             "offline": row.offline[asked.measure],
             **{name: row.online[name].value for name in metrics},
-            "interval": span(
-                asked.metric, row.online[asked.metric.name].low, row.online[asked.metric.name].high
-            )
-            or None,
-            "position": row.position,
+            "interval": span(asked.metric, shown.low, shown.high) or None,
             "latency": None if row.p95_ms is None else round(row.p95_ms),
             "apart": preference.get(kinds.get(row.query_id, "")),
-            "query_id": row.query_id,
         }
-        for row in correlation.queries
-    ]
-    schema: dict[str, Any] = {"text": pl.String, "slice": pl.String}
-    schema |= {"searches": pl.Int64, "users": pl.Int64, "offline": pl.Float64}
-    schema |= dict.fromkeys(metrics, pl.Float64)
-    schema |= {"interval": pl.String, "position": pl.Int64, "latency": pl.Int64}
-    schema |= {"apart": pl.String, "query_id": pl.String}
-    frame = pl.DataFrame(rows, schema=schema)
-
-    def any_of(name: str) -> bool:
-        return frame[name].drop_nulls().len() > 0
 
     def online_column(name: str, metric: Metric) -> Column:
         return Column(
@@ -394,13 +375,14 @@ def list_of_queries(
             "offline", asked.measure, "number", link=lambda row: ranking_of(asked, row["query_id"])
         ),
         *(online_column(name, metric) for name, metric in metrics.items()),
-        Column("interval", f"{asked.metric.name}, 95 %", shown=any_of("interval")),
-        Column("position", "Click position", "count", shown=any_of("position")),
-        Column("latency", "p95, ms", "count", shown=any_of("latency")),
-        Column("apart", "Disagreement", choices=True, shown=any_of("apart")),
+        Column("interval", f"{asked.metric.name}, 95 %", optional=True),
+        Column("position", "Click position", "count", optional=True),
+        Column("latency", "p95, ms", "count", optional=True),
+        Column("apart", "Disagreement", choices=True, optional=True),
         Column("users", "Users", "count", shown=False),
         Column("query_id", "Id", shown=False),
     ]
+    frame = frame_of(((row, more(row)) for row in correlation.queries), columns)
     return listed(frame, columns, call.ask, search=["text", "query_id"], per_page=25)
 
 

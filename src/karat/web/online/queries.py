@@ -201,12 +201,6 @@ def _records(
 def _listed(call: Call, result: WorstQueries, days: Days, by: Dimension) -> Listed:
     golden_ids = ids_by_text(call.site.workspace)
     diagnosed = next(with_stages(call.site.workspace), None) if golden_ids else None
-    frame = frame_of(
-        _records(result, golden_ids, diagnosed[0].name if diagnosed else None),
-        text="text slice interval reason instead golden diagnosis why query own_slice",
-        whole="searches users zero abandoned reformulated failed terminal",
-        real="lost share clicked satisfied low high",
-    )
 
     def rows_link(row: Mapping[str, Any]) -> str:
         slices = [f"query={row['query']}", *([f"{by.name}={row['own_slice']}"] if by.key else [])]
@@ -224,9 +218,6 @@ def _listed(call: Call, result: WorstQueries, days: Days, by: Dimension) -> List
             return None
         return diagnosis_address(diagnosed[0].id, diagnosed[1], row["golden"])
 
-    def any_of(name: str) -> bool:
-        return frame[name].drop_nulls().len() > 0
-
     columns = [
         Column("text", "Query", link=rows_link, longest=LONGEST),
         Column("slice", by.label or "slice", choices=True, shown=bool(by.key), longest=LONGEST),
@@ -237,20 +228,22 @@ def _listed(call: Call, result: WorstQueries, days: Days, by: Dimension) -> List
         Column("share", "Failure rate", "share"),
         Column("interval", "95 %"),
         Column("reason", "Main reason", choices=True),
-        Column("zero", "No results", "count", shown=any_of("zero")),
+        Column("zero", "No results", "count", optional=True),
         Column("reformulated", "Reformulated", "count"),
         Column("abandoned", "Abandoned", "count", shown=False),
-        Column("clicked", "Clicked", "share", shown=any_of("clicked")),
-        Column("satisfied", "Satisfied", "share", shown=any_of("satisfied")),
-        Column("instead", "Searched instead", longest=70, shown=any_of("instead")),
-        Column("golden", "In the golden set", link=golden_link, shown=any_of("golden")),
-        Column("diagnosis", "Diagnosis", link=diagnosis_link, shown=any_of("diagnosis")),
+        Column("clicked", "Clicked", "share", optional=True),
+        Column("satisfied", "Satisfied", "share", optional=True),
+        Column("instead", "Searched instead", longest=70, optional=True),
+        Column("golden", "In the golden set", link=golden_link, optional=True),
+        Column("diagnosis", "Diagnosis", link=diagnosis_link, optional=True),
         Column("why", "Why", shown=False),
         Column("terminal", "Not reformulated", "count", shown=False),
         Column("low", "95 % from", "number", shown=False),
         Column("high", "95 % to", "number", shown=False),
         Column("query", "Normalized", shown=False),
     ]
+    records = _records(result, golden_ids, diagnosed[0].name if diagnosed else None)
+    frame = frame_of(records, columns, text="own_slice", real="lost")
     shown = listed(frame, columns, call.ask, search=["text", "instead"], per_page=25)
     return shown.cut_from("worst", frame.height + result.hidden)
 

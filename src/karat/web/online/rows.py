@@ -242,16 +242,13 @@ def _listed(call: Call, asked: Rows, frame: pl.DataFrame) -> Listed:
         slices = [part.said for part in asked.slices if part.dimension.key != "query"]
         return None if query is None else _address(asked, slice=[*slices, f"query={query}"])
 
-    def any_of(name: str) -> bool:
-        return frame[name].drop_nulls().len() > 0
-
     columns = [
         Column(
             name,
             head,
             kind,
             link=link if name == key else None,
-            shown=any_of(name),
+            optional=True,
             choices=name in _FILTERS,
             longest=LONGEST,
         )
@@ -268,7 +265,8 @@ def _listed(call: Call, asked: Rows, frame: pl.DataFrame) -> Listed:
             name,
             _HEADS.get(name, name),
             "time" if name == "time_us" else "text" if text else "number",
-            shown=text and name not in facts and any_of(name),
+            shown=text and name not in facts,
+            optional=True,
             choices=name in _FILTERS or (text and name not in facts),
             longest=LONGEST,
         )

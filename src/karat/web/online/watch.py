@@ -208,22 +208,13 @@ def _changes(call: Call, result: Watched, day: int, by_key: Mapping[str, Dimensi
         )
         for each in result.changes
     )
-    frame = frame_of(
-        records,
-        text="metric slice verdict said expected_said usual reason",
-        whole="n users windows",
-        real="value expected usual_low usual_high p p_adjusted",
-    ).with_row_index("at")
 
     def link(row: Mapping[str, Any]) -> str:
         return _rows(result.changes[row["at"]], day, by_key)
 
-    def any_of(name: str) -> bool:
-        return frame[name].drop_nulls().len() > 0
-
     columns = [
         Column("metric", "Metric", link=link, choices=True),
-        Column("slice", "Slice", choices=True, shown=any_of("slice")),
+        Column("slice", "Slice", choices=True, optional=True),
         Column("verdict", "Verdict", choices=True),
         Column("said", "Value", by="value"),
         Column("expected_said", "Expected", by="expected"),
@@ -231,7 +222,7 @@ def _changes(call: Call, result: Watched, day: int, by_key: Mapping[str, Dimensi
         Column("n", "n", "count"),
         Column("users", "Users", "count"),
         Column("windows", "Earlier windows", "count", shown=False),
-        Column("reason", "Reason", shown=any_of("reason")),
+        Column("reason", "Reason", optional=True),
         Column("value", "Raw value", "number", shown=False),
         Column("expected", "Earlier mean", "number", shown=False),
         Column("usual_low", "Usual from", "number", shown=False),
@@ -239,6 +230,7 @@ def _changes(call: Call, result: Watched, day: int, by_key: Mapping[str, Dimensi
         Column("p", "p", "number", shown=False),
         Column("p_adjusted", "P adjusted", "number", shown=False),
     ]
+    frame = frame_of(records, columns).with_row_index("at")
     return listed(frame, columns, call.ask, search=["metric", "slice"], per_page=25)
 
 

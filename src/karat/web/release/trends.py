@@ -301,12 +301,6 @@ def list_of_series(histories: Sequence[History], ask: Ask) -> Listed:
         for series in each.series
     ]
     rows.sort(key=lambda row: _rank(row[1]["verdict"]))  # stable within a history
-    frame = frame_of(
-        rows,
-        text="run measure slice interval verdict says history",
-        whole="when points",
-        real="newest change ci_low ci_high",
-    )
 
     def link(row: Mapping[str, Any]) -> str:
         return address_of(row["history"], row["run"], row["measure"], row["slice"] or "")
@@ -314,9 +308,9 @@ def list_of_series(histories: Sequence[History], ask: Ask) -> Listed:
     columns = [
         Column("measure", "Measure", link=link, choices=True),
         Column("run", "Run", choices=True),
-        Column("slice", "Slice", choices=True, shown=frame["slice"].drop_nulls().len() > 0),
+        Column("slice", "Slice", choices=True, optional=True),
         Column("newest", "Newest", "number"),
-        Column("interval", "95 %", shown=frame["interval"].drop_nulls().len() > 0),
+        Column("interval", "95 %", optional=True),
         Column("change", "Newest step", "signed"),
         Column("verdict", "Trend", choices=True),
         Column("when", "When", "time"),
@@ -326,6 +320,7 @@ def list_of_series(histories: Sequence[History], ask: Ask) -> Listed:
         Column("ci_high", "95 % to", "number", shown=False),
         Column("history", "History", choices=len(histories) > 1, shown=len(histories) > 1),
     ]
+    frame = frame_of(rows, columns)
     return listed(frame, columns, ask, search=["measure", "run", "slice"])
 
 
@@ -372,22 +367,19 @@ def list_of_points(site: AppState, history: History, series: Series, ask: Ask) -
         where = f"/golden/{quote(workspace.golden.name, safe='')}/editions"
         return f"{where}/{quote(row['graded'], safe='')}"
 
-    def any_of(name: str) -> bool:
-        return frame[name].drop_nulls().len() > 0
-
     columns = [
         Column("time", "Time, UTC"),
-        Column("commit", "Commit", longest=12, shown=any_of("commit")),
+        Column("commit", "Commit", longest=12, optional=True),
         Column("value", "Value", "number"),
-        Column("interval", "95 %", shown=any_of("interval")),
-        Column("n", "Queries", "count", shown=any_of("n")),
+        Column("interval", "95 %", optional=True),
+        Column("n", "Queries", "count", optional=True),
         Column("change", "Step", "signed"),
         Column("apart", "Significant", "flag", shown=bool(frame["apart"].any())),
-        Column("verdict", "Gate or problem", choices=True, shown=any_of("verdict")),
-        Column("differs", "What differs", shown=any_of("differs")),
+        Column("verdict", "Gate or problem", choices=True, optional=True),
+        Column("differs", "What differs", optional=True),
         Column("break", "Break", "flag", shown=False),
-        Column("from", "Stored run", link=run_link, shown=any_of("kept_run")),
-        Column("graded", "Edition", link=edition_link, shown=any_of("graded")),
+        Column("from", "Stored run", link=run_link, optional=True),
+        Column("graded", "Edition", link=edition_link, optional=True),
         Column("time_us", "When", "time", shown=False),
         Column("ci_low", "95 % from", "number", shown=False),
         Column("ci_high", "95 % to", "number", shown=False),
