@@ -69,12 +69,10 @@ def add_completion(command: click.Command) -> None:
             add_completion(below)
 
 
-@click.command(
-    epilog=options.examples(
-        'eval "$(karat completion bash)"',
-        'eval "$(karat completion zsh)"',
-        "karat completion fish > ~/.config/fish/completions/karat.fish",
-    )
+@options.command(
+    'eval "$(karat completion bash)"',
+    'eval "$(karat completion zsh)"',
+    "karat completion fish > ~/.config/fish/completions/karat.fish",
 )
 @click.argument("shell", type=click.Choice(tuple(_INSTALL)))
 def completion(shell: str) -> None:

@@ -32,6 +32,11 @@ def examples(*lines: str) -> str:
     return "\b\n" + "\n".join(["Examples:", *(f"  {line}" for line in lines)])
 
 
+def command(*lines: str, name: str | None = None) -> Callable[[Command], click.Command]:
+    """A command, with examples below its help."""
+    return click.command(name, epilog=examples(*lines))
+
+
 def option(
     names: str, text: str, default: Any = None, *, show_default: bool = True, **how: Any
 ) -> Callable[[Command], Command]:

@@ -92,7 +92,7 @@ def paragraphs(log: EventLog, *, now: int) -> Iterator[str]:
     with open_engine() as engine:
         results = {row.metric: row for row in evaluate(log, engine, METRICS).results}
         watched = watch(log, engine, now=now, metrics=WATCHED, by=[CUT])
-    searches = counted(results["ZeroResults"].n, "search", "searches")
+    searches = counted(results["ZeroResults"].n, "search")
     yield (
         f"{searches} by simulated users, for the golden queries, with {' and '.join(log.arms)} as "
         "arms: data to try things on, not evidence."

@@ -95,7 +95,7 @@ def _unjudged(found: Comparison) -> Iterator[str]:
 def _unanswered(results: Results) -> Iterator[str]:
     for row in results.results:
         if row.measure == MEASURES[0] and row.missing + row.empty:
-            queries = counted(row.missing + row.empty, "query", "queries")
+            queries = counted(row.missing + row.empty, "query")
             yield f"{row.run} found nothing for {queries}, which score 0."
     if results.no_answer:
         shares = ", ".join(f"{row.run} {row.silent} of {row.n}" for row in results.no_answer)

@@ -46,14 +46,14 @@ def to_settle(_site: AppState, sets: Sequence[Status]) -> Iterable[Attention]:
     for status in sets:
         here = address(status.name, "disagreements")
         if status.disagreements:
-            count = counted(status.disagreements, "disagreement", "disagreements")
+            count = counted(status.disagreements, "disagreement")
             yield Attention(f"{count} to send to adjudication", here, status.name)
         if status.adjudications:
-            count = counted(status.adjudications, "disagreement", "disagreements")
+            count = counted(status.adjudications, "disagreement")
             where = place(status.name, "karat judge --adjudicate")
             yield Attention(f"{count} to adjudicate", where, status.name)
         if status.contradictions:
-            count = counted(status.contradictions, "imported grade", "imported grades")
+            count = counted(status.contradictions, "imported grade")
             where = address(status.name, "disagreements", between="import")
             yield Attention(f"{count} contradicted by raters", where, status.name)
 
@@ -62,7 +62,7 @@ def gone_stale(_site: AppState, sets: Sequence[Status]) -> Iterable[Attention]:
     """Judgments of documents whose text changed since."""
     for status in sets:
         if status.stale:
-            count = counted(status.stale, "judgment", "judgments")
+            count = counted(status.stale, "judgment")
             where = address(status.name, "judgments", stale="yes")
             yield Attention(f"{count} of documents that have changed since", where, status.name)
 
@@ -71,7 +71,7 @@ def to_judge(_site: AppState, sets: Sequence[Status]) -> Iterable[Attention]:
     """Judgments waiting in the queues."""
     for status in sets:
         if status.waiting:
-            count = counted(status.waiting, "judgment", "judgments")
+            count = counted(status.waiting, "judgment")
             yield Attention(f"{count} to give", place(status.name, "karat judge"), status.name)
 
 
@@ -105,7 +105,7 @@ def damaged_files(site: AppState, sets: Sequence[Status]) -> Iterable[Attention]
     """Damaged histories, and stored runs whose files are missing or damaged."""
     for history in histories_of(site.workspace):
         if history.damaged:
-            damage = counted(len(history.damaged), "damaged line", "damaged lines")
+            damage = counted(len(history.damaged), "damaged line")
             what = "cannot be read" if history.lacking else f"has {damage}"
             yield Attention(f"The history {history.name} {what}", "/trends")
     for status in sets:
@@ -130,7 +130,7 @@ def unsure_comparisons(site: AppState, sets: Sequence[Status]) -> Iterable[Atten
                 what = f"Recompute “{name}”: {each.older.told}"
                 older.append(Attention(what, where, status.name))
                 continue
-            to_do = f": {counted(each.next, 'pair', 'pairs')} to judge first" if each.next else ""
+            to_do = f": {counted(each.next, 'pair')} to judge first" if each.next else ""
             what = (
                 f"Unjudged pairs could flip the sign of {' and '.join(each.turns[:2])} in “{name}”"
             )

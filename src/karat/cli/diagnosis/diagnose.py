@@ -18,12 +18,10 @@ if TYPE_CHECKING:
     from karat.workflows.diagnosis.diagnose import Diagnosed
 
 
-@click.command(
-    epilog=options.examples(
-        "karat diagnose qrels.txt run.trec --trace trace.jsonl --review review.csv",
-        "karat diagnose qrels.txt top.trec --stage bm25=a.trec --stage top=b.trec",
-        "karat diagnose qrels.txt run.trec --trace trace.jsonl --query q42",
-    )
+@options.command(
+    "karat diagnose qrels.txt run.trec --trace trace.jsonl --review review.csv",
+    "karat diagnose qrels.txt top.trec --stage bm25=a.trec --stage top=b.trec",
+    "karat diagnose qrels.txt run.trec --trace trace.jsonl --query q42",
 )
 @click.argument("qrels", metavar="QRELS")
 @click.argument("run", metavar="RUN")
@@ -240,7 +238,7 @@ def _queue(folder: str, pairs: Any) -> None:
 
     with opened(Path(folder)) as workspace:
         made = enqueue(workspace, pairs, now=clock())
-    chosen = counted(made.chosen, "document", "documents")
+    chosen = counted(made.chosen, "document")
     print(f"karat: {chosen} to review, {made.added:,} new in the queue", file=sys.stderr)
 
 

@@ -23,12 +23,10 @@ if TYPE_CHECKING:
     from karat.tables.searched import Searched
 
 
-@click.command(
-    epilog=options.examples(
-        "karat search prod -o run.parquet",
-        "karat search prod queries.jsonl -o boosted.jsonl --param boost_title=5",
-        "karat search vectors --exact --param ef=10,50,100 --plot recall.svg",
-    )
+@options.command(
+    "karat search prod -o run.parquet",
+    "karat search prod queries.jsonl -o boosted.jsonl --param boost_title=5",
+    "karat search vectors --exact --param ef=10,50,100 --plot recall.svg",
 )
 @click.argument("targets", metavar="[ENGINE] [QUERIES]", nargs=-1)
 @options.option(

@@ -21,13 +21,11 @@ if TYPE_CHECKING:
     from karat.workflows.workspace.workspace import Workspace
 
 
-@click.command(
-    "try",
-    epilog=options.examples(
-        "karat try prod 'red shoes' --against-param boost_title=5",
-        "karat try prod --all --param boost_title=5 --name heavier",
-        "karat try --list",
-    ),
+@options.command(
+    "karat try prod 'red shoes' --against-param boost_title=5",
+    "karat try prod --all --param boost_title=5 --name heavier",
+    "karat try --list",
+    name="try",
 )
 @click.argument("targets", metavar="[ENGINE] [QUERY]", nargs=-1)
 @options.option(

@@ -15,12 +15,10 @@ from karat.errors import InputError
 _CODES = {"better": 0, "not better": 1, "cannot tell": 3}
 
 
-@click.command(
-    epilog=options.examples(
-        "karat tune prod --param boost_title=0.1:10:log -m nDCG@10",
-        "karat tune prod golden.json --param fuse=0:1 --param k=10:200:int",
-        "karat tune prod q.csv --judgments qrels.txt --param analyzer=a,b",
-    )
+@options.command(
+    "karat tune prod --param boost_title=0.1:10:log -m nDCG@10",
+    "karat tune prod golden.json --param fuse=0:1 --param k=10:200:int",
+    "karat tune prod q.csv --judgments qrels.txt --param analyzer=a,b",
 )
 @click.argument("engine")
 @click.argument("queries", metavar="[QUERIES]", required=False)

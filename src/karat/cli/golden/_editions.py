@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from karat.workflows.golden.editions import Covered, Frozen
 
 
-@click.command(epilog=options.examples("karat golden freeze 2026-11"))
+@options.command("karat golden freeze 2026-11")
 @click.argument("name")
 @folder
 @options.output("table", "json")
@@ -43,7 +43,7 @@ def freeze(name: str, start: Path, output: str) -> None:
             raise
     tell(made, output, _show)
     if made.contradicted:
-        some = counted(made.contradicted, "imported grade", "imported grades")
+        some = counted(made.contradicted, "imported grade")
         print(
             f"karat: {some} contradicted by raters, whose grades count: karat golden disagreements",
             file=sys.stderr,
@@ -61,7 +61,7 @@ def _show(made: Frozen, out: Console) -> None:
     )
 
 
-@click.command(epilog=options.examples("karat golden editions"))
+@options.command("karat golden editions")
 @folder
 @options.output("table", "json")
 def editions(start: Path, output: str) -> None:
@@ -74,7 +74,7 @@ def editions(start: Path, output: str) -> None:
     tell(rows, output, reports.show_editions)
 
 
-@click.command(epilog=options.examples("karat golden diff 2026-10 2026-11"))
+@options.command("karat golden diff 2026-10 2026-11")
 @click.argument("old")
 @click.argument("new", default="now")
 @folder
@@ -90,7 +90,7 @@ def diff(old: str, new: str, start: Path, by: str | None, output: str) -> None:
     tell(changed, output, lambda changed, out: reports.show_diff(changed, out, by))
 
 
-@click.command(epilog=options.examples("karat golden coverage dense.trec -k 10"))
+@options.command("karat golden coverage dense.trec -k 10")
 @click.argument("runs", metavar="RUN…", nargs=-1, required=True)
 @folder
 @options.option("--edition NAME", "Edition to use.  [default: the golden set as it is now]")
@@ -113,7 +113,7 @@ def _show_coverage(found: Covered, out: Console) -> None:
     show_notes(found.notes, out)
 
 
-@click.command(epilog=options.examples("karat golden stale"))
+@options.command("karat golden stale")
 @folder
 @options.output("table", "json")
 def stale(start: Path, output: str) -> None:

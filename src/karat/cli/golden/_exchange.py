@@ -27,12 +27,10 @@ _FORMATS = (
 _json = options.option("--json as_json", "Print the result as JSON; --format is that of the file.")
 
 
-@click.command(
-    "import",
-    epilog=options.examples(
-        "karat golden import judgments.csv --rater anna",
-        "karat golden import qrels.txt queries.tsv",
-    ),
+@options.command(
+    "karat golden import judgments.csv --rater anna",
+    "karat golden import qrels.txt queries.tsv",
+    name="import",
 )
 @click.argument("files", metavar="FILE…", nargs=-1, required=True)
 @folder
@@ -99,7 +97,7 @@ def _asking(import_: Callable[..., ImportResult], source_of: dict[str, str]) -> 
     return import_(sources=source_of)
 
 
-@click.command("source", epilog=options.examples("karat golden source ubi clicks"))
+@options.command("karat golden source ubi clicks", name="source")
 @click.argument("rater", metavar="RATER")
 @click.argument("source", metavar="human|llm|clicks|import")
 @folder
@@ -144,7 +142,7 @@ def _show(row: dict[str, Any]) -> None:
         if row[several]
     ]
     if row["corrected"]:
-        counts.append(counted(row["corrected"], "corrected judgment", "corrected judgments"))
+        counts.append(counted(row["corrected"], "corrected judgment"))
     if row["changed"]:
         counts.append(f"{row['changed']:,} changed")
     if row["runs"]:
@@ -153,11 +151,10 @@ def _show(row: dict[str, Any]) -> None:
     sys.stdout.flush()  # before its notes on standard error
 
 
-@click.command(
-    "export",
-    epilog=options.examples(
-        "karat golden export golden-folder", "karat golden export qrels.txt --format trec"
-    ),
+@options.command(
+    "karat golden export golden-folder",
+    "karat golden export qrels.txt --format trec",
+    name="export",
 )
 @click.argument("path", metavar="FILE")
 @folder

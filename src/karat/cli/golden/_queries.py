@@ -19,11 +19,9 @@ if TYPE_CHECKING:
 _OF_HARD_FROM = ("hard_most", "hard_measure", "qrels")
 
 
-@click.command(
-    epilog=options.examples(
-        "karat golden choose searches.csv --size 100",
-        "karat golden choose searches.csv --hard-from run.jsonl",
-    )
+@options.command(
+    "karat golden choose searches.csv --size 100",
+    "karat golden choose searches.csv --hard-from run.jsonl",
 )
 @click.argument("log", metavar="LOG")
 @folder
@@ -122,7 +120,7 @@ def _show(chosen: Chosen, out: Console) -> None:
     reports.show_gone(chosen.gone, out)
 
 
-@click.command(epilog=options.examples("karat golden plan --difference 0.02"))
+@options.command("karat golden plan --difference 0.02")
 @options.option("--difference", "Difference between two systems to detect.", 0.05)
 @options.option(
     "--sd",

@@ -21,12 +21,10 @@ if TYPE_CHECKING:
     from karat.workflows.workspace.workspace import Workspace
 
 
-@click.command(
-    epilog=options.examples(
-        "karat golden pool bm25.trec dense.trec -k 10",
-        "karat golden pool bm25.trec dense.trec --budget 500",
-        "karat golden pool --engine prod --engine candidate",
-    )
+@options.command(
+    "karat golden pool bm25.trec dense.trec -k 10",
+    "karat golden pool bm25.trec dense.trec --budget 500",
+    "karat golden pool --engine prod --engine candidate",
 )
 @click.argument("runs", metavar="[RUN…]", nargs=-1)
 @folder
@@ -103,9 +101,7 @@ def _pooled(
     return pooled(found, runs, **how)
 
 
-@click.command(
-    epilog=options.examples("karat golden documents prod", "karat golden documents prod archive")
-)
+@options.command("karat golden documents prod", "karat golden documents prod archive")
 @click.argument("engines", metavar="ENGINE…", nargs=-1, required=True)
 @folder
 @options.output("table", "json")
@@ -128,7 +124,7 @@ def _show_fetched(fetched: Fetched, out: Console) -> None:
     show_notes(list(fetched_notes(fetched)), out)
 
 
-@click.command(epilog=options.examples("karat golden queue pairs.csv"))
+@options.command("karat golden queue pairs.csv")
 @click.argument("pairs", metavar="PAIRS")
 @folder
 @options.output("table", "json")
@@ -151,9 +147,7 @@ def _show(made: Pooled, out: Console) -> None:
     show_notes(notes, out)
 
 
-@click.command(
-    epilog=options.examples("karat golden agreement", "karat golden agreement --by category")
-)
+@options.command("karat golden agreement", "karat golden agreement --by category")
 @folder
 @options.option("--by ATTRIBUTE", "Also by this attribute of the queries.")
 @options.output("table", "json")
@@ -171,7 +165,7 @@ def agreement(start: Path, by: str | None, output: str) -> None:
     tell(agreed, output, lambda agreed, out: reports.show(agreed, out, by))
 
 
-@click.command(epilog=options.examples("karat golden disagreements --queue"))
+@options.command("karat golden disagreements --queue")
 @folder
 @options.option("--queue queue_them", "Queue them for an adjudicator.")
 @options.option(

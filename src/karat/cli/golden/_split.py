@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-@click.command(
-    epilog=options.examples("karat golden split", "karat golden split golden.json --share 0.3")
-)
+@options.command("karat golden split", "karat golden split golden.json --share 0.3")
 @click.argument("golden", metavar="[GOLDEN]", required=False)
 @folder
 @options.option("--share", "Share of the queries for development, such as 0.7 or 2/3.", "1/2")

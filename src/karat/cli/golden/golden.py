@@ -50,15 +50,15 @@ def _show(state: Status, out: Console) -> None:
 
     out.print(f"{state.name} in {state.store}", soft_wrap=True, highlight=False)
     out.print(
-        f"{counted(state.made_of.queries, 'query', 'queries')}, {state.judged:,} with a grade; "
-        f"{counted(state.grades, 'pair', 'pairs')} graded, "
-        f"{counted(state.waiting, 'judgment', 'judgments')} waiting",
+        f"{counted(state.made_of.queries, 'query')}, {state.judged:,} with a grade; "
+        f"{counted(state.grades, 'pair')} graded, "
+        f"{counted(state.waiting, 'judgment')} waiting",
         highlight=False,
     )
     if state.agreement is not None:
         out.print(state.agreement.sentence, highlight=False)
     if state.contradictions:
-        grades = counted(state.contradictions, "imported grade", "imported grades")
+        grades = counted(state.contradictions, "imported grade")
         out.print(f"{grades} contradicted by raters: karat golden disagreements", highlight=False)
     if state.edition is not None:
         age = f"{state.edition_days} days old" if state.edition_days else "created today"

@@ -22,11 +22,7 @@ if TYPE_CHECKING:
     from karat.workflows.workspace.workspace import Workspace
 
 
-@click.command(
-    epilog=options.examples(
-        "karat judge --terminal", "karat judge --terminal --rater anna --adjudicate"
-    )
-)
+@options.command("karat judge --terminal", "karat judge --terminal --rater anna --adjudicate")
 @folder
 @options.option(
     "--rater NAME", "Name of the rater.  [default: the user logged in]", envvar="KARAT_RATER"

@@ -8,10 +8,8 @@ from karat.cli import options
 from karat.cli.progress import watching
 
 
-@click.command(
-    epilog=options.examples(
-        "karat lint qrels.txt bm25.trec", "karat lint qrels.txt bm25.trec queries.csv --strict"
-    )
+@options.command(
+    "karat lint qrels.txt bm25.trec", "karat lint qrels.txt bm25.trec queries.csv --strict"
 )
 @click.argument("files", metavar="FILE…", nargs=-1, required=True)
 @options.option(

@@ -17,12 +17,10 @@ from karat.errors import UsageError
 CANNOT_TELL = 3
 
 
-@click.command(
-    epilog=options.examples(
-        "karat compare qrels.txt bm25.trec dense.trec",
-        "karat compare qrels.txt bm25.trec dense.trec -m nDCG@10 --by category",
-        "karat compare qrels.txt bm25.trec dense.trec --report compare.html --open",
-    )
+@options.command(
+    "karat compare qrels.txt bm25.trec dense.trec",
+    "karat compare qrels.txt bm25.trec dense.trec -m nDCG@10 --by category",
+    "karat compare qrels.txt bm25.trec dense.trec --report compare.html --open",
 )
 @click.argument("qrels", metavar="QRELS", required=False)
 @click.argument("baseline", metavar="BASELINE", required=False)

@@ -19,12 +19,10 @@ if TYPE_CHECKING:
     from karat.tables import Results, Run
 
 
-@click.command(
-    epilog=options.examples(
-        "karat evaluate qrels.txt bm25.trec",
-        "karat evaluate qrels.txt bm25.trec dense.trec -m nDCG@10 -m R@100",
-        "karat evaluate qrels.txt bm25.trec --by category --queries queries.csv",
-    )
+@options.command(
+    "karat evaluate qrels.txt bm25.trec",
+    "karat evaluate qrels.txt bm25.trec dense.trec -m nDCG@10 -m R@100",
+    "karat evaluate qrels.txt bm25.trec --by category --queries queries.csv",
 )
 @click.argument("qrels", metavar="QRELS")
 @click.argument("runs", metavar="RUN…", nargs=-1, required=True)

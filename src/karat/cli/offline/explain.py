@@ -7,11 +7,8 @@ import click
 from karat.cli import options
 
 
-@click.command(
-    epilog=options.examples(
-        "karat explain qrels.txt bm25.trec q42",
-        "karat explain qrels.txt bm25.trec q42 -m AP --top 20",
-    )
+@options.command(
+    "karat explain qrels.txt bm25.trec q42", "karat explain qrels.txt bm25.trec q42 -m AP --top 20"
 )
 @click.argument("qrels", metavar="QRELS")
 @click.argument("run", metavar="RUN")

@@ -16,11 +16,9 @@ if TYPE_CHECKING:
     from karat.tables import Run
 
 
-@click.command(
-    epilog=options.examples(
-        "karat fuse bm25.trec dense.trec -o fused.trec",
-        "karat fuse bm25.trec dense.trec --tune qrels.txt -m nDCG@10 -o fused.trec",
-    )
+@options.command(
+    "karat fuse bm25.trec dense.trec -o fused.trec",
+    "karat fuse bm25.trec dense.trec --tune qrels.txt -m nDCG@10 -o fused.trec",
 )
 @click.argument("runs", metavar="RUN…", nargs=-1, required=True)
 @options.option(
@@ -113,7 +111,7 @@ def _tuning(found: Tuned, runs: list[Run]) -> list[str]:
     value = "no value" if found.value is None else f"{found.value:.4f}"
     lines = [f"{found.measure} {value} over {found.n} queries, each with weights tuned on others"]
     for number, fold in enumerate(found.folds, start=1):
-        queries = counted(len(fold.query_ids), "query", "queries")
+        queries = counted(len(fold.query_ids), "query")
         lines.append(f"fold {number}, {queries}: {_named(runs, fold.weights)}")
     lines.append(f"final weights, tuned on all queries: {_named(runs, found.weights)}")
     return lines

@@ -9,9 +9,7 @@ import click
 from karat.cli import options
 
 
-@click.command(
-    epilog=options.examples("karat measures", "karat measures nDCG", "karat measures --for rag")
-)
+@options.command("karat measures", "karat measures nDCG", "karat measures --for rag")
 @click.argument("name", metavar="[NAME]", required=False)
 @options.option(
     "--for task TASK",

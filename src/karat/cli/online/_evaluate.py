@@ -11,11 +11,7 @@ from karat.cli import options
 from karat.cli.online import options as online_options
 
 
-@click.command(
-    epilog=options.examples(
-        "karat online evaluate", "karat online evaluate -m CTR -m ZeroResults --by day"
-    )
-)
+@options.command("karat online evaluate", "karat online evaluate -m CTR -m ZeroResults --by day")
 @online_options.where
 @options.option(
     "-m --metric metrics METRIC",
@@ -69,7 +65,7 @@ def evaluate(
         options.notes_aside([*results.health, *results.notes])
 
 
-@click.command(epilog=options.examples("karat online metrics", "karat online metrics CTR"))
+@options.command("karat online metrics", "karat online metrics CTR")
 @click.argument("name", metavar="[NAME]", required=False)
 @options.output("table", "json", "md")
 def metrics(name: str | None, output: str) -> None:

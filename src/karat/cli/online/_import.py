@@ -18,12 +18,10 @@ if TYPE_CHECKING:
     from karat.tables.online.events import EmptyHits
 
 
-@click.command(
-    "import",
-    epilog=options.examples(
-        "karat online import events.jsonl --check",
-        "karat online import events.csv --mapping m.toml --timezone Europe/Berlin",
-    ),
+@options.command(
+    "karat online import events.jsonl --check",
+    "karat online import events.csv --mapping m.toml --timezone Europe/Berlin",
+    name="import",
 )
 @click.argument("logs", metavar="LOG…", nargs=-1, required=True)
 @where
@@ -98,7 +96,7 @@ def import_log(
     tell(found, output, show_imported)
 
 
-@click.command(epilog=options.examples("karat online status"))
+@options.command("karat online status")
 @where
 @options.output("table", "json")
 def status(start: Path, events: Path | None, output: str) -> None:

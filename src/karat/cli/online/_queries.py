@@ -15,11 +15,10 @@ if TYPE_CHECKING:
     from karat.tables.online.worst_queries import WorstQueries
 
 
-@click.command(
-    "queries",
-    epilog=options.examples(
-        "karat online queries", "karat online queries --sort zero --limit 50 --export worst.csv"
-    ),
+@options.command(
+    "karat online queries",
+    "karat online queries --sort zero --limit 50 --export worst.csv",
+    name="queries",
 )
 @online_options.where
 @options.option(
@@ -64,7 +63,7 @@ def queries_that_lose(
     options.emit(shown, found, output, all_notes=all_notes)
 
 
-@click.command("against", epilog=options.examples("karat online against qrels.txt bm25.trec"))
+@options.command("karat online against qrels.txt bm25.trec", name="against")
 @click.argument("qrels", metavar="QRELS")
 @click.argument("run", metavar="RUN")
 @online_options.where
@@ -151,7 +150,7 @@ def _add(found: WorstQueries, start: Path) -> None:
 
     with opened(start) as workspace:
         taken = to_golden(workspace, found, now=clock())
-    added = counted(taken.queries, "new query", "new queries")
+    added = counted(taken.queries, "new query")
     print(f"karat: {added} in the golden set", file=sys.stderr)
     for sentence in taken.exchange.assumed:
         print(f"  {printable(sentence)}", file=sys.stderr)

@@ -13,9 +13,7 @@ from karat.errors import UsageError
 _DAY = 24 * 60 * 60 * 1_000_000
 
 
-@click.command(
-    epilog=options.examples("karat online simulate qrels.txt bm25.trec --out events.jsonl")
-)
+@options.command("karat online simulate qrels.txt bm25.trec --out events.jsonl")
 @click.argument("qrels", metavar="QRELS")
 @click.argument("runs", metavar="RUN…", nargs=-1, required=True)
 @options.option(

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
-
 from karat.cli import mistakes, options
 from karat.cli.online import options as online_options
 
 
-@click.command(
-    epilog=options.examples("karat online watch", "karat online watch --by arm --margin 0.02")
-)
+@options.command("karat online watch", "karat online watch --by arm --margin 0.02")
 @online_options.where
 @options.option(
     "--window SPAN", "Length of a window: 1d, 7d, or hours that divide a day, such as 6h.", "1d"

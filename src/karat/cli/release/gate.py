@@ -23,12 +23,10 @@ _POLICY = "--policy FILE; karat gate --init writes a starter policy"
 _STARTING = ("qrels", "runs", "policy", "queries", "input_format", "qrels_format")
 
 
-@click.command(
-    epilog=options.examples(
-        "karat gate --init qrels.txt main.trec",
-        "karat gate --policy gate.toml qrels.txt main.trec candidate.trec",
-        "karat gate --save-baseline main.json -m nDCG@10 qrels.txt main.trec",
-    )
+@options.command(
+    "karat gate --init qrels.txt main.trec",
+    "karat gate --policy gate.toml qrels.txt main.trec candidate.trec",
+    "karat gate --save-baseline main.json -m nDCG@10 qrels.txt main.trec",
 )
 @click.argument("qrels", metavar="QRELS", required=False)
 @click.argument("runs", metavar="[BASELINE] CANDIDATE", nargs=-1)

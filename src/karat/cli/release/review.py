@@ -18,12 +18,10 @@ if TYPE_CHECKING:
 _SIDES = ("baseline", "candidate")
 
 
-@click.command(
-    epilog=options.examples(
-        "karat review qrels.txt old.trec new.trec --by class",
-        "karat review qrels.txt old.trec new.trec --trace old.jsonl",
-        "karat review qrels.txt old.trec new.trec --report review.html --open",
-    )
+@options.command(
+    "karat review qrels.txt old.trec new.trec --by class",
+    "karat review qrels.txt old.trec new.trec --trace old.jsonl",
+    "karat review qrels.txt old.trec new.trec --report review.html --open",
 )
 @click.argument("qrels", metavar="QRELS")
 @click.argument("baseline", metavar="BASELINE")

@@ -16,12 +16,10 @@ if TYPE_CHECKING:
     from karat.tables.release.trend import Trend
 
 
-@click.command(
-    epilog=options.examples(
-        "karat trend history.jsonl",
-        "karat trend history.jsonl -f html -o trend.html --open",
-        "karat trend history.jsonl --fail-on-drift",
-    )
+@options.command(
+    "karat trend history.jsonl",
+    "karat trend history.jsonl -f html -o trend.html --open",
+    "karat trend history.jsonl --fail-on-drift",
 )
 @click.argument("history", metavar="HISTORY")
 @options.measures("A measure of the history; repeat for more.  [default: all]")

@@ -15,7 +15,7 @@ from karat.cli.workspace.workspace import clock, folder, need_store, opened, say
 _FILE = click.Path(path_type=Path)
 
 
-@click.command(epilog=options.examples("karat backup workspace.zip"))
+@options.command("karat backup workspace.zip")
 @click.argument("path", metavar="FILE", type=_FILE)
 @folder
 def backup(path: Path, start: Path) -> None:
@@ -37,11 +37,9 @@ def backup(path: Path, start: Path) -> None:
         print(printable(note))
 
 
-@click.command(
-    epilog=options.examples(
-        "karat restore workspace.zip new-folder",
-        "karat restore workspace.zip new-folder --store postgresql://karat@db/karat",
-    )
+@options.command(
+    "karat restore workspace.zip new-folder",
+    "karat restore workspace.zip new-folder --store postgresql://karat@db/karat",
 )
 @click.argument("path", metavar="FILE", type=_FILE)
 @click.argument("root", metavar="DIR", type=_FILE)
@@ -80,4 +78,4 @@ def _held(rows: Mapping[str, int], files: int) -> str:
             ("person", "account", "accounts"),
         )
     ]
-    return f"{', '.join(counts)}, and {counted(files, 'file', 'files')}"
+    return f"{', '.join(counts)}, and {counted(files, 'file')}"

@@ -27,7 +27,7 @@ NEXT, QUEUED = 3, 20
 """Judging priorities: how many are shown, and how many go into the queue."""
 
 
-@click.command(epilog=options.examples("karat demo", "karat demo demo-folder --serve"))
+@options.command("karat demo", "karat demo demo-folder --serve")
 @click.argument(
     "directory", metavar="[DIR]", type=click.Path(path_type=Path), default=Path("karat-demo")
 )

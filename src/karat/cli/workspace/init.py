@@ -13,9 +13,7 @@ from karat.cli import options
 from karat.cli.workspace.workspace import clock, need_store, say_notes
 
 
-@click.command(
-    epilog=options.examples("karat init", "karat init search-quality --scale 0-3 --raters 2")
-)
+@options.command("karat init", "karat init search-quality --scale 0-3 --raters 2")
 @click.argument("directory", metavar="[DIR]", type=click.Path(path_type=Path), default=Path())
 @options.option("--name", "Name of the golden set.", "golden")
 @options.option("--scale LOW-HIGH", "Lowest and highest possible grade.", "0-3")

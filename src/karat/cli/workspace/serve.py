@@ -47,12 +47,10 @@ def address(command: Command) -> Command:
     return command
 
 
-@click.command(
-    epilog=options.examples(
-        "karat serve",
-        "karat serve --port 8080 --no-browser",
-        "karat serve --host 0.0.0.0 --name search.example.org --https",
-    )
+@options.command(
+    "karat serve",
+    "karat serve --port 8080 --no-browser",
+    "karat serve --host 0.0.0.0 --name search.example.org --https",
 )
 @folder
 @options.option("--host ADDRESS", "Address to listen on; 0.0.0.0 for all interfaces.", "127.0.0.1")

@@ -66,11 +66,11 @@ def bump(
     """
     title = f"Ranks of the relevant documents of {query}" + (f" in {run}" if run else "")
     served = sum(road.lost_at is None for road in roads)
-    said = f"{served:,} of {counted(len(roads), 'relevant document', 'relevant documents')} served."
+    said = f"{served:,} of {counted(len(roads), 'relevant document')} served."
     if len(roads) > MOST:
         said += f" Drawn: the {MOST} with the best grades."
     if others:
-        more = counted(len(others), "other served document", "other served documents")
+        more = counted(len(others), "other served document")
         said += f" In grey: {more}."
     spent = {stage: f"{milliseconds(us)} ms" for stage, us in (times or {}).items()}
     if spent:

@@ -35,7 +35,7 @@ def entry(mode: ModeId) -> Mode:
 def summary(found: Diagnosis) -> str:
     """What loses most, in a paragraph."""
     value = DASH if found.value is None else f"{found.value:.3f}"
-    over = counted(found.n, "query", "queries")
+    over = counted(found.n, "query")
     parts = [f"{found.measure} of {found.run} is {value} over {over}."]
     if not found.failing:
         return f"{parts[0]} No query fails."
@@ -146,7 +146,7 @@ def queries_table(found: Diagnosis, most: int | None = QUERIES) -> Table:
     )
     rows = found.queries if most is None else found.queries[:most]
     left = len(found.queries) - len(rows)
-    notes = [f"{counted(left, 'more query', 'more queries')}: --format json"] if left else []
+    notes = [f"{counted(left, 'more query')}: --format json"] if left else []
     return Table("Queries that lose most", columns, rows, notes=notes)
 
 

@@ -25,7 +25,7 @@ def show(found: Exactness, out: Console) -> None:
     low = [each for each in found.queries if each.setting == first and each.recall < 1]
     if low:
         shown = ", ".join(f"{each.query_id} ({each.recall:.2f})" for each in low[:_WORST])
-        queries = counted(len(low), "query", "queries")
+        queries = counted(len(low), "query")
         out.print(plain(f"{first}: {queries} below 1, lowest {shown}"), soft_wrap=True)
 
 

@@ -13,7 +13,7 @@ _REASONS = 5
 
 
 def show_searched(found: Searched, out: Console, command: str | None = None) -> None:
-    asked = counted(found.queries, "query", "queries")
+    asked = counted(found.queries, "query")
     line = f"{asked} asked: {found.ok:,} ok, {found.empty:,} empty, {found.failed:,} failed"
     if found.latency is not None:
         p50, p95 = milliseconds(found.latency.p50_us), milliseconds(found.latency.p95_us)
@@ -23,7 +23,7 @@ def show_searched(found: Searched, out: Console, command: str | None = None) -> 
     out.print(line)
     reasons = [_reason(found, at) for at in range(min(_REASONS, len(found.reasons)))]
     if (more := len(found.reasons) - _REASONS) > 0:
-        reasons.append(f"and {counted(more, 'more reason', 'more reasons')} (--format json)")
+        reasons.append(f"and {counted(more, 'more reason')} (--format json)")
     show_notes([*reasons, *found.notes], out)
     if found.file not in {None, "-"}:
         out.print(plain(f"written to {found.file}"), soft_wrap=True)
@@ -34,5 +34,5 @@ def show_searched(found: Searched, out: Console, command: str | None = None) -> 
 def _reason(found: Searched, at: int) -> str:
     reason = found.reasons[at]
     where = f" ({reason.place})" if reason.place else ""
-    queries = counted(reason.queries, "query", "queries")
+    queries = counted(reason.queries, "query")
     return f"{queries} failed, first {reason.query_id}: {reason.error}{where}"

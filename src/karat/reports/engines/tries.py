@@ -191,7 +191,7 @@ def show_try(
     row: TryRow, results: Results | None, comparison: Comparison | None, out: Console
 ) -> None:
     p95 = "" if row.p95_us is None else f", p95 {milliseconds(row.p95_us)} ms"
-    failed = f", {counted(row.failed, 'query', 'queries')} failed" if row.failed else ""
+    failed = f", {counted(row.failed, 'query')} failed" if row.failed else ""
     out.print(plain(f"stored as {row.name}{p95}{failed}"), soft_wrap=True)
     if results is None:
         show_notes(["nothing is judged yet: judge pairs to see measures"], out)

@@ -70,7 +70,7 @@ def _interval(row: PartResult) -> str:
 
 
 def _trials(tuned: Tuned) -> str:
-    return f"{counted(tuned.trials, 'combination', 'combinations')} asked ({tuned.stopped})"
+    return f"{counted(tuned.trials, 'combination')} asked ({tuned.stopped})"
 
 
 def to_json(tuned: Tuned) -> str:

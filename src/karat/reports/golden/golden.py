@@ -44,15 +44,15 @@ def show_made_of(found: Composition, out: Console) -> None:
         Column("weight", "Weight", "share", optional=True),
     ]
     if rows:
-        draw(Table(f"{counted(found.queries, 'query', 'queries')}, made of", columns, rows), out)
+        draw(Table(f"{counted(found.queries, 'query')}, made of", columns, rows), out)
     show_notes(found.warnings, out)
 
 
 def show_chosen(log: Cleaned, sample: Sample, made_of: Composition, out: Console) -> None:
     out.print(
         plain(
-            f"{counted(int(log.frame['count'].sum()), 'search', 'searches')} of "
-            f"{counted(log.frame.height, 'query', 'queries')}; "
+            f"{counted(int(log.frame['count'].sum()), 'search')} of "
+            f"{counted(log.frame.height, 'query')}; "
             f"{counted(sample.queries.height, 'was', 'were')} drawn"
         )
     )
@@ -109,10 +109,10 @@ def show_plan(found: Plan, out: Console) -> None:
 def show_pooled(
     out: Console, *, chosen: int, added: int, queries: int, lacking: Sequence[str], waiting: int
 ) -> None:
-    pairs = counted(chosen, "pair", "pairs")
+    pairs = counted(chosen, "pair")
     out.print(
-        f"{pairs} of {counted(queries, 'query', 'queries')} chosen, {added:,} of them new; "
-        f"the queue waits for {counted(waiting, 'judgment', 'judgments')}",
+        f"{pairs} of {counted(queries, 'query')} chosen, {added:,} of them new; "
+        f"the queue waits for {counted(waiting, 'judgment')}",
         highlight=False,
     )
     if lacking:
@@ -125,12 +125,12 @@ def show_disagreements(frame: pl.DataFrame, queued: int, out: Console) -> None:
     between = pl.col("between") == "raters"
     raters, imported = frame.filter(between), frame.filter(~between)
     if raters.height:
-        heading = counted(raters.height, "disagreement", "disagreements")
+        heading = counted(raters.height, "disagreement")
         _show_pairs(heading, raters, out)
     else:
         out.print("no disagreements to adjudicate")
     if imported.height:
-        grades = counted(imported.height, "imported grade", "imported grades")
+        grades = counted(imported.height, "imported grade")
         _show_pairs(f"{grades} contradicted by raters", imported, out, imported=True)
         note = "the raters' grades count; --queue-imported queues these pairs for an adjudicator"
         show_notes([note], out)
@@ -232,7 +232,7 @@ def show_coverage(found: Coverage, out: Console) -> None:
 def show_stale(found: Stale, out: Console) -> None:
     height = found.judgments.height
     if not height:
-        out.print(f"none of {counted(found.checked, 'judgment', 'judgments')} is stale")
+        out.print(f"none of {counted(found.checked, 'judgment')} is stale")
     else:
         columns = [
             Column("query_id", "Query", text=lambda row: str(row["text"] or row["query_id"])),

@@ -161,12 +161,12 @@ def of_values(content: Content) -> Iterator[DrawnChart]:
         labels = ["0", "to .2", "to .4", "to .6", "to .8", "to 1"]
         spans = ["0", "above 0, below .2", ".2 to .4", ".4 to .6", ".6 to .8", ".8 to 1"]
         areas = [
-            (leads, f"{counted(n, 'query', 'queries')} with {measure} {span}")
+            (leads, f"{counted(n, 'query')} with {measure} {span}")
             for n, span in zip(numbers, spans, strict=True)
         ]
         axis = f"{measure} of a query"
         draw = partial(counts, numbers, labels, axis, areas=areas)
-        of = counted(len(values), "query", "queries")
+        of = counted(len(values), "query")
         description = f"{zero:,} of {of} {'has' if zero == 1 else 'have'} 0."
         yield _chart(f"Queries by their {measure}, {run}", description, draw)
 
@@ -219,7 +219,7 @@ def _of_result(row: Result, label: str, href: str | None = None, *, several: boo
     said = f"{label}: {report.number(row.value) if row.value is not None else 'no value'}"
     if row.ci_low is not None:
         said += f", 95 % interval {report.span(row.ci_low, row.ci_high)}"
-    said += f", {counted(row.n, 'query', 'queries')}."
+    said += f", {counted(row.n, 'query')}."
     return Dot(label, row.value, row.ci_low, row.ci_high, told=True, href=href, tip=said)
 
 

@@ -14,7 +14,7 @@ def show(found: Verification, out: Console) -> None:
     certificate = found.certificate
     claim = (
         f"the mean {certificate.measure} of {certificate.candidate} over these "
-        f"{counted(certificate.n, 'query', 'queries')} is {certificate.verdict} than that of "
+        f"{counted(certificate.n, 'query')} is {certificate.verdict} than that of "
         f"{certificate.baseline}, whatever grades the unjudged documents of both have "
         f"({signed(certificate.unjudged_low)} to {signed(certificate.unjudged_high)})"
     )
@@ -31,6 +31,6 @@ def _unseen(certificate: Certificate) -> str:
     elif certificate.unseen is None:
         unseen = "an unknown number of relevant documents that neither run shows"
     else:
-        documents = counted(certificate.unseen, "relevant document", "relevant documents")
+        documents = counted(certificate.unseen, "relevant document")
         unseen = f"up to {documents} per query that neither run shows"
     return f"allowed for: {unseen}. Chance is not covered: other queries may differ."

@@ -146,7 +146,7 @@ def _slice_value(dimension: str, value: str) -> str:
 def _heading(results: OnlineResults) -> str:
     days = "no days" if results.period is None else " to ".join(dict.fromkeys(results.period))
     of = "simulated users" if results.simulated else "users"
-    return f"{of}, {days}, {counted(results.events, 'event', 'events')}"
+    return f"{of}, {days}, {counted(results.events, 'event')}"
 
 
 def _tables(results: OnlineResults, room: _Room) -> Iterator[Table]:
@@ -264,7 +264,7 @@ def _sliced(
     if not room.all_metrics:
         first = sorted(metrics, key=_place)
         some = first[: max(1, sum(room.takes(of(first[:n])) for n in range(1, len(first))))]
-        return of(some, counted(len(metrics) - len(some), "further metric", "further metrics"))
+        return of(some, counted(len(metrics) - len(some), "further metric"))
     across = _metric_by_metric(by, names, chosen, metrics, grid, sizes)
     return across if len(chosen) <= _ACROSS and not left and room.takes(across) else every
 
@@ -384,7 +384,7 @@ def _reasons(rows: Sequence[OnlineResult]) -> Iterator[str]:
         where = ""
         if (kind, reason) not in whole:
             slices = {tuple(row.slice.items()) for row in members}
-            where = f" in {counted(len(slices), 'slice', 'slices')}"
+            where = f" in {counted(len(slices), 'slice')}"
         whole_value = kind == "–" and not where
         concern = Concern.QUERIES if whole_value else Concern.EXPLAINS
         yield Note(f"{names}{where}: {kind}: {reason}", concern)

@@ -67,13 +67,10 @@ def show_imported(found: Imported, out: Console) -> None:
         files = counted(len(found.skipped), "file is", "files are")
         out.print(plain(f"Nothing new: {files} already in the event store"))
         return
-    files = counted(len(found.files), "file", "files")
+    files = counted(len(found.files), "file")
     what = "check only, nothing is imported" if found.number is None else f"import {found.number}"
     out.print(
-        plain(
-            f"{counted(found.kept, 'event', 'events')} of {counted(found.rows, 'row', 'rows')} "
-            f"in {files}: {what}"
-        )
+        plain(f"{counted(found.kept, 'event')} of {counted(found.rows, 'row')} in {files}: {what}")
     )
     show_warnings(found.warnings, out)
     if found.skipped:
@@ -96,7 +93,7 @@ def imported_notes(found: Imported) -> list[str]:
     for reason, count in found.dropped.items():
         first = next(iter(found.examples.get(reason, ())), "").partition("\n")[0]
         example = f" ({'the first: ' if count > 1 else ''}{first})" if first else ""
-        dropped.append(f"{counted(count, 'row', 'rows')} left out, {reason}{example}")
+        dropped.append(f"{counted(count, 'row')} left out, {reason}{example}")
     return [*found.warnings, *dropped, *_unknown(found), *found.assumed]
 
 
@@ -114,12 +111,10 @@ def show_held(found: Held, out: Console) -> None:
     if found.last_day != found.first_day:
         days += f" to {found.last_day}"
     simulated = ", simulated" if found.simulated else ""
-    out.print(
-        plain(f"{counted(found.rows, 'event', 'events')}, {days} ({found.timezone}){simulated}")
-    )
+    out.print(plain(f"{counted(found.rows, 'event')}, {days} ({found.timezone}){simulated}"))
     bots = counted(found.bots, "event of a bot", "events of bots")
     bots += ", excluded from all metrics" if found.bots else ""
-    files = counted(found.files, "file", "files")
+    files = counted(found.files, "file")
     out.print(plain(f"{files}, {found.size / 1e6:,.1f} MB; {bots}", "dim"))
     kinds = "Kinds, without bots" if found.bots else "Kinds"
     _show(kinds, ((kind, count, "") for kind, count in found.kinds.items()), out)
@@ -142,7 +137,7 @@ def show_held(found: Held, out: Console) -> None:
     if found.imports:
         draw(Table("", columns, found.imports[-_IMPORTS:]), out)
     if len(found.imports) > _IMPORTS:
-        before = counted(len(found.imports) - _IMPORTS, "import", "imports")
+        before = counted(len(found.imports) - _IMPORTS, "import")
         out.print(plain(f"and {before} earlier", "dim"))
 
 

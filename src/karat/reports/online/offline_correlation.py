@@ -52,7 +52,7 @@ def show(found: OfflineCorrelation, out: Console, *, all_notes: bool = False) ->
 def headline(found: OfflineCorrelation) -> str:
     """How many queries were matched, in a sentence."""
     return (
-        f"{found.run}: {counted(len(found.queries), 'query', 'queries')} judged and searched "
+        f"{found.run}: {counted(len(found.queries), 'query')} judged and searched "
         f"for{during(found.period)}"
     )
 
@@ -61,14 +61,11 @@ def remarks(found: OfflineCorrelation, shown: int | None = None) -> list[str]:
     """Sentences on queries on one side only, and on how to read the numbers."""
     notes: list[str] = []
     if found.judged_only:
-        notes.append(
-            f"{counted(found.judged_only, 'judged query', 'judged queries')} not searched for: "
-            "not included"
-        )
+        notes.append(f"{counted(found.judged_only, 'judged query')} not searched for: not included")
     if found.searched_only:
         notes.append(
-            f"{counted(found.searched_only, 'query', 'queries')} searched for "
-            f"({counted(found.searched_only_searches, 'search', 'searches')}) without a judgment: "
+            f"{counted(found.searched_only, 'query')} searched for "
+            f"({counted(found.searched_only_searches, 'search')}) without a judgment: "
             "not included"
         )
     notes.append(

@@ -38,7 +38,7 @@ def show(found: WorstQueries, out: Console, *, all_notes: bool = False) -> None:
 
 def headline(found: WorstQueries) -> str:
     """How many searches failed, in a sentence."""
-    searches = counted(found.searches, "search", "searches")
+    searches = counted(found.searches, "search")
     if found.share is None:
         return f"no answered searches{during(found.period)}"
     return f"{found.failed:,} of {searches} failed ({percent(found.share)}){during(found.period)}"
@@ -53,12 +53,12 @@ def ordering(found: WorstQueries) -> list[str]:
             "all queries, without an interval"
         )
     elif found.prior is not None:
-        users = counted(round(found.prior), "user", "users")
+        users = counted(round(found.prior), "user")
         notes.append(
             f"the share of a query with {users} is shrunk half way to {percent(found.share)}"
         )
     if found.hidden:
-        notes.append(f"{counted(found.hidden, 'row', 'rows')} not shown (--limit, --min-searches)")
+        notes.append(f"{counted(found.hidden, 'row')} not shown (--limit, --min-searches)")
     return notes
 
 

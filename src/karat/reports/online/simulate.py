@@ -19,13 +19,13 @@ _SHARES = {
 
 
 def show(log: SimulatedLog, out: Console) -> None:
-    events = counted(log.events, "simulated event", "simulated events")
+    events = counted(log.events, "simulated event")
     head = f"{log.file or 'not written'}: {events}, {log.first} to {log.last}."
     out.print(plain(f"{head} All events are simulated."), soft_wrap=True)
     keystrokes = log.kinds.get("search", 0) - log.requests - log.robots
     rows = [
-        ("users", f"{log.users:,}", f"with {counted(log.sessions, 'session', 'sessions')}"),
-        ("searches", f"{log.searches:,}", f"in {counted(log.requests, 'request', 'requests')}"),
+        ("users", f"{log.users:,}", f"with {counted(log.sessions, 'session')}"),
+        ("searches", f"{log.searches:,}", f"in {counted(log.requests, 'request')}"),
         ("besides", f"{keystrokes:,}", f"keystrokes, and {log.robots:,} searches by bots"),
         ("satisfied", percent(log.satisfied), "of searches with results"),
         ("nothing", percent(log.zero), "of searches found nothing"),

@@ -77,8 +77,8 @@ def compared_text(found: Watched) -> str:
     windows = counted(len(found.compared), f"earlier {like}", f"earlier {like}s")
     alike = " of the same weekday and hour" if like == "window" else ""
     text = (
-        f"{counted(found.searches, 'search', 'searches')}{usual}; compared with "
-        f"{windows}{alike}, back to {found.compared[-1]}; {counted(found.tests, 'test', 'tests')}"
+        f"{counted(found.searches, 'search')}{usual}; compared with "
+        f"{windows}{alike}, back to {found.compared[-1]}; {counted(found.tests, 'test')}"
     )
     if found.absent:
         text += f"; {_absent(found)} not in the log"

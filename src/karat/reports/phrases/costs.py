@@ -55,7 +55,7 @@ def cost_text(costs: Costs) -> str:
             parts.append(f"{amount(row, row.difference)} {words}")
     judged, spent = costs.find("judgments"), costs.find("judging")
     if judged is not None:
-        text = counted(round(judged.difference), "judgment", "judgments")
+        text = counted(round(judged.difference), "judgment")
         if spent is not None:
             part = "" if spent.n == judged.difference else f" for {spent.n:,} of them"
             text += f" ({amount(spent, spent.difference)}{part})"

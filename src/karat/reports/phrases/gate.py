@@ -35,7 +35,7 @@ def why(gate: Gate) -> str:
     if not causes:
         return "nothing was checked"
     more = len(causes) - 1
-    rest = f" (and {counted(more, 'more check', 'more checks')})" if more else ""
+    rest = f" (and {counted(more, 'more check')})" if more else ""
     return sentence(causes[0]) + rest
 
 

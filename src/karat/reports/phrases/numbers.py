@@ -48,7 +48,11 @@ def signed(value: float | None, digits: int = 3) -> str:
     return "–" if value is None else f"{value:+.{digits}f}".replace("-", "−")
 
 
-def counted(count: int, noun: str, plural: str) -> str:
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """``1 query``, ``1,200 queries``; a plural that is not regular is given."""
+    if not plural:
+        plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}es"
+        plural = plural if noun.endswith(("y", "ch")) else f"{noun}s"
     return f"1 {noun}" if count == 1 else f"{count:,} {plural}"
 
 

@@ -86,7 +86,7 @@ def headline(row: Difference) -> str:
         span = f", 95 % interval {signed(row.ci_low)} to {signed(row.ci_high)}"
     return (
         f"{row.measure} went from {number(row.baseline_value)} to {number(row.candidate_value)} "
-        f"({signed(row.difference)}{span}) over {counted(row.n, 'query', 'queries')}."
+        f"({signed(row.difference)}{span}) over {counted(row.n, 'query')}."
     )
 
 
@@ -101,7 +101,7 @@ def means(rows: Sequence[Result]) -> list[str]:
         span = ""
         if row.ci_low is not None and row.ci_high is not None:
             span = f", 95 % interval {row.ci_low:.3f} to {row.ci_high:.3f}"
-        over = counted(row.n, "query", "queries")
+        over = counted(row.n, "query")
         out.append(f"{run}: {row.measure} {number(row.value)} over {over}{span}.")
     return out
 
@@ -152,7 +152,7 @@ def cut(sentence: str, names: Sequence[str]) -> str:
 
 def _of(some: int, total: int) -> str:
     """44 of 80 queries, or all 80."""
-    many = counted(total, "query", "queries")
+    many = counted(total, "query")
     return (
         f"{some:,} of {many}" if some < total else f"all {many}" if total > 1 else "its only query"
     )

@@ -157,7 +157,7 @@ def _since(change: float, time: str, commit: str | None, steps: tuple[int, int])
     moved = sum(steps)
     if not moved and not change:
         return f"no change since {place(time, commit)}"
-    of = f"{steps[0]:,} of {counted(moved, 'step', 'steps')} for the worse" if moved else "no step"
+    of = f"{steps[0]:,} of {counted(moved, 'step')} for the worse" if moved else "no step"
     return f"{change_text(change)} since {place(time, commit)}, {of}"
 
 

@@ -62,7 +62,7 @@ def _of_gate(found: Gate) -> Iterator[str]:
     for check in broken[:_CHECKS]:
         yield from _check(check)
     if len(broken) > _CHECKS:
-        yield f"  and {counted(len(broken) - _CHECKS, 'more check', 'more checks')}"
+        yield f"  and {counted(len(broken) - _CHECKS, 'more check')}"
     if passed := len(found.checks) - len(broken):
         yield f"  {counted(passed, 'other check passes', 'other checks pass')}"
     for measure in dict.fromkeys(row.measure for row in found.lost):
@@ -81,7 +81,7 @@ def _check(check: Check) -> Iterator[str]:
     yield f"    {check.reason}"
     if check.drop is None or check.n is None:
         return
-    among = f"over {counted(check.n, 'query', 'queries')}"
+    among = f"over {counted(check.n, 'query')}"
     span = ""
     has_interval = "95 %" in check.reason
     if check.ci_low is not None and check.ci_high is not None and not has_interval:

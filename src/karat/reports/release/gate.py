@@ -71,7 +71,7 @@ def to_markdown(gate: Gate | Failed) -> str:
         if any(check.smallest_detected is not None for check in gate.checks):
             parts.append(f"{_MDE}\n")
         if (more := len(gate.checks) - _CHECKS) > 0:
-            parts.append(f"and {counted(more, 'more check', 'more checks')}\n")
+            parts.append(f"and {counted(more, 'more check')}\n")
     parts.append(
         bullets([f"{word(c.verdict)}: {sentence(c)}" for c in gate.checks if not passes(c)][1:])
     )

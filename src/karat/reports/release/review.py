@@ -72,7 +72,7 @@ def _gain(row: ReviewGain, measure: str) -> str:
     if row.value is None:
         return f"{measure} has no value in both runs"
     ends = f" ({span(row.ci_low, row.ci_high, signs=True)})" if row.ci_low is not None else ""
-    return f"{signed(row.value)} {measure}{ends} over {counted(row.n, 'query', 'queries')}"
+    return f"{signed(row.value)} {measure}{ends} over {counted(row.n, 'query')}"
 
 
 def _total(rows: Sequence[ModeChange]) -> int:

@@ -50,7 +50,7 @@ def show(trend: Trend, out: Console, *, all_notes: bool = False) -> None:
             out.print(f"and {len(problems) - _PROBLEMS:,} other problems", style="dim")
         hidden = len(series.marks) - len(shown)
         if hidden:
-            points = counted(hidden, "earlier point", "earlier points")
+            points = counted(hidden, "earlier point")
             out.print(f"{points} not shown (--last {len(series.marks)})", style="dim")
         out.print()
     notes = [n for n in trend.notes if n != nothing and (explained or n != words.SIGNIFICANT)]

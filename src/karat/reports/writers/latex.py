@@ -108,7 +108,7 @@ def _results(rows: Sequence[Result], attribute: str | None) -> str:
             blank = [""] * (len(names) - 1)
             rest = [""] if differ else []
             lines.append(_line(rf"\quad {_SMALL} 95\,\%", [*blank, *spans, *rest]))
-    over = "" if differ else f" over {counted(max(all_counts), 'query', 'queries')}"
+    over = "" if differ else f" over {counted(max(all_counts), 'query')}"
     caption = f"Values{over}"
     caption += "" if attribute is None else f", by {escape(attribute)}"
     methods = dict.fromkeys(_INTERVALS[r.ci_method] for r in rows if r.ci_method in _INTERVALS)
@@ -146,7 +146,7 @@ def _caption(comparison: Comparison, bold: set[tuple[str, str]]) -> str:
     rows, settings = comparison.differences, comparison.settings
     name = escape(comparison.baseline)
     least, most = min(row.n for row in rows), max(row.n for row in rows)
-    over = counted(most, "query", "queries") if least == most else f"{least:,} to {most:,} queries"
+    over = counted(most, "query") if least == most else f"{least:,} to {most:,} queries"
     parts = [f"Means over {over}"]
     if any(row.ci_low is not None for row in rows):
         method = _INTERVALS[settings.interval]

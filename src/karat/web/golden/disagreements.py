@@ -51,7 +51,7 @@ def ask_adjudicator(
         status, wrong = refused(error)
         return show(call, _page(workspace, between, ask, wrong=wrong), status)
     if count:
-        done = f"{counted(count, 'pair', 'pairs')} sent to adjudication."
+        done = f"{counted(count, 'pair')} sent to adjudication."
     else:
         done = "These pairs were already sent to adjudication."
     return show(call, _page(workspace, between, ask, done=done))

@@ -54,6 +54,6 @@ def uncounted(frame: pl.DataFrame) -> str:
         return ""
     has, them, they = ("has", "it", "it is") if zero_weight == 1 else ("have", "them", "they are")
     return (
-        f"{counted(zero_weight, 'query', 'queries')} {has} zero weight because no log counted "
+        f"{counted(zero_weight, 'query')} {has} zero weight because no log counted "
         f"{them}: {they} listed but excluded from numbers over all queries."
     )

@@ -231,7 +231,7 @@ def _result_text(row: OnlineResult | None, metric: Metric, label: str) -> str:
         return f"{before}{'between ' + bounds if bounds else 'no value'} ({row.reason})"
     within = span(metric, row.low, row.high)
     interval = f" ({within})" if within else ""
-    of = f", n = {row.n:,}, {counted(row.users, 'user', 'users')}"
+    of = f", n = {row.n:,}, {counted(row.users, 'user')}"
     return f"{before}{figure(metric, row.value)}{interval}{of}"
 
 
