@@ -70,32 +70,26 @@ if TYPE_CHECKING:
 @options.output("table", "json", "md")
 @options.input_format
 @options.qrels_format
-@click.pass_context
 def diagnose(
-    ctx: click.Context,
     qrels: str,
     run: str,
-    trace: str | None,
     stages: tuple[str, ...],
     measures: tuple[str, ...],
-    below: float,
     baseline: str | None,
     query_id: str | None,
     queries: str | None,
-    documents: str | None,
     engine: str | None,
     workspace: str | None,
-    by: str | None,
     fail_on: tuple[str, ...],
     review: str | None,
     queue: bool,
     report: str | None,
     open_page: bool,
-    rel: float | None,
     output: str,
     input_format: str | None,
     qrels_format: str | None,
-) -> None:
+    **settings: Any,
+) -> int:
     """Show which stage loses relevant documents, why queries fail, and what fixes are worth.
 
     Exit codes: 0, or 1 with --fail-on.
@@ -115,25 +109,21 @@ def diagnose(
     found = diagnosed(
         formats.read_qrels(qrels, qrels_format),
         formats.read_run(run, input_format),
-        trace=trace,
         stages={name: formats.read_run(path, input_format) for name, path in named.items()},
         kinds=kinds,
         measures=measures or ("nDCG@10",),
         baseline=None if baseline is None else formats.read_run(baseline, input_format),
-        below=below,
         queries=known if queries is None else queries,
-        documents=documents,
         engine=None if engine is None else _engine(engine),
         judgments=judgments,
-        by=by,
-        rel=rel,
+        **settings,
     )
     _write(found, review, report, workspace if queue else None, opened=open_page)
     if query_id is not None:
         _show_roads(query_id, road_of(found, query_id), output)
-        return
+        return 0
     options.emit(diagnosis, found, output)
-    ctx.exit(_exit_code(found, limits))
+    return _exit_code(found, limits)
 
 
 def _refuse(review: str | None, queue: bool, workspace: str | None, output: str) -> None:

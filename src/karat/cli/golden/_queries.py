@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -68,11 +68,8 @@ def choose(
     hard_most: int,
     hard_measure: str,
     qrels: str | None,
-    mask: bool,
-    text: str | None,
-    count: str | None,
-    replace: bool,
     output: str,
+    **settings: Any,
 ) -> None:
     """Draw queries from a log, head to tail, with weights that represent all searches.
 
@@ -102,10 +99,7 @@ def choose(
             quotas=[read_quota(quota) for quota in quotas],
             hard=_lines(hard),
             hard_from=of_run,
-            mask=mask,
-            text=text,
-            count=count,
-            replace=replace,
+            **settings,
         )
     # Only the sample: the log may be long, and contain personal data.
     tell(chosen, output, _show, without=("log.frame",))
@@ -132,29 +126,13 @@ def _show(chosen: Chosen, out: Console) -> None:
 @options.option("--seconds", "Seconds per judgment.  [default: a typical value]", type=float)
 @options.option("--per-hour PRICE", "Cost of an hour of rating.", type=float)
 @options.output("table", "json")
-def plan(
-    difference: float,
-    sd: float | None,
-    depth: float,
-    raters: int,
-    seconds: float | None,
-    per_hour: float | None,
-    output: str,
-) -> None:
+def plan(output: str, **settings: Any) -> None:
     """Show how many queries and judgments detect a difference, and what they cost."""
-    from karat.golden.planning import SECONDS, TYPICAL_SD
     from karat.golden.planning import plan as planned
     from karat.reports.golden import golden as reports
 
-    found = planned(
-        difference,
-        sd=TYPICAL_SD if sd is None else sd,
-        depth=depth,
-        raters=raters,
-        seconds=SECONDS if seconds is None else seconds,
-        per_hour=per_hour,
-    )
-    tell(found, output, reports.show_plan)
+    given = {name: value for name, value in settings.items() if value is not None}
+    tell(planned(**given), output, reports.show_plan)
 
 
 def _lines(path: str | None) -> list[str]:

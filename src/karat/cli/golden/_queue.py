@@ -47,39 +47,17 @@ if TYPE_CHECKING:
 @options.option("--bands", "Parts of each pool, the best first, to judge one after the other.", 1)
 @options.output("table", "json")
 def pool(
-    runs: tuple[str, ...],
-    start: Path,
-    engines: tuple[str, ...],
-    method: str,
-    k: int,
-    p: float,
-    budget: int | None,
-    per_query: int | None,
-    bands: int,
-    output: str,
+    runs: tuple[str, ...], start: Path, engines: tuple[str, ...], output: str, **settings: Any
 ) -> None:
     """Queue the documents that runs return, except for pairs already judged.
 
     Raters see neither which system returned a document nor its rank. The workspace stores the runs.
     """
-    from karat.workflows.golden.pooling import METHODS
-
     if not runs and not engines:
         raise click.UsageError("name a RUN, or an engine to ask: karat golden pool --engine prod")
     configs = _engines(engines, start)
     with opened(start) as found:
-        made = _pooled(
-            found,
-            configs,
-            runs,
-            now=clock(),
-            method=next(name for name in METHODS if name == method),
-            k=k,
-            p=p,
-            budget=budget,
-            per_query=per_query,
-            bands=bands,
-        )
+        made = _pooled(found, configs, runs, now=clock(), **settings)
     tell(made, output, _show)
 
 

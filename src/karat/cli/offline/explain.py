@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from karat.cli import options
@@ -30,16 +32,11 @@ def explain(
     run: str,
     query_id: str,
     measure: str,
-    top: int,
-    queries: str | None,
-    collapse: str | None,
-    documents: str | None,
-    rel: float | None,
-    scale: str | None,
     output: str,
     all_notes: bool,
     input_format: str | None,
     qrels_format: str | None,
+    **settings: Any,
 ) -> None:
     """Explain why one query scored what it did, rank by rank.
 
@@ -50,16 +47,8 @@ def explain(
     from karat.reports.offline import explanation
     from karat.workflows.offline.explain import explain as explained
 
-    found = explained(
-        formats.read_qrels(qrels, qrels_format),
-        formats.read_run(run, input_format),
-        query_id,
-        measure,
-        queries=queries or (qrels if formats.holds_queries(qrels) else None),
-        documents=documents or options.folder(qrels),
-        collapse=collapse,
-        rel=rel,
-        scale=scale,
-        top=top,
-    )
+    settings["queries"] = settings["queries"] or (qrels if formats.holds_queries(qrels) else None)
+    settings["documents"] = settings["documents"] or options.folder(qrels)
+    judgments, read = formats.read_qrels(qrels, qrels_format), formats.read_run(run, input_format)
+    found = explained(judgments, read, query_id, measure, **settings)
     options.emit(explanation, found, output, all_notes=all_notes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -48,14 +48,9 @@ def import_log(
     logs: tuple[str, ...],
     start: Path,
     events: Path | None,
-    mapping: Path | None,
-    clocks: str | None,
     timezone: str | None,
-    position_base: int | None,
-    partial: bool,
-    check: bool,
-    simulated: bool,
     output: str,
+    **settings: Any,
 ) -> None:
     """Import event logs into the event store, each event once.
 
@@ -83,13 +78,8 @@ def import_log(
             folder,
             logs,
             now=clock(),
-            mapping=mapping,
             timezone=timezone,
-            clocks=clocks,
-            position_base=position_base,
-            simulated=simulated,
-            partial=partial,
-            check=check,
+            **settings,
             watch=watch,
             ask=ask if sys.stdin.isatty() and sys.stderr.isatty() else None,
         )

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 )
 @click.argument("history", metavar="HISTORY")
 @options.measures("A measure of the history; repeat for more.  [default: all]")
-@options.option("--slice sliced A=V", "Show one slice, such as class=name.  [default: all queries]")
+@options.option("--slice A=V", "Show one slice, such as class=name.  [default: all queries]")
 @options.option("--run NAME", "Show one run.  [default: all]")
 @options.option(
     "--series NAME",
@@ -53,9 +53,6 @@ if TYPE_CHECKING:
 def trend(
     history: str,
     measures: tuple[str, ...],
-    sliced: str | None,
-    run: str | None,
-    series: str | None,
     last: int | None,
     output: str,
     all_notes: bool,
@@ -63,6 +60,7 @@ def trend(
     open_page: bool,
     notify: str | None,
     fail_on_drift: bool,
+    **where: Any,
 ) -> int:
     """Show each measure over time, what changed between points, drops, and drift.
 
@@ -79,7 +77,7 @@ def trend(
         webhook.checked(notify)
     need_report(path if output == "html" else None, opened=open_page, by="-f html -o trend.html")
     shown = 20 if last is None and output == "table" else last
-    found = trended(history, measures or None, slice=sliced, run=run, series=series, last=shown)
+    found = trended(history, measures or None, last=shown, **where)
     _print(found, output, path, all_notes=all_notes)
     if open_page and path is not None:
         show_page(path)

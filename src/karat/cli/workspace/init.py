@@ -6,6 +6,7 @@ import os
 import shlex
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -30,9 +31,7 @@ from karat.cli.workspace.workspace import clock, need_store, say_notes
     "Upgrade the store of an existing workspace, and apply the grades, raters and repeats of "
     "karat.toml.",
 )
-def init(
-    directory: Path, name: str, scale: str, raters: int, store: str | None, upgrade: bool
-) -> None:
+def init(directory: Path, store: str | None, upgrade: bool, **settings: Any) -> None:
     """Create a workspace: karat.toml, a guideline for raters, and a store for judgments.
 
     DIR defaults to the current folder. A password for PostgreSQL does not belong in karat.toml, and
@@ -47,14 +46,7 @@ def init(
         say_notes(made)
         print(f"karat: the store of {made.root} is up to date", file=sys.stderr)
         return
-    made = make_workspace(
-        directory,
-        now=clock(),
-        store=store or _default_store(),
-        name=name,
-        scale=scale,
-        raters=raters,
-    )
+    made = make_workspace(directory, now=clock(), store=store or _default_store(), **settings)
     where = "" if directory == Path() else f" -w {shlex.quote(str(directory))}"
     print(f"Created a workspace in {made.root}:")
     print("  karat.toml    what the grades mean, how many raters, where data is stored")

@@ -8,13 +8,12 @@ import re
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from karat.cli import options
 from karat.cli.mistakes import printable
-from karat.cli.options import Command
 from karat.cli.workspace.workspace import clock, folder, need, say_notes
 from karat.errors import UsageError
 
@@ -36,15 +35,12 @@ def _bytes(_context: click.Context, _option: click.Parameter, text: str) -> int:
     return size
 
 
-def address(command: Command) -> Command:
-    for option in (
-        options.option("--no-browser", "Do not open a browser, only print the link."),
-        options.option(
-            "--port", "Port to listen on; 0 for any free port.", 8000, type=click.IntRange(0, 65535)
-        ),
-    ):
-        command = option(command)
-    return command
+address = options.together(
+    options.option(
+        "--port", "Port to listen on; 0 for any free port.", 8000, type=click.IntRange(0, 65535)
+    ),
+    options.option("--no-browser", "Do not open a browser, only print the link."),
+)
 
 
 @options.command(
@@ -67,7 +63,7 @@ def address(command: Command) -> Command:
     "Host name of the server; requests for others are refused. Repeat for more.",
     multiple=True,
 )
-@options.option("--https", "A proxy serves it over HTTPS: cookies are sent over HTTPS only.")
+@options.option("--https secure", "A proxy serves it over HTTPS: cookies are sent over HTTPS only.")
 @options.option("--max-upload SIZE", "Maximum size of an uploaded file.", "4GB", callback=_bytes)
 @options.option(
     "--proxy proxies IP",
@@ -75,7 +71,7 @@ def address(command: Command) -> Command:
     multiple=True,
 )
 @options.option(
-    "--timeout patience SECONDS",
+    "--timeout patience_s SECONDS",
     "Timeout for a request, for more of it, and for its response to be read.",
     60.0,
     type=click.FloatRange(1, 3600),
@@ -97,12 +93,10 @@ def serve(
     workers: int,
     base: str,
     names: tuple[str, ...],
-    https: bool,
-    max_upload: int,
+    secure: bool,
     proxies: tuple[str, ...],
-    patience: float,
-    connections: int,
     log: str,
+    **limits: Any,
 ) -> int:
     """Serve the workspace as web pages, for judging and results in the browser.
 
@@ -116,18 +110,16 @@ def serve(
     from karat.web.server import Serving, base_path, host_names, is_local, proxy_addresses
 
     root = find_workspace(start).parent
-    accounts = not is_local(host) or bool(names or proxies or https)
+    accounts = not is_local(host) or bool(names or proxies or secure)
     settings = Settings(
         root,
         accounts=accounts,
         owner=who(),
         base=base_path(base),
         hosts=host_names(host, names, accounts=accounts),
-        secure=https,
-        max_upload=max_upload,
-        patience_s=patience,
+        secure=secure,
         proxies=proxy_addresses(proxies),
-        connections=connections,
+        **limits,
     )
     return go(Serving(settings, host, port, workers, log), browser=not no_browser)
 

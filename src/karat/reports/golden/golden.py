@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime
-from typing import Any, Protocol
+from typing import Any
 
 import polars as pl
 from rich.cells import cell_len
@@ -164,24 +164,7 @@ def show_gone(gone: pl.DataFrame, out: Console) -> None:
         show_notes([f"dropped, their judgments kept: {counts}"], out)
 
 
-class Edition(Protocol):
-    """An edition, as far as it is shown."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def created_us(self) -> int: ...
-    @property
-    def queries(self) -> int: ...
-    @property
-    def grades(self) -> int: ...
-    @property
-    def sha256(self) -> str: ...
-    @property
-    def about(self) -> Mapping[str, Any]: ...
-
-
-def show_editions(listed: Sequence[Edition], out: Console) -> None:
+def show_editions(listed: Sequence[Any], out: Console) -> None:
     if not listed:
         out.print("no editions yet: karat golden freeze NAME")
         return
