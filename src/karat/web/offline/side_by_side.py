@@ -11,6 +11,7 @@ import polars as pl
 from fastapi import APIRouter, Form, Query, Response
 
 from karat.errors import UsageError
+from karat.reports.html.content import ShownQuery
 from karat.tables.workspace import ComparisonRow
 from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.diagnosis_links import whys
@@ -20,7 +21,14 @@ from karat.web.framework.pages import Page, PlainPage, redirect, show
 from karat.web.judging.cards import grades_of, safe_link
 from karat.web.offline.stored_comparisons import DEEPEST, RANKS, axes, find, shown
 from karat.workflows.golden.editions import NOW
-from karat.workflows.judging.in_place import Seen, own_of, rate, take_back, to_grade
+from karat.workflows.judging.in_place import (
+    GradableDocument,
+    Seen,
+    own_of,
+    rate,
+    take_back,
+    to_grade,
+)
 from karat.workflows.workspace import stored_comparisons
 from karat.workflows.workspace.stored_comparisons import StoredComparison
 from karat.workflows.workspace.workspace import Workspace
@@ -65,12 +73,6 @@ def _page(
     order = result.frame.filter(candidate=candidates[0], measure=chosen)["query_id"]
     at = order.index_of(query_id)
     judging = row.settings["edition"] == NOW and stored_comparisons.has_query(workspace, query_id)
-    ungraded = {
-        document.doc_id
-        for ranking in side.query.rankings
-        for document in (*ranking.top, *ranking.below)
-        if document.grade is None
-    }
     tail = f"?{urlencode({'measure': chosen})}" if chosen != measures[0] else ""
 
     def address(position: int | None) -> str | None:
@@ -78,10 +80,7 @@ def _page(
             return None
         return f"/comparisons/{row.id}/queries/{quote(order[position], safe='')}{tail}"
 
-    to_judge = {
-        doc: replace(shown_document, url=safe_link(shown_document.url))
-        for doc, shown_document in (to_grade(workspace, ungraded).items() if judging else ())
-    }
+    to_judge = _ungraded(workspace, side.query) if judging else {}
     text = query_rows["text"].drop_nulls().first() if query_rows.height else None
     [described] = stored_comparisons.described(workspace, [row])
     return PlainPage(
@@ -109,11 +108,20 @@ def _page(
         not_in_json={
             "content": side.content,
             "to_judge": to_judge,
-            "tokens": {
-                doc: _token(shown_document.seen) for doc, shown_document in to_judge.items()
-            },
+            "tokens": {doc: _token(document.seen) for doc, document in to_judge.items()},
         },
     )
+
+
+def _ungraded(workspace: Workspace, query: ShownQuery) -> dict[str, GradableDocument]:
+    ungraded = {
+        document.doc_id
+        for ranking in query.rankings
+        for document in (*ranking.top, *ranking.below)
+        if document.grade is None
+    }
+    documents = to_grade(workspace, ungraded).items()
+    return {doc: replace(each, url=safe_link(each.url)) for doc, each in documents}
 
 
 def _token(seen: Seen) -> str:

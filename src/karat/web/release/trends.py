@@ -166,8 +166,7 @@ def one_trend(
     except MissingExtra as error:
         undrawn = str(error)
     points = list_of_points(call.site, history, series, call.ask)
-    has_significance = any(column.name == "apart" for column in points.columns)
-    notes = _notes(history, explained=has_significance)
+    notes = _notes(history, explained=any(each.name == "apart" for each in points.columns))
     workspace = call.workspace
     if not editions_are_known(workspace):
         notes.append(EDITIONS_WAIT)
