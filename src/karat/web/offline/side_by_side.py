@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated
 from urllib.parse import quote, urlencode
@@ -63,9 +64,7 @@ def _page(
     who: str,
 ) -> Page:
     measures, candidates = axes(result.comparison)
-    chosen = measure or measures[0]
-    if chosen not in measures:
-        raise UsageError(f"the comparison has no measure {chosen!r}", nearest=measures)
+    chosen = _known(measure, measures)
     side = stored_comparisons.side(workspace, result, row, query_id, chosen, ranks)
     if side is None:
         raise NotFound(f"the comparison has no query {query_id!r}")
@@ -111,6 +110,13 @@ def _page(
             "tokens": {doc: _token(document.seen) for doc, document in to_judge.items()},
         },
     )
+
+
+def _known(measure: str, measures: Sequence[str]) -> str:
+    chosen = measure or measures[0]
+    if chosen not in measures:
+        raise UsageError(f"the comparison has no measure {chosen!r}", nearest=measures)
+    return chosen
 
 
 def _ungraded(workspace: Workspace, query: ShownQuery) -> dict[str, GradableDocument]:
