@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
 from rich.console import Console
@@ -93,22 +94,37 @@ def task_as_json(task: Task) -> dict[str, Any]:
     }
 
 
+@dataclass(frozen=True)
+class MeasureEntry:
+    """A measure of the catalogue."""
+
+    symbol: str
+    title: str
+    says: str  # what it measures, in a sentence
+    typed: str  # its syntax with parameters
+    aliases: list[str]
+    formula: str
+    low: Any  # its lowest value, in words; likewise `high`
+    high: Any
+    direction: str
+    aggregate: str  # how the values of queries are combined
+    undefined: str  # when it is undefined
+    ties: str  # what ties do to it
+    unjudged: str  # what unjudged documents do to it
+    source: str
+    parameters: list[dict[str, str]]  # `name`, `meaning` and `default` of each
+    # Measures of other tools that it equals: `tool`, `typed` and `note`
+    equals: list[dict[str, Any]]
+    trec_eval: str | None  # its name in trec_eval; None without one
+    example: str | None  # a worked example; None without one
+
+
 def as_json(entry: Entry) -> dict[str, Any]:
-    return {
-        "symbol": entry.symbol,
-        "title": entry.title,
-        "says": entry.says,
+    own = {
         "typed": query_spellings(entry),
         "aliases": list(entry.aliases),
-        "formula": entry.formula,
-        "low": entry.low,
-        "high": entry.high,
-        "direction": entry.direction,
-        "aggregate": entry.aggregate,
-        "undefined": entry.undefined,
         "ties": entry.with_ties,
         "unjudged": entry.with_unjudged,
-        "source": entry.source,
         "parameters": [
             {"name": p.name, "meaning": p.meaning, "default": _default(p)} for p in entry.parameters
         ],
@@ -116,6 +132,8 @@ def as_json(entry: Entry) -> dict[str, Any]:
         "trec_eval": entry.trec_at or entry.trec,
         "example": example_text(entry) or None,
     }
+    names = (each.name for each in fields(MeasureEntry))
+    return {name: own[name] if name in own else getattr(entry, name) for name in names}
 
 
 def query_spellings(entry: Entry) -> str:

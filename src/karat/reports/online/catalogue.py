@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Any
 
@@ -47,22 +48,29 @@ def show_entry(metric: Metric, out: Console) -> None:
     out.print(grid)
 
 
+@dataclass(frozen=True)
+class MetricEntry:
+    """An online metric of the catalogue."""
+
+    name: str
+    version: int  # version of its definition
+    title: str
+    says: str  # what it measures, in a sentence
+    definition: str
+    unit: str
+    direction: str
+    guardrail: bool  # whether it is a guardrail
+    family: str
+    interval: str  # how its interval is computed
+    needs: Sequence[Sequence[str]]  # columns that it needs; of several in a list, one
+    source: str
+    traps: Sequence[str]  # cautions
+
+
 def as_json(metric: Metric) -> dict[str, Any]:
-    return {
-        "name": metric.name,
-        "version": metric.version,
-        "title": metric.title,
-        "says": metric.says,
-        "definition": metric.definition,
-        "unit": metric.unit,
-        "direction": metric.direction,
-        "guardrail": metric.guardrail,
-        "family": metric.family,
-        "interval": _interval(metric),
-        "needs": [need.split("|") for need in metric.needs],
-        "source": metric.source,
-        "traps": list(metric.traps),
-    }
+    own = {"interval": _interval(metric), "needs": [need.split("|") for need in metric.needs]}
+    own["traps"] = list(metric.traps)
+    return {f.name: own.get(f.name, getattr(metric, f.name)) for f in fields(MetricEntry)}
 
 
 def markdown(metrics: Sequence[Metric]) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Iterable, Sequence
 
 from rich.console import Console
 
@@ -12,54 +11,10 @@ from karat.reports.table import Column, Table
 from karat.reports.writers.plain import plain
 from karat.reports.writers.tables import draw
 from karat.reports.writers.terminal import show_notes, show_warnings
-from karat.tables.online.events import Imported
+from karat.tables.online.events import Imported, LogStatus
 
 _SHOWN = 12  # actions, arms and attributes listed
 _IMPORTS = 8  # latest imports listed
-
-
-class _Import(Protocol):
-    @property
-    def number(self) -> int: ...
-    @property
-    def time_us(self) -> int: ...
-    @property
-    def files(self) -> Mapping[str, str]: ...
-    @property
-    def rows(self) -> int: ...
-    @property
-    def kept(self) -> int: ...
-
-
-class Held(Protocol):
-    @property
-    def rows(self) -> int: ...  # with those of bots
-    @property
-    def bots(self) -> int: ...
-    @property
-    def kinds(self) -> Mapping[str, int]: ...  # without bots
-    @property
-    def first_day(self) -> str: ...
-    @property
-    def last_day(self) -> str: ...
-    @property
-    def timezone(self) -> str: ...
-    @property
-    def arms(self) -> Sequence[str]: ...
-    @property
-    def attributes(self) -> Sequence[str]: ...
-    @property
-    def known(self) -> Sequence[str]: ...
-    @property
-    def unknown(self) -> Sequence[str]: ...
-    @property
-    def simulated(self) -> bool: ...
-    @property
-    def files(self) -> int: ...
-    @property
-    def size(self) -> int: ...  # bytes
-    @property
-    def imports(self) -> Sequence[_Import]: ...
 
 
 def show_imported(found: Imported, out: Console) -> None:
@@ -106,7 +61,7 @@ def _unknown(found: Imported) -> list[str]:
     return [f"unknown actions, kept as other: {actions}{more}"]
 
 
-def show_held(found: Held, out: Console) -> None:
+def show_held(found: LogStatus, out: Console) -> None:
     days = found.first_day
     if found.last_day != found.first_day:
         days += f" to {found.last_day}"

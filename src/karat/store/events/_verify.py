@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import date, timedelta
 from typing import Any
 
-from karat.store.events.manifest import Manifest, StoredFile, StoredImport
+from karat.store.events.manifest import Manifest, StoredFile
 from karat.tables.days import day_number, is_zone
-from karat.tables.online.events import BUCKETS, KINDS
+from karat.tables.online.events import BUCKETS, KINDS, StoredImport
 
 _DAYS = range(day_number(date.min), day_number(date.max))
 _DAY = timedelta(days=1) // timedelta(microseconds=1)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import polars as pl
 
 from karat.store.events import files as event_files
-from karat.tables.online.events import ATTRIBUTE
+from karat.tables.online.events import ATTRIBUTE, StoredImport
 from karat.tables.schema import EVENTS
 
 
@@ -24,18 +23,6 @@ class StoredFile:
     last_us: int  # time of its last event, microseconds UTC
     sha256: str  # SHA-256 of the file
     bytes: int | None = None  # size of the file; None if an older karat wrote it
-
-
-@dataclass(frozen=True)
-class StoredImport:
-    number: int  # its number, from 1
-    time_us: int  # when, microseconds UTC
-    files: Mapping[str, str]  # SHA-256 of each file that was read, by name
-    rows: int  # number of rows read
-    kept: int  # number of events added
-    dropped: Mapping[str, int]  # number of rows left out, by reason
-    assumed: Sequence[str]  # assumptions, in sentences
-    settings: Mapping[str, Any]  # how the log was read: columns of user ids, first position
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
@@ -14,6 +13,7 @@ from karat.store.sql import golden_sets
 from karat.store.sql.schema import edition as edition_table
 from karat.store.sql.schema import edition_grade, edition_query
 from karat.store.sql.upsert import frame_of, insert, plain_rows
+from karat.tables.golden.golden_sets import Edition
 
 GRADES: dict[str, pl.DataType] = {
     "query_id": pl.String(),
@@ -23,17 +23,6 @@ GRADES: dict[str, pl.DataType] = {
     "rule": pl.String(),
     "raters": pl.List(pl.String()),
 }
-
-
-@dataclass(frozen=True)
-class EditionRow:
-    id: int  # number in the store
-    name: str
-    sha256: str  # hash of its content
-    created_us: int  # when it was frozen, microseconds UTC
-    about: dict[str, Any]  # how it was made
-    queries: int
-    grades: int
 
 
 def freeze(
@@ -84,7 +73,7 @@ def freeze(
     return edition_id
 
 
-def editions(c: sa.Connection, set_id: int) -> list[EditionRow]:
+def editions(c: sa.Connection, set_id: int) -> list[Edition]:
     """The editions of a golden set, the oldest first."""
 
     def number(table: sa.Table) -> sa.ScalarSelect[int]:
@@ -101,13 +90,11 @@ def editions(c: sa.Connection, set_id: int) -> list[EditionRow]:
         .order_by(edition_table.c.id)
     )
     return [
-        EditionRow(r.id, r.name, r.sha256, r.created_us, r.about, r.queries, r.grades) for r in rows
+        Edition(r.id, r.name, r.sha256, r.created_us, r.about, r.queries, r.grades) for r in rows
     ]
 
 
-def edition(
-    c: sa.Connection, set_id: int, name: str
-) -> tuple[EditionRow, pl.DataFrame, pl.DataFrame]:
+def edition(c: sa.Connection, set_id: int, name: str) -> tuple[Edition, pl.DataFrame, pl.DataFrame]:
     """An edition, its queries, and its grades (``GRADES``), each sorted by id."""
     by_name = {row.name: row for row in editions(c, set_id)}
     if name not in by_name:

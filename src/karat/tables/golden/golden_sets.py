@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import polars as pl
 
@@ -50,6 +51,21 @@ class GoldenSetRow:
     guideline: str  # version of the newest guideline: `1`, `2`, …
     guideline_text: str
     created_us: int  # when it was created, microseconds UTC
+
+
+@dataclass(frozen=True)
+class Edition:
+    """An edition."""
+
+    id: int
+    name: str
+    sha256: str  # hash of its content
+    created_us: int
+    # `scale`, `rule` (aggregation method), `guideline` (version), `agreement` and `policy` (in
+    # sentences)
+    about: dict[str, Any]
+    queries: int  # number of queries
+    grades: int  # number of grades
 
 
 def addressable(name: str) -> bool:

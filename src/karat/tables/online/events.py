@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 Kind = Literal[
     "search", "impression", "click", "hide", "heartbeat", "cart", "purchase", "answer", "other"
@@ -101,3 +101,38 @@ class Imported:
     unknown: Mapping[str, int]  # unknown actions, with counts; imported as `other`
     warnings: Sequence[str] = ()  # problems that bias metrics until they are resolved, in sentences
     empty_hits: EmptyHits | None = None  # searches without results in the log; None without any
+
+
+@dataclass(frozen=True)
+class StoredImport:
+    """An import of an event store."""
+
+    number: int  # its number, from 1
+    time_us: int  # when, microseconds UTC
+    files: Mapping[str, str]  # SHA-256 of each file that was read, by name
+    rows: int  # number of rows read
+    kept: int  # number of events added
+    dropped: Mapping[str, int]  # number of rows left out, by reason
+    assumed: Sequence[str]  # assumptions, in sentences
+    settings: Mapping[str, Any]  # how the log was read: columns of user ids, first position
+
+
+@dataclass(frozen=True)
+class LogStatus:
+    """The content of the event log."""
+
+    folder: str
+    rows: int  # number of events
+    bots: int  # number of these that are events of bots, which no metric counts
+    kinds: Mapping[str, int]  # number of events of each kind, without bots
+    first_day: str  # day of the first event, such as `2026-11-01`, in the store's time zone
+    last_day: str  # day of the last event
+    timezone: str  # time zone in which days begin
+    arms: Sequence[str]  # arms of experiments
+    attributes: Sequence[str]
+    known: Sequence[str]  # columns with any value
+    unknown: Sequence[str]  # columns without values: never logged
+    simulated: bool  # whether any events were simulated
+    files: int
+    size: int  # their size in bytes
+    imports: Sequence[StoredImport]  # the imports, in order

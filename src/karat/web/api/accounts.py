@@ -8,8 +8,8 @@ from typing import Literal
 
 from fastapi import APIRouter, Response
 
-from karat.tables.accounts.people import SCOPES_OF, Role, Scope
-from karat.web.api.models import many, one, picked
+from karat.tables.accounts.people import SCOPES_OF, Role, Scope, TokenRow
+from karat.web.api.models import many, one
 from karat.web.api.responses import Number, Paged, json_response
 from karat.web.framework.auth import AReader, SessionUser
 from karat.web.framework.errors import or_not_found
@@ -29,18 +29,6 @@ class Me:
 
 
 @dataclass(frozen=True)
-class Token:
-    """An API token, without its secret."""
-
-    id: int
-    name: str
-    scopes: Sequence[Scope]
-    created_us: int
-    used_us: int | None  # when it was last used, microseconds UTC; None if never
-    ends_us: int  # when it expires
-
-
-@dataclass(frozen=True)
 class Revoked:
     """The number of a revoked token."""
 
@@ -56,12 +44,10 @@ def me(call: AReader) -> Response:
     return json_response(Me(person.name, person.role, SCOPES_OF[person.role], how, golden))
 
 
-@ROUTER.get("/tokens", response_model=many(Token))
+@ROUTER.get("/tokens", response_model=many(TokenRow))
 def tokens(call: SessionUser, page: Paged) -> Response:
     """List your own tokens, without their secrets."""
-    return page.items(
-        call.site.accounts.tokens(call.principal.person), lambda row: picked(Token, row)
-    )
+    return page.items(call.site.accounts.tokens(call.principal.person))
 
 
 @ROUTER.delete("/tokens/{token_id}", response_model=one(Revoked))

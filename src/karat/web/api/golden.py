@@ -16,6 +16,7 @@ from karat.golden.editions import EditionDifference
 from karat.golden.freshness import Stale
 from karat.reports.golden.golden import to_json
 from karat.tables.golden.agreement import Agreement
+from karat.tables.golden.golden_sets import Edition
 from karat.tables.lists import LISTS
 from karat.web.api.bodies import Body, RequestBody, Uploaded
 from karat.web.api.models import many, one, picked, rows
@@ -234,21 +235,6 @@ class EditionRequest(RequestBody):
     name: str  # its name, which no other edition has
 
 
-@dataclass(frozen=True)
-class Edition:
-    """An edition."""
-
-    id: int
-    name: str
-    sha256: str  # hash of its content
-    created_us: int
-    # `scale`, `rule` (aggregation method), `guideline` (version), `agreement` and `policy` (in
-    # sentences)
-    about: dict[str, Any]
-    queries: int  # number of queries
-    grades: int  # number of grades
-
-
 @EDITIONS.get("/golden/{golden}/editions", response_model=many(Edition))
 def editions(_call: AReader, page: Paged, workspace: TheGolden) -> Response:
     """List the editions, oldest first."""
@@ -366,7 +352,7 @@ async def choose(
                 most=ON_SERVER,
             )
         # Without the log itself, which may be long and personal.
-        return Response(to_json(sample, ("log.frame",)), media_type="application/json")
+        return json_response(sample, without=("log.frame",))
 
     return await in_turn(call, work)
 

@@ -9,6 +9,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Response
 from pydantic import Field
 
+from karat.golden.queue import Progress
 from karat.web.api.bodies import Body, RequestBody
 from karat.web.api.models import many, one, picked
 from karat.web.api.responses import Paged, TheGolden, json_response
@@ -71,14 +72,9 @@ class JudgingQueue:
 
 
 @dataclass(frozen=True)
-class RaterProgress:
+class RaterProgress(Progress):
     """Progress of the caller."""
 
-    done: int  # judgments given
-    left: int  # judgments left
-    total: int  # their sum
-    later: int  # of those left, postponed ones
-    seconds: tuple[float | None, ...]  # durations of the newest judgments
     newest: int | None  # number of the judgment that undo would undo; None without one
     text: str  # the progress in words
 

@@ -20,6 +20,7 @@ import polars as pl
 from karat.tables import Pairs, Results, Run
 from karat.tables.comparison import Comparison
 from karat.tables.golden.agreement import Agreement
+from karat.tables.online.events import LogStatus
 from karat.tables.online.watch import Watched
 from karat.tables.release.gate import Gate
 from karat.tables.release.trend import Trend
@@ -31,6 +32,7 @@ _Change = tuple[set[str], dict[str, Any]]
 _CHANGES: dict[type, _Change] = {
     Agreement: (set(), {"sentence": str}),
     Comparison: ({"meant"}, {}),
+    LogStatus: ({"folder"}, {}),
     Gate: ({"scores", "meant"}, {"exit_code": int}),
     Results: ({"runs", "shown", "scores", "meant"}, {"about": dict[str, dict[str, str]] | None}),
     Trend: (

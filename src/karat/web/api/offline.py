@@ -19,7 +19,7 @@ from karat.errors import UsageError
 from karat.formats import write_run
 from karat.golden.planning import SECONDS, TYPICAL_SD, Plan
 from karat.golden.planning import plan as planned
-from karat.reports.offline.catalogue import as_json
+from karat.reports.offline.catalogue import MeasureEntry, as_json
 from karat.tables import Results
 from karat.tables.comparison import Comparison
 from karat.tables.diagnosis.results import Diagnosis
@@ -409,31 +409,6 @@ def _comparison(site: AppState, comparison_id: int, status: int = 200) -> Respon
 
 CATALOGUE = APIRouter(prefix="/api", tags=["numbers"])
 Size = Annotated[float, Query(gt=0, le=1e6, allow_inf_nan=False)]
-
-
-@dataclass(frozen=True)
-class MeasureEntry:
-    """A measure of the catalogue."""
-
-    symbol: str
-    title: str
-    says: str  # what it measures, in a sentence
-    typed: str  # its syntax with parameters
-    aliases: list[str]
-    formula: str
-    low: Any  # its lowest value, in words; likewise `high`
-    high: Any
-    direction: str
-    aggregate: str  # how the values of queries are combined
-    undefined: str  # when it is undefined
-    ties: str  # what ties do to it
-    unjudged: str  # what unjudged documents do to it
-    source: str
-    parameters: list[dict[str, str]]  # `name`, `meaning` and `default` of each
-    # Measures of other tools that it equals: `tool`, `typed` and `note`
-    equals: list[dict[str, Any]]
-    trec_eval: str | None  # its name in trec_eval; None without one
-    example: str | None  # a worked example; None without one
 
 
 @CATALOGUE.get("/measures", response_model=many(MeasureEntry))

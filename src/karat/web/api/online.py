@@ -12,13 +12,13 @@ from fastapi import APIRouter, Query, Response
 from karat.errors import UsageError, nearest
 from karat.online.metrics import registry
 from karat.online.metrics.expressions import why_unknown
-from karat.reports.online.catalogue import as_json
+from karat.reports.online.catalogue import MetricEntry, as_json
 from karat.tables.online.evaluation import OnlineResults
-from karat.tables.online.events import EventLog
+from karat.tables.online.events import EventLog, LogStatus
 from karat.tables.online.offline_correlation import OfflineCorrelation
 from karat.tables.online.watch import Watched
 from karat.tables.online.worst_queries import LostQuery
-from karat.web.api.models import many, one, picked
+from karat.web.api.models import many, one
 from karat.web.api.responses import Paged, json_response
 from karat.web.framework.auth import AReader
 from karat.web.framework.call import Call
@@ -52,45 +52,6 @@ By = Annotated[
 
 
 @dataclass(frozen=True)
-class LogStatus:
-    """The content of the event log."""
-
-    rows: int  # number of events
-    bots: int  # of these, events of bots, which no metric counts
-    kinds: Mapping[str, int]  # number of events of each kind
-    first_day: str  # as `2026-11-01`
-    last_day: str
-    timezone: str
-    arms: Sequence[str]  # arms of experiments
-    attributes: Sequence[str]
-    known: Sequence[str]  # columns with any value
-    unknown: Sequence[str]  # columns without values
-    simulated: bool  # whether any events were simulated
-    files: int  # number of files
-    size: int  # their size in bytes
-    imports: Sequence[Mapping[str, Any]]  # the imports, in order
-
-
-@dataclass(frozen=True)
-class MetricEntry:
-    """An online metric of the catalogue."""
-
-    name: str
-    version: int  # version of its definition
-    title: str
-    says: str  # what it measures, in a sentence
-    definition: str
-    unit: str
-    direction: str
-    guardrail: bool  # whether it is a guardrail
-    family: str
-    interval: str  # how its interval is computed
-    needs: Sequence[Sequence[str]]  # columns that it needs; of several in a list, one
-    source: str
-    traps: Sequence[str]  # cautions
-
-
-@dataclass(frozen=True)
 class WorstQuery(LostQuery):
     """A query with failed searches, in one slice if sliced."""
 
@@ -115,7 +76,7 @@ class EventRow:
 @ROUTER.get("/status", response_model=one(LogStatus))
 def online_status(call: AReader) -> Response:
     """Content of the event log."""
-    return json_response(picked(LogStatus, held(log_of(call.site.workspace).folder)))
+    return json_response(held(log_of(call.site.workspace).folder), without=("folder",))
 
 
 @ROUTER.get("/metrics", response_model=many(MetricEntry))

@@ -30,7 +30,7 @@ _AT = "\0at"  # no attribute has this name: it cannot be stored
 _T = TypeVar("_T")
 
 
-def json_response(value: Any, status: int = 200) -> Response:
+def json_response(value: Any, status: int = 200, without: Sequence[str] = ()) -> Response:
     """A record as JSON; a dictionary without frames is much faster (decision 0012)."""
     content: bytes | str = ""
     with suppress(PydanticSerializationError):  # a text that is not valid Unicode
@@ -39,7 +39,7 @@ def json_response(value: Any, status: int = 200) -> Response:
             if isinstance(value, dict)
             else ""
         )
-    return Response(content or to_json(value), status, media_type="application/json")
+    return Response(content or to_json(value, without), status, media_type="application/json")
 
 
 def _golden(request: Request, golden: str) -> Workspace:

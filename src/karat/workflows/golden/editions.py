@@ -17,8 +17,8 @@ from karat.golden.aggregation import RULE, grades
 from karat.golden.editions import EditionDifference, Freeze, difference, edition, may_freeze
 from karat.golden.freshness import Stale, stale
 from karat.store.sql import audit, browsing, documents, editions, imports, judgments, queries
-from karat.store.sql.editions import EditionRow
 from karat.tables import Run
+from karat.tables.golden.golden_sets import Edition
 from karat.tables.names import check_name
 from karat.workflows.golden.agreement import IMPORT, Moment, agreement_at, disagreements_at, moment
 from karat.workflows.workspace.known_queries import following, lacking
@@ -141,7 +141,7 @@ def _check_name(name: str) -> None:
     check_name(name, "an edition", longest=LONGEST, fix=fix)
 
 
-def list_editions(opened: Workspace) -> list[EditionRow]:
+def list_editions(opened: Workspace) -> list[Edition]:
     """All editions, oldest first."""
     with opened.store.read() as connection:
         return editions.editions(connection, opened.golden.id)

@@ -10,8 +10,8 @@ import sqlalchemy as sa
 from karat.golden.composition import Composition, composition
 from karat.golden.freshness import age_days, stale
 from karat.store.sql import documents, editions, runs, states
-from karat.store.sql.editions import EditionRow
 from karat.tables.golden.agreement import Agreement
+from karat.tables.golden.golden_sets import Edition
 from karat.workflows.golden.agreement import RATERS, Moment, agreement_at, disagreements_at, moment
 from karat.workflows.golden.editions import Standing, changes, standing, standing_in
 from karat.workflows.workspace.artifacts import Memory
@@ -59,7 +59,7 @@ def status(opened: Workspace, *, now: int) -> Status:
 class _Read:
     snapshot: Moment
     shown: pl.DataFrame
-    newest: EditionRow | None
+    newest: Edition | None
     before: Standing | None
 
 

@@ -6,7 +6,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -27,9 +27,9 @@ from karat.store.events.log import (
     read_manifest,
     store_file,
 )
-from karat.store.events.manifest import Manifest, StoredImport, added, summary
+from karat.store.events.manifest import Manifest, added, summary
 from karat.tables.days import day_text, is_zone
-from karat.tables.online.events import ATTRIBUTE, EmptyHits, Imported
+from karat.tables.online.events import ATTRIBUTE, EmptyHits, Imported, LogStatus, StoredImport
 from karat.tables.schema import EVENTS
 from karat.workflows.online import _import_empty as empties
 from karat.workflows.online import _import_notes as notes
@@ -352,33 +352,14 @@ class _Import:
 _OURS = ("user_bucket", "user_key", "tie", "local_day", "local_hour", "import", "query_key")
 
 
-@dataclass(frozen=True)
-class Held:
-    folder: str
-    rows: int  # number of events
-    bots: int  # number of these that are events of bots, which no metric counts
-    kinds: Mapping[str, int]  # number of events of each kind, without bots
-    first_day: str  # day of the first event, such as `2026-11-01`, in the store's time zone
-    last_day: str  # day of the last event
-    timezone: str  # time zone in which days begin
-    arms: Sequence[str]  # arms of experiments
-    attributes: Sequence[str]
-    known: Sequence[str]  # columns with any value
-    unknown: Sequence[str]  # columns without values: never logged
-    simulated: bool  # whether any events were simulated
-    files: int
-    size: int  # their size in bytes
-    imports: Sequence[StoredImport]  # the imports, in order
-
-
-def held(folder: Path) -> Held:
+def held(folder: Path) -> LogStatus:
     log, manifest = read_event_log(folder), read_manifest(folder)
     columns = [column.name for column in EVENTS if column.name not in _OURS]
     size = 0
     for each in log.files:
         with suppress(OSError):
             size += Path(each.path).stat().st_size
-    return Held(
+    return LogStatus(
         folder=str(folder),
         rows=log.rows,
         bots=log.bots,

@@ -26,7 +26,6 @@ from karat.tables.release.review import (
 from karat.workflows.diagnosis.diagnose import BELOW, diagnose
 from karat.workflows.offline.compare import compare
 from karat.workflows.offline.costs import with_judgments
-from karat.workflows.online.watch import last_whole_day, watch
 
 WINDOW = "1d"
 """Window of an online signal."""
@@ -39,6 +38,8 @@ def usual(log: EventLog, engine: Engine, by: Sequence[str], **settings: Any) -> 
 
     Sliced by those of ``by`` that the log has; ``settings`` are other arguments of ``watch``.
     """
+    from karat.workflows.online.watch import last_whole_day, watch  # needs the store of events
+
     settings |= {"window": WINDOW, "until": day_text(last_whole_day(log))}
     known = [name for name in by if name in log.attributes or name == "class"]
     with suppress(KaratError):  # the queries may have no texts or classes

@@ -16,6 +16,7 @@ from karat.reports.release.trend import last_of
 from karat.reports.release.trend_page import Remark, section
 from karat.store.sql import editions, runs
 from karat.tables import Qrels
+from karat.tables.golden.golden_sets import Edition
 from karat.tables.release.history import Point
 from karat.tables.release.trend import Mark, Series, Trend
 from karat.workflows.golden.editions import list_editions, standing_in
@@ -154,7 +155,7 @@ def load_edition_hashes(opened: Workspace) -> None:
         opened.artifacts.answer(_KIND, _key_of(opened, row), partial(_fingerprints, opened, row))
 
 
-def _fingerprints(opened: Workspace, row: editions.EditionRow) -> list[str | None]:
+def _fingerprints(opened: Workspace, row: Edition) -> list[str | None]:
     with suppress(KaratError), opened.store.read() as connection:  # damaged
         content = standing_in(connection, opened, row.name)
         # A file without a scale has that of its grades.
@@ -163,12 +164,12 @@ def _fingerprints(opened: Workspace, row: editions.EditionRow) -> list[str | Non
     return []
 
 
-def _hashes(opened: Workspace, row: editions.EditionRow) -> list[str] | None:
+def _hashes(opened: Workspace, row: Edition) -> list[str] | None:
     hashes: list[str] | None = opened.artifacts.found(_KIND, _key_of(opened, row))
     return hashes
 
 
-def _key_of(opened: Workspace, row: editions.EditionRow) -> str:
+def _key_of(opened: Workspace, row: Edition) -> str:
     return key_of(1, opened.golden.salt, opened.golden.scale, row.name, row.sha256)
 
 
