@@ -70,7 +70,8 @@ class MetricEntry:
 def as_json(metric: Metric) -> dict[str, Any]:
     own = {"interval": _interval(metric), "needs": [need.split("|") for need in metric.needs]}
     own["traps"] = list(metric.traps)
-    return {f.name: own.get(f.name, getattr(metric, f.name)) for f in fields(MetricEntry)}
+    names = (each.name for each in fields(MetricEntry))
+    return {name: own[name] if name in own else getattr(metric, name) for name in names}
 
 
 def markdown(metrics: Sequence[Metric]) -> str:
