@@ -133,6 +133,6 @@ class LogStatus:
     known: Sequence[str]  # columns with any value
     unknown: Sequence[str]  # columns without values: never logged
     simulated: bool  # whether any events were simulated
-    files: int
+    files: int  # number of files
     size: int  # their size in bytes
     imports: Sequence[StoredImport]  # the imports, in order

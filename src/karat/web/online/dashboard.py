@@ -27,17 +27,7 @@ from karat.web.framework.state import AppState
 from karat.web.online import _charts, figures
 from karat.web.online._charts import Annotation, Axis, Chart
 from karat.web.online.figures import Cell, Headline
-from karat.web.online.log import (
-    ANY_DAYS,
-    Lenient,
-    LogPage,
-    NoLog,
-    TheDays,
-    find_or_compute,
-    log_of,
-    log_summary,
-    typed_or,
-)
+from karat.web.online.log import Lenient, LogPage, TheDays, log_page
 from karat.web.online.watch import Glance, glance
 from karat.workflows.online.log_requests import MOST_SLICES, DayRange, Days, Evaluation, largest
 from karat.workflows.online.slices import (
@@ -104,35 +94,36 @@ def dashboard(
     only: Annotated[str | None, Query(max_length=500)] = None,
     pick: Annotated[list[str] | None, Query(max_length=200)] = None,
 ) -> Response:
-    log = log_of(call.site)
-    common: dict[str, Any] = {"title": "Online"}
-    if isinstance(log, NoLog):
-        return show(call, OnlinePage(**common, lacking=log))
-    lenient = Lenient(call)
-    asked = _asked(lenient, call.site, log, days, pick or metrics.split(","), by, only)
-    if pick and not lenient.errors:  # the form's boxes: redirect to an address with one parameter
-        return redirect(call, f"{asked.address()}")
-    common |= {
-        "log": log_summary(log),
-        "period": asked.days.period,
-        "by": asked.by.name,
-        "only": asked.only,
-        "choices": _choices(call.site, log, asked),
-        "periods": _periods(log, asked),
-        "whole": asked.address(only=None),
-    }
-    if lenient.errors:
-        common["period"] = typed_or(days, asked.days)
-        common["periods"] = [(name, where, False) for name, where, _ in common["periods"]]
-        return show(call, OnlinePage(**common, wrong=lenient.wrong), 400)
-    axis = Axis.of(asked.days)
-    evaluation = Evaluation(asked.metrics, asked.days, axis.cut, asked.by)
-    answer = find_or_compute(call, log, evaluation)
-    if answer is None:
-        return show(call, OnlinePage(**common))
-    results = OnlineResults.from_dict(answer)
-    common["watched"] = None if asked.chosen else glance(call.site, log, asked.days.last)
-    return show(call, OnlinePage(**common, **_shown(call, log, asked, axis, results)))
+
+    def prepare(log: EventLog, lenient: Lenient) -> Any:
+        asked = _asked(lenient, call.site, log, days, pick or metrics.split(","), by, only)
+        if pick and not lenient.errors:
+            raise _Picked(asked.address())
+        axis, wrong = Axis.of(asked.days), bool(lenient.errors)
+        fields = {
+            "period": lenient.typed(days, asked.days),
+            "by": asked.by.name,
+            "only": asked.only,
+            "choices": _choices(call.site, log, asked),
+            "periods": [(name, to, now and not wrong) for name, to, now in _periods(log, asked)],
+            "whole": asked.address(only=None),
+        }
+
+        def shown(answer: Any) -> dict[str, Any]:
+            watched = None if asked.chosen else glance(call.site, log, asked.days.last)
+            results = OnlineResults.from_dict(answer)
+            return {"watched": watched, **_shown(call, log, asked, axis, results)}
+
+        return fields, Evaluation(asked.metrics, asked.days, axis.cut, asked.by), shown
+
+    try:
+        return show(call, *log_page(call, OnlinePage, "Online", prepare))
+    except _Picked as picked:  # the form's boxes: redirect to an address with one parameter
+        return redirect(call, str(picked))
+
+
+class _Picked(Exception):
+    """The address of the picked metrics."""
 
 
 def _asked(
@@ -149,7 +140,7 @@ def _asked(
         if name.strip():
             chosen += lenient.take(lambda name=name: registry.find_all([name]), [])  # type: ignore[misc]
     metrics = chosen or registry.find_all(registry.DEFAULT)
-    period = lenient.take(lambda: days.within(log), ANY_DAYS.within(log))
+    period = lenient.period(days, log)
     sliced = lenient.take(lambda: dimension(site.workspace, log, by), NOTHING)
     return Asked(
         metrics, [each.name for each in chosen], period, sliced, only if sliced.name else None
@@ -193,7 +184,6 @@ def _shown(
             continue
         charts.append(_led(chart, links, call.site.settings.base))
     return {
-        "computed": True,
         "wrong": _wrong(asked, values),
         "health": results.health,
         "notes": results.notes,

@@ -27,6 +27,7 @@ from karat.workflows.online.log_requests import (
     NothingImported,
     without_file,
 )
+from karat.workflows.online.slices import dimensions
 from karat.workflows.workspace.artifacts import key_of
 
 ONLINE = JobQueue(at_once=1)
@@ -40,6 +41,9 @@ ENDLESS_S = 1800.0
 _LOOK_S = 0.2
 _VERSION = 1  # of the computations, besides those of their metrics and rules
 _T = TypeVar("_T")
+_L = TypeVar("_L", bound="LogPage")
+Fields = dict[str, Any]
+Shown = Callable[[Any], Mapping[str, Any] | None]
 
 
 class NotYet(HTTPException):
@@ -85,8 +89,6 @@ def _wanted(
     return DayRange(first.strip(), last.strip())
 
 
-ANY_DAYS = DayRange()
-"""The default period."""
 TheDays = Annotated[DayRange, Depends(_wanted)]
 """A route parameter: the period."""
 
@@ -105,19 +107,6 @@ def log_summary(log: EventLog) -> dict[str, Any]:
         "simulated": log.simulated,
         "version": log.version,
     }
-
-
-def typed_or(days: DayRange, period: Days) -> tuple[str, str]:
-    """The period as typed, or else the one in use."""
-    return (days.first, days.last) if days.first or days.last else period.period
-
-
-def log_of(site: AppState) -> EventLog | NoLog:
-    """The log of the workspace, or why there is none."""
-    try:
-        return log_requests.log_of(site.workspace)
-    except InputError as error:
-        return NoLog(error.what, error.fix, isinstance(error, NothingImported))
 
 
 def find_or_compute(call: Call, log: EventLog, asked: LogRequest) -> Any | None:
@@ -193,6 +182,14 @@ class Lenient:
             self.errors.append(error)
             return default
 
+    def period(self, days: DayRange, log: EventLog) -> Days:
+        return self.take(lambda: days.within(log), DayRange().within(log))
+
+    def typed(self, days: DayRange, period: Days) -> tuple[str, str]:
+        """The period in use; as typed, if anything is invalid."""
+        as_typed = bool(self.errors) and bool(days.first or days.last)
+        return (days.first, days.last) if as_typed else period.period
+
     @property
     def wrong(self) -> str | None:
         """The collected errors, in sentences; None without any."""
@@ -211,3 +208,40 @@ def error_text(error: InputError | UsageError) -> str:
     return " ".join(
         f"{each[:1].upper()}{each[1:]}{'' if each[-1:] in '.!?' else '.'}" for each in sentences
     )
+
+
+def log_page(
+    call: Call,
+    kind: type[_L],
+    title: str,
+    prepare: Callable[[EventLog, Lenient], tuple[Fields, LogRequest | None, Shown]],
+    **common: Any,
+) -> tuple[_L, int]:
+    """A page about the log, and its status.
+
+    ``prepare`` returns fields of the page, what it asks the log (None for nothing), and what gives
+    the fields that need the answer; these are None while something else is being computed.
+    """
+    try:
+        log = log_requests.log_of(call.site.workspace)
+    except InputError as error:
+        lacking = NoLog(error.what, error.fix, isinstance(error, NothingImported))
+        return kind(title=title, lacking=lacking, **common), 200
+    lenient, answer = Lenient(call), None
+    values, asked, shown = prepare(log, lenient)
+    values = {"title": title, "log": log_summary(log), **common, **values}
+    if asked is not None and not lenient.errors:
+        try:
+            answer = lenient.take(lambda: find_or_compute(call, log, asked), None)
+        except InputError as error:
+            return kind(**values, wrong=error_text(error)), 200
+    if lenient.errors:
+        return kind(**{**values, "wrong": lenient.wrong}), 400
+    more = None if answer is None else shown(answer)
+    return kind(**values if more is None else {**values, "computed": True, **more}), 200
+
+
+def slice_choices(call: Call, log: EventLog, by: str) -> list[tuple[str, str, bool]]:
+    """The dimensions of a form: name, label, and whether it is chosen."""
+    known = dimensions(call.site.workspace, log)
+    return [(each.name, each.label, each.name == by) for each in known]

@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode
 
 from fastapi import APIRouter, Query, Response
 
-from karat.errors import InputError, MissingExtra
+from karat.errors import MissingExtra
 from karat.golden.traffic import folded
 from karat.online.metrics import registry
 from karat.online.metrics.entry import Metric
@@ -20,6 +20,7 @@ from karat.reports.online.evaluation import figure, span
 from karat.reports.online.offline_correlation import FEW, OF_FEW, any_of_few
 from karat.reports.phrases.report import number
 from karat.reports.table import Column
+from karat.tables.online.events import EventLog
 from karat.tables.online.offline_correlation import (
     Concord,
     Discord,
@@ -34,18 +35,7 @@ from karat.web.framework.lists import Listed, frame_of, listed
 from karat.web.framework.pages import show
 from karat.web.framework.state import AppState
 from karat.web.online.figures import rows_address
-from karat.web.online.log import (
-    ANY_DAYS,
-    Lenient,
-    LogPage,
-    NoLog,
-    TheDays,
-    error_text,
-    find_or_compute,
-    log_of,
-    log_summary,
-    typed_or,
-)
+from karat.web.online.log import Lenient, LogPage, TheDays, log_page
 from karat.workflows.offline.catalogue import default_measures
 from karat.workflows.online.log_requests import Against, measure_name
 from karat.workflows.online.offline_correlation import METRICS
@@ -95,33 +85,25 @@ def side_by_side(
     by: Annotated[str | None, Query(max_length=200)] = None,
 ) -> Response:
     """Compare the judgments of a run with users' behaviour."""
-    log = log_of(call.site)
-    common: dict[str, Any] = {"title": "Offline vs online"}
-    if isinstance(log, NoLog):
-        return show(call, AgainstPage(**common, lacking=log))
-    lenient = Lenient(call)
-    period = lenient.take(lambda: days.within(log), ANY_DAYS.within(log))
-    common |= {"log": log_summary(log), "period": period.period}
-    names = list(stored_by_name(call.site.workspace))[::-1]
-    if not names:
-        return show(call, AgainstPage(**common, computed=True))
-    run = lenient.take(lambda: find_runs(call.site.workspace, [run or names[0]])[0].name, names[0])
-    measure = lenient.take(lambda: measure_name(measure), measure_name(""))
-    metric = lenient.take(lambda: registry.find(metric or METRICS[0]).name, METRICS[0])
-    asked = Against.of(call.site.workspace, period, run, measure, metric, by)
-    common |= _choices(call.site, asked, names)
-    if lenient.errors:
-        common["period"] = typed_or(days, period)
-        return show(call, AgainstPage(**common, wrong=lenient.wrong), 400)
-    try:
-        answer = lenient.take(lambda: find_or_compute(call, log, asked), None)
-    except InputError as error:
-        return show(call, AgainstPage(**common, wrong=error_text(error)))
-    if lenient.errors:
-        return show(call, AgainstPage(**common, wrong=lenient.wrong), 400)
-    if answer is None:
-        return show(call, AgainstPage(**common))
-    return show(call, AgainstPage(**common, **_shown(call, asked, against_of(answer))))
+    workspace = call.site.workspace
+
+    def prepare(log: EventLog, lenient: Lenient) -> Any:
+        period = lenient.period(days, log)
+        names = list(stored_by_name(workspace))[::-1]
+        if not names:
+            return {"period": period.period, "computed": True}, None, dict
+        asked = Against.of(
+            workspace,
+            period,
+            lenient.take(lambda: find_runs(workspace, [run or names[0]])[0].name, names[0]),
+            lenient.take(lambda: measure_name(measure), measure_name("")),
+            lenient.take(lambda: registry.find(metric or METRICS[0]).name, METRICS[0]),
+            by,
+        )
+        fields = {"period": lenient.typed(days, period), **_choices(call.site, asked, names)}
+        return fields, asked, lambda answer: _shown(call, asked, against_of(answer))
+
+    return show(call, *log_page(call, AgainstPage, "Offline vs online", prepare))
 
 
 def against_of(answer: Mapping[str, Any]) -> OfflineCorrelation:
@@ -186,7 +168,6 @@ def _shown(call: Call, asked: Against, correlation: OfflineCorrelation) -> dict[
     except MissingExtra as error:
         undrawn = str(error)
     return {
-        "computed": True,
         "notes": correlation.notes,
         "lead": _lead(asked, correlation),
         "concord": correlation.concord,

@@ -4,36 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Annotated, Any, ClassVar
 from urllib.parse import parse_qsl, quote, urlencode
 
 from fastapi import APIRouter, Form, Query, Response
 
-from karat.errors import InputError, UsageError
+from karat.errors import UsageError
 from karat.reports.online.queries import ordering
 from karat.reports.table import Column
+from karat.tables.online.events import EventLog
 from karat.tables.online.worst_queries import LostGroup, LostQuery, WorstQueries
 from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.call import Call
 from karat.web.framework.diagnosis_links import diagnosis_address
-from karat.web.framework.idempotency import redirect_with, show_with
+from karat.web.framework.idempotency import Flash, redirect_with, show_with
 from karat.web.framework.lists import Listed, frame_of, listed
 from karat.web.online.figures import NOT_SAID
-from karat.web.online.log import (
-    ANY_DAYS,
-    Lenient,
-    LogPage,
-    NoLog,
-    TheDays,
-    error_text,
-    find_or_compute,
-    log_of,
-    log_summary,
-    typed_or,
-)
+from karat.web.online.log import Lenient, LogPage, TheDays, find_or_compute, log_page, slice_choices
 from karat.workflows.online import log_requests
 from karat.workflows.online.log_requests import DayRange, Days, Worst
-from karat.workflows.online.slices import LONGEST, NOTHING, Dimension, dimension, dimensions
+from karat.workflows.online.slices import LONGEST, NOTHING, Dimension, dimension
 from karat.workflows.online.worst_queries import to_golden
 from karat.workflows.workspace.known_queries import ids_by_text
 from karat.workflows.workspace.run_stages import with_stages
@@ -61,56 +52,47 @@ class WorstPage(LogPage):
 
 @ROUTER.get("/online/queries")
 def worst(call: AReader, days: TheDays, by: Annotated[str, Query(max_length=200)] = "") -> Response:
-    lenient = Lenient(call)
+    status = 200
+
+    def page(flash: Flash) -> WorstPage:
+        nonlocal status
+        common = {"golden": call.site.workspace.golden.name, "added": flash.said or None}
+        prepare = partial(_prepare, call, days, by)
+        made, status = log_page(call, WorstPage, "Worst queries", prepare, **common)
+        return made
+
     return show_with(
         call,
         "/online/queries",
-        lambda flash: _page(call, lenient, days, by, flash.said),
+        page,
         lambda page: page.log is not None and not page.computed and page.wrong is None,
-        lambda: 400 if lenient.errors else 200,
+        lambda: status,
     )
 
 
-def _page(call: Call, lenient: Lenient, days: DayRange, by: str, added: str) -> WorstPage:
-    log = log_of(call.site)
-    common: dict[str, Any] = {"title": "Worst queries"}
-    common |= {"golden": call.site.workspace.golden.name}
-    if isinstance(log, NoLog):
-        return WorstPage(**common, lacking=log)
-    period = lenient.take(lambda: days.within(log), ANY_DAYS.within(log))
+def _prepare(call: Call, days: DayRange, by: str, log: EventLog, lenient: Lenient) -> Any:
+    period = lenient.period(days, log)
     sliced = lenient.take(lambda: dimension(call.site.workspace, log, by), NOTHING)
-    common |= {
-        "log": log_summary(log),
-        "period": period.period,
+
+    def shown(answer: Any) -> dict[str, Any]:
+        result = worst_of(answer)
+        return {
+            "said": _summary(result),
+            # The text on hidden queries names options of the command.
+            "ordering": ordering(replace(result, hidden=0)),
+            "notes": result.notes,
+            "queries": _listed(call, result, period, sliced),
+            "groups": [_group(each, result.by or "", period, sliced) for each in result.groups],
+            "hidden": result.hidden,
+        }
+
+    fields = {
+        "period": lenient.typed(days, period),
         "by": sliced.name,
-        "slices": [
-            (each.name, each.label, each.name == by)
-            for each in dimensions(call.site.workspace, log)
-        ],
+        "slices": slice_choices(call, log, by),
         "carried": [*period.said.items(), ("by", sliced.name), ("at", call.request.url.query)],
-        "added": added or None,
     }
-    if lenient.errors:
-        common["period"] = typed_or(days, period)
-        return WorstPage(**common, wrong=lenient.wrong)
-    try:
-        answer = find_or_compute(call, log, Worst(period, sliced))
-    except InputError as error:
-        return WorstPage(**common, wrong=error_text(error))
-    if answer is None:
-        return WorstPage(**common)
-    result = worst_of(answer)
-    return WorstPage(
-        **common,
-        computed=True,
-        said=_summary(result),
-        # The text on hidden queries names options of the command.
-        ordering=ordering(replace(result, hidden=0)),
-        notes=result.notes,
-        queries=_listed(call, result, period, sliced),
-        groups=[_group(each, result.by or "", period, sliced) for each in result.groups],
-        hidden=result.hidden,
-    )
+    return fields, Worst(period, sliced), shown
 
 
 @ROUTER.post("/online/queries/golden")

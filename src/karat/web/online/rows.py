@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Annotated, Any, ClassVar, get_args
 from urllib.parse import urlencode
 
@@ -24,17 +25,7 @@ from karat.web.framework.lists import Listed, listed
 from karat.web.framework.pages import show
 from karat.web.framework.state import AppState
 from karat.web.online.figures import NOT_SAID
-from karat.web.online.log import (
-    ANY_DAYS,
-    Lenient,
-    LogPage,
-    NoLog,
-    TheDays,
-    find_or_compute,
-    log_of,
-    log_summary,
-    typed_or,
-)
+from karat.web.online.log import Lenient, LogPage, TheDays, find_or_compute, log_page
 from karat.workflows.online.event_rows import SECONDS
 from karat.workflows.online.facts import Table
 from karat.workflows.online.log_requests import Counts, Rows, SliceValues
@@ -122,62 +113,44 @@ def rows(
     counts: Counts = "",
     slices: Annotated[list[str] | None, Query(alias="slice", max_length=20)] = None,
 ) -> Response:
-    log = log_of(call.site)
-    common: dict[str, Any] = {"title": "Searches"}
-    if isinstance(log, NoLog):
-        return show(call, RowsPage(**common, lacking=log))
-    lenient = Lenient(call)
-    period = lenient.take(lambda: days.within(log), ANY_DAYS.within(log))
-    metric_name = lenient.take(lambda: registry.find(metric).name if metric.strip() else "", "")
-    facts = lenient.take(lambda: _table(table), None)
-    valid_slices = [
-        part.said for each in slices or [] for part in _part(lenient, call.site, log, each)
-    ]
 
-    def rows_of(sliced: Sequence[str]) -> Rows:
-        return Rows.of(
-            call.site.workspace, log, period, metric_name, facts, counts, sliced, limit=MOST_ROWS
+    def prepare(log: EventLog, lenient: Lenient) -> Any:
+        period = lenient.period(days, log)
+        metric_name = lenient.take(lambda: registry.find(metric).name if metric.strip() else "", "")
+        facts = lenient.take(lambda: _table(table), None)
+        valid_slices = [
+            part.said for each in slices or [] for part in _part(lenient, call.site, log, each)
+        ]
+        rows_of = partial(
+            Rows.of, call.site.workspace, log, period, metric_name, facts, counts, limit=MOST_ROWS
         )
+        asked = lenient.take(lambda: rows_of(valid_slices), rows_of([]))
+        fields = {**_common(asked), "period": lenient.typed(days, period)}
+        reason = why_unknown(asked.metric, log) if asked.metric and asked.counts else ""
+        if asked.metric and reason and not lenient.errors:
+            fields["wrong"] = f"{asked.metric.name} is not available: {reason}."
+            return fields, None, dict
+        return fields, asked, lambda answer: _shown(call, log, asked, answer)
 
-    asked = lenient.take(lambda: rows_of(valid_slices), rows_of([]))
-    page = common | _common(log, asked)
-    if lenient.errors:
-        page["period"] = typed_or(days, period)
-        return show(call, RowsPage(**page, wrong=lenient.wrong), 400)
-    unavailable = why_unknown(asked.metric, log) if asked.metric and asked.counts else ""
-    if asked.metric and unavailable:
-        reason = f"{asked.metric.name} is not available: {unavailable}."
-        return show(call, RowsPage(**page, wrong=reason))
-    answer = lenient.take(lambda: find_or_compute(call, log, asked), None)
-    if lenient.errors:
-        return show(call, RowsPage(**page, wrong=lenient.wrong), 400)
-    if answer is None:
-        return show(call, RowsPage(**page))
+    return show(call, *log_page(call, RowsPage, "Searches", prepare))
+
+
+def _shown(call: Call, log: EventLog, asked: Rows, answer: Any) -> dict[str, Any] | None:
     missing = "" if answer["total"] else _missing_value(call, log, asked)
     if missing is None:
-        return show(call, RowsPage(**page))
-    page["wrong"] = missing or None
+        return None
     frame = pl.DataFrame(answer["rows"], schema=_schema(answer["schema"]))
-    return show(
-        call,
-        RowsPage(
-            **page,
-            computed=True,
-            total=answer["total"],
-            rows=_listed(call, asked, frame).cut_from("newest", answer["total"]),
-        ),
-    )
+    listed_rows = _listed(call, asked, frame).cut_from("newest", answer["total"])
+    return {"total": answer["total"], "rows": listed_rows, "wrong": missing or None}
 
 
 def _part(lenient: Lenient, site: AppState, log: EventLog, text: str) -> list[Part]:
     return lenient.take(lambda: parts(site.workspace, log, [text]), [])
 
 
-def _common(log: EventLog, asked: Rows) -> dict[str, Any]:
+def _common(asked: Rows) -> dict[str, Any]:
     """The page's fields that do not depend on the rows."""
     return {
-        "log": log_summary(log),
-        "period": asked.days.period,
         "metric": "" if asked.metric is None else asked.metric.name,
         "counts": asked.counts,
         "table": asked.table,

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Response
 
-from karat.errors import InputError, KaratError, UsageError
+from karat.errors import KaratError
 from karat.reports.online.watch import compared_text, verdict_text
 from karat.reports.phrases.online import difference, moved_text, usual_text, value, where
 from karat.reports.table import Column
@@ -22,18 +22,9 @@ from karat.web.framework.lists import Listed, frame_of, listed
 from karat.web.framework.pages import show
 from karat.web.framework.state import AppState
 from karat.web.online import figures
-from karat.web.online.log import (
-    Lenient,
-    LogPage,
-    NoLog,
-    error_text,
-    find_or_compute,
-    log_of,
-    log_summary,
-    start_computing,
-)
+from karat.web.online.log import Lenient, LogPage, log_page, slice_choices, start_computing
 from karat.workflows.online.log_requests import DayRange, Watching, watch_of_day
-from karat.workflows.online.slices import NOTHING, Dimension, dimensions
+from karat.workflows.online.slices import NOTHING, Dimension
 from karat.workflows.online.watch import last_whole_day
 
 ROUTER = APIRouter()
@@ -93,39 +84,24 @@ def watched(
     by: Annotated[str, Query(max_length=200)] = "",
 ) -> Response:
     """Compare a day, by default the last complete one, with the same weekdays before it."""
-    log = log_of(call.site)
-    common: dict[str, Any] = {"title": "Alerts"}
-    if isinstance(log, NoLog):
-        return show(call, WatchPage(**common, lacking=log))
     text = day.strip()
-    lenient, last_day = Lenient(call), last_whole_day(log)
-    at_day = (
-        lenient.take(lambda: DayRange(text, text).within(log).last, last_day) if text else last_day
-    )
-    asked, notes = lenient.take(
-        lambda: watch_of_day(call.site.workspace, log, at_day, by),
-        watch_of_day(call.site.workspace, log, at_day, ""),
-    )
-    common |= {
-        "log": log_summary(log),
-        "period": (day_text(at_day),) * 2,
-        "day": day_text(at_day),
-        "by": by,
-        "slices": [
-            (each.name, each.label, each.name == by)
-            for each in dimensions(call.site.workspace, log)
-        ],
-    }
-    if lenient.errors:
-        common["day"] = text or common["day"]
-        return show(call, WatchPage(**common, wrong=lenient.wrong), 400)
-    try:
-        answer = find_or_compute(call, log, asked)
-    except (InputError, UsageError) as error:
-        return show(call, WatchPage(**common, wrong=error_text(error)))
-    if answer is None:
-        return show(call, WatchPage(**common))
-    return show(call, WatchPage(**common, **_shown(call, answer, at_day, asked, notes)))
+
+    def prepare(log: EventLog, lenient: Lenient) -> Any:
+        last = last_whole_day(log)
+        at = lenient.take(lambda: DayRange(text, text).within(log).last, last) if text else last
+        asked, notes = lenient.take(
+            lambda: watch_of_day(call.site.workspace, log, at, by),
+            watch_of_day(call.site.workspace, log, at, ""),
+        )
+        fields = {
+            "period": (day_text(at),) * 2,
+            "day": text if lenient.errors and text else day_text(at),
+            "by": by,
+            "slices": slice_choices(call, log, by),
+        }
+        return fields, asked, lambda answer: _shown(call, answer, at, asked, notes)
+
+    return show(call, *log_page(call, WatchPage, "Alerts", prepare))
 
 
 def _shown(
@@ -138,7 +114,6 @@ def _shown(
     ]
     days = {"from": day_text(day), "to": day_text(day)}
     return {
-        "computed": True,
         "verdict": result.verdict,
         "said": verdict_text(result),
         "compared": compared_text(result) if result.searches and result.compared else "",
