@@ -53,8 +53,7 @@ class Stream(io.BufferedIOBase):
 def guard() -> Stream | None:
     """Make ``sys.stdout`` and ``sys.stderr`` UTF-8 streams that never raise.
 
-    Returns:
-        Standard output; None if it is not a stream of the operating system, as in tests.
+    None if standard output is not a stream of the operating system, as in tests.
     """
     if sys.stdout is None or sys.stderr is None:
         _fill_closed()

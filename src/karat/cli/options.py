@@ -40,15 +40,10 @@ def command(*lines: str, name: str | None = None) -> Callable[[Command], click.C
 def option(
     names: str, text: str, default: Any = None, *, show_default: bool = True, **how: Any
 ) -> Callable[[Command], Command]:
-    """An option, by its names and its help.
+    """An option, by names such as ``-k --depth N``, its help and what ``click.option`` takes.
 
-    Args:
-        names: As ``-k --depth N``; a name without dashes, in lower case, is that of the parameter.
-            If nothing stands for a value, it is a flag.
-        text: The help.
-        default: Its value if it is not given.
-        show_default: Whether the help has the default.
-        how: As for ``click.option``.
+    A name without dashes, in lower case, is that of the parameter. If nothing stands for a value,
+    it is a flag. Its default is in the help.
     """
     flags = [name for name in names.split() if name.startswith("-")]
     others = [name for name in names.split() if name not in flags]
@@ -225,11 +220,7 @@ def fill_defaults(
 ) -> None:
     """Fill options that were not given with the defaults of ``karat.toml``, and report them.
 
-    Args:
-        settings: Options by name; changed in place.
-        qrels: Path of the judgments.
-        judgments: The judgments.
-        keys: The options to fill; all if None. If empty, no file is looked for.
+    Only those of ``keys``, if given; if there are none, no file is looked for.
     """
     from pathlib import Path
 

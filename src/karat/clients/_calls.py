@@ -209,11 +209,6 @@ def _stream_of(given: str | Path | tuple[str, bytes]) -> Iterator[tuple[str, Bin
 
 
 def text_of(path: str | Path) -> str:
-    """The text of a file.
-
-    Raises:
-        InputError: it cannot be read, or is not UTF-8.
-    """
     try:
         return Path(path).read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
@@ -223,11 +218,7 @@ def text_of(path: str | Path) -> str:
 
 
 def save(response: Any, path: Path) -> None:
-    """Save a download; a temporary file keeps it from being half-written.
-
-    Raises:
-        InputError: it cannot be written.
-    """
+    """Save a download; a temporary file keeps it from being half-written."""
     part = path.with_name(f".{path.name[:80]}.part")
     try:
         with part.open("wb") as out:

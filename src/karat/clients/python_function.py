@@ -23,15 +23,9 @@ _ELSEWHERE = tuple(
 
 
 def load(spec: str, folders: Sequence[Path]) -> Callable[[str], Any]:
-    """Load ``module:function``.
+    """Load ``module:function``, or an attribute of it, from these folders or the Python path.
 
-    Args:
-        spec: The function may be an attribute (``search:engine.ask``).
-        folders: Searched for modules before the Python path.
-
-    Raises:
-        UsageError: no such module or function, or it does not accept a query text.
-        InputError: importing the module raises an error; with its file and line.
+    An error in the module is an InputError with its file and line.
     """
     name, _, attribute = spec.partition(":")
     if not name or not attribute:

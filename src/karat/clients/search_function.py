@@ -74,21 +74,12 @@ def ask(
     tick: Callable[[int], None] = lambda _done: None,
     replied: Callable[[int, Reply], None] = lambda _index, _reply: None,
 ) -> list[Reply]:
-    """Call the search function for every query.
+    """Call the search function for every query, after ``warmup`` calls that are not recorded.
 
     Its errors are recorded. KeyboardInterrupt, SystemExit and other BaseExceptions stop the calls
-    and propagate, except for a CancelledError of the search function, which is recorded.
-
-    Args:
-        search: Takes a query text, or what stands for one; plain or async.
-        texts: The query texts.
-        manner: The settings.
-        warmup: Number of first queries to call before, without recording.
-        tick: Called regularly with the number of queries that are done.
-        replied: Called with the place of a query and its reply, as soon as it is there.
-
-    Returns:
-        One reply per query, in order.
+    and propagate, except for a CancelledError of the search function, which is recorded. ``tick``
+    is called regularly with the number of queries that are done, ``replied`` with the place of a
+    query and its reply, as soon as it is there.
     """
     first = [(-1, text) for text in texts[:warmup]]
     phases = [phase for phase in (first, list(enumerate(texts))) if phase]

@@ -108,12 +108,7 @@ def sign(body: bytes, secret: str) -> str:
 
 
 def checked(url: str) -> None:
-    """Check a URL before there is an event to post.
-
-    Raises:
-        UsageError: not http or https, no host, an invalid port, a password, or an invalid
-            character.
-    """
+    """Check a URL before there is an event to post."""
     try:
         parts = urlsplit(url)
         fine = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0

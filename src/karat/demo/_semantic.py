@@ -122,11 +122,9 @@ class Space:
 def rank(
     documents: pl.DataFrame | Space, queries: Mapping[str, str], depth: int = DEPTH
 ) -> dict[str, list[tuple[str, float]]]:
-    """Rank the documents (doc_id, title, text; or their space) for each query text.
+    """Rank the documents (doc_id, title, text; or their space) for each query text, by cosine.
 
-    Returns:
-        query_id → at most `depth` (doc_id, cosine), best first: score descending, then doc_id
-        descending by bytes. A query without a known word has an empty list.
+    Ties by doc_id descending, by bytes. A query without a known word has an empty list.
     """
     space = documents if isinstance(documents, Space) else Space(documents)
     return {query_id: space.nearest(text, depth) for query_id, text in queries.items()}

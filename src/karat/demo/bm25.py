@@ -20,11 +20,9 @@ DEPTH = 100
 def rank(
     documents: pl.DataFrame, queries: Mapping[str, str], depth: int = DEPTH
 ) -> dict[str, list[tuple[str, float]]]:
-    """Rank the documents (doc_id, title, text) for each query text.
+    """Rank the documents (doc_id, title, text) for each query text: at most ``depth``, best first.
 
-    Returns:
-        query_id → at most `depth` (doc_id, score), best first: score descending, then doc_id
-        descending by bytes. Scores are above 0; a query that nothing matches has an empty list.
+    Ties by doc_id descending, by bytes. Scores are above 0.
     """
     with closing(sqlite3.connect(":memory:")) as connection:
         index(connection, documents)

@@ -17,12 +17,9 @@ Ranking = Mapping[str, Sequence[tuple[str, float]]]
 
 
 def rank(rankings: Iterable[Ranking], depth: int = DEPTH) -> dict[str, list[tuple[str, float]]]:
-    """Fuse rankings of the demo's systems: query_id → (doc_id, score), best first.
+    """Fuse rankings of the demo's systems, best first, out of the best ``depth`` of each.
 
-    Returns:
-        query_id → at most `depth` (doc_id, score), best first, out of the best `depth` of each
-        ranking: the numbers of `karat.fusion.reciprocal_rank` (k = 60). A query for which no
-        ranking has a document has an empty list.
+    The numbers are those of `karat.fusion.reciprocal_rank` (k = 60).
     """
     runs = [
         Run.from_dict({query_id: dict(scores) for query_id, scores in ranking.items()})

@@ -137,8 +137,7 @@ def free(host: str, port: int) -> int:
 def run(serving: Serving, listening: socket.socket) -> int:
     """Serve on a socket of ``listen`` until SIGTERM or SIGINT, and finish requests under way.
 
-    Returns:
-        The exit code: 0, or 4 if the app could not start.
+    The exit code is 4 if the app could not start.
     """
     os.environ.update(serving.settings.to_environment())
     config = uvicorn.Config(

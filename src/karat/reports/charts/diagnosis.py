@@ -57,12 +57,7 @@ def bump(
 ) -> DrawnChart:
     """The ranks of documents from stage to stage; what a stage did not return is at the bottom.
 
-    Args:
-        query: Its id.
-        roads: The relevant documents, the best grades first.
-        others: What else was served; in grey.
-        times: Microseconds that stages took.
-        run: Named in the title.
+    ``others`` were served, too, and are in grey; ``times`` are microseconds of stages.
     """
     title = f"Ranks of the relevant documents of {query}" + (f" in {run}" if run else "")
     served = sum(road.lost_at is None for road in roads)

@@ -174,11 +174,7 @@ def roads_table(
 ) -> Table:
     """The relevant documents of a query on their way through the stages.
 
-    Args:
-        query_id: The query.
-        roads: Its documents.
-        link: From a document to an address.
-        before: A heading, and their ranks in a baseline.
+    ``before`` is a heading, and their ranks in a baseline.
     """
     names = list(roads[0].ranks) if roads else []
     columns = [

@@ -16,15 +16,7 @@ _QUERIES = 100  # failing queries that are listed
 
 
 def to_page(found: Diagnosis, roads: Mapping[str, Sequence[Road]]) -> str:
-    """The diagnosis as one HTML file that loads nothing else.
-
-    Args:
-        found: The diagnosis.
-        roads: The documents of some queries, by query.
-
-    Raises:
-        MissingExtra: Jinja2 or vl-convert is not installed.
-    """
+    """The diagnosis as one HTML file that loads nothing else; ``roads`` by query."""
     texts = {row.query_id: row.text for row in found.queries}
     followed = [
         (

@@ -104,17 +104,11 @@ def differences(
     ways: Any = None,
     costs: Sequence[Costs] = (),
 ) -> Table:
-    """Candidates against the baseline: the table of every medium.
+    """Candidates against the baseline, over all queries or sliced: the table of every medium.
 
-    Args:
-        rows: The differences, over all queries or in slices.
-        title: Its title.
-        sliced: Whether the rows are slices.
-        several: Whether to name the candidate in each row.
-        links: (measure, candidate) or slice → id or address of its queries.
-        views: (measure, candidate) → id of the view that a slice's link opens.
-        ways: From a row to trusted HTML in place of the numbers of queries, on pages.
-        costs: What candidates cost; slices show their latency, if known.
+    On pages, ``links`` lead from (measure, candidate) or slice to queries, ``views`` name the view
+    that a slice's link opens, and ``ways`` gives trusted HTML in place of the numbers of queries.
+    Slices show their latency, if ``costs`` has it.
     """
     links, views = links or {}, views or {}
     times = {

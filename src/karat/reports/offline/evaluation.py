@@ -95,18 +95,11 @@ def values(
     links: Mapping[Any, str] | None = None,
     views: Mapping[tuple[str, str | None], str] | None = None,
 ) -> Table:
-    """Values of runs.
+    """Values of runs, of all queries or of slices of one measure: the table of every medium.
 
-    Args:
-        rows: The results, of all queries or of slices.
-        title: Its title.
-        digits: Digits of a value.
-        sliced: Whether the rows are slices of one measure.
-        judged: Whether to show the share of judged documents.
-        bands: Whether to show what ties and unjudged documents could change.
-        counts: Whether to show how many queries were not answered or have no value.
-        links: (measure, None), or slice → id or address of its queries.
-        views: (measure, None) → id of the view that a slice's link opens.
+    ``bands`` are what ties and unjudged documents could change, ``counts`` the queries without an
+    answer or value. On pages, ``links`` lead from (measure, None) or slice to queries, and
+    ``views`` name the view that a slice's link opens.
     """
     links = links or {}
     named = Column("slice", "Slice", link=lambda row: links.get(row.slice),

@@ -24,15 +24,10 @@ _NUMBERS = {"number", "signed", "p", "share"}
 
 
 def draw(table: Table, out: Console, *, close: bool = False) -> None:
-    """Print a table, not wider than the screen.
+    """Print a table, not wider than the screen; ``close`` saves blank lines.
 
-    If it is too wide, headings are folded first, then columns are left out or the table is
-    divided, then texts are folded. A number is broken only as a last resort, at its spaces.
-
-    Args:
-        table: The table.
-        out: The console.
-        close: Whether to save blank lines, to fit one screen.
+    If it is too wide, headings are folded first, then columns are left out or the table is divided,
+    then texts are folded. A number is broken only as a last resort, at its spaces.
     """
     columns = on_paper(table)
     for step in sorted({column.drop for column in columns} - {0}):
@@ -68,9 +63,7 @@ def needed(table: Table, columns: Sequence[Column]) -> int:
 def html_table(table: Table, *, kind: str = "cards sorts") -> str:
     """A table of HTML, in which everything is escaped.
 
-    Args:
-        table: The table.
-        kind: Its classes: ``cards`` on phones, ``sorts`` for headings that sort.
+    Its ``kind`` are classes: ``cards`` on phones, ``sorts`` for headings that sort.
     """
     columns = table.visible
     heads = "".join(

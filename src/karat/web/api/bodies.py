@@ -39,9 +39,7 @@ M = TypeVar("M", bound=RequestBody)
 class Body(Generic[M]):
     """Reads a JSON body, after authorization and up to the size of a form.
 
-    Args:
-        model: Its fields.
-        required: Whether there must be a body; else an empty one means the defaults.
+    Unless it is ``required``, an empty one means the defaults.
     """
 
     def __init__(self, model: type[M], *, required: bool = True) -> None:
@@ -100,11 +98,7 @@ async def received(
         ),
     ],
 ) -> AsyncIterator[Upload]:
-    """Stream the body to a temporary file, removed once the response is sent.
-
-    Raises:
-        UsageError: the upload ended early.
-    """
+    """Stream the body to a temporary file, removed once the response is sent."""
     folder = await run_in_threadpool(tempfile.mkdtemp, prefix="karat-")
     try:
         called = name.replace("\\", "/").rstrip("/").rpartition("/")[2] or "upload"

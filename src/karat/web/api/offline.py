@@ -216,11 +216,7 @@ def remove_run(
 
 
 def of_golden(site: AppState, golden: str) -> Workspace:
-    """The workspace with a golden set, by default its own.
-
-    Raises:
-        NotFound: unknown golden set.
-    """
+    """The workspace with a golden set, by default its own."""
     return opened(site, golden or site.workspace.golden.name)
 
 

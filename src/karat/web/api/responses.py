@@ -59,11 +59,7 @@ class Window:
     per: int
 
     def table(self, frame: pl.DataFrame) -> Response:
-        """A page of a table, filtered and sorted by the address.
-
-        Raises:
-            UsageError: an unknown column, or an invalid filter.
-        """
+        """A page of a table, filtered and sorted by the address."""
         ask = Ask.of(self.request)
         own = OF_LISTS | (ask.others or frozenset())  # parameters of the route itself
         where = {name: value for name, value in ask.where.items() if name not in own}

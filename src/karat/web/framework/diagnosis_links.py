@@ -13,14 +13,7 @@ from karat.workflows.workspace.workspace import Workspace
 def diagnosis_address(
     run_id: int, stages: Sequence[str], query_id: str = "", baseline: int | None = None
 ) -> str:
-    """Where a run is diagnosed by these stages, or by its trace if there are none.
-
-    Args:
-        run_id: The run.
-        stages: Names of stored runs, in order.
-        query_id: Only this query; all if empty.
-        baseline: A run to show next to it.
-    """
+    """Where a run is diagnosed by stored runs, or by its trace; next to a ``baseline``."""
     params = [("stage", each) for each in stages]
     params += [] if baseline is None else [("baseline", str(baseline))]
     path = f"/runs/{run_id}/diagnosis" + (f"/{quote(query_id, safe='')}" if query_id else "")
@@ -28,13 +21,7 @@ def diagnosis_address(
 
 
 def whys(workspace: Workspace, runs: Sequence[RunRow], query_id: str = "") -> list[tuple[str, str]]:
-    """The runs whose stages are known, with the address of each diagnosis.
-
-    Args:
-        workspace: With the golden set of the runs.
-        runs: Runs that are compared, the baseline first.
-        query_id: Only this query; all if empty.
-    """
+    """The runs whose stages are known, the baseline first, with the address of each diagnosis."""
     links, every = [], choices(workspace)
     for at, row in enumerate(runs):
         stages = stages_of(workspace, row, every)

@@ -41,10 +41,8 @@ class Flash:
 def secret_of(principal: Principal, sent: str, *about: object) -> str | None:
     """The secret that a form creates: 43 characters, like ``secrets.token_urlsafe(32)``.
 
-    Another input (``about``) gives another secret.
-
-    Returns:
-        None without a session or a ``once`` value: the caller then draws a random one.
+    Another input (``about``) gives another secret. None without a session or a ``once`` value: the
+    caller then draws a random one.
     """
     if principal.session is None or not sent:
         return None

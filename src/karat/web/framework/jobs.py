@@ -48,14 +48,9 @@ class Place:
 
 
 class JobQueue:
-    """The jobs of this process.
+    """The jobs of this process: ``at_once`` run, at most ``most`` more wait.
 
     Its threads end with the process; the next request then starts a lost job again.
-
-    Args:
-        at_once: Jobs that run at the same time; others wait.
-        most: How many may wait.
-        clock: Monotonic seconds.
     """
 
     def __init__(
@@ -76,21 +71,9 @@ class JobQueue:
         remembered_s: float = REMEMBERED_S,
         place: Place | None = None,
     ) -> bool:
-        """Start a job, unless it is running already, and wait a little for it.
+        """Start a job, unless it is running already, and wait a little: whether it has finished.
 
-        Args:
-            key: Identifies the job.
-            work: The computation.
-            wait_s: Seconds to wait.
-            remembered_s: Seconds before it is tried again after an error.
-            place: A place reserved for it.
-
-        Returns:
-            Whether it has finished.
-
-        Raises:
-            KaratError: raised by ``work``, now or within ``remembered_s``.
-            Busy: the queue is full.
+        Its error is raised now, and again on requests within ``remembered_s`` seconds.
         """
         with self._lock:
             job = self._jobs.get(key)
@@ -108,11 +91,7 @@ class JobQueue:
 
     @contextmanager
     def place(self) -> Iterator[Place]:
-        """Reserve a place before storing something, so that ``run`` cannot be Busy afterwards.
-
-        Raises:
-            Busy: the queue is full.
-        """
+        """Reserve a place before storing something, so that ``run`` cannot be Busy afterwards."""
         reserved = Place()
         with self._lock:
             if self._full():

@@ -195,17 +195,10 @@ def listed(
 ) -> Listed:
     """The requested page of a list.
 
-    Args:
-        frame: All rows, in the list's own order; it may have further columns, for links.
-        columns: Its columns.
-        ask: The query. Unknown columns, invalid values and pages beyond the last are ignored,
-            with a note.
-        search: Text columns to search: a row matches if it has every word in any of them,
-            ignoring case.
-        per_page: Rows of a page.
-
-    Raises:
-        UsageError: the query is invalid, and strict.
+    ``frame`` has all rows, in the list's own order, perhaps with further columns for links. Unknown
+    columns, invalid values and pages beyond the last are ignored with a note, or an error if a
+    program asks. A row matches a search if it has every word in any column of ``search``, ignoring
+    case.
     """
     by_name = {column.name: column for column in columns}
     others = ask.others or frozenset()

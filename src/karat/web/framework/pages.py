@@ -107,11 +107,7 @@ class Shell:
 
 
 def show(call: Call, page: Page, status: int = 200) -> Response:
-    """The page as HTML; with ``?format=json`` its fields, with ``?format=csv`` its list.
-
-    Raises:
-        UsageError: CSV of a page without a list.
-    """
+    """The page as HTML; with ``?format=json`` its fields, with ``?format=csv`` its list."""
     format_ = call.request.query_params.get("format")
     if format_ == "json":
         return Response(to_json(page.json_values()), status, media_type="application/json")
@@ -196,11 +192,7 @@ def templates() -> None:
 
 @cache
 def static_file(name: str) -> tuple[bytes, str]:
-    """A static file and its version, the beginning of its SHA-256.
-
-    Raises:
-        FileNotFoundError: unknown name.
-    """
+    """A static file and its version, the beginning of its SHA-256; FileNotFoundError for others."""
     if not name.endswith((".css", ".mjs", ".svg")) or "/" in name or "\\" in name:
         raise FileNotFoundError(name)
     reports, own = resources.files("karat.reports.html"), resources.files("karat.web") / "static"

@@ -78,11 +78,7 @@ class Progress:
         self._site, self._path = site, _place(site, job.id)
 
     def __call__(self, stage: str, done: int = 0, total: int = 0) -> None:
-        """Report the stage, how much of it is done, and of how much.
-
-        Raises:
-            Cancelled: a user cancelled the job.
-        """
+        """Report the stage, and how much of it is done; raises Cancelled if it was cancelled."""
         now, before = self._site.clock(), self.job
         new = stage != before.stage
         if not new and done < total and now - before.updated_us < _EVERY_US:
@@ -103,11 +99,7 @@ class Progress:
 def begin(
     site: AppState, job_id: str, title: str, work: Callable[[Progress], Outcome], wait_s: float
 ) -> Job:
-    """Start a job, unless it is running, and wait a little for it; its state is returned.
-
-    Raises:
-        Busy: the queue is full.
-    """
+    """Start a job, unless it is running, and wait a little for it; its state is returned."""
     key = "job", str(site.workspace.workspace.root), job_id
     if not COMPUTING.has(key):
         _forget_old(site)

@@ -126,11 +126,7 @@ class Ticket:
         return cls(document, guideline, since_us, int(slot), token, pair)
 
     def seconds(self, now: int, reported: float | None) -> float | None:
-        """How long the judgment took.
-
-        Returns:
-            ``reported`` if possible; else the time since the card was shown; None beyond a day.
-        """
+        """How long it took: as reported if possible, else since it was shown; at most a day."""
         since = (now - self.since_us) / 1e6
         if reported is not None and 0 <= reported <= min(since + 1, _MOST_S):
             return round(reported, 1)

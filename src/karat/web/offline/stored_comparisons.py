@@ -109,11 +109,7 @@ def shown(
     comparison_id: int,
     use: Callable[[Workspace, ComparisonRow, StoredComparison], _T],
 ) -> tuple[ComparisonRow, _T | None]:
-    """Apply ``use`` to a comparison's numbers; recompute them once if their files are damaged.
-
-    Returns:
-        The comparison, and the result; None while there are no numbers.
-    """
+    """Apply ``use`` to a comparison's numbers, if any; damaged ones are recomputed once."""
     for _ in range(2):
         workspace, row, result = look(site, comparison_id)
         if result is None:

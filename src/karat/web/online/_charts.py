@@ -136,11 +136,7 @@ def chart_of(
     *,
     large: bool,
 ) -> tuple[Chart, dict[str, str]]:
-    """A metric over time, one line in all or one per slice.
-
-    Returns:
-        The chart, and the link of each step by its id in the SVG.
-    """
+    """A metric over time, one line in all or one per slice; the link of each step by its id."""
     by_value = {value: _steps(rows, axis, by.key, value) for value in values}
     lines = [
         Line(

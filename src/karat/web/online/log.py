@@ -110,12 +110,9 @@ def log_summary(log: EventLog) -> dict[str, Any]:
 
 
 def find_or_compute(call: Call, log: EventLog, asked: LogRequest) -> Any | None:
-    """The cached answer; else it is computed in the background, with a short wait.
+    """The cached answer; else it is computed in the background: None after a short wait.
 
     A program (``format=json`` or ``csv``) waits longer.
-
-    Returns:
-        None while it is being computed.
     """
     program = is_program(call)
     answer = _ask(call.request.app.state.site, log, asked, LONGEST_S if program else WAIT_S)

@@ -173,11 +173,7 @@ def _table(name: str) -> Table | None:
 
 
 def _missing_value(call: Call, log: EventLog, asked: Rows) -> str | None:
-    """Why there are no rows: a requested value that no search has; empty if there is none such.
-
-    Returns:
-        None while it is being computed.
-    """
+    """Why there are no rows: a value that no search has, or empty; None while it is computed."""
     sliced = [part for part in asked.slices if part.dimension.key not in {*STEPS, "query"}]
     if not sliced:
         return ""

@@ -223,12 +223,9 @@ class Glance:
 
 
 def glance(site: AppState, log: EventLog, last: int) -> Glance | None:
-    """The watch of a day in short, if computed; else start to compute it, without waiting.
+    """The watch of ``last``, or of an earlier day if the log ends within it; computed if new.
 
-    The day is ``last``, or an earlier one if the log ends within it.
-
-    Returns:
-        None if nothing could be compared, for example with too few weeks before that day.
+    None if nothing could be compared, for example with too few weeks before that day.
     """
     day = min(last, last_whole_day(log))
     asked, _ = watch_of_day(site.workspace, log, day, "")
