@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import sys
 from pathlib import Path
 from string import ascii_lowercase
 from typing import Any
@@ -220,7 +221,10 @@ def test_a_mark_that_is_damaged_is_none(mark: bytes, tmp_path: Path) -> None:
     assert read_mark(tmp_path) is None
 
 
-def test_the_demo_declares_engines_that_answer_as_its_runs(demo: Demo, tmp_path: Path) -> None:
+def test_the_demo_declares_engines_that_answer_as_its_runs(
+    demo: Demo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, Path(engines.MODULE).stem, raising=False)  # of another demo
     (tmp_path / "karat.toml").write_text("[workspace]\n")
     for name in (engines.FILE, engines.MODULE):
         (tmp_path / name).symlink_to(demo.directory / name)

@@ -24,7 +24,7 @@ from tests.net.snapshots import shortened
 
 from karat.cli.main import main
 from karat.clients import search_function
-from karat.demo import _documents
+from karat.demo import _documents, engines
 
 NOW = 1_772_438_400
 """Seconds UTC: 2026-03-02, 8 o'clock."""
@@ -72,6 +72,7 @@ def typed(line: str, folder: Path, given: str = "", minutes: int = 0) -> str:
             patch.setenv(name, value)
         patch.setattr(sys, "argv", ["karat", *shlex.split(line)])
         patch.setattr(sys, "path", list(sys.path))
+        patch.delitem(sys.modules, Path(engines.MODULE).stem, raising=False)  # of another demo
         patch.setattr(sys, "stdin", io.StringIO(given))
         patch.setattr(sys, "stdout", out)
         patch.setattr(sys, "stderr", err)
