@@ -23,7 +23,7 @@ from karat.web.api.models import many, one, picked, rows
 from karat.web.api.responses import OF_LISTS, Paged, TheGolden, json_response
 from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.errors import NotFound, or_not_found
-from karat.web.framework.jobs import in_turn
+from karat.web.framework.jobs import InTurn
 from karat.web.framework.uploads import file_response
 from karat.web.golden.exchange import Wanted, exported
 from karat.workflows.golden.agreement import agreement_in, disagreements_in, put_before_adjudicator
@@ -110,17 +110,16 @@ def stale(_call: AReader, workspace: TheGolden) -> Response:
 
 
 @SETS.get("/golden/{golden}/coverage", response_model=one(Covered))
-async def coverage(
-    call: AReader,
+def coverage(
+    _call: AReader,
     workspace: TheGolden,
+    _turn: InTurn,
     run: Annotated[list[str], Query(description="A stored run, by name or number; repeatable.")],
     edition: Annotated[str, Query(description="An edition.")] = NOW,
     k: Annotated[int, Query(ge=1, lt=2**31, description="Documents per query.")] = 10,
 ) -> Response:
     """How much of the top k of runs is judged, and which documents are not."""
-    return json_response(
-        await in_turn(call, lambda: coverage_stored(workspace, run, edition=edition, k=k))
-    )
+    return json_response(coverage_stored(workspace, run, edition=edition, k=k))
 
 
 CONTENT = APIRouter(prefix="/api", tags=["what a golden set holds"])
@@ -289,13 +288,16 @@ class PoolRequest(RequestBody):
 
 
 @QUEUE.post("/golden/{golden}/pool", response_model=one(Pooled))
-async def pool(
-    call: AnEngineer, workspace: TheGolden, body: Annotated[PoolRequest, Depends(Body(PoolRequest))]
+def pool(
+    call: AnEngineer,
+    workspace: TheGolden,
+    body: Annotated[PoolRequest, Depends(Body(PoolRequest))],
+    _turn: InTurn,
 ) -> Response:
     """Put the unjudged results of stored runs into the queue."""
     settings: dict[str, Any] = body.model_dump(exclude={"runs"})
     settings |= {"person": call.who, "now": call.now}
-    return json_response(await in_turn(call, lambda: pool_stored(workspace, body.runs, **settings)))
+    return json_response(pool_stored(workspace, body.runs, **settings))
 
 
 @QUEUE.post("/golden/{golden}/queue", response_model=one(Pooled))
@@ -307,10 +309,11 @@ def queue(call: AnEngineer, workspace: TheGolden, file: Uploaded) -> Response:
 
 
 @QUEUE.post("/golden/{golden}/choose", response_model=one(Chosen))
-async def choose(
+def choose(
     call: AnEngineer,
     workspace: TheGolden,
     file: Uploaded,
+    _turn: InTurn,
     size: Annotated[int, Query(ge=1, lt=2**31, description="Number of queries to sample.")] = 100,
     band: Annotated[
         list[str] | None, Query(description="As `karat golden choose --band`; repeatable.")
@@ -333,28 +336,24 @@ async def choose(
     ] = False,
 ) -> Response:
     """Sample queries from a query log into the golden set."""
-
-    def work() -> Response:
-        with file.named():
-            sample = choose_queries(
-                workspace,
-                file.path,
-                size,
-                now=call.now,
-                replace=replace,
-                person=call.who,
-                bands=read_bands(band or ()),
-                quotas=[read_quota(text) for text in quota or ()],
-                hard=hard or (),
-                mask=mask,
-                text=text,
-                count=count,
-                most=ON_SERVER,
-            )
-        # Without the log itself, which may be long and personal.
-        return json_response(sample, without=("log.frame",))
-
-    return await in_turn(call, work)
+    with file.named():
+        sample = choose_queries(
+            workspace,
+            file.path,
+            size,
+            now=call.now,
+            replace=replace,
+            person=call.who,
+            bands=read_bands(band or ()),
+            quotas=[read_quota(text) for text in quota or ()],
+            hard=hard or (),
+            mask=mask,
+            text=text,
+            count=count,
+            most=ON_SERVER,
+        )
+    # Without the log itself, which may be long and personal.
+    return json_response(sample, without=("log.frame",))
 
 
 EXCHANGE = APIRouter(prefix="/api", tags=["exchange"])
@@ -379,10 +378,11 @@ class ImportedFile:
 
 
 @EXCHANGE.post("/golden/{golden}/import", response_model=one(ImportedFile))
-async def import_from(
+def import_from(
     call: AnEngineer,
     workspace: TheGolden,
     file: Uploaded,
+    _turn: InTurn,
     format: Annotated[  # noqa: A002 - as the command line has it
         str, Query(max_length=100, description="Its format; detected from the content if omitted.")
     ] = "",
@@ -401,26 +401,18 @@ async def import_from(
     """Import a file, in full or not at all."""
     sources = sources_of(source or ())
 
-    def work() -> Response:
-        done = import_upload(
-            workspace,
-            file.path,
-            file.called,
-            **call.by,
-            format=format,
-            rater=rater,
-            sources=sources,
-        )
-        said = {name: getattr(done.exchange, name) for name in _SAID}
-        return json_response(picked(ImportedFile, done, file=file.called, **said))
-
-    return await in_turn(call, work)
+    done = import_upload(
+        workspace, file.path, file.called, **call.by, format=format, rater=rater, sources=sources
+    )
+    said = {name: getattr(done.exchange, name) for name in _SAID}
+    return json_response(picked(ImportedFile, done, file=file.called, **said))
 
 
 @EXCHANGE.get("/golden/{golden}/export", response_class=FileResponse, response_model=None)
-async def export_golden_set(
-    call: AReader,
+def export_golden_set(
+    _call: AReader,
     workspace: TheGolden,
+    _turn: InTurn,
     format: Annotated[  # noqa: A002 - as the command line has it
         str, Query(max_length=100, description="Its format.")
     ] = "beir",
@@ -445,7 +437,7 @@ async def export_golden_set(
         said = {name: getattr(exchange, name) for name in _SAID}
         return file, {"x-karat-notes": _one_line(to_json({"file": file.name, **said}))}
 
-    return await in_turn(call, lambda: file_response(write))
+    return file_response(write)
 
 
 def _one_line(text: str) -> str:

@@ -30,7 +30,7 @@ from karat.web.api.models import many, one, picked, rows
 from karat.web.api.responses import Number, Paged, json_response
 from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.errors import NotFound, opened, or_not_found
-from karat.web.framework.jobs import Busy, in_turn
+from karat.web.framework.jobs import Busy, InTurn
 from karat.web.framework.state import AppState
 from karat.web.framework.uploads import file_response
 from karat.web.offline.stored_comparisons import ask, compute, find, look, request_again
@@ -102,31 +102,29 @@ def list_runs(_call: AReader, page: Paged, workspace: GoldenSet) -> Response:
 
 
 @RUNS.post("/runs", status_code=201, response_model=one(UploadedRun))
-async def bring_run(
+def bring_run(
     call: AnEngineer,
     workspace: GoldenSet,
     file: Uploaded,
+    _turn: InTurn,
     run: Annotated[
         str, Query(max_length=200, description="Name of the run; by default the one in the file.")
     ] = "",
 ) -> Response:
     """Store a run; the same content is stored once, and gets this name as well."""
-
-    def work() -> Response:
-        imported = run_import.import_run(workspace, file.path, file.called, name=run, **call.by)
-        stored = picked(UploadedRun, _listed(workspace, imported.row), said=imported.said)
-        return json_response(stored, 201 if imported.new else 200)
-
-    return await in_turn(call, work)
+    imported = run_import.import_run(workspace, file.path, file.called, name=run, **call.by)
+    stored = picked(UploadedRun, _listed(workspace, imported.row), said=imported.said)
+    return json_response(stored, 201 if imported.new else 200)
 
 
 # A name may have slashes: addresses with a suffix after it must come first.
 
 
 @RUNS.get("/runs/{run:path}/file", response_class=FileResponse, response_model=None)
-async def run_file(
-    call: AReader,
+def run_file(
+    _call: AReader,
     run: TheRun,
+    _turn: InTurn,
     format: Annotated[  # noqa: A002 - as the command line has it
         Format,
         Query(description="All but `trec` also have failed queries and those without results."),
@@ -140,28 +138,28 @@ async def run_file(
         write_run(ranking, path, sidecar=False)  # only one file is sent
         return path, {}
 
-    return await in_turn(call, lambda: file_response(write))
+    return file_response(write)
 
 
 @RUNS.get("/runs/{run:path}/explain", response_model=one(Explanation))
-async def explain(
-    call: AReader,
+def explain(
+    _call: AReader,
     run: TheRun,
+    _turn: InTurn,
     query_id: str,
     measure: Annotated[str, Query(max_length=500)] = "nDCG@10",
     edition: Annotated[str, Query(description="An edition.")] = NOW,
 ) -> Response:
     """Explain one value: what each document contributes."""
-    explanation = await in_turn(
-        call, lambda: explain_stored(run.workspace, run.row.id, query_id, measure, edition)
-    )
+    explanation = explain_stored(run.workspace, run.row.id, query_id, measure, edition)
     return json_response(explanation.to_dict())
 
 
 @RUNS.get("/runs/{run:path}/diagnosis", response_model=one(Diagnosis))
-async def diagnose(
-    call: AReader,
+def diagnose(
+    _call: AReader,
     run: TheRun,
+    _turn: InTurn,
     stage: Annotated[
         list[str] | None,
         Query(description="A stored run for each stage, in order; its trace if missing."),
@@ -169,23 +167,15 @@ async def diagnose(
 ) -> Response:
     """Diagnose a run: what its stages lose, why queries fail, and what fixes are worth."""
     stages = run_stages.chosen(run.workspace, stage) if stage else []
-    found = await in_turn(
-        call, lambda: stored_diagnoses.diagnose_stored(run.workspace, run.row, stages)
-    )
+    found = stored_diagnoses.diagnose_stored(run.workspace, run.row, stages)
     return json_response(found.diagnosis.to_dict())
 
 
 @RUNS.post("/runs/{run:path}/trace", response_model=one(StoredTrace))
-async def upload_trace(call: AnEngineer, run: TheRun, file: Uploaded) -> Response:
+def upload_trace(call: AnEngineer, run: TheRun, file: Uploaded, _turn: InTurn) -> Response:
     """Store the trace of a run, in place of an earlier one."""
-
-    def work() -> Response:
-        stages = stored_traces.store_trace(
-            run.workspace, run.row, file.path, file.called, **call.by
-        )
-        return json_response(StoredTrace(run.row.id, stages))
-
-    return await in_turn(call, work)
+    stages = stored_traces.store_trace(run.workspace, run.row, file.path, file.called, **call.by)
+    return json_response(StoredTrace(run.row.id, stages))
 
 
 @RUNS.get("/runs/{run:path}", response_model=one(ListedRun))
@@ -255,15 +245,13 @@ class EvaluateRequest(RequestBody):
 
 
 @NUMBERS.post("/evaluate", response_model=one(Results))
-async def evaluate(
-    call: AReader, body: Annotated[EvaluateRequest, Depends(Body(EvaluateRequest))]
+def evaluate(
+    call: AReader, body: Annotated[EvaluateRequest, Depends(Body(EvaluateRequest))], _turn: InTurn
 ) -> Response:
     """Evaluate stored runs: numbers with intervals, counts and notes. Nothing is stored."""
     workspace = of_golden(call.site, body.golden)
     settings = body.model_dump(exclude={"runs", "measures", "golden"})
-    results = await in_turn(
-        call, lambda: evaluate_stored(workspace, body.runs, body.measures, **settings)
-    )
+    results = evaluate_stored(workspace, body.runs, body.measures, **settings)
     return json_response(results.to_dict())
 
 

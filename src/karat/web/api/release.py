@@ -21,7 +21,7 @@ from karat.web.api.offline import of_golden
 from karat.web.api.responses import Paged, json_response
 from karat.web.framework.auth import AReader
 from karat.web.framework.errors import NotFound
-from karat.web.framework.jobs import in_turn
+from karat.web.framework.jobs import InTurn
 from karat.workflows.golden.editions import NOW
 from karat.workflows.release.stored_trends import History, find_history, histories_of
 from karat.workflows.release.trend import trend as trended
@@ -48,25 +48,24 @@ class GateRequest(RequestBody):
 
 
 @ROUTER.post("/gate", response_model=one(Gate))
-async def gate(call: AReader, body: Annotated[GateRequest, Depends(Body(GateRequest))]) -> Response:
+def gate(
+    call: AReader, body: Annotated[GateRequest, Depends(Body(GateRequest))], _turn: InTurn
+) -> Response:
     """Check a stored run against a policy: may it ship? Nothing is stored.
 
     `verdict` is a word, `exit_code` that of the command.
     """
     workspace = of_golden(call.site, body.golden)
 
-    def work() -> Response:
-        with tempfile.TemporaryDirectory(prefix="karat-") as folder:
-            path = Path(folder) / "policy.toml"
-            path.write_text(body.policy, encoding="utf-8", newline="")
-            with display_name(path, "policy"):
-                policy = read_policy(path, body.rel)
-        settings = body.model_dump(exclude={"policy", "candidate", "baseline", "golden"})
-        policy = replace(policy, source="policy")
-        result = gate_stored(workspace, policy, body.baseline, body.candidate, **settings)
-        return json_response(result.to_dict())
-
-    return await in_turn(call, work)
+    with tempfile.TemporaryDirectory(prefix="karat-") as folder:
+        path = Path(folder) / "policy.toml"
+        path.write_text(body.policy, encoding="utf-8", newline="")
+        with display_name(path, "policy"):
+            policy = read_policy(path, body.rel)
+    settings = body.model_dump(exclude={"policy", "candidate", "baseline", "golden"})
+    policy = replace(policy, source="policy")
+    result = gate_stored(workspace, policy, body.baseline, body.candidate, **settings)
+    return json_response(result.to_dict())
 
 
 @dataclass(frozen=True)
@@ -93,9 +92,10 @@ def list_trends(call: AReader, page: Paged) -> Response:
 
 
 @ROUTER.get("/trends/{history:path}", response_model=one(Trend))
-async def trend(
+def trend(
     call: AReader,
     history: str,
+    _turn: InTurn,
     measure: Annotated[list[str] | None, Query(description="A measure; repeatable.")] = None,
     slice: Annotated[  # noqa: A002 - as the command line has it
         str | None, Query(description="One slice, as `class=name`.")
@@ -109,22 +109,16 @@ async def trend(
     ] = None,
 ) -> Response:
     """Each measure over time, with changes between points, drops and drift."""
-
-    def work() -> Response:
-        file = find_history(call.site.workspace, history)
-        if file is None:
-            names = [known.name for known in histories_of(call.site.workspace)]
-            raise NotFound(
-                f"the workspace has no history {history!r}",
-                nearest=nearest(history, names, 1),
-                fix="add its file to [web] histories in karat.toml",
-            )
-        if not file.path.is_file():
-            raise NotFound(f"{file.name}: {file.lacking}", fix=file.fix)
-        with display_name(file.path, file.name):
-            result = trended(
-                file.path, measure or None, slice=slice, run=run, series=series, last=last
-            )
-        return json_response(result.to_dict())
-
-    return await in_turn(call, work)
+    file = find_history(call.site.workspace, history)
+    if file is None:
+        names = [known.name for known in histories_of(call.site.workspace)]
+        raise NotFound(
+            f"the workspace has no history {history!r}",
+            nearest=nearest(history, names, 1),
+            fix="add its file to [web] histories in karat.toml",
+        )
+    if not file.path.is_file():
+        raise NotFound(f"{file.name}: {file.lacking}", fix=file.fix)
+    with display_name(file.path, file.name):
+        result = trended(file.path, measure or None, slice=slice, run=run, series=series, last=last)
+    return json_response(result.to_dict())

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import AsyncIterator, Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Annotated
 
-from starlette.concurrency import run_in_threadpool
+from fastapi import Depends
 from starlette.exceptions import HTTPException
 
 from karat.errors import KaratError
-from karat.web.framework.call import Call
 
 LOG = logging.getLogger("karat.web")
 REMEMBERED_S = 60.0
 """Seconds for which an error is cached before the job is tried again."""
 BUSY = "the server is busy with other computations: try again in a minute"
 _MOST_ERRORS = 200
-_T = TypeVar("_T")
 
 
 class Busy(HTTPException):
@@ -170,10 +167,9 @@ COMPUTING = JobQueue()
 """The job queue of this process."""
 
 
-async def in_turn(call: Call, work: Callable[[], _T]) -> _T:
-    """Run slow, memory-hungry work one at a time; waiting requests block no thread."""
-    state = call.request.app.state
-    if not hasattr(state, "api_turns"):
-        state.api_turns = asyncio.Semaphore(1)
-    async with state.api_turns:
-        return await run_in_threadpool(work)
+async def _turn() -> AsyncIterator[None]:
+    yield
+
+
+InTurn = Annotated[None, Depends(_turn, scope="function", max_concurrency=1)]
+"""A parameter of routes with slow, memory-hungry work: one at a time; after the user and file."""

@@ -17,7 +17,7 @@ from karat.reports.table import Column
 from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.call import Call, Principal
 from karat.web.framework.errors import opened, or_not_found, refused
-from karat.web.framework.jobs import in_turn
+from karat.web.framework.jobs import InTurn
 from karat.web.framework.lists import OWN, SOME, Ask, Listed, listed
 from karat.web.framework.pages import Page, show
 from karat.web.framework.signed_values import seal, unseal
@@ -68,9 +68,10 @@ def queries(call: AReader, name: str) -> Response:
 
 
 @ROUTER.post("/golden/{name}/queries")
-async def plan(
+def plan(
     call: AnEngineer,
     name: str,
+    _turn: InTurn,
     log: Annotated[UploadFile | None, File()] = None,
     size: Annotated[str, Form()] = "100",
     bands: Annotated[str, Form()] = "",
@@ -82,7 +83,7 @@ async def plan(
 ) -> Response:
     """Sample queries from a log, and show the effect of adding them; nothing is stored."""
     typed = Typed(size, bands, quotas, hard, text.strip(), count.strip(), bool(mask))
-    return await in_turn(call, lambda: _planned(call, name, log, typed))
+    return _planned(call, name, log, typed)
 
 
 def _planned(call: Call, name: str, log: UploadFile | None, typed: Typed) -> Response:
