@@ -14,6 +14,7 @@ from tests.choosing import deep_but
 from karat.engines.frames.opening import open_engine
 from karat.errors import InputError, UsageError
 from karat.formats.tables.query_log import read_query_log
+from karat.online.evidence import Evidence
 from karat.online.rules import DAY, MINUTE, SECOND
 from karat.store.sql import queries as stored_queries
 from karat.tables.golden.golden_sets import Exchange
@@ -23,6 +24,7 @@ from karat.tables.schema import QUERIES
 from karat.workflows.golden.import_ import import_exchange
 from karat.workflows.golden.sampling import choose_queries
 from karat.workflows.online import worst_queries as worst
+from karat.workflows.online.evidence import gather
 from karat.workflows.online.worst_queries import to_golden, worst_queries, write_log
 from karat.workflows.workspace.workspace import Workspace
 
@@ -89,13 +91,23 @@ def log(log_of: LogOf) -> EventLog:
 
 
 _FOUND: dict[str, WorstQueries] = {}
+_EVIDENCE: dict[str, Evidence] = {}
 
 
 def found(log: EventLog, engine: str = "polars", **how: Any) -> WorstQueries:
-    """What is worst, found once for each way of asking."""
+    """What is worst, found once for each way of asking; orders and limits are of one evidence."""
     asked = f"{log.folder} {engine} {how}"
+    part = {name: how[name] for name in how if name not in {"sort", "min_searches", "limit"}}
+
+    def gathered(*given: Any) -> Evidence:
+        of = f"{log.folder} {engine} {part}"
+        if of not in _EVIDENCE:
+            _EVIDENCE[of] = gather(*given)
+        return _EVIDENCE[of]
+
     if asked not in _FOUND:
-        with open_engine(engine) as opened:
+        with open_engine(engine) as opened, pytest.MonkeyPatch.context() as patch:
+            patch.setattr(worst, "gather", gathered)
             _FOUND[asked] = worst_queries(log, opened, **how)
     return _FOUND[asked]
 
