@@ -9,6 +9,7 @@ import pytest
 
 from karat import formats
 from karat.errors import InputError
+from karat.formats.tables import source
 from karat.formats.tables.source import Source
 from karat.formats.tables.trec import QRELS, RUN, read_run
 from karat.tables import Qrels, Run
@@ -102,14 +103,21 @@ def test_ids_stay_as_they_are(tmp_path: Path) -> None:
     }
 
 
-def test_chunks_of_different_kinds_fit_together(tmp_path: Path) -> None:
+def test_chunks_of_different_kinds_fit_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deep: bool
+) -> None:
     """A rank that is no number far down: that chunk has no ranks, the others have."""
-    lines = b"".join(b"%d Q0 d 1 2 x\n" % query for query in range(400_000))
+    if not deep:
+        monkeypatch.setattr(source, "CHUNK", 1 << 16)
+    count = 400_000 if deep else 12_000
+    lines = b"".join(b"%d Q0 d 1 2 x\n" % query for query in range(count))
+    assert len(lines) > source.CHUNK
     (tmp_path / "x").write_bytes(lines + b"9 Q0 e second 1 x\n")
-    with Source(tmp_path / "x") as source:
-        shapes = {tuple(frame.columns) for frame in read_run(source).batches}
-    assert len(shapes) == 1
-    assert len(formats.read_run(tmp_path / "x")) == 400_001
+    with Source(tmp_path / "x") as opened:
+        batches = list(read_run(opened).batches)
+    assert len(batches) > 1
+    assert len({tuple(frame.columns) for frame in batches}) == 1
+    assert len(formats.read_run(tmp_path / "x")) == count + 1
 
 
 def test_layouts_name_their_fields() -> None:

@@ -174,8 +174,9 @@ class Source:
         if self.path is not None:
             self._raw.close()
 
-    def chunks(self, size: int = CHUNK) -> Iterator[Chunk]:
+    def chunks(self, size: int | None = None) -> Iterator[Chunk]:
         """The whole file in chunks of whole lines; may be called once."""
+        size = size or CHUNK
         if self._can_be_cut():
             yield from self._cut(size)
             return
