@@ -133,7 +133,7 @@ def test_the_numbers_are_those_of_the_command(
 def test_one_query_has_its_rankings_and_what_each_document_adds(
     opened: Workspace, tick: Tick, deep: bool
 ) -> None:
-    row = made(opened, tick)
+    row = made(opened, tick, measures=["nDCG@10"])
     found = kept(opened, row)
     assert found is not None
     for query_id in found.frame["query_id"].unique().sort()[: 12 if deep else 4]:
@@ -182,7 +182,7 @@ def test_a_grade_given_in_place_shows_at_once_and_makes_the_comparison_older(
 
 def test_an_edition_does_not_move(opened: Workspace, tick: Tick) -> None:
     freeze(opened, "first", now=tick())
-    row = made(opened, tick, edition="first")
+    row = made(opened, tick, edition="first", measures=["nDCG@10"])
     found = kept(opened, row)
     assert found is not None
     query_id = found.frame["query_id"][0]
