@@ -14,10 +14,17 @@ import click
 
 from karat.cli.main import karat
 from karat.cli.mistakes import EXTRAS
+from karat.formats.own.judges import read_judge
+from karat.workflows.judging.autojudge import store_passport
 
 # A line for each command, with arguments enough to get into it; q and r are qrels and a run.
 LINES = {
     "backup": "b.zip",
+    "autojudge certify": "mine --qrels q --queries queries.csv --documents docs.jsonl",
+    "autojudge fake-server": "--help",  # it serves until it is stopped
+    "autojudge list": "",
+    "autojudge run": "mine --qrels q --queries queries.csv --documents docs.jsonl",
+    "autojudge show": "mine --format json",
     "compare": "q r r2",
     "completion": "bash",
     "diagnose": "q r",
@@ -72,6 +79,7 @@ LINES = {
     "tune": "tunable queries.csv --judgments q --param n=1:2",
 }
 CORE = {
+    "autojudge fake-server", "autojudge list", "autojudge show",
     "compare", "completion", "diagnose", "engine check", "engine import", "engine list",
     "evaluate", "explain", "fuse", "gate", "golden plan", "golden split",
     "lint", "measures", "online metrics", "online simulate", "review", "search", "trend",
@@ -119,8 +127,11 @@ def test_every_command_works_or_names_the_extra(tmp_path: Path) -> None:
     (tmp_path / "events.jsonl").write_text('{"type": "search", "time": 1, "user_id": "u"}\n')
     (tmp_path / "karat.toml").write_text(  # or they would stop for want of a workspace
         '[engine.mine]\nkind = "python"\nfunction = "my_search:search"\n'
+        '[judge.mine]\nkind = "chat"\nbase_url = "http://localhost:9/v1"\nmodel = "m"\n'
         '[engine.tunable]\nkind = "python"\nfunction = "my_search:search"\nparams = { n = 1 }\n'
     )
+    (tmp_path / "docs.jsonl").write_text('{"doc_id": "a", "text": "foo"}\n')
+    store_passport(read_judge("mine", tmp_path), "{}")
     done = subprocess.run(
         [sys.executable, "-c", _RUN, json.dumps(list(EXTRAS)), json.dumps(LINES)],
         cwd=tmp_path,

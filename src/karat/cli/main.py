@@ -15,7 +15,7 @@ from karat.cli.accounts import people
 from karat.cli.diagnosis import diagnose
 from karat.cli.engines import engine, search, tries, tune
 from karat.cli.golden import golden
-from karat.cli.judging import judge
+from karat.cli.judging import autojudge, judge
 from karat.cli.lint import lint
 from karat.cli.offline import compare, evaluate, explain, fuse, measures
 from karat.cli.online import online
@@ -69,6 +69,7 @@ def karat() -> None:
 
 
 for command in (
+    autojudge.autojudge,
     backup.backup,
     compare.compare,
     completion.completion,

@@ -131,6 +131,20 @@ history = together(
 """Options of commands that append their result to a history."""
 
 
+machine_grades = together(
+    option(
+        "--machine-grades JUDGE",
+        "Estimate means from people's grades and this judge's: its name in karat.toml, or a file "
+        "of karat autojudge run -o. QRELS must be of a random sample of its queries.",
+    ),
+    option(
+        "--chances FILE",
+        "With --machine-grades: the chance of each judged pair to be judged (query_id, doc_id, "
+        "chance), where people judged pairs and not whole queries.",
+    ),
+)
+
+
 def output(*formats: str) -> Callable[[Command], Command]:
     return option("-f --format output", "Output format.", formats[0], type=click.Choice(formats))
 

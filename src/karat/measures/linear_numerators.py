@@ -86,22 +86,37 @@ class Linear:
             yield queries, held, weights
 
 
+def gain_by_grade(measure: Measure) -> Callable[[Floats], Floats]:
+    """The gain of grades in a measure of ``LINEAR``, ``RECALLS`` or nDCG."""
+    settings = measure.settings
+    if "gain" in settings:
+        return lambda grade: gain_of(grade, settings["gain"])
+    top = settings.get("max")
+    if top is not None:
+        return lambda grade: np.clip(grade, 0.0, top) / top
+    return lambda grade: (grade >= settings["rel"]).astype(np.float64)
+
+
+def weight_by_rank(measure: Measure, rank: Ints) -> Floats:
+    """What a gain of 1 adds at each rank in P, RBP and DCG; 0 at rank 0 and below the cutoff."""
+    weight = _left(measure, rank, np.zeros(0, np.int64), None)
+    return weight if measure.cutoff is None else np.where(rank <= measure.cutoff, weight, 0.0)
+
+
 def _gains(measure: Measure, evidence: Evidence) -> tuple[Callable[[Floats], Floats], Floats]:
     """The gain as a function of the grade, and the gains that an unjudged document can have."""
     settings = measure.settings
     if "gain" in settings:
-        gain = settings["gain"]
-        return lambda grade: gain_of(grade, gain), possible_gains(evidence, gain)
-    top = settings.get("max")
-    if top is not None:
-        ends = np.clip(np.array(evidence.scale), 0.0, top) / top
-        return lambda grade: np.clip(grade, 0.0, top) / top, np.unique(ends)
-    rel = settings["rel"]
-    can, must = can_be(evidence, rel)
-    return lambda grade: (grade >= rel).astype(np.float64), np.unique([float(must), float(can)])
+        possible = possible_gains(evidence, settings["gain"])
+    elif (top := settings.get("max")) is not None:
+        possible = np.unique(np.clip(np.array(evidence.scale), 0.0, top) / top)
+    else:
+        can, must = can_be(evidence, settings["rel"])
+        possible = np.unique([float(must), float(can)])
+    return gain_by_grade(measure), possible
 
 
-def _left(measure: Measure, rank: Ints, query: Ints, evidence: Evidence) -> Floats:
+def _left(measure: Measure, rank: Ints, query: Ints, evidence: Evidence | None) -> Floats:
     """The discount of each rank, before the ideal; 0 at rank 0; shape as ``rank``."""
     symbol, settings = measure.entry.symbol, measure.settings
     shown = rank > 0
@@ -115,7 +130,7 @@ def _left(measure: Measure, rank: Ints, query: Ints, evidence: Evidence) -> Floa
     if symbol == "P":
         assert measure.cutoff is not None
         return shown / measure.cutoff
-    if symbol == "SetP":
+    if symbol == "SetP" and evidence is not None:
         return shown / np.maximum(evidence.returned[query], 1)
     return shown.astype(np.float64)
 

@@ -11,6 +11,7 @@ from karat.tables.about import AboutChange
 from karat.tables.asked import Meant, of_measure, of_name, of_slice
 from karat.tables.documents import Pairs
 from karat.tables.notes import as_lines
+from karat.tables.results import MachineMean
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,6 +360,8 @@ class Comparison:
     answers: list[AnswerChange] = field(default_factory=list)
     # Latency, sizes, price and judgments of each candidate against the baseline, where both say it
     costs: list[Costs] = field(default_factory=list)
+    # Differences from people's grades and a machine's, if grades of a machine were given
+    machine_grades: list[MachineMean] = field(default_factory=list)
     # How the metadata (engine, index, commit, …) of each candidate differs from the baseline's
     changes: list[AboutChange] = field(default_factory=list)
     # Resolves other spellings of measures, for `value`; not in the JSON

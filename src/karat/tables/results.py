@@ -147,6 +147,30 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
+class MachineMean:
+    """A mean, or a difference of means, from people's grades and those of a machine judge."""
+
+    run: str
+    baseline: str | None  # what the difference is to; None for a mean
+    measure: str
+    unit: Literal["query", "pair"]  # what people judged a sample of
+    judge: str  # who the machine's grades are by
+    estimate: float | None
+    ci_low: float | None
+    ci_high: float | None
+    people: float | None  # from people's grades alone
+    people_low: float | None
+    people_high: float | None
+    machine: float | None  # from the machine's grades alone
+    weight: float | None  # of the machine's grades in the estimate, 0 to 1
+    rho: float | None  # correlation of the machine's values with people's
+    effective: float | None  # queries that people alone would have to judge for as narrow a one
+    judged: int  # queries, or pairs, that people judged
+    machine_only: int  # further ones that only the machine graded
+    reason: str = ""  # why there is no estimate or no interval
+
+
+@dataclass(frozen=True, slots=True)
 class Silence:
     """The effect of a threshold on the score of the first document."""
 
@@ -205,6 +229,7 @@ class Results:
         no_answer: One row for each run, if queries are marked as having no right answer.
         latency: One row for each run whose answers have times.
         outcomes: One row for each run, measure and outcome.
+        machine_grades: One row for each run and measure, if grades of a machine were given.
         fully_judged: Whether documents without a judgment are declared not relevant.
         runs: The runs evaluated, by name: ``karat.write_run(results.runs["bm25"], "bm25.jsonl")``.
         shown: Renders the HTML for notebooks; set by the workflow.
@@ -220,6 +245,7 @@ class Results:
     no_answer: list[NoAnswer] = field(default_factory=list)
     latency: list[Latency] = field(default_factory=list)
     outcomes: list[Outcome] = field(default_factory=list)
+    machine_grades: list[MachineMean] = field(default_factory=list)
     fully_judged: bool = False
     runs: dict[str, Run] = field(default_factory=dict, compare=False, repr=False)
     shown: Callable[[Results], str] | None = field(default=None, compare=False, repr=False)
@@ -282,7 +308,7 @@ class Results:
                 {key: value for key, value in asdict(row).items() if key not in left_out}
                 for row in self.per_query
             ]
-        for name in ("no_answer", "latency", "outcomes"):
+        for name in ("no_answer", "latency", "outcomes", "machine_grades"):
             if rows := getattr(self, name):
                 out[name] = [asdict(row) for row in rows]
         if self.fully_judged:

@@ -46,6 +46,7 @@ BY_API = {
     "karat trend": ("GET", "/api/trends/{history}"),
 }
 NOT_BY_API = {
+    "karat autojudge": "asks models where karat.toml and the keys are; grades are imported",
     "karat backup": "copies the files of the machine that has the workspace",
     "karat completion": "prints a script for the shell of this machine",
     "karat demo": "builds a workspace in a folder of this machine",

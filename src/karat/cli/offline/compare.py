@@ -89,6 +89,7 @@ CANNOT_TELL = 3
 @options.fully_judged
 @options.collapse
 @options.documents
+@options.machine_grades
 @options.output("table", "json", "csv", "md", "latex")
 @options.option("--full", "Show every query that changed, every leaderboard and every note.")
 @options.all_notes
@@ -135,6 +136,7 @@ def compare(
     if qrels is None or baseline is None or not candidates:
         raise click.UsageError("QRELS, BASELINE and at least one CANDIDATE are needed.")
     need_report(report, opened=open_page)
+    machine = inputs.MachineGrades(settings)
     if certificate is not None and settings["judged_only"]:
         raise UsageError("--certificate is about unjudged documents, which --judged-only drops")
     if certificate is not None and settings["fully_judged"]:
@@ -162,6 +164,7 @@ def compare(
     code = commit_of(None, os.environ)
     found = compared(judgments, runs[0], runs[1:], full=full, **settings, commit=code)
     found.notes[:0] = uses(commit=code)
+    found = inputs.with_machine_grades(found, found.differences, judgments, runs, machine)
     if judge_file is not None:
         formats.write_pairs(found.to_judge(), judge_file)
     options.emit(comparison, found, output, full=full, all_notes=all_notes)

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 @options.fully_judged
 @options.collapse
 @options.documents
+@options.machine_grades
 @options.option("--compat TOOL", "Match trec_eval-9 or trec_eval-10 to the last printed digit.")
 @options.option(
     "--interval",
@@ -116,7 +117,7 @@ def evaluate(
     if measures and not names and output != "trec":
         raise UsageError('unknown measure "runid"', fix="--format trec prints it")
     need_report(report, opened=open_page)
-    named = _named(runs, run_names)
+    machine = inputs.MachineGrades(settings)
     if history is not None:
         from karat.workflows.release.trend import check_series
 
@@ -125,7 +126,7 @@ def evaluate(
         qrels,
         lambda watch: [
             formats.read_run(path, input_format, name, watch=watch)
-            for path, name in zip(runs, named, strict=True)
+            for path, name in zip(runs, _named(runs, run_names), strict=True)
         ],
         settings,
         qrels_format=qrels_format,
@@ -148,6 +149,7 @@ def evaluate(
     code = commit_of(commit, os.environ)
     results = evaluated(judgments, read, **settings, commit=code)
     results.notes[:0] = uses(commit=code)
+    results = inputs.with_machine_grades(results, results.results, judgments, read, machine)
     if history is not None:
         from karat.cli.release import trend
         from karat.workflows.release.trend import keep, rules_text

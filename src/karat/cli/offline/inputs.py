@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from karat.cli.progress import watching
+from karat.errors import UsageError
 
 if TYPE_CHECKING:
-    from karat.tables import Qrels
+    from karat.tables import Qrels, Results
+    from karat.tables.comparison import Comparison
 
 Notes = Callable[..., list[Any]]
+_Result = TypeVar("_Result", "Results", "Comparison")
 
 
 def read(
@@ -38,3 +42,37 @@ def read(
     chosen = within(part, judgments, runs, settings["queries"])
     settings["queries"] = chosen.queries
     return chosen.qrels, chosen.runs, chosen.used
+
+
+class MachineGrades:
+    """The options about grades of a machine, taken out of the settings of a command."""
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        self.settings = settings
+        self.grades, self.chances = settings.pop("machine_grades"), settings.pop("chances")
+        if self.chances is not None and self.grades is None:
+            raise UsageError("--chances belongs to --machine-grades", fix="--machine-grades FILE")
+
+
+def with_machine_grades(
+    results: _Result, rows: Sequence[Any], qrels: Qrels, runs: list[Any], asked: MachineGrades
+) -> _Result:
+    """The results with estimates from people's grades and a machine's, of the measures of rows."""
+    if asked.grades is None:
+        return results
+    from karat.tables import Results
+    from karat.workflows.offline.inputs import about
+    from karat.workflows.offline.machine_grades import machine_means, read_machine_grades
+
+    given, known = read_machine_grades(asked.grades, asked.chances)
+    found = machine_means(
+        qrels,
+        runs,
+        given,
+        list(dict.fromkeys(row.measure for row in rows)),
+        difference=not isinstance(results, Results),
+        chances=known,
+        queries=about(asked.settings["queries"], qrels),
+    )
+    reasons: list[str] = [f"{row.run}: {row.reason}" for row in found if row.reason]
+    return replace(results, machine_grades=found, notes=[*reasons, *results.notes])

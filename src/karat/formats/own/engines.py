@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -54,11 +54,11 @@ def read_engines(start: Path) -> dict[str, EngineConfig]:
         if not isinstance(declared[table], dict):
             raise InputError(f"{table} is not a table", file=name, fix=f"write [{table}.NAME]")
     endpoints = {
-        embed: _Declared(embed, values, name, tables.data, root, "embed").endpoint()
+        embed: Declared(embed, values, name, tables.data, root, "embed", _EMBED_KEYS).endpoint()
         for embed, values in declared["embed"].items()
     }
     return {
-        engine: _Declared(engine, values, name, tables.data, root).config(endpoints)
+        engine: Declared(engine, values, name, tables.data, root).config(endpoints)
         for engine, values in declared["engine"].items()
     }
 
@@ -86,27 +86,31 @@ def with_secrets(
 
 def _opened(config: _Config, variables: Mapping[str, str]) -> _Config:
     def read(value: str | Secret, key: str) -> str:
-        where = f"{config.where} {key}"
-        if isinstance(value, str):
-            return value
-        if value.env:
-            if value.env not in variables:
-                raise UsageError(
-                    f"{where}: the environment variable {value.env} is not set",
-                    fix=f"export {value.env}=…",
-                )
-            return variables[value.env]
-        try:
-            text = (config.root / value.file).read_text(encoding="utf-8")
-        except (OSError, ValueError) as error:
-            raise UsageError(f"{where}: {value.file} cannot be read: {error}") from None
-        return text.rstrip("\r\n")
+        return secret_value(value, f"{config.where} {key}", config.root, variables)
 
     headers = {key: read(value, f"headers.{key}") for key, value in config.headers.items()}
-    for key, value in headers.items():
-        if not value.isprintable() or not value.isascii():
-            raise UsageError(f"{config.where} headers.{key} has invalid characters")
     return replace(config, url=read(config.url, "url"), headers=headers)
+
+
+def secret_value(value: str | Secret, where: str, root: Path, variables: Mapping[str, str]) -> str:
+    """A text, or a secret read from the environment or a file; one line of ASCII in a header."""
+    if isinstance(value, str):
+        text = value
+    elif value.env:
+        if value.env not in variables:
+            raise UsageError(
+                f"{where}: the environment variable {value.env} is not set",
+                fix=f"export {value.env}=…",
+            )
+        text = variables[value.env]
+    else:
+        try:
+            text = (root / value.file).read_text(encoding="utf-8").rstrip("\r\n")
+        except (OSError, ValueError) as error:
+            raise UsageError(f"{where}: {value.file} cannot be read: {error}") from None
+    if not where.endswith(" url") and not (text.isprintable() and text.isascii()):
+        raise UsageError(f"{where} has invalid characters")
+    return text
 
 
 def with_params(config: EngineConfig, given: Mapping[str, str]) -> EngineConfig:
@@ -174,14 +178,21 @@ def typed(text: str) -> Any:
         return text
 
 
-class _Declared:
-    """The values of one ``[engine.NAME]`` or ``[embed.NAME]``."""
+class Declared:
+    """The values of one ``[engine.NAME]``, ``[embed.NAME]`` or ``[judge.NAME]``."""
 
     def __init__(
-        self, name: str, values: Any, file: str, data: bytes, root: Path, table: str = "engine"
+        self,
+        name: str,
+        values: Any,
+        file: str,
+        data: bytes,
+        root: Path,
+        table: str = "engine",
+        keys: Sequence[str] = _KEYS,
     ) -> None:
         self.name, self.file, self.data, self.root = name, file, data, root
-        self.table, keys = f"{table}.{name}", _KEYS if table == "engine" else _EMBED_KEYS
+        self.table = f"{table}.{name}"
         if not _NAME.fullmatch(name):
             raise self._wrong("", f"the name {name!r} is not letters, digits, - and _")
         if not isinstance(values, dict):

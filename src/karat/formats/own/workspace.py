@@ -42,6 +42,7 @@ _KEYS: Mapping[str, tuple[str, ...] | None] = {
     "online": ("events", "timezone"),
     "defaults": DEFAULTS,
     "engine": None,  # read by formats.own.engines
+    "judge": None,  # read by formats.own.judges
 }
 _HISTORIES = ("history.jsonl",)
 _ORIGIN = re.compile(r"https?://[\w.-]+(:\d{1,5})?")

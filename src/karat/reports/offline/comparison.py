@@ -9,7 +9,7 @@ from typing import Any
 
 from rich.console import Console
 
-from karat.reports.offline.evaluation import answer_changes, what_changed
+from karat.reports.offline.evaluation import answer_changes, machine_grades, what_changed
 from karat.reports.phrases.costs import amount, cost_lines
 from karat.reports.phrases.numbers import percent, signed
 from karat.reports.table import DASH, Column, Table, record
@@ -249,6 +249,8 @@ def show(
                 draw(_review(heading, comparison.baseline, rows), out)
     if comparison.judge_next:
         draw(judge_next(comparison), out)
+    if comparison.machine_grades:
+        draw(machine_grades(comparison.machine_grades), out)
     show_footnotes(comparison.notes, out, every=full or all_notes)
 
 

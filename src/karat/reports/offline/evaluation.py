@@ -11,8 +11,8 @@ from typing import Any
 from rich.console import Console
 
 from karat.measures.no_answer import thinned
-from karat.reports.phrases.numbers import milliseconds, moves, silence_heading, value_text
-from karat.reports.table import DASH, Column, Table, to
+from karat.reports.phrases.numbers import counted, milliseconds, moves, silence_heading, value_text
+from karat.reports.table import DASH, Column, Kind, Table, to
 from karat.reports.writers.latex import results_table
 from karat.reports.writers.markdown import markdown
 from karat.reports.writers.plain import csv_table, markdown_cell, plain
@@ -21,9 +21,10 @@ from karat.reports.writers.terminal import show_footnotes
 from karat.tables import QueryValue, Result, Results
 from karat.tables.about import AboutChange, brief, short
 from karat.tables.comparison import AnswerChange
-from karat.tables.results import Latency, NoAnswer, Outcome
+from karat.tables.results import Latency, MachineMean, NoAnswer, Outcome
 
 CURVE_ROWS = 12
+_QUERIES = ("query", "queries")
 _COUNTS = {
     "empty": "Empty",
     "missing": "Missing",
@@ -168,6 +169,8 @@ def others(results: Results) -> Iterator[Table]:
         yield latency(results.latency)
     if results.outcomes:
         yield outcomes(results.outcomes)
+    if results.machine_grades:
+        yield machine_grades(results.machine_grades)
 
 
 def silence(rows: Sequence[NoAnswer]) -> Table:
@@ -259,6 +262,26 @@ def outcomes(rows: Sequence[Outcome]) -> Table:
         Column("n", "Queries", "count", short="n"),
     ]
     return Table("With outcomes, over queries", columns, rows)
+
+
+def machine_grades(rows: Sequence[MachineMean]) -> Table:
+    """What people's grades say together with a machine's, and alone."""
+    kind: Kind = "number" if rows[0].baseline is None else "signed"
+    columns = [
+        Column("measure", "Measure"),
+        Column("run", "Run", shown=len({row.run for row in rows}) > 1),
+        Column("estimate", "Both", kind),
+        Column("ci_low", "95 %", kind, high="ci_high"),
+        Column("people", "People alone", kind, short="People"),
+        Column("people_low", "95 %", kind, high="people_high"),
+        Column("machine", "Machine alone", kind, short="Machine"),
+        Column("rho", "ρ", "number", digits=2),
+        Column("effective", "Worth", "number", digits=1,
+               help="Queries that people alone would have to judge for as narrow an interval."),
+    ]  # fmt: skip
+    many = counted(rows[0].judged, *(("pair", "pairs") if rows[0].unit == "pair" else _QUERIES))
+    title = f"With machine grades of {rows[0].judge}; people judged {many}"
+    return Table(title, columns, rows)
 
 
 def with_interval(row: Result | None, *, brackets: bool = False, digits: int = 3) -> str:

@@ -1,0 +1,267 @@
+"""karat autojudge."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from karat.cli import options
+from karat.errors import KaratError, UsageError
+
+if TYPE_CHECKING:
+    from karat.workflows.judging.autojudge import ToJudge
+
+_FILES = options.together(
+    options.option(
+        "--qrels QRELS", "Without a workspace: judgments by people; their pairs are judged."
+    ),
+    options.option(
+        "--queries QUERIES", "The queries, with texts, where QRELS does not have them (as BEIR)."
+    ),
+    options.option("--documents DOCUMENTS", "The documents, with texts, likewise."),
+)
+
+
+@click.group(
+    epilog=options.examples(
+        "karat autojudge run cheap --dry-run",
+        "karat autojudge certify cheap --qrels my-beir-folder",
+    )
+)
+def autojudge() -> None:
+    """Grade documents by machine judges, and measure what their grades are worth.
+
+    Judges are declared in karat.toml ([judge.NAME]): an OpenAI-compatible API, a program or a
+    function. Their grades are kept apart from people's.
+    """
+
+
+@autojudge.command(
+    "run",
+    epilog=options.examples(
+        "karat autojudge run cheap --dry-run",
+        "karat autojudge run cheap pool.csv --budget 2",
+        "karat autojudge run cheap --qrels my-beir-folder -o grades.csv",
+    ),
+)
+@click.argument("judge")
+@click.argument("pairs", required=False)
+@_FILES
+@options.option("--dry-run", "Say how many requests, tokens and dollars it takes; ask nothing.")
+@options.option("--budget DOLLARS", "Most dollars of this run.", type=click.FloatRange(min=0))
+@options.option("--patient", "Go on when many pairs get no grade.")
+@options.option("-o --out FILE", "Write the grades here: .csv, .jsonl or .parquet.")
+@options.output("table", "json")
+def run(
+    judge: str,
+    pairs: str | None,
+    qrels: str | None,
+    queries: str | None,
+    documents: str | None,
+    dry_run: bool,
+    budget: float | None,
+    patient: bool,
+    out: str | None,
+    output: str,
+) -> int:
+    """Grade pairs of queries and documents by a machine judge.
+
+    PAIRS is a file of pairs; without it and --qrels, the pairs of the golden set of the current
+    folder's workspace are graded, where the grades are stored, as those of a machine. Pairs that
+    were graded before are not asked for again: an interrupted run goes on.
+
+    Exit codes: 0 all pairs have an outcome, 1 some have none (--budget, or an interruption), 4
+    the judge cannot be asked.
+    """
+    from karat.formats.own.judges import read_judge
+    from karat.reports.judging import autojudge as report
+    from karat.workflows.judging.autojudge import plan
+    from karat.workflows.judging.autojudge import run as judged
+
+    config = read_judge(judge, Path())
+    given, store = _given(pairs, qrels, queries, documents)
+    if dry_run:
+        planned = plan(config, given.pairs)
+        if output == "json":
+            sys.stdout.write(report.to_text(report.plan_json(planned)))
+        else:
+            report.show_plan(planned, options.out())
+        return 0
+    found = judged(config, given.pairs, budget=budget, patient=patient)
+    if found.stopped and not found.judged:
+        raise KaratError(found.stopped)
+    if out is not None:
+        from karat.formats.own.machine_grades import write_grades
+        from karat.workflows.judging.autojudge import judgments_frame
+
+        write_grades(judgments_frame(found), out)
+    if store:
+        from karat.cli.workspace.workspace import opened
+        from karat.workflows.judging.machine_grades import store_grades
+
+        with opened(Path()) as workspace:
+            store_grades(workspace, found)
+    count = len({(pair.query_id, pair.doc_id) for pair in given.pairs})
+    if output == "json":
+        sys.stdout.write(report.to_text(report.run_json(found, count)))
+    else:
+        report.show_run(found, count, options.out(), given.notes)
+    return 1 if len(found.judged) < count else 0
+
+
+@autojudge.command(
+    "certify",
+    epilog=options.examples(
+        "karat autojudge certify cheap --by class",
+        "karat autojudge certify cheap --qrels my-beir-folder",
+    ),
+)
+@click.argument("judge")
+@_FILES
+@options.option("--pairs N", "Number of pairs with grades by people.", 300, type=click.IntRange(1))
+@options.option("--tests N", "Number of pairs of each test.", 24, type=click.IntRange(0))
+@options.option("--by ATTRIBUTE", "An attribute of the queries: κ in each of its slices.")
+@options.output("table", "json")
+def certify(
+    judge: str,
+    qrels: str | None,
+    queries: str | None,
+    documents: str | None,
+    pairs: int,
+    tests: int,
+    by: str | None,
+    output: str,
+) -> int:
+    """Measure a machine judge against people's grades, and write its passport.
+
+    The passport has agreement with people, confusion, outcomes, costs, and tests: padding,
+    keywords, orders in documents, documents that only look relevant, and asking again. The judge
+    is certified if the lower end of κ reaches its bar (kappa in karat.toml) and no test fails.
+
+    Exit codes: 0 certified, 1 candidate, 4 the judge cannot be asked.
+    """
+    from karat.formats.own.judges import read_judge
+    from karat.reports.judging import autojudge as report
+    from karat.workflows.judging import autojudge as judging
+
+    config = read_judge(judge, Path())
+    given, _ = _given(None, qrels, queries, documents, by=by)
+    found = judging.certify(config, given, pairs=pairs, tests=tests)
+    if not found.states:
+        raise KaratError("; ".join(found.notes))
+    content = report.passport_json(found)
+    judging.store_passport(config, report.to_text(content))
+    if output == "json":
+        sys.stdout.write(report.to_text(content))
+    else:
+        report.show_passport(content, options.out(), given.notes)
+    return 0 if found.verdict == "certified" else 1
+
+
+@autojudge.command("list", epilog=options.examples("karat autojudge list --format json"))
+@options.output("table", "json")
+def list_(output: str) -> None:
+    """List the declared judges, with their passports and costs."""
+    from karat.formats.own.judges import read_judges
+    from karat.reports.judging import autojudge as report
+    from karat.workflows.judging.autojudge import overview
+
+    rows = report.judges_rows(overview(list(read_judges(Path()).values())))
+    if output == "json":
+        sys.stdout.write(report.to_text(rows))
+    else:
+        report.show_judges(rows, options.out())
+
+
+@autojudge.command("show", epilog=options.examples("karat autojudge show cheap"))
+@click.argument("judge")
+@options.output("table", "json")
+def show(judge: str, output: str) -> None:
+    """Print the passport of a judge."""
+    from karat.formats.own.judges import read_judge
+    from karat.reports.judging import autojudge as report
+    from karat.workflows.judging.autojudge import stored_passport
+
+    config = read_judge(judge, Path())
+    found = stored_passport(config)
+    if found is None:
+        raise UsageError(
+            f"{config.rater} has no passport", fix=f"karat autojudge certify {config.name}"
+        )
+    if output == "json":
+        sys.stdout.write(report.to_text(found))
+    else:
+        report.show_passport(found, options.out())
+
+
+@autojudge.command(
+    "fake-server",
+    epilog=options.examples(
+        "karat autojudge fake-server --qrels q.txt --confusion m.csv --port 8099"
+    ),
+)
+@click.option("--qrels", metavar="QRELS", required=True, help="The true grades.")
+@click.option(
+    "--confusion",
+    metavar="FILE",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="A matrix as CSV: a row for each true grade, a column for each given one.",
+)
+@options.option("--port", "The port; 0 for a free one.", 0, type=click.IntRange(0, 65535))
+@options.option("--seed", "Of its errors.", 0)
+def fake_server(qrels: str, confusion: Path, port: int, seed: int) -> None:
+    """Serve an OpenAI-compatible judge that knows the grades and errs as given, on loopback.
+
+    For rehearsals and tests without a key: the worth of such a judge is known. It answers until
+    it is interrupted.
+    """
+    from karat import formats
+    from karat.clients.llm.fake_server import FakeJudge, read_confusion, serve
+
+    rows = formats.read_qrels(qrels).frame.select("query_id", "doc_id", "grade").iter_rows()
+    grades = {(query_id, doc_id): float(grade) for query_id, doc_id, grade in rows}
+    fake = FakeJudge(grades, read_confusion(confusion), seed=seed)
+
+    def started(url: str) -> None:
+        print(f'base_url = "{url}"', flush=True)
+
+    try:
+        serve(fake, port, started)
+    except KeyboardInterrupt:
+        return
+
+
+def _given(
+    pairs: str | None,
+    qrels: str | None,
+    queries: str | None,
+    documents: str | None,
+    *,
+    by: str | None = None,
+) -> tuple[ToJudge, bool]:
+    """What is to be judged, and whether it is that of the workspace."""
+    from karat import formats
+    from karat.workflows.judging.autojudge import pairs_to_judge
+
+    if pairs is None and qrels is None:
+        if queries is not None or documents is not None:
+            raise UsageError("no pairs", fix="--qrels QRELS, or a file of pairs")
+        from karat.cli.workspace.workspace import opened
+        from karat.workflows.judging.machine_grades import pairs_of_golden_set
+
+        with opened(Path()) as workspace:
+            return pairs_of_golden_set(workspace, by=by), True
+    if qrels is not None and Path(qrels).is_dir():
+        queries, documents = queries or qrels, documents or qrels
+    if queries is None or documents is None:
+        missing = "--queries" if queries is None else "--documents"
+        raise UsageError(f"{missing} is missing", fix=f"{missing} FILE, with their texts")
+    chosen = formats.read_qrels(qrels) if qrels is not None else formats.read_pairs(str(pairs))
+    read = pairs_to_judge(
+        chosen, formats.read_queries(queries), formats.read_documents(documents), by=by
+    )
+    return read, False

@@ -1,0 +1,185 @@
+"""A judge behind an OpenAI-compatible API of chat completions."""
+
+from __future__ import annotations
+
+import json
+import ssl
+from contextlib import suppress
+from email.utils import parsedate_to_datetime
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from karat.clients.llm.asking import PAIR_HEADER, NoReply, Question, Reply
+from karat.errors import MissingExtra, UsageError
+from karat.golden.judge_prompt import request
+from karat.tables.golden.machine_judges import JudgeConfig, Usage
+
+_AGAIN = {408, 409, 425, 429, 500, 502, 503, 504, 529}
+_WEAKER = {"json_schema": "json_object", "json_object": "text"}
+_CONNECT = 5.0  # seconds
+_LARGEST = 4 << 20  # bytes of a reply
+_QUOTED = 200  # characters of a reply in an error
+
+
+class Chat:
+    """Asks one pair a request; safe to use from many tasks of one event loop."""
+
+    def __init__(self, config: JudgeConfig) -> None:
+        try:
+            import httpx2
+        except ImportError:
+            raise MissingExtra("httpx2", "engines", config.where) from None
+        self._httpx = httpx2
+        self._url = f"{config.base_url.rstrip('/')}/chat/completions"
+        parts = urlsplit(self._url)
+        if parts.scheme not in {"http", "https"} or not parts.hostname:
+            raise UsageError(
+                f"{config.where} base_url is not an address", fix='base_url = "http://…:8080/v1"'
+            )
+        self._host, self._config = parts.hostname, config
+        self._response = config.response
+        self._limit = "max_tokens"
+        headers = {name: str(value) for name, value in config.headers.items()}
+        if config.api_key is not None:
+            headers["authorization"] = f"Bearer {config.api_key}"
+        context: Any = True
+        if config.ca:
+            try:
+                context = ssl.create_default_context(cafile=str(config.root / config.ca))
+            except (OSError, ssl.SSLError) as error:
+                raise UsageError(f"{config.where} ca: {config.ca}: {error}") from None
+        self._http = httpx2.AsyncClient(
+            headers={"user-agent": "karat", "accept": "application/json"} | headers,
+            timeout=httpx2.Timeout(config.timeout, connect=min(_CONNECT, config.timeout)),
+            verify=context,
+            follow_redirects=False,
+            trust_env=False,
+            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=128),
+        )
+
+    async def ask(self, question: Question) -> Reply:
+        pair = question.pair
+        names = (pair.query_id, pair.doc_id, str(question.replicate))
+        header = {PAIR_HEADER: "/".join(quote(name, safe="") for name in names)}
+        while True:
+            body = self._adapted(request(self._config, question.chat, question.max_tokens))
+            try:
+                async with self._http.stream("POST", self._url, json=body, headers=header) as reply:
+                    data = await self._bounded(reply)
+            except (self._httpx.ConnectError, self._httpx.ConnectTimeout) as error:
+                raise NoReply(f"cannot reach {self._host}: {_line(error)}", again=True) from None
+            except self._httpx.TimeoutException:
+                what = f"timeout after {self._config.timeout:g} s"
+                raise NoReply(what, again=True, billed=True) from None
+            except self._httpx.HTTPError as error:
+                what = f"{self._host} dropped the connection: {_line(error)}"
+                raise NoReply(what, again=True, billed=True) from None
+            if reply.status_code < 300:
+                return self._read(reply, data)
+            if not self._weakened(reply.status_code, data):
+                raise self._refused(reply, data)
+
+    async def _bounded(self, reply: Any) -> bytes:
+        parts, size = [], 0
+        async for part in reply.aiter_bytes():
+            parts.append(part)
+            size += len(part)
+            if size > _LARGEST:
+                raise NoReply(f"{self._host} returned more than {_LARGEST >> 20} MiB", billed=True)
+        return b"".join(parts)
+
+    def _adapted(self, body: dict[str, Any]) -> dict[str, Any]:
+        """The request in the dialect that this server was found to need."""
+        if self._response != self._config.response:
+            body.pop("response_format", None)
+            if self._response == "json_object":
+                body["response_format"] = {"type": "json_object"}
+        if self._limit != "max_tokens":
+            body[self._limit] = body.pop("max_tokens")
+        return body
+
+    def _weakened(self, status: int, data: bytes) -> bool:
+        """Whether the server refuses a form of request for which there is another one."""
+        if status not in {400, 422}:
+            return False
+        said = data[:5000].decode("utf-8", "replace")
+        if "max_completion_tokens" in said and self._limit == "max_tokens":
+            self._limit = "max_completion_tokens"
+            return True
+        named = any(word in said for word in ("response_format", "json_schema", "json_object"))
+        if named and self._response in _WEAKER:
+            self._response = _WEAKER[self._response]  # type: ignore[assignment]
+            return True
+        return False
+
+    def _read(self, reply: Any, data: bytes) -> Reply:
+        try:
+            answer = json.loads(data)
+            choice = answer["choices"][0]
+            message = choice["message"]
+            usage = answer.get("usage") or {}
+            return Reply(
+                text=message.get("content") or "",
+                refusal=message.get("refusal") or "",
+                finish=choice.get("finish_reason") or "stop",
+                usage=Usage(
+                    usage.get("prompt_tokens"),
+                    (usage.get("prompt_tokens_details") or {}).get("cached_tokens"),
+                    usage.get("completion_tokens"),
+                    (usage.get("completion_tokens_details") or {}).get("reasoning_tokens"),
+                ),
+                model=answer.get("model"),
+                fingerprint=answer.get("system_fingerprint"),
+                request_id=reply.headers.get("x-request-id") or answer.get("id"),
+                http=reply.status_code,
+            )
+        except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
+            what = f"{self._host} returned no chat completion: {_quoted(data)}"
+            raise NoReply(what, again=True, billed=True, http=reply.status_code) from None
+
+    def _refused(self, reply: Any, data: bytes) -> NoReply:
+        status, said = reply.status_code, _quoted(data)
+        with suppress(Exception):
+            error = json.loads(data)["error"]
+            said = _line(error if isinstance(error, str) else error["message"])[:_QUOTED]
+        fixes = {
+            401: "check api_key",
+            403: "the key does not allow this model",
+            404: "check base_url and model",
+        }
+        return NoReply(
+            f"{self._host} answered {status}: {said}",
+            again=status in _AGAIN,
+            after=_seconds(reply.headers.get("retry-after", "")),
+            fatal=status in fixes or (status in {400, 422} and "model" in said.lower()),
+            billed=status >= 500,
+            slower=status in {429, 503, 529},
+            http=status,
+            fix=fixes.get(status, "check model and the settings of the judge"),
+        )
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+
+def _seconds(text: str) -> float:
+    """Of a Retry-After header: seconds, or a date."""
+    try:
+        return min(max(float(text), 0.0), 86_400.0)
+    except ValueError:
+        pass
+    with suppress(ValueError, TypeError):
+        from datetime import UTC, datetime
+
+        left = parsedate_to_datetime(text) - datetime.now(UTC)
+        return min(max(left.total_seconds(), 0.0), 86_400.0)
+    return 0.0
+
+
+def _quoted(data: bytes) -> str:
+    return _line(data[:_QUOTED].decode("utf-8", "replace"))
+
+
+def _line(value: Any) -> str:
+    text = " ".join(str(value).split()) or type(value).__name__
+    return "".join(char if char.isprintable() else "?" for char in text)[:300]

@@ -1,0 +1,93 @@
+"""What every kind of judge returns, and how it fails."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from karat.tables.golden.machine_judges import JudgeConfig, JudgePair, Usage
+
+PAIR_HEADER = "karat-pair"
+"""Names the pair in a request: query, document and replicate, percent-encoded. For test servers."""
+
+_UNKNOWN = Usage()
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One request about one pair."""
+
+    pair: JudgePair
+    chat: list[dict[str, str]]  # the messages
+    max_tokens: int
+    replicate: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a judge answered."""
+
+    text: str = ""  # JSON, or text that contains it
+    value: dict[str, Any] | None = None  # the same, where it is an object already
+    refusal: str = ""
+    finish: str = "stop"  # stop | length | content_filter
+    usage: Usage = _UNKNOWN
+    model: str | None = None  # as returned
+    fingerprint: str | None = None
+    request_id: str | None = None
+    http: int | None = None
+
+
+class NoReply(Exception):
+    """A judge did not answer.
+
+    Attributes:
+        again: Whether another try could help.
+        after: Seconds that it asks to wait.
+        fatal: Whether no other pair would be answered either; with ``fix``.
+        billed: Whether the request may have been paid.
+        slower: Whether it asks for fewer requests.
+        http: Status of its answer; None without one.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        again: bool = False,
+        after: float = 0.0,
+        fatal: bool = False,
+        billed: bool = False,
+        slower: bool = False,
+        http: int | None = None,
+        fix: str = "",
+    ) -> None:
+        super().__init__(what)
+        self.what, self.again, self.after, self.fatal = what, again, after, fatal
+        self.billed, self.slower, self.http, self.fix = billed, slower, http, fix
+
+
+class Judge(Protocol):
+    """A judge that can be asked."""
+
+    async def ask(self, question: Question) -> Reply:
+        """Ask about one pair; raises NoReply."""
+
+    async def close(self) -> None:
+        """End its connections, or its program."""
+
+
+def open_judge(config: JudgeConfig) -> Judge:
+    """Open a declared judge, with its secrets read.
+
+    Raises:
+        UsageError: a function that cannot be loaded, or an address that is not one.
+        MissingExtra: httpx2 is not installed.
+    """
+    if config.kind == "chat":
+        from karat.clients.llm._chat import Chat
+
+        return Chat(config)
+    from karat.clients.llm._local import Function, Program
+
+    return Program(config) if config.kind == "command" else Function(config)

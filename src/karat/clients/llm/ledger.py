@@ -1,0 +1,176 @@
+"""The ledger of machine judges: every attempt before it is sent, every verdict, every cost.
+
+One SQLite file of the workspace, ``judges/ledger.sqlite``. An attempt is written before the request
+and settled after it; one that stays in flight was sent, and may have been paid. A verdict and the
+attempt that gave it are one transaction: killing the process loses neither.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+from karat.errors import InputError
+from karat.tables.golden.machine_judges import (
+    IN_FLIGHT,
+    USABLE,
+    JudgePair,
+    Spent,
+    Usage,
+    Verdict,
+)
+
+FILE = "judges/ledger.sqlite"
+_TABLES = """
+CREATE TABLE IF NOT EXISTS attempt (
+    id INTEGER PRIMARY KEY, key TEXT NOT NULL, rater TEXT NOT NULL, probe TEXT NOT NULL,
+    sent_us INTEGER NOT NULL, done_us INTEGER, state TEXT NOT NULL, http INTEGER,
+    input INTEGER, cached INTEGER, output INTEGER, reasoning INTEGER,
+    cost_nano INTEGER, billed INTEGER NOT NULL DEFAULT 1,
+    model TEXT, fingerprint TEXT, request_id TEXT, error TEXT NOT NULL DEFAULT '');
+CREATE INDEX IF NOT EXISTS attempt_rater ON attempt (rater);
+CREATE TABLE IF NOT EXISTS verdict (
+    key TEXT PRIMARY KEY, rater TEXT NOT NULL, query_id TEXT NOT NULL, doc_id TEXT NOT NULL,
+    probe TEXT NOT NULL, replicate INTEGER NOT NULL, state TEXT NOT NULL, grade REAL,
+    reason TEXT NOT NULL, evidence TEXT NOT NULL, flagged INTEGER NOT NULL, error TEXT NOT NULL,
+    time_us INTEGER NOT NULL, attempt INTEGER NOT NULL, model TEXT) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS verdict_rater ON verdict (rater, probe, replicate);
+"""
+
+
+class Ledger:
+    """An open ledger; for one thread."""
+
+    def __init__(self, root: Path) -> None:
+        self._path = root / FILE
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._db = sqlite3.connect(self._path, timeout=30, isolation_level=None)
+            self._db.execute("PRAGMA journal_mode = WAL")
+            self._db.execute("PRAGMA synchronous = NORMAL")  # a killed process loses nothing
+            self._db.executescript(_TABLES)
+        except (OSError, sqlite3.Error) as error:
+            raise InputError(
+                f"the ledger of judges cannot be opened: {error}", file=str(self._path)
+            ) from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._db.close()
+
+    @contextmanager
+    def _at_once(self) -> Iterator[None]:
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._db.execute("ROLLBACK")
+            raise
+        self._db.execute("COMMIT")
+
+    def last(self) -> int:
+        """The number of the last attempt; 0 without any."""
+        found = self._db.execute("SELECT max(id) FROM attempt").fetchone()[0]
+        return int(found or 0)
+
+    def begin(self, key: str, rater: str, pair: JudgePair) -> int:
+        """Write an attempt that is about to be sent; its number."""
+        row = (key, rater, pair.probe, time.time_ns() // 1000, IN_FLIGHT)
+        sql = "INSERT INTO attempt (key, rater, probe, sent_us, state) VALUES (?, ?, ?, ?, ?)"
+        return int(self._db.execute(sql, row).lastrowid or 0)
+
+    def settle(
+        self,
+        attempt: int,
+        state: str,
+        *,
+        usage: Usage,
+        cost_nano: int | None,
+        billed: bool = True,
+        reply: Any = None,
+        error: str = "",
+        final: tuple[str, str, JudgePair, int, Verdict] | None = None,
+    ) -> None:
+        """Write what came of an attempt.
+
+        Args:
+            billed: Whether it may have been paid.
+            reply: With ``http``, ``model``, ``fingerprint`` and ``request_id``, as far as known.
+            final: Key, rater, pair, replicate and the pair's verdict, if this attempt decides it.
+        """
+        now = time.time_ns() // 1000
+        known = [getattr(reply, n, None) for n in ("http", "model", "fingerprint", "request_id")]
+        with self._at_once():
+            self._db.execute(
+                "UPDATE attempt SET done_us = ?, state = ?, input = ?, cached = ?, output = ?, "
+                "reasoning = ?, cost_nano = ?, billed = ?, error = ?, http = ?, model = ?, "
+                "fingerprint = ?, request_id = ? WHERE id = ?",
+                (
+                    *(now, state, usage.input, usage.cached, usage.output, usage.reasoning),
+                    *(cost_nano, int(billed), error, *known, attempt),
+                ),
+            )
+            if final is not None:
+                key, rater, pair, replicate, verdict = final
+                self._db.execute(
+                    "INSERT OR REPLACE INTO verdict VALUES "
+                    "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    (
+                        *(key, rater, pair.query_id, pair.doc_id, pair.probe, replicate),
+                        *(verdict.state, verdict.grade, verdict.reason, verdict.evidence),
+                        *(int(verdict.flagged), verdict.error, now, attempt, known[1]),
+                    ),
+                )
+
+    def known(self, keys: Sequence[str]) -> dict[str, tuple[Verdict, str | None]]:
+        """Verdicts that need not be asked for again, with the model that gave them."""
+        sql = (
+            "SELECT key, state, grade, reason, evidence, flagged, error, model FROM verdict "
+            "WHERE key IN (SELECT value FROM json_each(?))"
+        )
+        return {
+            key: (Verdict(state, grade, reason, evidence, bool(flagged), error), model)
+            for key, state, grade, reason, evidence, flagged, error, model in self._db.execute(
+                sql, [json.dumps(list(keys))]
+            )
+            if state in USABLE
+        }
+
+    def spent(
+        self, rater: str | None = None, after: int = 0, keys: Sequence[str] | None = None
+    ) -> Spent:
+        """Attempts and costs: of one rater or all, after an attempt, and of some keys or all."""
+        sql = (
+            "SELECT count(*), "
+            "coalesce(sum(state = 'in_flight' OR (state = 'transport_failed' AND billed)), 0), "
+            "coalesce(sum(input), 0), coalesce(sum(output), 0), coalesce(sum(cost_nano), 0), "
+            "coalesce(sum(billed AND cost_nano IS NULL), 0) FROM attempt "
+            "WHERE id > ?1 AND (?2 IS NULL OR rater = ?2) "
+            "AND (?3 IS NULL OR key IN (SELECT value FROM json_each(?3)))"
+        )
+        chosen = None if keys is None else json.dumps(list(keys))
+        return Spent(*map(int, self._db.execute(sql, (after, rater, chosen)).fetchone()))
+
+    def grades(self, rater: str) -> list[tuple[str, str, float]]:
+        """Query, document and grade of what a rater graded."""
+        sql = (
+            "SELECT query_id, doc_id, grade FROM verdict WHERE rater = ? AND probe = '' "
+            "AND replicate = 0 AND state = 'ok' ORDER BY query_id, doc_id"
+        )
+        return self._db.execute(sql, [rater]).fetchall()
+
+    def raters(self) -> list[dict[str, Any]]:
+        """Each rater with its number of verdicts and the time of its last one."""
+        sql = (
+            "SELECT rater, count(*), sum(state = 'ok'), max(time_us) FROM verdict "
+            "WHERE probe = '' AND replicate = 0 GROUP BY rater ORDER BY max(time_us) DESC"
+        )
+        names = ("rater", "pairs", "graded", "last_us")
+        return [dict(zip(names, row, strict=True)) for row in self._db.execute(sql)]

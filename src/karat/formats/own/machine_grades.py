@@ -1,0 +1,59 @@
+"""Files of grades by machine judges: CSV, JSON lines or Parquet, with who graded and how."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+
+from karat.errors import InputError, UsageError
+from karat.formats.tables.reading import read_pairs
+from karat.formats.tables.writing import beside
+
+_ENDINGS = (".csv", ".jsonl", ".parquet")
+
+
+def write_grades(frame: pl.DataFrame, path: str | Path) -> None:
+    """Write grades by the ending of the file's name."""
+    target = Path(path)
+    ending = target.suffix.lower()
+    if ending not in _ENDINGS:
+        raise UsageError(
+            f"cannot tell the format of grades from the name {target.name}",
+            fix=f"use the extension {', '.join(_ENDINGS)}",
+        )
+    with beside(target) as stream:
+        if ending == ".csv":
+            frame.write_csv(stream)
+        elif ending == ".jsonl":
+            frame.write_ndjson(stream)
+        else:
+            frame.write_parquet(stream)
+
+
+def read_grades(path: str | Path) -> pl.DataFrame:
+    """``query_id``, ``doc_id``, ``grade`` and ``rater`` of graded pairs.
+
+    Raises:
+        InputError: no such file, no column of grades, or a grade that is not a number.
+    """
+    frame = read_pairs(path).frame
+    if "grade" not in frame.columns:
+        raise InputError("no column grade", file=str(path), fix="a file of karat autojudge run -o")
+    known = frame.with_columns(pl.col("grade").cast(pl.Float64, strict=False).alias("_grade"))
+    wrong = known.filter(
+        pl.col("_grade").is_null() & (pl.col("grade").cast(pl.String).fill_null("") != "")
+    )
+    if wrong.height:
+        row = wrong.row(0, named=True)
+        raise InputError(
+            f"the grade {row['grade']!r} is not a number",
+            file=str(path),
+            query=row["query_id"],
+            doc_id=row["doc_id"],
+        )
+    rater = pl.col("rater").cast(pl.String) if "rater" in frame.columns else pl.lit("a machine")
+    graded = known.filter(pl.col("_grade").is_not_null())
+    return graded.select(
+        "query_id", "doc_id", pl.col("_grade").alias("grade"), rater.alias("rater")
+    )

@@ -1,0 +1,254 @@
+"""The passport of a machine judge: what its grades are worth, measured against people's."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import numpy as np
+
+from karat.golden.judge_tests import INJECTION, KEYWORDS, PADDING, RETEST, SUPERFICIAL
+from karat.stats.agreement import (
+    Integers,
+    Ratings,
+    Sums,
+    ac1,
+    agreement_interval,
+    alpha,
+    confusion,
+    kappa,
+    ratio,
+)
+from karat.stats.averages import Floats
+from karat.tables.golden.machine_judges import JudgeConfig, Judged, JudgePair, Passport, Spent, Test
+
+_PAD = 0.05  # shift of the mean grade that padding may cause, in grades
+_FEW = 10  # pairs that a test needs for a verdict
+
+Key = tuple[str, str]
+
+
+def passport(
+    config: JudgeConfig,
+    judged: Sequence[tuple[JudgePair, Judged]],
+    human: Mapping[Key, float],
+    spent: Spent,
+    *,
+    slices: Mapping[str, str] | None = None,
+    people: Mapping[str, float | None] | None = None,
+    states: Mapping[str, int] | None = None,
+) -> Passport:
+    """The passport.
+
+    Args:
+        config: The judge.
+        judged: What it said of real pairs and of pairs of tests (``probe``).
+        human: People's grades by query and document.
+        spent: What it cost.
+        slices: The slice of each query, by its id.
+        people: κ of people with each other on the same pairs, as ``agreement``.
+        states: How often each outcome occurred among real pairs.
+    """
+    real = [(pair, each) for pair, each in judged if not pair.probe]
+    both = [
+        (pair, each.verdict.grade, human[pair.query_id, pair.doc_id])
+        for pair, each in real
+        if each.verdict.grade is not None and (pair.query_id, pair.doc_id) in human
+    ]
+    grades = np.array(sorted({*config.grades, *(grade for *_, grade in both)}))
+    level = {float(grade): place for place, grade in enumerate(grades)}
+    names = list(dict.fromkeys(pair.query_id for pair, *_ in both))
+    place_of = {name: place for place, name in enumerate(names)}
+    query = np.array([place_of[pair.query_id] for pair, *_ in both], np.int64)
+    machine = np.array([level[float(grade or 0)] for _, grade, _ in both], np.int64)
+    person = np.array([level[grade] for *_, grade in both], np.int64)
+    agreement, tests = _agreement(query, person, machine, grades, len(names))
+    tests += [_overrating(query, person, machine, grades, len(names))]
+    tests += _length(both)
+    tests += _tests(judged, config.grades[len(config.grades) // 2])
+    low = agreement["kappa_low"]
+    certified = low is not None and low >= config.kappa
+    failed = [test.name for test in tests if test.passed is False]
+    verdict: Literal["certified", "candidate"] = (
+        "certified" if certified and not failed else "candidate"
+    )
+    notes = []
+    if not certified:
+        shown = "undefined" if low is None else f"{low:.2f}"
+        notes.append(f"the lower end of κ is {shown}; the bar is {config.kappa:g}")
+    if failed:
+        notes.append(f"tests not passed: {', '.join(failed)}")
+    counted = states or Counter(each.verdict.state for _, each in real)
+    return Passport(
+        config,
+        len(both),
+        len(names),
+        agreement,
+        people or {},
+        confusion(person, machine, len(grades)).tolist(),
+        dict(counted),
+        spent,
+        tests,
+        verdict,
+        _slices(both, grades, level, slices or {}),
+        notes,
+    )
+
+
+def _agreement(
+    query: Integers, person: Integers, machine: Integers, grades: Floats, queries: int
+) -> tuple[dict[str, float | None], list[Test]]:
+    """κ three ways, α and AC1; the intervals of all as tests that are only shown."""
+    n = len(query)
+    ratings = Ratings(
+        np.concatenate([query, query]),
+        np.concatenate([np.arange(n), np.arange(n)]),
+        np.repeat(np.arange(2), n),
+        np.concatenate([person, machine]),
+        grades,
+        queries,
+    )
+    binary = grades[len(grades) // 2] <= grades
+    sums: dict[str, Sums] = {
+        "kappa": kappa(query, person, machine, grades, queries),
+        "linear": kappa(query, person, machine, grades, queries, "linear"),
+        "quadratic": kappa(query, person, machine, grades, queries, "quadratic"),
+        "alpha": alpha(ratings),
+        "ac1": ac1(ratings, len(grades)),
+        "binary": kappa(
+            query,
+            binary[person].astype(np.int64),
+            binary[machine].astype(np.int64),
+            np.array([0.0, 1.0]),
+            queries,
+        ),
+    }
+    found: dict[str, float | None] = {}
+    shown = []
+    for name, each in sums.items():
+        value = _or_none(each.whole) if n else None
+        span = agreement_interval(each)
+        found[name] = value
+        if name == "kappa":
+            found["kappa_low"], found["kappa_high"] = span.low, span.high
+            if value is not None and value >= 1 and span.low is None:
+                found["kappa_low"] = found["kappa_high"] = 1.0  # no disagreement was observed
+        shown.append(Test(f"agreement {name}", value, span.low, span.high))
+    return found, shown
+
+
+def _overrating(
+    query: Integers, person: Integers, machine: Integers, grades: Floats, queries: int
+) -> Test:
+    """Mean of the judge's grade minus people's."""
+    difference = grades[machine] - grades[person]
+    sums = ratio(query, difference, np.ones(len(query)), queries)
+    span = agreement_interval(sums)
+    return Test("overrating", _or_none(sums.whole), span.low, span.high)
+
+
+def _length(both: Sequence[tuple[JudgePair, float | None, float]]) -> list[Test]:
+    """How much the judge's error grows when the document is ten times as long."""
+    size = np.array([len(pair.document.split()) + 1 for pair, *_ in both], np.float64)
+    if len(both) < _FEW or not np.ptp(size):
+        return []
+    error = np.array([(grade or 0.0) - person for _, grade, person in both])
+    x = np.log10(size)
+    query = np.unique([pair.query_id for pair, *_ in both], return_inverse=True)[1]
+    n, queries = len(both), int(query.max()) + 1
+    table = np.zeros((queries, 5))
+    np.add.at(table, query, np.column_stack([np.ones(n), x, error, x * x, x * error]))
+
+    def slope(sums: Floats) -> Floats:
+        count, xs, es, xx, xe = np.moveaxis(sums, -1, 0)
+        under = count * xx - xs * xs
+        return np.asarray(np.where(under > 0, (count * xe - xs * es) / under, np.nan))
+
+    sums = Sums(table, slope, table[:, 0])
+    span = agreement_interval(sums)
+    return [
+        Test(
+            "length slope",
+            _or_none(sums.whole),
+            span.low,
+            span.high,
+            None,
+            "grades for a document ten times as long",
+        )
+    ]
+
+
+def _tests(judged: Sequence[tuple[JudgePair, Judged]], middle: float) -> list[Test]:
+    """Padding, keywords, injections, superficial likeness and retest, as far as they were run."""
+    plain = {
+        (pair.query_id, pair.doc_id): each.verdict.grade
+        for pair, each in judged
+        if not pair.probe and each.verdict.grade is not None
+    }
+    by_test: dict[str, list[tuple[str, str, float, float | None]]] = defaultdict(list)
+    for pair, each in judged:
+        if pair.probe and each.verdict.grade is not None:
+            before = plain.get((pair.query_id, pair.doc_id))
+            name = pair.probe.split(" ", maxsplit=1)[0]
+            if before is not None or name == SUPERFICIAL:
+                by_test[name].append((pair.query_id, pair.probe, each.verdict.grade, before))
+    found = []
+    for name in (PADDING, KEYWORDS, INJECTION, SUPERFICIAL, RETEST):
+        rows = by_test[name]
+        if not rows:
+            continue
+        query = np.unique([row[0] for row in rows], return_inverse=True)[1].astype(np.int64)
+        grade = np.array([row[2] for row in rows])
+        change = np.array([0.0 if row[3] is None else row[2] - row[3] for row in rows])
+        values = {
+            PADDING: change,
+            SUPERFICIAL: grade >= middle,
+            RETEST: change == 0,
+        }.get(name, change > 0)
+        sums = ratio(query, values.astype(np.float64), np.ones(len(rows)), int(query.max()) + 1)
+        span = agreement_interval(sums)
+        passed, detail = None, _DETAILS[name]
+        if name == INJECTION:
+            passed = not values.any()
+            which = sorted({row[1] for row, up in zip(rows, values, strict=True) if up})
+            detail += f", by {', '.join(which)}" if which else ""
+        elif name == PADDING and len(rows) >= _FEW:
+            within = span.low is not None and span.high is not None and span.low <= 0 <= span.high
+            passed = abs(sums.whole) <= _PAD or within
+        found.append(Test(name, sums.whole, span.low, span.high, passed, detail))
+    return found
+
+
+_DETAILS = {
+    PADDING: "mean change of the grade by neutral sentences",
+    KEYWORDS: "share raised by the words of the query",
+    INJECTION: "share raised by orders in the document",
+    SUPERFICIAL: "share of documents that only look relevant and are graded relevant",
+    RETEST: "share graded equally when asked again",
+}
+
+
+def _slices(
+    both: Sequence[tuple[JudgePair, float | None, float]],
+    grades: Floats,
+    level: Mapping[float, int],
+    slices: Mapping[str, str],
+) -> list[Test]:
+    """κ in each slice, and whether its lower end reaches the bar of the judge."""
+    found = []
+    for name in sorted(set(slices.values())):
+        rows = [each for each in both if slices.get(each[0].query_id) == name]
+        if len(rows) < _FEW:
+            continue
+        query = np.unique([pair.query_id for pair, *_ in rows], return_inverse=True)[1]
+        machine = np.array([level[float(grade or 0)] for _, grade, _ in rows], np.int64)
+        person = np.array([level[grade] for *_, grade in rows], np.int64)
+        sums = kappa(query.astype(np.int64), person, machine, grades, int(query.max()) + 1)
+        span = agreement_interval(sums)
+        found.append(Test(name, _or_none(sums.whole), span.low, span.high))
+    return found
+
+
+def _or_none(value: float) -> float | None:
+    return None if np.isnan(value) else value

@@ -1,0 +1,232 @@
+"""Machine judges, runs of judging and passports, as tables and JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+
+from karat.reports.phrases.numbers import counted
+from karat.reports.table import DASH, Column, Table, to
+from karat.reports.writers.plain import plain
+from karat.reports.writers.tables import draw
+from karat.reports.writers.terminal import show_footnotes
+from karat.tables.golden.machine_judges import JudgeConfig, JudgingRun, Passport, Plan, Spent
+
+_STATES = (
+    Column("state", "Outcome", "words"),
+    Column("pairs", "Pairs", "count"),
+    Column("share", "Share", "share"),
+)
+_JUDGES = (
+    Column("name", "Judge", "code"),
+    Column("version", "Version", "code"),
+    Column("asks", "Asks", "words"),
+    Column("grades", "Grades", "words"),
+    Column("passport", "Passport", "verdict", text=lambda row: row["passport"] or DASH),
+    Column("pairs", "Pairs", "count"),
+    Column("cost", "Cost", "words"),
+)
+_TESTS = (
+    Column("name", "", "words"),
+    Column("value", "Value", "number"),
+    Column("interval", "95 %", "words"),
+    Column("passed", "Passed", "words"),
+    Column("detail", "", "text"),
+)
+
+
+def dollars(value: float | None) -> str:
+    """A cost: $.0042, $12.30, or unknown."""
+    if value is None:
+        return "unknown"
+    return f"${value:.4f}" if value < 1 else f"${value:,.2f}"
+
+
+def cost(spent: Spent, usable: int) -> dict[str, Any]:
+    """What was spent, and the price of a usable judgment."""
+    total = spent.dollars
+    return {
+        "dollars": total,
+        "per_usable": None if total is None or not usable else total / usable,
+        "attempts": spent.attempts,
+        "possibly_billed": spent.possibly_billed,
+        "unpriced": spent.unpriced,
+        "input_tokens": spent.input_tokens,
+        "output_tokens": spent.output_tokens,
+    }
+
+
+# --- a run ---
+
+
+def run_json(found: JudgingRun, pairs: int) -> dict[str, Any]:
+    states = found.states
+    return {
+        "judge": found.judge.rater,
+        "pairs": pairs,
+        "asked": found.asked,
+        "waiting": pairs - len(found.judged),
+        "states": states,
+        "cost": cost(found.spent, states.get("ok", 0)),
+        "stopped": found.stopped or None,
+        "notes": list(found.notes),
+    }
+
+
+def show_run(found: JudgingRun, pairs: int, out: Console, notes: Sequence[str] = ()) -> None:
+    states = found.states
+    rows = [
+        {"state": state, "pairs": count, "share": count / pairs}
+        for state, count in (states | {"waiting": pairs - len(found.judged)}).items()
+        if count
+    ]
+    draw(Table("", _STATES, rows), out, close=True)
+    known = pairs - found.asked
+    said = f"{found.judge.rater}: {counted(found.asked, 'pair', 'pairs')} asked"
+    said += f", {known:,} known before" if known else ""
+    spent = cost(found.spent, states.get("ok", 0))
+    said += f"; {counted(found.spent.attempts, 'request', 'requests')}, cost "
+    said += dollars(spent["dollars"])
+    if spent["per_usable"] is not None:
+        said += f", {dollars(spent['per_usable'])} a grade"
+    out.print(plain(said), soft_wrap=True)
+    show_footnotes([*notes, *found.notes], out, every=True)
+    if found.stopped:
+        out.print(plain(f"stopped: {found.stopped}", "bold"), soft_wrap=True)
+
+
+def plan_json(found: Plan) -> dict[str, Any]:
+    return dict(vars(found))
+
+
+def show_plan(found: Plan, out: Console) -> None:
+    out.print(
+        plain(
+            f"{counted(found.calls, 'request', 'requests')} for "
+            f"{counted(found.pairs, 'pair', 'pairs')}, {found.known:,} of them known; about "
+            f"{found.input_tokens:,} tokens in, at most {found.output_tokens:,} out; at most "
+            f"{dollars(found.dollars)}"
+        ),
+        soft_wrap=True,
+    )
+
+
+# --- a passport ---
+
+
+def passport_json(found: Passport) -> dict[str, Any]:
+    return {
+        "judge": found.judge.rater,
+        "agreement": dict(found.agreement),
+        "people": dict(found.people),
+        "confusion": [list(row) for row in found.confusion],
+        "grades": list(found.judge.grades),
+        "states": dict(found.states),
+        "cost": cost(found.spent, found.states.get("ok", 0)),
+        "tests": [dict(vars(test)) for test in found.tests],
+        "slices": [
+            {**vars(test), "passed": test.ci_low is not None and test.ci_low >= found.judge.kappa}
+            for test in found.slices
+        ],
+        "pairs": found.pairs,
+        "queries": found.queries,
+        "bar": found.judge.kappa,
+        "verdict": found.verdict,
+        "notes": list(found.notes),
+    }
+
+
+def show_passport(found: Mapping[str, Any], out: Console, notes: Sequence[str] = ()) -> None:
+    """Print a passport, as ``passport_json`` returns it."""
+    agreement = found["agreement"]
+    pairs = f"{counted(found['pairs'], 'pair', 'pairs')} of "
+    pairs += counted(found["queries"], "query", "queries")
+    out.print(plain(f"{found['judge']} and people, {pairs}"), soft_wrap=True)
+    kappas = [
+        _row("κ", agreement["kappa"], agreement["kappa_low"], agreement["kappa_high"])
+        | {"detail": f"lower end must reach {found['bar']:g}"}
+    ]
+    kappas += [
+        _row(
+            each["name"].removeprefix("agreement "), each["value"], each["ci_low"], each["ci_high"]
+        )
+        for each in found["tests"]
+        if each["name"].startswith("agreement ") and each["name"] != "agreement kappa"
+    ]
+    others = [
+        _row(each["name"], each["value"], each["ci_low"], each["ci_high"])
+        | {"detail": each["detail"], "passed": _passed(each["passed"])}
+        for each in found["tests"]
+        if not each["name"].startswith("agreement ")
+    ]
+    slices = [
+        _row(f"κ of {each['name']}", each["value"], each["ci_low"], each["ci_high"])
+        | {"passed": _passed(each["passed"])}
+        for each in found["slices"]
+    ]
+    draw(Table("", _TESTS, [*kappas, *slices, *others]), out, close=True)
+    grades = [f"{grade:g}" for grade in found["grades"]]
+    columns = (
+        Column("people", "People \\ judge", "words"),
+        *(Column(grade, grade, "count", value=_cell(grade)) for grade in grades),
+    )
+    rows = [
+        {"people": grade, **dict(zip(grades, row, strict=False))}
+        for grade, row in zip(grades, found["confusion"], strict=False)
+    ]
+    draw(Table("", columns, rows), out, close=True)
+    states = ", ".join(f"{state} {count:,}" for state, count in found["states"].items())
+    spent = found["cost"]
+    out.print(plain(f"outcomes: {states}; cost {dollars(spent['dollars'])}"), soft_wrap=True)
+    show_footnotes([*notes, *found["notes"]], out, every=True)
+    out.print(plain(found["verdict"], "bold"))
+
+
+def _cell(grade: str) -> Any:
+    return lambda row: row[grade]
+
+
+def _row(name: str, value: float | None, low: float | None, high: float | None) -> dict[str, Any]:
+    interval = DASH if low is None or high is None else to(f"{low:.3f}", f"{high:.3f}")
+    return {"name": name, "value": value, "interval": interval, "passed": "", "detail": ""}
+
+
+def _passed(value: bool | None) -> str:
+    return "" if value is None else "yes" if value else "no"
+
+
+# --- the judges ---
+
+
+def judges_rows(
+    judges: Sequence[tuple[JudgeConfig, Mapping[str, Any] | None, Spent, int]],
+) -> list[dict[str, Any]]:
+    """A row for each declared judge, with its passport, costs and graded pairs."""
+    return [
+        {
+            "name": judge.name,
+            "version": judge.version,
+            "kind": judge.kind,
+            "asks": judge.model or judge.function or " ".join(judge.command),
+            "grades": ", ".join(f"{grade:g}" for grade in judge.grades),
+            "passport": None if passport is None else passport.get("verdict"),
+            "pairs": pairs,
+            "cost": dollars(spent.dollars),
+            "dollars": spent.dollars,
+        }
+        for judge, passport, spent, pairs in judges
+    ]
+
+
+def show_judges(rows: Sequence[Mapping[str, Any]], out: Console) -> None:
+    if not rows:
+        out.print(plain("no judge is declared in karat.toml: [judge.NAME]"))
+        return
+    draw(Table("", _JUDGES, rows), out)
+
+
+def to_text(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"

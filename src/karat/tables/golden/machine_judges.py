@@ -1,0 +1,266 @@
+"""Machine judges: their declarations, the pairs they grade, what came of each, and passports."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from karat.tables.engines import Secret
+
+JudgeKind = Literal["chat", "command", "python"]
+KINDS: tuple[JudgeKind, ...] = get_args(JudgeKind)
+Outcome = Literal[
+    "ok",
+    "abstained",
+    "refused",
+    "content_filtered",
+    "truncated",
+    "malformed",
+    "unsupported",
+    "transport_failed",
+    "budget_stopped",
+]
+"""What came of a pair; only ``ok`` has a grade."""
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+USABLE: tuple[Outcome, ...] = ("ok", "abstained")
+"""Outcomes that are not asked for again."""
+ABSTENTIONS = ("query_unclear", "document_empty", "language", "needs_expert")
+IN_FLIGHT = "in_flight"
+
+
+@dataclass(frozen=True)
+class Prices:
+    """Prices in dollars per million tokens; None is unknown, which is not 0."""
+
+    input: float | None = None
+    output: float | None = None
+    cached_input: float | None = None  # as ``input`` if None
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgeConfig:
+    """A declared judge, ``[judge.NAME]``.
+
+    Attributes:
+        name: Its name.
+        kind: ``chat``: an OpenAI-compatible API; ``command``: a program that reads and writes JSON
+            lines; ``python``: a function.
+        root: Folder of karat.toml.
+        base_url: Of the API, with its version: ``https://…/v1``.
+        model: As the API calls it.
+        api_key: Its key; None without one.
+        headers: Further headers.
+        command: The program and its arguments.
+        function: ``module:function``.
+        template: Its instructions; those of karat if None.
+        grades: The grades it can give, ascending.
+        temperature, top_p, seed, max_tokens, reasoning_effort: Sent as they are; None is not sent.
+        response: How the form of the reply is asked for.
+        prices: Of its tokens.
+        rate: Most requests a second; None without a limit.
+        concurrency: Most requests at once.
+        timeout: Seconds of a request.
+        characters: Of a document's text that it sees.
+        family: Family of the model, for the warning about systems of the same family.
+        kappa: What the lower end of κ with people must reach for a certificate.
+        ca: File of certificates, relative to karat.toml.
+    """
+
+    name: str
+    kind: JudgeKind
+    root: Path
+    base_url: str = ""
+    model: str = ""
+    api_key: Secret | str | None = None
+    headers: Mapping[str, str | Secret] = field(default_factory=dict)
+    command: Sequence[str] = ()
+    function: str = ""
+    template: str | None = None
+    grades: tuple[float, ...] = (0.0, 1.0, 2.0, 3.0)
+    temperature: float | None = 0.0
+    top_p: float | None = None
+    seed: int | None = None
+    max_tokens: int = 512
+    reasoning_effort: str = ""
+    response: Literal["json_schema", "json_object", "text"] = "json_schema"
+    prices: Prices = Prices()
+    rate: float | None = None
+    concurrency: int = 20
+    timeout: float = 60.0
+    characters: int = 8000
+    family: str = ""
+    kappa: float = 0.4
+    ca: str = ""
+
+    @property
+    def where(self) -> str:
+        return f"[judge.{self.name}]"
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """All that its grades depend on, but for the pair."""
+        return {
+            "kind": self.kind,
+            "base_url": self.base_url,
+            "model": self.model,
+            "command": list(self.command),
+            "function": self.function,
+            "template": self.template,
+            "grades": list(self.grades),
+            "temperature": self.temperature,
+            "top_p": self.top_p,
+            "seed": self.seed,
+            "max_tokens": self.max_tokens,
+            "reasoning_effort": self.reasoning_effort,
+            "response": self.response,
+            "characters": self.characters,
+        }
+
+    @property
+    def version(self) -> str:
+        """Of the judge: another model, template or setting is another judge."""
+        return hash_of(self.asked)[:12]
+
+    @property
+    def rater(self) -> str:
+        """Who its grades are by, in the store and in files."""
+        return f"{self.name}@{self.version}"
+
+
+def hash_of(value: Any) -> str:
+    """SHA-256 of a value as canonical JSON."""
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class JudgePair:
+    """A query and a document, as a judge sees them."""
+
+    query_id: str
+    doc_id: str
+    query: str
+    document: str
+    title: str | None = None
+    url: str | None = None
+    need: str | None = None
+    locale: str | None = None
+    probe: str = ""  # name of the test that changed the document; empty for a real pair
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one request; None is unknown."""
+
+    input: int | None = None
+    cached: int | None = None
+    output: int | None = None
+    reasoning: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What came of one pair."""
+
+    state: Outcome
+    grade: float | None = None  # of ``ok`` only
+    reason: str = ""  # the judge's; for ``abstained``, one of ``ABSTENTIONS``
+    evidence: str = ""  # words of the document
+    flagged: bool = False  # the document contains instructions to the judge
+    error: str = ""  # why there is no grade
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A pair with what came of it."""
+
+    key: str
+    query_id: str
+    doc_id: str
+    verdict: Verdict
+    model: str | None = None  # as returned
+
+
+@dataclass(frozen=True)
+class Spent:
+    """Attempts and their costs."""
+
+    attempts: int = 0
+    possibly_billed: int = 0  # without an answer: sent, and perhaps paid
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_nano: int = 0  # billionths of a dollar, of attempts with a known price
+    unpriced: int = 0  # attempts whose price is unknown
+
+    @property
+    def dollars(self) -> float | None:
+        """The known cost; None if no attempt has one."""
+        return None if self.attempts and self.unpriced == self.attempts else self.cost_nano / 1e9
+
+
+@dataclass(frozen=True)
+class JudgingRun:
+    """The result of ``autojudge run``."""
+
+    judge: JudgeConfig
+    judged: Sequence[Judged]  # one for each pair, in order
+    asked: int  # pairs asked now; the others were known
+    spent: Spent  # of this run
+    stopped: str = ""  # why it ended early; empty if it did not
+    notes: Sequence[str] = ()
+
+    @property
+    def states(self) -> dict[str, int]:
+        """How often each outcome occurred; ``waiting`` pairs were not asked."""
+        counts: dict[str, int] = {}
+        for each in self.judged:
+            counts[each.verdict.state] = counts.get(each.verdict.state, 0) + 1
+        return counts
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run would ask, and at most cost."""
+
+    pairs: int
+    known: int  # graded before
+    calls: int
+    input_tokens: int  # estimated
+    output_tokens: int  # the most
+    dollars: float | None  # the most; None without prices
+
+
+@dataclass(frozen=True)
+class Test:
+    """One test of a passport."""
+
+    __test__ = False
+
+    name: str
+    value: float | None
+    ci_low: float | None = None
+    ci_high: float | None = None
+    passed: bool | None = None  # None: not decided, or only shown
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Passport:
+    """What the grades of a judge are worth, measured against people's."""
+
+    judge: JudgeConfig
+    pairs: int  # pairs that both graded
+    queries: int
+    agreement: Mapping[str, float | None]
+    people: Mapping[str, float | None]  # κ of people with each other on these pairs
+    confusion: Sequence[Sequence[int]]  # row: people's grade; column: the judge's
+    states: Mapping[str, int]
+    spent: Spent
+    tests: Sequence[Test]
+    verdict: Literal["certified", "candidate"]
+    slices: Sequence[Test] = ()
+    notes: Sequence[str] = ()

@@ -1,0 +1,346 @@
+"""Machine judges: grade pairs, and certify a judge against people's grades."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from karat.clients.llm.asking import Judge, open_judge
+from karat.clients.llm.ledger import Ledger
+from karat.errors import InputError, UsageError
+from karat.formats.own.judges import with_key
+from karat.golden import judge_tests
+from karat.golden.judge_prompt import cost_nano, estimated_tokens
+from karat.golden.passport import passport
+from karat.reports.phrases.numbers import counted
+from karat.tables import Documents, Pairs, Qrels, Queries
+from karat.tables.golden.machine_judges import (
+    JudgeConfig,
+    Judged,
+    JudgePair,
+    JudgingRun,
+    Passport,
+    Plan,
+    Spent,
+)
+from karat.workflows.judging._asking import Asking, keyed
+
+PASSPORTS = "judges/passports"
+_PAIRS, _TESTS = 300, 24
+"""Pairs of a certification, and of each of its tests."""
+_SALT = "karat certify"
+
+Tick = Callable[[int], None]
+
+
+@dataclass(frozen=True)
+class ToJudge:
+    """Pairs with their texts."""
+
+    pairs: Sequence[JudgePair]
+    notes: Sequence[str] = ()
+    grades: Mapping[tuple[str, str], float] = field(default_factory=dict)  # people's
+    slices: Mapping[str, str] = field(default_factory=dict)  # the slice of each query
+
+
+def pairs_to_judge(
+    pairs: Pairs | Qrels, queries: Queries, documents: Documents, *, by: str | None = None
+) -> ToJudge:
+    """Pairs with the texts of their queries and documents.
+
+    Args:
+        pairs: Pairs to judge, or judgments, whose grades are then those of people.
+        queries: With texts, and optionally ``need`` and ``locale``.
+        documents: With ``text``, and optionally ``title`` and ``url``.
+        by: An attribute of the queries; its values are slices.
+
+    Raises:
+        InputError: a query without text, or no pair with a document.
+    """
+    asked = {row["query_id"]: row for row in queries.frame.iter_rows(named=True)}
+    ids = pairs.frame.select("query_id", "doc_id").unique(maintain_order=True)
+    wanted = documents.frame.join(ids.select("doc_id").unique(), on="doc_id", how="semi")
+    texts = {row["doc_id"]: row for row in wanted.iter_rows(named=True)}
+    found, lacking = [], 0
+    for query_id, doc_id in ids.iter_rows():
+        query = asked.get(query_id)
+        if query is None or not (query.get("text") or "").strip():
+            raise InputError(
+                "the query has no text", file=queries.source, query=query_id,
+                fix="give each query a text, in a column called text",
+            )  # fmt: skip
+        row = texts.get(doc_id)
+        if row is None or not (row.get("text") or row.get("title")):
+            lacking += 1
+            continue
+        found.append(
+            JudgePair(
+                query_id,
+                doc_id,
+                query["text"],
+                row.get("text") or "",
+                row.get("title"),
+                row.get("url"),
+                query.get("need"),
+                query.get("locale"),
+            )
+        )
+    if not found:
+        raise InputError(
+            f"none of {counted(len(ids), 'pair', 'pairs')} has a text", file=documents.source,
+            fix="documents need columns doc_id and text",
+        )  # fmt: skip
+    notes = []
+    if lacking:
+        notes.append(f"{counted(lacking, 'pair has', 'pairs have')} no document text, and wait")
+    by_people = {}
+    if isinstance(pairs, Qrels):
+        rows = pairs.frame.select("query_id", "doc_id", "grade").iter_rows()
+        by_people = {(query_id, doc_id): float(grade) for query_id, doc_id, grade in rows}
+    slices = {} if by is None else queries.attribute(by)
+    return ToJudge(found, notes, by_people, slices)
+
+
+def plan(config: JudgeConfig, pairs: Sequence[JudgePair]) -> Plan:
+    """What a run would ask, and what it costs at most."""
+    with Ledger(config.root) as ledger:
+        asked = keyed(config, pairs)
+        known = ledger.known([key for key, *_ in asked])
+    rest = [pair for key, pair, _ in asked if key not in known]
+    tokens = sum(estimated_tokens(config, pair) for pair in rest)
+    most = len(rest) * config.max_tokens
+    cost = cost_nano(config, tokens, most)
+    dollars = None if cost is None else cost / 1e9
+    return Plan(len(asked), len(known), len(rest), tokens, most, dollars)
+
+
+def run(
+    config: JudgeConfig,
+    pairs: Sequence[JudgePair],
+    *,
+    budget: float | None = None,
+    patient: bool = False,
+    tick: Tick = lambda _done: None,
+    judge: Judge | None = None,
+) -> JudgingRun:
+    """Grade pairs; those graded before with the same question are not asked again.
+
+    Every attempt is in the ledger before it is sent, and every verdict when it is there: a run that
+    was killed goes on where it stopped.
+
+    Args:
+        budget: Most dollars of this run; the worst case of a request is reserved before it is sent.
+        patient: Whether to go on when more than 5 % of the last 200 pairs have no grade.
+        judge: An open judge; opened here if None.
+
+    Raises:
+        UsageError: a budget for a judge without prices.
+    """
+    if budget is not None and (config.prices.input is None or config.prices.output is None):
+        raise UsageError(
+            f"a budget needs the prices of {config.where}",
+            fix="prices = { input = 0.15, output = 0.6 }, in dollars per million tokens",
+        )
+    asked = keyed(config, pairs)
+    known, judged, spent, stopped = _asked(
+        config, asked, budget=budget, patient=patient, tick=tick, judge=judge
+    )
+    every = known | judged
+    results = [every[key] for key, *_ in asked if key in every]
+    notes = []
+    if spent.possibly_billed:
+        attempts = counted(spent.possibly_billed, "request", "requests")
+        notes.append(f"{attempts} got no answer, and may have been paid")
+    models = {each.model for each in results if each.model}
+    if len(models) > 1:
+        notes.append(f"the API answered as different models: {', '.join(sorted(models))}")
+    return JudgingRun(config, results, len(asked) - len(known), spent, stopped, notes)
+
+
+def certify(
+    config: JudgeConfig,
+    given: ToJudge,
+    *,
+    pairs: int = _PAIRS,
+    tests: int = _TESTS,
+    people: Mapping[str, float | None] | None = None,
+    tick: Tick = lambda _done: None,
+    judge: Judge | None = None,
+) -> Passport:
+    """Measure a judge against people's grades, and write its passport.
+
+    Args:
+        given: Pairs with people's grades.
+        pairs: Number of pairs; the same ones every time, of as many queries as possible.
+        tests: Number of pairs of each test.
+        people: Agreement of people with each other on these pairs.
+
+    Raises:
+        UsageError: no pair has a grade of people.
+    """
+    human = {
+        (p.query_id, p.doc_id): given.grades[p.query_id, p.doc_id]
+        for p in given.pairs
+        if (p.query_id, p.doc_id) in given.grades
+    }
+    graded = [pair for pair in given.pairs if (pair.query_id, pair.doc_id) in human]
+    if not graded:
+        raise UsageError("no pair has a grade by people", fix="--qrels QRELS, with their grades")
+    off = sorted(set(human.values()) - set(config.grades))
+    if off:
+        raise UsageError(
+            f"people gave the grade {off[0]:g}, which is not on the scale of {config.where}",
+            fix=f'scale = "{min(human.values()):g}-{max(human.values()):g}"',
+        )
+    chosen = judge_tests.some(graded, pairs, _SALT)
+    low, high = config.grades[0], max(human.values())
+    of = {grade: [p for p in chosen if human[p.query_id, p.doc_id] == grade] for grade in
+          (low, high)}  # fmt: skip
+    probes = [
+        *judge_tests.padded(chosen[:tests]),
+        *judge_tests.stuffed(of[low][:tests]),
+        *judge_tests.injections(of[low][:tests], config.grades[-1]),
+        *judge_tests.superficial(of[low][:tests], of[high][:tests], graded),
+    ]
+    asked = keyed(config, chosen) + keyed(config, probes)
+    again = [replace(pair, probe=judge_tests.RETEST) for pair in chosen[:tests]]
+    asked += keyed(config, again, replicate=1)
+    known, new, _, stopped = _asked(config, asked, patient=True, tick=tick, judge=judge)
+    every = known | new
+    judged = [(pair, every[key]) for key, pair, _ in asked if key in every]
+    with Ledger(config.root) as ledger:
+        spent = ledger.spent(config.rater, keys=[key for key, *_ in asked])
+    found = passport(config, judged, human, spent, slices=given.slices, people=people)
+    if stopped:
+        found = replace(found, verdict="candidate", notes=[*found.notes, f"stopped: {stopped}"])
+    return found
+
+
+def passport_file(config: JudgeConfig) -> Path:
+    """Where the passport of this version is."""
+    return config.root / PASSPORTS / f"{config.rater}.json"
+
+
+def store_passport(config: JudgeConfig, text: str) -> None:
+    """Write the passport, as JSON."""
+    path = passport_file(config)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def stored_passport(config: JudgeConfig) -> dict[str, Any] | None:
+    """The passport of this version of a judge; None without one."""
+    with suppress(OSError, ValueError):
+        found = json.loads(passport_file(config).read_text(encoding="utf-8"))
+        return found if isinstance(found, dict) else None
+    return None
+
+
+def judgments_frame(found: JudgingRun) -> pl.DataFrame:
+    """Grades and abstentions, as ``schema.JUDGMENTS`` without numbers."""
+    rows = [
+        {
+            "query_id": each.query_id,
+            "doc_id": each.doc_id,
+            "grade": each.verdict.grade,
+            "state": "graded" if each.verdict.state == "ok" else "cannot_judge",
+            "reason": each.verdict.reason or None,
+            "rater": found.judge.rater,
+            "source": "llm",
+        }
+        for each in found.judged
+        if each.verdict.state in ("ok", "abstained")
+    ]
+    text = pl.String()
+    schema = {
+        "query_id": text, "doc_id": text, "grade": pl.Float64(), "state": text, "reason": text,
+        "rater": text, "source": text,
+    }  # fmt: skip
+    return pl.DataFrame(rows, schema=schema)
+
+
+def _asked(
+    config: JudgeConfig,
+    asked: Sequence[tuple[str, JudgePair, int]],
+    *,
+    budget: float | None = None,
+    patient: bool,
+    tick: Tick,
+    judge: Judge | None,
+) -> tuple[dict[str, Judged], dict[str, Judged], Spent, str]:
+    """Known verdicts, new ones, what the new ones cost, and why some are missing."""
+    with Ledger(config.root) as ledger:
+        pair_of = {key: pair for key, pair, _ in asked}
+        known = {
+            key: Judged(key, pair_of[key].query_id, pair_of[key].doc_id, verdict, model)
+            for key, (verdict, model) in ledger.known(list(pair_of)).items()
+        }
+        rest = [each for each in asked if each[0] not in known]
+        last = ledger.last()
+        if not rest:
+            return known, {}, Spent(), ""
+
+        async def work() -> Asking:
+            opened = open_judge(with_key(config)) if judge is None else judge
+            asking = Asking(
+                config,
+                opened,
+                ledger,
+                budget_nano=None if budget is None else round(budget * 1e9),
+                patient=patient,
+                tick=lambda done: tick(len(known) + done),
+            )
+            try:
+                with _interruptible(asking):
+                    await asking.all(rest)
+            finally:
+                await opened.close()
+            return asking
+
+        asking = asyncio.run(work())
+        return known, asking.judged, ledger.spent(config.rater, after=last), asking.stopped
+
+
+@contextmanager
+def _interruptible(asking: Asking) -> Iterator[None]:
+    """The first ^C lets what was sent be answered; the second stops at once."""
+    loop = asyncio.get_running_loop()
+    main, task = threading.current_thread() is threading.main_thread(), asyncio.current_task()
+
+    def stop() -> None:
+        if asking.stopped and task is not None:
+            task.cancel()
+        asking.stopped = asking.stopped or "interrupted"
+
+    with suppress(NotImplementedError, RuntimeError):  # on Windows, ^C stops at once
+        if main:
+            loop.add_signal_handler(signal.SIGINT, stop)
+    try:
+        yield
+    finally:
+        with suppress(NotImplementedError, RuntimeError):
+            if main:
+                loop.remove_signal_handler(signal.SIGINT)
+
+
+def overview(
+    judges: Sequence[JudgeConfig],
+) -> list[tuple[JudgeConfig, dict[str, Any] | None, Spent, int]]:
+    """Each judge with its passport, what its version cost, and how many pairs it graded."""
+    if not judges:
+        return []
+    with Ledger(judges[0].root) as ledger:
+        graded = {row["rater"]: int(row["graded"] or 0) for row in ledger.raters()}
+        return [
+            (each, stored_passport(each), ledger.spent(each.rater), graded.get(each.rater, 0))
+            for each in judges
+        ]

@@ -1,0 +1,42 @@
+"""Grades of machine judges in a golden set: what they are asked about, and where they are kept."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import polars as pl
+
+from karat.errors import UsageError
+from karat.golden.aggregation import RULE, grades
+from karat.store.sql import documents, judgments, pairs
+from karat.tables import Documents, Pairs
+from karat.tables.golden.machine_judges import JudgingRun
+from karat.workflows.judging.autojudge import ToJudge, judgments_frame, pairs_to_judge
+from karat.workflows.workspace.workspace import Workspace, queries_in
+
+
+def pairs_of_golden_set(opened: Workspace, *, by: str | None = None) -> ToJudge:
+    """All pairs of a golden set's queue and judgments, with people's aggregated grades."""
+    with opened.store.read() as connection:
+        queued = pairs.frame(connection, opened.golden.id).select("query_id", "doc_id")
+        texts = documents.frame(connection, opened.golden.id)
+        current = judgments.current(connection, opened.golden.id)
+    asked = queries_in(opened)
+    judged = current.frame.select("query_id", "doc_id")
+    every = pl.concat([queued, judged]).unique(maintain_order=True)
+    every = every.join(asked.frame.select("query_id"), on="query_id", how="semi")
+    if not every.height:
+        raise UsageError("the golden set has no pairs yet", fix="karat golden pool RUN…")
+    graded = grades(current, RULE, ("human", "import"))
+    given = pairs_to_judge(Pairs(every), asked, Documents(texts), by=by)
+    rows = graded.select("query_id", "doc_id", "grade").iter_rows()
+    return replace(given, grades={(query, doc): float(grade) for query, doc, grade in rows})
+
+
+def store_grades(opened: Workspace, found: JudgingRun) -> int:
+    """Record the grades in the golden set, as those of a machine; how many are new."""
+    frame = judgments_frame(found).with_columns(time_us=pl.lit(time.time_ns() // 1000))
+    with opened.store.begin() as connection:
+        recorded = judgments.record(connection, opened.golden.id, frame, None)
+    return recorded.added + recorded.corrected

@@ -1,0 +1,334 @@
+"""Means and differences from people's grades and those of a machine judge, with one interval.
+
+The machine's grades never become part of the judgments: they only narrow the interval of what
+people's grades say. People must have judged a random sample: whole queries, or pairs with known
+chances.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from karat.errors import InputError, UsageError
+from karat.measures import Measure, parse
+from karat.measures.linear_numerators import gain_by_grade, weight_by_rank
+from karat.stats.prediction_powered import (
+    Pairs,
+    Powered,
+    Stratum,
+    powered_mean,
+    powered_pairs_mean,
+)
+from karat.tables import Qrels, Queries, Run
+from karat.tables.results import MachineMean
+from karat.workflows.offline.evaluate import evaluate
+
+_LINEAR = {"P", "RBP", "DCG"}
+"""Measures that pairs can be a sample for: linear in the gains, whatever is not shown."""
+_KEYS = ["query_id", "doc_id"]
+
+
+@dataclass(frozen=True)
+class _Given:
+    qrels: Qrels  # people's grades
+    machine: Qrels
+    judge: str
+    chances: pl.DataFrame | None  # `query_id`, `doc_id`, `chance`
+    queries: Queries | None
+
+
+def machine_means(
+    qrels: Qrels,
+    runs: Sequence[Run],
+    grades: pl.DataFrame,
+    measures: Sequence[str],
+    *,
+    difference: bool = False,
+    chances: pl.DataFrame | None = None,
+    queries: Queries | None = None,
+    rel: float | None = None,
+) -> list[MachineMean]:
+    """A row for each run and measure; with ``difference``, for each run but the first.
+
+    Args:
+        qrels: People's grades. Without ``chances``, of whole queries, which are a random sample of
+            those that the machine graded (in each stratum of ``queries``, if it has any).
+        runs: The runs.
+        grades: The machine's: ``query_id``, ``doc_id``, ``grade``, ``rater``.
+        measures: Names of measures.
+        difference: Differences to the first run rather than means.
+        chances: Of the pairs that people judged to be judged, above 0 and up to 1. Then pairs are
+            the unit, and measures must be P, RBP or DCG.
+        queries: With weights and strata.
+        rel: Lowest relevant grade, where a measure does not set it.
+
+    Raises:
+        InputError: people judged none of the machine's queries, or parts of queries.
+    """
+    raters = grades["rater"].unique().sort().to_list()
+    if len(raters) > 1:
+        raise InputError(
+            f"grades of {len(raters)} judges: {', '.join(raters[:3])}",
+            fix="give those of one; an average of judges is another judge",
+        )
+    repeated = grades.select(_KEYS).is_duplicated()
+    if repeated.any():
+        row = grades.filter(repeated).row(0, named=True)
+        raise InputError("graded twice", query=row["query_id"], doc_id=row["doc_id"])
+    machine = Qrels(grades.select(*_KEYS, "grade"), source="machine grades")
+    given = _Given(qrels, machine, raters[0] if raters else "a machine", chances, queries)
+    names = [parse(name) if rel is None else parse(name, rel=rel) for name in measures]
+    found = []
+    pairs = [(run, runs[0]) for run in runs[1:]] if difference else [(run, None) for run in runs]
+    for measure in names:
+        for run, baseline in pairs:
+            make = _by_query if chances is None else _by_pair
+            found.append(make(given, run, baseline, measure))
+    return found
+
+
+def _by_query(given: _Given, run: Run, baseline: Run | None, measure: Measure) -> MachineMean:
+    """People judged whole queries."""
+    whole = _whole(given)
+    name = str(measure)
+    human = _values(given.qrels.only(whole), run, baseline, name)
+    machine = _values(given.machine, run, baseline, name)
+    both = [query for query in whole if query in human and query in machine]
+    rest = [query for query in machine if query not in set(given.qrels.query_ids)]
+    strata = _strata(given.queries, both, rest)
+    parts, unjudged = [], 0
+    for weight, judged, others in strata:
+        if not judged:
+            return _refused(given, run, baseline, name, "query", "a stratum has no query judged")
+        parts.append(
+            Stratum(
+                np.array([human[query] for query in judged]),
+                np.array([machine[query] for query in judged]),
+                np.array([machine[query] for query in others]),
+                weight,
+            )
+        )
+        unjudged += len(others)
+    alone = powered_mean([Stratum(p.human, p.machine * 0, p.unjudged[:0], p.weight) for p in parts])
+    only = float(np.mean([machine[query] for query in (*both, *rest)]))
+    return _row(given, run, baseline, name, "query", powered_mean(parts), alone, only)
+
+
+def _whole(given: _Given) -> list[str]:
+    """Queries that people judged as far as the machine did.
+
+    Raises:
+        InputError: they judged none, or only parts of some.
+    """
+    people = given.qrels.frame.select(_KEYS).unique()
+    graded = given.machine.frame.select(_KEYS)
+    shared = graded.join(people.select("query_id").unique(), on="query_id", how="semi")
+    if not shared.height:
+        raise InputError(
+            "people judged none of the queries that the machine graded",
+            file=given.qrels.source,
+            fix="judge a random sample of them, each query with all its pairs",
+        )
+    missing = shared.join(people, on=_KEYS, how="anti")
+    if missing.height:
+        row = missing.row(0, named=True)
+        count = missing["query_id"].n_unique()
+        raise InputError(
+            f"people judged a part of {count:,} queries: {missing.height:,} pairs that the machine "
+            "graded have no grade of theirs",
+            file=given.qrels.source,
+            query=row["query_id"],
+            doc_id=row["doc_id"],
+            fix="judge these queries whole, or give the chances of the judged pairs (--chances)",
+        )
+    return shared["query_id"].unique(maintain_order=True).to_list()
+
+
+def _values(qrels: Qrels, run: Run, baseline: Run | None, measure: str) -> dict[str, float]:
+    """The value of each query, or the difference to the baseline's."""
+    runs = [run.named("run")] if baseline is None else [run.named("run"), baseline.named("base")]
+    options: dict[str, Any] = {"interval": "none", "bounds": False, "per_query": True}
+    rows = evaluate(qrels, runs, [measure], complete=True, **options).per_query
+    by_run: dict[str, dict[str, float]] = {}
+    for row in rows:
+        if row.value is not None:
+            by_run.setdefault(row.run, {})[row.query_id] = row.value
+    values = by_run.get("run", {})
+    if baseline is None:
+        return values
+    base = by_run.get("base", {})
+    return {query: value - base[query] for query, value in values.items() if query in base}
+
+
+def _strata(
+    queries: Queries | None, judged: Sequence[str], others: Sequence[str]
+) -> list[tuple[float, list[str], list[str]]]:
+    """Weight, judged queries and others of each stratum."""
+    weights = {} if queries is None else queries.weights()
+    if queries is None or "stratum" not in queries.frame.columns:
+        if len({weights.get(query) for query in (*judged, *others)}) > 1:
+            raise UsageError(
+                "queries have different weights, and no strata",
+                fix="a column stratum: the weights of its strata are used",
+            )
+        return [(1.0, list(judged), list(others))]
+    name_of = queries.attribute("stratum")
+    names = sorted({name_of.get(query, "") for query in (*judged, *others)})
+    found = []
+    for name in names:
+        mine = [query for query in judged if name_of.get(query, "") == name]
+        rest = [query for query in others if name_of.get(query, "") == name]
+        weight = sum(weights.get(query, 0.0) if weights else 1.0 for query in (*mine, *rest))
+        if weight > 0:
+            found.append((weight, mine, rest))
+    return found
+
+
+def _by_pair(given: _Given, run: Run, baseline: Run | None, measure: Measure) -> MachineMean:
+    """People judged pairs with known chances."""
+    name = str(measure)
+    if measure.entry.symbol not in _LINEAR:
+        return _refused(
+            given, run, baseline, name, "pair",
+            f"{name} is not linear in the gains: judge whole queries, or use DCG, P or RBP",
+        )  # fmt: skip
+    assert given.chances is not None
+    shown = _ranked(run, measure, "weight")
+    if baseline is not None:
+        base = _ranked(baseline, measure, "base")
+        shown = shown.join(base, on=_KEYS, how="full", coalesce=True).fill_null(0.0)
+        shown = shown.with_columns(pl.col("weight") - pl.col("base"))
+    shown = shown.filter(pl.col("weight") != 0)
+    table = (
+        shown.join(given.machine.frame.select(*_KEYS, machine="grade"), on=_KEYS, how="left")
+        .join(given.qrels.frame.select(*_KEYS, human="grade"), on=_KEYS, how="left")
+        .join(given.chances.select(*_KEYS, "chance"), on=_KEYS, how="left")
+    )
+    asked = given.machine.frame["query_id"].unique(maintain_order=True)
+    table = table.filter(pl.col("query_id").is_in(asked.implode()))
+    lacking = table.filter(pl.col("human").is_not_null() & ~(pl.col("chance") > 0).fill_null(False))
+    if lacking.height:
+        row = lacking.row(0, named=True)
+        raise InputError(
+            "people judged this pair, and its chance to be judged is not known",
+            query=row["query_id"],
+            doc_id=row["doc_id"],
+            fix="a chance above 0 for each judged pair; pairs that somebody chose have none",
+        )
+    gain = gain_by_grade(measure)
+    place = {query: number for number, query in enumerate(asked.to_list())}
+    human = table["human"].cast(pl.Float64).to_numpy()
+    known = ~np.isnan(human)
+    gained = np.full(len(human), np.nan)
+    gained[known] = gain(human[known])
+    pairs = Pairs(
+        np.array([place[query] for query in table["query_id"].to_list()], np.int64),
+        table["weight"].to_numpy(),
+        gain(table["machine"].fill_null(0.0).to_numpy()),
+        gained,
+        table["chance"].fill_null(1.0).to_numpy(),
+        len(place),
+    )
+    only = float(np.bincount(pairs.query, pairs.weight * pairs.machine, len(place)).mean())
+    return _row(
+        given, run, baseline, name, "pair",
+        powered_pairs_mean(pairs), powered_pairs_mean(pairs, lam=0.0), only,
+    )  # fmt: skip
+
+
+def _ranked(run: Run, measure: Measure, name: str) -> pl.DataFrame:
+    """The documents of a run with the weight of their ranks."""
+    depth = None if measure.cutoff is None else int(measure.cutoff)
+    ids = run.answers["query_id"].to_list()
+    top = run.top(ids, depth)
+    weight = weight_by_rank(measure, top["rank"].to_numpy().astype(np.int64))
+    queries = pl.Series("query_id", [ids[place] for place in top["query"].to_list()], pl.String)
+    return top.select(queries, "doc_id", pl.Series(name, weight))
+
+
+def _row(
+    given: _Given,
+    run: Run,
+    baseline: Run | None,
+    measure: str,
+    unit: Any,
+    found: Powered,
+    alone: Powered,
+    machine: float,
+) -> MachineMean:
+    return MachineMean(
+        run.name,
+        None if baseline is None else baseline.name,
+        measure,
+        unit,
+        given.judge,
+        found.estimate,
+        found.interval.low,
+        found.interval.high,
+        alone.estimate,
+        alone.interval.low,
+        alone.interval.high,
+        machine,
+        found.lam,
+        found.rho,
+        found.effective,
+        found.judged,
+        found.machine_only,
+        found.interval.reason,
+    )
+
+
+def _refused(
+    given: _Given, run: Run, baseline: Run | None, measure: str, unit: Any, reason: str
+) -> MachineMean:
+    none = (None,) * 10
+    name = None if baseline is None else baseline.name
+    return MachineMean(run.name, name, measure, unit, given.judge, *none, 0, 0, reason)
+
+
+def read_machine_grades(name: str, chances: str | None) -> tuple[pl.DataFrame, pl.DataFrame | None]:
+    """The grades of a file, or of a declared judge, and the chances of pairs of another file.
+
+    Raises:
+        InputError: a file that cannot be read, or chances that are not above 0 and up to 1.
+    """
+    from karat.formats.own.machine_grades import read_grades
+    from karat.formats.tables.reading import read_pairs
+
+    grades = read_grades(name) if Path(name).suffix or Path(name).exists() else _of_judge(name)
+    if chances is None:
+        return grades, None
+    frame = read_pairs(chances).frame
+    if "chance" not in frame.columns:
+        raise InputError("no column chance", file=chances, fix="query_id,doc_id,chance")
+    known = frame.select(*_KEYS, pl.col("chance").cast(pl.Float64, strict=False))
+    wrong = known.filter(~pl.col("chance").is_between(0, 1, closed="right").fill_null(False))
+    if wrong.height:
+        row = wrong.row(0, named=True)
+        raise InputError(
+            "a chance is above 0 and up to 1", file=chances, query=row["query_id"],
+            doc_id=row["doc_id"],
+        )  # fmt: skip
+    return grades, known
+
+
+def _of_judge(name: str) -> pl.DataFrame:
+    """What a declared judge graded, as it is declared now."""
+    from karat.clients.llm.ledger import Ledger
+    from karat.formats.own.judges import read_judge
+
+    config = read_judge(name, Path())
+    with Ledger(config.root) as ledger:
+        rows = ledger.grades(config.rater)
+    if not rows:
+        raise InputError(
+            f"{config.rater} has graded nothing", fix=f"karat autojudge run {config.name}"
+        )
+    grades = pl.DataFrame(rows, schema=[*_KEYS, "grade"], orient="row")
+    return grades.with_columns(rater=pl.lit(config.rater))
