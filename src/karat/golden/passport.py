@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -66,7 +67,12 @@ def passport(
     agreement, tests = _agreement(query, person, machine, grades, len(names))
     tests += [_overrating(query, person, machine, grades, len(names))]
     tests += _length(both)
-    tests += _tests(judged, config.grades[len(config.grades) // 2])
+    middle = config.grades[len(config.grades) // 2]
+    tests += _tests(judged, middle)
+    low_pairs = [grade or 0.0 for _, grade, mine in both if mine < middle]
+    if low_pairs:
+        share = sum(grade >= middle for grade in low_pairs) / len(low_pairs)
+        tests = [_with_elsewhere(test, share) for test in tests]
     low = agreement["kappa_low"]
     certified = low is not None and low >= config.kappa
     failed = [test.name for test in tests if test.passed is False]
@@ -218,6 +224,13 @@ def _tests(judged: Sequence[tuple[JudgePair, Judged]], middle: float) -> list[Te
             passed = abs(sums.whole) <= _PAD or within
         found.append(Test(name, sums.whole, span.low, span.high, passed, detail))
     return found
+
+
+def _with_elsewhere(test: Test, share: float) -> Test:
+    """The share of other documents of low grade that are graded relevant, for comparison."""
+    if test.name != SUPERFICIAL:
+        return test
+    return replace(test, detail=f"{test.detail}; of other documents of low grade {share:.1%}")
 
 
 _DETAILS = {
