@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from karat.release.policy import Drop, Rule
 from karat.stats.intervals import LEAST, TRUSTED_FROM
 from karat.tables.comparison import ROUNDING
+from karat.tables.records import shared
 from karat.tables.release.gate import WORST_FIRST, Check, GateVerdict
 
 _PRINTED = 5e-5  # smaller values print as 0.0000
@@ -122,16 +123,8 @@ def drop_check(rule: Rule, most: Drop, numbers: Numbers, doubt: Doubt | None = N
         verdict=verdict,
         reason=reason,
         measure=str(rule.measure),
-        attribute=numbers.attribute,
-        slice=numbers.slice,
-        n=numbers.n,
-        baseline_value=numbers.baseline_value,
-        candidate_value=numbers.candidate_value,
-        drop=numbers.drop,
-        ci_low=numbers.ci_low,
-        ci_high=numbers.ci_high,
         limit=limit,
-        smallest_detected=numbers.smallest_detected,
+        **shared(numbers, Check),
     )
 
 

@@ -24,6 +24,7 @@ from karat.store.events import files as event_files
 from karat.store.events._verify import checked
 from karat.store.events.manifest import Manifest, StoredFile
 from karat.tables.online.events import BUCKETS, EventFile, EventLog
+from karat.tables.records import shared
 
 MANIFEST = "manifest.json"
 STAGING = ".staging"
@@ -53,22 +54,18 @@ def read_event_log(folder: Path) -> EventLog:
     for file in manifest.files:
         event_files.check_complete(folder / file.name, file.bytes)
     content = json.dumps([manifest.timezone, [asdict(file) for file in manifest.files]])
+    more = {
+        "files": files,
+        "kinds": dict(manifest.kinds),
+        "attributes": tuple(manifest.attributes),
+        "arms": tuple(manifest.arms),
+        "known": frozenset(manifest.known),
+    }
     return EventLog(
         folder=folder,
-        files=files,
         rows=sum(file.rows for file in manifest.files),
-        bots=manifest.bots,
-        kinds=dict(manifest.kinds),
-        attributes=tuple(manifest.attributes),
-        arms=tuple(manifest.arms),
-        known=frozenset(manifest.known),
-        first_us=manifest.first_us,
-        last_us=manifest.last_us,
-        first_day=manifest.first_day,
-        last_day=manifest.last_day,
-        timezone=manifest.timezone,
-        simulated=manifest.simulated,
         version=hashlib.sha256(content.encode()).hexdigest()[:16],
+        **shared(manifest, EventLog) | more,
     )
 
 

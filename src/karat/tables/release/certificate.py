@@ -8,7 +8,7 @@ certificate alone.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 from karat.tables.checksum import checksum
@@ -90,28 +90,11 @@ class Certificate:
         return {**content, "sha256": self.fingerprint, "queries": queries}
 
     def _content(self) -> dict[str, Any]:
-        head = {
-            "karat_certificate": VERSION,
-            "karat": self.karat,
-            "measure": self.measure,
-            "scale": [_whole(grade) for grade in self.scale],
-            "rel": _whole(self.rel),
-            "depth": self.depth,
-            "complete": self.complete,
-            "collapse": self.collapse,
-            "baseline": self.baseline,
-            "candidate": self.candidate,
-            "n": self.n,
-            "difference": _whole(self.difference),
-            "unjudged_low": _whole(self.unjudged_low),
-            "unjudged_high": _whole(self.unjudged_high),
-            "unjudged_exact": self.unjudged_exact,
-            "verdict": self.verdict,
-            "unseen": self.unseen,
-            "unseen_unlimited": self.unseen_unlimited,
-            "reason": self.reason,
+        names = [each.name for each in fields(self) if each.compare]
+        names.insert(names.index("difference"), "n")
+        return {"karat_certificate": VERSION} | {
+            name: _plain(getattr(self, name)) for name in names
         }
-        return {**head, "queries": [_query(query) for query in self.queries]}
 
     def __repr__(self) -> str:
         unseen = "unlimited" if self.unseen_unlimited else self.unseen
@@ -142,20 +125,15 @@ class Verification:
         }
 
 
-def _query(query: CertifiedQuery) -> dict[str, Any]:
-    return {
-        "query_id": query.query_id,
-        "weight": _whole(query.weight),
-        "baseline": list(query.baseline),
-        "candidate": list(query.candidate),
-        "judgments": {doc_id: _whole(grade) for doc_id, grade in query.judgments.items()},
-        "unjudged_low": _whole(query.unjudged_low),
-        "unjudged_high": _whole(query.unjudged_high),
-        "ideal": None if query.ideal is None else _whole(query.ideal),
-        "ideal_allowed": None if query.ideal_allowed is None else _whole(query.ideal_allowed),
-    }
-
-
-def _whole(value: float) -> float:
-    """Whole numbers as int: 1 and 1.0 in a file must have the same checksum."""
-    return int(value) if float(value).is_integer() and abs(value) < 1e15 else float(value)
+def _plain(value: Any) -> Any:
+    """As JSON; whole numbers as int: 1 and 1.0 in a file must have the same checksum."""
+    match value:
+        case float():
+            return int(value) if value.is_integer() and abs(value) < 1e15 else float(value)
+        case tuple():
+            return [_plain(each) for each in value]
+        case Mapping():
+            return {key: _plain(each) for key, each in value.items()}
+        case CertifiedQuery():
+            return {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
+    return value

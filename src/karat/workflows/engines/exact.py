@@ -19,7 +19,7 @@ from karat.stats.quantiles import latency_row
 from karat.tables import Queries, Run
 from karat.tables.engines import EngineConfig
 from karat.tables.searched import Exactness, QueryRecall, RecallRow
-from karat.workflows.engines.live import Vectors, open_live
+from karat.workflows.engines.live import Vectors, open_live, reached
 from karat.workflows.engines.tuning import Asking, ask_engine
 
 EXACT = "exact"
@@ -55,10 +55,7 @@ def search_exact(
     with closing(Vectors(config)) as vectors:
         asking = Asking(concurrency, retries, k, vectors)
         with open_live(config, vectors=vectors) as engine:
-            try:
-                facts = engine.facts()
-            except EngineError as error:
-                raise KaratError(f"{config.name}: {error.what}\n  fix: {error.fix}") from None
+            facts = reached(engine, f"karat engine check {config.name}")
         runs = {
             name: ask_engine(each, queries, asking, name, warmup)
             for name, each in {EXACT: exact, **configs}.items()

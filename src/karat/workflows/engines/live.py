@@ -215,22 +215,19 @@ def search_engine(
     config: EngineConfig,
     out: str | Path,
     *,
-    output_format: str | None = None,
     concurrency: int = 1,
     timeout: float | None = None,
     retries: int = 0,
     warmup: int = 0,
     depth: int | None = None,
-    name: str | None = None,
     about: Mapping[str, Any] | None = None,
-    commit: str | None = None,
-    progress: bool = True,
     watch: Callable[[int], None] = lambda _done: None,
+    **settings: Any,
 ) -> Searched:
     """Send all queries to a declared engine, and write the run.
 
     An interrupted search goes on where it stopped when it is repeated with the same queries,
-    engine and settings. For the arguments see ``search``; None for ``timeout`` and ``depth`` is
+    engine and settings. For the arguments see ``search_by``; None for ``timeout`` and ``depth`` is
     the declared value; ``watch`` is called with the number of queries that are done, and may raise
     an error to stop the search.
     """
@@ -239,12 +236,10 @@ def search_engine(
     if depth is not None and not is_whole(depth, 1):
         raise UsageError(f"depth is {depth!r}, not a whole number from 1", fix="-k 100")
     depth = depth or config.depth
-    # The adapter has its own timeout; a second one would cost a thread for each call.
-    own = config.timeout if config.kind == "python" else None
-    manner = manner_of(concurrency, own, retries, warmup)
+    manner = manner_for(config, concurrency, retries, warmup)
     fix = f"karat engine check {config.name}"
     with open_live(config, depth=depth) as engine:
-        recorded = about_engine(config, _reached(engine, fix))
+        recorded = about_engine(config, reached(engine, fix))
         asked = engine_queries(queries)
         engine.prepare([query.text for query in asked])
         digest = fingerprint(recorded, depth, [asdict(query) for query in asked])
@@ -257,13 +252,10 @@ def search_engine(
                     engine=config.name,
                     manner=manner,
                     warmup=warmup,
-                    output_format=output_format,
                     depth=depth,
-                    name=name,
                     about=recorded | {"timeout": f"{config.timeout:g} s"} | dict(about or {}),
-                    commit=commit,
-                    progress=progress,
                     fix=fix,
+                    **settings,
                 )
         except _Hopeless as error:
             raise KaratError(f"{config.name} answers nothing: {error}\n  fix: {fix}") from None
@@ -275,7 +267,15 @@ def search_engine(
         )
 
 
-def _reached(engine: LiveEngine, fix: str) -> EngineFacts:
+def manner_for(
+    config: EngineConfig, concurrency: int = 1, retries: int = 0, warmup: int = 0
+) -> CallSettings:
+    """How an engine is asked: an adapter has its own timeout, a second would cost threads."""
+    own = config.timeout if config.kind == "python" else None
+    return manner_of(concurrency, own, retries, warmup)
+
+
+def reached(engine: LiveEngine, fix: str) -> EngineFacts:
     """What the engine says about itself, before queries are sent."""
     try:
         return engine.facts()

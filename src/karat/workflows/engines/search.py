@@ -39,33 +39,20 @@ def search(
     function: Callable[[str], Any],
     out: str | Path,
     *,
-    engine: str,
-    output_format: str | None = None,
     concurrency: int = 1,
     timeout: float | None = None,
     retries: int = 0,
     warmup: int = 0,
-    depth: int | None = None,
-    name: str | None = None,
-    about: Mapping[str, Any] | None = None,
-    commit: str | None = None,
-    progress: bool = True,
+    **settings: Any,
 ) -> Searched:
-    return search_by(
-        queries,
-        lambda _ids, texts, manner, tick: ask(function, texts, manner, warmup=warmup, tick=tick),
-        out,
-        function=function,
-        engine=engine,
-        output_format=output_format,
-        manner=manner_of(concurrency, timeout, retries, warmup),
-        warmup=warmup,
-        depth=depth,
-        name=name,
-        about=about,
-        commit=commit,
-        progress=progress,
-    )
+    """``settings`` are further ones of ``search_by``."""
+    manner = manner_of(concurrency, timeout, retries, warmup)
+    settings |= {"manner": manner, "warmup": warmup, "function": function}
+
+    def asker(_ids: Any, texts: Sequence[str], manner: CallSettings, tick: Any) -> list[Reply]:
+        return ask(function, texts, manner, warmup=warmup, tick=tick)
+
+    return search_by(queries, asker, out, **settings)
 
 
 Asker = Callable[[Sequence[str], Sequence[str], CallSettings, Callable[[int], None]], list[Reply]]

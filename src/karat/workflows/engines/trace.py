@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from karat.clients.search_function import CallSettings, ask
+from karat.clients.search_function import ask
 from karat.engines.search.stages import EngineStage, stages_of
 from karat.errors import KaratError, UsageError
 from karat.formats.own.traces import write_trace
@@ -19,8 +19,8 @@ from karat.tables import Queries, Run
 from karat.tables.diagnosis.traces import COLUMNS, Trace, stage_rows
 from karat.tables.engines import EngineConfig, EngineQuery
 from karat.tables.searched import Searched
-from karat.workflows.engines.live import engine_queries, open_live
-from karat.workflows.engines.search import manner_of, reasons_of, run_of, shown_progress
+from karat.workflows.engines.live import engine_queries, manner_for, open_live
+from karat.workflows.engines.search import reasons_of, run_of, shown_progress
 
 DEEPER = 5
 """Documents asked of each stage by default, for one of the run."""
@@ -35,13 +35,11 @@ _Parts = dict[str, dict[str, str]]  # of scores, as JSON, by query and document
 class _Asking:
     ids: Sequence[str]
     queries: Sequence[EngineQuery]
-    manner: CallSettings
+    calls: Mapping[str, int]
     progress: bool
 
     def ask(self, config: EngineConfig, name: str, size: int) -> tuple[Run, _Parts]:
         """What a stage returns, to a depth of ``size``, and what its scores are made of."""
-        own = config.timeout if config.kind == "python" else None
-        manner = replace(self.manner, timeout=own, overdue=[])
         parts: _Parts = {}
         with (
             open_live(config, depth=size, explain=True) as engine,
@@ -58,6 +56,7 @@ class _Asking:
                     }
                 return found
 
+            manner = manner_for(config, **self.calls)
             replies = ask(call, range(len(self.ids)), manner, tick=tick)
         reasons = reasons_of(self.ids, replies)
         if sum(reason.queries for reason in reasons) == len(replies):
@@ -89,9 +88,8 @@ def trace_search(
     file: str | Path,
     *,
     depth: int | None = None,
-    concurrency: int = 1,
-    retries: int = 0,
     progress: bool = True,
+    **calls: int,
 ) -> Searched:
     """Ask the stages of an engine one by one, and write the trace of its run."""
     check_trace(config, file, depth)
@@ -99,8 +97,7 @@ def trace_search(
     size = min(DEEPEST, served * DEEPER) if depth is None else depth
     stages, kind = stages_of(config, size)
     ids = queries.frame["query_id"].to_list()
-    manner = manner_of(concurrency, None, retries, 0)
-    asking = _Asking(ids, engine_queries(queries), manner, progress)
+    asking = _Asking(ids, engine_queries(queries), calls, progress)
     frames = [_rows(asking, stage, size) for stage in stages]
     if kind is not None:
         taken = {parent for stage in stages for parent in stage.parents}

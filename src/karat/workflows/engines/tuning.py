@@ -11,13 +11,14 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from karat.clients.search_function import CallSettings, Reply, ask
+from karat.clients.search_function import Reply, ask
 from karat.engines.search.engine import fingerprint
 from karat.errors import InputError, KaratError, UsageError
 from karat.formats.own import held_out
@@ -35,8 +36,14 @@ from karat.tables.comparison import Comparison, Difference
 from karat.tables.engines import EngineConfig, EngineFacts
 from karat.tables.searched import PartResult, Tuned, TunedParameter, TuneVerdict
 from karat.workflows.engines._search_space import Searched, is_grid, proposals, search_space
-from karat.workflows.engines.live import Vectors, about_engine, engine_queries, open_live
-from karat.workflows.engines.search import manner_of, run_of, shown_progress
+from karat.workflows.engines.live import (
+    Vectors,
+    about_engine,
+    engine_queries,
+    manner_for,
+    open_live,
+)
+from karat.workflows.engines.search import run_of, shown_progress
 from karat.workflows.offline.compare import compare
 from karat.workflows.offline.evaluation_plan import Conditions, EvaluationPlan, settle
 from karat.workflows.offline.parts import Within, within
@@ -83,16 +90,8 @@ def tune(
     dev, conditions = within(DEV, qrels, [], queries), Conditions(rel=rel)
     with closing(Vectors(config)) as vectors:
         asking = Asking(concurrency, retries, depth, vectors)
-        inputs = (
-            asdict(config),
-            given,
-            measure,
-            rel,
-            depth,
-            dev.qrels.frame.rows(),
-            dev.queries.frame.rows(),
-        )
-        journal = _Journal(out, fingerprint(*inputs))
+        rows = dev.qrels.frame.rows(), dev.queries.frame.rows()
+        journal = _Journal(out, fingerprint(asdict(config), given, measure, rel, depth, *rows))
         tuning = _Tuning(config, dev, measure, conditions, asking, journal)
         with shown_progress(trials, shown=progress) as tick:
             stopped = _search(tuning, space, trials, patience, seed, tick)
@@ -151,7 +150,7 @@ class _Tuning:
 
     @property
     def best(self) -> _Trial:
-        return max(self._known.values(), key=_value)
+        return max(self._known.values(), key=attrgetter("value"))
 
     def ask(self, params: Mapping[str, Any]) -> _Trial:
         """The values of these parameters; each combination is asked once."""
@@ -199,12 +198,10 @@ class _Tuning:
         trials = self.trials
         if not patience or len(trials) <= patience:
             return False
-        before, now, error, _ = self.both(max(trials[:-patience], key=_value), self.best)
+        before, now, error, _ = self.both(
+            max(trials[:-patience], key=attrgetter("value")), self.best
+        )
         return not self.sign * (now - before) > error
-
-
-def _value(trial: _Trial) -> float:
-    return trial.value
 
 
 def _key(params: Mapping[str, Any]) -> str:
@@ -248,17 +245,12 @@ class _Failed(KaratError):
 
 @dataclass(frozen=True)
 class Asking:
-    """How an engine is asked: settings of the calls, documents per query."""
+    """How engines are asked."""
 
     concurrency: int
     retries: int
     depth: int | None
     vectors: Vectors
-
-    def settings(self, config: EngineConfig) -> CallSettings:
-        # The adapter has its own timeout; a second one would cost a thread for each call.
-        timeout = config.timeout if config.kind == "python" else None
-        return manner_of(self.concurrency, timeout, self.retries, 0)
 
 
 def ask_engine(
@@ -275,10 +267,13 @@ def ask_engine(
                 f"  fix: karat engine check {config.name}"
             )
 
-    asked, settings = engine_queries(queries), asking.settings(config)
+    asked, manner = (
+        engine_queries(queries),
+        manner_for(config, asking.concurrency, asking.retries),
+    )
     with open_live(config, depth=asking.depth, vectors=asking.vectors) as engine:
         engine.prepare([query.text for query in asked])
-        replies = ask(engine.call, asked, settings, warmup=warmup, replied=replied)
+        replies = ask(engine.call, asked, manner, warmup=warmup, replied=replied)
     return run_of(ids, replies, name, flat(about_engine(config, EngineFacts()), "about"))
 
 

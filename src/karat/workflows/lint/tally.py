@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -324,10 +324,7 @@ class Tally:
         lines: Lines = (),
         *,
         count: int | None = None,
-        example: str | None = None,
-        query: str | None = None,
-        says: str | None = None,
-        fix: str | None = None,
+        **about: str | None,
     ) -> None:
         """Count a finding. Of ``example``, ``query``, ``says``, ``fix`` the first given is kept."""
         assert code in CODES, code
@@ -336,22 +333,13 @@ class Tally:
         if len(entry.lines) < KEPT:
             new = [int(line) for line in lines[: 2 * KEPT] if line > 0]
             entry.lines = sorted({*entry.lines, *new})[:KEPT]
-        entry.example = entry.example if entry.example is not None else example
-        entry.query = entry.query if entry.query is not None else query
-        entry.says = entry.says if entry.says is not None else says
-        entry.fix = entry.fix if entry.fix is not None else fix
+        for name, value in about.items():
+            if getattr(entry, name) is None:
+                setattr(entry, name, value)
 
     def merge(self, other: Tally) -> None:
         for code, entry in other._entries.items():
-            self.add(
-                code,
-                entry.lines,
-                count=entry.count,
-                example=entry.example,
-                query=entry.query,
-                says=entry.says,
-                fix=entry.fix,
-            )
+            self.add(code, **{each.name: getattr(entry, each.name) for each in fields(entry)})
 
     def __contains__(self, code: str) -> bool:
         return code in self._entries

@@ -30,6 +30,7 @@ from karat.store.events.log import (
 from karat.store.events.manifest import Manifest, added, summary
 from karat.tables.days import day_text, is_zone
 from karat.tables.online.events import ATTRIBUTE, EmptyHits, Imported, LogStatus, StoredImport
+from karat.tables.records import shared
 from karat.tables.schema import EVENTS
 from karat.workflows.online import _import_empty as empties
 from karat.workflows.online import _import_notes as notes
@@ -359,23 +360,16 @@ def held(folder: Path) -> LogStatus:
     for each in log.files:
         with suppress(OSError):
             size += Path(each.path).stat().st_size
-    return LogStatus(
-        folder=str(folder),
-        rows=log.rows,
-        bots=log.bots,
-        kinds=log.kinds,
-        first_day=_day(log.first_day),
-        last_day=_day(log.last_day),
-        timezone=log.timezone,
-        arms=log.arms,
-        attributes=log.attributes,
-        known=[name for name in columns if name in log.known],
-        unknown=[name for name in columns if name not in log.known],
-        simulated=log.simulated,
-        files=len(log.files),
-        size=size,
-        imports=manifest.imports if manifest else (),
-    )
+    more = {
+        "folder": str(folder),
+        "first_day": _day(log.first_day),
+        "last_day": _day(log.last_day),
+        "known": [name for name in columns if name in log.known],
+        "unknown": [name for name in columns if name not in log.known],
+        "files": len(log.files),
+        "imports": manifest.imports if manifest else (),
+    }
+    return LogStatus(size=size, **shared(log, LogStatus) | more)
 
 
 def _day(day: int | None) -> str:

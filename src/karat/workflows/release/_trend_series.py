@@ -15,6 +15,7 @@ from karat.stats import drift, looks
 from karat.stats.averages import Floats, mean
 from karat.stats.intervals import t_interval
 from karat.stats.paired import t_test
+from karat.tables.records import shared
 from karat.tables.release.history import BREAKING, Input, Point, Value
 from karat.tables.release.trend import Drop, Fall, Lean, Loss, Mark, Paired, Series
 
@@ -85,14 +86,7 @@ def annotations_of(
             )
         marks.append(
             Mark(
-                time=point.time,
-                commit=point.commit,
-                kind=point.kind,
-                verdict=point.verdict,
-                value=value.value,
-                ci_low=value.ci_low,
-                ci_high=value.ci_high,
-                n=value.n,
+                **shared(point, Mark) | shared(value, Mark) | {"by_query": own is not None},
                 trouble=point.trouble,
                 counts=counts,
                 changed=changed,
@@ -100,7 +94,6 @@ def annotations_of(
                 breaks=breaks,
                 change=change,
                 told_apart=significant,
-                by_query=own is not None,
             )
         )
         if counts:

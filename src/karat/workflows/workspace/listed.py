@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from karat.errors import UsageError, nearest
 from karat.store.sql import comparisons, golden_sets, judgments, runs
+from karat.tables.records import shared
 from karat.tables.workspace import ComparisonRow, RunRow
 from karat.workflows.workspace.run_import import KEPT, REMOVED
 from karat.workflows.workspace.stored_comparisons import Listed, described, listed
@@ -90,16 +91,10 @@ def list_runs(opened: Workspace) -> tuple[list[RunRow], Callable[[RunRow], Liste
 
     def listed(row: RunRow) -> ListedRun:
         return ListedRun(
-            id=row.id,
             golden=opened.golden.name,
-            name=row.name,
             also=runs.others(row, by_name),
-            sha256=row.sha256,
-            queries=row.queries,
-            rows=row.rows,
-            about=row.about,
-            added_us=row.added_us,
             kept_by=stored_by.get(row.sha256),
+            **shared(row, ListedRun),
         )
 
     return rows[::-1], listed
@@ -123,19 +118,11 @@ def listed_comparison(opened: Workspace, row: ComparisonRow) -> ListedComparison
 
 
 def _listed(opened: Workspace, found: Listed) -> ListedComparison:
-    row = found.row
+    its_runs = [RunName(run.id, run.name) for run in found.runs]
     return ListedComparison(
-        id=row.id,
         golden=opened.golden.name,
-        name=row.name,
-        runs=[RunName(run.id, run.name) for run in found.runs],
-        settings=row.settings,
-        made_by=row.made_by,
-        created_us=row.created_us,
-        state=row.state,
-        error=row.error,
-        computed_us=row.computed_us,
         verdict=found.verdict,
         older=found.older.judgments,
         changed=found.older.changed,
+        **shared(found.row, ListedComparison) | {"runs": its_runs},
     )
