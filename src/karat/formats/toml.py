@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -74,6 +75,18 @@ class Tables:
                     line = line_of(self.data, section, key)
                     self.known(f"[{section}] ", key, allowed or (), line=line)
         return self
+
+    def inner(self, section: str, keys: Sequence[str]) -> Mapping[str, Tables]:
+        """The tables ``[section.NAME]`` by name, each with one section of that name."""
+        tables = self.content.get(section, {})
+        if not isinstance(tables, dict):
+            raise self.wrong(f"{section} is not a table", f"write [{section}.NAME]")
+        found = {}
+        for name, values in tables.items():
+            found[name] = copy(self)
+            found[name].content = {f"{section}.{name}": values}
+            found[name].check({f"{section}.{name}": keys})
+        return found
 
     def wrong(self, what: str, fix: str | None = None, line: int | None = None) -> InputError:
         return InputError(what, file=self.name, line=line, fix=fix)

@@ -81,21 +81,14 @@ def read_baseline(path: str | Path) -> SavedBaseline:
             fix=_REMADE,
         )
     return SavedBaseline(
-        karat=head.get("karat", str, "a version"),
-        run=head.get("run", str, "a name"),
         measures=tuple(measures),
         rel=head.above_zero("rel"),
-        complete=head.get("complete", bool, "true or false"),
-        depth=None if content["depth"] is None else head.get("depth", int, "a depth or null"),
-        collapse=None
-        if content["collapse"] is None
-        else head.get("collapse", str, "a name or null"),
-        hashes={key: _hash(hashes, key) for key in _HASHES},
+        hashes={key: hashes.text_or_none(key) for key in _HASHES},
         answered=answered,
         values=values,
-        p95_us=head.maybe("p95_us"),
         times_us=times,
         source=name,
+        **head.plain(SavedBaseline, "rel"),
     )
 
 
@@ -103,10 +96,3 @@ def _checksum(content: Mapping[str, Any]) -> str:
     """The checksum of the content as written, to the last digit."""
     rest = {key: value for key, value in content.items() if key != "sha256"}
     return checksum({_KIND.mark: VERSION} | rest)
-
-
-def _hash(hashes: Fields, key: str) -> str | None:
-    digest: str | None = None
-    if hashes.value[key] is not None:
-        digest = hashes.get(key, str, "a SHA-256 or null")
-    return digest

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,15 +20,8 @@ _DEEPEST = 1 << 62  # ranks are 64-bit numbers
 _REMADE = "karat compare … --certificate FILE makes a new one"
 _KIND = Kind("certificate", VERSION, _REMADE)
 _VERDICTS = ("better", "worse")
-_HEAD = (
-    *("karat", "measure", "scale", "rel", "depth", "complete", "collapse", "baseline", "candidate"),
-    *("n", "difference", "unjudged_low", "unjudged_high", "unjudged_exact", "verdict", "unseen"),
-    *("unseen_unlimited", "reason", "sha256", "queries"),
-)
-_QUERY = (
-    *("query_id", "weight", "baseline", "candidate", "judgments", "unjudged_low", "unjudged_high"),
-    *("ideal", "ideal_allowed"),
-)
+_HEAD = (*(each.name for each in fields(Certificate) if each.compare), "n", "sha256")
+_QUERY = [each.name for each in fields(CertifiedQuery)]
 
 
 def write_certificate(certificate: Certificate, path: str | Path) -> None:
@@ -83,64 +77,48 @@ def from_bytes(data: bytes, name: str) -> Certificate:
     depth = content["depth"]
     if depth is not None and not 0 < head.get("depth", int, "a rank from 1, or null") <= _DEEPEST:
         raise head.wrong("depth", "a rank from 1, or null")
-    collapse = content["collapse"]
     unlimited = head.get("unseen_unlimited", bool, "true or false")
     return Certificate(
-        karat=head.get("karat", str, "a version"),
         measure=_measure(head),
         scale=_scale(head),
         rel=head.above_zero("rel"),
-        depth=depth,
-        complete=head.get("complete", bool, "true or false"),
-        collapse=None if collapse is None else head.get("collapse", str, "a name, or null"),
-        baseline=head.get("baseline", str, "a name"),
-        candidate=head.get("candidate", str, "a name"),
-        difference=head.number("difference"),
-        unjudged_low=head.number("unjudged_low"),
-        unjudged_high=head.number("unjudged_high"),
-        unjudged_exact=head.get("unjudged_exact", bool, "true or false"),
         verdict=cast(CertifiedVerdict, verdict),
         unseen=_unseen(head, unlimited),
-        unseen_unlimited=unlimited,
-        reason=head.get("reason", str, "text"),
         queries=queries,
         sha256=head.get("sha256", str, "text"),
         source=name,
+        **head.plain(Certificate, "measure", "rel", "unseen", "sha256"),
     )
 
 
 def _query(row: Any, index: int, name: str) -> CertifiedQuery:
-    fields = Fields(row, _QUERY, name, _REMADE, f"query number {index}")
-    query_id = fields.get("query_id", str, "an id")
+    query = Fields(row, _QUERY, name, _REMADE, f"query number {index}")
+    query_id = query.get("query_id", str, "an id")
     if not query_id:
-        raise fields.wrong("query_id", "an id")
-    fields.where = f"query {query_id}"
-    grades = fields.get("judgments", dict, "grades of documents")
+        raise query.wrong("query_id", "an id")
+    query.where = f"query {query_id}"
+    grades = query.get("judgments", dict, "grades of documents")
     if any(not doc_id for doc_id in grades):
-        raise fields.wrong("judgments", "grades of documents with ids")
+        raise query.wrong("judgments", "grades of documents with ids")
     parsed_grades = {doc_id: finite(grade) for doc_id, grade in grades.items()}
     judgments = {doc_id: grade for doc_id, grade in parsed_grades.items() if grade is not None}
     if len(judgments) < len(grades) or min(judgments.values(), default=0.0) < 0:
-        raise fields.wrong("judgments", "grades from 0 up")
+        raise query.wrong("judgments", "grades from 0 up")
     return CertifiedQuery(
-        query_id=query_id,
-        weight=fields.above_zero("weight"),
-        baseline=_ranking(fields, "baseline"),
-        candidate=_ranking(fields, "candidate"),
+        weight=query.above_zero("weight"),
+        baseline=_ranking(query, "baseline"),
+        candidate=_ranking(query, "candidate"),
         judgments=judgments,
-        unjudged_low=fields.number("unjudged_low"),
-        unjudged_high=fields.number("unjudged_high"),
-        ideal=fields.maybe("ideal"),
-        ideal_allowed=fields.maybe("ideal_allowed"),
+        **query.plain(CertifiedQuery, "weight"),
     )
 
 
-def _ranking(fields: Fields, key: str) -> tuple[str, ...]:
-    ids = fields.get(key, list, "a list of documents")
+def _ranking(query: Fields, key: str) -> tuple[str, ...]:
+    ids = query.get(key, list, "a list of documents")
     if any(not isinstance(doc_id, str) or not doc_id for doc_id in ids):
-        raise fields.wrong(key, "a list of document ids")
+        raise query.wrong(key, "a list of document ids")
     if len(set(ids)) < len(ids):
-        raise fields.wrong(key, "a list of documents, each once")
+        raise query.wrong(key, "a list of documents, each once")
     return tuple(ids)
 
 

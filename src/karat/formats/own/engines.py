@@ -37,6 +37,7 @@ _ONLY = {
 }
 """Settings of some kinds only."""
 _Config = TypeVar("_Config", EngineConfig, EmbedConfig)
+_Value = TypeVar("_Value")
 
 
 def read_engines(start: Path) -> dict[str, EngineConfig]:
@@ -45,34 +46,31 @@ def read_engines(start: Path) -> dict[str, EngineConfig]:
     Secrets are not read: ``with_secrets`` does when an engine is used.
     """
     path = find_workspace(start)
-    tables = toml.read(path)
-    name = tables.name
-    root = path.resolve().parent
-    declared: dict[str, dict[str, Any]] = {}
-    for table in ("engine", "embed"):
-        declared[table] = tables.content.get(table, {})
-        if not isinstance(declared[table], dict):
-            raise InputError(f"{table} is not a table", file=name, fix=f"write [{table}.NAME]")
+    tables, root = toml.read(path), path.resolve().parent
     endpoints = {
-        embed: Declared(embed, values, name, tables.data, root, "embed", _EMBED_KEYS).endpoint()
-        for embed, values in declared["embed"].items()
+        name: Declared(name, "embed", table, root).endpoint()
+        for name, table in tables.inner("embed", _EMBED_KEYS).items()
     }
     return {
-        engine: Declared(engine, values, name, tables.data, root).config(endpoints)
-        for engine, values in declared["engine"].items()
+        name: Declared(name, "engine", table, root).config(endpoints)
+        for name, table in tables.inner("engine", _KEYS).items()
     }
 
 
 def read_engine(name: str, start: Path) -> EngineConfig:
     """One of them; raises UsageError with the nearest name if it is not declared."""
-    engines = read_engines(start)
-    if name not in engines:
+    return declared(read_engines(start), name, "engine")
+
+
+def declared(known: Mapping[str, _Value], name: str, section: str) -> _Value:
+    """One of the declared engines or judges; raises UsageError with the nearest name."""
+    if name not in known:
         raise UsageError(
-            f"no engine {name!r} in karat.toml",
-            nearest=nearest(name, engines, 1),
-            fix=f"one of {', '.join(engines)}" if engines else f"declare it: [engine.{name}]",
+            f"no {section} {name!r} in karat.toml",
+            nearest=nearest(name, known, 1),
+            fix=f"one of {', '.join(known)}" if known else f"declare it: [{section}.{name}]",
         )
-    return engines[name]
+    return known[name]
 
 
 def with_secrets(
@@ -181,28 +179,12 @@ def typed(text: str) -> Any:
 class Declared:
     """The values of one ``[engine.NAME]``, ``[embed.NAME]`` or ``[judge.NAME]``."""
 
-    def __init__(
-        self,
-        name: str,
-        values: Any,
-        file: str,
-        data: bytes,
-        root: Path,
-        table: str = "engine",
-        keys: Sequence[str] = _KEYS,
-    ) -> None:
-        self.name, self.file, self.data, self.root = name, file, data, root
-        self.table = f"{table}.{name}"
+    def __init__(self, name: str, section: str, tables: toml.Tables, root: Path) -> None:
+        self.name, self.root, self.tables = name, root, tables
+        self.table = f"{section}.{name}"
+        self.values: dict[str, Any] = tables.content[self.table]
         if not _NAME.fullmatch(name):
             raise self._wrong("", f"the name {name!r} is not letters, digits, - and _")
-        if not isinstance(values, dict):
-            raise self._wrong("", "not a table", f"write [{self.table}]")
-        self.values: dict[str, Any] = values
-        for key in values:
-            if key not in keys:
-                near = nearest(key, keys, 1)
-                fix = f"did you mean {near[0]}?" if near else f"one of {', '.join(keys)}"
-                raise self._wrong(key, f"unknown key {key!r}", fix)
 
     def endpoint(self) -> EmbedConfig:
         if "url" not in self.values:
@@ -215,14 +197,14 @@ class Declared:
             headers=self._headers(),
             template=self._template(sql=False)[0],
             output=self._text("output") or EmbedConfig.output,
-            batch=int(self._number("batch", 64, 1, 10_000, whole=True)),
+            batch=self._count("batch", 64, 10_000),
             rate=self._rate(),
             timeout=self._number("timeout", 60, 0.001, 3600),
             ca=self._text("ca"),
         )
 
     def _rate(self) -> float | None:
-        return self._number("rate", 0, 0.001, 1_000_000) if "rate" in self.values else None
+        return self._number("rate", 1, 0.001, 1_000_000) if "rate" in self.values else None
 
     def _embed(self, endpoints: Mapping[str, EmbedConfig]) -> EmbedConfig | None:
         embed = self._text("embed")
@@ -240,14 +222,7 @@ class Declared:
         return endpoints[embed]
 
     def config(self, endpoints: Mapping[str, EmbedConfig]) -> EngineConfig:
-        kind = self.values.get("kind")
-        if kind not in KINDS:
-            near = nearest(str(kind), KINDS, 1)
-            raise self._wrong(
-                "kind",
-                "no kind" if kind is None else f"unknown kind {kind!r}",
-                f"did you mean {near[0]}?" if near else f"one of {', '.join(KINDS)}",
-            )
+        kind = self._kind(KINDS)
         for key, kinds in _ONLY.items():
             if key in self.values and kind not in kinds:
                 raise self._wrong(
@@ -269,9 +244,9 @@ class Declared:
             settings=self._table("settings"),
             stages=self._stages(kind),
             headers=self._headers(),
-            fields=self._fields(),
-            depth=int(self._number("depth", 100, 1, 1_000_000, whole=True)),
-            page=int(self._number("page", 1000, 1, 1_000_000, whole=True)),
+            fields=self.tables.texts(self.table, "fields"),
+            depth=self._count("depth", 100, 1_000_000),
+            page=self._count("page", 1000, 1_000_000),
             rate=self._rate(),
             endpoint=self._embed(endpoints),
             timeout=self._number("timeout", 10, 0.001, 3600),
@@ -279,36 +254,33 @@ class Declared:
         )
 
     def _wrong(self, key: str, what: str, fix: str | None = None) -> InputError:
-        line = toml.line_of(self.data, self.table, key) if key else None
-        return InputError(f"[{self.table}] {what}", file=self.file, line=line, fix=fix)
+        line = toml.line_of(self.tables.data, self.table, key) if key else None
+        return self.tables.wrong(f"[{self.table}] {what}", fix, line)
+
+    def _kind(self, kinds: Sequence[str]) -> Any:
+        kind = self.values.get("kind")
+        if kind is None:
+            raise self._wrong("kind", "no kind", f"one of {', '.join(kinds)}")
+        line = toml.line_of(self.tables.data, self.table, "kind")
+        self.tables.known(f"[{self.table}] ", str(kind), kinds, "kind", line)
+        return kind
 
     def _text(self, key: str) -> str:
-        value = self.values.get(key, "")
-        if not isinstance(value, str):
-            raise self._wrong(key, f"{key} is {value!r}, not a string", f'{key} = "…"')
-        return value
+        return self.tables.text_or_none(self.table, key, blank=True) or ""
 
     def _table(self, key: str) -> dict[str, Any]:
         value = self.values.get(key, {})
         if not isinstance(value, dict):
-            raise self._wrong(key, f"{key} is {value!r}, not a table", f"{key} = {{ name = … }}")
+            raise self.tables.invalid(self.table, key, "a table", f"{key} = {{ name = … }}")
         return value
-
-    def _fields(self) -> tuple[str, ...]:
-        value = self.values.get("fields", [])
-        if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
-            raise self._wrong("fields", f"fields is {value!r}, not a list", 'fields = ["title^3"]')
-        return tuple(value)
 
     def _number(
         self, key: str, default: float, low: float, high: float, *, whole: bool = False
     ) -> float:
-        value = self.values.get(key, default)
-        good = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
-        if not good or (key in self.values and not low <= value <= high):
-            what = f"{key} is {value!r}, not a {'whole ' if whole else ''}number"
-            raise self._wrong(key, f"{what} from {low:g} to {high:g}", f"{key} = {default:g}")
-        return float(value)
+        return self.tables.number(self.table, key, default, low, high, whole=whole)
+
+    def _count(self, key: str, default: int, high: int) -> int:
+        return int(self._number(key, default, 1, high, whole=True))
 
     def _secret(self, key: str, value: Any) -> str | Secret:
         if isinstance(value, str):
@@ -365,7 +337,7 @@ class Declared:
         if sql and not value.endswith(".sql"):
             return value, "inline"
         if not sql and value.lstrip().startswith(("{", "[")):
-            return _json(value, self.file), "inline"
+            return _json(value, self.tables.name), "inline"
         path = self.root / value
         try:
             text = path.read_text(encoding="utf-8-sig")

@@ -7,10 +7,18 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from dataclasses import fields as dataclass_fields
 from typing import Any, cast
 
 from karat.errors import InputError
 from karat.formats.tables.jsonl import parsed
+
+_PLAIN: Mapping[str, tuple[type, str]] = {
+    "str": (str, "text"),
+    "bool": (bool, "true or false"),
+    "int": (int, "a whole number"),
+    "float": (float, "a finite number"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,19 +43,22 @@ class Kind:
         content = parsed(data, name, 1)
         if not isinstance(content, dict) or self.mark not in content:
             raise self.none(name)
-        version = content.pop(self.mark)
-        if version != self.version or not isinstance(version, int) or isinstance(version, bool):
-            newer = isinstance(version, int) and version > self.version
-            raise InputError(
-                f"unsupported {self.what} version {short(version)}; this karat reads version "
-                f"{self.version}",
-                file=name,
-                fix="pip install --upgrade karat" if newer else self.remade,
-            )
+        check_version(content.pop(self.mark), self.version, self.what, name, self.remade)
         return content
 
     def none(self, name: str) -> InputError:
         return InputError(f"not a karat {self.what}", file=name, fix=self.remade)
+
+
+def check_version(version: Any, known: int, what: str, name: str, fix: str | None = None) -> None:
+    """Refuse another version than the known one of a file or line."""
+    if version != known or not isinstance(version, int) or isinstance(version, bool):
+        newer = isinstance(version, int) and version > known
+        raise InputError(
+            f"unsupported {what} version {short(version)}; this karat reads version {known}",
+            file=name,
+            fix="pip install --upgrade karat" if newer else fix,
+        )
 
 
 def to_bytes(content: Mapping[str, Any]) -> bytes:
@@ -89,6 +100,25 @@ class Fields:
             raise self.wrong(key, expected)
         return value
 
+    def text_or_none(self, key: str) -> str | None:
+        return None if self.value[key] is None else self.get(key, str, "text or null")
+
+    def plain(self, kind: type, *but: str) -> dict[str, Any]:
+        """The fields of a record that are text, numbers, true or false, or null, by its types."""
+        found: dict[str, Any] = {}
+        for name, annotation in ((each.name, str(each.type)) for each in dataclass_fields(kind)):
+            base, _, null = annotation.partition(" | ")
+            if name in but or name not in self.value or base not in _PLAIN:
+                continue
+            if null and self.value[name] is None:
+                found[name] = None
+            elif base == "float":
+                found[name] = self.number(name)
+            else:
+                expected = f"{_PLAIN[base][1]}{' or null' if null else ''}"
+                found[name] = self.get(name, _PLAIN[base][0], expected)
+        return found
+
     def number(self, key: str) -> float:
         value = finite(self.value[key])
         if value is None:
@@ -100,9 +130,6 @@ class Fields:
         if value <= 0:
             raise self.wrong(key, "a number above 0")
         return value
-
-    def maybe(self, key: str) -> float | None:
-        return None if self.value[key] is None else self.number(key)
 
 
 def finite(value: Any) -> float | None:

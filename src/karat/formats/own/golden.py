@@ -94,14 +94,7 @@ def parse(data: bytes, name: str) -> GoldenFile:
     if content is None:
         return GoldenFile(_gather(_lines(data, name), None))
     _refuse_twice(content, Where(name))
-    version = content[_MARK]
-    if version != VERSION or isinstance(version, bool):
-        newer = isinstance(version, int) and version > VERSION
-        raise InputError(
-            f"unsupported golden set version {short(version)}; this karat reads version {VERSION}",
-            file=name,
-            fix="pip install --upgrade karat" if newer else f'"{_MARK}": {VERSION}',
-        )
+    fields.check_version(content[_MARK], VERSION, "golden set", name, f'"{_MARK}": {VERSION}')
     scale = _scale(content.get("scale"), name)
     if not isinstance(content.get("queries"), list):
         raise InputError("the golden set has no list of queries", file=name)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from karat.errors import InputError
-from karat.formats.own.fields import Fields, short
+from karat.formats.own.fields import Fields, check_version
 from karat.formats.own.query_values import MOST, unpacked
 from karat.formats.tables.jsonl import parsed
 from karat.formats.tables.source import Source
@@ -192,20 +192,13 @@ def _point(line: bytes, name: str, number: int) -> Point:
 def _read_point(content: Any, name: str) -> Point:
     if not isinstance(content, dict) or _MARK not in content:
         raise InputError("the line is not a point of a history", file=name)
-    version = content.pop(_MARK)
-    if version != VERSION or not isinstance(version, int) or isinstance(version, bool):
-        newer = isinstance(version, int) and version > VERSION
-        raise InputError(
-            f"unsupported point version {short(version)}; this karat reads version {VERSION}",
-            file=name,
-            fix="pip install --upgrade karat" if newer else None,
-        )
+    check_version(content.pop(_MARK), VERSION, "point", name)
     later = dict.fromkeys(_LATER)
     head = Fields(later | content, (*_POINT, *_LATER), name, _RESTORED)
     kind = head.get("kind", str, "evaluate or gate")
     if kind not in {"evaluate", "gate"}:
         raise head.wrong("kind", "evaluate or gate")
-    verdict = _text_or_none(head, "verdict")
+    verdict = head.text_or_none("verdict")
     if verdict is not None and verdict not in EXIT_CODES:
         raise head.wrong("verdict", f"one of {', '.join(EXIT_CODES)}")
     rows = [
@@ -218,16 +211,11 @@ def _read_point(content: Any, name: str) -> Point:
     return Point(
         time=_time(head),
         kind=cast(Kind, kind),
-        run=head.get("run", str, "a name"),
-        commit=_text_or_none(head, "commit"),
-        verdict=verdict,
-        rules=head.get("rules", str, "text"),
-        karat=head.get("karat", str, "a version"),
         values=tuple(rows),
-        hashes={key: _text_or_none(hashes, key) for key in HASHES},
+        hashes={key: hashes.text_or_none(key) for key in HASHES},
         answered=_answered(head.value["answered"], name),
-        series=_text_or_none(head, "series"),
         by_query=_by_query(head.value["by_query"], name),
+        **head.plain(Point, "time"),
     )
 
 
@@ -250,7 +238,7 @@ def _by_query(given: Any, name: str) -> ByQuery | None:
     if not 0 < n <= MOST:
         raise fields.wrong("n", f"a count from 1 to {MOST:,}")
     values = fields.get("values", dict, "values by measure")
-    weights = _text_or_none(fields, "weights")
+    weights = fields.text_or_none("weights")
     for text in (*values.values(), *([] if weights is None else [weights])):
         if not isinstance(text, str):
             raise fields.wrong("values", "packed values by measure")
@@ -273,25 +261,15 @@ def _time(head: Fields) -> str:
 def _value(row: Any, name: str, sliced: bool) -> Value:
     names = (*_VALUE, "attribute", "slice") if sliced else _VALUE
     fields = Fields(row, names, name, _RESTORED, "a value")
-    n = row["n"]
-    if n is not None and fields.get("n", int, "a count") < 0:
+    for key in ("attribute", "slice") if sliced else ():
+        fields.get(key, str, "text")
+    value = Value(**fields.plain(Value))
+    if value.n is not None and value.n < 0:
         raise fields.wrong("n", "a count")
-    low, high = fields.maybe("ci_low"), fields.maybe("ci_high")
+    low, high = value.ci_low, value.ci_high
     if (low is None) != (high is None) or (low is not None and high is not None and low > high):
         raise fields.wrong("ci_low", "the lower end of an interval")
-    return Value(
-        measure=fields.get("measure", str, "a measure"),
-        value=fields.maybe("value"),
-        ci_low=low,
-        ci_high=high,
-        n=n,
-        attribute=fields.get("attribute", str, "a name") if sliced else None,
-        slice=fields.get("slice", str, "a value") if sliced else None,
-    )
-
-
-def _text_or_none(fields: Fields, key: str) -> str | None:
-    return None if fields.value[key] is None else fields.get(key, str, "text or null")
+    return value
 
 
 def _line(point: Point) -> bytes:

@@ -10,9 +10,9 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
-from karat.errors import InputError, UsageError, nearest
+from karat.errors import UsageError, nearest
 from karat.formats import toml
-from karat.formats.own.engines import Declared, secret_value
+from karat.formats.own.engines import Declared, declared, secret_value
 from karat.formats.own.workspace import find_workspace
 from karat.tables.engines import Secret
 from karat.tables.golden.machine_judges import KINDS, JudgeConfig, Prices
@@ -26,27 +26,15 @@ _NEEDED = {"chat": ("base_url", "model"), "command": ("command",), "python": ("f
 def read_judges(start: Path) -> dict[str, JudgeConfig]:
     """The judges declared in the ``karat.toml`` of a folder or the nearest parent."""
     path = find_workspace(start)
-    tables = toml.read(path)
-    declared = tables.content.get("judge", {})
-    if not isinstance(declared, dict):
-        raise InputError("judge is not a table", file=tables.name, fix="write [judge.NAME]")
-    root = path.resolve().parent
     return {
-        name: _Declared(name, values, tables.name, tables.data, root, "judge", _KEYS).judge()
-        for name, values in declared.items()
+        name: _Declared(name, "judge", table, path.resolve().parent).judge()
+        for name, table in toml.read(path).inner("judge", _KEYS).items()
     }
 
 
 def read_judge(name: str, start: Path) -> JudgeConfig:
     """One of them; raises UsageError with the nearest name if it is not declared."""
-    judges = read_judges(start)
-    if name not in judges:
-        raise UsageError(
-            f"no judge {name!r} in karat.toml",
-            nearest=nearest(name, judges, 1),
-            fix=f"one of {', '.join(judges)}" if judges else f"declare it: [judge.{name}]",
-        )
-    return judges[name]
+    return declared(read_judges(start), name, "judge")
 
 
 def with_key(config: JudgeConfig, environment: Mapping[str, str] | None = None) -> JudgeConfig:
@@ -65,14 +53,7 @@ class _Declared(Declared):
     """The values of one ``[judge.NAME]``."""
 
     def judge(self) -> JudgeConfig:
-        kind = self.values.get("kind")
-        if kind not in KINDS:
-            near = nearest(str(kind), KINDS, 1)
-            raise self._wrong(
-                "kind",
-                "no kind" if kind is None else f"unknown kind {kind!r}",
-                f"did you mean {near[0]}?" if near else f"one of {', '.join(KINDS)}",
-            )
+        kind = self._kind(KINDS)
         for key in _NEEDED[kind]:
             if key not in self.values:
                 raise self._wrong("", f"no {key}", f'{key} = "…"')
@@ -94,12 +75,12 @@ class _Declared(Declared):
             template=self._instructions(),
             grades=self._grades(),
             temperature=self._temperature(),
-            max_tokens=int(self._number("max_tokens", 512, 1, 1_000_000, whole=True)),
+            max_tokens=self._count("max_tokens", 512, 1_000_000),
             response=self._response(),
             prices=self._prices(),
-            concurrency=int(self._number("concurrency", 20, 1, 1000, whole=True)),
+            concurrency=self._count("concurrency", 20, 1000),
             timeout=self._number("timeout", 60, 0.001, 3600),
-            characters=int(self._number("characters", 8000, 1, 10_000_000, whole=True)),
+            characters=self._count("characters", 8000, 10_000_000),
             kappa=self._number("kappa", 0.4, -1, 1),
             base_url=self._text("base_url"),
             model=self._text("model"),
