@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -115,7 +116,11 @@ def against(
     slices = online.slices(rows, names, by)
     frequent = [row for row in rows if row.searches >= min_searches]
     first = selected[0]
-    discord = _discord(frequent, slices, names[0], first, offline, judged_at)
+
+    def why(row: JudgedAndSearched, kind: Any) -> Sequence[str]:
+        return pure.reasons(row, slices[0], kind, offline[row.query_id].get(judged_at))
+
+    discord = _discord(frequent, slices[0], names[0], first, why)
     unjudged = online.others()
     return OfflineCorrelation(
         run=next(iter(results.runs)),
@@ -127,8 +132,8 @@ def against(
         concord=pure.concords(
             frequent, names, [(metric.name, metric.direction) for metric in selected], seed=seed
         ),
-        discord=discord,
-        discord_slices=_discord_slices(slices, names[0], first),
+        discord=list(islice(discord, _DISCORD)),
+        discord_slices=list(_discord(slices[1:], slices[0], names[0], first)),
         judged_only=len(of_key) - len(rows),
         searched_only=unjudged[0],
         searched_only_searches=unjudged[1],
@@ -206,104 +211,48 @@ def _attribute(by: str | None, about: Queries | None) -> str | None:
 
 
 def _discord(
-    rows: Sequence[JudgedAndSearched],
-    slices: Sequence[WorldSlice],
+    given: Sequence[JudgedAndSearched] | Sequence[WorldSlice],
+    everything: WorldSlice,
     measure: str,
     metric: Metric,
-    offline: Mapping[str, Mapping[str, float | None]],
-    judged_at: str,
-) -> list[Discord]:
-    """Queries ranked high by one side and low by the other, the furthest apart first."""
-    both = [row for row in rows if _has(row, measure, metric.name)]
-    judges = np.array([row.offline[measure] for row in both], np.float64)
-    users = np.array([row.online[metric.name].value for row in both], np.float64)
+    why: Callable[[Any, Any], Sequence[str]] = lambda _row, _kind: (),
+) -> Iterator[Discord]:
+    """Queries or slices high on one side and surely low on the other, the furthest apart first."""
+    rows = [
+        row
+        for row in given
+        if row.offline[measure] is not None and row.online[metric.name].value is not None
+    ]
+    overall, middle = everything.online[metric.name].value, everything.offline[measure]
+    judges = np.array([row.offline[measure] for row in rows], np.float64)
+    users = np.array([row.online[metric.name].value for row in rows], np.float64)
     higher = (not lower_is_better(measure), metric.direction == "higher")
     gaps = pure.apart(judges, users, higher=higher)
     ranks = [
         pure.best_first(values, higher=up)
         for values, up in zip((judges, users), higher, strict=True)
     ]
-    overall = slices[0].online[metric.name].value
-    discords = []
     for at in np.argsort(-np.abs(gaps), kind="stable").tolist():
-        gap, row = float(gaps[at]), both[at]
-        if abs(gap) < pure.LEAST_DISCORD or overall is None:
-            break
-        if not pure.surely_off(row, metric.name, overall, gap, higher=higher[1]):
-            continue
-        kind = "judges" if gap > 0 else "users"
-        why = pure.reasons(row, slices[0], kind, offline[row.query_id].get(judged_at))
-        ends = (float(judges[at]), float(users[at]), float(ranks[0][at]), float(ranks[1][at]))
-        discords.append(
-            _described(
-                kind, row.query_id, row.text, ends, len(both), row.searches, measure, metric, why
-            )
-        )
-        if len(discords) == _DISCORD:
-            break
-    return discords
-
-
-def _discord_slices(slices: Sequence[WorldSlice], measure: str, metric: Metric) -> list[Discord]:
-    """Slices ranked higher by one side and significantly lower by the other."""
-    parts = [
-        part
-        for part in slices[1:]
-        if part.offline[measure] is not None and part.online[metric.name].value is not None
-    ]
-    overall, middle = slices[0].online[metric.name].value, slices[0].offline[measure]
-    judges = np.array([part.offline[measure] for part in parts], np.float64)
-    users = np.array([part.online[metric.name].value for part in parts], np.float64)
-    higher = (not lower_is_better(measure), metric.direction == "higher")
-    gaps = pure.apart(judges, users, higher=higher)
-    ranks = [
-        pure.best_first(values, higher=up)
-        for values, up in zip((judges, users), higher, strict=True)
-    ]
-    discords = []
-    for at in np.argsort(-np.abs(gaps), kind="stable").tolist():
-        gap, part = float(gaps[at]), parts[at]
+        gap, row = float(gaps[at]), rows[at]
         if abs(gap) < pure.LEAST_DISCORD or overall is None or middle is None:
             break
-        # Of two slices one always ranks higher: each must also differ from all, on both sides.
-        above = (judges[at] > middle) == higher[0] and judges[at] != middle
-        if above != (gap > 0) or judges[at] == middle:
+        query_id = row.query_id if isinstance(row, JudgedAndSearched) else None
+        if query_id is None:
+            # Of two slices one always ranks higher: each must also differ from all, on both sides.
+            above = (judges[at] > middle) == higher[0] and judges[at] != middle
+            if above != (gap > 0) or judges[at] == middle:
+                continue
+        if not pure.surely_off(row, metric.name, overall, gap, higher=higher[1]):
             continue
-        if not pure.surely_off(part, metric.name, overall, gap, higher=higher[1]):
-            continue
-        kind = "judges" if gap > 0 else "users"
-        ends = (float(judges[at]), float(users[at]), float(ranks[0][at]), float(ranks[1][at]))
-        name = str(part.slice)
-        discords.append(
-            _described(kind, None, name, ends, len(parts), part.searches, measure, metric, ())
+        kind: Literal["judges", "users"] = "judges" if gap > 0 else "users"
+        others = "users" if kind == "judges" else "judges"
+        name = row.text if isinstance(row, JudgedAndSearched) else str(row.slice)
+        judged, used, first, second = (float(part[at]) for part in (judges, users, *ranks))
+        sentence = (
+            f"{kind} like it and {others} do not: {name if query_id is None else quoted(name)} has "
+            f"{measure} {judged:.3f} (rank {first:g} of {len(rows):,}) and {metric.name} "
+            f"{value(metric.name, used)} (rank {second:g}), in {row.searches:,} searches"
         )
-    return discords
-
-
-def _has(row: JudgedAndSearched, measure: str, metric: str) -> bool:
-    return row.offline[measure] is not None and row.online[metric].value is not None
-
-
-def _described(
-    kind: Any,
-    query_id: str | None,
-    name: str,
-    ends: tuple[float, float, float, float],
-    of: int,
-    searches: int,
-    measure: str,
-    metric: Metric,
-    why: Sequence[str],
-) -> Discord:
-    judges, users, first, second = ends
-    like = "judges like it and users do not" if kind == "judges" else (
-        "users like it and judges do not"
-    )  # fmt: skip
-    label = quoted(name) if query_id is not None else name
-    sentence = (
-        f"{like}: {label} has {measure} {judges:.3f} (rank {first:g} of {of:,}) and {metric.name} "
-        f"{value(metric.name, users)} (rank {second:g}), in {searches:,} searches"
-    )
-    return Discord(
-        kind, query_id, name, judges, first, users, second, of, searches, sentence, tuple(why)
-    )
+        of = len(rows), row.searches
+        reasons = tuple(why(row, kind))
+        yield Discord(kind, query_id, name, judged, first, used, second, *of, sentence, reasons)
