@@ -21,7 +21,7 @@ from karat.tables import Run
 from karat.tables.golden.golden_sets import Edition
 from karat.tables.names import check_name
 from karat.workflows.golden.agreement import IMPORT, Moment, agreement_at, disagreements_at, moment
-from karat.workflows.workspace.known_queries import following, lacking
+from karat.workflows.workspace.known_queries import following_all
 from karat.workflows.workspace.stored_runs import store_runs
 from karat.workflows.workspace.workspace import Workspace
 
@@ -184,17 +184,20 @@ def coverage(
             f"two runs are called {repeated!r}", fix="name each run once; rename one of two files"
         )
     content = content_of(opened, name)
+    stored = store_runs(opened, read, now=now)
+    return covered_by(opened, content, stored.runs, k, stored.notes)
+
+
+def covered_by(
+    opened: Workspace, content: Standing, runs: Sequence[Run], k: int, notes: Sequence[str] = ()
+) -> Covered:
+    """How much of the top k of stored runs is judged."""
     with opened.store.read() as connection:
         aliases = imports.aliases(connection, opened.golden.id)
-    stored = store_runs(opened, read, now=now)
     where = "the golden set" if content.name == NOW else f"edition {content.name}"
-    known, systems, notes = set(content.queries["query_id"]), [], list(stored.notes)
-    for run in stored.runs:
-        system, run_notes = following(run, known, aliases)
-        systems.append(system)
-        notes += [*run_notes, *lacking(system, known, where)]
+    systems, more = following_all(runs, set(content.queries["query_id"]), aliases, where)
     covered = covering.coverage(content.queries, content.grades, systems, k)
-    return Covered(covered.k, covered.runs, covered.queries, covered.unjudged, notes)
+    return Covered(covered.k, covered.runs, covered.queries, covered.unjudged, [*notes, *more])
 
 
 def stale_judgments(opened: Workspace) -> Stale:

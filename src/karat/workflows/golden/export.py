@@ -20,7 +20,7 @@ from karat.tables.about import facts
 from karat.tables.golden.golden_sets import Exchange
 from karat.tables.schema import Scale
 from karat.workflows.golden.editions import NOW, standing_in, weighed
-from karat.workflows.workspace.known_queries import following
+from karat.workflows.workspace.known_queries import following_all
 from karat.workflows.workspace.stored_runs import find_stored, read_stored, stored_run_names
 from karat.workflows.workspace.workspace import Workspace
 
@@ -89,11 +89,7 @@ def export_golden_set(
         rows = find_stored(connection, opened, runs) if runs else []
         query_ids = set(queries.frame(connection, opened.golden.id)["query_id"])
         aliases = imports.aliases(connection, opened.golden.id)
-    ranked, notes = [], []
-    for run in read_stored(opened, rows):
-        system, run_notes = following(run, query_ids, aliases)
-        ranked.append(system)
-        notes += run_notes
+    ranked, notes = following_all(read_stored(opened, rows), query_ids, aliases, None)
     if format == RUN:
         written = _run_alone(ranked[0], path)
         written.assumed.extend(notes)

@@ -8,6 +8,7 @@ import unicodedata
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -65,12 +66,10 @@ def import_from(
     *,
     now: int,
     format: str | None = None,  # noqa: A002 - as it is typed
-    rater: str | None = None,
-    sources: Mapping[str, str] | None = None,
     called: str | None = None,
-    may_correct: Collection[str] | None = None,
+    **more: Any,
 ) -> ImportResult:
-    """Import a file of karat's formats or of another tool: all of it, or nothing.
+    """Import a file of karat's formats or of another tool, as ``import_exchange``.
 
     A query with the text of an existing one is that query, whatever id the file gives it; the id
     becomes an alias, which later files without texts may use. Fields of a query or document that
@@ -78,16 +77,7 @@ def import_from(
     """
     content = read_file(path, format)
     name = called or str(path)
-    return import_exchange(
-        opened,
-        content,
-        file=name,
-        sha256=_sha256(path),
-        now=now,
-        rater=rater,
-        sources=sources,
-        may_correct=may_correct,
-    )
+    return import_exchange(opened, content, file=name, sha256=_sha256(path), now=now, **more)
 
 
 def import_exchange(
@@ -309,6 +299,7 @@ def _sha256(path: str | Path) -> str:
 
 
 _LONGEST = 120  # bytes of a file name
+_NUMBERS = ("queries", "documents", "judgments", "corrected")  # in the audit log
 _NAMED = 50  # raters of a file listed in the audit log
 
 
@@ -339,18 +330,15 @@ def import_upload(
             path,
             now=now,
             format=format or None,
+            called=called,
             rater=rater or None,
             sources=sources,
-            called=called,
             may_correct={person},
         )
     about = {
         "file": called,
         "format": imported.exchange.format,
-        "queries": imported.queries,
-        "documents": imported.documents,
-        "judgments": imported.judgments,
-        "corrected": imported.corrected,
+        **{name: getattr(imported, name) for name in _NUMBERS},
     }
     if sources:
         about["source"] = ", ".join(" ".join(filter(None, each)) for each in sources.items())

@@ -16,7 +16,7 @@ from karat.golden.aggregation import grades
 from karat.store.sql import imports, judgments, pairs, queries
 from karat.tables import Pairs, Run
 from karat.tables.judgments import Judgments
-from karat.workflows.workspace.known_queries import following, lacking
+from karat.workflows.workspace.known_queries import following_all
 from karat.workflows.workspace.stored_runs import keep_in
 from karat.workflows.workspace.workspace import Workspace
 
@@ -56,11 +56,8 @@ def pool(
     if not ids:
         fix = "choose queries from a log, or import them"
         raise UsageError("the golden set has no queries yet", fix=fix)
-    query_ids, systems, run_notes = set(ids), [], []
-    for run in read:
-        system, notes = following(run, query_ids, aliases)
-        systems.append(system)
-        run_notes += [*notes, *lacking(system, query_ids)]
+    query_ids = set(ids)
+    systems, run_notes = following_all(read, query_ids, aliases, "the golden set")
     answered = {query for run in systems for query in run.query_ids}
     if systems and not answered & query_ids:
         raise InputError(

@@ -10,19 +10,17 @@ from typing import Any
 
 from karat.diagnosis.document_slices import of_documents
 from karat.errors import UsageError, nearest
-from karat.golden import coverage as covering
 from karat.release.policy import Policy
-from karat.store.sql import audit, comparisons, golden_sets, imports, runs
+from karat.store.sql import audit, comparisons, golden_sets, runs
 from karat.tables import Results
 from karat.tables.release.gate import Gate
 from karat.tables.results import Explanation
 from karat.tables.workspace import RunRow
-from karat.workflows.golden.editions import NOW, Covered, content_of
+from karat.workflows.golden.editions import NOW, Covered, content_of, covered_by
 from karat.workflows.golden.pooling import METHODS, Pooled, enqueue, pool
 from karat.workflows.offline.evaluate import evaluate
 from karat.workflows.offline.explain import explain
 from karat.workflows.release.gate import gate
-from karat.workflows.workspace.known_queries import following, lacking
 from karat.workflows.workspace.stored_inputs import Judged, judged
 from karat.workflows.workspace.stored_runs import file_of, read_stored
 from karat.workflows.workspace.workspace import Workspace
@@ -140,17 +138,7 @@ def coverage_stored(
     rows = find_runs(opened, wanted)
     if not rows:
         raise UsageError("expected at least one run, got none", fix="name one or more")
-    content = content_of(opened, edition)
-    with opened.store.read() as connection:
-        aliases = imports.aliases(connection, opened.golden.id)
-    set_name = "the golden set" if content.name == NOW else f"edition {content.name}"
-    query_ids, systems, notes = set(content.queries["query_id"]), [], []
-    for run in read_stored(opened, rows):
-        system, run_notes = following(run, query_ids, aliases)
-        systems.append(system)
-        notes += [*run_notes, *lacking(system, query_ids, set_name)]
-    covered = covering.coverage(content.queries, content.grades, systems, k)
-    return Covered(covered.k, covered.runs, covered.queries, covered.unjudged, notes)
+    return covered_by(opened, content_of(opened, edition), read_stored(opened, rows), k)
 
 
 def pool_stored(

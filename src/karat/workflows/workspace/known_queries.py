@@ -101,7 +101,19 @@ def following(
     return renamed, [_known_as(ids, f"run {run.name!r}", _EARLIER)]
 
 
-def lacking(run: Run, known: Collection[str], where: str = "the golden set") -> list[str]:
+def following_all(
+    runs: Iterable[Run], known: Collection[str], aliases: Mapping[str, str], where: str | None
+) -> tuple[list[Run], list[str]]:
+    """As ``following``, of each run; with notes on queries that ``where`` lacks, unless None."""
+    systems, notes = [], []
+    for run in runs:
+        system, run_notes = following(run, known, aliases)
+        systems.append(system)
+        notes += [*run_notes, *(lacking(system, known, where) if where else ())]
+    return systems, notes
+
+
+def lacking(run: Run, known: Collection[str], where: str) -> list[str]:
     """A note on queries of a run that are not in a golden set or an edition."""
     known_ids = set(known)
     unknown = [query for query in run.answers["query_id"] if query not in known_ids]
