@@ -16,6 +16,7 @@ from __future__ import annotations
 import difflib
 import errno
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 _FULL = {errno.ENOSPC, errno.EFBIG} | ({errno.EDQUOT} if hasattr(errno, "EDQUOT") else set())
 
@@ -72,15 +73,13 @@ class InputError(KaratError):
 
     def at_line(self, line: int | None) -> InputError:
         """The same error with its line filled in."""
-        return InputError(
-            self.what,
-            file=self.file,
-            line=line,
-            query=self.query,
-            doc_id=self.doc_id,
-            fix=self.fix,
-            command=self.command,
-        )
+        return but(self, line=line)
+
+
+def but(error: InputError, **changed: Any) -> InputError:
+    """The same error with other facts, such as its file."""
+    names = ("what", "file", "line", "query", "doc_id", "fix", "command")
+    return InputError(**{name: getattr(error, name) for name in names} | changed)
 
 
 class UsageError(KaratError):

@@ -137,7 +137,7 @@ DAMAGED: list[tuple[str, int | None, str]] = [
     (HEAD + "{}}", None, "no list of queries"),
     (HEAD + "[7]}", None, "item 1: expected a query, got 7"),
     ('{"karat_golden_set": 2, "queries": []}', None, "version 2; this karat reads version 1"),
-    ('{"karat_golden_set": "1", "queries": []}', None, "version '1'"),
+    ('{"karat_golden_set": "1", "queries": []}', None, 'version "1"'),
     ('{"karat_golden_set": 1, "scale": [3, 0], "queries": []}', None, "invalid scale"),
     ('{"karat_golden_set": 1, "scale": [0], "queries": []}', None, "invalid scale"),
     ('{"karat_golden_set": 1, "name": 7, "queries": []}', None, "the name is 7, not text"),

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from karat.errors import InputError, UsageError, nearest
+from karat.errors import InputError, UsageError, but, nearest
 from karat.formats.exchange import (
     _golden_sets,
     _quepid_cases,
@@ -145,21 +145,10 @@ def read_exchange(path: str | Path, format: str | None = None) -> Exchange:  # n
         except InputError as error:
             if format is None or error.fix is not None:
                 raise
-            raise _with_fix(error, _other(content, format)) from None
+            raise but(error, fix=_other(content, format)) from None
     if not exchange.kept:
         exchange.kept.extend(held(exchange))
     return exchange
-
-
-def _with_fix(error: InputError, fix: str | None) -> InputError:
-    return InputError(
-        error.what,
-        file=error.file,
-        line=error.line,
-        query=error.query,
-        doc_id=error.doc_id,
-        fix=fix,
-    )
 
 
 def _other(content: SourceFile, name: str) -> str | None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
-from karat.errors import InputError
+from karat.errors import InputError, but
 from karat.formats.exchange.source_file import MOST, ZIP, check_size, files_of, unzipping
 from karat.formats.tables.folder import one_split
 from karat.formats.tables.source import BOMB_RATIO
@@ -52,15 +52,8 @@ def beir_in(path: Path) -> Iterator[Path | None]:
             inside = error.file[len(str(folder)) + 1 :]
             what = error.what.replace(f"{folder}/", "").replace(str(folder), name)
             fix = error.fix.replace(f"{folder}/", "") if error.fix else None
-            raise InputError(
-                f"{inside}: {what}" if inside else what,
-                file=name,
-                line=error.line,
-                query=error.query,
-                doc_id=error.doc_id,
-                fix=fix,
-                command=error.command,
-            ) from None
+            what = f"{inside}: {what}" if inside else what
+            raise but(error, what=what, file=name, fix=fix) from None
 
 
 def _zipped(path: Path) -> bool:

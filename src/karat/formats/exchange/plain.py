@@ -9,7 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
-from karat.errors import InputError
+from karat.errors import InputError, but
 from karat.formats.exchange.export import ANY_TEXT, Export, whole
 from karat.formats.exchange.import_ import JUDGED, ImportBuilder
 from karat.formats.exchange.quepid import graded
@@ -177,13 +177,7 @@ def _by_format() -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        raise InputError(
-            error.what,
-            file=error.file,
-            query=error.query,
-            doc_id=error.doc_id,
-            fix=ANY_TEXT,
-        ) from None
+        raise but(error, fix=ANY_TEXT) from None
 
 
 def read_beir(folder: Path) -> Exchange:

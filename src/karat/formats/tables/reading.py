@@ -11,7 +11,7 @@ from typing import Self
 
 import polars as pl
 
-from karat.errors import InputError
+from karat.errors import InputError, but
 from karat.formats.tables import sidecar
 from karat.formats.tables.catalogue import FORMATS
 from karat.formats.tables.detect import detect, refuse_binary, refuse_kind
@@ -220,17 +220,10 @@ class _Opened:
         if error.fix is None and line is not None and everywhere:
             lint = "correct it, and check for others"
         if lint is not None or line != error.line:
-            raise InputError(
-                error.what,
-                file=error.file,
-                line=line,
-                query=error.query,
-                doc_id=error.doc_id,
-                fix=error.fix or lint,
-                command=error.command
-                if lint is None
-                else f"karat lint {self.source.name} lists all such lines",
-            ) from None
+            more = (
+                {"command": f"karat lint {self.source.name} lists all such lines"} if lint else {}
+            )
+            raise but(error, line=line, fix=error.fix or lint, **more) from None
 
     def frame(self) -> pl.DataFrame:
         rows = self.reader(self.source)

@@ -18,7 +18,7 @@ import polars as pl
 
 from karat import formats
 from karat.clients.search_function import CallSettings, Reply, ask
-from karat.errors import InputError, KaratError, UsageError
+from karat.errors import InputError, KaratError, UsageError, but
 from karat.formats.tables import sidecar
 from karat.formats.tables.writing import check_run
 from karat.reports.phrases.numbers import counted
@@ -130,13 +130,8 @@ def _write(run: Run, out: str | Path, output_format: str | None) -> None:
             raise
         rescued = f"{out}.jsonl"
         formats.write_run(run, rescued, "jsonl")
-        raise InputError(
-            error.what,
-            file=str(out),
-            query=error.query,
-            doc_id=error.doc_id,
-            fix=f"the run was written to {rescued} instead, a format that can store any text",
-        ) from None
+        fix = f"the run was written to {rescued} instead, a format that can store any text"
+        raise but(error, file=str(out), fix=fix) from None
 
 
 def _asked(queries: Queries) -> tuple[list[str], list[str]]:

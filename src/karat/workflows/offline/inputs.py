@@ -9,7 +9,7 @@ from typing import Any
 
 from karat import formats
 from karat.diagnosis.document_slices import of_documents
-from karat.errors import InputError, UsageError
+from karat.errors import InputError, UsageError, but
 from karat.tables import Documents, Qrels, Queries, Run
 from karat.tables.incoming import records
 from karat.workflows.golden.golden_set import GoldenSet
@@ -174,7 +174,7 @@ def _named(value: Any, name: str) -> Run:
             raise
         fix = f'a ranked list of one document is {{"{name}": ["{value}"]}}'
         fix = f"{error.fix}; {fix}" if error.fix else fix
-        raise InputError(error.what, file=error.file, fix=fix) from None
+        raise but(error, fix=fix) from None
 
 
 def _run(value: Any) -> Run:

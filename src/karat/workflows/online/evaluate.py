@@ -17,7 +17,7 @@ import polars as pl
 
 from karat.engines.frames.engine import Engine
 from karat.engines.frames.opening import open_engine
-from karat.errors import InputError, UsageError
+from karat.errors import InputError, UsageError, but
 from karat.formats.tables.source import shown
 from karat.golden.traffic import folded
 from karat.online import health, histograms, moments
@@ -72,12 +72,9 @@ def event_log(
                 timezone=timezone,
             )
         except InputError as error:
-            raise InputError(
-                error.what,
-                file=_FRAME if error.file == shown(str(path)) else error.file,
-                line=error.line,
-                fix=error.fix and error.fix.replace("--mapping FILE", "mapping=FILE"),
-            ) from None
+            file = _FRAME if error.file == shown(str(path)) else error.file
+            fix = error.fix and error.fix.replace("--mapping FILE", "mapping=FILE")
+            raise but(error, file=file, fix=fix) from None
         if not imported.kept:
             raise InputError("there are no events in the log")
         notes = [note.replace(shown(str(path)), _FRAME) for note in imported_notes(imported)]

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from karat.errors import InputError, UsageError
+from karat.errors import InputError, UsageError, but
 from karat.formats.own.workspace import NAME, find_workspace, read_workspace, write_workspace
 from karat.formats.tables.source import Source
 from karat.store.sql import comparisons, golden_sets, queries
@@ -44,14 +44,12 @@ def display_name(path: Path, called: str, *folders: Path) -> Iterator[None]:
         file = error.file and renamed(error.file)
         # Readers may name a part of the file.
         part = error.file and re.search(_begins(path.name) + _ENDS, error.file)
-        raise InputError(
-            renamed(error.what),
+        raise but(
+            error,
+            what=renamed(error.what),
             file=called if part else file,
-            line=error.line,
-            query=error.query,
-            doc_id=error.doc_id,
-            fix=None if error.fix is None else renamed(error.fix),
-            command=None if error.command is None else renamed(error.command),
+            fix=error.fix and renamed(error.fix),
+            command=error.command and renamed(error.command),
         ) from None
     except UsageError as error:
         if renamed(str(error)) == str(error):
