@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
+from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
@@ -41,6 +42,7 @@ METRICS = ("SAT", "CTR", "ZeroResults")
 _BESIDE = ("Reformulation", "ZeroResults")  # needed for the reasons
 _LATENCY = "Latency(p95)"
 _JUDGED = "Judged@10"
+_JUDGED_NAME = str(parse(_JUDGED))
 _DISCORD = 10
 
 
@@ -84,7 +86,6 @@ def against(
     )
     if len(results.runs) != 1:
         raise UsageError(f"expected one run, got {len(results.runs)}")
-    judged_at = str(parse(_JUDGED))
     names = list(dict.fromkeys(str(parse(name)) for name in typed))
     offline: dict[str, dict[str, float | None]] = {}
     for row in results.per_query:
@@ -116,11 +117,7 @@ def against(
     slices = online.slices(rows, names, by)
     frequent = [row for row in rows if row.searches >= min_searches]
     first = selected[0]
-
-    def why(row: JudgedAndSearched, kind: Any) -> Sequence[str]:
-        return pure.reasons(row, slices[0], kind, offline[row.query_id].get(judged_at))
-
-    discord = _discord(frequent, slices[0], names[0], first, why)
+    discord = _discord(frequent, slices[0], names[0], first, offline)
     unjudged = online.others()
     return OfflineCorrelation(
         run=next(iter(results.runs)),
@@ -215,7 +212,7 @@ def _discord(
     everything: WorldSlice,
     measure: str,
     metric: Metric,
-    why: Callable[[Any, Any], Sequence[str]] = lambda _row, _kind: (),
+    offline: Mapping[str, Mapping[str, float | None]] = MappingProxyType({}),
 ) -> Iterator[Discord]:
     """Queries or slices high on one side and surely low on the other, the furthest apart first."""
     rows = [
@@ -254,5 +251,9 @@ def _discord(
             f"{value(metric.name, used)} (rank {second:g}), in {row.searches:,} searches"
         )
         of = len(rows), row.searches
-        reasons = tuple(why(row, kind))
+        reasons = (
+            ()
+            if isinstance(row, WorldSlice)
+            else tuple(pure.reasons(row, everything, kind, offline[row.query_id].get(_JUDGED_NAME)))
+        )
         yield Discord(kind, query_id, name, judged, first, used, second, *of, sentence, reasons)
