@@ -28,42 +28,27 @@ _SOURCE = "source_updated_at"
 
 @dataclass(frozen=True)
 class Evidence:
-    """What rules may know beyond the trace.
+    """What rules may know beyond the trace."""
 
-    Attributes:
-        judgments: The single judgments, for doubts about labels.
-        documents: With ``updated_at``, ``source_updated_at``, ``subject_id`` or ``supersedes``.
-        index: Ids that the index has, among the relevant documents; None if it was not asked.
-        qrels: The judgments as grades, for subtopics.
-    """
-
-    judgments: Judgments | None = None
+    judgments: Judgments | None = None  # the single judgments, for doubts about labels
+    # With `updated_at`, `source_updated_at`, `subject_id` or `supersedes`
     documents: Documents | None = None
+    # Ids that the index has, among the relevant documents; None if it was not asked
     index: frozenset[str] | None = None
-    qrels: Qrels | None = None
+    qrels: Qrels | None = None  # the judgments as grades, for subtopics
 
 
 @dataclass(frozen=True)
 class Mode:
-    """A failure mode, described like a measure.
+    """A failure mode, described like a measure."""
 
-    Attributes:
-        name: Its name on pages.
-        rule: When it holds.
-        needs: The evidence that it needs.
-        look: What to look at first.
-        helps: What usually helps.
-        blind: What it cannot see.
-        ranking: Whether it is a problem of ranking.
-    """
-
-    name: str
-    rule: str
-    needs: str
-    look: str
-    helps: str
-    blind: str
-    ranking: bool = True
+    name: str  # its name on pages
+    rule: str  # when it holds
+    needs: str  # the evidence that it needs
+    look: str  # what to look at first
+    helps: str  # what usually helps
+    blind: str  # what it cannot see
+    ranking: bool = True  # whether it is a problem of ranking
 
 
 ENTRIES: dict[ModeId, Mode] = {

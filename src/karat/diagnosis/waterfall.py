@@ -28,37 +28,22 @@ SERVED = "served"
 
 @dataclass(frozen=True)
 class Roads:
-    """The relevant documents of the traced queries, and where each stage has them.
+    """The relevant documents of the traced queries, and where each stage has them."""
 
-    Attributes:
-        trace: The trace.
-        run: The served run.
-        k: Documents of each query that are served.
-        query_ids: The judged queries; q of them.
-        query: Index of the query of each relevant document, ascending; shape (m,).
-        doc_id: The document; shape (m,).
-        grade: Its grade, above 0; shape (m,).
-        rel: Lowest grade that is counted as relevant.
-        rank: Its rank in each stage, 0 where it was not returned; the last row is that of the run
-            within the top k; shape (s + 1, m).
-        below: Its rank in the whole run, 0 if it is not there; shape (m,).
-        traced: Whether its query has a trace; shape (m,).
-        weights: Weight of each query; shape (q,).
-        unanswerable: Those of the queries that nothing answers; they have no relevant documents.
-    """
-
-    trace: Trace
-    run: Run
-    k: int
-    query_ids: list[str]
-    query: Ints
-    doc_id: pl.Series
-    grade: Floats
-    rel: float
+    trace: Trace  # the trace
+    run: Run  # the served run
+    k: int  # documents of each query that are served
+    query_ids: list[str]  # the judged queries; q of them
+    query: Ints  # index of the query of each relevant document, ascending; shape (m,)
+    doc_id: pl.Series  # the document; shape (m,)
+    grade: Floats  # its grade, above 0; shape (m,)
+    rel: float  # lowest grade that is counted as relevant
+    # Its rank in each stage, 0 where it was not returned; the last row is that of the run within
+    # the top k; shape (s + 1, m)
     rank: Ints
-    below: Ints
-    traced: Mask
-    weights: Floats
+    below: Ints  # its rank in the whole run, 0 if it is not there; shape (m,)
+    traced: Mask  # whether its query has a trace; shape (m,)
+    weights: Floats  # weight of each query; shape (q,)
 
     @cached_property
     def stages(self) -> list[Stage]:
@@ -170,6 +155,7 @@ class Roads:
         return gained * (self.discount(ideal) - self.discount(served))
 
     gain: Gain = "linear"
+    # Those of the queries that nothing answers; they have no relevant documents
     unanswerable: frozenset[str] = frozenset()
 
     def discount(self, rank: Ints) -> Floats:

@@ -26,15 +26,10 @@ SQL: tuple[EngineKind, ...] = ("postgres", "sqlite")
 
 @dataclass(frozen=True)
 class Secret:
-    """Where a secret is read from when an engine is opened.
+    """Where a secret is read from when an engine is opened."""
 
-    Attributes:
-        env: Name of an environment variable; empty if it is a file.
-        file: A file, relative to karat.toml; its last line end is not part of the secret.
-    """
-
-    env: str = ""
-    file: str = ""
+    env: str = ""  # name of an environment variable; empty if it is a file
+    file: str = ""  # a file, relative to karat.toml; its last line end is not part of the secret
 
     def __str__(self) -> str:
         """Where it is read from, never what it is."""
@@ -64,74 +59,46 @@ class EmbedConfig:
 
 @dataclass(frozen=True)
 class EngineConfig:
-    """An engine as declared in ``karat.toml``.
+    """An engine as declared in ``karat.toml``."""
 
-    Attributes:
-        name: Its declared name.
-        kind: Which adapter asks it.
-        root: Folder of ``karat.toml``; files and modules are found from it.
-        url: Its address, the URL of a database, or the path of one (SQLite).
-        index: Index, collection or table.
-        template: The request: a JSON value, or SQL; None for the adapter's own.
-        template_name: File of the template, or ``inline``; empty without a template.
-        params: Values of ``{params.NAME}``.
-        headers: HTTP headers.
-        fields: Fields that the adapter's own request searches, as in ``title^3``.
-        hits: JSON path of the list of documents (``http``).
-        id: JSON path or field of a document's id.
-        score: JSON path or field of its score; empty for none.
-        title: JSON path or field of its title; empty for none.
-        text: JSON path or field of its text; empty for ``text``, ``body`` or ``content``.
-        parts: JSON path of an object with the parts of its score (``http``); empty for none.
-        link: JSON path or field of its address; empty for ``url``.
-        document: Where documents are found by id: a URL with ``{id}`` (``http``), or
-            ``module:function`` from an id to the fields of a document (``python``).
-        took: JSON path of the milliseconds that the engine took (``http``); empty for none.
-        function: ``module:function`` (``python``).
-        embed: ``module:function`` that turns a text into the numbers of ``{vector}``, or the
-            name of an endpoint.
-        endpoint: That endpoint.
-        exact: Values of ``params`` under which its search for neighbours is exact.
-        stages: Stage → the request that asks it alone: a template, or ``module:function``
-            (``python``), or a URL (``http``).
-        settings: Settings of PostgreSQL for the queries, as ``hnsw.ef_search``; with placeholders.
-        depth: Documents per query.
-        page: Most documents of one request; more are asked for page by page.
-        rate: Most requests per second; None for no limit.
-        timeout: Seconds per request.
-        ca: File of the certificate authority that signed the server's certificate.
-    """
-
-    name: str
-    kind: EngineKind
-    root: Path
-    depth: int
+    name: str  # its declared name
+    kind: EngineKind  # which adapter asks it
+    root: Path  # folder of `karat.toml`; files and modules are found from it
+    depth: int  # documents per query
+    # Its address, the URL of a database, or the path of one (SQLite)
     url: str | Secret = field(default="", repr=False)
-    index: str = ""
-    template: Any = None
-    template_name: str = ""
-    params: Mapping[str, Any] = field(default_factory=dict)
-    headers: Mapping[str, str | Secret] = field(default_factory=dict, repr=False)
-    fields: tuple[str, ...] = ()
-    hits: str = ""
-    id: str = ""
-    score: str = ""
-    title: str = ""
-    text: str = ""
-    parts: str = ""
-    link: str = ""
+    index: str = ""  # index, collection or table
+    template: Any = None  # the request: a JSON value, or SQL; None for the adapter's own
+    template_name: str = ""  # file of the template, or `inline`; empty without a template
+    params: Mapping[str, Any] = field(default_factory=dict)  # values of `{params.NAME}`
+    headers: Mapping[str, str | Secret] = field(default_factory=dict, repr=False)  # HTTP headers
+    fields: tuple[str, ...] = ()  # fields that the adapter's own request searches, as in `title^3`
+    hits: str = ""  # JSON path of the list of documents (`http`)
+    id: str = ""  # JSON path or field of a document's id
+    score: str = ""  # JSON path or field of its score; empty for none
+    title: str = ""  # JSON path or field of its title; empty for none
+    text: str = ""  # JSON path or field of its text; empty for `text`, `body` or `content`
+    parts: str = ""  # JSON path of an object with the parts of its score (`http`); empty for none
+    link: str = ""  # JSON path or field of its address; empty for `url`
+    # Where documents are found by id: a URL with `{id}` (`http`), or `module:function` from an id
+    # to the fields of a document (`python`)
     document: str = ""
-    took: str = ""
-    function: str = ""
+    took: str = ""  # JSON path of the milliseconds that the engine took (`http`); empty for none
+    function: str = ""  # `module:function` (`python`)
+    # `module:function` that turns a text into the numbers of `{vector}`, or the name of an endpoint
     embed: str = ""
-    endpoint: EmbedConfig | None = None
+    endpoint: EmbedConfig | None = None  # that endpoint
+    # Values of `params` under which its search for neighbours is exact
     exact: Mapping[str, Any] = field(default_factory=dict)
+    # Stage → the request that asks it alone: a template, or `module:function` (`python`), or a URL
+    # (`http`)
     stages: Mapping[str, Any] = field(default_factory=dict)
+    # Settings of PostgreSQL for the queries, as `hnsw.ef_search`; with placeholders
     settings: Mapping[str, Any] = field(default_factory=dict)
-    page: int = 1000
-    rate: float | None = None
-    timeout: float = 10.0
-    ca: str = ""
+    page: int = 1000  # most documents of one request; more are asked for page by page
+    rate: float | None = None  # most requests per second; None for no limit
+    timeout: float = 10.0  # seconds per request
+    ca: str = ""  # file of the certificate authority that signed the server's certificate
 
     @property
     def where(self) -> str:
@@ -140,65 +107,44 @@ class EngineConfig:
 
 @dataclass(frozen=True, slots=True)
 class EngineQuery:
-    """A query for an engine.
+    """A query for an engine."""
 
-    Attributes:
-        text: What a user typed.
-        filters: Values of ``{filters.NAME}``: the columns of the query.
-        vector: Values of ``{vector}``; None if the engine does not need them.
-    """
-
-    text: str
+    text: str  # what a user typed
+    # Values of `{filters.NAME}`: the columns of the query
     filters: Mapping[str, Any] = field(default_factory=dict)
+    # Values of `{vector}`; None if the engine does not need them
     vector: Sequence[float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A document that an engine returned.
+    """A document that an engine returned."""
 
-    Attributes:
-        id: Its id.
-        score: Its score; None if the engine gives none.
-        title: Its title; None if unknown.
-        parts: What its score is made of; None if that is unknown.
-    """
-
-    id: str
-    score: float | None = None
-    title: str | None = None
-    parts: Mapping[str, float] | None = None
+    id: str  # its id
+    score: float | None = None  # its score; None if the engine gives none
+    title: str | None = None  # its title; None if unknown
+    parts: Mapping[str, float] | None = None  # what its score is made of; None if that is unknown
 
 
 @dataclass(frozen=True, slots=True)
 class EngineAnswer:
-    """What an engine returned for a query.
+    """What an engine returned for a query."""
 
-    Attributes:
-        hits: The documents, best first.
-        server_us: Microseconds that the engine reports, over all pages; None if it reports none.
-    """
-
-    hits: list[Hit]
+    hits: list[Hit]  # the documents, best first
+    # Microseconds that the engine reports, over all pages; None if it reports none
     server_us: int | None = None
 
 
 @dataclass(frozen=True)
 class EngineFacts:
-    """What an engine says about itself and its index.
+    """What an engine says about itself and its index."""
 
-    Attributes:
-        version: Its product and version; None if unknown.
-        documents: Number of documents in the index; None if unknown.
-        fingerprint: Hash of the count, the mapping, the settings and the last change; None if
-            unknown. Another fingerprint means another index.
-        explains: Whether it can explain scores.
-    """
-
-    version: str | None = None
-    documents: int | None = None
+    version: str | None = None  # its product and version; None if unknown
+    documents: int | None = None  # number of documents in the index; None if unknown
+    # Hash of the count, the mapping, the settings and the last change; None if unknown. Another
+    # fingerprint means another index.
     fingerprint: str | None = None
-    explains: bool = False
+    explains: bool = False  # whether it can explain scores
     vectors: str | None = None  # indexes of vectors: their definition and size; None if unknown
     size: int | None = None  # bytes of the index with its documents; None if unknown
 
@@ -208,19 +154,12 @@ CheckState = Literal["ok", "fail", "unknown"]
 
 @dataclass(frozen=True)
 class EngineCheck:
-    """One check of an engine.
+    """One check of an engine."""
 
-    Attributes:
-        check: What was checked.
-        state: ``unknown`` if the engine cannot say.
-        detail: What was found.
-        fix: How to fix it; empty where nothing is to fix.
-    """
-
-    check: str
-    state: CheckState
-    detail: str
-    fix: str = ""
+    check: str  # what was checked
+    state: CheckState  # `unknown` if the engine cannot say
+    detail: str  # what was found
+    fix: str = ""  # how to fix it; empty where nothing is to fix
 
 
 @dataclass(frozen=True)

@@ -19,21 +19,13 @@ _BLANKS = "[ \u00a0\u202f]"
 
 @dataclass(frozen=True)
 class Written:
-    """How a log writes numbers and booleans.
+    """How a log writes numbers and booleans."""
 
-    Attributes:
-        decimal: Decimal sign, ``.`` | ``,``; None: a point, without grouping.
-        thousands: Thousands separator; None: the other of point and comma.
-        without: Prefixes and suffixes to strip, such as ``€`` or ``ms``.
-        yes: Further words for true, in lower case.
-        no: Further words for false, in lower case.
-    """
-
-    decimal: str | None = None
-    thousands: str | None = None
-    without: tuple[str, ...] = ()
-    yes: tuple[str, ...] = ()
-    no: tuple[str, ...] = ()
+    decimal: str | None = None  # decimal sign, `.` | `,`; None: a point, without grouping
+    thousands: str | None = None  # thousands separator; None: the other of point and comma
+    without: tuple[str, ...] = ()  # prefixes and suffixes to strip, such as `€` or `ms`
+    yes: tuple[str, ...] = ()  # further words for true, in lower case
+    no: tuple[str, ...] = ()  # further words for false, in lower case
 
 
 def number(text: pl.Expr, written: Written) -> pl.Expr:

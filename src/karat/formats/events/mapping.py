@@ -44,29 +44,22 @@ _CONSTANTS = (*(name for name in OURS if name not in ("hits", "time")), "attribu
 
 @dataclass(frozen=True)
 class Mapped:
-    """The content of a mapping.
-
-    Attributes:
-        attributes: Attribute to the log's column; None: every further column is an attribute.
-        unit: Unit of numeric times; None: guessed from their size.
-        form: Format of times, as for ``strptime``.
-        latency: Unit of latencies; None: from the column's name.
-        empty: What empty hits mean: ``nothing`` (no results) | ``unknown``; None: not stated.
-        base: Number of the first position; None: guessed from the smallest.
-        statuses: The log's status, in lower case, to karat's.
-    """
+    """The content of a mapping."""
 
     columns: Mapping[str, str] = field(default_factory=dict)
+    # Attribute to the log's column; None: every further column is an attribute
     attributes: Mapping[str, str] | None = None
     constants: Mapping[str, str] = field(default_factory=dict)
     kinds: Mapping[str, str] = field(default_factory=dict)
-    unit: str | None = None
+    unit: str | None = None  # unit of numeric times; None: guessed from their size
     zone: str | None = None
-    form: str | None = None
-    latency: str | None = None
+    form: str | None = None  # format of times, as for `strptime`
+    latency: str | None = None  # unit of latencies; None: from the column's name
     separator: str | None = None
+    # What empty hits mean: `nothing` (no results) | `unknown`; None: not stated
     empty: Literal["nothing", "unknown"] | None = None
-    base: int | None = None
+    base: int | None = None  # number of the first position; None: guessed from the smallest
+    # The log's status, in lower case, to karat's
     statuses: Mapping[str, str] = field(default_factory=dict)
     written: Written = field(default_factory=Written)
     name: str = ""

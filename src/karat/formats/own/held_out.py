@@ -28,20 +28,14 @@ _RESTORED = "restore the file from version control or a backup"
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """One evaluation on a held-out part.
+    """One evaluation on a held-out part."""
 
-    Attributes:
-        time: In UTC, as ``2026-03-01T02:00:00.000000Z``.
-        runs: Name and SHA-256 of each run.
-        commit: The commit of the code; None if unknown.
-    """
-
-    time: str
+    time: str  # in UTC, as `2026-03-01T02:00:00.000000Z`
     golden: str
     queries: int
-    runs: tuple[tuple[str, str], ...]
+    runs: tuple[tuple[str, str], ...]  # name and SHA-256 of each run
     by: str
-    commit: str | None
+    commit: str | None  # the commit of the code; None if unknown
 
     def to_dict(self) -> dict[str, Any]:
         runs = [{"name": name, "sha256": sha256} for name, sha256 in self.runs]

@@ -40,18 +40,14 @@ Places = Callable[[Source, str], Iterator[Place]]
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """One format.
-
-    Attributes:
-        places: Lists rows with their lines, for errors; None for binary formats.
-    """
+    """One format."""
 
     name: str
     what: str
     extensions: tuple[str, ...] = ()
     readers: Mapping[str, Reader] = field(default_factory=dict)
     writers: Mapping[str, Writer] = field(default_factory=dict)
-    places: Places | None = None
+    places: Places | None = None  # lists rows with their lines, for errors; None for binary formats
     keeps: frozenset[str] = frozenset()
 
     @property

@@ -43,19 +43,12 @@ _SAME = 0.99  # share of a stage's documents that come from the stages before it
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A stage of the pipeline.
+    """A stage of the pipeline."""
 
-    Attributes:
-        name: Its name.
-        kind: What it does.
-        parents: The stages whose output it takes; none for a retriever.
-        depth: The longest list that it returned.
-    """
-
-    name: str
-    kind: StageKind
-    parents: tuple[str, ...]
-    depth: int
+    name: str  # its name
+    kind: StageKind  # what it does
+    parents: tuple[str, ...]  # the stages whose output it takes; none for a retriever
+    depth: int  # the longest list that it returned
 
 
 class Trace:

@@ -32,15 +32,10 @@ proxy all users share one address, and a stranger could lock them all out."""
 
 @dataclass(frozen=True)
 class Try:
-    """An attempt to sign in, and the keys it counts under.
+    """An attempt to sign in, and the keys it counts under."""
 
-    Attributes:
-        keys: By kind: ``pair`` (always the first), ``name``, ``address``.
-        time_us: Microseconds UTC.
-    """
-
-    keys: dict[str, str]
-    time_us: int
+    keys: dict[str, str]  # by kind: `pair` (always the first), `name`, `address`
+    time_us: int  # microseconds UTC
 
 
 def try_of(name: str, address: str, now: int, *, known: bool = False) -> Try:

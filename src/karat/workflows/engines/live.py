@@ -47,23 +47,18 @@ class _Hopeless(BaseException):
 
 @dataclass(frozen=True)
 class LiveEngine:
-    """An open engine.
+    """An open engine."""
 
-    Attributes:
-        config: Its declaration, with secrets.
-        call: Takes an EngineQuery; returns what a search function returns.
-        facts: What it says about itself; raises EngineError if it cannot be reached.
-        documents: Those of some documents that its index has: ``doc_id``, ``title``, ``text``,
-            ``url``; None if it cannot be asked for documents by id.
-        server_us: Microseconds that the engine reported, one for each answer.
-        prepare: Ask for the vectors of these texts beforehand; raises KaratError.
-    """
-
-    config: EngineConfig
+    config: EngineConfig  # its declaration, with secrets
+    # Takes an EngineQuery; returns what a search function returns
     call: Callable[[EngineQuery], Any]
+    # What it says about itself; raises EngineError if it cannot be reached
     facts: Callable[[], EngineFacts]
+    # Those of some documents that its index has: `doc_id`, `title`, `text`, `url`; None if it
+    # cannot be asked for documents by id
     documents: Callable[[Sequence[str]], list[dict[str, str | None]] | None]
-    server_us: list[int]
+    server_us: list[int]  # microseconds that the engine reported, one for each answer
+    # Ask for the vectors of these texts beforehand; raises KaratError
     prepare: Callable[[Sequence[str]], None] = lambda _texts: None
 
 

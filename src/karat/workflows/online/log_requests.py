@@ -374,19 +374,13 @@ def measure_name(measure: str) -> str:
 
 @dataclass(frozen=True)
 class Rows(LogRequest):
-    """The rows behind a number.
-
-    Attributes:
-        table: The table of facts.
-        metric: The metric; None for all rows of the table.
-        counts: ``yes`` rows in the numerator · ``no`` rows only in the denominator · empty: all
-            rows of the table.
-    """
+    """The rows behind a number."""
 
     what = "rows"
     workspace: Workspace
-    table: Table
-    metric: Metric | None
+    table: Table  # the table of facts
+    metric: Metric | None  # the metric; None for all rows of the table
+    # `yes` rows in the numerator · `no` rows only in the denominator · empty: all rows of the table
     counts: Counts
     days: Days
     slices: Sequence[Part]
