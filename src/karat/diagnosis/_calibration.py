@@ -12,8 +12,7 @@ from karat.stats.isotonic import isotonic
 from karat.tables import Qrels
 from karat.tables.diagnosis.traces import Stage
 
-LEAST_JUDGED = 50
-"""Judged documents of a source, of both kinds, from which its scores are aligned."""
+LEAST_JUDGED = 50  # judged documents of a source, of both kinds, from which its scores are aligned
 _FOLDS = 5
 _DEPTH = 100  # documents of each list that are fused
 

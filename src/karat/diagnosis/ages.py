@@ -14,8 +14,7 @@ from karat.errors import InputError, UsageError
 from karat.measures.scores import Scores
 from karat.tables import Documents, Queries
 
-AGE = "age"
-"""The attribute after ``relevant.`` or ``returned.``."""
+AGE = "age"  # the attribute after `relevant.` or `returned.`
 
 UPDATED = ("updated_at", "modified_at", "published_at", "created_at", "updated", "modified",
            "published", "created", "date", "timestamp")  # fmt: skip

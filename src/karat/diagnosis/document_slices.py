@@ -16,8 +16,7 @@ from karat.tables import Documents, Qrels, Queries
 
 RELEVANT, RETURNED = "relevant.", "returned."
 
-FIRST = 10
-"""Number of top documents of each run for ``returned.``."""
+FIRST = 10  # number of top documents of each run for `returned.`
 
 
 def of_documents(by: Iterable[str]) -> bool:
@@ -31,8 +30,7 @@ def document_attributes(documents: Documents) -> list[str]:
     return [name for name in documents.frame.columns if name not in {"doc_id", "title", "text"}]
 
 
-Labelling = Callable[[pl.Series], Labels]
-"""The slices of a column of values."""
+Labelling = Callable[[pl.Series], Labels]  # the slices of a column of values
 
 
 def by_relevant(

@@ -20,8 +20,7 @@ from karat.tables import Documents, Qrels
 from karat.tables.diagnosis.results import MODES, ModeId, ModeRow, QueryMode
 from karat.tables.judgments import Judgments
 
-UNCLEAR = "query_unclear"
-"""The raters' reason that a query is unclear."""
+UNCLEAR = "query_unclear"  # the raters' reason that a query is unclear
 _UPDATED = "updated_at"
 _SOURCE = "source_updated_at"
 

@@ -48,11 +48,9 @@ def _ranks(evidence: Evidence) -> Ints:
     return evidence.rank[evidence.judged]
 
 
-SUMS = LINEAR | RECALLS | {"nDCG"}
-"""Measures whose difference is a sum over documents."""
+SUMS = LINEAR | RECALLS | {"nDCG"}  # measures whose difference is a sum over documents
 
-FIRST_PAGE = 10
-"""Depth at which bad documents matter, if the measure has no cutoff."""
+FIRST_PAGE = 10  # depth at which bad documents matter, if the measure has no cutoff
 
 _NOTHING = 1e-15  # an effect of rounding only
 

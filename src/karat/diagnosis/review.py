@@ -92,8 +92,7 @@ def to_review(found: Roads, named: Named, rows: Sequence[QueryMode], qrels: Qrel
     return Pairs(frame.with_columns(chosen_by=chosen_by), "diagnosis")
 
 
-PER_QUERY = 2
-"""Documents of one query in a list, unless other queries have too few."""
+PER_QUERY = 2  # documents of one query in a list, unless other queries have too few
 
 
 def review_lists(

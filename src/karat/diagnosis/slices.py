@@ -42,8 +42,7 @@ class Slice(NamedTuple):
 BUILT_IN = ("relevant_documents", "first_relevant", "query_length", "query_form", "frequency_band")
 """Derived attributes, which need no column of that name."""
 
-QUARTILES = ":quartiles"
-"""Suffix of a numeric attribute: four bands of about as many values."""
+QUARTILES = ":quartiles"  # suffix of a numeric attribute: four bands of about as many values
 
 
 def slices_of(

@@ -13,17 +13,13 @@ from karat.measures.evidence import Floats, Ints, Mask
 Slices = list[tuple[str, Mask]]
 """The name of each slice, and which of n queries are in it; shape (n,) each."""
 
-Bands = tuple[tuple[int, str], ...]
-"""The largest number of each band, and its name."""
+Bands = tuple[tuple[int, str], ...]  # the largest number of each band, and its name
 
-NONE = "(none)"
-"""The slice of queries without a value; always the first."""
+NONE = "(none)"  # the slice of queries without a value; always the first
 
-EACH = 12
-"""Up to this many different numbers are slices of their own; more become bands."""
+EACH = 12  # up to this many different numbers are slices of their own; more become bands
 
-MOST = 1000
-"""Maximum number of slices; an attribute with more values identifies single queries."""
+MOST = 1000  # maximum number of slices; an attribute with more values identifies single queries
 
 _NUMBER = r"^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$"  # 007 is a code
 _DATE = r"^\d{4}-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01])([T ]\d.*)?)?$"

@@ -22,8 +22,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
-SERVED = "served"
-"""The last stage: the top k of the run."""
+SERVED = "served"  # the last stage: the top k of the run
 
 
 @dataclass(frozen=True)

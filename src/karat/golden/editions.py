@@ -76,8 +76,7 @@ def _digits(value: float, at_least: float) -> int:
     return 3 if f"{value:.3f}" != f"{at_least:.3f}" else 4
 
 
-FORMAT = 1
-"""Version of the canonical form."""
+FORMAT = 1  # version of the canonical form
 GRADE_COLUMNS = ("query_id", "doc_id", "grade", "votes", "rule", "raters")
 """Columns of an edition's grades; the last three only if they are known."""
 Content = dict[str, Any]

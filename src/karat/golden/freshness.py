@@ -9,8 +9,7 @@ import polars as pl
 from karat.errors import UsageError
 from karat.tables.judgments import Judgments
 
-DAY_US = 86_400_000_000
-"""Microseconds in a day."""
+DAY_US = 86_400_000_000  # microseconds in a day
 _KEY = ["query_id", "doc_id"]
 
 

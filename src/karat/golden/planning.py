@@ -9,12 +9,10 @@ from dataclasses import dataclass
 from karat.errors import UsageError
 from karat.stats.power import queries_needed, smallest_difference
 
-SIZES = (50, 100, 200)
-"""Numbers of queries shown next to the one needed."""
+SIZES = (50, 100, 200)  # numbers of queries shown next to the one needed
 TYPICAL_SD = 0.2
 """Standard deviation over queries of the difference of two systems; typical for nDCG@10."""
-SECONDS = 30.0
-"""Assumed seconds per judgment until a golden set has measured its own."""
+SECONDS = 30.0  # assumed seconds per judgment until a golden set has measured its own
 
 
 @dataclass(frozen=True, slots=True)

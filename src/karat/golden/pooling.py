@@ -35,8 +35,7 @@ class Budget:
                 _whole(number, f"the budget {what}")
 
 
-ALL = Budget()
-"""No limit: the whole pool."""
+ALL = Budget()  # no limit: the whole pool
 
 
 def depth_pool(

@@ -14,8 +14,7 @@ import polars as pl
 
 from karat.errors import InputError
 
-PERSON = "person"
-"""The default source of a grade."""
+PERSON = "person"  # the default source of a grade
 Scalar = str | int | float | bool
 
 _RESERVED = {"query_id", "query", "text", "relevant_docs", "sources", "no_answer"}

@@ -25,13 +25,10 @@ from karat.tables.judgments import STATES
 from karat.tables.schema import Scale
 from karat.tables.workspace import ORDERS, Order
 
-Pair = tuple[str, str]
-"""A query's id and a document's."""
+Pair = tuple[str, str]  # a query's id and a document's
 
-MODULUS = 2_147_483_647
-"""A prime: (shuffle x a + b) % MODULUS is a permutation, and fits 64 bits."""
-REPEAT_GAP = 20
-"""Least number of judgments between a rating and its repeat."""
+MODULUS = 2_147_483_647  # a prime: (shuffle x a + b) % MODULUS is a permutation, and fits 64 bits
+REPEAT_GAP = 20  # least number of judgments between a rating and its repeat
 REASONS = {
     "query_unclear": "the query is unclear",
     "document_empty": "the document is empty or cannot be read",

@@ -154,8 +154,7 @@ def name_of(weights: Weights) -> str:
 _NO_REPEATS = "nothing was judged again"
 _NO_GOLD = "no pair of known grade was judged"
 _NO_GRADES = "no known grades were given"
-UNCLASSED = "(no class)"
-"""The class of queries without one."""
+UNCLASSED = "(no class)"  # the class of queries without one
 
 
 def agreement(

@@ -19,8 +19,7 @@ from karat.errors import UsageError, nearest
 from karat.golden.traffic import folded
 from karat.stats.averages import Floats
 
-HARD = "hard"
-"""The stratum of queries known to be hard, which are all included."""
+HARD = "hard"  # the stratum of queries known to be hard, which are all included
 _LEAST = 2  # queries of a stratum needed to estimate its variance
 
 Ints = NDArray[np.int64]

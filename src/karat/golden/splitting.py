@@ -14,14 +14,11 @@ from karat.errors import InputError, UsageError
 from karat.golden.query import GoldenQuery
 from karat.golden.sampling import permanent_numbers
 
-PART = "part"
-"""The attribute of queries that names their part."""
+PART = "part"  # the attribute of queries that names their part
 DEV, HELD_OUT = "dev", "held_out"
 PARTS = (DEV, HELD_OUT)
-SHARE = 0.5
-"""Default share of the queries for development."""
-SALT = "karat"
-"""The salt where there is no workspace with its own."""
+SHARE = 0.5  # default share of the queries for development
+SALT = "karat"  # the salt where there is no workspace with its own
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,10 +41,8 @@ from karat.tables.qrels import Qrels
 from karat.tables.release.certificate import CertifiedQuery
 from karat.tables.run import Run
 
-SLACK = 1e-12
-"""How far from 0 an end must be: smaller values are rounding errors."""
-MOST = 100_000
-"""The largest number of unseen documents to try, where there is room for any number."""
+SLACK = 1e-12  # how far from 0 an end must be: smaller values are rounding errors
+MOST = 100_000  # the largest number of unseen documents to try, where there is room for any number
 
 _UNTOUCHED = "{} depends only on the documents that the runs show"
 _BOUNDED = "the ideal has room for {} documents, and the sign holds with all of them unseen"

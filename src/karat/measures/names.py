@@ -17,8 +17,7 @@ from karat.errors import UsageError, nearest
 from karat.measures.entry import REQUIRED, Entry, Measure, show_number
 from karat.measures.registry import entries, spellings
 
-DEFAULTS = ("nDCG@10", "RR@10", "P@10", "R@100", "AP")
-"""The measures computed by default."""
+DEFAULTS = ("nDCG@10", "RR@10", "P@10", "R@100", "AP")  # the measures computed by default
 
 _LIKE_PAPERS = re.compile(
     r"\s*([A-Za-z0-9_-]+)\s*(?:\((.*)\))?\s*(?:@\s*([^\s@()]+))?\s*", re.DOTALL

@@ -19,8 +19,7 @@ from karat.measures.evidence import Floats, Ints
 from karat.tables.results import NoAnswer, Silence
 from karat.tables.run import Run
 
-MOST_POINTS = 200
-"""Points of a curve; one with more is thinned."""
+MOST_POINTS = 200  # points of a curve; one with more is thinned
 
 _EQUAL = 1e-12  # shares are quotients: equal differences of them differ in the last bits
 

@@ -16,8 +16,7 @@ from karat.tables.online.evaluation import OnlineState
 
 Floats = NDArray[np.float64]
 
-_ROUNDING = 1e-9
-"""Rounding error of a product of many factors."""
+_ROUNDING = 1e-9  # rounding error of a product of many factors
 
 
 def kaplan_meier(events: Floats, censored: Floats) -> Floats:
@@ -79,8 +78,7 @@ def restricted_mean(
     return area + rest * np.minimum(last, up_to), area + rest * up_to
 
 
-_BLOCK = 1 << 18
-"""Numbers per block of curves: a block that fits the CPU cache is fastest."""
+_BLOCK = 1 << 18  # numbers per block of curves: a block that fits the CPU cache is fastest
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,8 +26,7 @@ from karat.tables.notes import Concern, Note
 from karat.tables.online.evaluation import OnlineResult
 from karat.tables.online.events import EventLog
 
-NOT_SAID = ""
-"""The value of the slice of missing values, which are null in evidence."""
+NOT_SAID = ""  # the value of the slice of missing values, which are null in evidence
 _POSITIONS = "ClickPosition"
 _NO_INTERVAL = "a share of clicks by position has no interval"
 _WITHOUT = {

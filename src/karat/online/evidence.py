@@ -58,8 +58,7 @@ COUNTS = (
 )
 WINDOW = "\x00window"
 """The dimension of several windows that are read at once; no attribute has this name."""
-WINDOW_COLUMN = "local_window"
-"""The first local day of the window that an event was read for."""
+WINDOW_COLUMN = "local_window"  # the first local day of the window that an event was read for
 _COLUMN = {
     "day": "local_day",
     "hour": "local_hour",
@@ -67,8 +66,7 @@ _COLUMN = {
     WINDOW: WINDOW_COLUMN,
 }
 _TIMES = {"local_day", "local_hour", WINDOW_COLUMN}
-_NONE = "\x00"
-"""Replaces null in slices: nulls are equal in groups, but not in joins."""
+_NONE = "\x00"  # replaces null in slices: nulls are equal in groups, but not in joins
 
 
 def column_of(dimension: str) -> str:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import narwhals as nw
 
 USER = "user_key"
-ORDER = ("time_us", "tie")
-"""The order of a user's events; unique per user."""
+ORDER = ("time_us", "tie")  # the order of a user's events; unique per user
 
 
 def flag(condition: nw.Expr) -> nw.Expr:

@@ -8,12 +8,9 @@ from karat.online.rules import Rules, duration_text
 from karat.tables.days import day_text, local_time
 from karat.tables.online.events import EventLog
 
-WEEK = 7
-"""Shortest period in days with weekdays and weekends in proportion."""
-SEVERAL_ARMS = 0.01
-"""Share of users in several arms above which arms should not be compared."""
-NIGHT = 2
-"""Hours at either end of a day that may have no events."""
+WEEK = 7  # shortest period in days with weekdays and weekends in proportion
+SEVERAL_ARMS = 0.01  # share of users in several arms above which arms should not be compared
+NIGHT = 2  # hours at either end of a day that may have no events
 NO_REAL_PEOPLE = "users were simulated: these numbers are not of real users"
 _RESULTS = {"hits", "returned", "total_hits"}
 

@@ -37,8 +37,7 @@ from karat.tables.online.offline_correlation import (
 )
 
 RESAMPLES = 1000
-LEAST = 4
-"""Least number of queries for an interval."""
+LEAST = 4  # least number of queries for an interval
 LEAST_DISCORD = 0.4
 """Least difference of two ranks, as a share of all ranks, that is a disagreement."""
 _PAIRS = 1500  # queries up to which all pairs fit in memory

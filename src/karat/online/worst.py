@@ -27,8 +27,7 @@ from karat.stats.averages import Floats
 from karat.stats.student import beta_below
 from karat.tables.online.worst_queries import FAILURES, Failure, LostGroup, LostQuery, Order
 
-MANY = 1e9
-"""A strength that no query outweighs: the queries differ only by chance."""
+MANY = 1e9  # a strength that no query outweighs: the queries differ only by chance
 _LEAST_PRIOR = 1.0  # users; below, the share of a query of one user is not shrunk
 _NEXT = 5  # next queries shown
 

@@ -23,14 +23,10 @@ from karat.stats.averages import Floats, mean
 from karat.stats.effects import TIED
 from karat.stats.intervals import resample, resampled_estimates
 
-_BLOCK = 1 << 18
-"""Numbers per block of resamples, which fits the cache."""
-_HELD = 1 << 24
-"""Statistics of resamples in memory at once."""
-_SAME = 1e-7
-"""A spread up to this share of the largest value is rounding error."""
-_AS_FAR = 1 - 1e-6
-"""Statistics this close are equal but for rounding."""
+_BLOCK = 1 << 18  # numbers per block of resamples, which fits the cache
+_HELD = 1 << 24  # statistics of resamples in memory at once
+_SAME = 1e-7  # a spread up to this share of the largest value is rounding error
+_AS_FAR = 1 - 1e-6  # statistics this close are equal but for rounding
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -16,8 +16,7 @@ from karat.stats.weighing import Weighing
 from karat.tables import Result
 from karat.tables.results import QueryScores
 
-NEAR = 100
-"""Cutoff up to which bounds are computed by default."""
+NEAR = 100  # cutoff up to which bounds are computed by default
 
 
 class Aggregation:

@@ -21,8 +21,7 @@ from karat.stats.averages import Floats
 from karat.stats.intervals import Interval
 from karat.stats.student import t_quantile
 
-_SAME = 1e-12
-"""A spread up to this is rounding error."""
+_SAME = 1e-12  # a spread up to this is rounding error
 
 
 def agreement_interval(sums: Sums, confidence: float = 0.95) -> Interval:
@@ -98,8 +97,7 @@ Metric = Literal["nominal", "ordinal", "interval"]
 WEIGHTS: tuple[Weights, ...] = ("none", "linear", "quadratic")
 METRICS: tuple[Metric, ...] = ("nominal", "ordinal", "interval")
 
-_NOTHING = 1e-12
-"""Share of chance disagreement up to which it is rounding error."""
+_NOTHING = 1e-12  # share of chance disagreement up to which it is rounding error
 
 
 @dataclass(frozen=True, slots=True)

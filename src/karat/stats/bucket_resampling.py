@@ -16,8 +16,7 @@ from karat.stats.intervals import Interval, resample
 
 Floats = NDArray[np.float64]
 
-RESAMPLES = 1000
-"""Number of draws of buckets for an interval."""
+RESAMPLES = 1000  # number of draws of buckets for an interval
 
 
 class Draws:

@@ -43,10 +43,8 @@ LEVEL = 0.05
 BESIDE_LOOKS = 0.01
 """The same if values by query are tested as well (``karat.stats.looks``), at the rest."""
 
-_STEEPNESS = (0.5, 1.0, 2.0)
-"""Mean steps that are bet on, in units of their median size."""
-_HIGHEST_STAKE = 0.95
-"""One step up, however large, leaves at least a twentieth of the evidence."""
+_STEEPNESS = (0.5, 1.0, 2.0)  # mean steps that are bet on, in units of their median size
+_HIGHEST_STAKE = 0.95  # one step up, however large, leaves at least a twentieth of the evidence
 _ENOUGH = 1e300
 _Z = NormalDist().inv_cdf(0.975)
 

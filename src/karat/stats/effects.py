@@ -15,8 +15,7 @@ from karat.errors import UsageError
 from karat.stats.averages import Floats, mean
 from karat.tables.comparison import ROUNDING
 
-TIED = ROUNDING
-"""A difference up to this is rounding error and counts as none."""
+TIED = ROUNDING  # a difference up to this is rounding error and counts as none
 
 
 class WinTieLoss(NamedTuple):

@@ -20,8 +20,7 @@ from karat.measures import Measure
 from karat.stats.averages import Floats, mean
 from karat.stats.student import t_quantile
 
-_ROUNDING = 1e-12
-"""Share of the squares below which their sum is rounding error."""
+_ROUNDING = 1e-12  # share of the squares below which their sum is rounding error
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,19 +97,14 @@ def ratio_interval(
     )
 
 
-TRUSTED_FROM = 25
-"""Number of queries below which an interval is not reliable."""
+TRUSTED_FROM = 25  # number of queries below which an interval is not reliable
 
-LEAST = 5
-"""Number of queries below which no interval is shown, as it would be meaningless."""
+LEAST = 5  # number of queries below which no interval is shown, as it would be meaningless
 
-RESAMPLES = 2000
-"""Resamples of a bootstrap interval."""
+RESAMPLES = 2000  # resamples of a bootstrap interval
 
-_BLOCK = 1 << 18
-"""Numbers per block while drawing, which fits the cache."""
-_COLUMNS = 64
-"""Columns whose resampled means are in memory at once."""
+_BLOCK = 1 << 18  # numbers per block while drawing, which fits the cache
+_COLUMNS = 64  # columns whose resampled means are in memory at once
 
 
 @dataclass(frozen=True, slots=True)

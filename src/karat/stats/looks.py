@@ -33,8 +33,7 @@ from numpy.typing import NDArray
 from karat.stats.averages import Floats
 from karat.stats.paired import t_test
 
-LEVEL = 0.04
-"""Highest probability of a false alarm within 365 looks."""
+LEVEL = 0.04  # highest probability of a false alarm within 365 looks
 YEAR = 365
 _EARLY = 0.65
 _PERSISTS = 0.05

@@ -24,8 +24,7 @@ EXACT_TO = 12
 """Number of differing queries up to which the randomisation test uses every arrangement."""
 
 _WILCOXON_EXACT_TO = 25
-_BLOCK = 1 << 18
-"""Numbers per block of signs, and of sums, which fits the cache."""
+_BLOCK = 1 << 18  # numbers per block of signs, and of sums, which fits the cache
 _SAME = 1e-10
 """Sums that differ by less, as a share of the sum of sizes, are equal but for rounding."""
 

@@ -21,8 +21,7 @@ from karat.errors import UsageError
 from karat.stats.averages import Floats
 from karat.stats.student import t_quantile
 
-_SMOOTH_FROM = 100_000
-"""Number of queries from which the noncentrality no longer changes."""
+_SMOOTH_FROM = 100_000  # number of queries from which the noncentrality no longer changes
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
 
 

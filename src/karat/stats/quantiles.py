@@ -14,8 +14,7 @@ from karat.stats.intervals import RESAMPLES, Interval, resample
 from karat.tables import Run
 from karat.tables.results import Latency
 
-LEAST = 100
-"""Number of timed queries below which a quantile has no interval."""
+LEAST = 100  # number of timed queries below which a quantile has no interval
 _BLOCK = 1 << 20  # numbers in memory at once while drawing
 
 

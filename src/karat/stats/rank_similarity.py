@@ -22,11 +22,9 @@ from karat.tables.ranking import mixed
 Ints = NDArray[np.int64]
 Ties = Literal["corrected", "expected", "equal"]
 
-_BLOCK = 1 << 21
-"""Pairs of a tied document and a depth in memory at once."""
+_BLOCK = 1 << 21  # pairs of a tied document and a depth in memory at once
 
-_CELLS = 1 << 18
-"""Pairs of a query and a depth in memory at once."""
+_CELLS = 1 << 18  # pairs of a query and a depth in memory at once
 
 _LEAST = 2.0**-60
 """Weight below which depths are ignored: far below the precision of a value near 1."""

@@ -24,8 +24,7 @@ from karat.stats.verdicts import LEVEL
 from karat.tables.comparison import Difference
 from karat.tables.searched import PartState
 
-MOST_USES = 10
-"""Uses after which a held-out part no longer shows that something is better."""
+MOST_USES = 10  # uses after which a held-out part no longer shows that something is better
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,8 +103,7 @@ class Costs:
         return next(rows, None)
 
 
-ROUNDING = 1e-12
-"""Differences up to this size are rounding errors of sums."""
+ROUNDING = 1e-12  # differences up to this size are rounding errors of sums
 Verdict = Literal["better", "worse", "equivalent", "cannot tell", "identical"]
 """What a difference shows.
 

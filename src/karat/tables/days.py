@@ -11,8 +11,7 @@ from zoneinfo import ZoneInfo, available_timezones
 
 from karat.errors import UsageError
 
-EPOCH = date(1970, 1, 1)
-"""Day 0."""
+EPOCH = date(1970, 1, 1)  # day 0
 _MACHINE_SPECIFIC = {"localtime", "posixrules", "Factory"}
 """Zone names whose meaning depends on the machine."""
 _START = datetime(1970, 1, 1, tzinfo=UTC)

@@ -11,8 +11,7 @@ SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 """Worst first. error: karat rejects the file, or cannot compute a number. warning: numbers may
 mislead. info: worth knowing."""
 
-LONGEST = 60
-"""Characters of a quoted text."""
+LONGEST = 60  # characters of a quoted text
 
 
 @dataclass(frozen=True, slots=True)

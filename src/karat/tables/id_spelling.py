@@ -12,10 +12,8 @@ from itertools import islice
 from typing import NamedTuple
 from urllib.parse import unquote
 
-SHARE = 0.1
-"""Minimum share of ids that a difference must explain to be a likely cause."""
-DISTINCT = 0.9
-"""Minimum share of ids that must stay distinct when a difference is undone."""
+SHARE = 0.1  # minimum share of ids that a difference must explain to be a likely cause
+DISTINCT = 0.9  # minimum share of ids that must stay distinct when a difference is undone
 _SAMPLE = 20_000  # ids whose prefixes and suffixes are tried
 _LONGEST = 200  # characters of an id that are tried
 

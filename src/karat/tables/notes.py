@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from enum import IntEnum
 from typing import Self
 
-SHOWN = 3
-"""How many notes are printed under a table."""
+SHOWN = 3  # how many notes are printed under a table
 
 
 class Concern(IntEnum):
@@ -15,18 +14,12 @@ class Concern(IntEnum):
     what only explains it.
     """
 
-    INPUT = 0
-    """The files may be the wrong ones: unknown document ids, the same run twice."""
-    QUERIES = 1
-    """Queries that count are failed, missing or empty, or some queries do not count."""
-    ORDER = 2
-    """Ranks contradict scores, or the order of ties changes a number or a verdict."""
-    UNJUDGED = 3
-    """Unjudged documents could change a number."""
-    FEW = 4
-    """Too few queries for an interval or a test."""
-    EXPLAINS = 5
-    """Everything else."""
+    INPUT = 0  # the files may be the wrong ones: unknown document ids, the same run twice
+    QUERIES = 1  # queries that count are failed, missing or empty, or some queries do not count
+    ORDER = 2  # ranks contradict scores, or the order of ties changes a number or a verdict
+    UNJUDGED = 3  # unjudged documents could change a number
+    FEW = 4  # too few queries for an interval or a test
+    EXPLAINS = 5  # everything else
 
 
 class Note(str):

@@ -103,10 +103,8 @@ class Queries:
         return f"<Queries {self.source}: {len(self)}, attributes {self.attributes}>"
 
 
-YES = ("true", "yes", "y", "1", "1.0")
-"""Accepted spellings of true in files; case does not matter."""
-NO = ("false", "no", "n", "0", "0.0", "")
-"""Accepted spellings of false."""
+YES = ("true", "yes", "y", "1", "1.0")  # accepted spellings of true in files; case does not matter
+NO = ("false", "no", "n", "0", "0.0", "")  # accepted spellings of false
 
 
 def _marked(frame: pl.DataFrame, source: str) -> pl.DataFrame:

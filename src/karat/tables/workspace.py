@@ -77,8 +77,7 @@ class Card:
     more: tuple[str, ...] = ()  # more attributes to show, each with its name
 
 
-DEFAULTS = ("measures", "by", "scale", "fully_judged")
-"""Options that ``[defaults]`` can set."""
+DEFAULTS = ("measures", "by", "scale", "fully_judged")  # options that `[defaults]` can set
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,7 @@ from karat.engines.search.engine import EngineError, Pace
 from karat.errors import MissingExtra, UsageError
 from karat.tables.engines import EmbedConfig, EngineConfig
 
-LARGEST = 64 << 20
-"""Largest reply, in bytes."""
+LARGEST = 64 << 20  # largest reply, in bytes
 _AGAIN = {408, 425, 429, 500, 502, 503, 504}
 _LONGEST_AFTER = 30.0  # seconds that an engine can ask to wait
 _QUOTED = 300  # characters of a reply in an error

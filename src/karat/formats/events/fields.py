@@ -59,8 +59,7 @@ def flag(text: pl.Expr, written: Written) -> pl.Expr:
 WRAPPED = ("_source",)
 _INSIDE = ("query_attributes", "event_attributes", "user")
 _DEEPER = ("event_attributes.position", "event_attributes.object", "position", "object")
-MOST_NAMES = 256
-"""Most names within one field of a chunk; a log with more uses values as names."""
+MOST_NAMES = 256  # most names within one field of a chunk; a log with more uses values as names
 ODD = r"\\(?:[\\bfnrt]|u(?:00[01]|[dD][89a-fA-F]))"
 """Escapes that Polars loses when it turns nested values into text, or misreads (half of a surrogate
 pair): lines with them are parsed one by one."""

@@ -18,8 +18,7 @@ from karat.formats.events.tally import Tally
 from karat.formats.events.vocabulary import AGENTS, ANYWHERE, BOT_FLAGS, COLUMNS
 from karat.formats.tables.source import Source
 
-LINE = "_line"
-"""The column with the line (or row) number."""
+LINE = "_line"  # the column with the line (or row) number
 NO_JSON = "not a JSON object, or truncated"
 TOO_LONG = f"longer than {LONGEST >> 20} MiB"
 _SAMPLED, _ONE_IN = 400, 16  # lines of a chunk sampled for field names: at least, and one in

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from karat.errors import InputError
 from karat.formats.tables.source import Source
 
-LONGEST = 1 << 20
-"""1 MiB, the longest event. A search with 1,000 documents takes 40 KB."""
+LONGEST = 1 << 20  # 1 MiB, the longest event. A search with 1,000 documents takes 40 KB.
 CHUNK = 12 << 20
 NO_TEXT = "not UTF-8"
 _ENCODINGS = (("latin1", "Latin-1"), ("cp1252", "Windows-1252"))

@@ -25,8 +25,7 @@ from karat.formats.events.vocabulary import (
 )
 from karat.tables.online.events import ATTRIBUTE, KINDS
 
-LONGEST_ID = 1024
-"""Bytes; events with a longer id are dropped."""
+LONGEST_ID = 1024  # bytes; events with a longer id are dropped
 _LONGEST_TEXT = 4096
 _LONGEST_VALUE = 256
 MOST_ATTRIBUTES = 32

@@ -24,8 +24,7 @@ from karat.golden.query import (
 )
 from karat.tables.golden.golden_sets import Exchange
 
-CLICKS = "clicks"
-"""Source of grades derived from clicks, and the name of their rater."""
+CLICKS = "clicks"  # source of grades derived from clicks, and the name of their rater
 _RESERVED = {"query", "relevant_docs", "sources"}
 
 

@@ -31,8 +31,7 @@ _RANKED = {
 }
 
 
-UNRATED = "documents without a rating"
-"""Note on unrated pairs, which are lost."""
+UNRATED = "documents without a rating"  # note on unrated pairs, which are lost
 _TEXTS = {column.name for column in (*QUERIES, *DOCUMENTS) if isinstance(column.dtype, pl.String)}
 
 

@@ -16,8 +16,7 @@ from karat.formats.exchange.import_ import ImportBuilder
 from karat.formats.exchange.source_file import Node, SourceFile, number
 from karat.tables.golden.golden_sets import Exchange
 
-GAIN = 2.0
-"""The gain that RRE's nDCG assumes for a document without one."""
+GAIN = 2.0  # the gain that RRE's nDCG assumes for a document without one
 _TEXT = "$query"
 
 

@@ -21,8 +21,7 @@ from karat.formats.tables.jsonl import parsed
 from karat.formats.tables.reading import stem
 from karat.formats.tables.source import BOM, EmptyFile, Source, text_of
 
-MOST = 1 << 30
-"""1 GiB, the largest file of another tool, decompressed."""
+MOST = 1 << 30  # 1 GiB, the largest file of another tool, decompressed
 _RATIO = 250  # as tables.source.BOMB_RATIO
 _BOMB_FROM = 1 << 26
 _FIRST = 1 << 20  # bytes of the longest header

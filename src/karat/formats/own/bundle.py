@@ -19,8 +19,7 @@ from typing import IO, Any, cast
 from karat.errors import InputError, UsageError
 from karat.formats.tables.writing import beside
 
-HEAD = "karat-backup.json"
-"""The file with the list, the last in the archive."""
+HEAD = "karat-backup.json"  # the file with the list, the last in the archive
 ENDINGS = (".zip", ".tar", ".tar.gz", ".tgz")
 _VERSION = 1
 _CHUNK = 1 << 20

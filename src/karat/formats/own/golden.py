@@ -46,13 +46,11 @@ from karat.golden.query import (
 )
 from karat.tables.schema import Scale, read_scale
 
-VERSION = 1
-"""Version of karat's own format."""
+VERSION = 1  # version of karat's own format
 
 _MARK = "karat_golden_set"
 _OWN = re.compile(rb'\s*\{\s*"karat_golden_set"\s*:')
-IDS = ("query_id", "qid", "id", "_id")
-"""Names of the query id."""
+IDS = ("query_id", "qid", "id", "_id")  # names of the query id
 _TEXTS = ("query", "text")
 _MISNAMED = {
     "relevant",

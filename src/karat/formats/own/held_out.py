@@ -19,8 +19,7 @@ from karat.formats.tables.source import Source
 from karat.formats.tables.writing import beside
 
 VERSION = 1
-NAME = "held_out.jsonl"
-"""File name of a workspace's ledger."""
+NAME = "held_out.jsonl"  # file name of a workspace's ledger
 
 _MARK = "karat_held_out"
 _RESTORED = "restore the file from version control or a backup"

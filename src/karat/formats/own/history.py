@@ -38,8 +38,7 @@ _POINT = (
     "slices",
     "hashes",
 )
-_LATER = ("answered", "series", "by_query")
-"""Fields missing from lines of earlier versions."""
+_LATER = ("answered", "series", "by_query")  # fields missing from lines of earlier versions
 _BY_QUERY = ("queries", "n", "values", "weights")
 _VALUE = ("measure", "value", "ci_low", "ci_high", "n")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z")

@@ -18,8 +18,7 @@ from karat.errors import InputError
 from karat.tables.release.history import ByQuery
 from karat.tables.results import QueryScores
 
-MOST = 10_000_000
-"""Most queries in a line."""
+MOST = 10_000_000  # most queries in a line
 _STEPS = 10_000
 _NONE = np.iinfo(np.int32).min
 _LARGEST = np.iinfo(np.int32).max / _STEPS

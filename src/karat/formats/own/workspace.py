@@ -30,8 +30,7 @@ from karat.tables.workspace import (
 )
 
 NAME = "karat.toml"
-STORE = "KARAT_STORE"
-"""The environment variable that overrides ``store``; it may include a password."""
+STORE = "KARAT_STORE"  # the environment variable that overrides `store`; it may include a password
 
 _KEYS: Mapping[str, tuple[str, ...] | None] = {
     "workspace": ("store", "runs"),

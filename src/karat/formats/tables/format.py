@@ -14,8 +14,7 @@ from karat.errors import InputError, UsageError, nearest
 from karat.formats.tables.source import Source
 from karat.tables import Qrels, Run
 
-ROLES = ("qrels", "run", "queries", "documents")
-"""Roles that a file can be read as."""
+ROLES = ("qrels", "run", "queries", "documents")  # roles that a file can be read as
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,7 @@ from karat.tables.about import facts, flat
 from karat.tables.column_names import choose
 
 _BOMB_FROM = 1 << 28
-_OWN = "karat_"
-"""Prefix of karat's keys in the metadata."""
+_OWN = "karat_"  # prefix of karat's keys in the metadata
 _ABOUT = f"{_OWN}about"
 _CELL = 8  # bytes of a value in memory, about
 BROKEN = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)

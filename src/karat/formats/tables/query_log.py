@@ -75,8 +75,7 @@ _THOUSANDS = re.compile(r"\s*[1-9]\d{0,2}(\.\d{3})+\s*")
 _NUMBER = re.compile(r"\s*\d[\d.]*\s*")
 _TABLE = re.compile(r"\.[ct]sv(\.\w+)?$", re.IGNORECASE)
 _SAMPLE = 100
-_ROWS = 3
-"""Rows with equally many cells that make a file a table, whatever its name."""
+_ROWS = 3  # rows with equally many cells that make a file a table, whatever its name
 _MOST = 1 << 53
 
 

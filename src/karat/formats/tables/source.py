@@ -30,8 +30,7 @@ else:
 CHUNK = 1 << 22
 HEAD = 1 << 16
 TAIL = 1 << 12
-LONGEST_LINE = 1 << 26
-"""64 MiB, the longest line of a qrels, run, query or document file."""
+LONGEST_LINE = 1 << 26  # 64 MiB, the longest line of a qrels, run, query or document file
 _STEP = 1 << 16  # bytes decompressed at once: up to this much is lost before damaged data
 _ALIKE = 0.65  # similarity of file names for "did you mean"
 _BOMB_FROM = 1 << 26  # short lines take ten times as much memory

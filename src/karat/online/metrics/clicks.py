@@ -12,8 +12,7 @@ from karat.online.metrics.expressions import (
     reciprocal,
 )
 
-SEEN = "impression|returned|hits"
-"""The columns that show whether results were seen."""
+SEEN = "impression|returned|hits"  # the columns that show whether results were seen
 _FIELD = "Radlinski, Kurup & Joachims 2008, CIKM, doi:10.1145/1458082.1458092"
 _RANKED = (
     "A search whose clicks have no logged position is left out: the position is unknown, which is "

@@ -13,8 +13,7 @@ from typing import Literal
 
 import narwhals as nw
 
-Facts = Literal["searches", "clicks", "sessions"]
-"""The table of facts of a metric."""
+Facts = Literal["searches", "clicks", "sessions"]  # the table of facts of a metric
 BINNED = (
     "Times are truncated to three significant digits: it is accurate to 1 %, and may be between "
     "times of the log."

@@ -5,8 +5,7 @@ from __future__ import annotations
 from karat.online.metrics.entry import Metric, Ratio
 from karat.online.metrics.expressions import column, known
 
-SERVED = "total_hits|returned|hits"
-"""The columns that show how much was served."""
+SERVED = "total_hits|returned|hits"  # the columns that show how much was served
 _SOURCE = "karat; errors, fallbacks and filters separately"
 _ERRORS = "Errors and timeouts do not count: ErrorRate and TimeoutRate are for those."
 

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from karat.errors import UsageError, nearest
 
-PAGE = 10
-"""Results on a page."""
+PAGE = 10  # results on a page
 OK, ERROR, TIMEOUT = 0, 1, 2
 STATUSES = ("ok", "error", "timeout")
 

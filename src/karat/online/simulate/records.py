@@ -15,8 +15,7 @@ from karat.online.simulate.shelf import Shelf
 from karat.online.simulate.tasks import TILL, Needs, Requests
 from karat.online.simulate.wording import OWN, WORDINGS
 
-SIMULATED = "simulated"
-"""The attribute of every event, and its value is "true"."""
+SIMULATED = "simulated"  # the attribute of every event, and its value is "true"
 _BEAT = 10 * SECOND
 
 

@@ -24,16 +24,14 @@ from karat.online.simulate.wording import (
 from karat.tables import Qrels, Queries, Run
 from karat.tables.online.evaluation import DIMENSIONS
 
-DEPTH = 30
-"""Results kept of each ranking: three pages of ten."""
+DEPTH = 30  # results kept of each ranking: three pages of ten
 _SHAKEN = {OWN: 0.0, ADD: 0.3, DROP: 0.8, SUBSTITUTE: 1.0, RESPELL: 1.0, REORDER: 0.0}
 """How far another wording's ranking is from that of the query's own words, in log ranks."""
 _DRAWN = {OWN: 0.0, ADD: 0.6, DROP: 0.0, SUBSTITUTE: 0.2, RESPELL: 0.0, REORDER: 0.0}
 """How much nearer to the top relevant documents come."""
 _NOTHING = {OWN: 0.0, ADD: 0.06, DROP: 0.0, SUBSTITUTE: 0.06, RESPELL: 0.3, REORDER: 0.0}
 """Chance that a wording matches nothing."""
-_FALLBACK = 0.4
-"""Chance that something is shown all the same, found by a relaxed query."""
+_FALLBACK = 0.4  # chance that something is shown all the same, found by a relaxed query
 
 
 @dataclass(frozen=True)

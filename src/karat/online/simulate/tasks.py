@@ -18,14 +18,11 @@ from karat.online.simulate.shelf import Shelf
 from karat.online.simulate.wording import ADD, FIRST, NEXT, OWN, REORDER
 
 ZERO, WORSE = 1, 2
-_HIT = (OWN, ADD, REORDER)
-"""Wordings that a broken synonym takes everything from."""
+_HIT = (OWN, ADD, REORDER)  # wordings that a broken synonym takes everything from
 _STROKES = 4
 _MOST_READ = 900.0  # seconds: a page left open longer would end the session
-SATISFIED = 30.0
-"""Seconds that a satisfying document is read at least, and no other is."""
-TILL = 20.0
-"""Seconds from the cart to the till."""
+SATISFIED = 30.0  # seconds that a satisfying document is read at least, and no other is
+TILL = 20.0  # seconds from the cart to the till
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,7 @@ NEXT = np.array(
     ]
 )
 """Which wording people try next, by the one they tried last; rows sum to 1."""
-FIRST = np.array([0.82, 0.0, 0.08, 0.0, 0.10, 0.0])
-"""Which wording people begin with."""
+FIRST = np.array([0.82, 0.0, 0.08, 0.0, 0.10, 0.0])  # which wording people begin with
 
 
 def wordings(texts: Sequence[str], rng: np.random.Generator) -> list[list[str | None]]:

@@ -16,10 +16,8 @@ from karat.golden.traffic import folded
 from karat.tables.online.events import ATTRIBUTE, BUCKETS, KINDS
 from karat.tables.schema import EVENTS
 
-GROUP = 250_000
-"""Rows of a row group; readers of some users skip the other groups."""
-FILE = 1_000_000
-"""Maximum number of events of a file, unless a few users have more."""
+GROUP = 250_000  # rows of a row group; readers of some users skip the other groups
+FILE = 1_000_000  # maximum number of events of a file, unless a few users have more
 RESTORE = "restore it from a backup, or import the logs into a new folder"
 _MAGIC = b"PAR1"
 COMPACT = ("user_key", "time_us", "tie")

@@ -27,8 +27,7 @@ from karat.tables.online.events import BUCKETS, EventFile, EventLog
 from karat.tables.records import shared
 
 MANIFEST = "manifest.json"
-STAGING = ".staging"
-"""Folder for rows of a running import that are not yet partitioned."""
+STAGING = ".staging"  # folder for rows of a running import that are not yet partitioned
 _VERSION = 1
 _LOCK = ".lock"
 _MOST = 16  # files of one bucket, before they are merged

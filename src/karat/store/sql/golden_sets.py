@@ -16,8 +16,7 @@ from karat.tables.golden.golden_sets import GoldenSetRow
 from karat.tables.names import check_name
 from karat.tables.schema import Scale, read_scale
 
-LONGEST = 100
-"""Maximum number of characters of the name of a golden set."""
+LONGEST = 100  # maximum number of characters of the name of a golden set
 
 
 def make(

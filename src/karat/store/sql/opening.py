@@ -17,13 +17,11 @@ from karat.store.sql.schema import METADATA
 VERSIONS = ("0001", "0002", "0003", "0004", "0005")
 """Versions of the schema, oldest first; each is a file of ``migrations/versions``."""
 VERSION_TABLE = "karat_version"
-BUSY_MS = 30_000
-"""How long a writer waits for other writers."""
+BUSY_MS = 30_000  # how long a writer waits for other writers
 _DAMAGED = ("malformed", "not a database", "corrupt")
 """Messages of SQLite for damaged files, and files that are not databases."""
 _BACKUP = "restore it from a backup; without one, sqlite3's .recover may still read a part of it"
-_NO_ROOM = 1 << 17
-"""Free bytes below which SQLite may fail to create its 32 KiB of shared memory."""
+_NO_ROOM = 1 << 17  # free bytes below which SQLite may fail to create its 32 KiB of shared memory
 _MAKING = 0x6B61726174  # "karat": advisory lock for creating tables
 
 

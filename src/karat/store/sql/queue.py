@@ -42,10 +42,8 @@ from karat.store.sql.slots import (
 from karat.tables.incoming import conform
 from karat.tables.schema import PAIRS
 
-LEASE_US = 600_000_000
-"""Default duration of a lease: ten minutes."""
-GOLDS = 0.05
-"""Default share of gold items."""
+LEASE_US = 600_000_000  # default duration of a lease: ten minutes
+GOLDS = 0.05  # default share of gold items
 _RECENT = 50  # judgments in Progress.seconds
 
 

@@ -19,8 +19,7 @@ from karat.tables.workspace import RunRow
 
 COLUMNS = ("id", "name", "sha256", "path", "queries", "rows", "about", "added_us")
 """The columns that ``row_of`` needs."""
-TRIES = "tries"
-"""In ``about``: by name, what was tried, for a run that is a try."""
+TRIES = "tries"  # in `about`: by name, what was tried, for a run that is a try
 _NAMES = "names"  # in ``about``: time of the last import by name, if there was more than one
 
 

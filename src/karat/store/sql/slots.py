@@ -16,8 +16,7 @@ from karat.store.sql import golden_sets
 from karat.store.sql.schema import deferred, document, judgment, pair, query, slot
 from karat.tables.golden.golden_sets import GoldenSetRow
 
-OWN = ("rating", "repeat", "gold")
-"""Kinds of slots for raters; ``adjudication`` is for adjudicators."""
+OWN = ("rating", "repeat", "gold")  # kinds of slots for raters; `adjudication` is for adjudicators
 # Statements are built once: building one takes longer than executing it.
 _SET = sa.bindparam("set_id", type_=sa.BigInteger)
 _RATER = sa.bindparam("the_rater", type_=sa.Text)

@@ -10,8 +10,7 @@ Role = Literal["rater", "engineer", "owner"]
 ROLES: tuple[Role, ...] = ("rater", "engineer", "owner")
 """Each includes the ones before. Raters judge; engineers do everything but manage accounts."""
 Scope = Literal["judge", "read", "write", "admin"]
-SCOPES: tuple[Scope, ...] = ("judge", "read", "write", "admin")
-"""Scopes of API tokens."""
+SCOPES: tuple[Scope, ...] = ("judge", "read", "write", "admin")  # scopes of API tokens
 SCOPES_OF: Mapping[Role, tuple[Scope, ...]] = {
     "rater": ("judge",),
     "engineer": ("judge", "read", "write"),

@@ -21,10 +21,8 @@ KINDS: tuple[Kind, ...] = (
     "answer",
     "other",
 )
-BUCKETS = 256
-"""Values of ``user_bucket``."""
-ATTRIBUTE = "attribute_"
-"""Prefix of the columns of attributes."""
+BUCKETS = 256  # values of `user_bucket`
+ATTRIBUTE = "attribute_"  # prefix of the columns of attributes
 _RARE = 0.05  # probability
 
 

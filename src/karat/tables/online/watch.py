@@ -6,10 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-Moved = Literal["worse", "better", "usual", "cannot_tell"]
-"""Verdict on one metric in one slice."""
-Verdict = Literal["unhealthy", "worse", "cannot_tell", "fine"]
-"""Verdict of a watch."""
+Moved = Literal["worse", "better", "usual", "cannot_tell"]  # verdict on one metric in one slice
+Verdict = Literal["unhealthy", "worse", "cannot_tell", "fine"]  # verdict of a watch
 EXIT_CODES: Mapping[Verdict, int] = {"unhealthy": 3, "worse": 1, "cannot_tell": 3, "fine": 0}
 
 

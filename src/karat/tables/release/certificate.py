@@ -13,8 +13,7 @@ from typing import Any, Literal
 
 from karat.tables.checksum import checksum
 
-VERSION = 1
-"""Version of the certificate's content."""
+VERSION = 1  # version of the certificate's content
 
 CertifiedVerdict = Literal["better", "worse"]
 

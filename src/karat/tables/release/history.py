@@ -12,8 +12,7 @@ from karat.tables.results import Result, Results
 
 VERSION = 1
 Kind = Literal["evaluate", "gate"]
-HASHES = ("queries", "qrels", "run", "corpus")
-"""The inputs of which a point has the SHA-256."""
+HASHES = ("queries", "qrels", "run", "corpus")  # the inputs of which a point has the SHA-256
 Input = Literal["code", "corpus", "queries", "judgments", "rules", "n", "answers", "karat"]
 """What can differ between two points.
 
@@ -23,8 +22,7 @@ and rules do not explain it · ``answers``: the run · ``karat``: the version of
 """
 BREAKING: tuple[Input, ...] = ("judgments", "queries", "rules", "n")
 """If one of these changes, two values are not comparable."""
-WORTHLESS = ("unhealthy", "error")
-"""Verdicts of points whose values say nothing about the search."""
+WORTHLESS = ("unhealthy", "error")  # verdicts of points whose values say nothing about the search
 
 
 @dataclass(frozen=True, slots=True)

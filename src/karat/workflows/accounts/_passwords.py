@@ -11,10 +11,8 @@ from typing import TypedDict
 
 from karat.errors import MissingExtra, UsageError
 
-LEAST = 10
-"""Minimum length of a password, in characters."""
-MOST = 1000
-"""Maximum length of a password, in characters."""
+LEAST = 10  # minimum length of a password, in characters
+MOST = 1000  # maximum length of a password, in characters
 _AT_ONCE = 4  # verified at once in one process: each takes 64 MiB
 _WAITING = 8  # that queue: each blocks a thread that other pages need
 _PATIENCE_S = 2.0
@@ -28,8 +26,7 @@ class Cost(TypedDict, total=False):
     parallelism: int
 
 
-COST = Cost()
-"""Parameters of new hashes; those not set default to argon2-cffi's."""
+COST = Cost()  # parameters of new hashes; those not set default to argon2-cffi's
 
 
 class SignInRefused(UsageError):

@@ -23,8 +23,7 @@ class Limit:
 LIMITS = {"pair": Limit(5, 900), "name": Limit(100, 60)}
 """For a name from one address (``pair``), and from all addresses (``name``). The latter is
 generous, as strangers could lock the owner out with it, but limits attacks from many addresses."""
-CROWD = 100
-"""Failures per hour after which an address counts as attacking, or as shared by many."""
+CROWD = 100  # failures per hour after which an address counts as attacking, or as shared by many
 WARY = Limit(2, 900)
 """For a name from such an address. Failures under other names do not count: behind an untrusted
 proxy all users share one address, and a stranger could lock them all out."""

@@ -23,16 +23,11 @@ from karat.workflows.accounts.tokens import STEP_US, Secret, Tokens, hashed, nam
 
 __all__ = ["Accounts", "Secret", "SignInRefused"]
 
-SESSION_US = 14 * 86_400_000_000
-"""A session expires after two weeks without use."""
-LONGEST_US = 90 * 86_400_000_000
-"""Maximum lifetime of a session."""
-INVITED_US = 7 * 86_400_000_000
-"""An invitation is valid for a week."""
-SERVER = "the server"
-"""Name of the server itself in the audit log."""
-DEVICE_US = 365 * 86_400_000_000
-"""A browser is recognised for a year after a sign-in."""
+SESSION_US = 14 * 86_400_000_000  # a session expires after two weeks without use
+LONGEST_US = 90 * 86_400_000_000  # maximum lifetime of a session
+INVITED_US = 7 * 86_400_000_000  # an invitation is valid for a week
+SERVER = "the server"  # name of the server itself in the audit log
+DEVICE_US = 365 * 86_400_000_000  # a browser is recognised for a year after a sign-in
 _LINK_US = 86_400_000_000
 _TYPED = "(command line)"  # suffix in the audit log of users of the command line
 

@@ -17,10 +17,8 @@ from karat.store.sql.opening import Store
 from karat.tables.accounts.people import SCOPES, SCOPES_OF, Person, Scope, TokenRow
 from karat.tables.names import check_name
 
-MOST_DAYS = 3650
-"""Maximum days until a token expires, if it does."""
-STEP_US = 300_000_000
-"""The last use of a session or token is updated at most this often."""
+MOST_DAYS = 3650  # maximum days until a token expires, if it does
+STEP_US = 300_000_000  # the last use of a session or token is updated at most this often
 
 
 @dataclass(frozen=True)

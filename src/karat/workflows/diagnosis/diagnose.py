@@ -26,8 +26,7 @@ from karat.tables.judgments import Judgments
 from karat.workflows.engines.live import open_live
 from karat.workflows.offline import inputs
 
-BELOW = 0.5
-"""A query with a lower value fails."""
+BELOW = 0.5  # a query with a lower value fails
 _LOOKED_UP = 500  # documents of one lookup
 _MOST = 20_000  # documents that are looked up
 

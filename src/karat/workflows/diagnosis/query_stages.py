@@ -18,8 +18,7 @@ from karat.workflows.workspace.stored_runs import file_of, trace_of
 from karat.workflows.workspace.stored_views import grades_now
 from karat.workflows.workspace.workspace import Workspace
 
-DEEP = 10
-"""Documents that are served."""
+DEEP = 10  # documents that are served
 
 
 @dataclass(frozen=True)

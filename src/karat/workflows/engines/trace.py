@@ -22,8 +22,7 @@ from karat.tables.searched import Searched
 from karat.workflows.engines.live import engine_queries, manner_for, open_live
 from karat.workflows.engines.search import reasons_of, run_of, shown_progress
 
-DEEPER = 5
-"""Documents asked of each stage by default, for one of the run."""
+DEEPER = 5  # documents asked of each stage by default, for one of the run
 DEEPEST = 10_000
 SUFFIXES = (".jsonl", ".ndjson", ".parquet", ".pq")
 

@@ -51,8 +51,7 @@ from karat.workflows.workspace.stored_runs import LONGEST, hash_of, keep_hashed
 from karat.workflows.workspace.stored_views import document_titles, grades_now
 from karat.workflows.workspace.workspace import Workspace, queries_in
 
-DEPTH, DEEPEST = 10, 100
-"""Documents asked for in one query: by default, and at most."""
+DEPTH, DEEPEST = 10, 100  # documents asked for in one query: by default, and at most
 Watch = Callable[[str, int, int], None]
 """Called with the stage, how many of it are done, and of how many; may raise to stop the work."""
 _TITLE = 300  # characters

@@ -25,10 +25,8 @@ from karat.workflows.workspace.known_queries import following_all
 from karat.workflows.workspace.stored_runs import store_runs
 from karat.workflows.workspace.workspace import Workspace
 
-NOW = "now"
-"""Name of the current, unfrozen golden set where an edition may be named."""
-LONGEST = 100
-"""Maximum length of an edition's name, in characters."""
+NOW = "now"  # name of the current, unfrozen golden set where an edition may be named
+LONGEST = 100  # maximum length of an edition's name, in characters
 
 
 @dataclass(frozen=True)

@@ -35,8 +35,7 @@ _BY_ENDING = {
     "": "beir",
 }
 _BEIR, _JSON = "--format beir, which makes a folder", "--format quepid-book, for example"
-RUN = "run"
-"""Format of an export of one run only."""
+RUN = "run"  # format of an export of one run only
 
 
 def named_format(path: str | Path, runs: Sequence[str] = ()) -> str:

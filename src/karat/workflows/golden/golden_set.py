@@ -41,13 +41,10 @@ from karat.tables import Qrels, Queries
 from karat.tables.incoming import to_polars
 from karat.tables.schema import Scale, read_scale
 
-CLICKS = "clicks"
-"""The source of grades from a query log."""
+CLICKS = "clicks"  # the source of grades from a query log
 _FORMS = ("karat", "list")
-DWELL_S = 30.0
-"""Dwell time, in seconds, from which a click counts."""
-CLICKED, PASSED_OVER = 2.0, 0.0
-"""The grade of a clicked document, and of one shown but not clicked."""
+DWELL_S = 30.0  # dwell time, in seconds, from which a click counts
+CLICKED, PASSED_OVER = 2.0, 0.0  # the grade of a clicked document, and of one shown but not clicked
 
 
 class Logged(NamedTuple):

@@ -22,8 +22,7 @@ from karat.workflows.workspace.known_queries import following
 from karat.workflows.workspace.workspace import Workspace
 
 MEASURE = "nDCG@10"
-MOST = 20
-"""Default number of hard queries."""
+MOST = 20  # default number of hard queries
 _WHY = {
     "failed": "got no answer",
     "empty": "answered with nothing",

@@ -23,10 +23,8 @@ from karat.workflows.golden.hard_queries import Hard
 from karat.workflows.workspace.known_queries import over, same_queries
 from karat.workflows.workspace.workspace import Workspace
 
-ON_SERVER = Most(64 << 20, 2_000_000)
-"""The largest log a server accepts: it is read into memory."""
-FROM_LOG = "log"
-"""The origin of sampled queries; only these are dropped when a new sample is drawn."""
+ON_SERVER = Most(64 << 20, 2_000_000)  # the largest log a server accepts: it is read into memory
+FROM_LOG = "log"  # the origin of sampled queries; only these are dropped when a new sample is drawn
 
 
 def put_queries(c: sa.Connection, set_id: int, frame: pl.DataFrame, now: int) -> Put:

@@ -14,8 +14,7 @@ from karat.store.sql import judgments, queue, slots
 from karat.tables.judgments import UNNAMED_RATER
 from karat.workflows.workspace.workspace import Workspace
 
-LATER_US = 3_600_000_000
-"""A pair that is put off returns after an hour."""
+LATER_US = 3_600_000_000  # a pair that is put off returns after an hour
 
 
 @dataclass(frozen=True)

@@ -51,8 +51,7 @@ from karat.workflows.offline.notes import of_comparison
 from karat.workflows.offline.run_health import repeated_in
 
 INTERVALS = ("t", "bca")
-SHOWN = 5
-"""Number of queries with the largest gains, and losses, whose rank changes are listed."""
+SHOWN = 5  # number of queries with the largest gains, and losses, whose rank changes are listed
 
 
 def compare(

@@ -249,8 +249,7 @@ def _came(outcomes: Values, query_id: str) -> dict[str, float] | None:
     return {name: values[query_id] for name, values in outcomes.items() if query_id in values}
 
 
-Values = dict[str, dict[str, float]]
-"""For each outcome, its value for each query that has one."""
+Values = dict[str, dict[str, float]]  # for each outcome, its value for each query that has one
 
 
 def _outcome_values(

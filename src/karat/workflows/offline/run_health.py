@@ -99,8 +99,7 @@ def of_ids(scores: Scores, qrels: Qrels) -> Iterator[Note]:
         yield Note(str(foreign), Concern.INPUT)
 
 
-DEPTH = 10
-"""Depth of the judged share if no measure has a cutoff."""
+DEPTH = 10  # depth of the judged share if no measure has a cutoff
 
 
 def answers_of(

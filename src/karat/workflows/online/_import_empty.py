@@ -11,8 +11,7 @@ from karat.formats.events.mapping import Mapped
 from karat.tables.online.events import EmptyHits
 from karat.workflows.online._import_ranges import Observed, without_repeats
 
-Ask = Callable[[EmptyHits], bool]
-"""Asks whether searches with empty hits found nothing."""
+Ask = Callable[[EmptyHits], bool]  # asks whether searches with empty hits found nothing
 _SOON = 30 * 60_000_000
 """A click without a query id belongs to the user's last search within this time."""
 

@@ -44,8 +44,7 @@ from karat.workflows.online._import_inputs import (
 from karat.workflows.online._import_ranges import Observed, Staged, processed
 
 Watch = Callable[[str, int], None]
-SIMULATED = f"{ATTRIBUTE}simulated"
-"""The attribute that marks simulated events."""
+SIMULATED = f"{ATTRIBUTE}simulated"  # the attribute that marks simulated events
 
 
 def import_events(

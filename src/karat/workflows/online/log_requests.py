@@ -42,20 +42,14 @@ from karat.workflows.workspace.evaluate_stored import find_runs
 from karat.workflows.workspace.stored_inputs import classes_in, inputs_digest, judged, read_stored
 from karat.workflows.workspace.workspace import Workspace
 
-USUAL = 28
-"""Default length of the period, in days: whole weeks."""
-MOST_SLICES = 24
-"""Most values of a dimension with results, the largest."""
-MOST_QUERIES = 1_000
-"""Longest list of worst queries; the command has all."""
+USUAL = 28  # default length of the period, in days: whole weeks
+MOST_SLICES = 24  # most values of a dimension with results, the largest
+MOST_QUERIES = 1_000  # longest list of worst queries; the command has all
 MOST_CHANGES = 1_000
 """Most rows of a watch on a page, changes first; the API and the command have all."""
-MOST_CUTS = 8
-"""Most attributes that a watch is sliced by, unless one is chosen."""
-LEAST = 10
-"""Fewest searches of a query that is compared with its judgments."""
-FEW_USERS = TRUSTED_FROM
-"""Intervals over fewer users are not reliable."""
+MOST_CUTS = 8  # most attributes that a watch is sliced by, unless one is chosen
+LEAST = 10  # fewest searches of a query that is compared with its judgments
+FEW_USERS = TRUSTED_FROM  # intervals over fewer users are not reliable
 Question = Mapping[str, Any]
 Counts = Literal["", "yes", "no"]
 _EACH = "SearchesPerUser"  # a metric that counts every search
@@ -123,8 +117,7 @@ class Days:
 
     first: int
     last: int
-    asked: bool = False
-    """Whether the address names it."""
+    asked: bool = False  # whether the address names it
 
     @property
     def count(self) -> int:

@@ -39,8 +39,7 @@ ACTIVITY = (
     "value",
     "arm",
 )
-_OFF = 14 * HOUR
-"""Maximum offset of a time zone from UTC."""
+_OFF = 14 * HOUR  # maximum offset of a time zone from UTC
 _NAMING = ("click", "answer", "cart", "purchase")
 """Kinds, besides impressions, whose query_id names their search."""
 

@@ -17,12 +17,9 @@ from karat.workflows.workspace.known_queries import query_frame
 from karat.workflows.workspace.stored_inputs import classes_in
 from karat.workflows.workspace.workspace import Workspace
 
-GOLDEN = "golden:"
-"""Prefix, in addresses, of dimensions from the golden set."""
-LONGEST = 200
-"""Longest query or value on pages, in characters; CSV and JSON have all of it."""
-STEPS = ("day", "hour")
-"""Time steps, which are dimensions too."""
+GOLDEN = "golden:"  # prefix, in addresses, of dimensions from the golden set
+LONGEST = 200  # longest query or value on pages, in characters; CSV and JSON have all of it
+STEPS = ("day", "hour")  # time steps, which are dimensions too
 _FEW = 10  # values to name
 
 

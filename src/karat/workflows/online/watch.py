@@ -52,14 +52,12 @@ from karat.workflows.online.watch_windows import (
 )
 from karat.workflows.online.worst_queries import query_spellings
 
-HISTORY = "56d"
-"""Eight weeks: with fewer, only large changes are significant."""
+HISTORY = "56d"  # eight weeks: with fewer, only large changes are significant
 _SHOWN = 5  # queries listed for a change
 _NAMED = 3  # untested slices listed in a note
 _FEW = 0.5  # share of the fewest searches of an earlier window
 
-Slice = tuple[tuple[str, str], ...]
-"""Dimension and value, in the order of the cut."""
+Slice = tuple[tuple[str, str], ...]  # dimension and value, in the order of the cut
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,7 @@ from karat.tables.release.certificate import Certificate, CertifiedQuery, Verifi
 from karat.workflows.offline import inputs
 from karat.workflows.offline.evaluation_plan import Conditions, EvaluationPlan, settle
 
-CLOSE = 1e-9
-"""Relative tolerance between a recomputed number and the one stated."""
+CLOSE = 1e-9  # relative tolerance between a recomputed number and the one stated
 
 
 def certify(

@@ -75,8 +75,7 @@ from karat.workflows.release.baseline import (
 )
 from karat.workflows.workspace.fingerprints import fingerprint
 
-MOST_REGRESSIONS = 10
-"""Maximum number of queries listed for a check that did not pass."""
+MOST_REGRESSIONS = 10  # maximum number of queries listed for a check that did not pass
 
 
 def gate(
@@ -648,8 +647,7 @@ def _regressions(
             )
 
 
-DEFAULT = "gate.toml"
-"""Default file name of a policy."""
+DEFAULT = "gate.toml"  # default file name of a policy
 
 
 def start_policy(

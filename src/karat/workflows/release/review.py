@@ -27,8 +27,7 @@ from karat.workflows.diagnosis.diagnose import BELOW, diagnose
 from karat.workflows.offline.compare import compare
 from karat.workflows.offline.costs import with_judgments
 
-WINDOW = "1d"
-"""Window of an online signal."""
+WINDOW = "1d"  # window of an online signal
 _SIGNALS = ("SAT", "Abandonment", "Reformulation", "CTR", "MRCR", "ZeroResults")
 """Online metrics that a change of ranking moves."""
 

@@ -13,10 +13,8 @@ from karat.workflows.workspace.workspace import Workspace
 
 KINDS = ("release", "corpus", "other")
 """Kinds of annotation: a new version of the search, changed documents, or anything else."""
-TWICE_US = 60_000_000
-"""Within this time, a repeated annotation without a time is a double submit."""
-LONGEST = 500
-"""Maximum length of an annotation, in characters."""
+TWICE_US = 60_000_000  # within this time, a repeated annotation without a time is a double submit
+LONGEST = 500  # maximum length of an annotation, in characters
 _SHOWN = 80  # characters shown in the audit
 
 

@@ -28,8 +28,7 @@ from karat.errors import InputError, KaratError
 
 FOLDER = "artifacts"
 HEAD = "head.json"
-LIMIT = 4 * 2**30
-"""Bytes on disk above which the least recently used artifacts are deleted."""
+LIMIT = 4 * 2**30  # bytes on disk above which the least recently used artifacts are deleted
 _ROWS = 20_000  # per row group: reading one query unpacks one group
 _WRITING_S = 3600.0  # longest time of a write
 _MEMORY = 512  # head-only artifacts held by a process

@@ -24,8 +24,7 @@ from karat.tables.workspace import WorkspaceConfig
 from karat.workflows.workspace.workspace import Workspace
 
 _TABLES, _FILES = "tables/", "workspace/"
-POLICY = "gate.toml"
-"""Default name of the gate's policy, next to ``karat.toml``."""
+POLICY = "gate.toml"  # default name of the gate's policy, next to `karat.toml`
 _SQLITE = "sqlite:///karat.db"
 
 

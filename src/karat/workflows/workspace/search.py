@@ -11,8 +11,7 @@ from karat.store.sql import comparisons, golden_sets, queries, runs
 from karat.workflows.workspace.workspace import Workspace
 
 _T = TypeVar("_T")
-MOST = 8
-"""Hits of one kind."""
+MOST = 8  # hits of one kind
 
 
 @dataclass(frozen=True)

@@ -49,8 +49,7 @@ KIND, SUMMARY = "comparison", "comparison-summary"
 """Kinds of artifact: the numbers of a comparison, and their summary for lists."""
 _VERSION = 1  # of the computation
 _LEGACY = 16  # characters of the keys of older versions, which are not hashes of the inputs
-TWICE_US = 60_000_000
-"""Within this time, a repeated request is a double submit."""
+TWICE_US = 60_000_000  # within this time, a repeated request is a double submit
 _LONGEST = 200  # characters of a name
 _DECIDED = ("better", "worse")
 _ROWS: dict[str, Any] = {
@@ -68,8 +67,7 @@ _ROWS: dict[str, Any] = {
     "changes": AboutChange,
     "costs": lambda changes, **row: Costs(changes=[CostChange(**c) for c in changes], **row),
 }
-JUDGE_NEXT = 50
-"""Number of pairs stored whose grades say most about the sign of the difference."""
+JUDGE_NEXT = 50  # number of pairs stored whose grades say most about the sign of the difference
 QUERIES: dict[str, Any] = {
     "candidate": pl.String,
     "measure": pl.String,

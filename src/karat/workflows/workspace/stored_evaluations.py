@@ -38,10 +38,8 @@ from karat.workflows.workspace.workspace import Workspace
 KIND, SUMMARY = "evaluation", "evaluation-summary"
 """Kinds of artifact: the numbers of a run, and its values by measure for lists."""
 _VERSION = 1  # of the computation
-P95 = "p95_us"
-"""Key of the latency p95, in microseconds, among the values of a run for lists."""
-MOST_BY = 3
-"""Maximum number of attributes to slice by."""
+P95 = "p95_us"  # key of the latency p95, in microseconds, among the values of a run for lists
+MOST_BY = 3  # maximum number of attributes to slice by
 _VALUES: dict[str, Any] = {
     "measure": pl.String,
     "query_id": pl.String,

@@ -22,8 +22,7 @@ from karat.workflows.workspace.workspace import Workspace
 
 _VERSION = 1  # of ``about_queries``
 _T = TypeVar("_T")
-DEEPEST = 1_000
-"""Number of ranks stored of each ranking."""
+DEEPEST = 1_000  # number of ranks stored of each ranking
 HEADS: dict[str, Any] = {
     "run": pl.Int64,
     "query_id": pl.String,

@@ -22,8 +22,7 @@ from karat.tables.workspace import RunRow, WorkspaceConfig
 from karat.workflows.workspace.fingerprints import fingerprint
 from karat.workflows.workspace.workspace import Workspace, display_name
 
-LONGEST = 500
-"""Maximum length of the name of a run, in characters."""
+LONGEST = 500  # maximum length of the name of a run, in characters
 _CHARACTERS, _BYTES = 60, 180  # of the run's name in a file name; with the hash below 255 bytes
 
 
