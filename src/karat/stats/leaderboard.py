@@ -235,15 +235,11 @@ def orders(rows: Sequence[Standing], measures: Sequence[Measure]) -> list[Order]
         return []
     agreements = []
     for one, other in itertools.combinations(means, 2):
-        left, right = (_column(means[measure], runs) for measure in (one, other))
+        left, right = (np.array([means[measure][run] for run in runs]) for measure in (one, other))
         found = order_agreement(left, right)
         order = Order(one, other, len(runs), found.kendall, found.tau_ap, found.spearman)
         agreements.append(order)
     return agreements
-
-
-def _column(means: dict[str, float], runs: Sequence[str]) -> Floats:
-    return np.array([means[run] for run in runs])
 
 
 def _letters() -> Iterator[str]:

@@ -88,7 +88,7 @@ def spread(frame: pl.DataFrame, left_out: set[str]) -> pl.DataFrame:
             if inner.width:
                 inner = _named(inner, left_out)
                 inner = inner.rename({each: f"{name}.{each}" for each in inner.columns})
-                rest = frame.drop(name) if _is_object(frame[name]) else frame
+                rest = frame.drop(name) if isinstance(frame[name].dtype, pl.Struct) else frame
                 frame = _together(rest, inner)
     return frame
 
@@ -152,10 +152,6 @@ def _together(left: pl.DataFrame, right: pl.DataFrame) -> pl.DataFrame:
             pair = [series.cast(pl.String, strict=False) for series in pair]
         merged.append(pl.DataFrame(pair).select(pl.coalesce("a", "b").alias(name)).to_series())
     return left.with_columns(merged).hstack(right.drop(shared))
-
-
-def _is_object(series: pl.Series) -> bool:
-    return isinstance(series.dtype, pl.Struct)
 
 
 def _opened(series: pl.Series, name: str, left_out: set[str]) -> pl.DataFrame:

@@ -49,7 +49,7 @@ def _read(foreign: SourceFile, name: str) -> Exchange:
         judgments=judged.select(*JUDGED) if judged.height else None,
         sources={CLICKS: CLICKS} if CLICKS in raters else {},
         scale=golden_set.scale,
-        made_ids=not _has_ids(foreign.data),
+        made_ids=not any(f'"{key}"'.encode() in foreign.data for key in golden.IDS),
     )
     result.kept.extend(held(result))
     waiting = sum(not query.judged for query in golden_set.queries)
@@ -61,10 +61,6 @@ def _read(foreign: SourceFile, name: str) -> Exchange:
     if others:
         result.lost.append(f"sources of grades: {', '.join(sorted(others)[:5])}")
     return result
-
-
-def _has_ids(data: bytes) -> bool:
-    return any(f'"{key}"'.encode() in data for key in golden.IDS)
 
 
 def write(leaving: Export) -> bytes:

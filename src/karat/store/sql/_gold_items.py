@@ -71,7 +71,7 @@ def stands(
     c: sa.Connection, set_id: int, rater: str, order: str
 ) -> tuple[Standing, str | None, int]:
     """A rater's position, and query and priority of the pair rated last; None without any."""
-    done = _count_done(c, set_id, rater)
+    done = int(c.execute(_counting(), {"set_id": set_id, "the_rater": rater}).scalar_one())
     rows = [tuple(row) for row in c.execute(_newest(), {"set_id": set_id, "the_rater": rater})]
     rated = ((query_id, priority) for kind, query_id, priority in rows if kind == "rating")
     at = standing([(kind, query_id) for kind, query_id, _ in rows], done, order)
@@ -81,11 +81,6 @@ def stands(
 def unseen_golds(c: sa.Connection, set_id: int, rater: str) -> int:
     """Number of gold items that the rater has not judged."""
     return int(c.execute(_unseen(), {"set_id": set_id, "the_rater": rater}).scalar_one())
-
-
-def _count_done(c: sa.Connection, set_id: int, rater: str) -> int:
-    """Number of the rater's judgments, with repeats and gold items, without adjudications."""
-    return int(c.execute(_counting(), {"set_id": set_id, "the_rater": rater}).scalar_one())
 
 
 # Statements are built once, as in ``slots``.

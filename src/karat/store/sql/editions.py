@@ -29,20 +29,16 @@ def freeze(
     c: sa.Connection,
     set_id: int,
     *,
-    name: str,
-    sha256: str,
-    about: Mapping[str, Any],
-    queries: pl.DataFrame,
+    name: str,  # its name, unique in the golden set
+    sha256: str,  # hash of its content (`golden.editions`)
+    about: Mapping[str, Any],  # how it was made; JSON-compatible
+    queries: pl.DataFrame,  # `query_id` and every other column to store
     grades: pl.DataFrame,
     now: int,
 ) -> int:
     """Store an edition; returns its number.
 
     Args:
-        name: Its name, unique in the golden set.
-        sha256: Hash of its content (``golden.editions``).
-        about: How it was made; JSON-compatible.
-        queries: ``query_id`` and every other column to store.
         grades: ``query_id``, ``doc_id``, ``grade``, and optionally ``votes``, ``rule``, ``raters``
             (a list of names, or one text).
     """

@@ -42,20 +42,20 @@ class Recorded:
 
 
 def submit(
-    c: sa.Connection,
+    c: sa.Connection,  # a write transaction; the judgment is durable after its commit
     set_id: int,
-    slot_id: int,
+    slot_id: int,  # slot of the claim
     rater: str,
     *,
-    grade: float | None,
+    grade: float | None,  # the grade, with `graded`
     reason: str | None = None,
-    state: str = "graded",
-    seconds: float | None = None,
+    state: str = "graded",  # `graded` | `cannot_judge`
+    seconds: float | None = None,  # how long it took; discarded if below 0 or above a day
     now: int,
-    token: str | None = None,
-    shown: str | None = None,
-    guideline: str | None = None,
-    pair_shown: str | None = None,
+    token: str | None = None,  # idempotency key of the submission
+    shown: str | None = None,  # hash of the document as shown; as it is now, if None
+    guideline: str | None = None,  # version of the guideline shown; the newest, if None
+    pair_shown: str | None = None,  # `pair_key` of the pair shown; not checked if None
     newest_only: bool = False,
 ) -> int:
     """Record a rater's judgment of the pair leased to them; returns the judgment's number.
@@ -64,16 +64,7 @@ def submit(
     already, the new judgment supersedes the old one, also one imported in the meantime.
 
     Args:
-        c: A write transaction; the judgment is durable after its commit.
-        slot_id: Slot of the claim.
-        grade: The grade, with ``graded``.
         reason: With ``cannot_judge`` one of ``golden.queue.REASONS``; otherwise free text.
-        state: ``graded`` | ``cannot_judge``.
-        seconds: How long it took; discarded if below 0 or above a day.
-        token: Idempotency key of the submission.
-        shown: Hash of the document as shown; as it is now, if None.
-        guideline: Version of the guideline shown; the newest, if None.
-        pair_shown: ``pair_key`` of the pair shown; not checked if None.
         newest_only: Allow only the rater's newest judgment to be corrected. Otherwise a rater who
             notices a hidden repeat could change the first answer to match.
 

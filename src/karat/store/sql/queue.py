@@ -57,10 +57,10 @@ def claim(
     rater: str,
     *,
     now: int,
-    lease_us: int = LEASE_US,
-    order: str = "query",
+    lease_us: int = LEASE_US,  # duration of the lease, microseconds
+    order: str = "query",  # `query` keeps the documents of a query together, `mixed` shuffles all
     kind: str = "rating",
-    golds: float = GOLDS,
+    golds: float = GOLDS,  # share of judgments that are gold items, if there are any
 ) -> Claim | None:
     """Lease the next pair to a rater.
 
@@ -69,12 +69,9 @@ def claim(
     priority, in the rater's own order.
 
     Args:
-        lease_us: Duration of the lease, microseconds.
-        order: ``query`` keeps the documents of a query together, ``mixed`` shuffles all.
         kind: ``rating``, or ``adjudication`` for disagreements. Excluded are pairs that the rater
             rated, and pairs whose raters agree now (a lease on one is released). A rater who gets
             an adjudication never gets a rating of its pair.
-        golds: Share of judgments that are gold items, if there are any.
 
     Returns:
         The pair; None if all pairs are judged, leased to others or snoozed.

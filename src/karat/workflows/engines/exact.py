@@ -32,7 +32,7 @@ def search_exact(
     config: EngineConfig,
     given: Mapping[str, str],
     *,
-    depth: int | None = None,
+    depth: int | None = None,  # number of documents that are compared; 10 if None
     concurrency: int = 1,
     retries: int = 0,
     warmup: int = 0,
@@ -41,7 +41,6 @@ def search_exact(
 
     Args:
         given: For each parameter its values, as ``10,50,100``: each combination is a setting.
-        depth: Number of documents that are compared; 10 if None.
     """
     k = _K if depth is None else depth
     if k < 1:

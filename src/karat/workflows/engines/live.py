@@ -64,21 +64,18 @@ class LiveEngine:
 
 @contextmanager
 def open_live(
-    config: EngineConfig,
+    config: EngineConfig,  # its declaration, without secrets: they are read here
     *,
-    depth: int | None = None,
+    depth: int | None = None,  # documents per query; the declared number if None
     titles: dict[str, str] | None = None,
     vectors: Vectors | None = None,
-    explain: bool = False,
+    explain: bool = False,  # whether `call` also returns what scores are made of, as `parts`
 ) -> Iterator[LiveEngine]:
     """Open a declared engine.
 
     Args:
-        config: Its declaration, without secrets: they are read here.
-        depth: Documents per query; the declared number if None.
         titles: Where the titles of returned documents are put, by id; nowhere if None.
         vectors: The vectors of texts, shared by several engines; its own if None.
-        explain: Whether ``call`` also returns what scores are made of, as ``parts``.
     """
     config = with_secrets(config)
     size = config.depth if depth is None else depth

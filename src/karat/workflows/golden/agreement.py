@@ -153,14 +153,13 @@ def put_before_adjudicator(
     *,
     person: str,
     now: int,
-    between: str = RATERS,
+    between: str = RATERS,  # `raters`, or `import` for imported grades that raters contradict
 ) -> int:
     """Queue disagreements for adjudication; returns the number of adjudications added.
 
     Args:
         chosen: Query and document of each; all of kind ``between`` if None. Pairs without an open
             disagreement are ignored.
-        between: ``raters``, or ``import`` for imported grades that raters contradict.
     """
     if between not in (RATERS, IMPORT):
         raise UsageError(f"unknown kind of disagreement {between!r}", fix=f"{RATERS} or {IMPORT}")

@@ -63,7 +63,7 @@ def hard_queries(
         aliases = imports.aliases(connection, opened.golden.id)
     texts = dict(zip(known["query_id"], known["text"], strict=True))
     notes: list[str] = []
-    about: Queries | None = _marked(known)
+    about: Queries | None = Queries(known.select("query_id", "no_answer"), "the workspace")
     if qrels is None:
         grades = content_of(opened).grades.select("query_id", "doc_id", "grade")
         if not grades.height:
@@ -95,11 +95,6 @@ def hard_queries(
     schema = {"query_id": pl.String, "text": pl.String, "value": pl.Float64, "reason": pl.String}
     frame = pl.DataFrame(chosen, schema=schema, orient="row")
     return Hard(system.name, str(ranked_by), frame, notes)
-
-
-def _marked(known: pl.DataFrame) -> Queries:
-    """The queries with their ``no_answer`` marks only."""
-    return Queries(known.select("query_id", "no_answer"), "the workspace")
 
 
 _Row = tuple[str, tuple[int, float], float | None, str]

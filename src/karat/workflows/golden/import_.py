@@ -85,8 +85,8 @@ def import_exchange(
     data: Exchange,
     *,
     file: str,
-    sha256: str,
-    now: int,
+    sha256: str,  # hash of its bytes
+    now: int,  # microseconds UTC
     rater: str | None = None,
     sources: Mapping[str, str] | None = None,
     may_correct: Collection[str] | None = None,
@@ -94,8 +94,6 @@ def import_exchange(
     """Import the content of a file: all of it, or nothing. The import is recorded in the store.
 
     Args:
-        sha256: Hash of its bytes.
-        now: Microseconds UTC.
         may_correct: Raters whose judgments made here, not imported, the file may correct; all if
             None, as at the command line.
     """

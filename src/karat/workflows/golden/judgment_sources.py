@@ -56,20 +56,16 @@ def checked(source: str) -> str:
 
 
 def sourced(
-    judged: pl.DataFrame,
-    rater: str | None,
+    judged: pl.DataFrame,  # the judgments; `rater` is null where the file names none
+    rater: str | None,  # the rater of those; None if unknown
     known_sources: Mapping[str, set[str]],
-    sources: Mapping[str, str],
-    file: str,
+    sources: Mapping[str, str],  # as `sources_of` returns them
+    file: str,  # name of the file in messages
 ) -> pl.DataFrame:
     """Judgments of a file, each with a source and a rater.
 
     Args:
-        judged: The judgments; ``rater`` is null where the file names none.
-        rater: The rater of those; None if unknown.
         known_sources: Sources of each rater's existing judgments; models keep theirs.
-        sources: As ``sources_of`` returns them.
-        file: Name of the file in messages.
     """
     other = sources.get("")
     unnamed = rater is None and judged["rater"].null_count() > 0

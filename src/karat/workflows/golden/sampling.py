@@ -123,12 +123,12 @@ def plan_queries(opened: Workspace, drawn: Drawn) -> Plan:
 
 def choose_queries(
     opened: Workspace,
-    log: str | Path,
-    size: int,
+    log: str | Path,  # the file; `-` for standard input
+    size: int,  # number of queries to draw
     *,
     now: int,
     replace: bool = False,
-    person: str | None = None,
+    person: str | None = None,  # the user, for the audit log; None at the command line
     hard_from: Hard | None = None,
     **how: Any,
 ) -> Chosen:
@@ -140,11 +140,8 @@ def choose_queries(
     ones stay, but without a weight, so they do not count in means if others have one.
 
     Args:
-        log: The file; ``-`` for standard input.
-        size: Number of queries to draw.
         replace: Allow dropping more than half of an earlier sample, and judged queries that no
             longer count.
-        person: The user, for the audit log; None at the command line.
         hard_from: Hard queries of a run (``workflows.golden.hard_queries``), added to ``hard``.
         **how: ``bands`` (name to share of all searches, most frequent first; the rest is the tail;
             thirds if None), ``quotas`` (minimum numbers by attribute), ``hard`` (texts of hard

@@ -271,11 +271,11 @@ def pairs_of(opened: Workspace, rater: str) -> pl.DataFrame:
 def rate_pairs(
     opened: Workspace,
     rater: str,
-    chosen: Iterable[Pair],
-    grade: float,
+    chosen: Iterable[Pair],  # queries and documents
+    grade: float,  # the grade of all of them
     *,
     now: int,
-    reason: str | None = None,
+    reason: str | None = None,  # in the rater's words
     seen: Mapping[Pair, Seen] | None = None,
 ) -> Sequence[Rated]:
     """Give several pairs one grade, as the rater's own ratings, each in its own transaction.
@@ -285,9 +285,6 @@ def rate_pairs(
     to another rater stays theirs.
 
     Args:
-        chosen: Queries and documents.
-        grade: The grade of all of them.
-        reason: In the rater's words.
         seen: The versions that the rater saw, by pair: a pair that changed since is refused. Pairs
             not in it are not checked.
     """

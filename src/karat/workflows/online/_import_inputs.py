@@ -39,7 +39,13 @@ def expanded(files: Sequence[str | Path]) -> list[Path]:
         path = Path(each)
         if path.is_dir():
             below = (file for file in path.rglob("*") if file.is_file())
-            here = [file for file in below if not _hidden(file.relative_to(path))]
+            here = [
+                file
+                for file in below
+                if not any(
+                    part.startswith((".", "_SUCCESS")) for part in file.relative_to(path).parts
+                )
+            ]
             problem = "there is no file in this folder"
         elif path.exists() or not glob.has_magic(str(each)):
             here, problem = [path], ""
@@ -51,10 +57,6 @@ def expanded(files: Sequence[str | Path]) -> list[Path]:
             raise InputError(problem, file=shown(str(each)), fix="check the path")
         paths.update(dict.fromkeys(sorted(here)))
     return list(paths)
-
-
-def _hidden(path: Path) -> bool:
-    return any(part.startswith((".", "_SUCCESS")) for part in path.parts)
 
 
 def fingerprint(path: Path, watch: Callable[[int], None]) -> Input:

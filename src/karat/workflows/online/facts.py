@@ -25,31 +25,24 @@ _NUMBER = {"searches": "intent", "clicks": "intent", "sessions": "session"}
 
 def look(
     log: EventLog,
-    engine: Engine,
-    table: Table,
-    where: Only,
+    engine: Engine,  # an open engine
+    table: Table,  # which facts
+    where: Only,  # the slice, as in `OnlineResult.slice`; None matches values not logged
     *,
     rules: Rules = Rules(),  # noqa: B008  (frozen)
-    first_day: int | None = None,
-    last_day: int | None = None,
+    first_day: int | None = None,  # first local day, in days since 1970-01-01; None for all
+    last_day: int | None = None,  # last local day
     only: str | None = None,
-    limit: int = 50,
-    offset: int = 0,
+    limit: int = 50,  # maximum number of rows
+    offset: int = 0,  # number of rows to skip
     classes: pl.DataFrame | None = None,
 ) -> tuple[pl.DataFrame, int]:
     """The facts behind a figure.
 
     Args:
-        engine: An open engine.
-        table: Which facts.
-        where: The slice, as in ``OnlineResult.slice``; None matches values not logged.
         rules: Rules of sessions and searches.
-        first_day: First local day, in days since 1970-01-01; None for all.
-        last_day: Last local day.
         only: Name of a metric: rows that its numerator counts; ``!CTR``: rows that its denominator
             counts and its numerator does not.
-        limit: Maximum number of rows.
-        offset: Number of rows to skip.
         classes: ``query_key`` and ``class``, each query once; needed for ``class``.
 
     Returns:

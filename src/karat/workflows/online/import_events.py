@@ -85,7 +85,7 @@ def import_events(
             )
         fresh, skipped = _fresh(inputs, manifest, mapped)
         if not fresh:
-            return _nothing(skipped)
+            return Imported(None, [], skipped, 0, 0, {}, {}, [], {}, {})
         job = _Import(folder, manifest, reading, simulated=simulated, partial=partial, watch=watch)
         job.check, job.staged, job.ask = check, Staged(staging), None if check else ask
         return job.run(fresh, skipped, position_base)
@@ -126,10 +126,6 @@ def _fresh(
             known.add(each.sha256)
             fresh.append(each)
     return fresh, skipped
-
-
-def _nothing(skipped: Sequence[str]) -> Imported:
-    return Imported(None, [], skipped, 0, 0, {}, {}, [], {}, {})
 
 
 class _Import:

@@ -148,7 +148,11 @@ def gate(
         part=part,
     )
     typed = {"documents": documents, "collapse": collapse, "scale": scale}
-    typed |= {"qrels": qrels, "queries": queries} if part is None else _tables(asked)
+    typed |= (
+        {"qrels": qrels, "queries": queries}
+        if part is None
+        else {"qrels": asked.qrels, "queries": asked.about}
+    )
     fold = folded(asked.documents if chunks is None else chunks, collapse)
     judged = _Judged.of(wanted, asked, saved, fold, typed)
     now = judged.now
@@ -210,10 +214,6 @@ def _identical(
     else:
         same = "candidate and baseline returned the same for every query"
         yield f"{same} {shown}, with other latencies"
-
-
-def _tables(asked: EvaluationPlan) -> dict[str, Any]:
-    return {"qrels": asked.qrels, "queries": asked.about}
 
 
 @dataclass(frozen=True)

@@ -63,18 +63,15 @@ def same_queries(
 
 
 def followed(
-    ids: Iterable[str],
-    known: Collection[str],
+    ids: Iterable[str],  # query ids of a file or a run
+    known: Collection[str],  # ids of the golden set; they are not mapped
     aliases: Mapping[str, str],
-    taken: Iterable[str] = (),
+    taken: Iterable[str] = (),  # ids of the golden set that are already matched
 ) -> dict[str, str]:
     """The golden set's ids of queries that were imported under other ids; one to one.
 
     Args:
-        ids: Query ids of a file or a run.
-        known: Ids of the golden set; they are not mapped.
         aliases: Ids in the golden set by ids in imported files (``store.sql.imports.aliases``).
-        taken: Ids of the golden set that are already matched.
     """
     mapping, used = {}, {*ids, *taken}
     for query in ids:
