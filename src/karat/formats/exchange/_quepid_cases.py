@@ -10,12 +10,13 @@ from __future__ import annotations
 from typing import Any
 
 from karat.errors import InputError
-from karat.formats.exchange.export import Export, dumped, whole
+from karat.formats.exchange.export import Export, dumped
 from karat.formats.exchange.import_ import UNRATED, ImportBuilder
 from karat.formats.exchange.quepid import by_document, graded, once
 from karat.formats.exchange.quepid_books import about, written
 from karat.formats.exchange.quepid_snapshots import position
 from karat.formats.exchange.source_file import SourceFile
+from karat.formats.tables.cells import whole
 from karat.tables.golden.golden_sets import Exchange
 
 _QUERY = ("query_text", "ratings", "information_need", "notes", "options")

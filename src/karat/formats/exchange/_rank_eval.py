@@ -7,9 +7,10 @@ import math
 from typing import Any
 
 from karat.errors import InputError
-from karat.formats.exchange.export import Export, dumped, unpacked, whole
+from karat.formats.exchange.export import Export, dumped, unpacked
 from karat.formats.exchange.import_ import ImportBuilder
 from karat.formats.exchange.source_file import Node, SourceFile
+from karat.formats.tables.cells import whole
 from karat.tables.golden.golden_sets import Exchange
 
 _ASKED = ("request", "template_id", "params", "summary_fields")

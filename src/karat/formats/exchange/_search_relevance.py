@@ -11,9 +11,10 @@ import re
 from typing import Any
 
 from karat.errors import InputError
-from karat.formats.exchange.export import Export, dumped, whole
+from karat.formats.exchange.export import Export, dumped
 from karat.formats.exchange.import_ import ImportBuilder
 from karat.formats.exchange.source_file import Node, SourceFile
+from karat.formats.tables.cells import whole
 from karat.formats.tables.jsonl import parsed
 from karat.tables.golden.golden_sets import Exchange
 

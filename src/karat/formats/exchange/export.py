@@ -265,10 +265,6 @@ class Export:
             self.lost.append(f"{name!r} of {counted(counts[name], what)}")
 
 
-def whole(value: float) -> float | int:
-    return int(value) if value.is_integer() and abs(value) < 1e15 else value
-
-
 def dumped(value: Any) -> bytes:
     return (
         json.dumps(value, ensure_ascii=False, indent=1, allow_nan=False, default=str) + "\n"

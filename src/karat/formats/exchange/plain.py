@@ -10,11 +10,12 @@ from pathlib import Path
 import polars as pl
 
 from karat.errors import InputError, but
-from karat.formats.exchange.export import ANY_TEXT, Export, whole
+from karat.formats.exchange.export import ANY_TEXT, Export
 from karat.formats.exchange.import_ import JUDGED, ImportBuilder
 from karat.formats.exchange.quepid import graded
 from karat.formats.exchange.source_file import SourceFile
 from karat.formats.tables.beir import BEIR
+from karat.formats.tables.cells import whole
 from karat.formats.tables.lines import parse
 from karat.formats.tables.reading import read_documents, read_qrels, read_queries
 from karat.formats.tables.source import Chunk

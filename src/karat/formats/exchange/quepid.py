@@ -11,9 +11,10 @@ from typing import Any
 
 from karat.errors import InputError
 from karat.formats.exchange import rre
-from karat.formats.exchange.export import Export, dumped, whole
+from karat.formats.exchange.export import Export, dumped
 from karat.formats.exchange.import_ import UNRATED, ImportBuilder
 from karat.formats.exchange.source_file import Node, SourceFile, number
+from karat.formats.tables.cells import whole
 from karat.formats.tables.delimited import decimal_point
 from karat.tables.golden.golden_sets import Exchange
 

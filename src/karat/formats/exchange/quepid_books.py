@@ -12,10 +12,11 @@ import zipfile
 from typing import Any
 
 from karat.errors import InputError
-from karat.formats.exchange.export import Export, Rated, dumped, unpacked, whole
+from karat.formats.exchange.export import Export, Rated, dumped, unpacked
 from karat.formats.exchange.import_ import UNRATED, ImportBuilder
 from karat.formats.exchange.quepid import graded
 from karat.formats.exchange.source_file import Node, SourceFile
+from karat.formats.tables.cells import whole
 from karat.formats.tables.jsonl import parsed
 from karat.tables.golden.golden_sets import Exchange
 

@@ -11,9 +11,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from karat.formats.exchange.export import Export, dumped, unpacked, whole
+from karat.formats.exchange.export import Export, dumped, unpacked
 from karat.formats.exchange.import_ import ImportBuilder
 from karat.formats.exchange.source_file import Node, SourceFile, number
+from karat.formats.tables.cells import whole
 from karat.tables.golden.golden_sets import Exchange
 
 GAIN = 2.0  # the gain that RRE's nDCG assumes for a document without one

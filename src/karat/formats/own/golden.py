@@ -27,6 +27,7 @@ from typing import Any, cast
 
 from karat.errors import InputError, UsageError, nearest
 from karat.formats.own import fields
+from karat.formats.tables.cells import whole
 from karat.formats.tables.detect import refuse_binary
 from karat.formats.tables.format import Format, Rows
 from karat.formats.tables.jsonl import parsed
@@ -123,7 +124,7 @@ def is_own(data: bytes, name: str) -> bool:
 
 def to_bytes(golden: GoldenFile) -> bytes:
     """Bytes in karat's own format, one query per line; equal golden sets give equal bytes."""
-    scale = None if golden.scale is None else [_whole(value) for value in golden.scale]
+    scale = None if golden.scale is None else [whole(value) for value in golden.scale]
     head = {"karat_golden_set": VERSION, "name": golden.name, "scale": scale}
     stated = {key: value for key, value in head.items() if value is not None}
     return fields.to_bytes({**stated, "queries": [_item(query) for query in golden.queries]})
@@ -143,7 +144,7 @@ def simple(queries: Iterable[GoldenQuery]) -> bytes:
         fields.dumped(
             {
                 "query": query.text,
-                "relevant_docs": {doc: _whole(j.grade) for doc, j in query.judgments.items()},
+                "relevant_docs": {doc: whole(j.grade) for doc, j in query.judgments.items()},
                 "category": query.attributes.get("category"),
                 "difficulty": query.attributes.get("difficulty"),
             }
@@ -257,7 +258,7 @@ def _item(query: GoldenQuery) -> dict[str, Any]:
     if query.no_answer:
         out["no_answer"] = True
     if query.judged:
-        out["relevant_docs"] = {doc: _whole(j.grade) for doc, j in query.judgments.items()}
+        out["relevant_docs"] = {doc: whole(j.grade) for doc, j in query.judgments.items()}
     sources = {doc: j.source for doc, j in query.judgments.items() if j.source != PERSON}
     return out | ({"sources": sources} if sources else {})
 
@@ -271,10 +272,6 @@ def _scale(value: Any, name: str) -> Scale | None:
         raise InputError(
             f"invalid scale {short(value)}", file=name, fix='"scale": [0, 3]'
         ) from None
-
-
-def _whole(value: float) -> float:
-    return int(value) if value.is_integer() and abs(value) < 1e15 else value
 
 
 def _like(name: str) -> bool:

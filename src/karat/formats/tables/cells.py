@@ -203,3 +203,8 @@ def run_rows(frames: Iterable[pl.DataFrame], chosen: Iterable[str]) -> Rows:
         .with_columns(pl.col("state").fill_null("ok"))
     )
     return Rows([rankings], answers)
+
+
+def whole(value: float) -> float:
+    """Whole numbers as int, which JSON and tables show without a decimal point."""
+    return int(value) if value.is_integer() and abs(value) < 1e15 else value

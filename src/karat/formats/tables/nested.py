@@ -16,7 +16,7 @@ from typing import IO, Any
 import polars as pl
 
 from karat.errors import InputError
-from karat.formats.tables.cells import Careful
+from karat.formats.tables.cells import Careful, whole
 from karat.formats.tables.format import Format, Rows, refuse_subtopics
 from karat.formats.tables.jsonl import parsed
 from karat.formats.tables.source import Source
@@ -171,15 +171,11 @@ def _write(table: dict[str, dict[str, float] | None], stream: IO[bytes]) -> None
     stream.write(b"{")
     between = "\n"
     for query, docs in table.items():
-        pairs = None if docs is None else {doc: _number(value) for doc, value in docs.items()}
+        pairs = None if docs is None else {doc: whole(value) for doc, value in docs.items()}
         key, value = (json.dumps(part, ensure_ascii=False) for part in (query, pairs))
         stream.write(f"{between}{key}: {value}".encode())
         between = ",\n"
     stream.write(b"\n}\n")
-
-
-def _number(value: float) -> float:
-    return int(value) if value.is_integer() and abs(value) < 1e15 else value
 
 
 def _write_qrels(qrels: Qrels, stream: IO[bytes]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 import sqlalchemy as sa
@@ -89,13 +90,11 @@ def rate(
     grade: float | None,  # the grade; None if it cannot be judged, and then `reason` says why
     *,
     now: int,
-    reason: str | None = None,  # in the rater's words, or one of `karat.golden.queue.REASONS`
-    token: str | None = None,  # a random idempotency key: sent twice, it records one judgment
-    seen: Seen | None = None,  # the versions that the rater saw; not checked if None
+    **more: Any,
 ) -> int:
     """Record a rating of a pair shown next to its rankings, where others' grades would show.
 
-    The pair is added to the queue if it is not in it.
+    The pair is added to the queue if it is not in it; ``more`` as in ``rate_in``.
     """
     golden = opened.golden
     row = pl.DataFrame({"query_id": [query_id], "doc_id": [doc_id]})
@@ -109,18 +108,7 @@ def rate(
                 "another rater has graded it since, and you may have seen that grade",
                 fix="reload it; it is in the queue if it needs another rater",
             )
-        number = rate_in(
-            connection,
-            opened,
-            rater,
-            query_id,
-            doc_id,
-            grade,
-            now=now,
-            reason=reason,
-            token=token,
-            seen=seen,
-        )
+        number = rate_in(connection, opened, rater, query_id, doc_id, grade, now=now, **more)
         recorded = ratings.own(connection, golden.id, rater, query_id).get(doc_id)
         if recorded is not None and (recorded.judgment, recorded.grade) != (number, grade):
             raise PairRefused(
@@ -139,9 +127,9 @@ def rate_in(
     grade: float | None,
     *,
     now: int,
-    reason: str | None,
-    token: str | None,
-    seen: Seen | None,
+    reason: str | None = None,  # in the rater's words, or one of `karat.golden.queue.REASONS`
+    token: str | None = None,  # a random idempotency key: sent twice, it records one judgment
+    seen: Seen | None = None,  # the versions that the rater saw; not checked if None
 ) -> int:
     """As ``rate``, for a pair that is in the queue, in an open write transaction.
 
@@ -294,18 +282,9 @@ def rate_pairs(
     for query_id, doc_id in dict.fromkeys(chosen):
         try:
             with opened.store.begin() as connection:
-                number = rate_in(
-                    connection,
-                    opened,
-                    rater,
-                    query_id,
-                    doc_id,
-                    grade,
-                    now=now,
-                    reason=reason,
-                    token=None,
-                    seen=(seen or {}).get((query_id, doc_id)),
-                )
+                pair_seen = (seen or {}).get((query_id, doc_id))
+                given: dict[str, Any] = {"now": now, "reason": reason, "seen": pair_seen}
+                number = rate_in(connection, opened, rater, query_id, doc_id, grade, **given)
                 stays = ratings.first_stays(connection, number)
         except PairRefused as refused:
             outcomes.append(Rated(query_id, doc_id, None, refused.what, first_stays=False))

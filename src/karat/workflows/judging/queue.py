@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
@@ -100,13 +101,9 @@ class Judging:
         token: str,
         grade: float | None,
         reason: str | None = None,
-        *,
-        seconds: float | None = None,
-        shown: str | None = None,
-        guideline: str | None = None,
-        pair_shown: str | None = None,
+        **about: Any,
     ) -> int:
-        """As ``submit``, by the fields that a form sends back.
+        """As ``submit``, by the fields of a form; ``about`` as in ``judgments.submit``.
 
         Only the newest judgment can be corrected this way; undo leads to earlier ones.
         """
@@ -119,13 +116,10 @@ class Judging:
                 grade=grade,
                 reason=reason,
                 state="cannot_judge" if grade is None else "graded",
-                seconds=seconds,
                 now=self.clock(),
                 token=token or None,
-                shown=shown,
-                guideline=guideline,
-                pair_shown=pair_shown,
                 newest_only=True,
+                **about,
             )
 
     def corrected(self, number: int) -> str | None:
