@@ -51,7 +51,7 @@ def watching() -> Iterator[Callable[[str, int], None]]:
 
 
 @contextmanager
-def working(label: str) -> Iterator[Callable[[int, int], None] | None]:
+def working(label: str) -> Iterator[Callable[..., None] | None]:
     """A progress bar for work that reports its done and total steps; None without a terminal."""
     if not sys.stderr.isatty():
         yield None
@@ -68,7 +68,9 @@ def working(label: str) -> Iterator[Callable[[int, int], None] | None]:
     patience.daemon = True
     patience.start()
     try:
-        yield lambda done, total: progress.update(task, completed=done, total=total)
+        yield lambda done, total, said=label: progress.update(
+            task, completed=done, total=total, description=said
+        )
     finally:
         patience.cancel()
         patience.join()

@@ -143,6 +143,23 @@ def test_another_model_or_template_is_another_judge(tmp_path):
     assert len(asked) == 9
 
 
+def test_equal_texts_under_other_ids_are_asked_once_and_both_graded(tmp_path):
+    from karat.clients.llm.ledger import Ledger
+
+    twin = replace(PAIRS[3], doc_id="copy")
+    with serving(fake()) as (url, asked):
+        declared = config(tmp_path, url)
+        assert plan(declared, [PAIRS[3], twin]).calls == 1
+        found = run(declared, [PAIRS[3], twin])
+        later = run(declared, [replace(PAIRS[3], doc_id="later")])
+    assert len(asked) == 1
+    assert [(j.doc_id, j.verdict.grade) for j in found.judged] == [("d3", 3.0), ("copy", 3.0)]
+    assert [(j.doc_id, j.verdict.grade) for j in later.judged] == [("later", 3.0)]
+    with Ledger(tmp_path) as ledger:
+        names = [doc for _, doc, _ in ledger.grades(declared.rater)]
+    assert names == ["copy", "d3", "later"]
+
+
 def test_the_key_is_sent_and_never_stored(tmp_path):
     from karat.tables.engines import Secret
 
@@ -282,7 +299,7 @@ def test_a_long_retry_after_parks_all_requests_and_fails_none(tmp_path):
     limited = (429, {}, {"retry-after": "300"})
     with serving(once(*[limited] * 10)) as (url, _), Ledger(tmp_path) as ledger:
         asking = asyncio.run(work(config(tmp_path, url), ledger))
-    assert [each.verdict.state for each in asking.judged.values()] == ["ok"]
+    assert [verdict.state for verdict, _ in asking.verdicts.values()] == ["ok"]
     assert max(slept) >= 299  # more than the eight tries of a pair: none of them counted
 
 

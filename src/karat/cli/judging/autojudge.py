@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from karat.cli import options
+from karat.cli.progress import working
 from karat.errors import KaratError, UsageError
 
 if TYPE_CHECKING:
@@ -90,7 +93,8 @@ def run(
         else:
             report.show_plan(planned, options.out())
         return 0
-    found = judged(config, given.pairs, budget=budget, patient=patient)
+    with _ticking(len(given.pairs)) as tick:
+        found = judged(config, given.pairs, budget=budget, patient=patient, tick=tick)
     if found.stopped and not found.judged:
         raise KaratError(found.stopped)
     if out is not None:
@@ -149,7 +153,8 @@ def certify(
 
     config = read_judge(judge, Path())
     given, _ = _given(None, qrels, queries, documents, by=by)
-    found = judging.certify(config, given, pairs=pairs, tests=tests)
+    with _ticking(min(pairs, len(given.pairs)) + 5 * tests) as tick:
+        found = judging.certify(config, given, pairs=pairs, tests=tests, tick=tick)
     if not found.states:
         raise KaratError("; ".join(found.notes))
     content = report.passport_json(found)
@@ -233,6 +238,20 @@ def fake_server(qrels: str, confusion: Path, port: int, seed: int) -> None:
         serve(fake, port, started)
     except KeyboardInterrupt:
         return
+
+
+@contextmanager
+def _ticking(total: int) -> Iterator[Callable[[int, int], None]]:
+    """A progress bar with the cost so far."""
+    from karat.reports.judging.autojudge import dollars
+
+    with working("judging") as bar:
+
+        def tick(done: int, nano: int) -> None:
+            if bar is not None:
+                bar(done, total, f"judging, {dollars(nano / 1e9)}")
+
+        yield tick
 
 
 def _given(

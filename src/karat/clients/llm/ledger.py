@@ -35,10 +35,11 @@ CREATE TABLE IF NOT EXISTS attempt (
     model TEXT, fingerprint TEXT, request_id TEXT, error TEXT NOT NULL DEFAULT '');
 CREATE INDEX IF NOT EXISTS attempt_rater ON attempt (rater);
 CREATE TABLE IF NOT EXISTS verdict (
-    key TEXT PRIMARY KEY, rater TEXT NOT NULL, query_id TEXT NOT NULL, doc_id TEXT NOT NULL,
+    key TEXT NOT NULL, rater TEXT NOT NULL, query_id TEXT NOT NULL, doc_id TEXT NOT NULL,
     probe TEXT NOT NULL, replicate INTEGER NOT NULL, state TEXT NOT NULL, grade REAL,
     reason TEXT NOT NULL, evidence TEXT NOT NULL, flagged INTEGER NOT NULL, error TEXT NOT NULL,
-    time_us INTEGER NOT NULL, attempt INTEGER NOT NULL, model TEXT) WITHOUT ROWID;
+    time_us INTEGER NOT NULL, attempt INTEGER NOT NULL, model TEXT,
+    PRIMARY KEY (key, query_id, doc_id)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS verdict_rater ON verdict (rater, probe, replicate);
 """
 
@@ -142,6 +143,16 @@ class Ledger:
             )
             if state in USABLE
         }
+
+    def name(self, pairs: Sequence[tuple[str, JudgePair]]) -> None:
+        """Let verdicts also count for pairs with the same texts under other ids."""
+        sql = (
+            "INSERT OR IGNORE INTO verdict SELECT key, rater, ?2, ?3, probe, replicate, state, "
+            "grade, reason, evidence, flagged, error, time_us, attempt, model FROM verdict "
+            "WHERE key = ?1 LIMIT 1"
+        )
+        with self._at_once():
+            self._db.executemany(sql, [(key, pair.query_id, pair.doc_id) for key, pair in pairs])
 
     def spent(
         self, rater: str | None = None, after: int = 0, keys: Sequence[str] | None = None

@@ -15,7 +15,6 @@ from karat.golden.judge_reply import verdict, verdict_of
 from karat.tables.golden.machine_judges import (
     USABLE,
     JudgeConfig,
-    Judged,
     JudgePair,
     Outcome,
     Usage,
@@ -36,7 +35,7 @@ class Stopped(Exception):
 
 
 class Asking:
-    """One run of asking; ``judged`` has what is known of each key so far."""
+    """One run of asking; ``verdicts`` has what came of each key so far, and the model."""
 
     def __init__(
         self,
@@ -47,7 +46,7 @@ class Asking:
         budget_nano: int | None = None,
         patient: bool = True,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        tick: Callable[[int], None] = lambda _done: None,
+        tick: Callable[[int, int], None] = lambda _done, _nano: None,
     ) -> None:
         self._config, self._judge, self._ledger = config, judge, ledger
         self._budget, self._spent, self._reserved = budget_nano, 0, 0
@@ -58,7 +57,7 @@ class Asking:
         self._parked_until = self._next = 0.0
         self._last: deque[bool] = deque(maxlen=_LAST)
         self._done = 0
-        self.judged: dict[str, Judged] = {}
+        self.verdicts: dict[str, tuple[Verdict, str | None]] = {}
         self.stopped = ""
 
     async def all(self, asked: Sequence[tuple[str, JudgePair, int]]) -> None:
@@ -152,10 +151,9 @@ class Asking:
         )
         if not final:
             return
-        model = getattr(reply, "model", None)
-        self.judged[key_] = Judged(key_, pair.query_id, pair.doc_id, outcome, model)
+        self.verdicts[key_] = outcome, getattr(reply, "model", None)
         self._done += 1
-        self._tick(self._done)
+        self._tick(self._done, self._spent)
         self._last.append(outcome.state in USABLE)
         bad = len(self._last) - sum(self._last)
         if not self._patient and len(self._last) == _LAST and bad > _BAD * _LAST:
@@ -223,6 +221,6 @@ def read(config: JudgeConfig, pair: JudgePair, reply: Reply) -> Verdict:
 def keyed(
     config: JudgeConfig, pairs: Sequence[JudgePair], replicate: int = 0
 ) -> list[tuple[str, JudgePair, int]]:
-    """Pairs with their keys; equal questions are one."""
-    found = {key(config, pair, replicate): pair for pair in pairs}
-    return [(key_, pair, replicate) for key_, pair in found.items()]
+    """Pairs with their keys, which are equal for equal questions; each pair once."""
+    found = {(pair.query_id, pair.doc_id, pair.probe): pair for pair in pairs}
+    return [(key(config, pair, replicate), pair, replicate) for pair in found.values()]

@@ -39,7 +39,8 @@ _PAIRS, _TESTS = 300, 24
 """Pairs of a certification, and of each of its tests."""
 _SALT = "karat certify"
 
-Tick = Callable[[int], None]
+Tick = Callable[[int, int], None]
+"""Gets the number of pairs that are done, and the billionths of a dollar spent so far."""
 
 
 @dataclass(frozen=True)
@@ -115,12 +116,13 @@ def plan(config: JudgeConfig, pairs: Sequence[JudgePair]) -> Plan:
     with Ledger(config.root) as ledger:
         asked = keyed(config, pairs)
         known = ledger.known([key for key, *_ in asked])
-    rest = [pair for key, pair, _ in asked if key not in known]
+    rest = list({key: pair for key, pair, _ in asked if key not in known}.values())
     tokens = sum(estimated_tokens(config, pair) for pair in rest)
     most = len(rest) * config.max_tokens
     cost = cost_nano(config, tokens, most)
     dollars = None if cost is None else cost / 1e9
-    return Plan(len(asked), len(known), len(rest), tokens, most, dollars)
+    before = sum(key in known for key, *_ in asked)
+    return Plan(len(asked), before, len(rest), tokens, most, dollars)
 
 
 def run(
@@ -129,7 +131,7 @@ def run(
     *,
     budget: float | None = None,
     patient: bool = False,
-    tick: Tick = lambda _done: None,
+    tick: Tick = lambda _done, _nano: None,
     judge: Judge | None = None,
 ) -> JudgingRun:
     """Grade pairs; those graded before with the same question are not asked again.
@@ -151,11 +153,10 @@ def run(
             fix="prices = { input = 0.15, output = 0.6 }, in dollars per million tokens",
         )
     asked = keyed(config, pairs)
-    known, judged, spent, stopped = _asked(
+    every, before, spent, stopped = _asked(
         config, asked, budget=budget, patient=patient, tick=tick, judge=judge
     )
-    every = known | judged
-    results = [every[key] for key, *_ in asked if key in every]
+    results = [every[place] for place in sorted(every)]
     notes = []
     if spent.possibly_billed:
         attempts = counted(spent.possibly_billed, "request", "requests")
@@ -163,7 +164,7 @@ def run(
     models = {each.model for each in results if each.model}
     if len(models) > 1:
         notes.append(f"the API answered as different models: {', '.join(sorted(models))}")
-    return JudgingRun(config, results, len(asked) - len(known), spent, stopped, notes)
+    return JudgingRun(config, results, len(asked) - before, spent, stopped, notes)
 
 
 def certify(
@@ -173,7 +174,7 @@ def certify(
     pairs: int = _PAIRS,
     tests: int = _TESTS,
     people: Mapping[str, float | None] | None = None,
-    tick: Tick = lambda _done: None,
+    tick: Tick = lambda _done, _nano: None,
     judge: Judge | None = None,
 ) -> Passport:
     """Measure a judge against people's grades, and write its passport.
@@ -214,9 +215,8 @@ def certify(
     asked = keyed(config, chosen) + keyed(config, probes)
     again = [replace(pair, probe=judge_tests.RETEST) for pair in chosen[:tests]]
     asked += keyed(config, again, replicate=1)
-    known, new, _, stopped = _asked(config, asked, patient=True, tick=tick, judge=judge)
-    every = known | new
-    judged = [(pair, every[key]) for key, pair, _ in asked if key in every]
+    every, _, _, stopped = _asked(config, asked, patient=True, tick=tick, judge=judge)
+    judged = [(asked[place][1], found) for place, found in sorted(every.items())]
     with Ledger(config.root) as ledger:
         spent = ledger.spent(config.rater, keys=[key for key, *_ in asked])
     found = passport(config, judged, human, spent, slices=given.slices, people=people)
@@ -276,18 +276,13 @@ def _asked(
     patient: bool,
     tick: Tick,
     judge: Judge | None,
-) -> tuple[dict[str, Judged], dict[str, Judged], Spent, str]:
-    """Known verdicts, new ones, what the new ones cost, and why some are missing."""
+) -> tuple[dict[int, Judged], int, Spent, str]:
+    """What is known of each pair, by its place; how many were known before; costs; why it ended."""
     with Ledger(config.root) as ledger:
-        pair_of = {key: pair for key, pair, _ in asked}
-        known = {
-            key: Judged(key, pair_of[key].query_id, pair_of[key].doc_id, verdict, model)
-            for key, (verdict, model) in ledger.known(list(pair_of)).items()
-        }
-        rest = [each for each in asked if each[0] not in known]
-        last = ledger.last()
-        if not rest:
-            return known, {}, Spent(), ""
+        known = ledger.known([key for key, *_ in asked])
+        before = sum(key in known for key, *_ in asked)
+        rest = {each[0]: each for each in reversed(asked) if each[0] not in known}
+        last, stopped = ledger.last(), ""
 
         async def work() -> Asking:
             opened = open_judge(with_key(config)) if judge is None else judge
@@ -297,17 +292,25 @@ def _asked(
                 ledger,
                 budget_nano=None if budget is None else round(budget * 1e9),
                 patient=patient,
-                tick=lambda done: tick(len(known) + done),
+                tick=lambda done, nano: tick(before + done, nano),
             )
             try:
                 with _interruptible(asking):
-                    await asking.all(rest)
+                    await asking.all(list(rest.values())[::-1])
             finally:
                 await opened.close()
             return asking
 
-        asking = asyncio.run(work())
-        return known, asking.judged, ledger.spent(config.rater, after=last), asking.stopped
+        if rest:
+            asking = asyncio.run(work())
+            known, stopped = known | asking.verdicts, asking.stopped
+        found = {
+            place: Judged(key, pair.query_id, pair.doc_id, *known[key])
+            for place, (key, pair, _) in enumerate(asked)
+            if key in known
+        }
+        ledger.name([(key, pair) for key, pair, _ in asked if key in known])
+        return found, before, ledger.spent(config.rater, after=last), stopped
 
 
 @contextmanager
