@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from karat.tables.golden.machine_judges import ABSTENTIONS, JudgeConfig, JudgePair, hash_of
@@ -43,18 +44,19 @@ def number(grade: float) -> float | int:
 
 def instructions(config: JudgeConfig) -> str:
     """The text of the first message; ``{scale}``, ``{grades}`` and ``{abstentions}`` are filled."""
-    grades = [number(grade) for grade in config.grades]
-    if config.grades == (0.0, 1.0, 2.0, 3.0):
-        scale = "\n".join(_FOUR)
-    else:
-        scale = (
-            f"{grades[0]}: off topic, or of no use for it.\n"
-            f"{grades[-1]}: directly and fully serves the need.\n"
-            f"The grades between are steps between the two."
-        )
-    text = TEMPLATE if config.template is None else config.template
+    return _filled(TEMPLATE if config.template is None else config.template, config.grades)
+
+
+@lru_cache(maxsize=8)
+def _filled(text: str, scale: tuple[float, ...]) -> str:
+    grades = [number(grade) for grade in scale]
+    rubric = (
+        f"{grades[0]}: off topic, or of no use for it.\n"
+        f"{grades[-1]}: directly and fully serves the need.\n"
+        f"The grades between are steps between the two."
+    )
     values = {
-        "scale": scale,
+        "scale": "\n".join(_FOUR) if scale == (0.0, 1.0, 2.0, 3.0) else rubric,
         "grades": ", ".join(map(str, grades)),
         "abstentions": ", ".join(f'"{each}"' for each in ABSTENTIONS),
     }

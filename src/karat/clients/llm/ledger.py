@@ -33,14 +33,12 @@ CREATE TABLE IF NOT EXISTS attempt (
     input INTEGER, cached INTEGER, output INTEGER, reasoning INTEGER,
     cost_nano INTEGER, billed INTEGER NOT NULL DEFAULT 1,
     model TEXT, fingerprint TEXT, request_id TEXT, error TEXT NOT NULL DEFAULT '');
-CREATE INDEX IF NOT EXISTS attempt_rater ON attempt (rater);
 CREATE TABLE IF NOT EXISTS verdict (
     key TEXT NOT NULL, rater TEXT NOT NULL, query_id TEXT NOT NULL, doc_id TEXT NOT NULL,
     probe TEXT NOT NULL, replicate INTEGER NOT NULL, state TEXT NOT NULL, grade REAL,
     reason TEXT NOT NULL, evidence TEXT NOT NULL, flagged INTEGER NOT NULL, error TEXT NOT NULL,
     time_us INTEGER NOT NULL, attempt INTEGER NOT NULL, model TEXT,
     PRIMARY KEY (key, query_id, doc_id)) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS verdict_rater ON verdict (rater, probe, replicate);
 """
 
 
@@ -54,6 +52,7 @@ class Ledger:
             self._db = sqlite3.connect(self._path, timeout=30, isolation_level=None)
             self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute("PRAGMA synchronous = NORMAL")  # a killed process loses nothing
+            self._db.execute("PRAGMA wal_autocheckpoint = 8000")  # pages; each waits for the disk
             self._db.executescript(_TABLES)
         except (OSError, sqlite3.Error) as error:
             raise InputError(

@@ -84,8 +84,11 @@ class Asking:
         chat, most = messages(self._config, pair), self._config.max_tokens
         tries, began, repaired, doubled = 0, time.monotonic(), False, False
         while True:
-            worst = cost_nano(self._config, estimated_tokens(self._config, pair), most)
-            await self._turn(worst or 0)
+            worst = 0
+            if self._budget is not None:
+                tokens = estimated_tokens(self._config, pair)
+                worst = cost_nano(self._config, tokens, most) or 0
+            await self._turn(worst)
             attempt = self._ledger.begin(key_, self._config.rater, pair)
             outcome: Verdict | None = None
             reply: Reply | NoReply
@@ -95,7 +98,7 @@ class Asking:
             except NoReply as error:
                 reply = error
             finally:
-                await self._left(worst or 0)
+                await self._left(worst)
             if isinstance(reply, NoReply):
                 tries += reply.after <= _PARKED
                 over = not reply.again or tries >= TRIES or time.monotonic() - began > PATIENCE
