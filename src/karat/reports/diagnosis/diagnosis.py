@@ -14,25 +14,17 @@ from karat.reports.writers.markdown import bullets, markdown, sentence
 from karat.reports.writers.plain import plain
 from karat.reports.writers.tables import draw
 from karat.reports.writers.terminal import show_notes
-from karat.tables.diagnosis.results import (
-    Diagnosis,
-    Fix,
-    ModeId,
-    ModeRow,
-    QueryMode,
-    Road,
-    StageRow,
-)
+from karat.tables.diagnosis import results
 
 QUERIES = 10
 """Failing queries that are listed, the largest losses first; JSON has all."""
 
 
-def entry(mode: ModeId) -> Mode:
+def entry(mode: results.ModeId) -> Mode:
     return ENTRIES[mode]
 
 
-def summary(found: Diagnosis) -> str:
+def summary(found: results.Diagnosis) -> str:
     """What loses most, in a paragraph."""
     value = DASH if found.value is None else f"{found.value:.3f}"
     over = counted(found.n, "query")
@@ -57,12 +49,12 @@ def summary(found: Diagnosis) -> str:
     return " ".join(parts)
 
 
-def most_lost(found: Diagnosis) -> tuple[str, int, int]:
+def most_lost(found: results.Diagnosis) -> tuple[str, int, int]:
     """The stage that loses most: its name, the documents that it lost, and what it was given."""
     return max(_losses(found.stages), key=lambda row: row[1])
 
 
-def _losses(stages: Sequence[StageRow]) -> Iterator[tuple[str, int, int]]:
+def _losses(stages: Sequence[results.StageRow]) -> Iterator[tuple[str, int, int]]:
     """Stage, what it lost and what it was given; several retrievers together as one."""
     retrievers = [row for row in stages if row.kind == "retrieve"]
     if len(retrievers) > 1:
@@ -74,17 +66,17 @@ def _losses(stages: Sequence[StageRow]) -> Iterator[tuple[str, int, int]]:
             yield row.stage, row.lost, row.relevant_in
 
 
-def _span(row: ModeRow) -> str:
+def _span(row: results.ModeRow) -> str:
     return "" if row.ci_low is None else f", {to(percent(row.ci_low), percent(row.ci_high))}"
 
 
-def _worth(fix: Fix) -> str:
+def _worth(fix: results.Fix) -> str:
     most = "at most " if fix.bound else ""
     span = "" if fix.ci_low is None else f" ({signed(fix.ci_low)} to {signed(fix.ci_high)})"
     return f"{fix.stage}, {fix.change}: {most}{signed(fix.gain)} {fix.measure}{span}"
 
 
-def stages_table(found: Diagnosis) -> Table:
+def stages_table(found: results.Diagnosis) -> Table:
     measure = found.measure
     columns = (
         Column("stage", "Stage", "code"),
@@ -102,12 +94,12 @@ def stages_table(found: Diagnosis) -> Table:
     return Table("Relevant documents through the stages", columns, found.stages)
 
 
-def _bold_most(found: Diagnosis) -> Callable[[StageRow], Style]:
+def _bold_most(found: results.Diagnosis) -> Callable[[results.StageRow], Style]:
     most = max((row.lost for row in found.stages), default=0)
     return lambda row: "strong" if row.lost and row.lost == most else ""
 
 
-def fixes_table(found: Diagnosis) -> Table:
+def fixes_table(found: results.Diagnosis) -> Table:
     several = len({fix.measure for fix in found.fixes}) > 1
     columns = (
         Column("stage", "Stage", "code"),
@@ -120,11 +112,11 @@ def fixes_table(found: Diagnosis) -> Table:
     return Table("What a fix is worth", columns, found.fixes, notes=notes)
 
 
-def _gain(fix: Fix) -> str:
+def _gain(fix: results.Fix) -> str:
     return f"{'≤ ' if fix.bound else ''}{signed(fix.gain)}"
 
 
-def modes_table(rows: list[ModeRow], title: str = "Why queries fail") -> Table:
+def modes_table(rows: list[results.ModeRow], title: str = "Why queries fail") -> Table:
     columns = (
         Column("mode", "Mode", "words", text=lambda row: ENTRIES[row.mode].name),
         Column("queries", "Queries", "count"),
@@ -136,7 +128,7 @@ def modes_table(rows: list[ModeRow], title: str = "Why queries fail") -> Table:
     return Table(title, columns, rows)
 
 
-def queries_table(found: Diagnosis, most: int | None = QUERIES) -> Table:
+def queries_table(found: results.Diagnosis, most: int | None = QUERIES) -> Table:
     columns = (
         Column("query_id", "Query", "code"),
         Column("text", "Text", optional=True, longest=60),
@@ -150,26 +142,26 @@ def queries_table(found: Diagnosis, most: int | None = QUERIES) -> Table:
     return Table("Queries that lose most", columns, rows, notes=notes)
 
 
-def _evidence(row: QueryMode) -> str:
+def _evidence(row: results.QueryMode) -> str:
     return f"{row.doc_id}: {row.evidence}" if row.doc_id else row.evidence
 
 
-def _mode(road: Road) -> str:
+def _mode(road: results.Road) -> str:
     return ENTRIES[road.mode].name if road.mode else ""
 
 
-def _rank_in(name: str) -> Callable[[Road], int | None]:
+def _rank_in(name: str) -> Callable[[results.Road], int | None]:
     return lambda road: road.ranks[name]
 
 
-def _rank_before(ranks: Mapping[str, int]) -> Callable[[Road], int | None]:
+def _rank_before(ranks: Mapping[str, int]) -> Callable[[results.Road], int | None]:
     return lambda road: ranks.get(road.doc_id)
 
 
 def roads_table(
     query_id: str,
-    roads: Sequence[Road],
-    link: Callable[[Road], str | None] | None = None,
+    roads: Sequence[results.Road],
+    link: Callable[[results.Road], str | None] | None = None,
     before: tuple[str, Mapping[str, int]] | None = None,
 ) -> Table:
     """The relevant documents of a query on their way through the stages.
@@ -195,7 +187,7 @@ def roads_table(
     return Table(f"Relevant documents of {query_id}, with their ranks", columns, roads)
 
 
-def tables(found: Diagnosis) -> Iterator[Table]:
+def tables(found: results.Diagnosis) -> Iterator[Table]:
     several = [
         modes_table(rows, f"Why queries fail: {name}") for name, rows in found.slices.items()
     ]
@@ -210,7 +202,7 @@ def tables(found: Diagnosis) -> Iterator[Table]:
             yield table
 
 
-def show(found: Diagnosis, out: Console) -> None:
+def show(found: results.Diagnosis, out: Console) -> None:
     out.print(plain(summary(found)))
     if found.pipeline:
         out.print(plain(f"pipeline: {found.pipeline}", "dim"))
@@ -223,7 +215,7 @@ def show(found: Diagnosis, out: Console) -> None:
         show_notes(found.notes, out)
 
 
-def to_markdown(found: Diagnosis) -> str:
+def to_markdown(found: results.Diagnosis) -> str:
     parts = [sentence(summary(found)) + "\n"]
     if found.pipeline:
         parts.append(f"Pipeline: {sentence(found.pipeline)}\n")

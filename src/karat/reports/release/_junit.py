@@ -11,18 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from xml.etree import ElementTree as ET
 
-from karat.reports.phrases.gate import (
-    asked,
-    beside,
-    known_failures,
-    label,
-    number,
-    passes,
-    span,
-    title,
-    why,
-    word,
-)
+from karat.reports.phrases import gate as words
 from karat.reports.writers.plain import CONTROLS
 from karat.tables.release.gate import Check, Gate, GateVerdict
 
@@ -51,7 +40,7 @@ def document(gate: Gate) -> str:
     for name, value in about.items():
         ET.SubElement(properties, "property", name=_clean(name), value=_clean(value))
     suite.extend(case for _kind, case in cases)
-    lines = [title(gate), *known_failures(gate.known_failures), *gate.notes]
+    lines = [words.title(gate), *words.known_failures(gate.known_failures), *gate.notes]
     ET.SubElement(suite, "system-out").text = _clean("\n".join(lines))
     return _document(suites)
 
@@ -74,13 +63,13 @@ def _cases(gate: Gate) -> Iterator[tuple[str, ET.Element]]:
     """Each test case with its kind: pass, failure or error."""
     named: Counter[str] = Counter()
     for check in gate.checks:
-        name = _clean(label(check))
+        name = _clean(words.label(check))
         named[name] += 1
         if named[name] > 1:  # tools merge cases of the same name
             name += f" ({named[name]})"
         yield _case(name, check.verdict, check.reason, "\n".join(_details(gate, check)))
-    if gate.verdict != "pass" and all(map(passes, gate.checks)):
-        yield _case("the policy", gate.verdict, why(gate), "")
+    if gate.verdict != "pass" and all(map(words.passes, gate.checks)):
+        yield _case("the policy", gate.verdict, words.why(gate), "")
 
 
 def _case(name: str, verdict: GateVerdict, reason: str, details: str) -> tuple[str, ET.Element]:
@@ -89,7 +78,7 @@ def _case(name: str, verdict: GateVerdict, reason: str, details: str) -> tuple[s
         ET.SubElement(case, "system-out").text = _clean(f"{reason}\n{details}".strip())
         return "pass", case
     kind = "failure" if verdict in _FAILURES else "error"
-    message = _clean(f"{word(verdict)}: {reason}")
+    message = _clean(f"{words.word(verdict)}: {reason}")
     ET.SubElement(case, kind, type=verdict, message=message).text = _clean(details)
     return kind, case
 
@@ -98,23 +87,23 @@ def _details(gate: Gate, check: Check) -> Iterator[str]:
     if check.measure is None:  # the reason has its numbers
         return
     if check.baseline_value is not None:
-        yield f"baseline {number(check, check.baseline_value)}"
+        yield f"baseline {words.number(check, check.baseline_value)}"
     if check.candidate_value is not None:
-        yield f"candidate {number(check, check.candidate_value)}"
+        yield f"candidate {words.number(check, check.candidate_value)}"
     if check.drop is not None:
-        interval = f" (95 %: {span(check)})" if span(check) else ""
-        yield f"drop {number(check, check.drop)}{interval}"
+        interval = f" (95 %: {words.span(check)})" if words.span(check) else ""
+        yield f"drop {words.number(check, check.drop)}{interval}"
     if check.smallest_detected is not None:
-        yield f"smallest drop detected {number(check, check.smallest_detected)}"
-    lost = [] if passes(check) else [row for row in gate.lost if row.measure == check.measure]
+        yield f"smallest drop detected {words.number(check, check.smallest_detected)}"
+    lost = [] if words.passes(check) else [row for row in gate.lost if row.measure == check.measure]
     if check.attribute is not None:
         part = (check.attribute, check.slice)
         lost = [row for row in lost if (row.attribute, row.slice) == part]
     if lost:
         yield f"lost most by {check.measure}:"
     for row in lost[:_LOST]:
-        yield f"  {row.baseline_value:.3f} to {row.candidate_value:.3f}  {asked(row, _TEXT)}"
-        if under := beside(row):
+        yield f"  {row.baseline_value:.3f} to {row.candidate_value:.3f}  {words.asked(row, _TEXT)}"
+        if under := words.beside(row):
             yield f"    {under}"
 
 

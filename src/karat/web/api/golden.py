@@ -26,6 +26,8 @@ from karat.web.framework.errors import NotFound, or_not_found
 from karat.web.framework.jobs import InTurn
 from karat.web.framework.uploads import file_response
 from karat.web.golden.exchange import Wanted, exported
+from karat.workflows.golden import queries as workflow
+from karat.workflows.golden import sampling
 from karat.workflows.golden.agreement import agreement_in, disagreements_in, put_before_adjudicator
 from karat.workflows.golden.editions import (
     NOW,
@@ -41,31 +43,9 @@ from karat.workflows.golden.editions import freeze as freeze_edition
 from karat.workflows.golden.import_ import import_upload
 from karat.workflows.golden.judgment_sources import sources_of
 from karat.workflows.golden.pooling import Pooled
-from karat.workflows.golden.queries import (
-    OnePair,
-    OneQuery,
-    documents_in,
-    judgments_in,
-    pair_in,
-    pairs_in,
-    queries_in,
-    query_in,
-)
-from karat.workflows.golden.sampling import (
-    ON_SERVER,
-    Chosen,
-    choose_queries,
-    read_bands,
-    read_quota,
-)
 from karat.workflows.golden.status import Status
 from karat.workflows.golden.status import status as status_of
-from karat.workflows.workspace.evaluate_stored import (
-    coverage_stored,
-    enqueue_upload,
-    find_runs,
-    pool_stored,
-)
+from karat.workflows.workspace import evaluate_stored
 
 SETS = APIRouter(prefix="/api", tags=["golden sets"])
 
@@ -119,7 +99,7 @@ def coverage(
     k: Annotated[int, Query(ge=1, lt=2**31, description="Documents per query.")] = 10,
 ) -> Response:
     """How much of the top k of runs is judged, and which documents are not."""
-    return json_response(coverage_stored(workspace, run, edition=edition, k=k))
+    return json_response(evaluate_stored.coverage_stored(workspace, run, edition=edition, k=k))
 
 
 CONTENT = APIRouter(prefix="/api", tags=["what a golden set holds"])
@@ -136,39 +116,39 @@ def queries(
     """
     if edition != NOW:
         return page.table(weighed(content_of(workspace, edition).queries)[0])
-    return page.table(weighed(queries_in(workspace, OF_LISTS)[0])[0])
+    return page.table(weighed(workflow.queries_in(workspace, OF_LISTS)[0])[0])
 
 
-@CONTENT.get("/golden/{golden}/queries/{query_id:path}", response_model=one(OneQuery))
+@CONTENT.get("/golden/{golden}/queries/{query_id:path}", response_model=one(workflow.OneQuery))
 def query(_call: AReader, workspace: TheGolden, query_id: str) -> Response:
     """One query with its documents."""
     with or_not_found():
-        return json_response(query_in(workspace, query_id))
+        return json_response(workflow.query_in(workspace, query_id))
 
 
 @CONTENT.get("/golden/{golden}/documents", response_model=rows("Document", LISTS["documents"]))
 def documents(_call: AReader, page: Paged, workspace: TheGolden) -> Response:
     """List the documents with their attributes."""
-    return page.table(documents_in(workspace))
+    return page.table(workflow.documents_in(workspace))
 
 
 @CONTENT.get("/golden/{golden}/pairs", response_model=rows("Pair", LISTS["pairs"]))
 def pairs(_call: AReader, page: Paged, workspace: TheGolden) -> Response:
     """List the pairs that are queued or judged."""
-    return page.table(pairs_in(workspace))
+    return page.table(workflow.pairs_in(workspace))
 
 
-@CONTENT.get("/golden/{golden}/pair", response_model=one(OnePair))
+@CONTENT.get("/golden/{golden}/pair", response_model=one(workflow.OnePair))
 def pair(_call: AReader, workspace: TheGolden, query: str, document: str) -> Response:
     """One pair with the history of its judgments."""
     with or_not_found():
-        return json_response(pair_in(workspace, query, document))
+        return json_response(workflow.pair_in(workspace, query, document))
 
 
 @CONTENT.get("/golden/{golden}/judgments", response_model=rows("Judgment", LISTS["judgments"]))
 def judgments(_call: AReader, page: Paged, workspace: TheGolden) -> Response:
     """List the current judgments, newest first."""
-    return page.table(judgments_in(workspace))
+    return page.table(workflow.judgments_in(workspace))
 
 
 @CONTENT.get("/golden/{golden}/grades", response_model=rows("AggregatedGrade", LISTS["grades"]))
@@ -297,18 +277,18 @@ def pool(
     """Put the unjudged results of stored runs into the queue."""
     settings: dict[str, Any] = body.model_dump(exclude={"runs"})
     settings |= {"person": call.who, "now": call.now}
-    return json_response(pool_stored(workspace, body.runs, **settings))
+    return json_response(evaluate_stored.pool_stored(workspace, body.runs, **settings))
 
 
 @QUEUE.post("/golden/{golden}/queue", response_model=one(Pooled))
 def queue(call: AnEngineer, workspace: TheGolden, file: Uploaded) -> Response:
     """Put the pairs of a file into the queue, in its order; `karat compare` writes such files."""
     with file.named():
-        result = enqueue_upload(workspace, file.path, file.called, **call.by)
+        result = evaluate_stored.enqueue_upload(workspace, file.path, file.called, **call.by)
     return json_response(result)
 
 
-@QUEUE.post("/golden/{golden}/choose", response_model=one(Chosen))
+@QUEUE.post("/golden/{golden}/choose", response_model=one(sampling.Chosen))
 def choose(
     call: AnEngineer,
     workspace: TheGolden,
@@ -337,20 +317,20 @@ def choose(
 ) -> Response:
     """Sample queries from a query log into the golden set."""
     with file.named():
-        sample = choose_queries(
+        sample = sampling.choose_queries(
             workspace,
             file.path,
             size,
             now=call.now,
             replace=replace,
             person=call.who,
-            bands=read_bands(band or ()),
-            quotas=[read_quota(text) for text in quota or ()],
+            bands=sampling.read_bands(band or ()),
+            quotas=[sampling.read_quota(text) for text in quota or ()],
             hard=hard or (),
             mask=mask,
             text=text,
             count=count,
-            most=ON_SERVER,
+            most=sampling.ON_SERVER,
         )
     # Without the log itself, which may be long and personal.
     return json_response(sample, without=("log.frame",))
@@ -431,7 +411,7 @@ def export_golden_set(
     """
 
     def write(folder: Path) -> tuple[Path, dict[str, str]]:
-        runs = [row.name for row in find_runs(workspace, run or [])]
+        runs = [row.name for row in evaluate_stored.find_runs(workspace, run or [])]
         wanted = Wanted(format, edition, each_rater, runs)
         file, exchange = exported(workspace, wanted, folder)
         said = {name: getattr(exchange, name) for name in _SAID}

@@ -26,17 +26,9 @@ from karat.web.framework.errors import or_not_found
 from karat.web.framework.state import AppState
 from karat.web.online.log import TheDays, awaited
 from karat.web.online.queries import worst_of
+from karat.workflows.online import log_requests
 from karat.workflows.online.facts import Table
 from karat.workflows.online.import_events import held
-from karat.workflows.online.log_requests import (
-    Against,
-    Counts,
-    EvaluationBy,
-    Rows,
-    Watching,
-    Worst,
-    log_of,
-)
 from karat.workflows.online.slices import GOLDEN, STEPS, Dimension, dimension
 from karat.workflows.online.watch import HISTORY
 
@@ -76,7 +68,7 @@ class EventRow:
 @ROUTER.get("/status", response_model=one(LogStatus))
 def online_status(call: AReader) -> Response:
     """Content of the event log."""
-    return json_response(held(log_of(call.site.workspace).folder), without=("folder",))
+    return json_response(held(log_requests.log_of(call.site.workspace).folder), without=("folder",))
 
 
 @ROUTER.get("/metrics", response_model=many(MetricEntry))
@@ -109,18 +101,20 @@ async def online_evaluate(
 ) -> Response:
     """Online metrics over some days, by default the last four weeks."""
     _check_parameters(call)
-    log = log_of(call.site.workspace)
+    log = log_requests.log_of(call.site.workspace)
     over, slicings = days.within(log), [_slicing(call.site, log, name) for name in by or []]
     metrics = registry.find_all(metric or registry.DEFAULT)
-    return json_response(await awaited(call.site, log, EvaluationBy(metrics, over, slicings)))
+    return json_response(
+        await awaited(call.site, log, log_requests.EvaluationBy(metrics, over, slicings))
+    )
 
 
 @ROUTER.get("/queries", response_model=many(WorstQuery))
 async def online_queries(call: AReader, page: Paged, days: TheDays, by: By = "") -> Response:
     """The queries with the most failed searches, worst first; at most 1,000."""
-    log = log_of(call.site.workspace)
+    log = log_requests.log_of(call.site.workspace)
     over, sliced = days.within(log), dimension(call.site.workspace, log, by)
-    result = worst_of(await awaited(call.site, log, Worst(over, sliced)))
+    result = worst_of(await awaited(call.site, log, log_requests.Worst(over, sliced)))
     rows = [
         {
             **asdict(row),
@@ -161,9 +155,9 @@ async def online_watch(
 ) -> Response:
     """Compare the latest window with its history: what changed, in which slices and queries."""
     _check_parameters(call)
-    log = log_of(call.site.workspace)
+    log = log_requests.log_of(call.site.workspace)
     slicings = [_slicing(call.site, log, name) for name in by or []]
-    watching = Watching(
+    watching = log_requests.Watching(
         slicings, until or None, call.now, window, history, metric or [], margin or []
     )
     return json_response(await awaited(call.site, log, watching))
@@ -182,8 +176,8 @@ async def online_against(
 ) -> Response:
     """Offline measures of a stored run against online metrics."""
     _check_parameters(call)
-    log = log_of(call.site.workspace)
-    query = Against.of(call.site.workspace, days.within(log), run, measure, metric, by)
+    log = log_requests.log_of(call.site.workspace)
+    query = log_requests.Against.of(call.site.workspace, days.within(log), run, measure, metric, by)
     return json_response(await awaited(call.site, log, query))
 
 
@@ -197,7 +191,7 @@ async def online_rows(
     ] = "",
     table: Annotated[Table | None, Query(description="Which rows, if no metric is given.")] = None,
     counts: Annotated[
-        Counts,
+        log_requests.Counts,
         Query(
             description="`yes`: rows that the metric’s numerator counts; `no`: rows that it could "
             "count and does not."
@@ -213,8 +207,8 @@ async def online_rows(
     Searches, clicks or sessions; their columns are in [tables](tables.md).
     """
     _check_parameters(call)
-    log = log_of(call.site.workspace)
-    query = Rows.of(
+    log = log_requests.log_of(call.site.workspace)
+    query = log_requests.Rows.of(
         call.site.workspace, log, days.within(log), metric, table, counts, slices or [],
         limit=page.per, offset=(page.page - 1) * page.per,
     )  # fmt: skip

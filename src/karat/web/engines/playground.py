@@ -25,28 +25,9 @@ from karat.web.framework.pages import Page, PlainPage, redirect, show
 from karat.web.framework.progress import Job, Outcome, Progress, begin
 from karat.web.framework.state import AppState
 from karat.web.judging.cards import Grade, grades_of
-from karat.workflows.engines.tries import (
-    DEPTH,
-    find_query,
-    find_try,
-    forget_try,
-    list_tries,
-    name_try,
-    next_failing,
-    resolve,
-    run_all,
-    try_query,
-)
+from karat.workflows.engines import tries as workflow
 from karat.workflows.golden.queries import add_query
-from karat.workflows.judging.in_place import (
-    GradableDocument,
-    OwnRating,
-    Seen,
-    own_of,
-    rate,
-    take_back,
-    to_grade,
-)
+from karat.workflows.judging import in_place
 from karat.workflows.offline.catalogue import default_measures
 from karat.workflows.release.baseline import save_stored_baseline
 from karat.workflows.workspace.known_queries import query_frame
@@ -85,14 +66,14 @@ class PlaygroundPage(Page):
     golden: str
     asked: str = ""
     query_id: str | None = None
-    depth: int = DEPTH
+    depth: int = workflow.DEPTH
     variants: Sequence[Typed] = ()
     tried: Tried | None = None
     known: Sequence[str] = field(default=(), repr=False)
     grades: Sequence[Grade] = field(default=(), repr=False)
-    to_judge: Mapping[str, GradableDocument] = field(default_factory=dict, repr=False)
+    to_judge: Mapping[str, in_place.GradableDocument] = field(default_factory=dict, repr=False)
     tokens: Mapping[str, str] = field(default_factory=dict, repr=False)
-    yours: Mapping[str, OwnRating] = field(default_factory=dict, repr=False)
+    yours: Mapping[str, in_place.OwnRating] = field(default_factory=dict, repr=False)
     tries: Sequence[TryRow] = ()
     history: Table | None = field(default=None, repr=False)
     wrong: Said | None = None
@@ -141,7 +122,7 @@ def playground(
     row = None
     if again:
         with or_not_found():
-            row = find_try(workspace, again)
+            row = workflow.find_try(workspace, again)
     chosen = row.engine if row else engine
     first = chosen if chosen in engines else next(iter(engines), "")
     second = against or next((name for name in engines if name != first), "")
@@ -184,10 +165,10 @@ def start_try(
     site: AppState, workspace: Workspace, variant: Variant, person: str, name: str
 ) -> Job:
     """Start a try of all queries; a mistake in the variant is raised at once."""
-    resolve(workspace.workspace.root, variant)
+    workflow.resolve(workspace.workspace.root, variant)
 
     def work(progress: Progress) -> Outcome:
-        row = run_all(
+        row = workflow.run_all(
             workspace, variant, person=person, clock=site.clock, name=name, watch=progress
         )
         return Outcome(f"/playground/tries/{quote(row.name, safe='')}", {"try": row.name})
@@ -204,23 +185,23 @@ def _page(
     tried, golden = None, workspace.golden
     if asked.strip() and variants:
         try:
-            tried = try_query(
+            tried = workflow.try_query(
                 workspace.workspace.root,
                 variants,
                 asked,
                 opened=workspace,
-                depth=more.get("depth", DEPTH),
+                depth=more.get("depth", workflow.DEPTH),
                 explain=True,
             )
         except KaratError as error:
             more.setdefault("wrong", refused(error)[1])
     judging: dict[str, Any] = {}
     if tried is not None and tried.query_id is not None:
-        yours = own_of(workspace, who, tried.query_id)
+        yours = in_place.own_of(workspace, who, tried.query_id)
         ungraded = {
             hit.doc_id for each in tried.variants for hit in each.hits if hit.grade is None
         } - yours.keys()
-        documents = to_grade(workspace, ungraded)
+        documents = in_place.to_grade(workspace, ungraded)
         judging = {
             "query_id": tried.query_id,
             "yours": yours,
@@ -229,7 +210,7 @@ def _page(
             "tokens": {doc: secrets.token_hex(16) for doc in documents},
         }
     shown = {each.engine for each in typed}
-    tries = [row for row in list_tries(workspace) if row.engine in shown]
+    tries = [row for row in workflow.list_tries(workspace) if row.engine in shown]
     known = query_frame(workspace)["text"].drop_nulls().head(_KNOWN).to_list()
     return PlaygroundPage(
         title="Playground",
@@ -318,13 +299,13 @@ def _text(form: FormData, name: str) -> str:
 
 def _depth(form: FormData) -> int:
     text = _text(form, "depth")
-    return int(text) if text.isdecimal() and len(text) < 5 else DEPTH
+    return int(text) if text.isdecimal() and len(text) < 5 else workflow.DEPTH
 
 
 def _next(workspace: Workspace, engine: str, asked: str) -> str:
     """The text of the query that fails next after the one asked."""
-    now = find_query(workspace, asked) if asked else None
-    found = next_failing(workspace, engine, now[0] if now else "")
+    now = workflow.find_query(workspace, asked) if asked else None
+    found = workflow.next_failing(workspace, engine, now[0] if now else "")
     if found is None:
         raise UsageError(
             f"no query is known to fail: no run of {engine} is evaluated, or all values are 1",
@@ -334,14 +315,14 @@ def _next(workspace: Workspace, engine: str, asked: str) -> str:
 
 
 def _grade(site: AppState, workspace: Workspace, who: str, asked: str, form: FormData) -> None:
-    known = find_query(workspace, asked)
+    known = workflow.find_query(workspace, asked)
     if known is None:
         raise UsageError(
             "only documents of queries of the golden set can be graded", fix="save the query first"
         )
     undo, now = unpacked(_text(form, "undo"), 2), site.clock()
     if undo is not None and undo[0] and (undo[1] or "").isdecimal():
-        take_back(workspace, who, known[0], undo[0], int(undo[1] or 0), now=now)
+        in_place.take_back(workspace, who, known[0], undo[0], int(undo[1] or 0), now=now)
         return
     doc, grade, token, document, guideline = unpacked(_text(form, "grade"), 5) or [None] * 5
     if not doc or not grade or not token or guideline is None:
@@ -349,8 +330,8 @@ def _grade(site: AppState, workspace: Workspace, who: str, asked: str, form: For
     value = next((g.value for g in grades_of(workspace.golden) if f"{g.value:g}" == grade), None)
     if value is None:
         raise UsageError(f"{grade} is not a grade of {workspace.golden.name}")
-    seen = Seen(document, guideline)
-    rate(workspace, who, known[0], doc, value, now=now, token=token, seen=seen)
+    seen = in_place.Seen(document, guideline)
+    in_place.rate(workspace, who, known[0], doc, value, now=now, token=token, seen=seen)
 
 
 @ROUTER.get("/playground/tries/{try_name:path}")
@@ -360,7 +341,7 @@ def one_try(call: AnEngineer, try_name: str) -> Response:
 
 def _try(site: AppState, name: str, **more: Any) -> Page:
     workspace = site.opened(site.workspace.golden.name)
-    rows = {row.name: row for row in list_tries(workspace)}
+    rows = {row.name: row for row in workflow.list_tries(workspace)}
     if name not in rows:
         raise NotFound(f"there is no try {name!r}", fix="choose one of the playground")
     row = rows[name]
@@ -394,16 +375,16 @@ def change_try(
     workspace = call.workspace
     try:
         if do == "name":
-            name_try(workspace, try_name, new, **call.by)
+            workflow.name_try(workspace, try_name, new, **call.by)
             return redirect(call, f"/playground/tries/{quote(new.strip(), safe='')}")
         if do == "baseline":
             with or_not_found():
-                row = find_try(workspace, try_name)
+                row = workflow.find_try(workspace, try_name)
             path = save_stored_baseline(workspace, row.run, **call.by)
             notice = f"saved as {path.name} in the workspace: karat gate compares with it"
             return show(call, _try(call.site, try_name, notice=notice))
         if do == "forget" and sure:
-            forget_try(workspace, try_name, **call.by)
+            workflow.forget_try(workspace, try_name, **call.by)
             return redirect(call, "/playground")
         raise UsageError("the removal was not confirmed", fix="tick the box to confirm")
     except KaratError as error:

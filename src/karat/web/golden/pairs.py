@@ -18,15 +18,8 @@ from karat.web.framework.lists import OWN, Ask, Listed, listed
 from karat.web.framework.pages import Page, PlainPage, show
 from karat.web.golden.golden_sets import address, crumbs, golden_page
 from karat.web.golden.queries import pair_address
+from karat.workflows.golden import queries as workflow
 from karat.workflows.golden.pooling import Pooled
-from karat.workflows.golden.queries import (
-    STATES,
-    given_by,
-    judgments_in,
-    pair_in,
-    pairs_in,
-    queries_in,
-)
 from karat.workflows.workspace.evaluate_stored import pool_stored
 from karat.workflows.workspace.stored_runs import stored_run_names
 from karat.workflows.workspace.workspace import Workspace
@@ -89,7 +82,7 @@ def pool(
 @ROUTER.get("/golden/{name}/pair")
 def pair(call: AReader, name: str, query: str, document: str) -> Response:
     with or_not_found():
-        result = pair_in(opened(call.site, name), query, document)
+        result = workflow.pair_in(opened(call.site, name), query, document)
     document_row = result.document or {}
     url, row = document_row.get("url"), result.pair or {}
     about = dict(document_row.get("attributes") or {})
@@ -121,7 +114,7 @@ def pair(call: AReader, name: str, query: str, document: str) -> Response:
 
 @ROUTER.get("/golden/{name}/judgments")
 def judgments(call: AReader, name: str) -> Response:
-    frame = judgments_in(opened(call.site, name)).with_columns(
+    frame = workflow.judgments_in(opened(call.site, name)).with_columns(
         text=pl.coalesce("text", "query_id"), title=pl.coalesce("title", "doc_id")
     )
     page = golden_page(
@@ -139,7 +132,7 @@ def list_pairs(frame: pl.DataFrame, name: str, ask: Ask) -> Listed:
         Column("title", "Document", link=lambda row: pair_address(name, row)),
         Column("query_id", "Query id", shown=False),
         Column("doc_id", "Document id", shown=False),
-        Column("state", "State", choices=True, vocabulary=STATES),
+        Column("state", "State", choices=True, vocabulary=workflow.STATES),
         Column("grade", "Grade", "grade"),
         Column("said", "Each rater"),
         Column("adjudicated", "Adjudicated", "grade", shown=False),
@@ -185,7 +178,7 @@ def _page(
     pooled: Pooled | None = None,
     **refusal: Any,
 ) -> Page:
-    name, frame = workspace.golden.name, pairs_in(workspace)
+    name, frame = workspace.golden.name, workflow.pairs_in(workspace)
     only = None
     if given:
         raters = set(frame["raters"].explode().drop_nulls())
@@ -193,7 +186,7 @@ def _page(
             if rater is not None and rater not in raters:
                 near = nearest(rater, raters)
                 raise UsageError(f"unknown rater {rater[:100]!r}", nearest=near)
-        frame = given_by(frame, *given)
+        frame = workflow.given_by(frame, *given)
         only = " and ".join(f"{rater or 'a rater'} gave {grade:g}" for rater, grade in given)
     return golden_page(
         "golden_pairs.html.j2",
@@ -211,7 +204,7 @@ def _page(
 def _lacking(workspace: Workspace, pooled: Pooled | None) -> list[tuple[str, str]]:
     if pooled is None or not pooled.lacking:
         return []
-    texts = dict(queries_in(workspace, OWN)[0].select("query_id", "text").iter_rows())
+    texts = dict(workflow.queries_in(workspace, OWN)[0].select("query_id", "text").iter_rows())
     return [(query, texts.get(query) or query) for query in pooled.lacking]
 
 

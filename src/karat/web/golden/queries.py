@@ -23,15 +23,8 @@ from karat.web.framework.pages import Page, show
 from karat.web.framework.signed_values import seal, unseal
 from karat.web.framework.uploads import uploaded
 from karat.web.golden.golden_sets import address, golden_page
+from karat.workflows.golden import sampling
 from karat.workflows.golden.queries import STATES, queries_in, query_in
-from karat.workflows.golden.sampling import (
-    ON_SERVER,
-    draw_queries,
-    plan_queries,
-    put_sample,
-    read_bands,
-    read_quota,
-)
 from karat.workflows.workspace.workspace import Workspace, display_name
 
 ROUTER = APIRouter()
@@ -90,17 +83,17 @@ def _planned(call: Call, name: str, log: UploadFile | None, typed: Typed) -> Res
     workspace = opened(call.site, name)
     try:
         with uploaded(log, "log") as (path, filename), display_name(path, filename):
-            drawn = draw_queries(
+            drawn = sampling.draw_queries(
                 workspace,
                 path,
                 _size(typed.size),
-                bands=read_bands(_lines(typed.bands)),
-                quotas=[read_quota(line) for line in _lines(typed.quotas)],
+                bands=sampling.read_bands(_lines(typed.bands)),
+                quotas=[sampling.read_quota(line) for line in _lines(typed.quotas)],
                 hard=_lines(typed.hard),
                 mask=typed.mask,
                 text=typed.text or None,
                 count=typed.count or None,
-                most=ON_SERVER,
+                most=sampling.ON_SERVER,
             )
         sealed = _seal(
             drawn.sample.queries, workspace, call.principal, call.site.settings.max_upload // 2
@@ -115,7 +108,7 @@ def _planned(call: Call, name: str, log: UploadFile | None, typed: Typed) -> Res
         ("Queries", address(name, "queries")),
         file=filename,
         searches=int(drawn.log.frame["count"].sum()),
-        plan=plan_queries(workspace, drawn),
+        plan=sampling.plan_queries(workspace, drawn),
         queries=drawn.sample.queries.select("text", "band", "count").to_dicts(),
         not_in_json={"drawn": drawn, "sealed": sealed},
     )
@@ -132,7 +125,7 @@ def choose(
     """Add a sample that was shown before."""
     workspace = opened(call.site, name)
     try:
-        placed = put_sample(
+        placed = sampling.put_sample(
             workspace,
             _unseal("".join(sample or ()), workspace, call.principal),
             now=call.now,

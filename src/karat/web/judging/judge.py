@@ -12,14 +12,7 @@ from urllib.parse import quote, urlencode
 from fastapi import APIRouter, Depends, Form, Response
 
 from karat.errors import UsageError
-from karat.golden.queue import (
-    MOST_PUT_OFF,
-    LeaseLost,
-    Overtaken,
-    Progress,
-    TooManyPutOff,
-    seconds_left,
-)
+from karat.golden import queue
 from karat.web.framework.auth import ARater, Refused
 from karat.web.framework.call import Call
 from karat.web.framework.errors import opened
@@ -44,7 +37,7 @@ NOTES = {
     "recorded. Here is the next pair.",
     "overtaken": "Your answer was not recorded: you have since corrected or undone your rating of "
     "that pair, or judged another. Undo goes back to it, one pair at a time.",
-    "many": f"You have put off {MOST_PUT_OFF} pairs. Judge this one, or say why you cannot.",
+    "many": f"You have put off {queue.MOST_PUT_OFF} pairs. Judge this one, or say why you cannot.",
     "gone": "There was nothing to undo.",
     "words": "“Another reason” needs a comment: write it, then choose the reason again.",
     "later": "Put off: it returns in an hour.",
@@ -198,8 +191,8 @@ def _done(call: Call, judging: Judging, form: Answer) -> Response:
     else:
         try:
             was = judging.corrected(_ENTRY.record(judging, form))
-        except LeaseLost as error:
-            note = "overtaken" if isinstance(error, Overtaken) else "lost"
+        except queue.LeaseLost as error:
+            note = "overtaken" if isinstance(error, queue.Overtaken) else "lost"
         except UsageError:
             lacks_comment = form.cannot == "other" and not form.reason.strip()
             if not lacks_comment or "x-part" in call.request.headers:
@@ -220,7 +213,7 @@ def _put_off(judging: Judging, ticket: Ticket) -> str | None:
     """Put a pair off; return the note, None if the lease is gone or it was put off before."""
     try:
         judging.snooze(ticket.slot)
-    except TooManyPutOff:
+    except queue.TooManyPutOff:
         return "many"
     except UsageError:
         return None
@@ -280,8 +273,8 @@ def _waiting(workspace: Workspace, call: Call) -> Waiting:
     )
 
 
-def _minutes(progress: Progress) -> int | None:
-    seconds = seconds_left(progress.left, progress.seconds)
+def _minutes(progress: queue.Progress) -> int | None:
+    seconds = queue.seconds_left(progress.left, progress.seconds)
     # Imported judgments may have absurd durations.
     if seconds is None or not progress.left or seconds > 1e9:
         return None

@@ -22,14 +22,7 @@ from karat.web.framework.pages import Page, PlainPage, redirect, show
 from karat.web.judging.cards import grades_of, safe_link
 from karat.web.offline.stored_comparisons import DEEPEST, RANKS, axes, find, shown
 from karat.workflows.golden.editions import NOW
-from karat.workflows.judging.in_place import (
-    GradableDocument,
-    Seen,
-    own_of,
-    rate,
-    take_back,
-    to_grade,
-)
+from karat.workflows.judging import in_place
 from karat.workflows.workspace import stored_comparisons
 from karat.workflows.workspace.stored_comparisons import StoredComparison
 from karat.workflows.workspace.workspace import Workspace
@@ -100,7 +93,7 @@ def _page(
         changed=side.changed,
         now=side.now,
         grades=grades_of(workspace.golden) if judging else [],
-        yours=own_of(workspace, who, query_id) if judging else {},
+        yours=in_place.own_of(workspace, who, query_id) if judging else {},
         whys=whys(workspace, described.runs, query_id),
         before=address(None if at is None else at - 1),
         after=address(None if at is None else at + 1),
@@ -119,26 +112,26 @@ def _known(measure: str, measures: Sequence[str]) -> str:
     return chosen
 
 
-def _ungraded(workspace: Workspace, query: ShownQuery) -> dict[str, GradableDocument]:
+def _ungraded(workspace: Workspace, query: ShownQuery) -> dict[str, in_place.GradableDocument]:
     ungraded = {
         document.doc_id
         for ranking in query.rankings
         for document in (*ranking.top, *ranking.below)
         if document.grade is None
     }
-    documents = to_grade(workspace, ungraded).items()
+    documents = in_place.to_grade(workspace, ungraded).items()
     return {doc: replace(each, url=safe_link(each.url)) for doc, each in documents}
 
 
-def _token(seen: Seen) -> str:
+def _token(seen: in_place.Seen) -> str:
     return packed(secrets.token_hex(16), seen.document_sha256, seen.guideline)
 
 
-def _seen(text: str) -> tuple[str, Seen]:
+def _seen(text: str) -> tuple[str, in_place.Seen]:
     token, document, guideline = unpacked(text, 3) or [None] * 3
     if not token or guideline is None:
         raise UsageError("the form has an invalid token", fix="reload the page")
-    return token, Seen(document, guideline)
+    return token, in_place.Seen(document, guideline)
 
 
 @ROUTER.post("/comparisons/{comparison_id}/queries/{query_id:path}")
@@ -165,12 +158,12 @@ def judge(
         raise NotFound("no run of the comparison returned this document for this query")
     rater, now = call.who, call.now
     if undo is not None:
-        take_back(workspace, rater, query_id, doc_id, undo, now=now)
+        in_place.take_back(workspace, rater, query_id, doc_id, undo, now=now)
     elif grade is None:
         raise UsageError("no grade was given", fix="choose a grade")
     else:
         token_id, seen = _seen(token)
-        rate(workspace, rater, query_id, doc_id, grade, now=now, token=token_id, seen=seen)
+        in_place.rate(workspace, rater, query_id, doc_id, grade, now=now, token=token_id, seen=seen)
     tail = f"?{urlencode({'measure': measure})}" if measure else ""
     where = f"/comparisons/{row.id}/queries/{quote(query_id, safe='')}"
     return redirect(call, f"{where}{tail}")

@@ -29,14 +29,8 @@ from karat.web.online._charts import Annotation, Axis, Chart
 from karat.web.online.figures import Cell, Headline
 from karat.web.online.log import Lenient, LogPage, TheDays, log_page
 from karat.web.online.watch import Glance, glance
+from karat.workflows.online import slices
 from karat.workflows.online.log_requests import MOST_SLICES, DayRange, Days, Evaluation, largest
-from karat.workflows.online.slices import (
-    NOTHING,
-    Dimension,
-    dimension,
-    dimensions,
-    missing_value_text,
-)
 from karat.workflows.workspace.annotations import annotations_of
 from karat.workflows.workspace.stored_views import link_marks
 
@@ -73,7 +67,7 @@ class Asked:
     metrics: Sequence[Metric]
     chosen: Sequence[str]
     days: Days
-    by: Dimension
+    by: slices.Dimension
     only: str | None
 
     def address(self, **changed: Any) -> str:
@@ -141,7 +135,7 @@ def _asked(
             chosen += lenient.take(lambda name=name: registry.find_all([name]), [])  # type: ignore[misc]
     metrics = chosen or registry.find_all(registry.DEFAULT)
     period = lenient.period(days, log)
-    sliced = lenient.take(lambda: dimension(site.workspace, log, by), NOTHING)
+    sliced = lenient.take(lambda: slices.dimension(site.workspace, log, by), slices.NOTHING)
     return Asked(
         metrics, [each.name for each in chosen], period, sliced, only if sliced.name else None
     )
@@ -208,7 +202,7 @@ def _wrong(asked: Asked, values: Sequence[str]) -> str | None:
     if asked.only is None or asked.only in values:
         return None
     if len(values) < MOST_SLICES:
-        return missing_value_text(asked.by.label, asked.only, values)
+        return slices.missing_value_text(asked.by.label, asked.only, values)
     return (
         f"Only the {MOST_SLICES} largest values of {asked.by.label} are shown; "
         f"{quoted(asked.only)} is not one of them."
@@ -267,7 +261,7 @@ def _choices(site: AppState, log: EventLog, asked: Asked) -> dict[str, Any]:
         heading = registry.FAMILIES.get(metric.family, metric.family)
         option = (metric.name, metric.title, metric.name in selected)
         families.setdefault(heading, []).append(option)
-    available = dimensions(site.workspace, log)
+    available = slices.dimensions(site.workspace, log)
     return {
         "families": families,
         "slices": [(each.name, each.label, each.name == asked.by.name) for each in available],
@@ -299,7 +293,7 @@ def list_of_results(
     metrics: Sequence[Metric],
     days: Days,
     axis: Axis,
-    by: Dimension,
+    by: slices.Dimension,
 ) -> Listed:
     """Every result, those over the whole period first; each links to its rows."""
     by_name = {metric.name: metric for metric in metrics}

@@ -20,15 +20,8 @@ from karat.reports.online.evaluation import figure, span
 from karat.reports.online.offline_correlation import FEW, OF_FEW, any_of_few
 from karat.reports.phrases.report import number
 from karat.reports.table import Column
+from karat.tables.online import offline_correlation as tables
 from karat.tables.online.events import EventLog
-from karat.tables.online.offline_correlation import (
-    Concord,
-    Discord,
-    JudgedAndSearched,
-    MetricValue,
-    OfflineCorrelation,
-    WorldSlice,
-)
 from karat.web.framework.auth import AReader
 from karat.web.framework.call import Call
 from karat.web.framework.lists import Listed, frame_of, listed
@@ -60,10 +53,10 @@ class AgainstPage(LogPage):
     metric: str = ""
     by: str = ""
     lead: Sequence[str] = ()
-    concord: Sequence[Concord] = ()
+    concord: Sequence[tables.Concord] = ()
     of_few: str = ""
-    discord: Sequence[tuple[Discord, str, str]] = ()
-    discord_slices: Sequence[Discord] = ()
+    discord: Sequence[tuple[tables.Discord, str, str]] = ()
+    discord_slices: Sequence[tables.Discord] = ()
     slices: Sequence[SliceRow] = ()
     queries: Listed | None = None
     scatter: Scatter | None = None
@@ -106,24 +99,24 @@ def side_by_side(
     return show(call, *log_page(call, AgainstPage, "Offline vs online", prepare))
 
 
-def against_of(answer: Mapping[str, Any]) -> OfflineCorrelation:
+def against_of(answer: Mapping[str, Any]) -> tables.OfflineCorrelation:
     def online(row: Mapping[str, Any]) -> dict[str, Any]:
         return {
             **row,
-            "online": {name: MetricValue(**each) for name, each in row["online"].items()},
+            "online": {name: tables.MetricValue(**each) for name, each in row["online"].items()},
         }
 
     lists: dict[str, Any] = {
-        "queries": [JudgedAndSearched(**online(row)) for row in answer["queries"]],
-        "slices": [WorldSlice(**online(row)) for row in answer["slices"]],
-        "concord": [Concord(**row) for row in answer["concord"]],
-        "discord": [Discord(**row) for row in answer["discord"]],
-        "discord_slices": [Discord(**row) for row in answer["discord_slices"]],
+        "queries": [tables.JudgedAndSearched(**online(row)) for row in answer["queries"]],
+        "slices": [tables.WorldSlice(**online(row)) for row in answer["slices"]],
+        "concord": [tables.Concord(**row) for row in answer["concord"]],
+        "discord": [tables.Discord(**row) for row in answer["discord"]],
+        "discord_slices": [tables.Discord(**row) for row in answer["discord_slices"]],
         "measures": tuple(answer["measures"]),
         "metrics": tuple(answer["metrics"]),
         "period": None if answer["period"] is None else tuple(answer["period"]),
     }
-    return OfflineCorrelation(**{**answer, **lists})
+    return tables.OfflineCorrelation(**{**answer, **lists})
 
 
 def _choices(site: AppState, asked: Against, names: Sequence[str]) -> dict[str, Any]:
@@ -154,7 +147,7 @@ def _fits(metric: Metric) -> bool:
     )
 
 
-def _shown(call: Call, asked: Against, correlation: OfflineCorrelation) -> dict[str, Any]:
+def _shown(call: Call, asked: Against, correlation: tables.OfflineCorrelation) -> dict[str, Any]:
     keys = dict(
         zip(
             (row.query_id for row in correlation.queries),
@@ -189,7 +182,7 @@ def _shown(call: Call, asked: Against, correlation: OfflineCorrelation) -> dict[
     }
 
 
-def _lead(asked: Against, correlation: OfflineCorrelation) -> list[str]:
+def _lead(asked: Against, correlation: tables.OfflineCorrelation) -> list[str]:
     """The correlation of measure and metric, in sentences."""
     row = next(
         (
@@ -221,7 +214,7 @@ def _lead(asked: Against, correlation: OfflineCorrelation) -> list[str]:
     return [sentence, *remarks]
 
 
-def _counts(correlation: OfflineCorrelation) -> list[str]:
+def _counts(correlation: tables.OfflineCorrelation) -> list[str]:
     least, many = correlation.min_searches, correlation.searched_only_searches
     both = f"{correlation.enough:,} of {len(correlation.queries):,} judged queries with searches"
     return [
@@ -252,7 +245,7 @@ class SliceRow:
 
 
 def scatter_of(
-    base: str, asked: Against, correlation: OfflineCorrelation, keys: Mapping[str, str]
+    base: str, asked: Against, correlation: tables.OfflineCorrelation, keys: Mapping[str, str]
 ) -> Scatter | None:
     """A chart of the queries with enough searches; coloured where judges and users disagree."""
     kinds = {row.query_id: row.kind for row in correlation.discord}
@@ -297,7 +290,7 @@ def scatter_of(
     return Scatter(with_links(wide), with_links(narrow), len(eligible) - len(shown))
 
 
-def slice_row(asked: Against, row: WorldSlice) -> SliceRow:
+def slice_row(asked: Against, row: tables.WorldSlice) -> SliceRow:
     """A slice as a row of the page, with links to its rows."""
     online = {}
     for name, each in row.online.items():
@@ -320,14 +313,14 @@ def slice_row(asked: Against, row: WorldSlice) -> SliceRow:
 
 
 def list_of_queries(
-    call: Call, asked: Against, correlation: OfflineCorrelation, keys: Mapping[str, str]
+    call: Call, asked: Against, correlation: tables.OfflineCorrelation, keys: Mapping[str, str]
 ) -> Listed:
     """A row per query, most searched first."""
     kinds = {row.query_id: row.kind for row in correlation.discord}
     preference = {"judges": "better for judges", "users": "better for users"}
     metrics = {name: registry.find(name) for name in correlation.metrics}
 
-    def more(row: JudgedAndSearched) -> dict[str, Any]:
+    def more(row: tables.JudgedAndSearched) -> dict[str, Any]:
         shown = row.online[asked.metric.name]
         return {
             "offline": row.offline[asked.measure],
@@ -371,7 +364,7 @@ def _short(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 
-def _online(metric: Metric, each: MetricValue) -> str:
+def _online(metric: Metric, each: tables.MetricValue) -> str:
     ends = span(metric, each.low, each.high)
     return f"{figure(metric, each.value)}{f' ({ends})' if ends else ''}"
 

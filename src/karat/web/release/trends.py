@@ -32,17 +32,7 @@ from karat.web.framework.lists import Ask, Listed, frame_of, listed
 from karat.web.framework.pages import Page, PlainPage, show
 from karat.web.framework.state import AppState
 from karat.web.framework.times import moment
-from karat.workflows.release.stored_trends import (
-    History,
-    chart_of,
-    editions_are_known,
-    find_history,
-    histories_of,
-    kept_from,
-    load_edition_hashes,
-    points_of,
-    slice_of,
-)
+from karat.workflows.release import stored_trends as workflow
 from karat.workflows.workspace.annotations import (
     add_annotation,
     annotations_of,
@@ -62,7 +52,7 @@ async def _warmed(app: FastAPI) -> AsyncIterator[None]:
 
 
 def _warm(workspace: Workspace) -> None:
-    if histories_of(workspace):
+    if workflow.histories_of(workspace):
         ready()
 
 
@@ -94,7 +84,7 @@ def list_trends(call: AReader) -> Response:
 
 
 def _trends_page(call: Call, **more: Any) -> Page:
-    histories = histories_of(call.site.workspace)
+    histories = workflow.histories_of(call.site.workspace)
     summary, alarms = _summary([series for each in histories for series in each.series])
     return PlainPage(
         "trends.html.j2",
@@ -151,7 +141,7 @@ def one_trend(
     workspace = call.site.workspace
     history, series = _found(workspace, place, run, measure, part)
     newest = series.marks[-1]
-    address = address_of(history.name, series.run, series.measure, slice_of(series))
+    address = address_of(history.name, series.run, series.measure, workflow.slice_of(series))
     annotations = annotations_of(workspace)
     shown = series.marks[-last:]
     drawable = annotations.filter(pl.col("time_us") >= time_of(shown[0].time))
@@ -168,7 +158,7 @@ def one_trend(
     points = list_of_points(call.site, history, series, call.ask)
     notes = _notes(history, explained=any(each.name == "apart" for each in points.columns))
     workspace = call.workspace
-    if not editions_are_known(workspace):
+    if not workflow.editions_are_known(workspace):
         notes.append(EDITIONS_WAIT)
     page = PlainPage(
         "trend.html.j2",
@@ -178,7 +168,7 @@ def one_trend(
         file=_file(history),
         run=series.run,
         measure=series.measure,
-        slice=slice_of(series),
+        slice=workflow.slice_of(series),
         sentence=words.sentence(series),
         strong=series.alarms or not series.told,
         newest=newest.value,
@@ -209,10 +199,10 @@ def _whys(workspace: Workspace, run: str) -> Sequence[tuple[str, str]]:
 
 def _found(
     workspace: Workspace, place: str, run: str, measure: str, part: str
-) -> tuple[History, Series]:
-    history = find_history(workspace, place)
+) -> tuple[workflow.History, Series]:
+    history = workflow.find_history(workspace, place)
     if history is None:
-        names = [each.name for each in histories_of(workspace)]
+        names = [each.name for each in workflow.histories_of(workspace)]
         raise NotFound(f"unknown history {place!r}", nearest=nearest(place, names) or names)
     if history.lacking is not None:
         raise NotFound(f"{history.name}: {history.lacking}", fix=history.fix)
@@ -250,19 +240,19 @@ def _summary(series: Sequence[Series]) -> tuple[str, bool]:
     return f"{total}: {', '.join(problems)}.", True
 
 
-def _file(history: History) -> File:
+def _file(history: workflow.History) -> File:
     return File(history.name, len(history.points), history.lacking, history.fix, history.damaged)
 
 
-def _notes(history: History, *, explained: bool) -> list[str]:
+def _notes(history: workflow.History, *, explained: bool) -> list[str]:
     """Notes on a history; those on the column of significance only if it is shown."""
     return [note for note in history.notes if explained or note not in words.ABOUT_SIGNIFICANT]
 
 
-def _others(history: History, series: Series) -> dict[str, list[tuple[str, str, bool]]]:
+def _others(history: workflow.History, series: Series) -> dict[str, list[tuple[str, str, bool]]]:
     """Related series: of other measures, runs and slices."""
-    own = series.run, series.measure, slice_of(series)
-    keys = sorted({(each.run, each.measure, slice_of(each)) for each in history.series})
+    own = series.run, series.measure, workflow.slice_of(series)
+    keys = sorted({(each.run, each.measure, workflow.slice_of(each)) for each in history.series})
     out = {}
     for label, at in (("Measure", 1), ("Run", 0), ("Slice", 2)):
         out[label] = [
@@ -293,7 +283,7 @@ def _may_remove_all(principal: Principal) -> bool:
     return principal.person.role == "owner"
 
 
-def list_of_series(histories: Sequence[History], ask: Ask) -> Listed:
+def list_of_series(histories: Sequence[workflow.History], ask: Ask) -> Listed:
     rows = [
         (series.marks[-1], _series_row(each, series))
         for each in histories
@@ -324,15 +314,15 @@ def list_of_series(histories: Sequence[History], ask: Ask) -> Listed:
 
 
 def _linked(
-    site: AppState, history: History, series: Series, last: int, remarks: Sequence[Remark]
+    site: AppState, history: workflow.History, series: Series, last: int, remarks: Sequence[Remark]
 ) -> dict[str, Any]:
     """The chart, whose points lead to their runs; to the list if the run is not stored."""
-    drawn: dict[str, Any] = dict(chart_of(history, series, last, remarks))
+    drawn: dict[str, Any] = dict(workflow.chart_of(history, series, last, remarks))
     workspace = site.opened(site.workspace.golden.name)
-    points = [point for point, _ in points_of(history, series)][-last:]
+    points = [point for point, _ in workflow.points_of(history, series)][-last:]
     leads = {
         f"point-{at}": {"run": str(each.run)}
-        for at, each in enumerate(kept_from(workspace, points))
+        for at, each in enumerate(workflow.kept_from(workspace, points))
         if each.run is not None
     }
     base = site.settings.base
@@ -342,14 +332,16 @@ def _linked(
     return drawn
 
 
-def list_of_points(site: AppState, history: History, series: Series, ask: Ask) -> Listed:
+def list_of_points(site: AppState, history: workflow.History, series: Series, ask: Ask) -> Listed:
     """The points of a series, newest first."""
     workspace = site.opened(site.workspace.golden.name)
-    if not editions_are_known(workspace):
+    if not workflow.editions_are_known(workspace):
         key = "editions of histories", workspace.store.url, workspace.golden.id
         with suppress(Busy):  # the page then has a note
-            COMPUTING.run(key, lambda: load_edition_hashes(workspace), _WAIT_S)
-    origins = kept_from(workspace, [point for point, _ in points_of(history, series)])[::-1]
+            COMPUTING.run(key, lambda: workflow.load_edition_hashes(workspace), _WAIT_S)
+    origins = workflow.kept_from(
+        workspace, [point for point, _ in workflow.points_of(history, series)]
+    )[::-1]
     series_key = series.run, series.measure, series.attribute, series.slice
     rows = _rows((str(history.path), history.stamp, *series_key), _Points(series.marks))
     frame = rows.with_columns(
@@ -422,12 +414,12 @@ def _point_row(mark: Mark) -> dict[str, Any]:
     }
 
 
-def _series_row(history: History, series: Series) -> dict[str, Any]:
+def _series_row(history: workflow.History, series: Series) -> dict[str, Any]:
     newest = series.marks[-1]
     return {
         "run": series.run,
         "measure": series.measure,
-        "slice": slice_of(series) or None,
+        "slice": workflow.slice_of(series) or None,
         "newest": newest.value,
         "interval": interval_of(newest) or None,
         "verdict": words.verdict_of(series),
