@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import quote
 
 from fastapi import APIRouter, Response
@@ -25,14 +26,6 @@ class Link:
     kind: str
     name: str
     where: str
-
-
-@dataclass(frozen=True)
-class Operation:
-    method: str
-    path: str
-    summary: str
-    scope: str | None
 
 
 @ROUTER.get("/search")
@@ -60,12 +53,12 @@ def found(call: AReader, q: str = "", golden: str = "") -> Response:
 @ROUTER.get("/api")
 def api(call: AReader) -> Response:
     """The operations of the API, and how to use them."""
-    parts: dict[str, list[Operation]] = {}
+    parts: dict[str, list[dict[str, Any]]] = {}
     for path, methods in described(call.site.settings.base)["paths"].items():
         for method, operation in methods.items():
-            scope = operation["x-needs"]["scope"]
-            one = Operation(method.upper(), path, operation["summary"], scope)
-            parts.setdefault(operation["tags"][0], []).append(one)
+            shown = {"method": method.upper(), "path": path, "summary": operation["summary"]}
+            shown["scope"] = operation["x-needs"]["scope"]
+            parts.setdefault(operation["tags"][0], []).append(shown)
     return show(call, PlainPage("api.html.j2", "API", parts=list(parts.items())))
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Any
 
 from fastapi import APIRouter, Response
 
@@ -16,24 +15,6 @@ from karat.workflows.golden.agreement import agreement_in
 from karat.workflows.workspace.stored_inputs import classes_in
 
 ROUTER = APIRouter()
-
-
-@dataclass(frozen=True)
-class Cell:
-    """How often two raters gave these two grades to the same document."""
-
-    count: int
-    where: str | None
-    same: bool
-
-
-@dataclass(frozen=True)
-class Matrix:
-    # The rater in the rows; None if all pairs of ratings are counted, both ways round
-    first: str | None
-    second: str | None
-    grades: Sequence[float]
-    rows: Sequence[tuple[float, Sequence[Cell]]]
 
 
 @ROUTER.get("/golden/{name}/agreement")
@@ -70,7 +51,7 @@ def _significant(change: Figure) -> bool:
     return not change.ci_low <= 0 <= change.ci_high
 
 
-def _matrix(name: str, confusion: Confusion) -> Matrix:
+def _matrix(name: str, confusion: Confusion) -> dict[str, Any]:
     rows = []
     for grade, counts in zip(confusion.grades, confusion.counts, strict=True):
         cells = []
@@ -79,6 +60,7 @@ def _matrix(name: str, confusion: Confusion) -> Matrix:
             if confusion.first is not None and confusion.second is not None:
                 params |= {"a": confusion.first, "b": confusion.second}
             where = address(name, "pairs", **params) if count else None
-            cells.append(Cell(count, where, grade == other))
+            cells.append({"count": count, "where": where, "same": grade == other})
         rows.append((grade, cells))
-    return Matrix(confusion.first, confusion.second, confusion.grades, rows)
+    both = {"first": confusion.first, "second": confusion.second}
+    return {**both, "grades": confusion.grades, "rows": rows}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -34,23 +33,6 @@ _PAGE_OF = (
 """Pages that do what a command does."""
 
 
-@dataclass(frozen=True)
-class Part:
-    """Queries with the same value of an attribute."""
-
-    value: str | None
-    queries: int
-    share: float
-    weight: float | None  # their share of the total weight; None without weights
-    where: str
-
-
-@dataclass(frozen=True)
-class Step:
-    what: str
-    where: str
-
-
 def address(name: str, *parts: str, **params: str) -> str:
     """The address of a page of a golden set, without the base path; it encodes ``parts``."""
     path = "/".join(quote(part, safe="") for part in (name, *parts))
@@ -68,8 +50,8 @@ def golden_page(
     return PlainPage(template, title, crumbs(golden, *more), golden=golden, **values)
 
 
-def steps(name: str, status: Status) -> list[Step]:
-    return [Step(what, place(name, command)) for what, command in status.todo]
+def steps(name: str, status: Status) -> list[dict[str, str]]:
+    return [{"what": what, "where": place(name, command)} for what, command in status.todo]
 
 
 def place(name: str, command: str) -> str:
@@ -121,8 +103,8 @@ def _row(status: Status) -> dict[str, Any]:
         "queries": status.made_of.queries,
         "kappa": headline.value if headline else None,
         "interval": (headline and span(headline.ci_low, headline.ci_high)) or None,
-        "todo": todo[0].what if todo else None,
-        "todo_at": todo[0].where if todo and addressable(status.name) else None,
+        "todo": todo[0]["what"] if todo else None,
+        "todo_at": todo[0]["where"] if todo and addressable(status.name) else None,
     }
 
 
@@ -143,8 +125,8 @@ def overview(call: AReader, name: str) -> Response:
     return show(call, page)
 
 
-def _made_of(name: str, status: Status) -> list[tuple[str, list[Part]]]:
-    parts: dict[str, list[Part]] = {}
+def _made_of(name: str, status: Status) -> list[tuple[str, list[dict[str, Any]]]]:
+    parts: dict[str, list[dict[str, Any]]] = {}
     for row in status.made_of.frame.iter_rows(named=True):
         is_column = row["attribute"] in ("band", "origin", "no_answer", "words")
         column = row["attribute"] if is_column else column_of(row["attribute"], OWN)
@@ -152,7 +134,6 @@ def _made_of(name: str, status: Status) -> list[tuple[str, list[Part]]]:
         if column == "no_answer":
             value = {"true": "yes", "false": "no"}.get(value, value)
         where = address(name, "queries", **{column: NONE if value is None else value})
-        parts.setdefault(row["attribute"], []).append(
-            Part(value, row["queries"], row["share"], row["weight"], where)
-        )
+        part = {"value": value, "queries": row["queries"], "share": row["share"], "where": where}
+        parts.setdefault(row["attribute"], []).append(part | {"weight": row["weight"]})
     return list(parts.items())

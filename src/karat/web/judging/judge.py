@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 from urllib.parse import quote, urlencode
 
 from fastapi import APIRouter, Depends, Form, Response
@@ -49,17 +49,6 @@ _ENTRY = EntryPoint(
 )
 _NOT_DONE = frozenset({"lost", "overtaken", "many"})
 """Notes of answers that were not recorded: the next card has status 409."""
-
-
-@dataclass(frozen=True)
-class Waiting:
-    """Work of the rater in a golden set."""
-
-    name: str
-    left: int
-    done: int
-    minutes: int | None
-    disagreements: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,8 +115,8 @@ def choose(call: ARater) -> Response:
     waiting = [_waiting(call.site.opened(row.name), call) for row in call.site.golden_sets()]
     if len(waiting) == 1 and "format" not in call.request.query_params:
         only = waiting[0]
-        if not (only.disagreements and only.left):
-            return _go(call, only.name, adjudicate=bool(only.disagreements))
+        if not (only["disagreements"] and only["left"]):
+            return _go(call, only["name"], adjudicate=bool(only["disagreements"]))
     return show(call, PlainPage("judge_choose.html.j2", "Judge", waiting=waiting))
 
 
@@ -264,13 +253,18 @@ def _page(
     )
 
 
-def _waiting(workspace: Workspace, call: Call) -> Waiting:
+def _waiting(workspace: Workspace, call: Call) -> dict[str, Any]:
+    """Work of the rater in a golden set."""
     rater = call.who
     progress = Judging(workspace, rater, call.site.clock).far()
     adjudication = Judging(workspace, rater, call.site.clock, adjudicate=True).far()
-    return Waiting(
-        workspace.golden.name, progress.left, progress.done, _minutes(progress), adjudication.left
-    )
+    return {
+        "name": workspace.golden.name,
+        "left": progress.left,
+        "done": progress.done,
+        "minutes": _minutes(progress),
+        "disagreements": adjudication.left,
+    }
 
 
 def _minutes(progress: queue.Progress) -> int | None:

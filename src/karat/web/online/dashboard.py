@@ -26,9 +26,9 @@ from karat.web.framework.pages import redirect, show
 from karat.web.framework.state import AppState
 from karat.web.online import _charts, figures
 from karat.web.online._charts import Annotation, Axis, Chart
-from karat.web.online.figures import Cell, Headline
+from karat.web.online.figures import Cell
 from karat.web.online.log import Lenient, LogPage, TheDays, log_page
-from karat.web.online.watch import Glance, glance
+from karat.web.online.watch import glance
 from karat.workflows.online import slices
 from karat.workflows.online.log_requests import MOST_SLICES, DayRange, Days, Evaluation, largest
 from karat.workflows.workspace.annotations import annotations_of
@@ -42,7 +42,7 @@ _LENGTHS = (1, 7, 28, 91)  # offered periods, in days
 @dataclass(frozen=True, kw_only=True)
 class OnlinePage(LogPage):
     template: ClassVar[str] = "online.html.j2"
-    headlines: Sequence[Headline] = ()
+    headlines: Sequence[Mapping[str, Any]] = ()
     figures: Listed | None = None
     by: str = ""
     only: str | None = None
@@ -59,7 +59,7 @@ class OnlinePage(LogPage):
     choices: Mapping[str, Any] = field(default_factory=dict, repr=False)
     periods: Sequence[tuple[str, str, bool]] = field(default=(), repr=False)
     whole: str = field(default="", repr=False)
-    watched: Glance | None = None
+    watched: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,8 @@ def _wrong(asked: Asked, values: Sequence[str]) -> str | None:
 
 def _headline(
     metric: Metric, rows: Sequence[OnlineResult], asked: Asked, values: Sequence[str]
-) -> Headline:
+) -> dict[str, Any]:
+    """A metric over the period."""
     by = asked.by
 
     def cell(value: str | None) -> Cell:
@@ -222,14 +223,14 @@ def _headline(
             row, metric, figures.rows_address(metric.name, asked.days, parts, "yes")
         )
 
-    return Headline(
-        metric.name,
-        metric.title,
-        metric.says,
-        asked.address(metrics=metric.name),
-        cell(asked.only if by.key else None),
-        {value: cell(value) for value in values} if asked.only is None else {},
-    )
+    return {
+        "metric": metric.name,
+        "title": metric.title,
+        "says": metric.says,
+        "where": asked.address(metrics=metric.name),
+        "cell": cell(asked.only if by.key else None),
+        "slices": {value: cell(value) for value in values} if asked.only is None else {},
+    }
 
 
 def _led(chart: Chart, links: Mapping[str, str], base: str) -> Chart:

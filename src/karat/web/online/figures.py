@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 from urllib.parse import urlencode
 
@@ -21,18 +21,6 @@ NO_RESULT = "nothing to count"
 
 Cell = Mapping[str, Any]
 """A result with its texts (``said``, ``interval``, ``bounds``) and a link to the rows behind it."""
-
-
-@dataclass(frozen=True)
-class Headline:
-    """A metric over the period."""
-
-    metric: str
-    title: str
-    says: str
-    where: str
-    cell: Cell
-    slices: Mapping[str, Cell]
 
 
 def slice_text(value: str) -> str:

@@ -57,7 +57,7 @@ class AgainstPage(LogPage):
     of_few: str = ""
     discord: Sequence[tuple[tables.Discord, str, str]] = ()
     discord_slices: Sequence[tables.Discord] = ()
-    slices: Sequence[SliceRow] = ()
+    slices: Sequence[Mapping[str, Any]] = ()
     queries: Listed | None = None
     scatter: Scatter | None = None
     undrawn: str = field(default="", repr=False)
@@ -233,17 +233,6 @@ class Scatter:
     left_out: int
 
 
-@dataclass(frozen=True)
-class SliceRow:
-    name: str | None
-    queries: int
-    searches: int
-    offline: float | None
-    weighted: float | None
-    online: Mapping[str, tuple[str, str, str]]
-    latency: float | None
-
-
 def scatter_of(
     base: str, asked: Against, correlation: tables.OfflineCorrelation, keys: Mapping[str, str]
 ) -> Scatter | None:
@@ -290,7 +279,7 @@ def scatter_of(
     return Scatter(with_links(wide), with_links(narrow), len(eligible) - len(shown))
 
 
-def slice_row(asked: Against, row: tables.WorldSlice) -> SliceRow:
+def slice_row(asked: Against, row: tables.WorldSlice) -> dict[str, Any]:
     """A slice as a row of the page, with links to its rows."""
     online = {}
     for name, each in row.online.items():
@@ -300,16 +289,15 @@ def slice_row(asked: Against, row: tables.WorldSlice) -> SliceRow:
             part = [(f"{GOLDEN}{asked.by}", row.slice)]
             where = rows_address(name, asked.days, part, "yes")
         online[name] = (figure(metric, each.value), span(metric, each.low, each.high), where)
-    measure = asked.measure
-    return SliceRow(
-        row.slice,
-        row.queries,
-        row.searches,
-        row.offline[measure],
-        row.weighted[measure],
-        online,
-        row.p95_ms,
-    )
+    return {
+        "name": row.slice,
+        "queries": row.queries,
+        "searches": row.searches,
+        "offline": row.offline[asked.measure],
+        "weighted": row.weighted[asked.measure],
+        "online": online,
+        "latency": row.p95_ms,
+    }
 
 
 def list_of_queries(

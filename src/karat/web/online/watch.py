@@ -33,31 +33,6 @@ _EXTRA = {"exit_code", "compared_in_all"}
 _VERDICTS = {"usual": "as usual", "cannot_tell": "cannot tell"}
 
 
-@dataclass(frozen=True)
-class Mover:
-    """A query that contributes to a change."""
-
-    text: str
-    adds: str
-    now: str
-    n: float
-    before: str
-    n_before: float
-    where: str
-
-
-@dataclass(frozen=True)
-class Movement:
-    """A metric that got worse or better in a slice."""
-
-    metric: str
-    verdict: str
-    sentence: str
-    queries: Sequence[Mover]
-    others: str
-    where: str
-
-
 @dataclass(frozen=True, kw_only=True)
 class WatchPage(LogPage):
     template: ClassVar[str] = "online_watch.html.j2"
@@ -68,7 +43,7 @@ class WatchPage(LogPage):
     said: str = ""
     compared: str = ""
     doubts: Sequence[str] = ()
-    moved: Sequence[Movement] = ()
+    moved: Sequence[Mapping[str, Any]] = ()
     changes: Listed | None = None
     worst: str = ""
 
@@ -127,28 +102,29 @@ def _shown(
     }
 
 
-def _moved(change: Change, day: int, by_key: Mapping[str, Dimension]) -> Movement:
-    others = change.others
-    return Movement(
-        change.metric,
-        change.verdict,
-        moved_text(change),
-        [_mover(each, change, day, by_key) for each in change.queries],
-        difference(change.metric, others) if change.queries and others else "",
-        _rows(change, day, by_key),
-    )
-
-
-def _mover(one: Contribution, change: Change, day: int, by_key: Mapping[str, Dimension]) -> Mover:
-    return Mover(
-        one.text,
-        difference(change.metric, one.adds),
-        value(change.metric, one.value),
-        one.n,
-        value(change.metric, one.before),
-        one.n_before,
-        _rows(change, day, by_key, [("query", one.query)]),
-    )
+def _moved(change: Change, day: int, by_key: Mapping[str, Dimension]) -> dict[str, Any]:
+    """A metric that got worse or better in a slice, and the queries that contribute most."""
+    name, others = change.metric, change.others
+    movers = [
+        {
+            "text": one.text,
+            "adds": difference(name, one.adds),
+            "now": value(name, one.value),
+            "n": one.n,
+            "before": value(name, one.before),
+            "n_before": one.n_before,
+            "where": _rows(change, day, by_key, [("query", one.query)]),
+        }
+        for one in change.queries
+    ]
+    return {
+        "metric": name,
+        "verdict": change.verdict,
+        "sentence": moved_text(change),
+        "queries": movers,
+        "others": difference(name, others) if movers and others else "",
+        "where": _rows(change, day, by_key),
+    }
 
 
 def _rows(
@@ -209,23 +185,11 @@ def _changes(call: Call, result: Watched, day: int, by_key: Mapping[str, Dimensi
     return listed(frame, columns, call.ask, search=["metric", "slice"], per_page=25)
 
 
-@dataclass(frozen=True)
-class Glance:
-    """The watch of a day in short, for the dashboard."""
+def glance(site: AppState, log: EventLog, last: int) -> dict[str, Any] | None:
+    """In short: the watch of ``last``, or of an earlier day if the log ends within it.
 
-    day: str
-    verdict: str | None  # as in ``Watched``; None while it is being computed
-    said: str
-    doubt: str
-    sentence: str
-    more: int
-    where: str
-
-
-def glance(site: AppState, log: EventLog, last: int) -> Glance | None:
-    """The watch of ``last``, or of an earlier day if the log ends within it; computed if new.
-
-    None if nothing could be compared, for example with too few weeks before that day.
+    It is computed if new; its verdict is None until then. None if nothing could be compared, for
+    example with too few weeks before that day.
     """
     day = min(last, last_whole_day(log))
     asked, _ = watch_of_day(site.workspace, log, day, "")
@@ -235,20 +199,20 @@ def glance(site: AppState, log: EventLog, last: int) -> Glance | None:
     except KaratError:  # the page of the watch shows the error
         return None
     if answer is None:
-        return Glance(day_text(day), None, "", "", "", 0, where)
+        return {"day": day_text(day), "verdict": None, "where": where}
     result = watched_of(answer)
     if result.verdict == "cannot_tell" and not result.changes:
         return None
     worse = result.found("worse")
-    return Glance(
-        result.window,
-        result.verdict,
-        verdict_text(result),
-        result.health[0] if result.health else "",
-        moved_text(worse[0]) if worse else "",
-        max(0, len(worse) - 1),
-        where,
-    )
+    return {
+        "day": result.window,
+        "verdict": result.verdict,
+        "said": verdict_text(result),
+        "doubt": result.health[0] if result.health else "",
+        "sentence": moved_text(worse[0]) if worse else "",
+        "more": max(0, len(worse) - 1),
+        "where": where,
+    }
 
 
 def watched_of(answer: Mapping[str, Any]) -> Watched:
