@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from rich.console import Console, RenderableType
 from rich.padding import Padding
@@ -21,7 +21,7 @@ def show(found: Findings, out: Console) -> None:
     for file in found.files:
         out.print()
         out.print(_heading(file))
-        for finding in _of(found.findings, file):
+        for finding in [finding for finding in found.findings if finding.file == file.file]:
             for part in _block(finding):
                 out.print(part)
 
@@ -62,10 +62,6 @@ def where(finding: Finding) -> str:
         return f"{often}: {listed}{more}"
     lines = "line" if len(finding.lines) == 1 else "lines"
     return f"{often}, {lines} {listed}{more}"
-
-
-def _of(findings: Sequence[Finding], file: LintedFile) -> list[Finding]:
-    return [finding for finding in findings if finding.file == file.file]
 
 
 def _heading(file: LintedFile) -> Text:

@@ -199,13 +199,9 @@ def clock(time: str) -> str:
 
 def short(commit: str | None) -> str:
     text = commit or ""
-    if _is_hash(text):
+    if len(text) >= 12 and all(c in "0123456789abcdef" for c in text):
         return text[:7]
     return text if len(text) <= _LABEL else f"{text[: _LABEL - 1]}…"
-
-
-def _is_hash(text: str) -> bool:
-    return len(text) >= 12 and all(c in "0123456789abcdef" for c in text)
 
 
 def number(value: float | None) -> str:

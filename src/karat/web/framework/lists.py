@@ -220,7 +220,7 @@ def listed(
                 # A program just gets no rows.
                 near = nearest(value, [*by_name[name].vocabulary, *offered.get(name, ())])
                 errors.append(UsageError(f"no row has “{value[:50]}”", nearest=near))
-    words = list(dict.fromkeys(_lower(word) for word in ask.search.split()))
+    words = list(dict.fromkeys(word.lower().replace("ς", "σ") for word in ask.search.split()))
     if words:
         folded = found.select(_folded(pl.col(name)).alias(name) for name in search)
         matches = [
@@ -341,10 +341,6 @@ def _sentence(error: UsageError) -> str:
 def _folded(text: pl.Expr) -> pl.Expr:
     """Case-folded for comparison; final sigma as sigma."""
     return text.cast(pl.String).fill_null("").str.to_lowercase().str.replace_all("ς", "σ")
-
-
-def _lower(word: str) -> str:
-    return word.lower().replace("ς", "σ")
 
 
 def _choices(column: Column, frame: pl.DataFrame) -> list[str]:
