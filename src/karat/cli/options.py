@@ -116,6 +116,10 @@ input_format = option(
 qrels_format = option("--qrels-format FORMAT", "Format of the judgments, likewise (also beir).")
 all_notes = option("--notes all_notes", "Show all notes, not only the three most important.")
 open_page = option("--open open_page", "Open the written page in the browser.")
+page = together(option("--report FILE", "Also write a report: a single .html file."), open_page)
+sliced = together(by, part, queries)
+judged = together(rel, scale, complete, depth, judged_only, fully_judged, collapse, documents)
+read = together(input_format, qrels_format, measures_from)
 history = together(
     option("--history FILE", "Append the result to this history, for karat trend."),
     option(

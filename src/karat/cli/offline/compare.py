@@ -28,9 +28,7 @@ CANNOT_TELL = 3
 @options.measures(
     "A measure such as nDCG@10; repeat for more.  [default: nDCG@10 RR@10 P@10 R@100 AP]"
 )
-@options.by
-@options.part
-@options.queries
+@options.sliced
 @options.option(
     "--test",
     "Significance test.",
@@ -81,24 +79,14 @@ CANNOT_TELL = 3
     "--verify FILE",
     "Verify a certificate, by itself or against QRELS BASELINE CANDIDATE as they are now.",
 )
-@options.rel
-@options.scale
-@options.complete
-@options.depth
-@options.judged_only
-@options.fully_judged
-@options.collapse
-@options.documents
+@options.judged
 @options.machine_grades
 @options.output("table", "json", "csv", "md", "latex")
 @options.option("--full", "Show every query that changed, every leaderboard and every note.")
 @options.all_notes
-@options.option("--report FILE", "Also write a report: a single .html file.")
-@options.open_page
+@options.page
 @options.option("--plot FILE", "Plot the differences to a .png or .svg file.")
-@options.input_format
-@options.qrels_format
-@options.measures_from
+@options.read
 def compare(
     qrels: str | None,
     baseline: str | None,

@@ -31,9 +31,7 @@ if TYPE_CHECKING:
     "[default: nDCG@10 RR@10 P@10 R@100 AP]"
 )
 @options.option("-q --per-query", "Also show the values of each query (trec_eval -q).")
-@options.by
-@options.part
-@options.queries
+@options.sliced
 @options.option(
     "--outcome outcomes ATTRIBUTE",
     "Correlate measures with this attribute of the queries (did the answer succeed?).",
@@ -44,14 +42,7 @@ if TYPE_CHECKING:
     "For queries marked no_answer: a best score below it counts as no answer.",
     type=float,
 )
-@options.rel
-@options.scale
-@options.complete
-@options.depth
-@options.judged_only
-@options.fully_judged
-@options.collapse
-@options.documents
+@options.judged
 @options.machine_grades
 @options.option("--compat TOOL", "Match trec_eval-9 or trec_eval-10 to the last printed digit.")
 @options.option(
@@ -70,8 +61,7 @@ if TYPE_CHECKING:
 @options.output(*options.FORMATS)
 @options.option("--full", "Show all digits, counts, bands, bounds and notes.")
 @options.all_notes
-@options.option("--report FILE", "Also write a report: a single .html file.")
-@options.open_page
+@options.page
 @options.option("--plot FILE", "Plot the measures to a .png or .svg file.")
 @options.option(
     "--name run_names NAME",
@@ -80,9 +70,7 @@ if TYPE_CHECKING:
     multiple=True,
 )
 @options.history
-@options.input_format
-@options.qrels_format
-@options.measures_from
+@options.read
 def evaluate(
     qrels: str,
     runs: tuple[str, ...],

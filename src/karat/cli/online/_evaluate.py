@@ -34,9 +34,7 @@ from karat.cli.online import options as online_options
     0,
     type=click.IntRange(min=0),
 )
-@online_options.only
-@online_options.days
-@online_options.engine
+@online_options.counted
 @options.output("table", "json", "csv", "md")
 @options.all_notes
 def evaluate(

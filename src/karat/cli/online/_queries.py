@@ -37,9 +37,7 @@ if TYPE_CHECKING:
     "--to-golden", "Add the queries, with their counts, to the golden set of the workspace."
 )
 @online_options.rules
-@online_options.only
-@online_options.days
-@online_options.engine
+@online_options.counted
 @options.output("table", "json", "csv", "md")
 @options.all_notes
 def queries_that_lose(
@@ -87,9 +85,7 @@ def queries_that_lose(
 )
 @options.option("--seed", "Random seed of the bootstrap over queries.", 0)
 @online_options.rules
-@online_options.only
-@online_options.days
-@online_options.engine
+@online_options.counted
 @options.output("table", "json", "csv", "md")
 @options.all_notes
 def against(

@@ -76,6 +76,7 @@ rules = options.option(
     "Override a rule, such as idle=20min, satisfied=15s or purchase=7d.",
     multiple=True,
 )
+counted = options.together(only, days, engine)
 
 
 def found_workspace(start: Path) -> WorkspaceConfig:

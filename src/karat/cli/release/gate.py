@@ -51,16 +51,13 @@ _STARTING = ("qrels", "runs", "policy", "queries", "input_format", "qrels_format
 @options.documents
 @options.output("table", "json", "junit", "github", "md")
 @options.all_notes
-@options.option("--report FILE", "Also write a report: a single .html file.")
-@options.open_page
+@options.page
 @options.history
 @options.option(
     "--notify URL",
     "Post the result as JSON unless it passes; signed if KARAT_WEBHOOK_SECRET is set.",
 )
-@options.input_format
-@options.qrels_format
-@options.measures_from
+@options.read
 def gate(
     save_baseline: str | None, output: str, notify: str | None, commit: str | None, **given: Any
 ) -> int:

@@ -27,9 +27,7 @@ _SIDES = ("baseline", "candidate")
 @click.argument("baseline", metavar="BASELINE")
 @click.argument("candidate", metavar="CANDIDATE")
 @options.measures("Measures; the first decides.  [default: nDCG@10]")
-@options.by
-@options.part
-@options.queries
+@options.sliced
 @options.option(
     "--trace traces [SIDE=]FILE",
     "A trace of the baseline, for the reasons why its queries fail; candidate=FILE is one of the "
@@ -53,9 +51,7 @@ _SIDES = ("baseline", "candidate")
 @options.output("table", "json", "md")
 @options.option("--report FILE", "Also write a page: a single .html file.")
 @options.open_page
-@options.input_format
-@options.qrels_format
-@options.measures_from
+@options.read
 def review(
     qrels: str,
     baseline: str,
