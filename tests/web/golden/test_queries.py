@@ -17,8 +17,8 @@ from tests.web.conftest import NOW, Browser, ClientOf, with_deep
 from karat.formats.tables.query_log import Most
 from karat.store.sql import audit
 from karat.tables.golden.golden_sets import Exchange
-from karat.web.api import golden as api
 from karat.web.golden import queries
+from karat.workflows.golden import sampling
 from karat.workflows.golden.import_ import import_exchange
 from karat.workflows.workspace.workspace import open_workspace
 
@@ -228,8 +228,7 @@ def test_a_log_is_as_large_as_it_is_unpacked(
     client_of: ClientOf, monkeypatch: pytest.MonkeyPatch, size: Most
 ) -> None:
     browser = client_of("engineer")
-    monkeypatch.setattr(queries, "ON_SERVER", size)
-    monkeypatch.setattr(api, "ON_SERVER", size)
+    monkeypatch.setattr(sampling, "ON_SERVER", size)
     packed = gzip.compress(b"query,count\n" + b"red shoes,1\n" * 50)
     assert len(packed) < 60
     parquet = BytesIO()
