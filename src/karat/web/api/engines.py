@@ -95,7 +95,7 @@ def tries(
     _call: AReader,
     workspace: GoldenSet,
     page: Paged,
-    engine: Annotated[str, Query(max_length=100, description="Only tries of this engine.")] = "",
+    engine: Annotated[str, Query(max_length=100)] = "",  # Only tries of this engine.
 ) -> Response:
     """List the tries, newest first."""
     return page.items(list_tries(workspace, engine))

@@ -20,7 +20,7 @@ from karat.tables.golden.golden_sets import Edition
 from karat.tables.lists import LISTS
 from karat.web.api.bodies import Body, RequestBody, Uploaded
 from karat.web.api.models import many, one, picked, rows
-from karat.web.api.responses import OF_LISTS, Paged, TheGolden, json_response
+from karat.web.api.responses import OF_LISTS, Paged, Several, TheGolden, json_response
 from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.errors import NotFound, or_not_found
 from karat.web.framework.jobs import InTurn
@@ -77,7 +77,7 @@ def golden_status(call: AReader, workspace: TheGolden) -> Response:
 def agreement(
     _call: AReader,
     workspace: TheGolden,
-    by: Annotated[str | None, Query(description="Also by the values of this attribute.")] = None,
+    by: str | None = None,  # Also by the values of this attribute.
 ) -> Response:
     """Agreement of raters, with confidence intervals."""
     return json_response(agreement_in(workspace, by))
@@ -94,9 +94,9 @@ def coverage(
     _call: AReader,
     workspace: TheGolden,
     _turn: InTurn,
-    run: Annotated[list[str], Query(description="A stored run, by name or number; repeatable.")],
-    edition: Annotated[str, Query(description="An edition.")] = NOW,
-    k: Annotated[int, Query(ge=1, lt=2**31, description="Documents per query.")] = 10,
+    run: Annotated[list[str], Query()],  # A stored run, by name or number; repeatable.
+    edition: str = NOW,  # An edition.
+    k: Annotated[int, Query(ge=1, lt=2**31)] = 10,  # Documents per query.
 ) -> Response:
     """How much of the top k of runs is judged, and which documents are not."""
     return json_response(evaluate_stored.coverage_stored(workspace, run, edition=edition, k=k))
@@ -185,9 +185,7 @@ def disagreements(
     call: AReader,
     page: Paged,
     workspace: TheGolden,
-    between: Annotated[
-        Between | None, Query(description="Between raters, or raters against an import.")
-    ] = None,
+    between: Between | None = None,  # Between raters, or raters against an import.
 ) -> Response:
     """List pairs with conflicting grades that are not adjudicated yet."""
     frame = disagreements_in(workspace, now=call.now).frame
@@ -244,8 +242,8 @@ def diff(
     _call: AReader,
     workspace: TheGolden,
     old: str,
-    new: Annotated[str, Query(description="`now` is the current golden set.")] = NOW,
-    by: Annotated[str | None, Query(description="Count by this attribute of the queries.")] = None,
+    new: str = NOW,  # `now` is the current golden set.
+    by: str | None = None,  # Count by this attribute of the queries.
 ) -> Response:
     """What changed from one edition to another, or to the current golden set."""
     return json_response(compare_editions(workspace, old, new, by=by))
@@ -294,26 +292,15 @@ def choose(
     workspace: TheGolden,
     file: Uploaded,
     _turn: InTurn,
-    size: Annotated[int, Query(ge=1, lt=2**31, description="Number of queries to sample.")] = 100,
-    band: Annotated[
-        list[str] | None, Query(description="As `karat golden choose --band`; repeatable.")
-    ] = None,
-    quota: Annotated[
-        list[str] | None, Query(description="As `karat golden choose --quota`; repeatable.")
-    ] = None,
-    hard: Annotated[
-        list[str] | None, Query(description="A query known to be hard; repeatable.")
-    ] = None,
-    mask: Annotated[bool, Query(description="Mask personal data.")] = False,
-    text: Annotated[str | None, Query(description="The column with the query text.")] = None,
-    count: Annotated[str | None, Query(description="The column with the count.")] = None,
-    replace: Annotated[
-        bool,
-        Query(
-            description="Sample anew even if most of the earlier sample is dropped, or judged "
-            "queries no longer count."
-        ),
-    ] = False,
+    size: Annotated[int, Query(ge=1, lt=2**31)] = 100,  # Number of queries to sample.
+    band: Several = None,  # As `karat golden choose --band`; repeatable.
+    quota: Several = None,  # As `karat golden choose --quota`; repeatable.
+    hard: Several = None,  # A query known to be hard; repeatable.
+    mask: bool = False,  # Mask personal data.
+    text: str | None = None,  # The column with the query text.
+    count: str | None = None,  # The column with the count.
+    # Sample anew even if most of the earlier sample is dropped, or judged queries no longer count.
+    replace: bool = False,
 ) -> Response:
     """Sample queries from a query log into the golden set."""
     with file.named():
@@ -363,20 +350,13 @@ def import_from(
     workspace: TheGolden,
     file: Uploaded,
     _turn: InTurn,
-    format: Annotated[  # noqa: A002 - as the command line has it
-        str, Query(max_length=100, description="Its format; detected from the content if omitted.")
-    ] = "",
-    rater: Annotated[
-        str, Query(max_length=200, description="Rater of judgments for which the file names none.")
-    ] = "",
-    source: Annotated[
-        list[str] | None,
-        Query(
-            max_length=100,
-            description="Where the grades come from: human, llm, clicks or import; for one rater "
-            "as RATER=SOURCE; repeatable. Required if a rater has the name of a model.",
-        ),
-    ] = None,
+    # Its format; detected from the content if omitted.
+    format: Annotated[str, Query(max_length=100)] = "",  # noqa: A002 - as the command line has it
+    # Rater of judgments for which the file names none.
+    rater: Annotated[str, Query(max_length=200)] = "",
+    # Where the grades come from: human, llm, clicks or import; for one rater as RATER=SOURCE;
+    # repeatable. Required if a rater has the name of a model.
+    source: Annotated[list[str] | None, Query(max_length=100)] = None,
 ) -> Response:
     """Import a file, in full or not at all."""
     sources = sources_of(source or ())
@@ -393,16 +373,11 @@ def export_golden_set(
     _call: AReader,
     workspace: TheGolden,
     _turn: InTurn,
-    format: Annotated[  # noqa: A002 - as the command line has it
-        str, Query(max_length=100, description="Its format.")
-    ] = "beir",
-    edition: Annotated[str, Query(description="An edition; the current golden set if empty.")] = "",
-    each_rater: Annotated[
-        bool, Query(description="Every rater's judgment, not one grade.")
-    ] = False,
-    run: Annotated[
-        list[str] | None, Query(description="A stored run, for formats with runs; repeatable.")
-    ] = None,
+    # Its format.
+    format: Annotated[str, Query(max_length=100)] = "beir",  # noqa: A002 - as the command line has it
+    edition: str = "",  # An edition; the current golden set if empty.
+    each_rater: bool = False,  # Every rater's judgment, not one grade.
+    run: Several = None,  # A stored run, for formats with runs; repeatable.
 ) -> Response:
     """Export the golden set or an edition, to evaluate with or for another tool.
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Response
+from fastapi import APIRouter, Depends, Response
 from pydantic import Field
 
 from karat.golden.queue import Progress
@@ -148,7 +148,7 @@ def waiting(call: ARater, page: Paged) -> Response:
 def progress(
     call: ARater,
     workspace: TheGolden,
-    adjudicate: Annotated[bool, Query(description="Progress with disagreements.")] = False,
+    adjudicate: bool = False,  # Progress with disagreements.
 ) -> Response:
     """Progress of the caller."""
     judging = _judging(call, workspace, adjudicate=adjudicate)

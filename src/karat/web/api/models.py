@@ -183,11 +183,18 @@ def meanings(record: type) -> dict[str, str]:
             continue
         doc = inspect.cleandoc(vars(base).get("__doc__") or "").partition("Attributes:\n")[2]
         said |= dict(re.findall(r"^    (\w+): (.*(?:\n {5,}.*)*)", doc, re.MULTILINE))
-        for above, name, after in _COMMENTED.findall(inspect.getsource(base)):
-            text = above.replace("# ", " ") if above else after
-            if text and not text.startswith(("noqa", "type:")):
-                said[name] = text
+        said |= comments(base)
     return {name: _json(" ".join(text.split())) for name, text in said.items()}
+
+
+def comments(declared: Any) -> dict[str, str]:
+    """The comment above or after each field of a class, or each parameter of a function."""
+    said = {}
+    for above, name, after in _COMMENTED.findall(inspect.getsource(declared)):
+        text = above.replace("# ", " ") if above else after
+        if text and not text.startswith(("noqa", "type:")):
+            said[name] = " ".join(text.split())
+    return said
 
 
 def _json(text: str) -> str:

@@ -27,7 +27,7 @@ from karat.tables.lists import LISTS
 from karat.tables.results import Explanation
 from karat.web.api.bodies import Body, RequestBody, Uploaded
 from karat.web.api.models import many, one, picked, rows
-from karat.web.api.responses import Number, Paged, json_response
+from karat.web.api.responses import Number, Paged, Several, json_response
 from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.errors import NotFound, opened, or_not_found
 from karat.web.framework.jobs import Busy, InTurn
@@ -107,9 +107,8 @@ def bring_run(
     workspace: GoldenSet,
     file: Uploaded,
     _turn: InTurn,
-    run: Annotated[
-        str, Query(max_length=200, description="Name of the run; by default the one in the file.")
-    ] = "",
+    # Name of the run; by default the one in the file.
+    run: Annotated[str, Query(max_length=200)] = "",
 ) -> Response:
     """Store a run; the same content is stored once, and gets this name as well."""
     imported = run_import.import_run(workspace, file.path, file.called, name=run, **call.by)
@@ -125,10 +124,8 @@ def run_file(
     _call: AReader,
     run: TheRun,
     _turn: InTurn,
-    format: Annotated[  # noqa: A002 - as the command line has it
-        Format,
-        Query(description="All but `trec` also have failed queries and those without results."),
-    ] = "parquet",
+    # All but `trec` also have failed queries and those without results.
+    format: Format = "parquet",  # noqa: A002 - as the command line has it
 ) -> Response:
     """Download a run."""
 
@@ -148,7 +145,7 @@ def explain(
     _turn: InTurn,
     query_id: str,
     measure: Annotated[str, Query(max_length=500)] = "nDCG@10",
-    edition: Annotated[str, Query(description="An edition.")] = NOW,
+    edition: str = NOW,  # An edition.
 ) -> Response:
     """Explain one value: what each document contributes."""
     explanation = explain_stored(run.workspace, run.row.id, query_id, measure, edition)
@@ -160,10 +157,7 @@ def diagnose(
     _call: AReader,
     run: TheRun,
     _turn: InTurn,
-    stage: Annotated[
-        list[str] | None,
-        Query(description="A stored run for each stage, in order; its trace if missing."),
-    ] = None,
+    stage: Several = None,  # A stored run for each stage, in order; its trace if missing.
 ) -> Response:
     """Diagnose a run: what its stages lose, why queries fail, and what fixes are worth."""
     stages = run_stages.chosen(run.workspace, stage) if stage else []
@@ -188,13 +182,8 @@ def one_run(_call: AReader, run: TheRun) -> Response:
 def remove_run(
     call: AnEngineer,
     run: TheRun,
-    sha256: Annotated[
-        str,
-        Query(
-            max_length=64,
-            description="SHA-256 of the run: another run with its number is not removed.",
-        ),
-    ] = "",
+    # SHA-256 of the run: another run with its number is not removed.
+    sha256: Annotated[str, Query(max_length=64)] = "",
 ) -> Response:
     """Remove a run with its file; an error while a comparison needs it."""
     row = run.row
@@ -307,7 +296,7 @@ def make(
 async def one_comparison(
     call: AReader,
     comparison_id: Number,
-    wait: Annotated[float, Query(ge=0, le=30, description="Seconds to wait for its result.")] = 0,
+    wait: Annotated[float, Query(ge=0, le=30)] = 0,  # Seconds to wait for its result.
 ) -> Response:
     """One comparison; starts to compute it if it waits."""
 
@@ -353,10 +342,8 @@ def again(call: AnEngineer, comparison_id: Number) -> Response:
 def remove_comparison(
     call: AnEngineer,
     comparison_id: Number,
-    created_us: Annotated[
-        int | None,
-        Query(description="Its creation time: another comparison with its number is not removed."),
-    ] = None,
+    # Its creation time: another comparison with its number is not removed.
+    created_us: int | None = None,
 ) -> Response:
     """Remove a comparison with its numbers; its runs stay."""
     workspace, row = find(call.site, comparison_id)

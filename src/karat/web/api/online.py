@@ -19,7 +19,7 @@ from karat.tables.online.offline_correlation import OfflineCorrelation
 from karat.tables.online.watch import Watched
 from karat.tables.online.worst_queries import LostQuery
 from karat.web.api.models import many, one
-from karat.web.api.responses import Paged, json_response
+from karat.web.api.responses import Paged, Several, json_response
 from karat.web.framework.auth import AReader
 from karat.web.framework.call import Call
 from karat.web.framework.errors import or_not_found
@@ -88,16 +88,10 @@ def online_metric(_call: AReader, name: str) -> Response:
 async def online_evaluate(
     call: AReader,
     days: TheDays,
-    metric: Annotated[list[str] | None, Query(description="A metric; repeatable.")] = None,
-    by: Annotated[
-        list[str] | None,
-        Query(
-            max_length=20,
-            description="`day`, `hour`, `arm`, an attribute of the log, `golden:NAME` (an "
-            "attribute of the golden set’s queries, called `class` in the response), or several at "
-            "once, as `day,arm`; repeatable.",
-        ),
-    ] = None,
+    metric: Several = None,  # A metric; repeatable.
+    # `day`, `hour`, `arm`, an attribute of the log, `golden:NAME` (an attribute of the golden set’s
+    # queries, called `class` in the response), or several at once, as `day,arm`; repeatable.
+    by: Annotated[list[str] | None, Query(max_length=20)] = None,
 ) -> Response:
     """Online metrics over some days, by default the last four weeks."""
     _check_parameters(call)
@@ -131,27 +125,17 @@ async def online_queries(call: AReader, page: Paged, days: TheDays, by: By = "")
 @ROUTER.get("/watch", response_model=one(Watched))
 async def online_watch(
     call: AReader,
-    until: Annotated[
-        str,
-        Query(
-            max_length=40,
-            description="The window ends with this day (`2026-11-20`) or at this hour "
-            "(`2026-11-20 12:00`); by default the latest complete window.",
-        ),
-    ] = "",
-    window: Annotated[
-        str, Query(max_length=20, description="`1d`, `7d`, or hours that divide a day, as `6h`.")
-    ] = "1d",
-    history: Annotated[str, Query(max_length=20, description="How far back to compare.")] = HISTORY,
-    metric: Annotated[list[str] | None, Query(description="A metric; repeatable.")] = None,
-    by: Annotated[
-        list[str] | None,
-        Query(max_length=20, description="What to slice by, as in `evaluate`; repeatable."),
-    ] = None,
-    margin: Annotated[
-        list[str] | None,
-        Query(max_length=50, description="Smaller changes do not matter: `5%`, `CTR=0.01`."),
-    ] = None,
+    # The window ends with this day (`2026-11-20`) or at this hour (`2026-11-20 12:00`); by default
+    # the latest complete window.
+    until: Annotated[str, Query(max_length=40)] = "",
+    # `1d`, `7d`, or hours that divide a day, as `6h`.
+    window: Annotated[str, Query(max_length=20)] = "1d",
+    history: Annotated[str, Query(max_length=20)] = HISTORY,  # How far back to compare.
+    metric: Several = None,  # A metric; repeatable.
+    # What to slice by, as in `evaluate`; repeatable.
+    by: Annotated[list[str] | None, Query(max_length=20)] = None,
+    # Smaller changes do not matter: `5%`, `CTR=0.01`.
+    margin: Annotated[list[str] | None, Query(max_length=50)] = None,
 ) -> Response:
     """Compare the latest window with its history: what changed, in which slices and queries."""
     _check_parameters(call)
@@ -167,12 +151,10 @@ async def online_watch(
 async def online_against(
     call: AReader,
     days: TheDays,
-    run: Annotated[str, Query(max_length=500, description="A stored run, by name or number.")],
+    run: Annotated[str, Query(max_length=500)],  # A stored run, by name or number.
     measure: Annotated[str, Query(max_length=200)] = "",
     metric: Annotated[str, Query(max_length=100)] = "",
-    by: Annotated[
-        str | None, Query(max_length=200, description="An attribute of the queries.")
-    ] = None,
+    by: Annotated[str | None, Query(max_length=200)] = None,  # An attribute of the queries.
 ) -> Response:
     """Offline measures of a stored run against online metrics."""
     _check_parameters(call)
@@ -186,21 +168,12 @@ async def online_rows(
     call: AReader,
     page: Paged,
     days: TheDays,
-    metric: Annotated[
-        str, Query(max_length=100, description="The metric whose rows to list.")
-    ] = "",
-    table: Annotated[Table | None, Query(description="Which rows, if no metric is given.")] = None,
-    counts: Annotated[
-        log_requests.Counts,
-        Query(
-            description="`yes`: rows that the metric’s numerator counts; `no`: rows that it could "
-            "count and does not."
-        ),
-    ] = "",
-    slices: Annotated[
-        list[str] | None,
-        Query(alias="slice", max_length=20, description="A slice, as `arm=b`; repeatable."),
-    ] = None,
+    metric: Annotated[str, Query(max_length=100)] = "",  # The metric whose rows to list.
+    table: Table | None = None,  # Which rows, if no metric is given.
+    # `yes`: rows that the metric’s numerator counts; `no`: rows that it could count and does not.
+    counts: log_requests.Counts = "",
+    # A slice, as `arm=b`; repeatable.
+    slices: Annotated[list[str] | None, Query(alias="slice", max_length=20)] = None,
 ) -> Response:
     """The rows behind a metric, newest first, with their columns and attributes.
 

@@ -11,7 +11,7 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
 from karat.web.api.bodies import Body, received
-from karat.web.api.models import meanings, model_of
+from karat.web.api.models import comments, meanings, model_of
 from karat.web.api.responses import json_response
 from karat.web.framework.auth import AReader, requires_of
 from karat.web.framework.errors import Said
@@ -93,6 +93,10 @@ def _complete(operation: dict[str, Any], route: APIRoute) -> None:
     operation |= {"operationId": route.name, "summary": " ".join(summary.split())}
     operation |= {"description": " ".join(more.split())} if more else {}
     operation["x-needs"] = {"role": requires.role, "scope": requires.scope}
+    said, called = comments(route.endpoint), {p.alias: p.name for p in route.dependant.query_params}
+    for each in operation.get("parameters", ()):
+        if each["name"] in called and (text := said.get(called[each["name"]])):
+            each["description"] = text
     if requires.scope is not None:
         operation["security"] = [{"token": []}]
     for call in (dependency.call for dependency in route.dependant.dependencies):

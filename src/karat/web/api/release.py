@@ -18,7 +18,7 @@ from karat.tables.release.trend import Trend
 from karat.web.api.bodies import Body, RequestBody
 from karat.web.api.models import many, one
 from karat.web.api.offline import of_golden
-from karat.web.api.responses import Paged, json_response
+from karat.web.api.responses import Paged, Several, json_response
 from karat.web.framework.auth import AReader
 from karat.web.framework.errors import NotFound
 from karat.web.framework.jobs import InTurn
@@ -96,17 +96,12 @@ def trend(
     call: AReader,
     history: str,
     _turn: InTurn,
-    measure: Annotated[list[str] | None, Query(description="A measure; repeatable.")] = None,
-    slice: Annotated[  # noqa: A002 - as the command line has it
-        str | None, Query(description="One slice, as `class=name`.")
-    ] = None,
-    run: Annotated[str | None, Query(description="One run.")] = None,
-    series: Annotated[
-        str | None, Query(description="One series, or a pattern such as `night*`.")
-    ] = None,
-    last: Annotated[
-        int | None, Query(ge=1, lt=2**31, description="Show only the newest points.")
-    ] = None,
+    measure: Several = None,  # A measure; repeatable.
+    # One slice, as `class=name`.
+    slice: str | None = None,  # noqa: A002 - as the command line has it
+    run: str | None = None,  # One run.
+    series: str | None = None,  # One series, or a pattern such as `night*`.
+    last: Annotated[int | None, Query(ge=1, lt=2**31)] = None,  # Show only the newest points.
 ) -> Response:
     """Each measure over time, with changes between points, drops and drift."""
     file = find_history(call.site.workspace, history)

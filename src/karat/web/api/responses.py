@@ -26,6 +26,8 @@ OF_LISTS = frozenset({*OWN, "per", "edition", "between"})
 """Query parameters of lists: no attribute can be filtered under these names."""
 Number = Annotated[int, Path(ge=0, lt=2**63)]
 """A path parameter: the id of a row of the store."""
+Several = Annotated[list[str] | None, Query()]
+"""A query parameter that may be repeated."""
 _AT = "\0at"  # no attribute has this name: it cannot be stored
 _T = TypeVar("_T")
 
