@@ -5,21 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from karat.tables.about import AboutChange
 from karat.tables.results import State
 
 EngineKind = Literal["http", "opensearch", "elasticsearch", "solr", "postgres", "sqlite", "python"]
-KINDS: tuple[EngineKind, ...] = (
-    "http",
-    "opensearch",
-    "elasticsearch",
-    "solr",
-    "postgres",
-    "sqlite",
-    "python",
-)
+KINDS: tuple[EngineKind, ...] = get_args(EngineKind)
 SQL: tuple[EngineKind, ...] = ("postgres", "sqlite")
 """Kinds whose template is SQL; that of the others is JSON."""
 

@@ -26,8 +26,7 @@ Outcome = Literal[
 ]
 """What came of a pair; only ``ok`` has a grade."""
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
-USABLE: tuple[Outcome, ...] = ("ok", "abstained")
-"""Outcomes that are not asked for again."""
+USABLE: tuple[Outcome, ...] = ("ok", "abstained")  # outcomes that are not asked for again
 ABSTENTIONS = ("query_unclear", "document_empty", "language", "needs_expert")
 IN_FLIGHT = "in_flight"
 
@@ -43,58 +42,38 @@ class Prices:
 
 @dataclass(frozen=True, kw_only=True)
 class JudgeConfig:
-    """A declared judge, ``[judge.NAME]``.
+    """A declared judge, ``[judge.NAME]``."""
 
-    Attributes:
-        name: Its name.
-        kind: ``chat``: an OpenAI-compatible API; ``command``: a program that reads and writes JSON
-            lines; ``python``: a function.
-        root: Folder of karat.toml.
-        base_url: Of the API, with its version: ``https://…/v1``.
-        model: As the API calls it.
-        api_key: Its key; None without one.
-        headers: Further headers.
-        command: The program and its arguments.
-        function: ``module:function``.
-        template: Its instructions; those of karat if None.
-        grades: The grades it can give, ascending.
-        temperature, top_p, seed, max_tokens, reasoning_effort: Sent as they are; None is not sent.
-        response: How the form of the reply is asked for.
-        prices: Of its tokens.
-        rate: Most requests a second; None without a limit.
-        concurrency: Most requests at once.
-        timeout: Seconds of a request.
-        characters: Of a document's text that it sees.
-        family: Family of the model, for the warning about systems of the same family.
-        kappa: What the lower end of κ with people must reach for a certificate.
-        ca: File of certificates, relative to karat.toml.
-    """
-
-    name: str
+    name: str  # its name
+    # `chat`: an OpenAI-compatible API; `command`: a program that reads and writes JSON lines;
+    # `python`: a function
     kind: JudgeKind
-    root: Path
-    base_url: str = ""
-    model: str = ""
-    api_key: Secret | str | None = None
-    headers: Mapping[str, str | Secret] = field(default_factory=dict)
-    command: Sequence[str] = ()
-    function: str = ""
-    template: str | None = None
+    root: Path  # folder of karat.toml
+    base_url: str = ""  # of the API, with its version: `https://…/v1`
+    model: str = ""  # as the API calls it
+    api_key: Secret | str | None = None  # its key; None without one
+    headers: Mapping[str, str | Secret] = field(default_factory=dict)  # further headers
+    command: Sequence[str] = ()  # the program and its arguments
+    function: str = ""  # `module:function`
+    template: str | None = None  # its instructions; those of karat if None
+    # The grades it can give, ascending
     grades: tuple[float, ...] = (0.0, 1.0, 2.0, 3.0)
+    # This and the four below are sent as they are; None is not sent
     temperature: float | None = 0.0
     top_p: float | None = None
     seed: int | None = None
     max_tokens: int = 512
     reasoning_effort: str = ""
+    # How the form of the reply is asked for
     response: Literal["json_schema", "json_object", "text"] = "json_schema"
-    prices: Prices = Prices()
-    rate: float | None = None
-    concurrency: int = 20
-    timeout: float = 60.0
-    characters: int = 8000
-    family: str = ""
-    kappa: float = 0.4
-    ca: str = ""
+    prices: Prices = Prices()  # of its tokens
+    rate: float | None = None  # most requests a second; None without a limit
+    concurrency: int = 20  # most requests at once
+    timeout: float = 60.0  # seconds of a request
+    characters: int = 8000  # of a document's text that it sees
+    family: str = ""  # family of the model, for the warning about systems of the same family
+    kappa: float = 0.4  # what the lower end of κ with people must reach for a certificate
+    ca: str = ""  # file of certificates, relative to karat.toml
 
     @property
     def where(self) -> str:

@@ -5,22 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 Kind = Literal[
     "search", "impression", "click", "hide", "heartbeat", "cart", "purchase", "answer", "other"
 ]
-KINDS: tuple[Kind, ...] = (
-    "search",
-    "impression",
-    "click",
-    "hide",
-    "heartbeat",
-    "cart",
-    "purchase",
-    "answer",
-    "other",
-)
+KINDS: tuple[Kind, ...] = get_args(Kind)
 BUCKETS = 256  # values of `user_bucket`
 ATTRIBUTE = "attribute_"  # prefix of the columns of attributes
 _RARE = 0.05  # probability

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 Failure = Literal["zero results", "nobody clicks", "clicks without satisfaction", "reformulated"]
 FAILURES: tuple[Failure, ...] = (
@@ -16,7 +16,7 @@ FAILURES: tuple[Failure, ...] = (
 """How a search fails; if in several ways, the first of these counts."""
 
 Order = Literal["lost", "zero", "abandoned", "reformulated"]
-ORDERS: tuple[Order, ...] = ("lost", "zero", "abandoned", "reformulated")
+ORDERS: tuple[Order, ...] = get_args(Order)
 """Sort orders of worst queries."""
 
 

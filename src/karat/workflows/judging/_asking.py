@@ -21,8 +21,7 @@ from karat.tables.golden.machine_judges import (
     Verdict,
 )
 
-TRIES, PATIENCE = 8, 600.0
-"""Most tries of a pair, and most seconds of them."""
+TRIES, PATIENCE = 8, 600.0  # most tries of a pair, and most seconds of them
 _PARKED = 120.0  # seconds of a Retry-After from which all requests wait, and none counts as a try
 _SLOWER, _COOL = 0.8, 15.0  # factor of a rate limit, and seconds until the next can slow it again
 _FASTER = 0.05  # share by which a clean round raises the limit

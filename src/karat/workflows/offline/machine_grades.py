@@ -45,28 +45,22 @@ class _Given:
 
 def machine_means(
     qrels: Qrels,
-    runs: Sequence[Run],
-    grades: pl.DataFrame,
-    measures: Sequence[str],
+    runs: Sequence[Run],  # the runs
+    grades: pl.DataFrame,  # the machine's: `query_id`, `doc_id`, `grade`, `rater`
+    measures: Sequence[str],  # names of measures
     *,
-    difference: bool = False,
+    difference: bool = False,  # differences to the first run rather than means
     chances: pl.DataFrame | None = None,
-    queries: Queries | None = None,
-    rel: float | None = None,
+    queries: Queries | None = None,  # with weights and strata
+    rel: float | None = None,  # lowest relevant grade, where a measure does not set it
 ) -> list[MachineMean]:
     """A row for each run and measure; with ``difference``, for each run but the first.
 
     Args:
         qrels: People's grades. Without ``chances``, of whole queries, which are a random sample of
             those that the machine graded (in each stratum of ``queries``, if it has any).
-        runs: The runs.
-        grades: The machine's: ``query_id``, ``doc_id``, ``grade``, ``rater``.
-        measures: Names of measures.
-        difference: Differences to the first run rather than means.
         chances: Of the pairs that people judged to be judged, above 0 and up to 1. Then pairs are
             the unit, and measures must be P, RBP or DCG.
-        queries: With weights and strata.
-        rel: Lowest relevant grade, where a measure does not set it.
 
     Raises:
         InputError: people judged none of the machine's queries, or parts of queries.
