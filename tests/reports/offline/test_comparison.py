@@ -98,7 +98,7 @@ def test_json_holds_every_row() -> None:
     assert list(found) == [
         "baseline", "settings", "differences", "slices", "standings", "orders", "disagreements",
         "queries", "moves", "finds", "only_found", "overlaps", "review", "judge_next", "notes",
-        "answers", "costs", "changes",
+        "answers", "costs", "machine_grades", "changes",
     ]  # fmt: skip
     wide = next(row for row in found["overlaps"] if row["right"] == "candidate")
     # The top 3 of both: LONG in common, second only in the wide one; bad, x and y differ.
