@@ -128,8 +128,8 @@ sys.exit(int(sys.argv[1]))
 def test_a_step_shows_how_far_it_is(
     dev: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(dev, "EVERY_S", 0.05)
-    dev.step("installing", [sys.executable, "-c", PIP, "0", "0.12"], packages=3)
+    monkeypatch.setattr(dev, "EVERY_S", 0.03)
+    dev.step("installing", [sys.executable, "-c", PIP, "0", "0.25"], packages=3)
     first, *between, last = capsys.readouterr().err.splitlines()
     assert first == "installing …"
     shown = {re.sub(r" \(\d+ s\)$", "", line.strip()) for line in between}
@@ -137,7 +137,7 @@ def test_a_step_shows_how_far_it_is(
     assert re.fullmatch(r"  \d\.\d s", last)
     # On a terminal it is one line that is rewritten.
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    dev.step("installing", [sys.executable, "-c", PIP, "0", "0.12"], packages=3)
+    dev.step("installing", [sys.executable, "-c", PIP, "0", "0.25"], packages=3)
     err = capsys.readouterr().err
     assert err.count("\n") == 1
     assert re.search(r"\x1b\[Kinstalling … package 3 of 3: polars==2.1 \(\d s\)", err)

@@ -76,7 +76,7 @@ def test_the_service_starts_what_karat_takes(unit: configparser.RawConfigParser)
     program, *words = shlex.split(unit["Service"]["ExecStart"])
     assert program.endswith("/karat")
     said = takes(words)
-    assert (said["workers"], said["https"], said["proxies"]) == (2, True, ("127.0.0.1",))
+    assert (said["workers"], said["secure"], said["proxies"]) == (2, True, ("127.0.0.1",))
     assert said["start"] == Path(unit["Service"]["WorkingDirectory"])
     assert int(unit["Service"]["TimeoutStopSec"]) > 10  # longer than karat takes itself
 

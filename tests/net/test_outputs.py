@@ -38,7 +38,16 @@ OTHER = "demo demo/runs/bm25.trec demo/runs/semantic.trec"
 ONE = "demo demo/runs/bm25.trec"
 W = "-w demo"
 SEARCH = "def search(text):\n    return [(word, len(word)) for word in sorted(set(text.split()))]\n"
-ENGINE = '[engine.mine]\nkind = "python"\nfunction = "own_search_of_the_net:search"\n'
+JUDGE = (
+    "def judge(asked):\n"
+    "    words = asked['query'].lower().split()\n"
+    "    return min(3, sum(word in asked['document']['body'].lower() for word in words))\n"
+)
+ENGINE = (
+    '[engine.mine]\nkind = "python"\nfunction = "own_search_of_the_net:search"\n'
+    '[judge.words]\nkind = "python"\nfunction = "own_judge_of_the_net:judge"\n'
+)
+FILES = "--qrels judged.csv --queries demo/queries.jsonl --documents demo/corpus.jsonl"
 FAULTY = (
     "q1 Q0 d1 1 2.5 bad\nq1 Q0 d1 2 2.0 bad\nq1 Q0 d2 3 many bad\n\nq2 Q0 d3 1 1.0\n"
     "q2 Q0 d4 2 nan bad\n"
@@ -266,6 +275,15 @@ DEMO: dict[str, tuple[Asked, ...]] = {
         Asked("tune-unknown", "tune mine few.csv --judgments judged.csv --param k=1:2"),
         Asked("search-engine", "search mine few.csv -o b.trec", "", ("b.trec",)),
     ),
+    "judges": (
+        Asked("autojudge-dry-run", f"autojudge run words {FILES} --dry-run", "json"),
+        Asked("autojudge-run", f"autojudge run words {FILES} -o g.csv", "", ("g.csv",)),
+        Asked("autojudge-run-again", f"autojudge run words {FILES} -f json"),
+        Asked("autojudge-certify", f"autojudge certify words {FILES} --tests 2", "json"),
+        Asked("autojudge-show", "autojudge show words", "json"),
+        Asked("autojudge-list", "autojudge list", "json"),
+        Asked("evaluate-machine", f"evaluate judged.csv {ONE[5:]} --machine-grades g.csv", "json"),
+    ),
     "online-read": (
         Asked("online-status", f"online status {W}", "json"),
         Asked("online-evaluate", f"online evaluate {W} --by arm --notes", "json", deep=True),
@@ -306,9 +324,10 @@ ENGINES = (
     Asked("engine-import", "engine import case.json"),
 )
 """What is run in the demo's own folder, whose karat.toml has engines."""
-CHANGING = {"golden-write", "new", "online-write"}
+CHANGING = {"golden-write", "judges", "new", "online-write"}
 """Where a command finds what those before it left, in whatever form they were asked."""
 LEFT_OUT = {
+    "karat autojudge fake-server": "does not end; tests/cli/judging asks it",
     "karat serve": "does not end; test_pages.py records what it serves",
 }
 """Commands of which nothing is recorded, and why."""
@@ -386,6 +405,7 @@ def _prepare(folder: Path) -> None:
     (folder / "log.csv").write_text(LOG)
     (folder / "few.csv").write_text("query_id,text\na,sort a list\nb,read\n")
     (folder / "own_search_of_the_net.py").write_text(SEARCH)
+    (folder / "own_judge_of_the_net.py").write_text(JUDGE)
     (folder / "karat.toml").write_text(ENGINE)
 
 

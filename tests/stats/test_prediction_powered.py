@@ -120,7 +120,7 @@ def test_strata_are_weighted_and_their_freedom_is_that_of_satterthwaite():
 
 def test_too_few_queries_give_a_reason_and_no_interval():
     few = Stratum(V1.human[:2], V1.machine[:2], V1.unjudged)
-    assert powered_mean([few]).interval.reason == "people judged 2 of its queries"
+    assert powered_mean([few]).interval.reason == "people judged 2 queries: too few"
 
 
 # --- pairs ---

@@ -101,7 +101,7 @@ def powered_mean(
         centre += share * (fitted * beyond + float(rest.mean()))
         weight += share * fitted
         if n <= parameters:
-            reason = f"people judged {n} of its queries"
+            reason = f"people judged {n} queries{' of a stratum' * (len(strata) > 1)}: too few"
             continue
         variance = float(np.var(rest, ddof=parameters)) / n
         if len(unjudged) > 1:

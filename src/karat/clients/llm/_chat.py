@@ -42,7 +42,7 @@ class Chat:
         headers = {name: str(value) for name, value in config.headers.items()}
         if config.api_key is not None:
             headers["authorization"] = f"Bearer {config.api_key}"
-        context: Any = True
+        context: Any = parts.scheme == "https"  # certificates take .2 s to load
         if config.ca:
             try:
                 context = ssl.create_default_context(cafile=str(config.root / config.ca))

@@ -107,8 +107,8 @@ def show_plan(found: Plan, out: Console) -> None:
         plain(
             f"{counted(found.calls, 'request', 'requests')} for "
             f"{counted(found.pairs, 'pair', 'pairs')}, {found.known:,} of them known; about "
-            f"{found.input_tokens:,} tokens in, at most {found.output_tokens:,} out; at most "
-            f"{dollars(found.dollars)}"
+            f"{found.input_tokens:,} tokens in, at most {found.output_tokens:,} out; "
+            f"{'price unknown' if found.dollars is None else 'at most ' + dollars(found.dollars)}"
         ),
         soft_wrap=True,
     )
@@ -211,7 +211,7 @@ def judges_rows(
             "version": judge.version,
             "kind": judge.kind,
             "asks": judge.model or judge.function or " ".join(judge.command),
-            "grades": ", ".join(f"{grade:g}" for grade in judge.grades),
+            "grades": _scale(judge.grades),
             "passport": None if passport is None else passport.get("verdict"),
             "pairs": pairs,
             "cost": dollars(spent.dollars),
@@ -219,6 +219,13 @@ def judges_rows(
         }
         for judge, passport, spent, pairs in judges
     ]
+
+
+def _scale(grades: Sequence[float]) -> str:
+    """``0-3``, or all grades if they are not whole steps."""
+    if all(grade - grades[0] == step for step, grade in enumerate(grades)):
+        return f"{grades[0]:g}-{grades[-1]:g}"
+    return ", ".join(f"{grade:g}" for grade in grades)
 
 
 def show_judges(rows: Sequence[Mapping[str, Any]], out: Console) -> None:
