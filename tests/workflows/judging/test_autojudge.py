@@ -265,6 +265,15 @@ def test_a_wrong_key_or_model_ends_the_run_at_once(status, fix, tmp_path):
     assert "no such thing" in found.stopped
 
 
+def test_a_judge_that_is_not_there_ends_the_run_soon(tmp_path):
+    found = run(config(tmp_path), PAIRS)
+    assert "cannot reach 127.0.0.1" in found.stopped
+    assert "check that the judge runs" in found.stopped
+    assert found.judged == []
+    assert found.spent.attempts < 60  # of 120 pairs with eight tries each
+    assert found.spent.possibly_billed == 0
+
+
 def test_many_pairs_without_a_grade_end_the_run_unless_it_is_patient(tmp_path):
     many = [pair(number) for number in range(300)]
 

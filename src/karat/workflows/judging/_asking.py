@@ -25,6 +25,7 @@ TRIES, PATIENCE = 8, 600.0  # most tries of a pair, and most seconds of them
 _PARKED = 120.0  # seconds of a Retry-After from which all requests wait, and none counts as a try
 _SLOWER, _COOL = 0.8, 15.0  # factor of a rate limit, and seconds until the next can slow it again
 _FASTER = 0.05  # share by which a clean round raises the limit
+_HOPELESS = 20, 60.0  # failed requests, or seconds, without any answer: no more are sent
 _LAST, _BAD = 200, 0.05  # of so many last pairs, the share without a grade that ends a run
 _NOTHING = Usage()
 
@@ -55,7 +56,8 @@ class Asking:
         self._free = asyncio.Condition()
         self._parked_until = self._next = 0.0
         self._last: deque[bool] = deque(maxlen=_LAST)
-        self._done = 0
+        self._done = self._failures = 0
+        self._answered, self._began = False, time.monotonic()
         self.verdicts: dict[str, tuple[Verdict, str | None]] = {}
         self.stopped = ""
 
@@ -103,13 +105,13 @@ class Asking:
                 over = not reply.again or tries >= TRIES or time.monotonic() - began > PATIENCE
                 failed = Verdict("transport_failed", error=reply.what)
                 self._settle(attempt, failed, reply, key_, pair, replicate, final=over)
-                if reply.fatal:
-                    raise Stopped(f"{reply.what}\n  fix: {reply.fix}")
+                self._give_up(reply)
                 if over:
                     return
                 await self._wait(reply, tries)
                 continue
             assert outcome is not None
+            self._answered = True
             again = (outcome.state == "truncated" and not doubled) or (
                 outcome.state == "malformed" and not repaired and reply.value is None
             )
@@ -163,6 +165,15 @@ class Asking:
                 f"{bad} of the last {_LAST} pairs have no grade, the last one: {outcome.state}"
                 f"{f', {outcome.error}' if outcome.error else ''}"
             )
+
+    def _give_up(self, error: NoReply) -> None:
+        """Raise Stopped if no other pair would be answered either."""
+        self._failures += 1
+        failures, seconds = _HOPELESS
+        lost = self._failures >= failures or time.monotonic() - self._began > seconds
+        if error.fatal or (lost and not self._answered):
+            fix = error.fix or "check that the judge runs, and its address"
+            raise Stopped(f"{error.what}\n  fix: {fix}")
 
     async def _turn(self, worst: int) -> None:
         """Wait for a place; raises Stopped when the budget may not be enough."""
