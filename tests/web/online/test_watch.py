@@ -207,7 +207,7 @@ def test_attributes_of_names_that_karat_has_are_left_out(
     for name in names:
         page = engineer.get(f"/online/watch?day=2026-11-20&by={name}")
         # The form is still there.
-        assert (page.status_code, 'name="day"' in page.text) == (200, True), name
+        assert (page.status_code, 'name="day"' in page.text) == (400, True), name
         assert 'class="wrong"' in page.text, name
 
 

@@ -191,7 +191,7 @@ def test_a_point_leads_to_what_it_was_computed_from(
         sleep(0.4)  # as the first time in a process, when modules are loaded too
         load_edition_hashes(opened)
 
-    monkeypatch.setattr(trends, "load_edition_hashes", slowly)
+    monkeypatch.setattr(trends.workflow, "load_edition_hashes", slowly)
     rows = engineer.get(address() + "&format=json").json()["points"]
     assert [row["kept_run"] for row in rows] == [kept.id, None, None]
     assert [row["graded"] for row in rows] == ["a/b", None, None]
@@ -214,7 +214,7 @@ def test_a_page_that_could_not_wait_for_a_column_says_so(
         known.wait(20)
         load_edition_hashes(opened)
 
-    monkeypatch.setattr(trends, "load_edition_hashes", slowly)
+    monkeypatch.setattr(trends.workflow, "load_edition_hashes", slowly)
     monkeypatch.setattr(trends, "_WAIT_S", 0.01)
     assert trends.EDITIONS_WAIT in texts(engineer.get(address()).text)
     known.set()
