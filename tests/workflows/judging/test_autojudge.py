@@ -329,6 +329,22 @@ def test_a_server_without_schemas_is_asked_in_its_own_way(tmp_path):
     assert len(asked) == 3 + 3  # three refusals once, then no more
 
 
+def test_refusals_at_the_same_time_weaken_a_request_once(tmp_path):
+    """A server that takes no schemas and does take objects, asked by twenty at once."""
+
+    def old(_header, body, _number):
+        time.sleep(0.02)
+        if body.get("response_format", {}).get("type") == "json_schema":
+            return 400, {"error": "response_format json_schema is not supported"}, {}
+        return 200, completion(GOOD), {}
+
+    with serving(old) as (url, asked):
+        found = run(config(tmp_path, url), PAIRS[:40])
+    assert found.states == {"ok": 40}
+    sent = {body.get("response_format", {}).get("type") for _, body, _ in asked}
+    assert sent == {"json_schema", "json_object"}
+
+
 # --- money ---
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import ssl
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from karat.clients.llm.asking import PAIR_HEADER, NoReply, Question, Reply
-from karat.errors import MissingExtra, UsageError
+from karat.engines.search.http import certificates, host_of, quoted
+from karat.errors import MissingExtra
 from karat.golden.judge_prompt import request
 from karat.tables.golden.machine_judges import JudgeConfig, Usage
 
@@ -18,7 +18,6 @@ _AGAIN = {408, 409, 425, 429, 500, 502, 503, 504, 529}
 _WEAKER = {"json_schema": "json_object", "json_object": "text"}
 _CONNECT = 5.0  # seconds
 _LARGEST = 4 << 20  # bytes of a reply
-_QUOTED = 200  # characters of a reply in an error
 
 
 class Chat:
@@ -31,23 +30,13 @@ class Chat:
             raise MissingExtra("httpx2", "engines", config.where) from None
         self._httpx = httpx2
         self._url = f"{config.base_url.rstrip('/')}/chat/completions"
-        parts = urlsplit(self._url)
-        if parts.scheme not in {"http", "https"} or not parts.hostname:
-            raise UsageError(
-                f"{config.where} base_url is not an address", fix='base_url = "http://…:8080/v1"'
-            )
-        self._host, self._config = parts.hostname, config
-        self._response = config.response
+        self._host = host_of(self._url, f"{config.where} base_url", "http://localhost:8080/v1")
+        self._config = config
+        self._response: str = config.response
         self._limit = "max_tokens"
         headers = {name: str(value) for name, value in config.headers.items()}
         if config.api_key is not None:
             headers["authorization"] = f"Bearer {config.api_key}"
-        context: Any = parts.scheme == "https"  # certificates take .2 s to load
-        if config.ca:
-            try:
-                context = ssl.create_default_context(cafile=str(config.root / config.ca))
-            except (OSError, ssl.SSLError) as error:
-                raise UsageError(f"{config.where} ca: {config.ca}: {error}") from None
         # A request made here, not by the client, takes a fifth less time.
         self._to = httpx2.URL(self._url)
         self._headers = {
@@ -58,7 +47,7 @@ class Chat:
         timeout = httpx2.Timeout(config.timeout, connect=min(_CONNECT, config.timeout))
         self._within = {"timeout": timeout.as_dict()}
         self._http = httpx2.AsyncClient(
-            verify=context,
+            verify=certificates(config, self._url),
             follow_redirects=False,
             trust_env=False,
             limits=httpx2.Limits(max_connections=None, max_keepalive_connections=128),
@@ -70,6 +59,7 @@ class Chat:
         header = {PAIR_HEADER: "/".join(quote(name, safe="") for name in names)}
         headers = self._headers | header
         while True:
+            form = self._response, self._limit
             body = self._adapted(request(self._config, question.chat, question.max_tokens))
             try:
                 reply = await self._http.send(
@@ -96,7 +86,7 @@ class Chat:
                 raise NoReply(what, again=True, billed=True) from None
             if reply.status_code < 300:
                 return self._read(reply, data)
-            if not self._weakened(reply.status_code, data):
+            if not self._weakened(reply.status_code, data, form):
                 raise self._refused(reply, data)
 
     async def _bounded(self, reply: Any) -> bytes:
@@ -118,19 +108,24 @@ class Chat:
             body[self._limit] = body.pop("max_tokens")
         return body
 
-    def _weakened(self, status: int, data: bytes) -> bool:
-        """Whether the server refuses a form of request for which there is another one."""
+    def _weakened(self, status: int, data: bytes, form: tuple[str, str]) -> bool:
+        """Whether the server refuses a form of request for which there is another one.
+
+        Requests that were sent in the same form at the same time weaken it once.
+        """
+        said = data[:5000].decode("utf-8", "replace")
+        response, limit = form
         if status not in {400, 422}:
             return False
-        said = data[:5000].decode("utf-8", "replace")
-        if "max_completion_tokens" in said and self._limit == "max_tokens":
+        if "max_completion_tokens" in said and limit == "max_tokens":
             self._limit = "max_completion_tokens"
             return True
         named = any(word in said for word in ("response_format", "json_schema", "json_object"))
-        if named and self._response in _WEAKER:
-            self._response = _WEAKER[self._response]  # type: ignore[assignment]
-            return True
-        return False
+        if not named or response not in _WEAKER:
+            return False
+        if self._response == response:
+            self._response = _WEAKER[response]
+        return True
 
     def _read(self, reply: Any, data: bytes) -> Reply:
         try:
@@ -154,14 +149,11 @@ class Chat:
                 http=reply.status_code,
             )
         except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
-            what = f"{self._host} returned no chat completion: {_quoted(data)}"
+            what = f"{self._host} returned no chat completion: {quoted(data)}"
             raise NoReply(what, again=True, billed=True, http=reply.status_code) from None
 
     def _refused(self, reply: Any, data: bytes) -> NoReply:
-        status, said = reply.status_code, _quoted(data)
-        with suppress(Exception):
-            error = json.loads(data)["error"]
-            said = _line(error if isinstance(error, str) else error["message"])[:_QUOTED]
+        status, said = reply.status_code, quoted(data)
         fixes = {
             401: "check api_key",
             403: "the key does not allow this model",
@@ -194,10 +186,6 @@ def _seconds(text: str) -> float:
         left = parsedate_to_datetime(text) - datetime.now(UTC)
         return min(max(left.total_seconds(), 0.0), 86_400.0)
     return 0.0
-
-
-def _quoted(data: bytes) -> str:
-    return _line(data[:_QUOTED].decode("utf-8", "replace"))
 
 
 def _line(value: Any) -> str:

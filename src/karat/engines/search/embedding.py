@@ -17,8 +17,8 @@ from typing import Any
 
 import tenacity
 
-from karat.engines.search._http import Calls
 from karat.engines.search.engine import EngineError
+from karat.engines.search.http import Calls
 from karat.engines.search.json_api import path
 from karat.errors import UsageError
 from karat.tables.engines import EmbedConfig

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from karat.engines.search._http import Calls
 from karat.engines.search.engine import EngineError, document, numbers_of
+from karat.engines.search.http import Calls
 from karat.engines.search.template import Values, check_params, fill_json, fill_url, names_in
 from karat.errors import MissingExtra, UsageError
 from karat.tables.engines import EngineAnswer, EngineConfig, EngineFacts, EngineQuery, Hit

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from karat.engines.search._http import Calls
 from karat.engines.search.engine import EngineError, document, field, fingerprint
 from karat.engines.search.explanations import parts_of
+from karat.engines.search.http import Calls
 from karat.engines.search.template import Values, check_params, fill_json
 from karat.errors import UsageError
 from karat.tables.engines import EngineAnswer, EngineConfig, EngineFacts, EngineQuery, Hit

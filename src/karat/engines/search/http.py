@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from karat.engines.search.engine import EngineError, Pace
 from karat.errors import MissingExtra, UsageError
 from karat.tables.engines import EmbedConfig, EngineConfig
+from karat.tables.golden.machine_judges import JudgeConfig
 
 LARGEST = 64 << 20  # largest reply, in bytes
 _AGAIN = {408, 425, 429, 500, 502, 503, 504}
@@ -29,29 +30,12 @@ class Calls:
             raise MissingExtra("httpx2", "engines", config.where) from None
         self._httpx, self.config, self._pace = httpx2, config, Pace(config.rate)
         self.base = str(config.url).rstrip("/")
-        host = urlsplit(self.base)
-        if host.scheme not in {"http", "https"} or not host.hostname or "{" in host.netloc:
-            raise UsageError(
-                f"{config.where} url is not an address",
-                fix='url = "https://search.example.org:9200"',
-            )
-        self.host = host.hostname
-        verify: Any = host.scheme == "https"  # loading certificates takes longer than a request
-        if config.ca:
-            import ssl
-
-            try:
-                verify = ssl.create_default_context(cafile=str(config.root / config.ca))
-            except (OSError, ssl.SSLError) as error:
-                raise UsageError(
-                    f"{config.where} ca: {config.ca} cannot be read: {error}",
-                    fix="ca is a file of certificates in PEM form",
-                ) from None
+        self.host = host_of(self.base, f"{config.where} url", "https://search.example.org:9200")
         self._http = httpx2.Client(
             headers={"user-agent": "karat", "accept": "application/json"}
             | {name: str(value) for name, value in config.headers.items()},
             timeout=config.timeout,
-            verify=verify,
+            verify=certificates(config, self.base),
             follow_redirects=False,  # another address than the configured one
             trust_env=False,
             limits=httpx2.Limits(max_connections=None, max_keepalive_connections=64),
@@ -69,7 +53,7 @@ class Calls:
             return json.loads(data)
         except (ValueError, RecursionError):
             raise EngineError(
-                f"{self.host} returned no JSON: {_quoted(data)}",
+                f"{self.host} returned no JSON: {quoted(data)}",
                 fix="check url: it may be a web page, not an API",
             ) from None
 
@@ -118,7 +102,7 @@ class Calls:
         }
         after = headers.get("retry-after", "")
         return EngineError(
-            f"{self.host} answered {status}: {_quoted(data)}",
+            f"{self.host} answered {status}: {quoted(data)}",
             fix=fixes.get(status, "check the template" if status < 500 else None),
             again=status in _AGAIN,
             after=min(float(after), _LONGEST_AFTER) if after[:6].isdigit() else 0.0,
@@ -128,7 +112,31 @@ class Calls:
         self._http.close()
 
 
-def _quoted(data: bytes) -> str:
+def host_of(url: str, setting: str, example: str) -> str:
+    """The host of an address; UsageError if it is not one."""
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname or "{" in parts.netloc:
+        name = setting.rpartition(" ")[2]
+        raise UsageError(f"{setting} is not an address", fix=f'{name} = "{example}"')
+    return parts.hostname
+
+
+def certificates(config: EngineConfig | EmbedConfig | JudgeConfig, url: str) -> Any:
+    """What a client of httpx2 verifies an address with."""
+    if not config.ca:
+        return url.startswith("https:")  # loading certificates takes longer than a request
+    import ssl
+
+    try:
+        return ssl.create_default_context(cafile=str(config.root / config.ca))
+    except (OSError, ssl.SSLError) as error:
+        raise UsageError(
+            f"{config.where} ca: {config.ca} cannot be read: {error}",
+            fix="ca is a file of certificates in PEM form",
+        ) from None
+
+
+def quoted(data: bytes) -> str:
     """The reason in a reply: an engine's own field for it, or the beginning, in one line."""
     text = data[:20_000].decode("utf-8", "replace")
     with suppress(ValueError, RecursionError):
