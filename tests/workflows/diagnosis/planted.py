@@ -170,7 +170,7 @@ def broken(c: Collection, planted: Mapping[str, Mapping[str, str]]) -> Plan:
     stale = {doc for _, doc in of("copy in the index is stale")}
     for doc in stale:
         texts[doc] = "this page is coming soon"
-    old = {doc: f"old-{doc}" for _, doc in of("old version boosted")}
+    old = {doc: f"old-{doc}" for _, doc in sorted(of("old version boosted"))}
     texts |= {old[doc]: texts[doc] for doc in old}
     changed = texts != c.documents
     index = Index(texts) if changed else c.whole
