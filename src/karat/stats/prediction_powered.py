@@ -110,7 +110,9 @@ def powered_mean(
     error = math.fsum(variance for variance, _ in parts)
     if not reason and error <= 0:
         reason = "all queries have the same value"
-    rho = _correlation(strata)
+    rho = _correlation(
+        np.concatenate([s.human for s in strata]), np.concatenate([s.machine for s in strata])
+    )
     effective = float(judged)
     if reason:
         interval = Interval(None, None, reason)
@@ -134,9 +136,7 @@ def effective_queries(judged: int, machine_only: int, rho: float) -> float:
     return judged * whole / (judged + (1 - max(rho, 0.0) ** 2) * machine_only)
 
 
-def _correlation(strata: Sequence[Stratum]) -> float | None:
-    human = np.concatenate([s.human for s in strata])
-    machine = np.concatenate([s.machine for s in strata])
+def _correlation(human: Floats, machine: Floats) -> float | None:
     if len(human) < 2 or not np.ptp(human) or not np.ptp(machine):
         return None
     return float(np.corrcoef(human, machine)[0, 1])
@@ -199,7 +199,7 @@ def powered_pairs_mean(
     weights = np.full(pairs.queries, lam) if lam is not None else _cross_fitted(own, added)
     values = own + weights * added
     centre, n = float(values.mean()), pairs.queries
-    judged = int((~np.isnan(pairs.human)).sum())
+    known = ~np.isnan(pairs.human)
     alone, spread = (float(np.var(v, ddof=1)) if n > 1 else 0.0 for v in (own, values))
     if n < 2 or spread <= 0:
         reason = "one query has no spread" if n < 2 else "all queries have the same value"
@@ -207,12 +207,9 @@ def powered_pairs_mean(
     else:
         reach = t_quantile(0.5 + confidence / 2, n - 1) * math.sqrt(spread / n)
         interval, effective = Interval(centre - reach, centre + reach), n * alone / spread
-    known = ~np.isnan(pairs.human)
-    rho = None
-    if known.sum() > 1 and np.ptp(pairs.human[known]) and np.ptp(pairs.machine[known]):
-        rho = float(np.corrcoef(pairs.human[known], pairs.machine[known])[0, 1])
+    rho, judged = _correlation(pairs.human[known], pairs.machine[known]), int(known.sum())
     return Powered(
-        centre, interval, float(weights.mean()), rho, effective, judged, len(pairs.query) - judged
+        centre, interval, float(weights.mean()), rho, effective, judged, len(known) - judged
     )
 
 

@@ -7,8 +7,10 @@ chances.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +54,6 @@ def machine_means(
     difference: bool = False,  # differences to the first run rather than means
     chances: pl.DataFrame | None = None,
     queries: Queries | None = None,  # with weights and strata
-    rel: float | None = None,  # lowest relevant grade, where a measure does not set it
 ) -> list[MachineMean]:
     """A row for each run and measure; with ``difference``, for each run but the first.
 
@@ -77,29 +78,38 @@ def machine_means(
         raise InputError("graded twice", query=row["query_id"], doc_id=row["doc_id"])
     machine = Qrels(grades.select(*_KEYS, "grade"), source="machine grades")
     given = _Given(qrels, machine, raters[0] if raters else "a machine", chances, queries)
-    names = [parse(name) if rel is None else parse(name, rel=rel) for name in measures]
-    found = []
-    pairs = [(run, runs[0]) for run in runs[1:]] if difference else [(run, None) for run in runs]
-    for measure in names:
-        for run, baseline in pairs:
-            make = _by_query if chances is None else _by_pair
-            found.append(make(given, run, baseline, measure))
-    return found
+    asked = [parse(name) for name in measures]
+    first = runs[0] if difference else None
+    shown = runs[1:] if difference else runs
+    if chances is not None:
+        return [_by_pair(given, run, first, measure) for measure in asked for run in shown]
+    whole, names = _whole(given), [str(measure) for measure in asked]
+    by_people = _values(given.qrels.only(whole), shown, first, names)
+    by_machine = _values(given.machine, shown, first, names)
+    return [
+        _by_query(given, run, first, name, by_people[place, name], by_machine[place, name])
+        for name in names
+        for place, run in enumerate(shown)
+    ]
 
 
-def _by_query(given: _Given, run: Run, baseline: Run | None, measure: Measure) -> MachineMean:
-    """People judged whole queries."""
-    whole = _whole(given)
-    name = str(measure)
-    human = _values(given.qrels.only(whole), run, baseline, name)
-    machine = _values(given.machine, run, baseline, name)
-    both = [query for query in whole if query in human and query in machine]
-    rest = [query for query in machine if query not in set(given.qrels.query_ids)]
-    strata = _strata(given.queries, both, rest)
-    parts, unjudged = [], 0
-    for weight, judged, others in strata:
+def _by_query(
+    given: _Given,
+    run: Run,
+    baseline: Run | None,
+    measure: str,
+    human: Mapping[str, float],
+    machine: Mapping[str, float],
+) -> MachineMean:
+    """People judged whole queries; ``human`` and ``machine`` have the value of each."""
+    people = set(given.qrels.query_ids)
+    both = [query for query in human if query in machine]
+    rest = [query for query in machine if query not in people]
+    parts = []
+    for weight, judged, others in _strata(given.queries, both, rest):
         if not judged:
-            return _refused(given, run, baseline, name, "query", "a stratum has no query judged")
+            reason = "a stratum has no query judged"
+            return _refused(given, run, baseline, measure, "query", reason)
         parts.append(
             Stratum(
                 np.array([human[query] for query in judged]),
@@ -108,10 +118,9 @@ def _by_query(given: _Given, run: Run, baseline: Run | None, measure: Measure) -
                 weight,
             )
         )
-        unjudged += len(others)
-    alone = powered_mean([Stratum(p.human, p.machine * 0, p.unjudged[:0], p.weight) for p in parts])
+    alone = powered_mean(parts, lam=0.0)
     only = float(np.mean([machine[query] for query in (*both, *rest)]))
-    return _row(given, run, baseline, name, "query", powered_mean(parts), alone, only)
+    return _row(given, run, baseline, measure, "query", powered_mean(parts), alone, only)
 
 
 def _whole(given: _Given) -> list[str]:
@@ -144,20 +153,26 @@ def _whole(given: _Given) -> list[str]:
     return shared["query_id"].unique(maintain_order=True).to_list()
 
 
-def _values(qrels: Qrels, run: Run, baseline: Run | None, measure: str) -> dict[str, float]:
-    """The value of each query, or the difference to the baseline's."""
-    runs = [run.named("run")] if baseline is None else [run.named("run"), baseline.named("base")]
-    options: dict[str, Any] = {"interval": "none", "bounds": False, "per_query": True}
-    rows = evaluate(qrels, runs, [measure], complete=True, **options).per_query
-    by_run: dict[str, dict[str, float]] = {}
+def _values(
+    qrels: Qrels, runs: Sequence[Run], baseline: Run | None, measures: Sequence[str]
+) -> dict[tuple[int, str], dict[str, float]]:
+    """By the place of a run and a measure: the value of each query, or its difference."""
+    named = [run.named(str(place)) for place, run in enumerate(runs)]
+    named += [] if baseline is None else [baseline.named("baseline")]
+    rows = evaluate(
+        qrels, named, measures, complete=True, interval="none", bounds=False, per_query=True
+    ).per_query
+    by_run: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
     for row in rows:
         if row.value is not None:
-            by_run.setdefault(row.run, {})[row.query_id] = row.value
-    values = by_run.get("run", {})
-    if baseline is None:
-        return values
-    base = by_run.get("base", {})
-    return {query: value - base[query] for query, value in values.items() if query in base}
+            by_run[row.run, row.measure][row.query_id] = row.value
+    found = {}
+    for place, name in product(range(len(runs)), measures):
+        own, base = by_run[str(place), name], by_run["baseline", name]
+        found[place, name] = (
+            own if baseline is None else {q: own[q] - base[q] for q in own if q in base}
+        )
+    return found
 
 
 def _strata(
