@@ -6,7 +6,6 @@ A document is quoted as a JSON string, so that nothing in it can end the quotati
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -156,12 +155,12 @@ def cost_nano(
 
     Cached tokens are part of the input tokens, and are not paid twice.
     """
-    prices: Mapping[str, float | None] = vars(config.prices)
-    if prices["input"] is None or prices["output"] is None or input_tokens is None:
+    prices = config.prices
+    if prices.input is None or prices.output is None or input_tokens is None:
         return None
     saved = min(cached or 0, input_tokens)
-    cheap = prices["input"] if prices["cached_input"] is None else prices["cached_input"]
+    cheap = prices.input if prices.cached_input is None else prices.cached_input
     dollars_per_million = (
-        (input_tokens - saved) * prices["input"] + saved * cheap + (output or 0) * prices["output"]
+        (input_tokens - saved) * prices.input + saved * cheap + (output or 0) * prices.output
     )
     return round(dollars_per_million * 1000)

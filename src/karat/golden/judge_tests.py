@@ -93,27 +93,37 @@ def superficial(
         corpus: Any pairs whose documents can be borrowed.
     """
     judged = {(pair.query_id, pair.doc_id) for pair in (*pairs, *relevant)}
-    for pair in {p.query_id: p for p in pairs}.values():
-        words = set(_WORD.findall(pair.query.casefold()))
-        others = [
-            (len(words & set(_WORD.findall(other.document.casefold()))), other.doc_id, other)
-            for other in corpus
-            if other.query_id != pair.query_id and (pair.query_id, other.doc_id) not in judged
-        ]
-        if others and (best := max(others, key=lambda each: each[:2]))[0] > 0:
-            found = best[2]
+    asked = [(pair, _words(pair.query)) for pair in {p.query_id: p for p in pairs}.values()]
+    best: dict[str, tuple[int, str, JudgePair]] = {}
+    for other in corpus if asked else ():
+        there = _words(other.document)
+        for pair, words in asked:
+            if other.query_id != pair.query_id and (pair.query_id, other.doc_id) not in judged:
+                found = len(words & there), other.doc_id, other
+                best[pair.query_id] = max(best.get(pair.query_id, found), found, key=_by_words)
+    for pair, _ in asked:
+        shared, doc_id, other = best.get(pair.query_id, (0, "", pair))
+        if shared:
             yield replace(
                 pair,
-                doc_id=found.doc_id,
-                title=found.title,
-                url=found.url,
-                document=found.document,
+                doc_id=doc_id,
+                title=other.title,
+                url=other.url,
+                document=other.document,
                 probe=f"{SUPERFICIAL} words",
             )
     for pair in relevant:
         changed = _another_fact(pair)
         if changed != pair.document:
             yield replace(pair, document=changed, probe=f"{SUPERFICIAL} fact")
+
+
+def _by_words(found: tuple[int, str, JudgePair]) -> tuple[int, str]:
+    return found[:2]
+
+
+def _words(text: str) -> set[str]:
+    return set(_WORD.findall(text.casefold()))
 
 
 def _another_fact(pair: JudgePair) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from karat.golden.judge_tests import INJECTION, KEYWORDS, PADDING, RETEST, SUPERFICIAL
 from karat.stats.agreement import (
@@ -36,9 +36,7 @@ def passport(
     human: Mapping[Key, float],
     spent: Spent,
     *,
-    slices: Mapping[str, str] | None = None,
-    people: Mapping[str, float | None] | None = None,
-    states: Mapping[str, int] | None = None,
+    slices: Mapping[str, str],
 ) -> Passport:
     """The passport.
 
@@ -48,8 +46,6 @@ def passport(
         human: People's grades by query and document.
         spent: What it cost.
         slices: The slice of each query, by its id.
-        people: κ of people with each other on the same pairs, as ``agreement``.
-        states: How often each outcome occurred among real pairs.
     """
     real = [(pair, each) for pair, each in judged if not pair.probe]
     both = [
@@ -68,11 +64,7 @@ def passport(
     tests += [_overrating(query, person, machine, grades, len(names))]
     tests += _length(both)
     middle = config.grades[len(config.grades) // 2]
-    tests += _tests(judged, middle)
-    low_pairs = [grade or 0.0 for _, grade, mine in both if mine < middle]
-    if low_pairs:
-        share = sum(grade >= middle for grade in low_pairs) / len(low_pairs)
-        tests = [_with_elsewhere(test, share) for test in tests]
+    tests += _tests(judged, middle, grades[machine[grades[person] < middle]])
     low = agreement["kappa_low"]
     certified = low is not None and low >= config.kappa
     failed = [test.name for test in tests if test.passed is False]
@@ -85,19 +77,17 @@ def passport(
         notes.append(f"the lower end of κ is {shown}; the bar is {config.kappa:g}")
     if failed:
         notes.append(f"tests not passed: {', '.join(failed)}")
-    counted = states or Counter(each.verdict.state for _, each in real)
     return Passport(
         config,
         len(both),
         len(names),
         agreement,
-        people or {},
         confusion(person, machine, len(grades)).tolist(),
-        dict(counted),
+        dict(Counter(each.verdict.state for _, each in real)),
         spent,
         tests,
         verdict,
-        _slices(both, grades, level, slices or {}),
+        _slices(np.array([slices.get(name, "") for name in names]), query, person, machine, grades),
         notes,
     )
 
@@ -185,8 +175,15 @@ def _length(both: Sequence[tuple[JudgePair, float | None, float]]) -> list[Test]
     ]
 
 
-def _tests(judged: Sequence[tuple[JudgePair, Judged]], middle: float) -> list[Test]:
-    """Padding, keywords, injections, superficial likeness and retest, as far as they were run."""
+def _tests(
+    judged: Sequence[tuple[JudgePair, Judged]], middle: float, elsewhere: Floats
+) -> list[Test]:
+    """Padding, keywords, injections, superficial likeness and retest, as far as they were run.
+
+    Args:
+        middle: The lowest grade that counts as relevant here.
+        elsewhere: The judge's grades of documents that people graded lower.
+    """
     plain = {
         (pair.query_id, pair.doc_id): each.verdict.grade
         for pair, each in judged
@@ -219,18 +216,14 @@ def _tests(judged: Sequence[tuple[JudgePair, Judged]], middle: float) -> list[Te
             passed = not values.any()
             which = sorted({row[1] for row, up in zip(rows, values, strict=True) if up})
             detail += f", by {', '.join(which)}" if which else ""
+        elif name == SUPERFICIAL and len(elsewhere):
+            share = float((elsewhere >= middle).mean())
+            detail += f"; of other documents of low grade {share:.1%}"
         elif name == PADDING and len(rows) >= _FEW:
             within = span.low is not None and span.high is not None and span.low <= 0 <= span.high
             passed = abs(sums.whole) <= _PAD or within
         found.append(Test(name, sums.whole, span.low, span.high, passed, detail))
     return found
-
-
-def _with_elsewhere(test: Test, share: float) -> Test:
-    """The share of other documents of low grade that are graded relevant, for comparison."""
-    if test.name != SUPERFICIAL:
-        return test
-    return replace(test, detail=f"{test.detail}; of other documents of low grade {share:.1%}")
 
 
 _DETAILS = {
@@ -243,23 +236,20 @@ _DETAILS = {
 
 
 def _slices(
-    both: Sequence[tuple[JudgePair, float | None, float]],
+    slice_of: NDArray[np.str_],
+    query: Integers,
+    person: Integers,
+    machine: Integers,
     grades: Floats,
-    level: Mapping[float, int],
-    slices: Mapping[str, str],
 ) -> list[Test]:
-    """κ in each slice, and whether its lower end reaches the bar of the judge."""
+    """κ in each slice with enough pairs; ``slice_of`` has that of each query, "" for none."""
     found = []
-    for name in sorted(set(slices.values())):
-        rows = [each for each in both if slices.get(each[0].query_id) == name]
-        if len(rows) < _FEW:
-            continue
-        query = np.unique([pair.query_id for pair, *_ in rows], return_inverse=True)[1]
-        machine = np.array([level[float(grade or 0)] for _, grade, _ in rows], np.int64)
-        person = np.array([level[grade] for *_, grade in rows], np.int64)
-        sums = kappa(query.astype(np.int64), person, machine, grades, int(query.max()) + 1)
-        span = agreement_interval(sums)
-        found.append(Test(name, _or_none(sums.whole), span.low, span.high))
+    for name in sorted(set(slice_of.tolist()) - {""}):
+        here = slice_of[query] == name
+        if here.sum() >= _FEW:
+            sums = kappa(query[here], person[here], machine[here], grades, len(slice_of))
+            span = agreement_interval(sums)
+            found.append(Test(name, _or_none(sums.whole), span.low, span.high))
     return found
 
 

@@ -362,6 +362,19 @@ def test_a_budget_is_never_exceeded_and_the_rest_is_asked_later(tmp_path):
     assert total == found.spent.cost_nano + rest.spent.cost_nano
 
 
+def test_what_may_have_been_paid_counts_against_the_budget(tmp_path):
+    def hang(_header, _body, _number):
+        time.sleep(0.3)
+        return OK
+
+    with serving(hang) as (url, _):
+        declared = config(tmp_path, url, timeout=0.05, concurrency=1)
+        worst = plan(declared, PAIRS[:1]).dollars
+        found = run(declared, PAIRS[:5], budget=worst * 3.5)
+    assert found.stopped == "budget"
+    assert found.spent.possibly_billed == 3  # a fourth could cost more than there is
+
+
 def test_a_budget_needs_prices(tmp_path):
     with pytest.raises(UsageError, match="needs the prices"):
         run(config(tmp_path, prices=Prices()), PAIRS, budget=1.0)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -80,27 +80,24 @@ def run(
     the judge cannot be asked.
     """
     from karat.formats.own.judges import read_judge
+    from karat.formats.own.machine_grades import check_name, write_grades
     from karat.reports.judging import autojudge as report
-    from karat.workflows.judging.autojudge import plan
+    from karat.workflows.judging.autojudge import judgments_frame, plan
     from karat.workflows.judging.autojudge import run as judged
 
     config = read_judge(judge, Path())
+    if out is not None:
+        check_name(out)
     given, store = _given(pairs, qrels, queries, documents)
     if dry_run:
         planned = plan(config, given.pairs)
-        if output == "json":
-            sys.stdout.write(report.to_text(report.plan_json(planned)))
-        else:
-            report.show_plan(planned, options.out())
+        _print(output, vars(planned), lambda: report.show_plan(planned, options.out()))
         return 0
     with _ticking(len(given.pairs)) as tick:
         found = judged(config, given.pairs, budget=budget, patient=patient, tick=tick)
     if found.stopped and not found.judged:
         raise KaratError(found.stopped)
     if out is not None:
-        from karat.formats.own.machine_grades import write_grades
-        from karat.workflows.judging.autojudge import judgments_frame
-
         write_grades(judgments_frame(found), out)
     if store:
         from karat.cli.workspace.workspace import opened
@@ -109,10 +106,11 @@ def run(
         with opened(Path()) as workspace:
             store_grades(workspace, found)
     count = len({(pair.query_id, pair.doc_id) for pair in given.pairs})
-    if output == "json":
-        sys.stdout.write(report.to_text(report.run_json(found, count)))
-    else:
-        report.show_run(found, count, options.out(), given.notes)
+    _print(
+        output,
+        report.run_json(found, count),
+        lambda: report.show_run(found, count, options.out(), given.notes),
+    )
     return 1 if len(found.judged) < count else 0
 
 
@@ -149,6 +147,7 @@ def certify(
     """
     from karat.formats.own.judges import read_judge
     from karat.reports.judging import autojudge as report
+    from karat.reports.writers.plain import to_json
     from karat.workflows.judging import autojudge as judging
 
     config = read_judge(judge, Path())
@@ -158,11 +157,8 @@ def certify(
     if not found.states:
         raise KaratError("; ".join(found.notes))
     content = report.passport_json(found)
-    judging.store_passport(config, report.to_text(content))
-    if output == "json":
-        sys.stdout.write(report.to_text(content))
-    else:
-        report.show_passport(content, options.out(), given.notes)
+    judging.store_passport(config, to_json(content))
+    _print(output, content, lambda: report.show_passport(content, options.out(), given.notes))
     return 0 if found.verdict == "certified" else 1
 
 
@@ -175,10 +171,7 @@ def list_(output: str) -> None:
     from karat.workflows.judging.autojudge import overview
 
     rows = report.judges_rows(overview(list(read_judges(Path()).values())))
-    if output == "json":
-        sys.stdout.write(report.to_text(rows))
-    else:
-        report.show_judges(rows, options.out())
+    _print(output, rows, lambda: report.show_judges(rows, options.out()))
 
 
 @autojudge.command("show", epilog=options.examples("karat autojudge show cheap"))
@@ -196,10 +189,7 @@ def show(judge: str, output: str) -> None:
         raise UsageError(
             f"{config.rater} has no passport", fix=f"karat autojudge certify {config.name}"
         )
-    if output == "json":
-        sys.stdout.write(report.to_text(found))
-    else:
-        report.show_passport(found, options.out())
+    _print(output, found, lambda: report.show_passport(found, options.out()))
 
 
 @autojudge.command(
@@ -238,6 +228,15 @@ def fake_server(qrels: str, confusion: Path, port: int, seed: int) -> None:
         serve(fake, port, started)
     except KeyboardInterrupt:
         return
+
+
+def _print(output: str, content: Any, show: Callable[[], None]) -> None:
+    from karat.reports.writers.plain import to_json
+
+    if output == "json":
+        sys.stdout.write(to_json(content))
+    else:
+        show()
 
 
 @contextmanager

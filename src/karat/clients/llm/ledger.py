@@ -176,11 +176,10 @@ class Ledger:
         )
         return self._db.execute(sql, [rater]).fetchall()
 
-    def raters(self) -> list[dict[str, Any]]:
-        """Each rater with its number of verdicts and the time of its last one."""
+    def graded(self) -> dict[str, int]:
+        """How many pairs each rater graded."""
         sql = (
-            "SELECT rater, count(*), sum(state = 'ok'), max(time_us) FROM verdict "
-            "WHERE probe = '' AND replicate = 0 GROUP BY rater ORDER BY max(time_us) DESC"
+            "SELECT rater, count(*) FROM verdict "
+            "WHERE probe = '' AND replicate = 0 AND state = 'ok' GROUP BY rater"
         )
-        names = ("rater", "pairs", "graded", "last_us")
-        return [dict(zip(names, row, strict=True)) for row in self._db.execute(sql)]
+        return dict(self._db.execute(sql).fetchall())

@@ -8,27 +8,23 @@ import polars as pl
 
 from karat.errors import InputError, UsageError
 from karat.formats.tables.reading import read_pairs
-from karat.formats.tables.writing import beside
+from karat.formats.tables.writing import write_pairs
+from karat.tables import Pairs
 
 _ENDINGS = (".csv", ".jsonl", ".parquet")
 
 
-def write_grades(frame: pl.DataFrame, path: str | Path) -> None:
-    """Write grades by the ending of the file's name."""
-    target = Path(path)
-    ending = target.suffix.lower()
-    if ending not in _ENDINGS:
+def check_name(path: str | Path) -> None:
+    """Refuse the name of a file that says no format; before anything is asked and paid."""
+    if Path(path).suffix.lower() not in _ENDINGS:
         raise UsageError(
-            f"cannot tell the format of grades from the name {target.name}",
+            f"cannot tell the format of grades from the name {Path(path).name}",
             fix=f"use the extension {', '.join(_ENDINGS)}",
         )
-    with beside(target) as stream:
-        if ending == ".csv":
-            frame.write_csv(stream)
-        elif ending == ".jsonl":
-            frame.write_ndjson(stream)
-        else:
-            frame.write_parquet(stream)
+
+
+def write_grades(frame: pl.DataFrame, path: str | Path) -> None:
+    write_pairs(Pairs(frame), path)
 
 
 def read_grades(path: str | Path) -> pl.DataFrame:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -98,10 +97,6 @@ def show_run(found: JudgingRun, pairs: int, out: Console, notes: Sequence[str] =
         out.print(plain(f"stopped: {found.stopped}", "bold"), soft_wrap=True)
 
 
-def plan_json(found: Plan) -> dict[str, Any]:
-    return dict(vars(found))
-
-
 def show_plan(found: Plan, out: Console) -> None:
     out.print(
         plain(
@@ -121,7 +116,6 @@ def passport_json(found: Passport) -> dict[str, Any]:
     return {
         "judge": found.judge.rater,
         "agreement": dict(found.agreement),
-        "people": dict(found.people),
         "confusion": [list(row) for row in found.confusion],
         "grades": list(found.judge.grades),
         "states": dict(found.states),
@@ -233,7 +227,3 @@ def show_judges(rows: Sequence[Mapping[str, Any]], out: Console) -> None:
         out.print(plain("no judge is declared in karat.toml: [judge.NAME]"))
         return
     draw(Table("", _JUDGES, rows), out)
-
-
-def to_text(value: Any) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"

@@ -235,7 +235,6 @@ class Passport:
     pairs: int  # pairs that both graded
     queries: int
     agreement: Mapping[str, float | None]
-    people: Mapping[str, float | None]  # κ of people with each other on these pairs
     confusion: Sequence[Sequence[int]]  # row: people's grade; column: the judge's
     states: Mapping[str, int]
     spent: Spent

@@ -7,6 +7,7 @@ import random
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple
 
 from karat.clients.llm.asking import Judge, NoReply, Question, Reply
 from karat.clients.llm.ledger import Ledger
@@ -28,6 +29,14 @@ _FASTER = 0.05  # share by which a clean round raises the limit
 _HOPELESS = 20, 60.0  # failed requests, or seconds, without any answer: no more are sent
 _LAST, _BAD = 200, 0.05  # of so many last pairs, the share without a grade that ends a run
 _NOTHING = Usage()
+
+
+class Asked(NamedTuple):
+    """A pair to ask about."""
+
+    key: str
+    pair: JudgePair
+    replicate: int
 
 
 class Stopped(Exception):
@@ -61,16 +70,16 @@ class Asking:
         self.verdicts: dict[str, tuple[Verdict, str | None]] = {}
         self.stopped = ""
 
-    async def all(self, asked: Sequence[tuple[str, JudgePair, int]]) -> None:
-        """Ask about pairs, given with key and replicate; ``stopped`` says why some are missing."""
-        todo = iter(asked)
+    async def all(self, pairs: Sequence[Asked]) -> None:
+        """Ask about pairs; ``stopped`` says why some are missing."""
+        todo = iter(pairs)
 
         async def work() -> None:
-            for key_, pair, replicate in todo:
+            for asked in todo:
                 if self.stopped:
                     return
                 try:
-                    await self._one(key_, pair, replicate)
+                    await self._one(asked)
                 except Stopped as error:
                     self.stopped = self.stopped or str(error)
 
@@ -81,21 +90,19 @@ class Asking:
             for worker in workers:
                 worker.cancel()
 
-    async def _one(self, key_: str, pair: JudgePair, replicate: int) -> None:
+    async def _one(self, asked: Asked) -> None:
+        pair = asked.pair
         chat, most = messages(self._config, pair), self._config.max_tokens
         tries, began, repaired, doubled = 0, time.monotonic(), False, False
         while True:
-            worst = 0
-            if self._budget is not None:
-                tokens = estimated_tokens(self._config, pair)
-                worst = cost_nano(self._config, tokens, most) or 0
+            worst = 0 if self._budget is None else self._worst(pair, most)
             await self._turn(worst)
-            attempt = self._ledger.begin(key_, self._config.rater, pair)
+            attempt = self._ledger.begin(asked.key, self._config.rater, pair)
             outcome: Verdict | None = None
             reply: Reply | NoReply
             try:
-                reply = await self._judge.ask(Question(pair, chat, most, replicate))
-                outcome = read(self._config, pair, reply)
+                reply = await self._judge.ask(Question(pair, chat, most, asked.replicate))
+                outcome = _read(self._config, pair, reply)
             except NoReply as error:
                 reply = error
             finally:
@@ -104,7 +111,7 @@ class Asking:
                 tries += reply.after <= _PARKED
                 over = not reply.again or tries >= TRIES or time.monotonic() - began > PATIENCE
                 failed = Verdict("transport_failed", error=reply.what)
-                self._settle(attempt, failed, reply, key_, pair, replicate, final=over)
+                self._settle(attempt, failed, reply, asked, worst, final=over)
                 self._give_up(reply)
                 if over:
                     return
@@ -115,7 +122,7 @@ class Asking:
             again = (outcome.state == "truncated" and not doubled) or (
                 outcome.state == "malformed" and not repaired and reply.value is None
             )
-            self._settle(attempt, outcome, reply, key_, pair, replicate, final=not again)
+            self._settle(attempt, outcome, reply, asked, worst, final=not again)
             if not again:
                 return
             if outcome.state == "truncated":
@@ -133,16 +140,16 @@ class Asking:
         attempt: int,
         outcome: Verdict,
         reply: Reply | NoReply,
-        key_: str,
-        pair: JudgePair,
-        replicate: int,
+        asked: Asked,
+        worst: int,
         *,
         final: bool,
     ) -> None:
         usage = reply.usage if isinstance(reply, Reply) else _NOTHING
         cost = cost_nano(self._config, usage.input, usage.output, usage.cached)
         billed = True if isinstance(reply, Reply) else reply.billed
-        self._spent += cost or 0
+        # What may have been paid, and how much is not known, counts at its most.
+        self._spent += (worst if cost is None else cost) if billed else 0
         self._ledger.settle(
             attempt,
             outcome.state,
@@ -151,11 +158,13 @@ class Asking:
             billed=billed,
             reply=reply,
             error=outcome.error,
-            final=(key_, self._config.rater, pair, replicate, outcome) if final else None,
+            final=(asked.key, self._config.rater, asked.pair, asked.replicate, outcome)
+            if final
+            else None,
         )
         if not final:
             return
-        self.verdicts[key_] = outcome, getattr(reply, "model", None)
+        self.verdicts[asked.key] = outcome, getattr(reply, "model", None)
         self._done += 1
         self._tick(self._done, self._spent)
         self._last.append(outcome.state in USABLE)
@@ -165,6 +174,10 @@ class Asking:
                 f"{bad} of the last {_LAST} pairs have no grade, the last one: {outcome.state}"
                 f"{f', {outcome.error}' if outcome.error else ''}"
             )
+
+    def _worst(self, pair: JudgePair, most: int) -> int:
+        """What a request costs at most, with so many tokens of output."""
+        return cost_nano(self._config, estimated_tokens(self._config, pair), most) or 0
 
     def _give_up(self, error: NoReply) -> None:
         """Raise Stopped if no other pair would be answered either."""
@@ -215,7 +228,7 @@ class Asking:
         await self._sleep(max(pause, error.after))
 
 
-def read(config: JudgeConfig, pair: JudgePair, reply: Reply) -> Verdict:
+def _read(config: JudgeConfig, pair: JudgePair, reply: Reply) -> Verdict:
     """What came of a reply."""
     if reply.value is not None:
         return verdict_of(config, pair, reply.value)
@@ -231,9 +244,7 @@ def read(config: JudgeConfig, pair: JudgePair, reply: Reply) -> Verdict:
     return verdict(config, pair, reply.text)
 
 
-def keyed(
-    config: JudgeConfig, pairs: Sequence[JudgePair], replicate: int = 0
-) -> list[tuple[str, JudgePair, int]]:
+def keyed(config: JudgeConfig, pairs: Sequence[JudgePair], replicate: int = 0) -> list[Asked]:
     """Pairs with their keys, which are equal for equal questions; each pair once."""
     found = {(pair.query_id, pair.doc_id, pair.probe): pair for pair in pairs}
-    return [(key(config, pair, replicate), pair, replicate) for pair in found.values()]
+    return [Asked(key(config, pair, replicate), pair, replicate) for pair in found.values()]

@@ -18,6 +18,7 @@ from karat.clients.llm.asking import Judge, open_judge
 from karat.clients.llm.ledger import Ledger
 from karat.errors import InputError, UsageError
 from karat.formats.own.judges import with_key
+from karat.formats.tables.writing import beside
 from karat.golden import judge_tests
 from karat.golden.judge_prompt import cost_nano, estimated_tokens
 from karat.golden.passport import passport
@@ -32,9 +33,9 @@ from karat.tables.golden.machine_judges import (
     Plan,
     Spent,
 )
-from karat.workflows.judging._asking import Asking, keyed
+from karat.workflows.judging._asking import Asked, Asking, keyed
 
-PASSPORTS = "judges/passports"
+_PASSPORTS = "judges/passports"
 _PAIRS, _TESTS = 300, 24
 """Pairs of a certification, and of each of its tests."""
 _SALT = "karat certify"
@@ -173,17 +174,15 @@ def certify(
     *,
     pairs: int = _PAIRS,
     tests: int = _TESTS,
-    people: Mapping[str, float | None] | None = None,
     tick: Tick = lambda _done, _nano: None,
     judge: Judge | None = None,
 ) -> Passport:
-    """Measure a judge against people's grades, and write its passport.
+    """Measure a judge against people's grades.
 
     Args:
         given: Pairs with people's grades.
         pairs: Number of pairs; the same ones every time, of as many queries as possible.
         tests: Number of pairs of each test.
-        people: Agreement of people with each other on these pairs.
 
     Raises:
         UsageError: no pair has a grade of people.
@@ -203,14 +202,15 @@ def certify(
             fix=f'scale = "{min(human.values()):g}-{max(human.values()):g}"',
         )
     chosen = judge_tests.some(graded, pairs, _SALT)
-    low, high = config.grades[0], max(human.values())
-    of = {grade: [p for p in chosen if human[p.query_id, p.doc_id] == grade] for grade in
-          (low, high)}  # fmt: skip
+    low, high = (
+        [pair for pair in chosen if human[pair.query_id, pair.doc_id] == grade][:tests]
+        for grade in (config.grades[0], max(human.values()))
+    )
     probes = [
         *judge_tests.padded(chosen[:tests]),
-        *judge_tests.stuffed(of[low][:tests]),
-        *judge_tests.injections(of[low][:tests], config.grades[-1]),
-        *judge_tests.superficial(of[low][:tests], of[high][:tests], graded),
+        *judge_tests.stuffed(low),
+        *judge_tests.injections(low, config.grades[-1]),
+        *judge_tests.superficial(low, high, graded),
     ]
     asked = keyed(config, chosen) + keyed(config, probes)
     again = [replace(pair, probe=judge_tests.RETEST) for pair in chosen[:tests]]
@@ -219,30 +219,30 @@ def certify(
     judged = [(asked[place][1], found) for place, found in sorted(every.items())]
     with Ledger(config.root) as ledger:
         spent = ledger.spent(config.rater, keys=[key for key, *_ in asked])
-    found = passport(config, judged, human, spent, slices=given.slices, people=people)
+    found = passport(config, judged, human, spent, slices=given.slices)
     if stopped:
         found = replace(found, verdict="candidate", notes=[*found.notes, f"stopped: {stopped}"])
     return found
 
 
-def passport_file(config: JudgeConfig) -> Path:
-    """Where the passport of this version is."""
-    return config.root / PASSPORTS / f"{config.rater}.json"
-
-
 def store_passport(config: JudgeConfig, text: str) -> None:
     """Write the passport, as JSON."""
-    path = passport_file(config)
+    path = _passport_file(config)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
+    with beside(path) as stream:
+        stream.write(text.encode())
 
 
 def stored_passport(config: JudgeConfig) -> dict[str, Any] | None:
     """The passport of this version of a judge; None without one."""
     with suppress(OSError, ValueError):
-        found = json.loads(passport_file(config).read_text(encoding="utf-8"))
+        found = json.loads(_passport_file(config).read_text(encoding="utf-8"))
         return found if isinstance(found, dict) else None
     return None
+
+
+def _passport_file(config: JudgeConfig) -> Path:
+    return config.root / _PASSPORTS / f"{config.rater}.json"
 
 
 def judgments_frame(found: JudgingRun) -> pl.DataFrame:
@@ -270,7 +270,7 @@ def judgments_frame(found: JudgingRun) -> pl.DataFrame:
 
 def _asked(
     config: JudgeConfig,
-    asked: Sequence[tuple[str, JudgePair, int]],
+    asked: Sequence[Asked],
     *,
     budget: float | None = None,
     patient: bool,
@@ -279,9 +279,12 @@ def _asked(
 ) -> tuple[dict[int, Judged], int, Spent, str]:
     """What is known of each pair, by its place; how many were known before; costs; why it ended."""
     with Ledger(config.root) as ledger:
-        known = ledger.known([key for key, *_ in asked])
-        before = sum(key in known for key, *_ in asked)
-        rest = {each[0]: each for each in reversed(asked) if each[0] not in known}
+        known = ledger.known([each.key for each in asked])
+        before = sum(each.key in known for each in asked)
+        rest: dict[str, Asked] = {}
+        for each in asked:
+            if each.key not in known:
+                rest.setdefault(each.key, each)
         last, stopped = ledger.last(), ""
 
         async def work() -> Asking:
@@ -296,7 +299,7 @@ def _asked(
             )
             try:
                 with _interruptible(asking):
-                    await asking.all(list(rest.values())[::-1])
+                    await asking.all(list(rest.values()))
             finally:
                 await opened.close()
             return asking
@@ -309,7 +312,8 @@ def _asked(
             for place, (key, pair, _) in enumerate(asked)
             if key in known
         }
-        ledger.name([(key, pair) for key, pair, _ in asked if key in known])
+        others = [each for each in asked if each.key in known and rest.get(each.key) != each]
+        ledger.name([(each.key, each.pair) for each in others])
         return found, before, ledger.spent(config.rater, after=last), stopped
 
 
@@ -342,7 +346,7 @@ def overview(
     if not judges:
         return []
     with Ledger(judges[0].root) as ledger:
-        graded = {row["rater"]: int(row["graded"] or 0) for row in ledger.raters()}
+        graded = ledger.graded()
         return [
             (each, stored_passport(each), ledger.spent(each.rater), graded.get(each.rater, 0))
             for each in judges
