@@ -143,6 +143,7 @@ def is_cross_site(request: Request) -> bool:
 
 
 def _token(request: Request) -> str | None:
+    """The API token, if any; ``Basic`` credentials are for a proxy."""
     kind, _, secret = request.headers.get("authorization", "").partition(" ")
     return secret.strip() if kind.casefold() == "bearer" else None
 
