@@ -19,6 +19,7 @@ from karat.stats.agreement import (
     alpha,
     confusion,
     kappa,
+    mean_kappa,
     ratio,
 )
 from karat.stats.averages import Floats
@@ -28,6 +29,7 @@ _PAD = 0.05  # shift of the mean grade that padding may cause, in grades
 _FEW = 10  # pairs that a test needs for a verdict
 
 Key = tuple[str, str]
+Rating = tuple[str, str, str, float]  # query, document, person, grade
 
 
 def passport(
@@ -37,6 +39,7 @@ def passport(
     spent: Spent,
     *,
     slices: Mapping[str, str],
+    ratings: Sequence[Rating] = (),
 ) -> Passport:
     """The passport.
 
@@ -46,6 +49,7 @@ def passport(
         human: People's grades by query and document.
         spent: What it cost.
         slices: The slice of each query, by its id.
+        ratings: The grade of each person, blind: what people's agreement is computed from.
     """
     real = [(pair, each) for pair, each in judged if not pair.probe]
     both = [
@@ -61,6 +65,8 @@ def passport(
     machine = np.array([level[float(grade or 0)] for _, grade, _ in both], np.int64)
     person = np.array([level[grade] for *_, grade in both], np.int64)
     agreement, tests = _agreement(query, person, machine, grades, len(names))
+    of_people, rows = _people(both, ratings, place_of)
+    agreement, tests = agreement | of_people, tests + rows
     tests += [_overrating(query, person, machine, grades, len(names))]
     tests += _length(both)
     middle = config.grades[len(config.grades) // 2]
@@ -131,6 +137,53 @@ def _agreement(
             if value is not None and value >= 1 and span.low is None:
                 found["kappa_low"] = found["kappa_high"] = 1.0  # no disagreement was observed
         shown.append(Test(f"agreement {name}", value, span.low, span.high))
+    return found, shown
+
+
+def _people(
+    both: Sequence[tuple[JudgePair, float | None, float]],
+    ratings: Sequence[Rating],
+    place_of: Mapping[str, int],
+) -> tuple[dict[str, float | None], list[Test]]:
+    """How far people agree with each other, and the judge with each of them, on the same pairs."""
+    machine = {(pair.query_id, pair.doc_id): float(grade or 0) for pair, grade, _ in both}
+    people = Counter((query, doc) for query, doc, *_ in ratings)
+    shared = [row for row in ratings if people[row[:2]] > 1 and row[:2] in machine]
+    keys = list(dict.fromkeys(row[:2] for row in shared))
+    if not keys:
+        return {}, []
+    names = sorted({row[2] for row in shared})
+    item_of = {key: place for place, key in enumerate(keys)}
+    rater_of = {name: place for place, name in enumerate(names)}
+    # The judge is the last rater.
+    rows = [(item_of[q, d], rater_of[who], grade) for q, d, who, grade in shared]
+    rows += [(item_of[key], len(names), machine[key]) for key in keys]
+    item, rater = (np.array([row[part] for row in rows], np.int64) for part in (0, 1))
+    grades, level = np.unique([row[2] for row in rows], return_inverse=True)
+    query = np.array([place_of[key[0]] for key in keys], np.int64)[item]
+    every = Ratings(query, item, rater, level.astype(np.int64), grades, len(place_of))
+    alone = every.keep(rater < len(names))
+    sums = {
+        "people_kappa": mean_kappa(alone),
+        "people_linear": mean_kappa(alone, "linear"),
+        "people_quadratic": mean_kappa(alone, "quadratic"),
+        "people_alpha": alpha(alone),
+        "each_person_kappa": mean_kappa(every, of=len(names)),
+    }
+    found = {name: _or_none(each.whole) for name, each in sums.items()}
+    found["people_pairs"] = len(keys)
+    below = sums["people_kappa"].minus(sums["each_person_kappa"])
+    shown = []
+    for name, each, detail in (
+        ("people", sums["people_kappa"], f"κ of people with each other, on {len(keys):,} pairs"),
+        ("each person", sums["each_person_kappa"], "κ of the judge with each, on the same pairs"),
+        ("below people", below, "the former minus the latter"),
+    ):
+        span = agreement_interval(each)
+        shown.append(
+            Test(f"agreement {name}", _or_none(each.whole), span.low, span.high, None, detail)
+        )
+    found["people_kappa_low"], found["people_kappa_high"] = shown[0].ci_low, shown[0].ci_high
     return found, shown
 
 

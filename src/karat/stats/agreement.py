@@ -232,14 +232,21 @@ def kappa(
     return Sums(table, value, table[:, 0], -1.0)
 
 
-def mean_kappa(ratings: Ratings, weights: Weights = "none") -> Sums:
+def mean_kappa(ratings: Ratings, weights: Weights = "none", of: int | None = None) -> Sums:
     """Mean κ of all pairs of raters, weighted by how many items both graded.
 
     Pairs whose κ is undefined are left out.
+
+    Args:
+        ratings: The ratings.
+        weights: As in ``kappa``.
+        of: Index of a rater: only the pairs with this one.
     """
     raters, parts = np.unique(ratings.rater), []
     for place, first in enumerate(raters):
         for second in raters[place + 1 :]:
+            if of not in (None, first, second):
+                continue
             met = ratings.together(int(first), int(second))
             if len(met[0]):
                 parts.append(kappa(*met, ratings.grades, ratings.queries, weights))

@@ -147,6 +147,7 @@ def show_passport(found: Mapping[str, Any], out: Console, notes: Sequence[str] =
         _row(
             each["name"].removeprefix("agreement "), each["value"], each["ci_low"], each["ci_high"]
         )
+        | {"detail": each["detail"]}
         for each in found["tests"]
         if each["name"].startswith("agreement ") and each["name"] != "agreement kappa"
     ]

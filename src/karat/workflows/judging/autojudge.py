@@ -21,7 +21,7 @@ from karat.formats.own.judges import with_key
 from karat.formats.tables.writing import beside
 from karat.golden import judge_tests
 from karat.golden.judge_prompt import cost_nano, estimated_tokens
-from karat.golden.passport import passport
+from karat.golden.passport import Rating, passport
 from karat.reports.phrases.numbers import counted
 from karat.tables import Documents, Pairs, Qrels, Queries
 from karat.tables.golden.machine_judges import (
@@ -52,6 +52,8 @@ class ToJudge:
     notes: Sequence[str] = ()
     grades: Mapping[tuple[str, str], float] = field(default_factory=dict)  # people's
     slices: Mapping[str, str] = field(default_factory=dict)  # the slice of each query
+    # Query, document, person and grade of blind ratings, for the agreement of people
+    ratings: Sequence[Rating] = ()
 
 
 def pairs_to_judge(
@@ -219,7 +221,7 @@ def certify(
     judged = [(asked[place][1], found) for place, found in sorted(every.items())]
     with Ledger(config.root) as ledger:
         spent = ledger.spent(config.rater, keys=[key for key, *_ in asked])
-    found = passport(config, judged, human, spent, slices=given.slices)
+    found = passport(config, judged, human, spent, slices=given.slices, ratings=given.ratings)
     if stopped:
         found = replace(found, verdict="candidate", notes=[*found.notes, f"stopped: {stopped}"])
     return found

@@ -9,7 +9,7 @@ import polars as pl
 
 from karat.errors import UsageError
 from karat.golden.aggregation import RULE, grades
-from karat.store.sql import documents, judgments, pairs
+from karat.store.sql import documents, judgments, pairs, ratings
 from karat.tables import Documents, Pairs
 from karat.tables.golden.machine_judges import JudgingRun
 from karat.workflows.judging.autojudge import ToJudge, judgments_frame, pairs_to_judge
@@ -22,6 +22,7 @@ def pairs_of_golden_set(opened: Workspace, *, by: str | None = None) -> ToJudge:
         queued = pairs.frame(connection, opened.golden.id).select("query_id", "doc_id")
         texts = documents.frame(connection, opened.golden.id)
         current = judgments.current(connection, opened.golden.id)
+        blind = ratings.first(connection, opened.golden.id, current).ratings
     asked = queries_in(opened)
     judged = current.frame.select("query_id", "doc_id")
     every = pl.concat([queued, judged]).unique(maintain_order=True)
@@ -31,7 +32,13 @@ def pairs_of_golden_set(opened: Workspace, *, by: str | None = None) -> ToJudge:
     graded = grades(current, RULE, ("human", "import"))
     given = pairs_to_judge(Pairs(every), asked, Documents(texts), by=by)
     rows = graded.select("query_id", "doc_id", "grade").iter_rows()
-    return replace(given, grades={(query, doc): float(grade) for query, doc, grade in rows})
+    by_person = blind.filter(pl.col("source") == "human")
+    by_person = by_person.unique(["query_id", "doc_id", "rater"], keep="last", maintain_order=True)
+    return replace(
+        given,
+        grades={(query, doc): float(grade) for query, doc, grade in rows},
+        ratings=by_person.select("query_id", "doc_id", "rater", "grade").rows(),
+    )
 
 
 def store_grades(opened: Workspace, found: JudgingRun) -> int:
