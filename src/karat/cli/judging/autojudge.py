@@ -146,6 +146,7 @@ def certify(
     Exit codes: 0 certified, 1 candidate, 4 the judge cannot be asked.
     """
     from karat.formats.own.judges import read_judge
+    from karat.formats.own.passports import write_passport
     from karat.reports.judging import autojudge as report
     from karat.reports.writers.plain import to_json
     from karat.workflows.judging import autojudge as judging
@@ -157,7 +158,7 @@ def certify(
     if not found.states:
         raise KaratError("; ".join(found.notes))
     content = report.passport_json(found)
-    judging.store_passport(config, to_json(content))
+    write_passport(config.root, config.rater, to_json(content))
     _print(output, content, lambda: report.show_passport(content, options.out(), given.notes))
     return 0 if found.verdict == "certified" else 1
 
@@ -168,9 +169,9 @@ def list_(output: str) -> None:
     """List the declared judges, with their passports and costs."""
     from karat.formats.own.judges import read_judges
     from karat.reports.judging import autojudge as report
-    from karat.workflows.judging.autojudge import overview
+    from karat.workflows.judging.machine_judges import judge_states
 
-    rows = report.judges_rows(overview(list(read_judges(Path()).values())))
+    rows = report.judges_rows(judge_states(list(read_judges(Path()).values())))
     _print(output, rows, lambda: report.show_judges(rows, options.out()))
 
 
@@ -180,11 +181,11 @@ def list_(output: str) -> None:
 def show(judge: str, output: str) -> None:
     """Print the passport of a judge."""
     from karat.formats.own.judges import read_judge
+    from karat.formats.own.passports import read_passport
     from karat.reports.judging import autojudge as report
-    from karat.workflows.judging.autojudge import stored_passport
 
     config = read_judge(judge, Path())
-    found = stored_passport(config)
+    found = read_passport(config.root, config.rater)
     if found is None:
         raise UsageError(
             f"{config.rater} has no passport", fix=f"karat autojudge certify {config.name}"

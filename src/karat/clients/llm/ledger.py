@@ -13,19 +13,33 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from karat.errors import InputError
 from karat.tables.golden.machine_judges import (
     IN_FLIGHT,
     USABLE,
+    Failure,
     JudgePair,
+    LastRun,
     Spent,
     Usage,
     Verdict,
 )
 
 FILE = "judges/ledger.sqlite"
+_QUIET_US = 600_000_000  # since the last request, from which a run without an end was interrupted
+_STATES = (
+    "SELECT state, count(*) FROM verdict WHERE rater = ? AND attempt > ? AND attempt <= ? "
+    "GROUP BY state ORDER BY 2 DESC"
+)
+_FAILURES = (
+    "SELECT state, error, count(*) FROM attempt WHERE rater = ? AND id > ? AND id <= ? "
+    "AND error != '' GROUP BY state, error ORDER BY 3 DESC LIMIT 10"
+)
+_ACTIVE = (
+    "SELECT max(coalesce(done_us, sent_us)) FROM attempt WHERE rater = ? AND id > ? AND id <= ?"
+)
 _TABLES = """
 CREATE TABLE IF NOT EXISTS attempt (
     id INTEGER PRIMARY KEY, key TEXT NOT NULL, rater TEXT NOT NULL, probe TEXT NOT NULL,
@@ -39,6 +53,10 @@ CREATE TABLE IF NOT EXISTS verdict (
     reason TEXT NOT NULL, evidence TEXT NOT NULL, flagged INTEGER NOT NULL, error TEXT NOT NULL,
     time_us INTEGER NOT NULL, attempt INTEGER NOT NULL, model TEXT,
     PRIMARY KEY (key, query_id, doc_id)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS run (
+    id INTEGER PRIMARY KEY, rater TEXT NOT NULL, what TEXT NOT NULL, began_us INTEGER NOT NULL,
+    ended_us INTEGER, pairs INTEGER NOT NULL, known INTEGER NOT NULL, budget_nano INTEGER,
+    first INTEGER NOT NULL, last INTEGER, stopped TEXT NOT NULL DEFAULT '');
 """
 
 
@@ -79,6 +97,57 @@ class Ledger:
         """The number of the last attempt; 0 without any."""
         found = self._db.execute("SELECT max(id) FROM attempt").fetchone()[0]
         return int(found or 0)
+
+    def begin_run(
+        self, rater: str, what: str, pairs: int, known: int, budget_nano: int | None = None
+    ) -> int:
+        """Write a run that begins, of so many pairs, some of them known; its number."""
+        row = (rater, what, time.time_ns() // 1000, pairs, known, budget_nano, self.last())
+        sql = (
+            "INSERT INTO run (rater, what, began_us, pairs, known, budget_nano, first) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?)"
+        )
+        return int(self._db.execute(sql, row).lastrowid or 0)
+
+    def end_run(self, run: int, stopped: str) -> None:
+        sql = "UPDATE run SET ended_us = ?, last = ?, stopped = ? WHERE id = ?"
+        self._db.execute(sql, (time.time_ns() // 1000, self.last(), stopped, run))
+
+    def last_run(self, rater: str, now: int) -> LastRun | None:
+        """The last run of a rater; one that has not ended is running while requests are recent."""
+        sql = (
+            "SELECT what, began_us, ended_us, pairs, known, budget_nano, first, "
+            "coalesce(last, (SELECT max(id) FROM attempt), 0), stopped "
+            "FROM run WHERE rater = ? ORDER BY id DESC LIMIT 1"
+        )
+        row = self._db.execute(sql, [rater]).fetchone()
+        if row is None:
+            return None
+        what, began_us, ended_us, pairs, known, budget, first, last, stopped = row
+        here = (rater, first, last)
+        states = dict(self._db.execute(_STATES, here).fetchall())
+        failures = self._db.execute(_FAILURES, here).fetchall()
+        active = self._db.execute(_ACTIVE, here).fetchone()[0] or began_us
+        state: Literal["running", "done", "stopped", "interrupted"]
+        if ended_us is None:
+            state = "running" if now - active < _QUIET_US else "interrupted"
+        else:
+            state = "stopped" if stopped else "done"
+        return LastRun(
+            what,
+            state,
+            began_us,
+            ended_us or active,
+            pairs,
+            known,
+            sum(states.values()),
+            pairs - known - sum(states.values()),
+            states,
+            self.spent(rater, after=first, until=last),
+            None if budget is None else budget / 1e9,
+            stopped,
+            [Failure(*each) for each in failures],
+        )
 
     def begin(self, key: str, rater: str, pair: JudgePair) -> int:
         """Write an attempt that is about to be sent; its number."""
@@ -154,19 +223,24 @@ class Ledger:
             self._db.executemany(sql, [(key, pair.query_id, pair.doc_id) for key, pair in pairs])
 
     def spent(
-        self, rater: str | None = None, after: int = 0, keys: Sequence[str] | None = None
+        self,
+        rater: str | None = None,
+        after: int = 0,
+        keys: Sequence[str] | None = None,
+        until: int | None = None,
     ) -> Spent:
-        """Attempts and costs: of one rater or all, after an attempt, and of some keys or all."""
+        """Attempts and costs: of one rater or all, between attempts, and of some keys or all."""
         sql = (
             "SELECT count(*), "
             "coalesce(sum(state = 'in_flight' OR (state = 'transport_failed' AND billed)), 0), "
             "coalesce(sum(input), 0), coalesce(sum(output), 0), coalesce(sum(cost_nano), 0), "
             "coalesce(sum(billed AND cost_nano IS NULL), 0) FROM attempt "
             "WHERE id > ?1 AND (?2 IS NULL OR rater = ?2) "
-            "AND (?3 IS NULL OR key IN (SELECT value FROM json_each(?3)))"
+            "AND (?3 IS NULL OR key IN (SELECT value FROM json_each(?3))) "
+            "AND (?4 IS NULL OR id <= ?4)"
         )
         chosen = None if keys is None else json.dumps(list(keys))
-        return Spent(*map(int, self._db.execute(sql, (after, rater, chosen)).fetchone()))
+        return Spent(*map(int, self._db.execute(sql, (after, rater, chosen, until)).fetchone()))
 
     def grades(self, rater: str) -> list[tuple[str, str, float]]:
         """Query, document and grade of what a rater graded."""

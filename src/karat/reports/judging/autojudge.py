@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich.console import Console
 
 from karat.reports.phrases.numbers import counted
-from karat.reports.table import DASH, Column, Table, to
+from karat.reports.table import DASH, Column, Table
 from karat.reports.writers.plain import plain
 from karat.reports.writers.tables import draw
 from karat.reports.writers.terminal import show_footnotes
-from karat.tables.golden.machine_judges import JudgeConfig, JudgingRun, Passport, Plan, Spent
+from karat.tables.golden.machine_judges import JudgeState, JudgingRun, Passport, Plan, Spent
 
 _STATES = (
     Column("state", "Outcome", "words"),
@@ -28,11 +28,12 @@ _JUDGES = (
     Column("pairs", "Pairs", "count"),
     Column("cost", "Cost", "words"),
 )
+_PASSED = {None: "", True: "yes", False: "no"}
 _TESTS = (
     Column("name", "", "words"),
     Column("value", "Value", "number"),
-    Column("interval", "95 %", "words"),
-    Column("passed", "Passed", "words"),
+    Column("ci_low", "95 %", "number", high="ci_high"),
+    Column("passed", "Passed", "words", text=lambda row: _PASSED[row["passed"]]),
     Column("detail", "", "text"),
 )
 
@@ -50,6 +51,7 @@ def cost(spent: Spent, usable: int) -> dict[str, Any]:
     return {
         "dollars": total,
         "per_usable": None if total is None or not usable else total / usable,
+        "per_1000": None if total is None or not usable else total / usable * 1000,
         "attempts": spent.attempts,
         "possibly_billed": spent.possibly_billed,
         "unpriced": spent.unpriced,
@@ -133,36 +135,48 @@ def passport_json(found: Passport) -> dict[str, Any]:
     }
 
 
-def show_passport(found: Mapping[str, Any], out: Console, notes: Sequence[str] = ()) -> None:
-    """Print a passport, as ``passport_json`` returns it."""
+class PassportRows(NamedTuple):
+    """Numbers of a passport as rows: ``name``, ``value``, ``ci_low``, ``passed``, ``detail``, ….
+
+    ``passed`` of a slice is its permit.
+    """
+
+    agreement: list[dict[str, Any]]
+    slices: list[dict[str, Any]]
+    tests: list[dict[str, Any]]
+
+
+def passport_rows(found: Mapping[str, Any]) -> PassportRows:
+    """The rows of a passport, as ``passport_json`` returns it."""
     agreement = found["agreement"]
-    pairs = f"{counted(found['pairs'], 'pair', 'pairs')} of "
-    pairs += counted(found["queries"], "query", "queries")
-    out.print(plain(f"{found['judge']} and people, {pairs}"), soft_wrap=True)
-    kappas = [
-        _row("κ", agreement["kappa"], agreement["kappa_low"], agreement["kappa_high"])
-        | {"detail": f"lower end must reach {found['bar']:g}"}
-    ]
-    kappas += [
-        _row(
-            each["name"].removeprefix("agreement "), each["value"], each["ci_low"], each["ci_high"]
-        )
-        | {"detail": each["detail"]}
+    bar = f"lower end must reach {found['bar']:g}"
+    kappa = {
+        "name": "κ",
+        "value": agreement["kappa"],
+        "ci_low": agreement["kappa_low"],
+        "ci_high": agreement["kappa_high"],
+        "passed": None,
+        "detail": bar,
+    }
+    others = [
+        {**each, "name": each["name"].removeprefix("agreement ")}
         for each in found["tests"]
         if each["name"].startswith("agreement ") and each["name"] != "agreement kappa"
     ]
-    others = [
-        _row(each["name"], each["value"], each["ci_low"], each["ci_high"])
-        | {"detail": each["detail"], "passed": _passed(each["passed"])}
-        for each in found["tests"]
-        if not each["name"].startswith("agreement ")
-    ]
-    slices = [
-        _row(f"κ of {each['name']}", each["value"], each["ci_low"], each["ci_high"])
-        | {"passed": _passed(each["passed"])}
-        for each in found["slices"]
-    ]
-    draw(Table("", _TESTS, [*kappas, *slices, *others]), out, close=True)
+    return PassportRows(
+        [kappa, *others],
+        [{**each, "name": f"κ of {each['name']}"} for each in found["slices"]],
+        [each for each in found["tests"] if not each["name"].startswith("agreement ")],
+    )
+
+
+def show_passport(found: Mapping[str, Any], out: Console, notes: Sequence[str] = ()) -> None:
+    """Print a passport, as ``passport_json`` returns it."""
+    pairs = f"{counted(found['pairs'], 'pair', 'pairs')} of "
+    pairs += counted(found["queries"], "query", "queries")
+    out.print(plain(f"{found['judge']} and people, {pairs}"), soft_wrap=True)
+    rows = passport_rows(found)
+    draw(Table("", _TESTS, [*rows.agreement, *rows.slices, *rows.tests]), out, close=True)
     grades = [f"{grade:g}" for grade in found["grades"]]
     columns = (
         Column("people", "People \\ judge", "words"),
@@ -184,39 +198,28 @@ def _cell(grade: str) -> Any:
     return lambda row: row[grade]
 
 
-def _row(name: str, value: float | None, low: float | None, high: float | None) -> dict[str, Any]:
-    interval = DASH if low is None or high is None else to(f"{low:.3f}", f"{high:.3f}")
-    return {"name": name, "value": value, "interval": interval, "passed": "", "detail": ""}
-
-
-def _passed(value: bool | None) -> str:
-    return "" if value is None else "yes" if value else "no"
-
-
 # --- the judges ---
 
 
-def judges_rows(
-    judges: Sequence[tuple[JudgeConfig, Mapping[str, Any] | None, Spent, int]],
-) -> list[dict[str, Any]]:
+def judges_rows(judges: Sequence[JudgeState]) -> list[dict[str, Any]]:
     """A row for each declared judge, with its passport, costs and graded pairs."""
     return [
         {
             "name": judge.name,
             "version": judge.version,
             "kind": judge.kind,
-            "asks": judge.model or judge.function or " ".join(judge.command),
-            "grades": _scale(judge.grades),
-            "passport": None if passport is None else passport.get("verdict"),
-            "pairs": pairs,
-            "cost": dollars(spent.dollars),
-            "dollars": spent.dollars,
+            "asks": judge.asks,
+            "grades": scale(judge.grades),
+            "passport": judge.passport,
+            "pairs": judge.pairs,
+            "cost": dollars(judge.dollars),
+            "dollars": judge.dollars,
         }
-        for judge, passport, spent, pairs in judges
+        for judge in judges
     ]
 
 
-def _scale(grades: Sequence[float]) -> str:
+def scale(grades: Sequence[float]) -> str:
     """``0-3``, or all grades if they are not whole steps."""
     if all(grade - grades[0] == step for step, grade in enumerate(grades)):
         return f"{grades[0]:g}-{grades[-1]:g}"

@@ -290,6 +290,14 @@ def counting() -> tuple[sa.ColumnElement[bool], ...]:
     return judgment.c.state != "withdrawn", ~sa.exists().where(later.c.supersedes == judgment.c.id)
 
 
+def counts_of_machines(c: sa.Connection) -> dict[str, int]:
+    """How many judgments of each machine count, in all golden sets."""
+    chosen = sa.select(judgment.c.rater, sa.func.count()).where(
+        judgment.c.source == "llm", *counting()
+    )
+    return {rater: int(n) for rater, n in c.execute(chosen.group_by(judgment.c.rater))}
+
+
 def current(c: sa.Connection, set_id: int, query_id: str | None = None) -> Judgments:
     """The judgments that count, of one query if it is given."""
     declared = golden_sets.by_id(c, set_id)

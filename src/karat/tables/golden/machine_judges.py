@@ -100,6 +100,11 @@ class JudgeConfig:
         }
 
     @property
+    def asks(self) -> str:
+        """The model, program or function."""
+        return self.model or self.function or " ".join(self.command)
+
+    @property
     def version(self) -> str:
         """Of the judge: another model, template or setting is another judge."""
         return hash_of(self.asked)[:12]
@@ -242,3 +247,69 @@ class Passport:
     verdict: Literal["certified", "candidate"]
     slices: Sequence[Test] = ()
     notes: Sequence[str] = ()
+
+
+# --- what pages and the API show of judges ---
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An error of a run of judging."""
+
+    state: str  # outcome of the request
+    error: str  # what was wrong
+    requests: int  # requests that it happened to
+
+
+@dataclass(frozen=True)
+class LastRun:
+    """The last run of a judge, from the ledger."""
+
+    what: Literal["run", "certify"]  # the command
+    # `interrupted`: it has not ended, and no request was sent or answered for ten minutes
+    state: Literal["running", "done", "stopped", "interrupted"]
+    began_us: int  # microseconds UTC
+    ended_us: int  # likewise; of the last request, if it has not ended
+    pairs: int  # pairs it is about, those of tests included
+    known: int  # of them graded before
+    done: int  # of them asked now, with an outcome
+    waiting: int  # of them without an outcome
+    states: Mapping[str, int]  # how often each outcome occurred, of those asked now
+    spent: Spent  # requests and costs
+    budget: float | None  # most dollars; None without a limit
+    stopped: str  # why it ended early; empty if it did not
+    failures: Sequence[Failure]  # the most frequent errors, those of repeated requests included
+
+
+@dataclass(frozen=True)
+class JudgeState:
+    """A declared judge."""
+
+    name: str  # its name in karat.toml
+    kind: JudgeKind  # `chat`, `command` or `python`
+    asks: str  # the model, program or function
+    version: str  # of the judge: it changes with model, template and settings
+    rater: str  # who its grades are by: `name@version`
+    grades: Sequence[float]  # the grades it can give
+    bar: float  # what the lower end of κ must reach
+    # The verdict of its passport; `outdated`: only an earlier version has a passport; None without
+    passport: Literal["certified", "candidate", "outdated"] | None
+    pairs: int  # pairs it graded
+    stored: int  # grades by it in golden sets
+    spent: Spent  # what this version cost
+    dollars: float | None  # the same in dollars; None if unknown
+    last: LastRun | None  # its last run
+
+
+@dataclass(frozen=True)
+class JudgeReport:
+    """A declared judge with its passport."""
+
+    judge: JudgeState  # the judge
+    # As `karat autojudge show --format json`; of the newest earlier version if it is outdated. None
+    # without one
+    passport: Mapping[str, Any] | None
+    of: str | None  # whose passport it is, `name@version`
+    measured_us: int | None  # when it was measured, microseconds UTC
+    may: Sequence[str]  # what it may grade
+    may_not: Sequence[str]  # what it may not grade

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any
 
 import polars as pl
 
 from karat.clients.llm.asking import Judge, open_judge
 from karat.clients.llm.ledger import Ledger
-from karat.errors import InputError, UsageError
+from karat.errors import InputError, KaratError, UsageError
 from karat.formats.own.judges import with_key
-from karat.formats.tables.writing import beside
 from karat.golden import judge_tests
 from karat.golden.judge_prompt import cost_nano, estimated_tokens
 from karat.golden.passport import Rating, passport
@@ -35,7 +31,6 @@ from karat.tables.golden.machine_judges import (
 )
 from karat.workflows.judging._asking import Asked, Asking, keyed
 
-_PASSPORTS = "judges/passports"
 _PAIRS, _TESTS = 300, 24
 """Pairs of a certification, and of each of its tests."""
 _SALT = "karat certify"
@@ -217,7 +212,9 @@ def certify(
     asked = keyed(config, chosen) + keyed(config, probes)
     again = [replace(pair, probe=judge_tests.RETEST) for pair in chosen[:tests]]
     asked += keyed(config, again, replicate=1)
-    every, _, _, stopped = _asked(config, asked, patient=True, tick=tick, judge=judge)
+    every, _, _, stopped = _asked(
+        config, asked, patient=True, tick=tick, judge=judge, what="certify"
+    )
     judged = [(asked[place][1], found) for place, found in sorted(every.items())]
     with Ledger(config.root) as ledger:
         spent = ledger.spent(config.rater, keys=[key for key, *_ in asked])
@@ -225,26 +222,6 @@ def certify(
     if stopped:
         found = replace(found, verdict="candidate", notes=[*found.notes, f"stopped: {stopped}"])
     return found
-
-
-def store_passport(config: JudgeConfig, text: str) -> None:
-    """Write the passport, as JSON."""
-    path = _passport_file(config)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with beside(path) as stream:
-        stream.write(text.encode())
-
-
-def stored_passport(config: JudgeConfig) -> dict[str, Any] | None:
-    """The passport of this version of a judge; None without one."""
-    with suppress(OSError, ValueError):
-        found = json.loads(_passport_file(config).read_text(encoding="utf-8"))
-        return found if isinstance(found, dict) else None
-    return None
-
-
-def _passport_file(config: JudgeConfig) -> Path:
-    return config.root / _PASSPORTS / f"{config.rater}.json"
 
 
 def judgments_frame(found: JudgingRun) -> pl.DataFrame:
@@ -278,6 +255,7 @@ def _asked(
     patient: bool,
     tick: Tick,
     judge: Judge | None,
+    what: str = "run",
 ) -> tuple[dict[int, Judged], int, Spent, str]:
     """What is known of each pair, by its place; how many were known before; costs; why it ended."""
     with Ledger(config.root) as ledger:
@@ -288,6 +266,8 @@ def _asked(
             if each.key not in known:
                 rest.setdefault(each.key, each)
         last, stopped = ledger.last(), ""
+        budget_nano = None if budget is None else round(budget * 1e9)
+        number = ledger.begin_run(config.rater, what, len(asked), before, budget_nano)
 
         async def work() -> Asking:
             opened = open_judge(with_key(config)) if judge is None else judge
@@ -295,7 +275,7 @@ def _asked(
                 config,
                 opened,
                 ledger,
-                budget_nano=None if budget is None else round(budget * 1e9),
+                budget_nano=budget_nano,
                 patient=patient,
                 tick=lambda done, nano: tick(before + done, nano),
             )
@@ -306,9 +286,15 @@ def _asked(
                 await opened.close()
             return asking
 
-        if rest:
-            asking = asyncio.run(work())
-            known, stopped = known | asking.verdicts, asking.stopped
+        try:
+            if rest:
+                asking = asyncio.run(work())
+                known, stopped = known | asking.verdicts, asking.stopped
+        except KaratError as error:
+            stopped = str(error)
+            raise
+        finally:
+            ledger.end_run(number, stopped)
         found = {
             place: Judged(key, pair.query_id, pair.doc_id, *known[key])
             for place, (key, pair, _) in enumerate(asked)
@@ -339,17 +325,3 @@ def _interruptible(asking: Asking) -> Iterator[None]:
         with suppress(NotImplementedError, RuntimeError):
             if main:
                 loop.remove_signal_handler(signal.SIGINT)
-
-
-def overview(
-    judges: Sequence[JudgeConfig],
-) -> list[tuple[JudgeConfig, dict[str, Any] | None, Spent, int]]:
-    """Each judge with its passport, what its version cost, and how many pairs it graded."""
-    if not judges:
-        return []
-    with Ledger(judges[0].root) as ledger:
-        graded = ledger.graded()
-        return [
-            (each, stored_passport(each), ledger.spent(each.rater), graded.get(each.rater, 0))
-            for each in judges
-        ]

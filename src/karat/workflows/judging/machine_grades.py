@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 
 import polars as pl
 
 from karat.errors import UsageError
+from karat.formats.own.judges import read_judge, read_judges
 from karat.golden.aggregation import RULE, grades
 from karat.store.sql import documents, judgments, pairs, ratings
 from karat.tables import Documents, Pairs
-from karat.tables.golden.machine_judges import JudgingRun
+from karat.tables.golden.machine_judges import JudgeReport, JudgeState, JudgingRun
 from karat.workflows.judging.autojudge import ToJudge, judgments_frame, pairs_to_judge
+from karat.workflows.judging.machine_judges import judge_report, judge_states
 from karat.workflows.workspace.workspace import Workspace, queries_in
 
 
@@ -47,3 +50,27 @@ def store_grades(opened: Workspace, found: JudgingRun) -> int:
     with opened.store.begin() as connection:
         recorded = judgments.record(connection, opened.golden.id, frame, None)
     return recorded.added + recorded.corrected
+
+
+def judges_in(opened: Workspace, *, now: int) -> list[JudgeState]:
+    """The judges declared in a workspace, in its order."""
+    judges = list(read_judges(opened.workspace.root).values())
+    return judge_states(judges, stored=_by_machines(opened), now=now)
+
+
+def judge_in(opened: Workspace, name: str, *, now: int) -> JudgeReport:
+    """A judge with its passport; raises UsageError if it is not declared."""
+    judge = read_judge(name, opened.workspace.root)
+    [state] = judge_states([judge], stored=_by_machines(opened), now=now)
+    return judge_report(judge, state)
+
+
+def undeclared(opened: Workspace, judges: Sequence[JudgeState]) -> dict[str, int]:
+    """Stored grades of machines that are not one of these judges as they are now, by rater."""
+    known = {each.rater for each in judges}
+    return {rater: n for rater, n in sorted(_by_machines(opened).items()) if rater not in known}
+
+
+def _by_machines(opened: Workspace) -> dict[str, int]:
+    with opened.store.read() as connection:
+        return judgments.counts_of_machines(connection)

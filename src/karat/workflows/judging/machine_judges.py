@@ -1,0 +1,89 @@
+"""Declared machine judges: what they cost, what they did last, and what they may grade."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from karat.clients.llm.ledger import FILE, Ledger
+from karat.formats.own.passports import read_passport, versions
+from karat.tables.golden.machine_judges import JudgeConfig, JudgeReport, JudgeState, LastRun, Spent
+
+ALL = "all queries"
+
+
+def judge_states(
+    judges: Sequence[JudgeConfig],
+    *,
+    stored: Mapping[str, int] | None = None,
+    now: int | None = None,
+) -> list[JudgeState]:
+    """The state of each judge.
+
+    Args:
+        stored: Number of grades in golden sets, by rater.
+        now: Microseconds UTC, by which a run is judged to be going on.
+    """
+    now = time.time_ns() // 1000 if now is None else now
+    if not judges or not (judges[0].root / FILE).exists():
+        return [_state(each, Spent(), 0, None, stored) for each in judges]
+    with Ledger(judges[0].root) as ledger:
+        graded = ledger.graded()
+        return [
+            _state(
+                each,
+                ledger.spent(each.rater),
+                graded.get(each.rater, 0),
+                ledger.last_run(each.rater, now),
+                stored,
+            )
+            for each in judges
+        ]
+
+
+def _state(
+    judge: JudgeConfig,
+    spent: Spent,
+    pairs: int,
+    last: LastRun | None,
+    stored: Mapping[str, int] | None,
+) -> JudgeState:
+    passport = read_passport(judge.root, judge.rater)
+    verdict = None if passport is None else passport.get("verdict")
+    if passport is None and any(versions(judge.root, judge.name)):
+        verdict = "outdated"
+    return JudgeState(
+        judge.name,
+        judge.kind,
+        judge.asks,
+        judge.version,
+        judge.rater,
+        judge.grades,
+        judge.kappa,
+        verdict,
+        pairs,
+        (stored or {}).get(judge.rater, 0),
+        spent,
+        spent.dollars,
+        last,
+    )
+
+
+def judge_report(judge: JudgeConfig, state: JudgeState) -> JudgeReport:
+    """A judge with its passport, or with that of its newest earlier version."""
+    measured = dict(versions(judge.root, judge.name))
+    newest = max(measured, key=lambda rater: measured[rater], default=None)
+    of = judge.rater if judge.rater in measured else newest
+    passport = None if of is None else read_passport(judge.root, of)
+    may, may_not = _permits(passport if of == judge.rater else None)
+    return JudgeReport(state, passport, of, measured.get(of or ""), may, may_not)
+
+
+def _permits(passport: Mapping[str, Any] | None) -> tuple[list[str], list[str]]:
+    """What a judge may grade and what not: by slice, if it was measured by slices."""
+    if passport is None or passport.get("verdict") != "certified":
+        return [], [ALL]
+    by_slice = {each["name"]: each["passed"] for each in passport.get("slices", [])}
+    may = [name for name, passed in by_slice.items() if passed]
+    return may if by_slice else [ALL], [name for name in by_slice if name not in may]
