@@ -175,8 +175,8 @@ def show_passport(found: Mapping[str, Any], out: Console, notes: Sequence[str] =
     pairs = f"{counted(found['pairs'], 'pair', 'pairs')} of "
     pairs += counted(found["queries"], "query", "queries")
     out.print(plain(f"{found['judge']} and people, {pairs}"), soft_wrap=True)
-    rows = passport_rows(found)
-    draw(Table("", _TESTS, [*rows.agreement, *rows.slices, *rows.tests]), out, close=True)
+    parts = passport_rows(found)
+    draw(Table("", _TESTS, [*parts.agreement, *parts.slices, *parts.tests]), out, close=True)
     grades = [f"{grade:g}" for grade in found["grades"]]
     columns = (
         Column("people", "People \\ judge", "words"),
