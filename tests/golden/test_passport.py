@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from karat.golden.judge_order import Compared, order_tests
+from karat.golden.judge_tests import whole
 from karat.golden.passport import passport
 from karat.tables.golden.machine_judges import JudgeConfig, Judged, JudgePair, Spent, Verdict
 
@@ -46,3 +49,61 @@ def test_without_a_pair_that_two_people_graded_nothing_is_said_of_people():
     ratings = [(*key, "ann", grade) for key, grade in machine.items()]
     found = passport(CONFIG, judged(machine), machine, Spent(), slices={}, ratings=ratings)
     assert "people_kappa" not in found.agreement
+
+
+def compared(people, machine):
+    runs = ["base", *(f"r{n}" for n in range(1, len(people[0])))]
+    return Compared(runs, "nDCG@10", np.array(people, float), np.array(machine, float))
+
+
+def test_a_judge_that_flatters_one_run_reverses_the_order_and_its_bias_is_shown():
+    # Means by people .5 .6 .3 .2, by the judge .5 .4 .3 .2: of 6 pairs one is the other way round,
+    # τ = 4/6; of the best two it is the only one, τ = -1. r1 - base is +.1 and -.1: bias -.2.
+    people = [[0.4, 0.5, 0.3, 0.1], [0.6, 0.7, 0.3, 0.3]]
+    machine = [[0.4, 0.3, 0.3, 0.1], [0.6, 0.5, 0.3, 0.3]]
+    rows = {test.name: test for test in order_tests(compared(people, machine))}
+    assert rows["order tau"].value == pytest.approx(4 / 6)
+    assert rows["order of the top"].value == pytest.approx(-1)
+    assert rows["order AP"].value == pytest.approx(1 / 3)
+    assert rows["bias r1 - base"].value == pytest.approx(-0.2)
+    assert "+0.100 by people, -0.100 by the judge" in rows["bias r1 - base"].detail
+    assert rows["bias r2 - base"].value == pytest.approx(0)
+
+
+def test_the_interval_of_a_bias_is_that_of_student_over_queries():
+    # Differences of differences 0, .1, .2: mean .1, standard error .1 / √3, t(2) = 4.302653.
+    people = [[0.0, 0.0], [0.0, 0.0], [0.0, 0.0]]
+    machine = [[0.0, 0.0], [0.0, 0.1], [0.0, 0.2]]
+    (row,) = order_tests(compared(people, machine))  # two runs have a difference and no order
+    assert (row.ci_low, row.ci_high) == pytest.approx(
+        (0.1 - 4.302653 * 0.1 / 3**0.5, 0.1 + 4.302653 * 0.1 / 3**0.5)
+    )
+
+
+def test_orders_that_agree_in_every_query_have_intervals_of_one():
+    values = [[0.1 * n, 0.2 + 0.1 * n, 0.4 + 0.1 * n] for n in range(5)]
+    rows = {test.name: test for test in order_tests(compared(values, values))}
+    assert (rows["order tau"].value, rows["order tau"].ci_low) == (1, 1)
+
+
+def test_an_effective_query_costs_more_the_less_the_judge_knows():
+    # 4 queries of 2 pairs; the mean grades are those of people: ρ is 1, and a query that it grades
+    # is worth one. 8 pairs at $.01 each are $.02 a query.
+    grades = {(f"q{n}", f"d{m}"): float(n > 1 or m) for n in range(4) for m in range(2)}
+    spent = Spent(attempts=8, cost_nano=80_000_000)
+    found = passport(CONFIG, judged(grades), grades, spent, slices={}, of_pairs=spent)
+    assert found.price == pytest.approx(0.01)
+    assert found.per_effective_query == pytest.approx(0.02)
+    # The mean grades of people 0 0 1 1, of the judge 0 1 1 1: ρ² = 1/3, (2 - 1/3) / (1/3) = 5.
+    people = {(f"q{n}", "d"): float(n > 1) for n in range(4)}
+    machine = {(f"q{n}", "d"): float(n > 0) for n in range(4)}
+    found = passport(CONFIG, judged(machine), people, spent, slices={}, of_pairs=spent)
+    assert found.per_effective_query == pytest.approx(5 * 0.08 / 4)
+
+
+def test_whole_queries_are_chosen_until_there_are_enough_pairs():
+    pairs = [JudgePair(f"q{n}", f"d{m}", "", "") for n in range(10) for m in range(4)]
+    chosen = whole(pairs, 13, "salt")
+    assert len(chosen) == 12
+    assert all([p.query_id for p in chosen].count(p.query_id) == 4 for p in chosen)
+    assert len(whole(pairs, 1, "salt")) == 4

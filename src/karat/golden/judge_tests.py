@@ -135,6 +135,20 @@ def _another_fact(pair: JudgePair) -> str:
     return re.sub(re.escape(inside[0]), "gardening", pair.document, flags=re.IGNORECASE)
 
 
+def whole(pairs: Sequence[JudgePair], count: int, salt: str) -> list[JudgePair]:
+    """All pairs of as many queries as have so many together, at least one; the same every time."""
+    by_query: dict[str, list[JudgePair]] = {}
+    for pair in pairs:
+        by_query.setdefault(pair.query_id, []).append(pair)
+    numbers = permanent_numbers(by_query, salt)
+    chosen: list[JudgePair] = []
+    for query in [query for _, query in sorted(zip(numbers.tolist(), by_query, strict=True))]:
+        if chosen and len(chosen) + len(by_query[query]) > count:
+            break
+        chosen += by_query[query]
+    return chosen
+
+
 def some(pairs: Sequence[JudgePair], count: int, salt: str) -> list[JudgePair]:
     """So many pairs, the same ones every time; over as many queries as possible."""
     ids = [f"{pair.query_id}\t{pair.doc_id}" for pair in pairs]

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from karat.golden.judge_order import Compared, order_tests
 from karat.golden.judge_tests import INJECTION, KEYWORDS, PADDING, RETEST, SUPERFICIAL
 from karat.stats.agreement import (
     Integers,
@@ -40,6 +41,8 @@ def passport(
     *,
     slices: Mapping[str, str],
     ratings: Sequence[Rating] = (),
+    compared: Compared | None = None,
+    of_pairs: Spent | None = None,
 ) -> Passport:
     """The passport.
 
@@ -50,6 +53,8 @@ def passport(
         spent: What it cost.
         slices: The slice of each query, by its id.
         ratings: The grade of each person, blind: what people's agreement is computed from.
+        compared: Values of runs over whole queries of these pairs.
+        of_pairs: What the real pairs cost, without those of tests.
     """
     real = [(pair, each) for pair, each in judged if not pair.probe]
     both = [
@@ -69,33 +74,43 @@ def passport(
     agreement, tests = agreement | of_people, tests + rows
     tests += [_overrating(query, person, machine, grades, len(names))]
     tests += _length(both)
+    tests += [] if compared is None else order_tests(compared)
+    rho = _rho(query, grades[person], grades[machine], compared)
+    tests += [rho]
     middle = config.grades[len(config.grades) // 2]
     tests += _tests(judged, middle, grades[machine[grades[person] < middle]])
-    low = agreement["kappa_low"]
-    certified = low is not None and low >= config.kappa
-    failed = [test.name for test in tests if test.passed is False]
-    verdict: Literal["certified", "candidate"] = (
-        "certified" if certified and not failed else "candidate"
-    )
-    notes = []
-    if not certified:
-        shown = "undefined" if low is None else f"{low:.2f}"
-        notes.append(f"the lower end of κ is {shown}; the bar is {config.kappa:g}")
-    if failed:
-        notes.append(f"tests not passed: {', '.join(failed)}")
+    verdict, notes = _verdict(config, agreement["kappa_low"], tests)
+    states: Counter[str] = Counter(each.verdict.state for _, each in real)
+    price = None if of_pairs is None else of_pairs.each(states["ok"])
     return Passport(
         config,
         len(both),
         len(names),
         agreement,
         confusion(person, machine, len(grades)).tolist(),
-        dict(Counter(each.verdict.state for _, each in real)),
+        dict(states),
         spent,
         tests,
         verdict,
         _slices(np.array([slices.get(name, "") for name in names]), query, person, machine, grades),
         notes,
+        price,
+        _per_effective(price, len(both) / max(len(names), 1), rho.value),
     )
+
+
+def _verdict(
+    config: JudgeConfig, low: float | None, tests: Sequence[Test]
+) -> tuple[Literal["certified", "candidate"], list[str]]:
+    certified = low is not None and low >= config.kappa
+    failed = [test.name for test in tests if test.passed is False]
+    notes = []
+    if not certified:
+        shown = "undefined" if low is None else f"{low:.2f}"
+        notes.append(f"the lower end of κ is {shown}; the bar is {config.kappa:g}")
+    if failed:
+        notes.append(f"tests not passed: {', '.join(failed)}")
+    return ("certified" if certified and not failed else "candidate"), notes
 
 
 def _agreement(
@@ -195,6 +210,43 @@ def _overrating(
     sums = ratio(query, difference, np.ones(len(query)), queries)
     span = agreement_interval(sums)
     return Test("overrating", _or_none(sums.whole), span.low, span.high)
+
+
+def _rho(query: Integers, person: Floats, machine: Floats, compared: Compared | None) -> Test:
+    """Correlation, over queries, of what the judge's grades give with what people's give."""
+    if compared is not None:
+        x, y = compared.people[:, 0], compared.machine[:, 0]
+        what = f"{compared.measure} of {compared.runs[0]}"
+    else:
+        count = np.maximum(np.bincount(query), 1)
+        x, y = (np.bincount(query, values) / count for values in (person, machine))
+        what = "its mean grade"
+
+    def correlation(sums: Floats) -> Floats:
+        n, xs, ys, xx, yy, xy = np.moveaxis(sums, -1, 0)
+        under = (n * xx - xs * xs) * (n * yy - ys * ys)
+        bounded = np.clip((n * xy - xs * ys) / np.sqrt(np.where(under > 1e-12, under, 1)), -1, 1)
+        return np.where(under > 1e-12, bounded, np.nan)
+
+    sums = Sums(
+        np.column_stack([np.ones(len(x)), x, y, x * x, y * y, x * y]),
+        correlation,
+        np.ones(len(x)),
+        -1.0,
+    )
+    span = agreement_interval(sums)
+    detail = f"over queries, {what} by its grades and by people's"
+    return Test("rho", _or_none(sums.whole), span.low, span.high, None, detail)
+
+
+def _per_effective(price: float | None, pairs: float, rho: float | None) -> float | None:
+    """Dollars for one more effective query, if it grades as many further queries as people judged.
+
+    Then n queries are worth n · 2 / (2 − ρ²): (2 − ρ²) / ρ² graded queries for each one gained.
+    """
+    if price is None or rho is None or rho <= 0:
+        return None
+    return price * pairs * (2 - rho**2) / rho**2
 
 
 def _length(both: Sequence[tuple[JudgePair, float | None, float]]) -> list[Test]:

@@ -113,6 +113,18 @@ def test_a_passport_is_made_kept_and_shown(told):
     assert "certified" in told("autojudge", "list")
 
 
+def test_runs_are_put_in_order_by_both(told, server):
+    lines = [line.split() for line in (server / "run.trec").read_text().splitlines()]
+    text = "".join(f"{q} Q0 {d} {6 - int(rank)} {rank} r2\n" for q, _, d, rank, *_ in lines)
+    (server / "run2.trec").write_text(text)
+    said = ["--run", "run.trec", "--run", "run2.trec", "--measure", "nDCG@3", "--format", "json"]
+    found = json.loads(told("autojudge", "certify", "fake", *FILES, "--tests", "0", *said))
+    rows = {row["name"]: row for row in found["tests"]}
+    assert rows["bias run2 - run"]["ci_low"] < rows["bias run2 - run"]["value"]
+    assert rows["rho"]["value"] > 0.5
+    assert found["cost"]["per_effective_query"] > found["cost"]["per_usable"] > 0
+
+
 def test_a_bar_that_is_not_reached_is_exit_code_1(told, server):
     text = (server / "karat.toml").read_text()
     (server / "karat.toml").write_text(text + "kappa = 0.99\n")
@@ -140,6 +152,7 @@ def test_a_budget_that_is_used_up_is_exit_code_1(told, server):
         (["run", "fake", "--queries", "queries.csv"], "no pairs"),
         (["run", "fake", "--qrels", "truth.txt"], "--queries is missing"),
         (["run", "fake", *FILES, "-o", "g.txt"], "cannot tell the format of grades"),
+        (["certify", "fake", *FILES, "--run", "run.trec"], "one run has no order"),
         (["show", "nobody"], "no judge 'nobody'"),
     ],
 )

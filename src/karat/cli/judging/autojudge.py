@@ -119,6 +119,7 @@ def run(
     epilog=options.examples(
         "karat autojudge certify cheap --by class",
         "karat autojudge certify cheap --qrels my-beir-folder",
+        "karat autojudge certify cheap --run bm25.trec --run dense.trec",
     ),
 )
 @click.argument("judge")
@@ -126,6 +127,13 @@ def run(
 @options.option("--pairs N", "Number of pairs with grades by people.", 300, type=click.IntRange(1))
 @options.option("--tests N", "Number of pairs of each test.", 24, type=click.IntRange(0))
 @options.option("--by ATTRIBUTE", "An attribute of the queries: κ in each of its slices.")
+@options.option(
+    "--run runs RUN",
+    "Whether the order of these runs, and their differences to the first, are those by people's "
+    "grades; whole queries are judged then. Repeatable.",
+    multiple=True,
+)
+@options.option("--measure NAME", "The measure of the runs.", "nDCG@10")
 @options.output("table", "json")
 def certify(
     judge: str,
@@ -135,6 +143,8 @@ def certify(
     pairs: int,
     tests: int,
     by: str | None,
+    runs: tuple[str, ...],
+    measure: str,
     output: str,
 ) -> int:
     """Measure a machine judge against people's grades, and write its passport.
@@ -145,6 +155,7 @@ def certify(
 
     Exit codes: 0 certified, 1 candidate, 4 the judge cannot be asked.
     """
+    from karat.formats import read_run
     from karat.formats.own.judges import read_judge
     from karat.formats.own.passports import write_passport
     from karat.reports.judging import autojudge as report
@@ -152,9 +163,12 @@ def certify(
     from karat.workflows.judging import autojudge as judging
 
     config = read_judge(judge, Path())
+    read = [read_run(run) for run in runs]
     given, _ = _given(None, qrels, queries, documents, by=by)
     with _ticking(min(pairs, len(given.pairs)) + 5 * tests) as tick:
-        found = judging.certify(config, given, pairs=pairs, tests=tests, tick=tick)
+        found = judging.certify(
+            config, given, pairs=pairs, tests=tests, runs=read, measure=measure, tick=tick
+        )
     if not found.states:
         raise KaratError("; ".join(found.notes))
     content = report.passport_json(found)

@@ -45,13 +45,12 @@ def dollars(value: float | None) -> str:
     return f"${value:.4f}" if value < 1 else f"${value:,.2f}"
 
 
-def cost(spent: Spent, usable: int) -> dict[str, Any]:
+def cost(spent: Spent, price: float | None) -> dict[str, Any]:
     """What was spent, and the price of a usable judgment."""
-    total = spent.dollars
     return {
-        "dollars": total,
-        "per_usable": None if total is None or not usable else total / usable,
-        "per_1000": None if total is None or not usable else total / usable * 1000,
+        "dollars": spent.dollars,
+        "per_usable": price,
+        "per_1000": None if price is None else price * 1000,
         "attempts": spent.attempts,
         "possibly_billed": spent.possibly_billed,
         "unpriced": spent.unpriced,
@@ -71,7 +70,7 @@ def run_json(found: JudgingRun, pairs: int) -> dict[str, Any]:
         "asked": found.asked,
         "waiting": pairs - len(found.judged),
         "states": states,
-        "cost": cost(found.spent, states.get("ok", 0)),
+        "cost": cost(found.spent, found.spent.each(states.get("ok", 0))),
         "stopped": found.stopped or None,
         "notes": list(found.notes),
     }
@@ -88,7 +87,7 @@ def show_run(found: JudgingRun, pairs: int, out: Console, notes: Sequence[str] =
     known = pairs - found.asked
     said = f"{found.judge.rater}: {counted(found.asked, 'pair', 'pairs')} asked"
     said += f", {known:,} known before" if known else ""
-    spent = cost(found.spent, states.get("ok", 0))
+    spent = cost(found.spent, found.spent.each(states.get("ok", 0)))
     said += f"; {counted(found.spent.attempts, 'request', 'requests')}, cost "
     said += dollars(spent["dollars"])
     if spent["per_usable"] is not None:
@@ -121,7 +120,7 @@ def passport_json(found: Passport) -> dict[str, Any]:
         "confusion": [list(row) for row in found.confusion],
         "grades": list(found.judge.grades),
         "states": dict(found.states),
-        "cost": cost(found.spent, found.states.get("ok", 0)),
+        "cost": cost(found.spent, found.price) | {"per_effective_query": found.per_effective_query},
         "tests": [dict(vars(test)) for test in found.tests],
         "slices": [
             {**vars(test), "passed": test.ci_low is not None and test.ci_low >= found.judge.kappa}
@@ -189,7 +188,11 @@ def show_passport(found: Mapping[str, Any], out: Console, notes: Sequence[str] =
     draw(Table("", columns, rows), out, close=True)
     states = ", ".join(f"{state} {count:,}" for state, count in found["states"].items())
     spent = found["cost"]
-    out.print(plain(f"outcomes: {states}; cost {dollars(spent['dollars'])}"), soft_wrap=True)
+    said = f"outcomes: {states}; cost {dollars(spent['dollars'])}"
+    for name, what in (("per_usable", "a grade"), ("per_effective_query", "an effective query")):
+        if spent.get(name) is not None:
+            said += f", {dollars(spent[name])} {what}"
+    out.print(plain(said), soft_wrap=True)
     show_footnotes([*notes, *found["notes"]], out, every=True)
     out.print(plain(found["verdict"], "bold"))
 

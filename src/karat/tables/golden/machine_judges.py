@@ -185,6 +185,10 @@ class Spent:
         """The known cost; None if no attempt has one."""
         return None if self.attempts and self.unpriced == self.attempts else self.cost_nano / 1e9
 
+    def each(self, usable: int) -> float | None:
+        """Dollars of one of so many usable judgments; None if unknown, or without any."""
+        return None if self.dollars is None or not usable else self.dollars / usable
+
 
 @dataclass(frozen=True)
 class JudgingRun:
@@ -247,6 +251,9 @@ class Passport:
     verdict: Literal["certified", "candidate"]
     slices: Sequence[Test] = ()
     notes: Sequence[str] = ()
+    price: float | None = None  # dollars of a usable judgment, without what tests cost
+    # Dollars for as much as one more query judged by people, if it grades as many further queries
+    per_effective_query: float | None = None
 
 
 # --- what pages and the API show of judges ---

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
+import numpy as np
 import polars as pl
 
 from karat.clients.llm.asking import Judge, open_judge
@@ -16,10 +17,12 @@ from karat.clients.llm.ledger import Ledger
 from karat.errors import InputError, KaratError, UsageError
 from karat.formats.own.judges import with_key
 from karat.golden import judge_tests
+from karat.golden.judge_order import Compared
 from karat.golden.judge_prompt import cost_nano, estimated_tokens
 from karat.golden.passport import Rating, passport
+from karat.measures import parse
 from karat.reports.phrases.numbers import counted
-from karat.tables import Documents, Pairs, Qrels, Queries
+from karat.tables import Documents, Pairs, Qrels, Queries, Run
 from karat.tables.golden.machine_judges import (
     JudgeConfig,
     Judged,
@@ -30,6 +33,7 @@ from karat.tables.golden.machine_judges import (
     Spent,
 )
 from karat.workflows.judging._asking import Asked, Asking, keyed
+from karat.workflows.offline.machine_grades import query_values
 
 _PAIRS, _TESTS = 300, 24
 """Pairs of a certification, and of each of its tests."""
@@ -171,6 +175,8 @@ def certify(
     *,
     pairs: int = _PAIRS,
     tests: int = _TESTS,
+    runs: Sequence[Run] = (),
+    measure: str = "nDCG@10",
     tick: Tick = lambda _done, _nano: None,
     judge: Judge | None = None,
 ) -> Passport:
@@ -180,25 +186,17 @@ def certify(
         given: Pairs with people's grades.
         pairs: Number of pairs; the same ones every time, of as many queries as possible.
         tests: Number of pairs of each test.
+        runs: Whose order and differences by people's grades and by the judge's are compared, the
+            baseline first; then pairs are those of whole queries.
+        measure: By which they are.
 
     Raises:
-        UsageError: no pair has a grade of people.
+        UsageError: no pair has a grade of people, or there is one run.
     """
-    human = {
-        (p.query_id, p.doc_id): given.grades[p.query_id, p.doc_id]
-        for p in given.pairs
-        if (p.query_id, p.doc_id) in given.grades
-    }
-    graded = [pair for pair in given.pairs if (pair.query_id, pair.doc_id) in human]
-    if not graded:
-        raise UsageError("no pair has a grade by people", fix="--qrels QRELS, with their grades")
-    off = sorted(set(human.values()) - set(config.grades))
-    if off:
-        raise UsageError(
-            f"people gave the grade {off[0]:g}, which is not on the scale of {config.where}",
-            fix=f'scale = "{min(human.values()):g}-{max(human.values()):g}"',
-        )
-    chosen = judge_tests.some(graded, pairs, _SALT)
+    if len(runs) == 1:
+        raise UsageError("one run has no order", fix="--run BASELINE --run CANDIDATE")
+    human, graded = _graded(config, given)
+    chosen = (judge_tests.whole if runs else judge_tests.some)(graded, pairs, _SALT)
     low, high = (
         [pair for pair in chosen if human[pair.query_id, pair.doc_id] == grade][:tests]
         for grade in (config.grades[0], max(human.values()))
@@ -217,11 +215,75 @@ def certify(
     )
     judged = [(asked[place][1], found) for place, found in sorted(every.items())]
     with Ledger(config.root) as ledger:
-        spent = ledger.spent(config.rater, keys=[key for key, *_ in asked])
-    found = passport(config, judged, human, spent, slices=given.slices, ratings=given.ratings)
+        spent, of_pairs = (
+            ledger.spent(config.rater, keys=[key for key, *_ in which])
+            for which in (asked, asked[: len(chosen)])
+        )
+    found = passport(
+        config,
+        judged,
+        human,
+        spent,
+        slices=given.slices,
+        ratings=given.ratings,
+        compared=_compared(judged, human, runs, measure),
+        of_pairs=of_pairs,
+    )
     if stopped:
         found = replace(found, verdict="candidate", notes=[*found.notes, f"stopped: {stopped}"])
     return found
+
+
+def _graded(
+    config: JudgeConfig, given: ToJudge
+) -> tuple[dict[tuple[str, str], float], list[JudgePair]]:
+    """People's grades, and the pairs that have one."""
+    human = {
+        (p.query_id, p.doc_id): given.grades[p.query_id, p.doc_id]
+        for p in given.pairs
+        if (p.query_id, p.doc_id) in given.grades
+    }
+    graded = [pair for pair in given.pairs if (pair.query_id, pair.doc_id) in human]
+    if not graded:
+        raise UsageError("no pair has a grade by people", fix="--qrels QRELS, with their grades")
+    off = sorted(set(human.values()) - set(config.grades))
+    if off:
+        raise UsageError(
+            f"people gave the grade {off[0]:g}, which is not on the scale of {config.where}",
+            fix=f'scale = "{min(human.values()):g}-{max(human.values()):g}"',
+        )
+    return human, graded
+
+
+def _compared(
+    judged: Sequence[tuple[JudgePair, Judged]],
+    human: Mapping[tuple[str, str], float],
+    runs: Sequence[Run],
+    measure: str,
+) -> Compared | None:
+    """The values of runs by people's grades and by the judge's, of the pairs that both graded."""
+    rows = [
+        (pair.query_id, pair.doc_id, human[pair.query_id, pair.doc_id], each.verdict.grade)
+        for pair, each in judged
+        if not pair.probe and each.verdict.grade is not None
+    ]
+    if not runs or not rows:
+        return None
+    name = str(parse(measure))
+    frame = pl.DataFrame(rows, ["query_id", "doc_id", "people", "machine"], orient="row")
+    values = [
+        query_values(
+            Qrels(frame.select("query_id", "doc_id", grade=who), source=who), runs, None, [name]
+        )
+        for who in ("people", "machine")
+    ]
+    by_run = [[each[place, name] for place in range(len(runs))] for each in values]
+    queries = sorted(set.intersection(*(set(run) for each in by_run for run in each)))
+    people, machine = (
+        np.array([[run[query] for run in each] for query in queries]).reshape(-1, len(runs))
+        for each in by_run
+    )
+    return Compared([run.name for run in runs], name, people, machine)
 
 
 def judgments_frame(found: JudgingRun) -> pl.DataFrame:

@@ -84,8 +84,8 @@ def machine_means(
     if chances is not None:
         return [_by_pair(given, run, first, measure) for measure in asked for run in shown]
     whole, names = _whole(given), [str(measure) for measure in asked]
-    by_people = _values(given.qrels.only(whole), shown, first, names)
-    by_machine = _values(given.machine, shown, first, names)
+    by_people = query_values(given.qrels.only(whole), shown, first, names)
+    by_machine = query_values(given.machine, shown, first, names)
     return [
         _by_query(given, run, first, name, by_people[place, name], by_machine[place, name])
         for name in names
@@ -153,7 +153,7 @@ def _whole(given: _Given) -> list[str]:
     return shared["query_id"].unique(maintain_order=True).to_list()
 
 
-def _values(
+def query_values(
     qrels: Qrels, runs: Sequence[Run], baseline: Run | None, measures: Sequence[str]
 ) -> dict[tuple[int, str], dict[str, float]]:
     """By the place of a run and a measure: the value of each query, or its difference."""
