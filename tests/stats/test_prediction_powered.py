@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -10,10 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from karat.stats.intervals import Interval
 from karat.stats.prediction_powered import (
     Pairs,
+    Powered,
     Stratum,
     best_weight,
+    effective_after,
     effective_queries,
     pair_terms,
     powered_mean,
@@ -93,6 +97,17 @@ def test_effective_queries():
     assert effective_queries(50, 1000, 0.7) == pytest.approx(93.75)
     assert effective_queries(50, 1000, 0.5) == pytest.approx(65.625)
     assert effective_queries(50, 1000, -0.9) == pytest.approx(50)
+
+
+def test_effective_after_more_judging():
+    # 50 of 1050 queries with rho .7 are worth 93.75 by the formula, and here 60 as measured. 1000
+    # more of the machine: 50 · 2050 / (50 + .51 · 2000) = 95.794; 10 more of people, from those
+    # that the machine graded: 60 · 1050 / (60 + .51 · 990) = 111.524.
+    found = Powered(0.0, Interval(None, None), 1.0, 0.7, 60.0, 50, 1000)
+    assert effective_after(found, machine_only=1000) == pytest.approx(60 * 95.794 / 93.75, rel=1e-5)
+    assert effective_after(found, judged=10) == pytest.approx(60 * 111.524 / 93.75, rel=1e-5)
+    assert effective_after(found) == pytest.approx(60)
+    assert effective_after(replace(found, rho=None), judged=10) is None
 
 
 def test_a_machine_that_says_nothing_changes_nothing():

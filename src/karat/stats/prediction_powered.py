@@ -127,13 +127,27 @@ def powered_mean(
     return Powered(centre, interval, weight, rho, effective, judged, further)
 
 
-def effective_queries(judged: int, machine_only: int, rho: float) -> float:
+def effective_queries(judged: float, machine_only: float, rho: float) -> float:
     """How many queries judged by people alone are worth as much, for a correlation.
 
     Source: n(n + N) / (n + (1 − ρ²)N), as ``ppi_power`` of ppi_py.
     """
     whole = judged + machine_only
     return judged * whole / (judged + (1 - max(rho, 0.0) ** 2) * machine_only)
+
+
+def effective_after(
+    found: Powered, *, judged: float = 0.0, machine_only: float = 0.0
+) -> float | None:
+    """``effective`` with more queries judged by people, or by the machine alone; None without ρ.
+
+    It is assumed to grow as ``effective_queries`` does.
+    """
+    if found.rho is None:
+        return None
+    now = effective_queries(found.judged, found.machine_only, found.rho)
+    beyond = max(found.machine_only - judged, 0.0) + machine_only
+    return found.effective * effective_queries(found.judged + judged, beyond, found.rho) / now
 
 
 def _correlation(human: Floats, machine: Floats) -> float | None:

@@ -168,6 +168,12 @@ class MachineMean:
     judged: int  # queries, or pairs, that people judged
     machine_only: int  # further ones that only the machine graded
     reason: str = ""  # why there is no estimate or no interval
+    # What more judging would buy, where queries are the unit and the price or the time is known:
+    # queries that $10 more of the judge grades, and that people judge in 10 more minutes
+    dollars_queries: float | None = None
+    dollars_effective: float | None = None  # `effective` with them
+    minutes_queries: float | None = None
+    minutes_effective: float | None = None  # `effective` with them
 
 
 @dataclass(frozen=True, slots=True)

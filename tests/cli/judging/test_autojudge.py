@@ -87,12 +87,15 @@ def test_from_a_plan_to_an_interval(told, server):
         )["machine_grades"]
         for judge in ("grades.jsonl", "fake")
     )  # fmt: skip
-    assert by_file == by_name
-    (row,) = by_file
+    bought = {"dollars_queries", "dollars_effective"}  # a file says nothing of prices
+    (row,) = by_name
+    assert by_file == [{name: None if name in bought else row[name] for name in row}]
     assert (row["judged"], row["machine_only"], row["unit"]) == (8, 16, "query")
     assert row["ci_high"] - row["ci_low"] < row["people_high"] - row["people_low"]
     shown = told("evaluate", "people.txt", "run.trec", "-m", "nDCG@3", "--machine-grades", "fake")
     assert "people judged 8 queries" in shown
+    assert "Queries for $10" in shown
+    assert row["dollars_queries"] == pytest.approx(10 / (ran["cost"]["per_usable"] * 5))
 
 
 def test_a_passport_is_made_kept_and_shown(told):

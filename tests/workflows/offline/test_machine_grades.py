@@ -9,7 +9,7 @@ import pytest
 from karat.errors import InputError, UsageError
 from karat.tables import Qrels, Queries, Run
 from karat.workflows.offline.evaluate import evaluate
-from karat.workflows.offline.machine_grades import machine_means, read_machine_grades
+from karat.workflows.offline.machine_grades import Costs, machine_means, read_machine_grades
 
 DOCS, QUERIES = 6, 40
 
@@ -46,6 +46,19 @@ def grades_of(table, queries=None):
 
 def qrels_of(table, queries):
     return Qrels(grades_of(table, queries).drop("rater"))
+
+
+def test_what_more_judging_would_buy():
+    # 6 pairs a query: at $.01 a pair $10 are 166.7 queries, at 5 s a pair 10 minutes are 20.
+    truth, machine, good, _ = world()
+    people, run = qrels_of(truth, range(12)), run_of(good, "good")
+    costs = Costs(dollars=0.01, seconds=5)
+    (row,) = machine_means(people, [run], grades_of(machine), ["nDCG@3"], costs=costs)
+    assert row.dollars_queries == pytest.approx(10 / 0.06)
+    assert row.minutes_queries == pytest.approx(20)
+    assert row.minutes_effective > row.dollars_effective > row.effective
+    (row,) = machine_means(people, [run], grades_of(machine), ["nDCG@3"])
+    assert (row.dollars_queries, row.minutes_effective) == (None, None)
 
 
 def test_whole_queries_are_combined_by_hand():

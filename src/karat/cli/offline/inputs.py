@@ -62,7 +62,11 @@ def with_machine_grades(
         return results
     from karat.tables import Results
     from karat.workflows.offline.inputs import about
-    from karat.workflows.offline.machine_grades import machine_means, read_machine_grades
+    from karat.workflows.offline.machine_grades import (
+        judging_costs,
+        machine_means,
+        read_machine_grades,
+    )
 
     given, known = read_machine_grades(asked.grades, asked.chances)
     found = machine_means(
@@ -73,6 +77,7 @@ def with_machine_grades(
         difference=not isinstance(results, Results),
         chances=known,
         queries=about(asked.settings["queries"], qrels),
+        costs=judging_costs(asked.grades),
     )
     reasons: list[str] = [f"{row.run}: {row.reason}" for row in found if row.reason]
     return replace(results, machine_grades=found, notes=[*reasons, *results.notes])

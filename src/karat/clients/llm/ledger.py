@@ -242,6 +242,12 @@ class Ledger:
         chosen = None if keys is None else json.dumps(list(keys))
         return Spent(*map(int, self._db.execute(sql, (after, rater, chosen, until)).fetchone()))
 
+    def price(self, rater: str) -> float | None:
+        """Dollars of a graded pair, failed requests included; None if no cost is known."""
+        sql = "SELECT sum(cost_nano) / 1e9 FROM attempt WHERE rater = ? AND probe = ''"
+        dollars, graded = self._db.execute(sql, [rater]).fetchone()[0], self.graded().get(rater)
+        return None if dollars is None or not graded else float(dollars) / graded
+
     def grades(self, rater: str) -> list[tuple[str, str, float]]:
         """Query, document and grade of what a rater graded."""
         sql = (

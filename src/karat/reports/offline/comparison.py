@@ -250,7 +250,8 @@ def show(
     if comparison.judge_next:
         draw(judge_next(comparison), out)
     if comparison.machine_grades:
-        draw(machine_grades(comparison.machine_grades), out)
+        for table in machine_grades(comparison.machine_grades):
+            draw(table, out)
     show_footnotes(comparison.notes, out, every=full or all_notes)
 
 

@@ -170,7 +170,7 @@ def others(results: Results) -> Iterator[Table]:
     if results.outcomes:
         yield outcomes(results.outcomes)
     if results.machine_grades:
-        yield machine_grades(results.machine_grades)
+        yield from machine_grades(results.machine_grades)
 
 
 def silence(rows: Sequence[NoAnswer]) -> Table:
@@ -264,8 +264,8 @@ def outcomes(rows: Sequence[Outcome]) -> Table:
     return Table("With outcomes, over queries", columns, rows)
 
 
-def machine_grades(rows: Sequence[MachineMean]) -> Table:
-    """What people's grades say together with a machine's, and alone."""
+def machine_grades(rows: Sequence[MachineMean]) -> Iterator[Table]:
+    """What people's grades say together with a machine's, and alone; what more would buy."""
     kind: Kind = "number" if rows[0].baseline is None else "signed"
     columns = [
         Column("measure", "Measure"),
@@ -281,7 +281,17 @@ def machine_grades(rows: Sequence[MachineMean]) -> Table:
     ]  # fmt: skip
     many = counted(rows[0].judged, *(("pair", "pairs") if rows[0].unit == "pair" else _QUERIES))
     title = f"With machine grades of {rows[0].judge}; people judged {many}"
-    return Table(title, columns, rows)
+    yield Table(title, columns, rows)
+    if any(row.dollars_queries is not None or row.minutes_queries is not None for row in rows):
+        more = [
+            *columns[:2],
+            columns[-1],
+            Column("dollars_queries", "Queries for $10", "number", digits=0, optional=True),
+            Column("dollars_effective", "Worth then", "number", digits=1, optional=True),
+            Column("minutes_queries", "Queries in 10 min", "number", digits=1, optional=True),
+            Column("minutes_effective", "Worth then", "number", digits=1, optional=True),
+        ]
+        yield Table("What more judging would buy: by the machine, by people", more, rows)
 
 
 def with_interval(row: Result | None, *, brackets: bool = False, digits: int = 3) -> str:

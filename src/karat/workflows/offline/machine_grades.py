@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -17,13 +18,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from karat.errors import InputError, UsageError
+from karat.errors import InputError, KaratError, UsageError
 from karat.measures import Measure, parse
 from karat.measures.linear_numerators import gain_by_grade, weight_by_rank
 from karat.stats.prediction_powered import (
     Pairs,
     Powered,
     Stratum,
+    effective_after,
     powered_mean,
     powered_pairs_mean,
 )
@@ -36,6 +38,17 @@ _LINEAR = {"P", "RBP", "DCG"}
 _KEYS = ["query_id", "doc_id"]
 
 
+_DOLLARS, _SECONDS = 10.0, 600.0  # of more judging, for what it would buy
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What it takes to judge a pair; None is unknown."""
+
+    dollars: float | None = None  # by the machine
+    seconds: float | None = None  # by a person
+
+
 @dataclass(frozen=True)
 class _Given:
     qrels: Qrels  # people's grades
@@ -43,6 +56,7 @@ class _Given:
     judge: str
     chances: pl.DataFrame | None  # `query_id`, `doc_id`, `chance`
     queries: Queries | None
+    costs: Costs
 
 
 def machine_means(
@@ -54,6 +68,7 @@ def machine_means(
     difference: bool = False,  # differences to the first run rather than means
     chances: pl.DataFrame | None = None,
     queries: Queries | None = None,  # with weights and strata
+    costs: Costs | None = None,
 ) -> list[MachineMean]:
     """A row for each run and measure; with ``difference``, for each run but the first.
 
@@ -77,7 +92,9 @@ def machine_means(
         row = grades.filter(repeated).row(0, named=True)
         raise InputError("graded twice", query=row["query_id"], doc_id=row["doc_id"])
     machine = Qrels(grades.select(*_KEYS, "grade"), source="machine grades")
-    given = _Given(qrels, machine, raters[0] if raters else "a machine", chances, queries)
+    given = _Given(
+        qrels, machine, raters[0] if raters else "a machine", chances, queries, costs or Costs()
+    )
     asked = [parse(name) for name in measures]
     first = runs[0] if difference else None
     shown = runs[1:] if difference else runs
@@ -290,6 +307,24 @@ def _row(
         found.judged,
         found.machine_only,
         found.interval.reason,
+        *_more(given, found, unit),
+    )
+
+
+def _more(given: _Given, found: Powered, unit: str) -> tuple[float | None, ...]:
+    """Queries that more money of the judge buys, and their worth; then those of more time."""
+    if unit != "query":
+        return (None,) * 4
+    pairs = len(given.machine) / max(len(given.machine.query_ids), 1)
+    bought, timed = (
+        None if not each else most / (each * pairs)
+        for each, most in ((given.costs.dollars, _DOLLARS), (given.costs.seconds, _SECONDS))
+    )
+    return (
+        bought,
+        None if bought is None else effective_after(found, machine_only=bought),
+        timed,
+        None if timed is None else effective_after(found, judged=timed),
     )
 
 
@@ -325,6 +360,38 @@ def read_machine_grades(name: str, chances: str | None) -> tuple[pl.DataFrame, p
             doc_id=row["doc_id"],
         )  # fmt: skip
     return grades, known
+
+
+def judging_costs(name: str) -> Costs:
+    """What a declared judge's grades cost so far, and how long people in its workspace took."""
+    from karat.clients.llm.ledger import Ledger
+    from karat.formats.own.judges import read_judge
+
+    if Path(name).suffix or Path(name).exists():
+        return Costs()
+    config = read_judge(name, Path())
+    with Ledger(config.root) as ledger:
+        return Costs(ledger.price(config.rater), _seconds(config.root))
+
+
+def _seconds(root: Path) -> float | None:
+    """The median time of a rating in the golden set of a workspace; None where there is none."""
+    with suppress(KaratError, ImportError):
+        from karat.formats.own.workspace import read_workspace
+        from karat.store.sql import golden_sets, judgments
+        from karat.store.sql.opening import open_store
+
+        config = read_workspace(root / "karat.toml")
+        store = open_store(config.store)
+        try:
+            with store.read() as connection:
+                golden = golden_sets.find(connection, config.golden)
+                found = judgments.current(connection, golden.id).ratings
+        finally:
+            store.dispose()
+        timed = found.filter(pl.col("source") == "human")["seconds"].median()
+        return float(timed) if isinstance(timed, float) and timed > 0 else None
+    return None
 
 
 def _of_judge(name: str) -> pl.DataFrame:
