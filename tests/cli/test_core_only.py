@@ -15,7 +15,7 @@ import click
 from karat.cli.main import karat
 from karat.cli.mistakes import EXTRAS
 from karat.formats.own.judges import read_judge
-from karat.formats.own.passports import write_passport
+from karat.formats.own.passports import KEYS, write_passport
 
 # A line for each command, with arguments enough to get into it; q and r are qrels and a run.
 LINES = {
@@ -131,7 +131,7 @@ def test_every_command_works_or_names_the_extra(tmp_path: Path) -> None:
         '[engine.tunable]\nkind = "python"\nfunction = "my_search:search"\nparams = { n = 1 }\n'
     )
     (tmp_path / "docs.jsonl").write_text('{"doc_id": "a", "text": "foo"}\n')
-    write_passport(tmp_path, read_judge("mine", tmp_path).rater, "{}")
+    write_passport(tmp_path, read_judge("mine", tmp_path).rater, json.dumps(dict.fromkeys(KEYS)))
     done = subprocess.run(
         [sys.executable, "-c", _RUN, json.dumps(list(EXTRAS)), json.dumps(LINES)],
         cwd=tmp_path,

@@ -397,6 +397,14 @@ class Client:
         """Check an engine in the background; the job, as `job` returns it."""
         return self._calls.post(f"/engines/{quote(engine, safe='')}/check")
 
+    def machine_judges(self) -> list[dict[str, Any]]:
+        """The declared machine judges: their passports, costs and last runs."""
+        return self._calls.rows("/judges")
+
+    def machine_judge(self, judge: str) -> dict[str, Any]:
+        """One machine judge with its passport, as `karat autojudge show --format json` has it."""
+        return self._calls.get(f"/judges/{quote(judge, safe='')}")
+
     def try_query(self, engine: str, query: str, **settings: Any) -> dict[str, Any]:
         """Ask an engine one query, as `karat try --format json`.
 

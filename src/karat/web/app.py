@@ -34,7 +34,7 @@ from karat.web.golden import (
     pairs,
     queries,
 )
-from karat.web.judging import judge, table
+from karat.web.judging import judge, machine_judges, table
 from karat.web.offline import comparisons, new_comparison, runs, side_by_side
 from karat.web.online import dashboard, offline_correlation, rows, watch
 from karat.web.online import queries as online_queries
@@ -59,6 +59,7 @@ PAGES = (
     exchange.ROUTER,
     judge.ROUTER,
     table.ROUTER,
+    machine_judges.ROUTER,
     runs.ROUTER,
     diagnosis.ROUTER,
     new_comparison.ROUTER,  # before comparisons: "new" is not a number

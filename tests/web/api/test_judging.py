@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from fastapi import FastAPI
 from starlette.testclient import TestClient
 from tests.choosing import deep_but
 from tests.web.api.conftest import ProgramOf, error_of, rows_of
 from tests.web.conftest import Clock
+from tests.web.machine_judge import declare, judged
 
 CARD = {
     *("ticket", "query_id", "query", "need", "doc_id", "title", "text", "url"),
@@ -126,3 +130,18 @@ def test_an_engineer_sees_disagreements_settles_none_of_their_own_and_freezes(
     assert error_of(again)[:2] == (400, "usage")
     missing = program.get("/api/golden/shop/editions/second")
     assert error_of(missing)[:2] == (404, "not_found")
+
+
+def test_machine_judges_are_listed_with_their_passports(
+    workspace: Path, app: FastAPI, program_of: ProgramOf
+) -> None:
+    declare(workspace)
+    judged(app.state.site.opened("shop"))
+    egon = program_of("engineer")
+    [row] = rows_of(egon, "/api/judges")
+    assert (row["name"], row["passport"], row["stored"]) == ("mine", "candidate", 16)
+    found = egon.get("/api/judges/mine").json()
+    assert found["judge"] == row
+    assert found["of"] == found["passport"]["judge"] == row["rater"]
+    assert error_of(egon.get("/api/judges/mime"))[:2] == (404, "not_found")
+    assert program_of("rater").get("/api/judges").status_code == 403

@@ -17,6 +17,8 @@ from karat.clients.karat_server import Client
 from karat.web.api.openapi import described
 
 BY_API = {
+    "karat autojudge list": ("GET", "/api/judges"),
+    "karat autojudge show": ("GET", "/api/judges/{judge}"),
     "karat compare": ("POST", "/api/comparisons"),
     "karat diagnose": ("GET", "/api/runs/{run}/diagnosis"),
     "karat evaluate": ("POST", "/api/evaluate"),

@@ -10,7 +10,7 @@ import pytest
 from karat.clients.llm.asking import NoReply, Reply
 from karat.clients.llm.ledger import Ledger
 from karat.errors import UsageError
-from karat.formats.own.passports import certified, write_passport
+from karat.formats.own.passports import KEYS, certified, write_passport
 from karat.tables.golden.machine_judges import JudgeConfig, JudgePair
 from karat.workflows.judging.autojudge import run
 from karat.workflows.judging.machine_judges import ALL, judge_report, judge_states
@@ -44,7 +44,7 @@ def state_of(judge, now=None):
 
 
 def passport(judge, verdict, slices=()):
-    found = {"judge": judge.rater, "verdict": verdict, "slices": list(slices)}
+    found = dict.fromkeys(KEYS) | {"verdict": verdict, "slices": list(slices)}
     write_passport(judge.root, judge.rater, json.dumps(found))
 
 
@@ -87,6 +87,12 @@ def test_a_run_that_cannot_begin_says_why(judge):
     last = state_of(judge).last
     assert last.state == "stopped"
     assert "m" in last.stopped
+
+
+def test_a_damaged_passport_is_none(judge):
+    write_passport(judge.root, judge.rater, '{"verdict": "certified"}')
+    assert certified(judge.root) == set()
+    assert state_of(judge).passport is None
 
 
 def test_another_model_makes_a_passport_outdated(judge):

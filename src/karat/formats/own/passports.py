@@ -11,6 +11,11 @@ from typing import Any
 from karat.formats.tables.writing import beside
 
 FOLDER = "judges/passports"
+KEYS = frozenset(
+    "judge agreement confusion grades states cost tests slices pairs queries bar verdict "
+    "notes".split()
+)
+"""What every passport has."""
 
 
 def write_passport(root: Path, rater: str, text: str) -> None:
@@ -24,7 +29,7 @@ def read_passport(root: Path, rater: str) -> dict[str, Any] | None:
     """The passport of a version of a judge (``JudgeConfig.rater``); None without one."""
     with suppress(OSError, ValueError):
         found = json.loads((root / FOLDER / f"{rater}.json").read_text(encoding="utf-8"))
-        return found if isinstance(found, dict) else None
+        return found if isinstance(found, dict) and found.keys() >= KEYS else None
     return None
 
 

@@ -10,12 +10,15 @@ from fastapi import APIRouter, Depends, Response
 from pydantic import Field
 
 from karat.golden.queue import Progress
+from karat.tables.golden.machine_judges import JudgeReport, JudgeState
 from karat.web.api.bodies import Body, RequestBody
 from karat.web.api.models import many, one, picked
 from karat.web.api.responses import Paged, TheGolden, json_response
-from karat.web.framework.auth import ARater
+from karat.web.framework.auth import ARater, AReader
 from karat.web.framework.call import Call
+from karat.web.framework.errors import or_not_found
 from karat.web.judging.cards import EntryPoint, grades_of, lease_card
+from karat.workflows.judging.machine_grades import judge_in, judges_in
 from karat.workflows.judging.queue import Card as LeasedCard
 from karat.workflows.judging.queue import Judging, Vote
 from karat.workflows.workspace.workspace import Workspace
@@ -221,3 +224,16 @@ def _card(call: Call, judging: Judging, card: LeasedCard | None) -> Card | None:
         guideline=claim.guideline_text,
         leased_until_us=claim.leased_until_us,
     )
+
+
+@ROUTER.get("/judges", response_model=many(JudgeState))
+def machine_judges(call: AReader, page: Paged) -> Response:
+    """List the machine judges that karat.toml declares."""
+    return page.items(judges_in(call.site.workspace, now=call.now))
+
+
+@ROUTER.get("/judges/{judge}", response_model=one(JudgeReport))
+def machine_judge(call: AReader, judge: str) -> Response:
+    """One machine judge: its passport, what it may grade, and its last run."""
+    with or_not_found():
+        return json_response(judge_in(call.site.workspace, judge, now=call.now))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from karat.clients.llm.ledger import FILE, Ledger
@@ -51,7 +53,7 @@ def _state(
 ) -> JudgeState:
     passport = read_passport(judge.root, judge.rater)
     verdict = None if passport is None else passport.get("verdict")
-    if passport is None and any(versions(judge.root, judge.name)):
+    if passport is None and dict(versions(judge.root, judge.name)).keys() - {judge.rater}:
         verdict = "outdated"
     return JudgeState(
         judge.name,
@@ -66,8 +68,14 @@ def _state(
         (stored or {}).get(judge.rater, 0),
         spent,
         spent.dollars,
-        last,
+        None if last is None else _without_folder(last, judge.root),
     )
+
+
+def _without_folder(last: LastRun, root: Path) -> LastRun:
+    """Errors name files by their path in the workspace."""
+    failures = [replace(e, error=e.error.replace(f"{root}/", "")) for e in last.failures]
+    return replace(last, stopped=last.stopped.replace(f"{root}/", ""), failures=failures)
 
 
 def judge_report(judge: JudgeConfig, state: JudgeState) -> JudgeReport:

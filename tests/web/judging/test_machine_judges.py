@@ -1,0 +1,76 @@
+"""Pages of machine judges: what they may grade, what it cost, and what came of their last run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from fastapi import FastAPI
+from tests.net.visible import visible
+from tests.web.conftest import ClientOf
+from tests.web.machine_judge import DECLARED, declare, judged
+
+
+@pytest.fixture
+def with_judge(workspace: Path, app: FastAPI) -> Path:
+    declare(workspace)
+    judged(app.state.site.opened("shop"))
+    return workspace
+
+
+def test_without_a_judge_the_page_says_how_to_declare_one(client_of: ClientOf) -> None:
+    engineer = client_of("engineer")
+    said = visible(engineer.get("/judges").text)
+    assert "[judge.cheap]" in said
+    assert "karat autojudge certify cheap" in said
+    assert engineer.get("/judges/cheap").status_code == 404
+    assert (
+        '<a href="/judges" aria-current="page">Machine judges</a>' in engineer.get("/judges").text
+    )
+
+
+def test_a_judge_without_a_passport_may_be_measured(workspace: Path, client_of: ClientOf) -> None:
+    declare(workspace)
+    engineer = client_of("engineer")
+    [row] = engineer.get("/judges?format=json").json()["judges"]
+    assert (row["name"], row["asks"], row["passport"]) == ("mine", "shop_judge:judge", "none")
+    said = visible(engineer.get("/judges/mine").text)
+    assert "karat autojudge certify mine" in said
+    assert "It has not run yet" in said
+    assert not (workspace / "judges").exists()  # looking at it writes nothing
+
+
+def test_a_passport_and_a_run_are_shown(with_judge: Path, client_of: ClientOf) -> None:
+    engineer = client_of("engineer")
+    [row] = engineer.get("/judges?format=json").json()["judges"]
+    assert (row["passport"], row["pairs"], row["stored"]) == ("candidate", 16, 16)
+    found = engineer.get("/judges/mine?format=json").json()
+    passport, last = found["passport"], found["judge"]["last"]
+    assert (found["may"], found["may_not"]) == ([], ["all queries"])
+    assert (last["what"], last["state"]) == ("certify", "done")
+    page = visible(engineer.get("/judges/mine").text)
+    assert "May not grade: all queries" in page
+    assert f"{passport['agreement']['kappa']:.3f}".replace("-", "−") in page
+    assert passport["tests"][0]["name"] == "agreement kappa"  # κ
+    for test in passport["tests"][1:]:
+        assert test["name"].removeprefix("agreement ") in page, test["name"]
+    assert "d4 is too long (shop_judge.py, line 5)" in page
+    assert "Its stored grades are uncertified" in page
+    assert "transport failed" in page
+
+
+def test_another_model_makes_the_passport_outdated(with_judge: Path, client_of: ClientOf) -> None:
+    file = with_judge / "karat.toml"
+    file.write_text(file.read_text().replace(DECLARED, f"{DECLARED}characters = 100\n"))
+    engineer = client_of("engineer")
+    page = engineer.get("/judges")
+    assert "outdated" in visible(page.text)
+    assert "Grades of other machines" in visible(page.text)  # of the earlier version
+    assert "says nothing about the judge as it is now" in visible(engineer.get("/judges/mine").text)
+
+
+def test_raters_do_not_see_them(workspace: Path, client_of: ClientOf) -> None:
+    declare(workspace)
+    rater = client_of("rater")
+    assert rater.get("/judges").status_code == 403
+    assert rater.get("/judges/mine").status_code == 403
