@@ -30,6 +30,7 @@ IDS = {
     "run_id": "1",
     "run": "bm25",
     "comparison_id": "1",
+    "judge": "fake",
     "place": "history.jsonl",
     "history": "history.jsonl",
     "person_id": "1",

@@ -10,6 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 from tests.web.conftest import Browser, Clock, make_shop
 from tests.web.framework.test_auth import Route, routes_of
+from tests.web.machine_judge import declare
 from tests.web.online_log import put_users
 
 from karat.formats.own import history
@@ -30,6 +31,7 @@ IDS = {
     "run_id": "1",
     "run": "old",
     "comparison_id": "1",
+    "judge": "mine",
     "place": "history.jsonl",
     "history": "history.jsonl",
     "person_id": "1",
@@ -75,6 +77,7 @@ def owner(
     point = Point("2026-03-01T02:00:00Z", "evaluate", "old", "old", None, "", "1", (value,), of)
     history.append(root / "history.jsonl", point)
     put_users(root)
+    declare(root)
     app = create_app(Settings(root, hosts=("127.0.0.1",)), clock)
     with TestClient(app, base_url="http://127.0.0.1"):
         site = app.state.site

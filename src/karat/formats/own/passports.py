@@ -12,8 +12,21 @@ from karat.formats.tables.writing import beside
 
 FOLDER = "judges/passports"
 KEYS = frozenset(
-    "judge agreement confusion grades states cost tests slices pairs queries bar verdict "
-    "notes".split()
+    [
+        "judge",
+        "agreement",
+        "confusion",
+        "grades",
+        "states",
+        "cost",
+        "tests",
+        "slices",
+        "pairs",
+        "queries",
+        "bar",
+        "verdict",
+        "notes",
+    ]
 )
 """What every passport has."""
 
