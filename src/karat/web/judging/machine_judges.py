@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from fastapi import APIRouter, Response
 
-from karat.reports.judging.autojudge import cost, dollars, passport_rows, scale
+from karat.reports.judging.autojudge import dollars, passport_rows, scale
 from karat.reports.table import Column
 from karat.tables.golden.machine_judges import JudgeReport
 from karat.web.framework.auth import AReader
@@ -73,11 +73,12 @@ def judge(call: AReader, judge: str) -> Response:
 def _page(found: JudgeReport) -> PlainPage:
     passport, last = found.passport, found.judge.last
     rows = None if passport is None else passport_rows(passport)
-    of_passport = cost(found.judge.spent, 0) if passport is None else passport["cost"]
+    of_passport = {} if passport is None else passport["cost"]
     prices = {
         "spent": dollars(found.judge.dollars),
         "per_usable": dollars(of_passport.get("per_usable")),
         "per_1000": dollars(of_passport.get("per_1000")),
+        "per_effective_query": dollars(of_passport.get("per_effective_query")),
         "last": last and dollars(last.spent.dollars),
         "budget": last and dollars(last.budget),
     }
