@@ -57,6 +57,15 @@ def autojudge() -> None:
 @options.option("--budget DOLLARS", "Most dollars of this run.", type=click.FloatRange(min=0))
 @options.option("--patient", "Go on when many pairs get no grade.")
 @options.option("-o --out FILE", "Write the grades here: .csv, .jsonl or .parquet.")
+@options.option(
+    "--batch-out FILE",
+    "Ask nothing: write the requests here, as a batch file of OpenAI's form (.jsonl).",
+)
+@options.option(
+    "--batch-in FILE",
+    "Ask nothing: read the answers of a batch, also a part of them. Repeatable.",
+    multiple=True,
+)
 @options.output("table", "json")
 def run(
     judge: str,
@@ -68,6 +77,8 @@ def run(
     budget: float | None,
     patient: bool,
     out: str | None,
+    batch_out: str | None,
+    batch_in: tuple[str, ...],
     output: str,
 ) -> int:
     """Grade pairs of queries and documents by a machine judge.
@@ -82,6 +93,7 @@ def run(
     from karat.formats.own.judges import read_judge
     from karat.formats.own.machine_grades import check_name, write_grades
     from karat.reports.judging import autojudge as report
+    from karat.workflows.judging import batches
     from karat.workflows.judging.autojudge import judgments_frame, plan
     from karat.workflows.judging.autojudge import run as judged
 
@@ -93,8 +105,15 @@ def run(
         planned = plan(config, given.pairs)
         _print(output, vars(planned), lambda: report.show_plan(planned, options.out()))
         return 0
+    if batch_out is not None:
+        planned = batches.batch_out(config, given.pairs, Path(batch_out), budget=budget)
+        _print(output, vars(planned), lambda: report.show_plan(planned, options.out()))
+        return 0
     with _ticking(len(given.pairs)) as tick:
-        found = judged(config, given.pairs, budget=budget, patient=patient, tick=tick)
+        if batch_in:
+            found = batches.batch_in(config, given.pairs, batch_in, tick)
+        else:
+            found = judged(config, given.pairs, budget=budget, patient=patient, tick=tick)
     if found.stopped and not found.judged:
         raise KaratError(found.stopped)
     if out is not None:

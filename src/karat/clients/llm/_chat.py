@@ -8,11 +8,11 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import quote
 
-from karat.clients.llm.asking import PAIR_HEADER, NoReply, Question, Reply
+from karat.clients.llm.asking import PAIR_HEADER, NoReply, Question, Reply, read_completion
 from karat.engines.search.http import certificates, host_of, quoted
 from karat.errors import MissingExtra
 from karat.golden.judge_prompt import request
-from karat.tables.golden.machine_judges import JudgeConfig, Usage
+from karat.tables.golden.machine_judges import JudgeConfig
 
 _AGAIN = {408, 409, 425, 429, 500, 502, 503, 504, 529}
 _WEAKER = {"json_schema": "json_object", "json_object": "text"}
@@ -130,25 +130,8 @@ class Chat:
     def _read(self, reply: Any, data: bytes) -> Reply:
         try:
             answer = json.loads(data)
-            choice = answer["choices"][0]
-            message = choice["message"]
-            usage = answer.get("usage") or {}
-            return Reply(
-                text=message.get("content") or "",
-                refusal=message.get("refusal") or "",
-                finish=choice.get("finish_reason") or "stop",
-                usage=Usage(
-                    usage.get("prompt_tokens"),
-                    (usage.get("prompt_tokens_details") or {}).get("cached_tokens"),
-                    usage.get("completion_tokens"),
-                    (usage.get("completion_tokens_details") or {}).get("reasoning_tokens"),
-                ),
-                model=answer.get("model"),
-                fingerprint=answer.get("system_fingerprint"),
-                request_id=reply.headers.get("x-request-id") or answer.get("id"),
-                http=reply.status_code,
-            )
-        except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
+            return read_completion(answer, reply.headers.get("x-request-id"), reply.status_code)
+        except (ValueError, RecursionError):
             what = f"{self._host} returned no chat completion: {quoted(data)}"
             raise NoReply(what, again=True, billed=True, http=reply.status_code) from None
 

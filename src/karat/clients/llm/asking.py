@@ -38,6 +38,35 @@ class Reply:
     http: int | None = None
 
 
+def read_completion(answer: Any, number: str | None, status: int) -> Reply:
+    """The reply in a chat completion; ``number`` is that of the request, if it has another one.
+
+    Raises:
+        ValueError: not a chat completion.
+    """
+    try:
+        choice = answer["choices"][0]
+        message = choice["message"]
+        usage = answer.get("usage") or {}
+        return Reply(
+            text=message.get("content") or "",
+            refusal=message.get("refusal") or "",
+            finish=choice.get("finish_reason") or "stop",
+            usage=Usage(
+                usage.get("prompt_tokens"),
+                (usage.get("prompt_tokens_details") or {}).get("cached_tokens"),
+                usage.get("completion_tokens"),
+                (usage.get("completion_tokens_details") or {}).get("reasoning_tokens"),
+            ),
+            model=answer.get("model"),
+            fingerprint=answer.get("system_fingerprint"),
+            request_id=number or answer.get("id"),
+            http=status,
+        )
+    except (KeyError, IndexError, TypeError, AttributeError):
+        raise ValueError("not a chat completion") from None
+
+
 class NoReply(Exception):
     """A judge did not answer.
 
@@ -48,6 +77,7 @@ class NoReply(Exception):
         billed: Whether the request may have been paid.
         slower: Whether it asks for fewer requests.
         http: Status of its answer; None without one.
+        request_id: Its number at the API.
     """
 
     def __init__(
@@ -60,11 +90,13 @@ class NoReply(Exception):
         billed: bool = False,
         slower: bool = False,
         http: int | None = None,
+        request_id: str | None = None,
         fix: str = "",
     ) -> None:
         super().__init__(what)
         self.what, self.again, self.after, self.fatal = what, again, after, fatal
         self.billed, self.slower, self.http, self.fix = billed, slower, http, fix
+        self.request_id = request_id
 
 
 class Judge(Protocol):

@@ -212,6 +212,11 @@ class Ledger:
             if state in USABLE
         }
 
+    def answered(self, numbers: Sequence[str]) -> set[str]:
+        """Those of the numbers of requests at the API whose answers are in the ledger."""
+        sql = "SELECT request_id FROM attempt WHERE request_id IN (SELECT value FROM json_each(?))"
+        return {row[0] for row in self._db.execute(sql, [json.dumps(list(numbers))])}
+
     def name(self, pairs: Sequence[tuple[str, JudgePair]]) -> None:
         """Let verdicts also count for pairs with the same texts under other ids."""
         sql = (

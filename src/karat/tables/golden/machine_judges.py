@@ -38,6 +38,7 @@ class Prices:
     input: float | None = None
     output: float | None = None
     cached_input: float | None = None  # as ``input`` if None
+    batch: float = 1.0  # of these prices, what requests in batch files cost
 
 
 @dataclass(frozen=True, kw_only=True)

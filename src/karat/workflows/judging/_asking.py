@@ -44,7 +44,10 @@ class Stopped(Exception):
 
 
 class Asking:
-    """One run of asking; ``verdicts`` has what came of each key so far, and the model."""
+    """One run of asking; ``verdicts`` has what came of each key so far, and the model.
+
+    With ``once`` no pair is asked about again, and no failure ends the run: of answers in a file.
+    """
 
     def __init__(
         self,
@@ -54,12 +57,13 @@ class Asking:
         *,
         budget_nano: int | None = None,
         patient: bool = True,
+        once: bool = False,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         tick: Callable[[int, int], None] = lambda _done, _nano: None,
     ) -> None:
         self._config, self._judge, self._ledger = config, judge, ledger
         self._budget, self._spent, self._reserved = budget_nano, 0, 0
-        self._patient, self._sleep, self._tick = patient, sleep, tick
+        self._patient, self._once, self._sleep, self._tick = patient, once, sleep, tick
         self._limit = float(config.concurrency)
         self._running, self._clean, self._cooled = 0, 0, 0.0
         self._free = asyncio.Condition()
@@ -109,18 +113,25 @@ class Asking:
                 await self._left(worst)
             if isinstance(reply, NoReply):
                 tries += reply.after <= _PARKED
-                over = not reply.again or tries >= TRIES or time.monotonic() - began > PATIENCE
+                over = (
+                    self._once
+                    or not reply.again
+                    or tries >= TRIES
+                    or time.monotonic() - began > PATIENCE
+                )
                 failed = Verdict("transport_failed", error=reply.what)
                 self._settle(attempt, failed, reply, asked, worst, final=over)
-                self._give_up(reply)
+                if not self._once:
+                    self._give_up(reply)
                 if over:
                     return
                 await self._wait(reply, tries)
                 continue
             assert outcome is not None
             self._answered = True
-            again = (outcome.state == "truncated" and not doubled) or (
-                outcome.state == "malformed" and not repaired and reply.value is None
+            again = not self._once and (
+                (outcome.state == "truncated" and not doubled)
+                or (outcome.state == "malformed" and not repaired and reply.value is None)
             )
             self._settle(attempt, outcome, reply, asked, worst, final=not again)
             if not again:

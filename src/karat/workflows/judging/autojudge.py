@@ -127,6 +127,14 @@ def plan(config: JudgeConfig, pairs: Sequence[JudgePair]) -> Plan:
     return Plan(len(asked), before, len(rest), tokens, most, dollars)
 
 
+def check_budget(config: JudgeConfig, budget: float | None) -> None:
+    if budget is not None and (config.prices.input is None or config.prices.output is None):
+        raise UsageError(
+            f"a budget needs the prices of {config.where}",
+            fix="prices = { input = 0.15, output = 0.6 }, in dollars per million tokens",
+        )
+
+
 def run(
     config: JudgeConfig,
     pairs: Sequence[JudgePair],
@@ -135,6 +143,7 @@ def run(
     patient: bool = False,
     tick: Tick = lambda _done, _nano: None,
     judge: Judge | None = None,
+    once: bool = False,
 ) -> JudgingRun:
     """Grade pairs; those graded before with the same question are not asked again.
 
@@ -145,18 +154,15 @@ def run(
         budget: Most dollars of this run; the worst case of a request is reserved before it is sent.
         patient: Whether to go on when more than 5 % of the last 200 pairs have no grade.
         judge: An open judge; opened here if None.
+        once: Whether each pair is asked about once, whatever the reply.
 
     Raises:
         UsageError: a budget for a judge without prices.
     """
-    if budget is not None and (config.prices.input is None or config.prices.output is None):
-        raise UsageError(
-            f"a budget needs the prices of {config.where}",
-            fix="prices = { input = 0.15, output = 0.6 }, in dollars per million tokens",
-        )
+    check_budget(config, budget)
     asked = keyed(config, pairs)
     every, before, spent, stopped = _asked(
-        config, asked, budget=budget, patient=patient, tick=tick, judge=judge
+        config, asked, budget=budget, patient=patient, tick=tick, judge=judge, once=once
     )
     results = [every[place] for place in sorted(every)]
     notes = []
@@ -317,6 +323,7 @@ def _asked(
     patient: bool,
     tick: Tick,
     judge: Judge | None,
+    once: bool = False,
     what: str = "run",
 ) -> tuple[dict[int, Judged], int, Spent, str]:
     """What is known of each pair, by its place; how many were known before; costs; why it ended."""
@@ -339,6 +346,7 @@ def _asked(
                 ledger,
                 budget_nano=budget_nano,
                 patient=patient,
+                once=once,
                 tick=lambda done, nano: tick(before + done, nano),
             )
             try:
