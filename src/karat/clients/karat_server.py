@@ -305,13 +305,19 @@ class Client:
         return self._calls.upload(_run(run, "trace"), trace, golden=golden)
 
     def diagnose(
-        self, run: Name, stages: Texts = (), *, golden: str | None = None
+        self,
+        run: Name,
+        stages: Texts = (),
+        *,
+        baseline: Name | None = None,
+        golden: str | None = None,
     ) -> dict[str, Any]:
         """Diagnose a run by the stored runs of its stages, or its trace if none are given.
 
-        As `karat diagnose --format json`.
+        As `karat diagnose --format json`; queries that are better in the baseline fail too.
         """
-        return self._calls.get(_run(run, "diagnosis"), stage=_listed(stages), golden=golden)
+        asked = {"stage": _listed(stages), "baseline": baseline, "golden": golden}
+        return self._calls.get(_run(run, "diagnosis"), **asked)
 
     def evaluate(
         self, runs: Name | Sequence[Name], measures: str | Sequence[str] = (), **settings: Any

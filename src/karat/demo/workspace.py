@@ -65,19 +65,23 @@ def keep_comparison(demo: Demo, clock: Callable[[], int]) -> str | None:
 @dataclass(frozen=True)
 class Diagnosed:
     run: RunRow
+    baseline: RunRow
     stages: list[str]
     diagnosis: Diagnosis
 
 
-def keep_diagnosis(demo: Demo, clock: Callable[[], int]) -> Diagnosed | None:
-    """The diagnosis of the demo's last run by the others as its stages, stored; None without."""
+def keep_diagnoses(demo: Demo, clock: Callable[[], int]) -> Diagnosed | None:
+    """Store the diagnoses of the demo's runs next to the first; that of the last, None without."""
+    found = None
     with open_workspace(demo.directory, now=clock(), environment=_ALONE) as opened:
-        row = stored_by_name(opened).get(demo.runs[-1].stem)
-        stages = None if row is None else stages_of(opened, row)
-        if row is None or stages is None:
-            return None
-        found = diagnose_stored(opened, row, chosen(opened, stages))
-        return Diagnosed(row, stages, found.diagnosis)
+        known = stored_by_name(opened)
+        baseline, *rows = [known[path.stem] for path in demo.runs if path.stem in known]
+        for row in rows:
+            stages = stages_of(opened, row)
+            if stages is not None:
+                stored = diagnose_stored(opened, row, chosen(opened, stages), baseline)
+                found = Diagnosed(row, baseline, stages, stored.diagnosis)
+    return found
 
 
 def keep(demo: Demo, to_judge: Pairs, *, now: int) -> Kept:

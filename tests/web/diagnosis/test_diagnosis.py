@@ -19,6 +19,7 @@ from karat.store.sql import golden_sets
 from karat.store.sql.schema import query
 from karat.tables import Run
 from karat.web.diagnosis import diagnosis
+from karat.web.offline import comparisons
 from karat.workflows.diagnosis import stored_diagnoses
 from karat.workflows.diagnosis.stored_diagnoses import StoredDiagnosis
 from karat.workflows.workspace import run_stages, stored_comparisons
@@ -41,6 +42,7 @@ PATH = f"/runs/4/diagnosis?{ASK}"
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A page waits for its numbers, however slow the machine."""
     monkeypatch.setattr(diagnosis, "WAIT_S", 60.0)
+    monkeypatch.setattr(comparisons, "WAIT_S", 60.0)
 
 
 @pytest.fixture(autouse=True)
@@ -159,12 +161,20 @@ def test_comparisons_and_runs_lead_to_the_diagnosis_of_a_query(
     egon = client_of("engineer")
     ready = "stage=new&stage=few&stage=both"
     page = egon.get(f"/comparisons/{number}").text.replace("&amp;", "&")
-    assert f'href="/runs/4/diagnosis?{ready}"><bdi>both' in page
+    assert f'href="/runs/4/diagnosis?{ready}&baseline=1"><bdi>both</bdi></a>' in page
     assert "<bdi>old</bdi></a> </p>" not in page  # its stages are not known
     side = egon.get(f"/comparisons/{number}/queries/q1").text.replace("&amp;", "&")
     where = f"/runs/4/diagnosis/q1?{ready}"
-    assert f'href="{where}&baseline=1"><bdi>both' in side
-    assert f'href="{where}"><bdi>both' in egon.get("/runs/4/queries/q1").text.replace("&amp;", "&")
+    button = "Why, stage by stage: <bdi>both</bdi></a>"
+    assert f'href="{where}&baseline=1">{button} Ranked too low: d2: ' in side
+    assert f'href="{where}">{button}' in egon.get("/runs/4/queries/q1").text.replace("&amp;", "&")
+    # The rows of failing queries name the mode, which leads to the road of their documents.
+    rows = egon.get(f"/comparisons/{number}?format=json").json()["queries"]
+    failing = egon.get(f"/runs/4/diagnosis?{ready}&baseline=1&format=json").json()["queries"]
+    assert {r["query_id"]: r["why"] for r in rows if r["why"]} == {
+        r["query_id"]: r["mode"] for r in failing if r["query_id"] in {r["query_id"] for r in rows}
+    }
+    assert "Ranked too low" in page[page.index(f'href="{where}&baseline=1"') :][:300]
     assert egon.get(f"{where}&baseline=1").status_code == 200
 
 
@@ -182,6 +192,33 @@ def test_stages_are_in_the_order_of_the_address_and_the_run_itself_is_the_last(
     form = egon.get("/runs/4/diagnosis?format=json").json()
     assert form["diagnosis"] is None
     assert not any(each["chosen"] for each in form["offered"])
+
+
+def test_a_query_that_lost_against_the_baseline_fails_whatever_its_value(
+    client_of: ClientOf, opened: Workspace
+) -> None:
+    """The second run has all documents one place lower, and still more than half the value."""
+    [(_, grades)] = judged(opened).qrels.frame.filter(query_id="q1").group_by("query_id")
+    best = grades.sort("grade", descending=True)["doc_id"].to_list()
+    lists = {"first": best, "second": ["d99", *best]}
+    runs = [
+        Run.from_dict({"q1": {doc: 1 / at for at, doc in enumerate(docs, 1)}}, name=name)
+        for name, docs in lists.items()
+    ]
+    store_runs(opened, runs, now=NOW)
+    egon = client_of("engineer")
+    path = "/api/runs/second/diagnosis?stage=second"
+    assert [row["query_id"] for row in egon.get(path).json()["queries"]] == ["q2", "q3", "q4"]
+    [row, *_] = [r for r in egon.get(f"{path}&baseline=first").json()["queries"] if r["value"]]
+    assert (row["query_id"], row["baseline_value"]) == ("q1", 1.0)
+    assert 0.5 < row["value"] < 1
+    page = egon.get("/runs/6/diagnosis?stage=second&baseline=first").text
+    assert "or less than in <bdi>first</bdi>, fails" in page
+    assert "In first" in page
+    assert "stage=second&amp;baseline=5" in page
+    query = egon.get("/runs/6/diagnosis/q1?stage=second&baseline=first").text
+    assert "second at rank 2, served at rank 2." in query
+    assert egon.get(f"{path}&baseline=frist").status_code == 400
 
 
 def test_a_diagnosis_is_computed_once(client_of: ClientOf, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -113,7 +113,7 @@ def test_a_trace_needs_no_stages_and_a_lost_file_is_not_a_stage(
     found("fused", fused=hybrid)
     row: RunRow = stored_by_name(shop)["fused"]
     assert stages_of(shop, row) == ["words", "meaning", "fused"]
-    assert stages_of(shop, stored_by_name(shop)["words"]) is None
+    assert stages_of(shop, stored_by_name(shop)["words"]) == ["words"]  # deeper than it serves
     trace_of(file_of(shop, row)).write_bytes(b"")
     assert stages_of(shop, row) == []
 
@@ -121,3 +121,4 @@ def test_a_trace_needs_no_stages_and_a_lost_file_is_not_a_stage(
 def test_without_queries_nothing_is_proposed(shop: Workspace, tick: Tick, tmp_path: Path) -> None:
     store_runs(shop, [_run(name, {"q1": ["a", "b"]}) for name in ("a", "b")], now=tick())
     assert proposed(shop, stored_by_name(shop)["b"]) == []
+    assert stages_of(shop, stored_by_name(shop)["b"]) is None

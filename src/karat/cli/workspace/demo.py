@@ -199,13 +199,13 @@ def _keep(made: Demo, found: Comparison, screen: Console, port: int) -> bool:
 
 def _diagnose(made: Demo, screen: Console, port: int) -> None:
     """Say what loses most, and where the page of one query is."""
-    from karat.demo.workspace import keep_diagnosis
+    from karat.demo.workspace import keep_diagnoses
     from karat.reports.diagnosis.diagnosis import summary
     from karat.reports.writers.terminal import show_paragraphs
     from karat.web.framework.diagnosis_links import diagnosis_address
 
     print("· Diagnosing the queries that fail", file=sys.stderr)
-    found = keep_diagnosis(made, clock)
+    found = keep_diagnoses(made, clock)
     if found is None or not found.diagnosis.queries:
         return
     first = found.diagnosis.queries[0]
@@ -214,6 +214,6 @@ def _diagnose(made: Demo, screen: Console, port: int) -> None:
     show_paragraphs(
         f"Why queries of {found.run.name} fail", [summary(found.diagnosis), worst], screen
     )
-    where = diagnosis_address(found.run.id, found.stages, first.query_id)
+    where = diagnosis_address(found.run.id, found.stages, first.query_id, found.baseline)
     site = f"http://127.0.0.1:{port}" if port else ""
     screen.print(f"Stage by stage, once served: {site}{where}", soft_wrap=True, highlight=False)

@@ -49,6 +49,21 @@ def summary(found: results.Diagnosis) -> str:
     return " ".join(parts)
 
 
+def in_short(found: results.Diagnosis) -> str:
+    """How many queries fail and why most of them, in a sentence without the run."""
+    failing = counted(found.failing, "query fails", "queries fail")
+    if not found.modes:
+        return failing
+    first = found.modes[0]
+    name = ENTRIES[first.mode].name.lower()
+    return f"{failing}, most often ({percent(first.share)}): {name}"
+
+
+def failure(row: results.QueryMode) -> str:
+    """Why a query fails: mode, document and evidence."""
+    return f"{ENTRIES[row.mode].name}: {_evidence(row)}"
+
+
 def most_lost(found: results.Diagnosis) -> tuple[str, int, int]:
     """The stage that loses most: its name, the documents that it lost, and what it was given."""
     return max(_losses(found.stages), key=lambda row: row[1])

@@ -70,6 +70,7 @@ class QueryMode:
     doc_id: str | None  # the document that lost most
     loss: float  # IDCG - DCG of the query
     text: str | None = None
+    baseline_value: float | None = None  # None without a baseline, or without a value in it
 
 
 @dataclass(frozen=True)

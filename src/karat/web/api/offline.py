@@ -158,10 +158,13 @@ def diagnose(
     run: TheRun,
     _turn: InTurn,
     stage: Several = None,  # A stored run for each stage, in order; its trace if missing.
+    # Name or number of a run; queries that it has a higher value for fail too.
+    baseline: Annotated[str, Query(max_length=500)] = "",
 ) -> Response:
     """Diagnose a run: what its stages lose, why queries fail, and what fixes are worth."""
     stages = run_stages.chosen(run.workspace, stage) if stage else []
-    found = stored_diagnoses.diagnose_stored(run.workspace, run.row, stages)
+    before = find_runs(run.workspace, [baseline])[0] if baseline else None
+    found = stored_diagnoses.diagnose_stored(run.workspace, run.row, stages, before)
     return json_response(found.diagnosis.to_dict())
 
 

@@ -10,6 +10,7 @@ from urllib.parse import quote, urlencode
 
 from fastapi import APIRouter, File, Query, Response, UploadFile
 
+from karat.diagnosis.waterfall import SERVED
 from karat.errors import InputError, KaratError, UsageError
 from karat.reports.charts.diagnosis import bump
 from karat.reports.diagnosis.diagnosis import entry, fixes_table, most_lost, roads_table, summary
@@ -20,10 +21,9 @@ from karat.tables.diagnosis.results import Diagnosis, QueryMode, Road
 from karat.tables.workspace import RunRow
 from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.call import Call
-from karat.web.framework.diagnosis_links import diagnosis_address
+from karat.web.framework.diagnosis_links import diagnosed, diagnosis_address
 from karat.web.framework.errors import NotFound, Said, or_not_found, refused
 from karat.web.framework.form_values import Id
-from karat.web.framework.jobs import COMPUTING
 from karat.web.framework.lists import Ask, Listed, frame_of, listed
 from karat.web.framework.pages import Page, PlainPage, redirect, show
 from karat.web.framework.state import AppState
@@ -44,6 +44,7 @@ WAIT_S = 3.0
 """Longest wait of a page for its numbers."""
 _OFFERED = 30  # runs that are offered as further stages, the newest of them
 Stages = Annotated[list[str], Query(alias="stage", description="The runs of the stages, in order.")]
+Other = Annotated[str, Query(max_length=500)]  # number or name of another run
 
 
 @dataclass(frozen=True)
@@ -60,11 +61,13 @@ class OfferedStage:
 class _StagesPage(Page):
     run: RunRow
     stages: Sequence[str]
+    against: RunRow | None  # queries that it has a higher value for fail too
 
     @property
     def as_json(self) -> str:
         """The address of this page as JSON."""
-        return f"{_ask(self.stages)}{'&' if self.stages else '?'}format=json"
+        asked = _ask(self.stages, self.against)
+        return f"{asked}{'&' if asked else '?'}format=json"
 
     @property
     def entry(self) -> Any:
@@ -89,7 +92,9 @@ class DiagnosisPage(_StagesPage):
     @property
     def ready(self) -> tuple[str, str] | None:
         """The proposed stages: in words, and as an address."""
-        return (_arrow(self.proposed), _ask(self.proposed)) if self.proposed else None
+        if not self.proposed:
+            return None
+        return _arrow(self.proposed), _ask(self.proposed, self.against)
 
 
 @dataclass(frozen=True)
@@ -132,6 +137,18 @@ class DiagnosedQueryPage(_StagesPage):
     chart: DrawnChart | None = field(repr=False)  # None without documents
     table: Table = field(repr=False)
     others_table: Table = field(repr=False)
+
+    @property
+    def road(self) -> str:
+        """The ranks of the document that loses most, in words."""
+        lost = self.failure and self.failure.doc_id
+        ranks = next((road.ranks for road in self.roads if road.doc_id == lost), {})
+        return ", ".join(
+            f"not {name}" if rank is None and name == SERVED
+            else f"not in {name}" if rank is None
+            else f"{name} at rank {rank:,}"
+            for name, rank in ranks.items()
+        )  # fmt: skip
 
 
 @ROUTER.get("/diagnosis")
@@ -184,9 +201,10 @@ def run_diagnosis(
     call: AReader,
     run_id: Id,
     stages: Stages = [],  # noqa: B006
+    baseline: Other = "",
 ) -> Response:
     """Show which stage loses relevant documents, what fixes are worth, and why queries fail."""
-    return _diagnosis_page(call, run_id, stages)
+    return _diagnosis_page(call, run_id, stages, baseline)
 
 
 @ROUTER.post("/runs/{run_id}/diagnosis")
@@ -199,29 +217,31 @@ def add_trace(
             stored_traces.store_trace(workspace, row, path, called, **call.by)
     except (InputError, UsageError) as error:
         status, wrong = refused(error)
-        return _diagnosis_page(call, run_id, [], status, wrong=wrong)
+        return _diagnosis_page(call, run_id, [], "", status, wrong=wrong)
     return redirect(call, f"/runs/{row.id}/diagnosis")
 
 
 def _diagnosis_page(
-    call: Call, run_id: int, stages: Sequence[str], status: int = 200, **more: Any
+    call: Call, run_id: int, stages: Sequence[str], baseline: str, status: int = 200, **more: Any
 ) -> Response:
     workspace, row = _run(call.site, run_id)
+    against = find_runs(workspace, [baseline])[0] if baseline else None
     pipeline = _in_order(run_stages.chosen(workspace, stages), row)
     names = [stage.stage for stage in pipeline]
     common: dict[str, Any] = {
         "title": f"Diagnosis of {row.name}",
         "crumbs": [("Runs", "/runs"), (row.name, f"/runs/{row.id}")],
         "run": row,
-        "offered": _offered(workspace, row, pipeline),
+        "offered": _offered(workspace, row, pipeline, against),
         "stages": names,
+        "against": against,
         "traced": run_stages.is_traced(workspace, row),
     }
     if not pipeline and not common["traced"]:
-        common["proposed"] = run_stages.proposed(workspace, row)
+        common["proposed"] = run_stages.stages_of(workspace, row) or []
         return show(call, DiagnosisPage(**common, **more), status)
     try:
-        found = _diagnosed(workspace, row, pipeline)
+        found = diagnosed(workspace, row, pipeline, against, WAIT_S)
     except KaratError as error:
         return show(call, DiagnosisPage(**common, **more, error=str(error)), status)
     if found is None:
@@ -232,7 +252,7 @@ def _diagnosis_page(
         summary=summary(found.diagnosis),
         diagnosis=found.diagnosis,
         fixes=replace(fixes_table(found.diagnosis), title=""),
-        queries=_queries(found.diagnosis, row, names, call.ask),
+        queries=_queries(found.diagnosis, row, names, against, call.ask),
     )
     return show(call, page, status)
 
@@ -243,7 +263,7 @@ def query_diagnosis(
     run_id: Id,
     query_id: str,
     stages: Stages = [],  # noqa: B006
-    baseline: Annotated[str, Query(max_length=500)] = "",
+    baseline: Other = "",
 ) -> Response:
     """Show the documents of a query, with their ranks in each stage, next to those of a baseline.
 
@@ -255,12 +275,13 @@ def query_diagnosis(
     names = [stage.stage for stage in pipeline]
     for _ in range(2):  # damaged files are recomputed once
         traced = run_stages.is_traced(workspace, row)
-        found = _diagnosed(workspace, row, pipeline) if pipeline or traced else None
+        known = pipeline or traced
+        found = diagnosed(workspace, row, pipeline, before, WAIT_S) if known else None
         if found is None:
             break
         with suppress(ArtifactCorrupted):
             return show(call, _query_page(workspace, row, found, query_id, pipeline, before))
-    return redirect(call, diagnosis_address(row.id, names))
+    return redirect(call, diagnosis_address(row.id, names, "", before))
 
 
 def _query_page(
@@ -286,6 +307,8 @@ def _query_page(
     others = other_roads(workspace, query_id, roads, details)
     measure = diagnosis.measure
     other = None if before is None else _baseline(workspace, before, row, query_id, measure, roads)
+    if other is not None and other.value is None and failure is not None:
+        other = replace(other, value=failure.baseline_value)
     earlier = (f"served by {other.run}", other.ranks) if other else None
 
     def pair(road: Road) -> str:
@@ -300,7 +323,7 @@ def _query_page(
         crumbs=[
             ("Runs", "/runs"),
             (row.name, f"/runs/{row.id}"),
-            ("Diagnosis", diagnosis_address(row.id, stages)),
+            ("Diagnosis", diagnosis_address(row.id, stages, "", before)),
         ],
         run=row,
         query_id=query_id,
@@ -310,6 +333,7 @@ def _query_page(
         counts=counts,
         pipeline=diagnosis.pipeline,
         stages=stages,
+        against=before,
         roads=roads,
         others=others,
         details=details,
@@ -338,7 +362,7 @@ def _baseline(
     return Baseline(
         before.name,
         value,
-        diagnosis_address(before.id, stages, query_id, row.id),
+        diagnosis_address(before.id, stages, query_id, row),
         there,
         served.ranks,
         bump(query_id, there, times=times, run=before.name),
@@ -368,12 +392,14 @@ def _run(site: AppState, run_id: int) -> tuple[Workspace, RunRow]:
     return found
 
 
-def _ask(stages: Sequence[str]) -> str:
-    return "?" + urlencode({"stage": list(stages)}, doseq=True) if stages else ""
+def _ask(stages: Sequence[str], against: RunRow | None) -> str:
+    params = [("stage", each) for each in stages]
+    params += [] if against is None else [("baseline", str(against.id))]
+    return f"?{urlencode(params)}" if params else ""
 
 
 def _arrow(stages: Sequence[str]) -> str:
-    return " → ".join([", ".join(stages[:-1]), stages[-1]])
+    return " → ".join(part for part in (", ".join(stages[:-1]), stages[-1]) if part)
 
 
 def _in_order(stages: Sequence[Choice], row: RunRow) -> list[Choice]:
@@ -381,7 +407,9 @@ def _in_order(stages: Sequence[Choice], row: RunRow) -> list[Choice]:
     return sorted(stages, key=lambda stage: stage.row.id == row.id)
 
 
-def _offered(workspace: Workspace, row: RunRow, pipeline: Sequence[Choice]) -> list[OfferedStage]:
+def _offered(
+    workspace: Workspace, row: RunRow, pipeline: Sequence[Choice], against: RunRow | None
+) -> list[OfferedStage]:
     """The chosen runs in order, then the others, and the run itself at the end."""
     names, taken = [stage.stage for stage in pipeline], {stage.row.id for stage in pipeline}
     others = [each for each in run_stages.choices(workspace) if each.row.id not in taken]
@@ -395,23 +423,14 @@ def _offered(workspace: Workspace, row: RunRow, pipeline: Sequence[Choice]) -> l
             if (0 < at < len(before))
             else []
         )
-        offered.append(OfferedStage(each.stage, each.row.id in taken, each in own, _ask(moved)))
+        earlier = _ask(moved, against) if moved else ""
+        offered.append(OfferedStage(each.stage, each.row.id in taken, each in own, earlier))
     return offered
 
 
-def _diagnosed(
-    workspace: Workspace, row: RunRow, stages: Sequence[Choice]
-) -> StoredDiagnosis | None:
-    """The diagnosis, computed unless it is there; None if that takes longer than a short wait."""
-    found = stored_diagnoses.kept(workspace, row, stages)
-    if found is None:
-        job = "diagnosis", workspace.store.url, stored_diagnoses.key(workspace, row, stages)
-        COMPUTING.run(job, lambda: stored_diagnoses.compute(workspace, row, stages), WAIT_S)
-        found = stored_diagnoses.kept(workspace, row, stages)
-    return found
-
-
-def _queries(found: Diagnosis, row: RunRow, stages: Sequence[str], ask: Ask) -> Listed:
+def _queries(
+    found: Diagnosis, row: RunRow, stages: Sequence[str], against: RunRow | None, ask: Ask
+) -> Listed:
     """A row per failing query, the largest losses first."""
     records = [
         (each, {"query": each.text or each.query_id, "mode": entry(each.mode).name})
@@ -419,12 +438,18 @@ def _queries(found: Diagnosis, row: RunRow, stages: Sequence[str], ask: Ask) -> 
     ]
 
     def link(query: Mapping[str, Any]) -> str:
-        return diagnosis_address(row.id, stages, query["query_id"])
+        return diagnosis_address(row.id, stages, query["query_id"], against)
 
     columns = [
         Column("query", "Query", link=link),
         Column("query_id", "Id"),
         Column("value", found.measure, "number"),
+        Column(
+            "baseline_value",
+            f"In {against.name if against else 'the baseline'}",
+            "number",
+            shown=against is not None,
+        ),
         Column("mode", "Why", choices=True, vocabulary=[entry(m.mode).name for m in found.modes]),
         Column("doc_id", "Document"),
         Column("evidence", "Evidence"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar
 from urllib.parse import quote, urlencode
 
@@ -11,6 +11,7 @@ import polars as pl
 from fastapi import APIRouter, Form, Query, Response
 
 from karat.errors import UsageError
+from karat.reports.diagnosis.diagnosis import entry
 from karat.reports.offline.evaluation import answer_changes, what_changed
 from karat.reports.phrases import report
 from karat.reports.phrases.costs import cost_lines
@@ -21,7 +22,7 @@ from karat.tables.workspace import ComparisonRow, RunRow
 from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.call import Call
 from karat.web.framework.chart_links import Charts, charts
-from karat.web.framework.diagnosis_links import whys
+from karat.web.framework.diagnosis_links import Why, begin, whys
 from karat.web.framework.form_values import Id, packed, unpacked
 from karat.web.framework.idempotency import redirect_with, show_with
 from karat.web.framework.lists import Ask, Listed, frame_of, listed
@@ -37,6 +38,8 @@ from karat.workflows.workspace.stored_views import document_titles
 from karat.workflows.workspace.workspace import Workspace
 
 ROUTER = APIRouter()
+WAIT_S = 0.5
+"""Longest wait of a page for the diagnosis of its candidate, the first time."""
 OUTCOMES = ("better", "same", "worse")
 """Outcomes of a query under a measure."""
 _PENDING = {
@@ -64,7 +67,7 @@ class ComparisonPage(Page):
     counts: Mapping[str, int] = field(default_factory=dict)
     zero_weight: int = 0
     queries: Listed | None = None
-    whys: Sequence[tuple[str, str]] = ()  # runs, with the address of the diagnosis of each
+    whys: Sequence[Why] = ()  # the diagnosis of each run whose stages are known
     listing: bool = field(default=False, repr=False)
     titles: Mapping[str, str] = field(default_factory=dict, repr=False)
     queued: int | None = None
@@ -179,6 +182,11 @@ def _comparison_page(
     list_rows = in_slice(list_rows, part, result.frame, sliced)
     counted_rows = counts_in(list_rows)
     counts = dict(counted_rows.group_by("outcome").len().iter_rows())
+    known = [
+        replace(why, diagnosis=begin(workspace, why, WAIT_S)) if why.run == candidate else why
+        for why in whys(workspace, described.runs)
+    ]
+    why = next((each for each in known if each.run == candidate), None)
     doc_ids = sorted({each.doc_id for each in comparison.judge_next})
     titles = document_titles(workspace, doc_ids)
     return ComparisonPage(
@@ -194,8 +202,8 @@ def _comparison_page(
         uncounted=uncounted(result.frame),
         counts={outcome: counts.get(outcome, 0) for outcome in OUTCOMES},
         zero_weight=list_rows.height - counted_rows.height,
-        queries=list_of_queries(row, result, list_rows, measure, candidate, call.ask),
-        whys=whys(workspace, described.runs),
+        queries=list_of_queries(row, result, list_rows, measure, candidate, call.ask, why),
+        whys=known,
         listing=bool(call.request.query_params),
         titles=titles,
         queued=None if queued is None else int(queued),
@@ -229,8 +237,12 @@ def list_of_queries(
     measure: str,
     candidate: str,
     ask: Ask,
+    why: Why | None = None,
 ) -> Listed:
-    """A row per query: its change under one measure, and next to it under the others."""
+    """A row per query: its change under one measure, next to it under the others, and why it fails.
+
+    ``why`` is the diagnosis of the candidate.
+    """
     measures = axes(result.comparison)[0]
     plain = ["query_id", "text", "outcome", "baseline_value", "candidate_value", "difference"]
     frame = rows.select(*plain, "share", "counts")
@@ -240,12 +252,18 @@ def list_of_queries(
         other = result.frame.filter(candidate=candidate, measure=name)
         other = other.select("query_id", pl.col("difference").alias(name))
         frame = frame.join(other, on="query_id", how="left", maintain_order="left")
+    modes = _modes(rows, why)
+    mode = pl.col("query_id").replace_strict(modes, default=None, return_dtype=pl.String)
+    frame = frame.with_columns(why=mode)
     params = {"measure": measure} if measure != measures[0] else {}
     tail = f"?{urlencode(params)}" if params else ""
     unequal = stored_comparisons.adds_unequally(rows)
 
     def link(query: Mapping[str, Any]) -> str:
         return f"/comparisons/{row.id}/queries/{quote(query['query_id'], safe='')}{tail}"
+
+    def why_link(query: Mapping[str, Any]) -> str | None:
+        return None if why is None or query["why"] is None else why.of_query(query["query_id"])
 
     columns = [
         Column("query", "Query", link=link, longest=90),
@@ -257,9 +275,26 @@ def list_of_queries(
         Column("difference", f"Change, {measure}", "signed"),
         Column("share", "Adds", "signed", shown=unequal),
         *(Column(name, name, "signed") for name in others),
+        Column(
+            "why",
+            f"Why {candidate} fails",
+            choices=bool(modes),
+            link=why_link,
+            shown=bool(modes),
+            vocabulary=list(dict.fromkeys(modes.values())),
+        ),
         Column("text", "Text", shown=False),
     ]
     return listed(frame, columns, ask, search=["query_id", "text"])
+
+
+def _modes(rows: pl.DataFrame, why: Why | None) -> dict[str, str]:
+    """Why queries fail; while that is being computed, a word that leads to it."""
+    if why is None:
+        return {}
+    if why.diagnosis is None:
+        return dict.fromkeys(rows.filter(outcome="worse")["query_id"], "see why")
+    return {each.query_id: entry(each.mode).name for each in why.diagnosis.queries}
 
 
 @ROUTER.post("/comparisons/{comparison_id}/again")

@@ -25,7 +25,7 @@ from karat.reports.table import Column
 from karat.tables.release.trend import Mark, Series
 from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.call import Call, Principal
-from karat.web.framework.diagnosis_links import whys
+from karat.web.framework.diagnosis_links import Why, whys
 from karat.web.framework.errors import NotFound, refused
 from karat.web.framework.jobs import COMPUTING, Busy
 from karat.web.framework.lists import Ask, Listed, frame_of, listed
@@ -192,7 +192,7 @@ def one_trend(
     return show(call, page)
 
 
-def _whys(workspace: Workspace, run: str) -> Sequence[tuple[str, str]]:
+def _whys(workspace: Workspace, run: str) -> Sequence[Why]:
     stored = stored_by_name(workspace)
     return whys(workspace, [stored[run]]) if run in stored else []
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -94,9 +94,13 @@ def diagnose(
     index = None if engine is None else _in_index(found, engine, notes)
     evidence = Evidence(judgments, inputs.documents(documents), index, grades)
     named = name_modes(found, evidence)
-    worse = _worse(values, baseline, grades, main, query_ids)
+    before = _before(baseline, grades, main, query_ids)
+    worse = np.array([before.get(query, -np.inf) for query in query_ids]) > values
     failing = _failing(values, below, worse, len(found.query_ids))
-    rows = of_queries(found, named, failing, values, texts)
+    rows = [
+        replace(row, baseline_value=before.get(row.query_id))
+        for row in of_queries(found, named, failing, values, texts)
+    ]
     asked = list(filter(set(traced.query_ids).__contains__, query_ids))
     gains = list(_fixes(found, grades, parsed, asked, notes))
     notes += _notes(found, served, query_ids, asked)
@@ -165,14 +169,15 @@ def _failing(values: Floats, below: float, worse: Mask, queries: int) -> list[in
     return [*low, *range(len(values), queries)]
 
 
-def _worse(
-    values: Floats, baseline: Any, qrels: Qrels, measure: Measure, query_ids: Sequence[str]
-) -> Mask:
-    """The queries for which the baseline is better."""
+def _before(
+    baseline: Any, qrels: Qrels, measure: Measure, query_ids: Sequence[str]
+) -> dict[str, float]:
+    """The value of each query in the baseline, if it has one."""
     if baseline is None:
-        return np.zeros(len(values), np.bool_)
-    before = values_of(_one(inputs.runs(baseline), "baseline"), qrels, measure, query_ids)
-    return values < np.nan_to_num(before, nan=-np.inf)
+        return {}
+    values = values_of(_one(inputs.runs(baseline), "baseline"), qrels, measure, query_ids)
+    pairs = zip(query_ids, values.tolist(), strict=True)
+    return {query: value for query, value in pairs if not np.isnan(value)}
 
 
 def _fixes(

@@ -51,34 +51,45 @@ class StoredDiagnosis:
         return [Road(**row | {"ranks": json.loads(row["ranks"])}) for row in own.to_dicts()]
 
 
-def key(opened: Workspace, row: RunRow, stages: Sequence[Choice]) -> str:
+def key(
+    opened: Workspace, row: RunRow, stages: Sequence[Choice], baseline: RunRow | None = None
+) -> str:
     """The key of a diagnosis: its runs, and what they are judged by."""
     golden = opened.golden
     runs = [(stage.stage, stage.row.sha256) for stage in stages]
     traced = None if stages else mark(opened, row)
     whole = [golden.salt, golden.name, golden.scale, row.name, row.sha256, runs, traced]
+    whole += [] if baseline is None else [baseline.sha256]
     return f"{key_of(_VERSION, *whole)}-{inputs_digest(opened, with_documents=True)}"
 
 
-def kept(opened: Workspace, row: RunRow, stages: Sequence[Choice]) -> StoredDiagnosis | None:
+def kept(
+    opened: Workspace, row: RunRow, stages: Sequence[Choice], baseline: RunRow | None = None
+) -> StoredDiagnosis | None:
     """The computed diagnosis; None if it is not there, or outdated."""
-    return opened.artifacts.find(KIND, key(opened, row, stages), _read)
+    return opened.artifacts.find(KIND, key(opened, row, stages, baseline), _read)
 
 
-def diagnose_stored(opened: Workspace, row: RunRow, stages: Sequence[Choice]) -> StoredDiagnosis:
+def diagnose_stored(
+    opened: Workspace, row: RunRow, stages: Sequence[Choice], baseline: RunRow | None = None
+) -> StoredDiagnosis:
     """The diagnosis of a run, computed unless it is there; raises as ``compute`` does."""
-    found = kept(opened, row, stages)
-    return found if found is not None else compute(opened, row, stages)
+    found = kept(opened, row, stages, baseline)
+    return found if found is not None else compute(opened, row, stages, baseline)
 
 
-def compute(opened: Workspace, row: RunRow, stages: Sequence[Choice]) -> StoredDiagnosis:
+def compute(
+    opened: Workspace, row: RunRow, stages: Sequence[Choice], baseline: RunRow | None = None
+) -> StoredDiagnosis:
     """Diagnose a run as ``karat diagnose`` does, and store the result.
 
     Args:
         stages: The runs of its stages; without any, its trace is taken.
+        baseline: A run; queries that it has a higher value for fail too.
     """
     judgments = judged(opened, with_documents=True)
     run, *runs = read_stored(opened, [row, *(stage.row for stage in stages)])
+    before = [] if baseline is None else read_stored(opened, [baseline])
     trace = None if stages else stored_trace(opened, row)
     if not stages and trace is None:
         raise UsageError(
@@ -93,7 +104,13 @@ def compute(opened: Workspace, row: RunRow, stages: Sequence[Choice]) -> StoredD
         queries=judgments.queries,
         documents=judgments.documents,
         judgments=single_judgments(opened),
+        baseline=before or None,
     )
+    if [stage.row.id for stage in stages] == [row.id]:
+        found.notes.append(
+            f"{row.name} is its only stage: a trace, or the runs of its stages, show where in it "
+            "documents are lost"
+        )
     rows = [
         asdict(road) | {"query_id": query_id, "ranks": json.dumps(road.ranks)}
         for query_id in found.found.query_ids
@@ -101,7 +118,7 @@ def compute(opened: Workspace, row: RunRow, stages: Sequence[Choice]) -> StoredD
     ]
     head = {"diagnosis": replace(found, run=row.name).to_dict()}
     roads = pl.DataFrame(rows, schema=_ROAD)
-    what = key(opened, row, stages)
+    what = key(opened, row, stages, baseline)
     opened.artifacts.put(KIND, what, head, {"roads": roads})
     stored = opened.artifacts.find(KIND, what, _read)
     if stored is None:

@@ -24,7 +24,8 @@ _QUERIES, _DEEP = 25, 1_000  # looked at in each run: queries, and ranks of each
 _NEAREST = 30  # runs that are looked at, the nearest in the order of storing
 _NEARLY = 0.99  # share of a run's documents that its stages have
 _FEW = 0.05  # share that only one of several stages has, at least
-_PAIRS, _MADE = Memory(256), Memory(1_024)
+_DEEPER = 20  # documents of a query from which a run shows more than what it serves
+_PAIRS, _MADE, _DEPTH = Memory(256), Memory(1_024), Memory(1_024)
 
 
 @dataclass(frozen=True)
@@ -60,18 +61,37 @@ def stages_of(
 ) -> list[str] | None:
     """What to diagnose a run by: no names where its trace is stored, None if nothing is known.
 
-    ``every`` is ``choices``, if these are known already.
+    The run itself if it is deeper than what it serves, and nothing else is known. ``every`` is
+    ``choices``, if these are known already.
     """
-    return [] if is_traced(opened, row) else proposed(opened, row, every) or None
+    if is_traced(opened, row):
+        return []
+    every = choices(opened) if every is None else every
+    return proposed(opened, row, every) or _alone(opened, row, every)
+
+
+def _alone(opened: Workspace, row: RunRow, every: Sequence[Choice]) -> list[str] | None:
+    def depth() -> int:
+        try:
+            deepest = pl.scan_parquet(file_of(opened, row)).select(pl.col("rank").max()).collect()
+        except (OSError, pl.exceptions.PolarsError):
+            return 0
+        return int(deepest.item() or 0)
+
+    names = [each.stage for each in every if each.row.id == row.id]
+    return names if names and _DEPTH.get(row.sha256, depth) >= _DEEPER else None
 
 
 def with_stages(opened: Workspace) -> Iterator[tuple[RunRow, list[str]]]:
-    """The runs whose stages are known, newest first, and these."""
-    every = choices(opened)
+    """The runs whose stages are known, newest first, then those that are their only stage."""
+    every, alone = choices(opened), []
     for each in reversed(every):
         stages = stages_of(opened, each.row, every)
-        if stages is not None:
+        if stages == [each.stage]:
+            alone.append((each.row, stages))
+        elif stages is not None:
             yield each.row, stages
+    yield from alone
 
 
 def proposed(opened: Workspace, row: RunRow, every: Sequence[Choice] | None = None) -> list[str]:
