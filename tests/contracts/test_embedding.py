@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import polars as pl
@@ -11,9 +12,11 @@ import pytest
 from tests.contracts.search_server import serving
 
 from karat import formats
+from karat.engines.search.http import Calls
 from karat.errors import InputError, KaratError
 from karat.formats.own.engines import read_engine
 from karat.tables import Queries
+from karat.tables.engines import EmbedConfig
 from karat.workflows.engines.live import search_engine
 from karat.workflows.engines.tuning import tune
 
@@ -124,6 +127,13 @@ def test_a_secret_header_and_one_text_a_request(declared, server, tmp_path, monk
     config = declared('template = { text = "{text}" }\noutput = "$.vector"', path="/one")
     search_engine(QUERIES, config, tmp_path / "one.jsonl")
     assert [len(batch) for batch in server.batches[1:]] == [1] * 8
+
+
+def test_a_user_and_a_password_in_an_address_are_sent(server, tmp_path):
+    calls = Calls(EmbedConfig("small", tmp_path, server.url.replace("//", "//a%40b:c@")))
+    with closing(calls):
+        assert calls.json("POST", calls.base, {"input": [], "model": "m"}) == {"data": []}
+    assert server.keys == [("m", "Basic YUBiOmM=")]  # base64 of a@b:c
 
 
 def test_trouble_of_the_endpoint_is_named_before_the_queries(declared, server, tmp_path):

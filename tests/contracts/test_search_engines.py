@@ -322,9 +322,10 @@ def test_an_interrupted_search_goes_on_where_it_stopped(declared, server, tmp_pa
     real = _journal.Journal.write
 
     def write(self, query, reply):
-        real(self, query, reply)
+        outcome = real(self, query, reply)
         if query == "q24":
             raise KeyboardInterrupt
+        return outcome
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_journal.Journal, "write", write)

@@ -15,12 +15,13 @@ import atexit
 import contextvars
 import inspect
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from queue import Empty, SimpleQueue
-from time import perf_counter_ns
+from time import perf_counter_ns, sleep
 from typing import Any, TypeVar
 
 from karat.clients.python_function import place_of
@@ -30,6 +31,7 @@ from karat.tables.returned import Ranked, Unusable, listed, ranked
 _MOST_OVERDUE = 64  # timed out calls that still run, beyond which no more calls are made
 _FIRST_WAIT, _LONGEST_WAIT = 0.2, 10.0  # seconds before the first retry, and at most
 _TICK = 0.2
+_AT_LEAST, _SHORTLY = 100, 0.02
 _BLOCKED = 10.0  # seconds beyond its timeout that an async search may block the loop
 
 Search = Callable[[Any], Any]
@@ -72,27 +74,39 @@ def ask(
     *,
     warmup: int = 0,
     tick: Callable[[int], None] = lambda _done: None,
-    replied: Callable[[int, Reply], None] = lambda _index, _reply: None,
 ) -> list[Reply]:
+    """The replies of ``asking``, in the order of the queries."""
+    with closing(asking(search, texts, manner, warmup=warmup, tick=tick)) as replies:
+        found = dict(replies)
+    return [found[index] for index in range(len(texts))]
+
+
+def asking(
+    search: Search,
+    texts: Sequence[Any],
+    manner: CallSettings,
+    *,
+    warmup: int = 0,
+    tick: Callable[[int], None] = lambda _done: None,
+) -> Generator[tuple[int, Reply]]:
     """Call the search function for every query, after ``warmup`` calls that are not recorded.
 
-    Its errors are recorded. KeyboardInterrupt, SystemExit and other BaseExceptions stop the calls
-    and propagate, except for a CancelledError of the search function, which is recorded. ``tick``
-    is called regularly with the number of queries that are done, ``replied`` with the place of a
-    query and its reply, as soon as it is there.
+    Yields the place of a query and its reply as soon as it is there; closing it stops the calls.
+    Errors of the function are recorded. KeyboardInterrupt, SystemExit and other BaseExceptions stop
+    the calls and propagate, except for a CancelledError of the search function, which is recorded.
+    ``tick`` is called regularly with the number of queries that are done.
     """
     first = [(-1, text) for text in texts[:warmup]]
     phases = [phase for phase in (first, list(enumerate(texts))) if phase]
-    replies: dict[int, Reply] = {}
+    done = 0
     try:
-        for index, reply in _asked(search, phases, manner, lambda: tick(len(replies))):
+        for index, reply in _asked(search, phases, manner, lambda: tick(done)):  # noqa: B023 - the number then
             if index >= 0:
-                replies[index] = reply
-                replied(index, reply)
-            tick(len(replies))
+                done += 1
+                yield index, reply
+            tick(done)
     finally:
         manner.stopped.set()
-    return [replies[index] for index in range(len(texts))]
 
 
 _Phase = list[tuple[int, Any]]
@@ -310,6 +324,8 @@ def _collected(done: _Done, count: int, tick: Callable[[], None]) -> _Replies:
             raise got
         count -= 1
         yield got
+        if count > _AT_LEAST and done.empty():
+            sleep(_SHORTLY)
 
 
 # --- async functions ---

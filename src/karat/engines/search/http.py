@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import time
+from base64 import b64encode
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from karat.engines.search.engine import EngineError, Pace
 from karat.errors import MissingExtra, UsageError
@@ -31,12 +32,16 @@ class Calls:
         self._httpx, self.config, self._pace = httpx2, config, Pace(config.rate)
         self.base = str(config.url).rstrip("/")
         self.host = host_of(self.base, f"{config.where} url", "https://search.example.org:9200")
-        self._http = httpx2.Client(
-            headers={"user-agent": "karat", "accept": "application/json"}
-            | {name: str(value) for name, value in config.headers.items()},
-            timeout=config.timeout,
+        self._headers = httpx2.Headers(
+            {"user-agent": "karat", "accept": "application/json", "accept-encoding": "gzip"}
+            | _credentials(self.base)
+            | {name: str(value) for name, value in config.headers.items()}
+        )
+        self._timeout = {"timeout": httpx2.Timeout(config.timeout).as_dict()}
+        # Without a Client, whose cookies, redirects and events (none of them wanted here) cost a
+        # fifth of a request's time.
+        self._http = httpx2.HTTPTransport(
             verify=certificates(config, self.base),
-            follow_redirects=False,  # another address than the configured one
             trust_env=False,
             limits=httpx2.Limits(max_connections=None, max_keepalive_connections=64),
         )
@@ -62,7 +67,10 @@ class Calls:
         parts: list[bytes] = []
         size = 0
         try:
-            with self._http.stream(method, url, json=body) as reply:
+            request = self._httpx.Request(
+                method, url, headers=self._headers, json=body, extensions=self._timeout
+            )
+            with closing(self._http.handle_request(request)) as reply:
                 for part in reply.iter_bytes():
                     parts.append(part)
                     size += len(part)
@@ -110,6 +118,15 @@ class Calls:
 
     def close(self) -> None:
         self._http.close()
+
+
+def _credentials(url: str) -> dict[str, str]:
+    """The header for a user and a password in an address."""
+    parts = urlsplit(url)
+    if parts.username is None:
+        return {}
+    pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+    return {"authorization": f"Basic {b64encode(pair.encode()).decode()}"}
 
 
 def host_of(url: str, setting: str, example: str) -> str:

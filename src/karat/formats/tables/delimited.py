@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import polars as pl
 
@@ -23,6 +23,9 @@ from karat.formats.tables.lines import FAULTS, ahead, only_crlf, within
 from karat.formats.tables.source import BOM, LONGEST_LINE, Chunk, Source, text_of
 from karat.tables import Documents, Qrels, Queries, Run
 from karat.tables.column_names import SPELLINGS, choose, known
+
+if TYPE_CHECKING:
+    from polars._typing import CsvQuoteStyle
 
 # The csv module has one limit for the whole process, 131,072 characters by default: too short for
 # a document. Lines are limited by the source.
@@ -291,13 +294,21 @@ def _plainly(message: str, separator: str) -> str:
     return f"invalid CSV: {message}"
 
 
-def write(frame: pl.DataFrame, stream: IO[bytes], separator: str, source: str) -> None:
-    """Write a frame with a header; raises InputError if a cell contains a NUL byte."""
+def write(
+    frame: pl.DataFrame,
+    stream: IO[bytes],
+    separator: str,
+    source: str,
+    *,
+    header: bool = True,
+) -> None:
+    """Write a frame; raises InputError if a cell contains a NUL byte."""
     texts = [name for name, dtype in frame.schema.items() if dtype == pl.String]
     refuse_unwritable(frame, tuple(texts), r"\x00", "a text file", source)
     # Polars does not quote cells with carriage returns by itself.
     odd = any(frame[name].str.contains("\r", literal=True).any() for name in texts)
-    frame.write_csv(stream, separator=separator, quote_style="non_numeric" if odd else "necessary")
+    style: CsvQuoteStyle = "non_numeric" if odd else "necessary"
+    frame.write_csv(stream, include_header=header, separator=separator, quote_style=style)
 
 
 def _named(name: str, what: str, extension: str, separator: str) -> Format:
@@ -305,7 +316,8 @@ def _named(name: str, what: str, extension: str, separator: str) -> Format:
         write(qrels.rows, stream, separator, qrels.source)
 
     def write_run(run: Run, stream: IO[bytes]) -> None:
-        write(answered(run), stream, separator, run.source)
+        for number, frame in enumerate(answered(run)):
+            write(frame, stream, separator, run.source, header=number == 0)
 
     def write_rows(table: Queries | Documents, stream: IO[bytes]) -> None:
         nested = [

@@ -73,29 +73,43 @@ def frame_writers(write: Callable[[pl.DataFrame, IO[bytes]], None]) -> dict[str,
     """The writers, by role, of a format that can store any frame."""
     return {
         "qrels": lambda qrels, stream: write(qrels.rows, stream),
-        "run": lambda run, stream: write(answered(run), stream),
         "queries": lambda queries, stream: write(queries.frame, stream),
         "documents": lambda documents, stream: write(documents.frame, stream),
         "pairs": lambda pairs, stream: write(pairs.frame, stream),
     }
 
 
-def answered(run: Run) -> pl.DataFrame:
-    """A run with the state of each query, if that adds anything to its rows.
+class RunInParts(Run):
+    """A run that is not in memory as a whole."""
+
+    def parts(self) -> Iterator[Run]:
+        """Its queries with documents, then the others, some at a time."""
+        raise NotImplementedError
+
+
+def parts_of(run: Run) -> Iterable[Run]:
+    """The parts of a run to write one after the other."""
+    return run.parts() if isinstance(run, RunInParts) else [run]
+
+
+def answered(run: Run) -> Iterator[pl.DataFrame]:
+    """The parts of a run with the state of each query, if that adds anything to its rows.
 
     Columns ``query_id``, ``doc_id``, ``score``, ``rank``; and ``state`` (and ``latency_us``,
     ``error``, ``repeated``) if a query returned nothing, failed, was timed, or returned a document
     twice. A query without documents has one row.
     """
-    frame = run.frame()
     details = details_of(run)
-    bare = run.answers.filter(pl.col("state") != "ok")
-    if not details and not bare.height:
-        return frame
-    answers = run.answers.select("query_id", "state", *details)
-    with_rows = frame.join(answers, on="query_id", how="left", maintain_order="left")
-    without = answers.join(frame, on="query_id", how="anti", maintain_order="left")
-    return pl.concat([with_rows, without], how="diagonal")
+    bare = not details and (run.answers["state"] == "ok").all()
+    for part in parts_of(run):
+        frame = part.frame()
+        if bare:
+            yield frame
+            continue
+        answers = part.answers.select("query_id", "state", *details)
+        with_rows = frame.join(answers, on="query_id", how="left", maintain_order="left")
+        without = answers.join(frame, on="query_id", how="anti", maintain_order="left")
+        yield pl.concat([with_rows, without], how="diagonal")
 
 
 def details_of(run: Run) -> list[str]:

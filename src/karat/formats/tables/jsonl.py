@@ -268,7 +268,8 @@ def _write_run(run: Run, stream: IO[bytes]) -> None:
     about = facts(flat(run.about, run.source))
     if about:
         stream.write(line_of({"about": about}))
-    write_frame(answered(run), stream)
+    for frame in answered(run):
+        write_frame(frame, stream)
 
 
 def line_of(row: Mapping[str, Any]) -> bytes:

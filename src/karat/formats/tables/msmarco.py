@@ -12,7 +12,7 @@ from typing import IO
 import polars as pl
 
 from karat.formats.tables import trec
-from karat.formats.tables.format import Format, Place, Rows, refuse_unwritable
+from karat.formats.tables.format import Format, Place, Rows, parts_of, refuse_unwritable
 from karat.formats.tables.lines import Layout, frames, places
 from karat.formats.tables.source import Source
 from karat.tables import Documents, Qrels, Queries, Run
@@ -63,11 +63,12 @@ def _write_qrels(qrels: Qrels, stream: IO[bytes]) -> None:
 
 
 def _write_run(run: Run, stream: IO[bytes]) -> None:
-    frame = run.frame().select("query_id", "doc_id", "rank")
     ids = ("query_id", "doc_id")
-    refuse_unwritable(frame, ids, _BREAKS, "a line of tab-separated fields", run.source)
-    refuse_unwritable(frame, ids[:1], r"^\s*#", "an MS MARCO run (it is a comment)", run.source)
-    _lines(frame, stream)
+    for part in parts_of(run):
+        frame = part.frame().select(*ids, "rank")
+        refuse_unwritable(frame, ids, _BREAKS, "a line of tab-separated fields", run.source)
+        refuse_unwritable(frame, ids[:1], r"^\s*#", "an MS MARCO run (it is a comment)", run.source)
+        _lines(frame, stream)
 
 
 def _write_texts(table: Queries | Documents, stream: IO[bytes]) -> None:

@@ -11,13 +11,14 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Iterable, Iterator, Mapping
 from typing import IO, Any
 
 import polars as pl
 
 from karat.errors import InputError
 from karat.formats.tables.cells import Careful, whole
-from karat.formats.tables.format import Format, Rows, refuse_subtopics
+from karat.formats.tables.format import Format, Rows, parts_of, refuse_subtopics
 from karat.formats.tables.jsonl import parsed
 from karat.formats.tables.source import Source
 from karat.tables import Qrels, Run
@@ -167,10 +168,10 @@ class _Place:
         return match.start() if match else None
 
 
-def _write(table: dict[str, dict[str, float] | None], stream: IO[bytes]) -> None:
+def _write(table: Iterable[tuple[str, Mapping[str, float] | None]], stream: IO[bytes]) -> None:
     stream.write(b"{")
     between = "\n"
-    for query, docs in table.items():
+    for query, docs in table:
         pairs = None if docs is None else {doc: whole(value) for doc, value in docs.items()}
         key, value = (json.dumps(part, ensure_ascii=False) for part in (query, pairs))
         stream.write(f"{between}{key}: {value}".encode())
@@ -180,15 +181,19 @@ def _write(table: dict[str, dict[str, float] | None], stream: IO[bytes]) -> None
 
 def _write_qrels(qrels: Qrels, stream: IO[bytes]) -> None:
     refuse_subtopics(qrels, "nested JSON")
-    _write({query: dict(docs) for query, docs in qrels.to_dict().items()}, stream)
+    _write(qrels.to_dict().items(), stream)
 
 
 def _write_run(run: Run, stream: IO[bytes]) -> None:
-    table: dict[str, dict[str, float] | None] = {**run.to_dict()}
-    for query, state in run.answers.select("query_id", "state").iter_rows():
-        if state == "failed":
-            table[query] = None
-    _write(table, stream)
+    _write(_by_query(run), stream)
+
+
+def _by_query(run: Run) -> Iterator[tuple[str, Mapping[str, float] | None]]:
+    for part in parts_of(run):
+        yield from part.to_dict().items()
+        for query, state in part.answers.select("query_id", "state").iter_rows():
+            if state == "failed":
+                yield query, None
 
 
 JSON = Format(

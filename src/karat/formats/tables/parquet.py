@@ -6,9 +6,11 @@ import io
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 from typing import IO, Any, BinaryIO
 
 import polars as pl
+from polars.io.plugins import register_io_source
 
 from karat.errors import InputError
 from karat.formats.tables._parquet_footer import Footer, odd_page, read_footer
@@ -209,7 +211,15 @@ def _written(frame: pl.DataFrame, stream: IO[Any]) -> None:
 def _write_run(run: Run, stream: IO[Any]) -> None:
     about = facts(flat(run.about, run.source))
     metadata = {_ABOUT: json.dumps(about, ensure_ascii=False)} if about else None
-    answered(run).write_parquet(stream, metadata=metadata)
+    frames = answered(run)
+    first = next(frames)
+    second = next(frames, None)
+    if second is None:
+        first.write_parquet(stream, metadata=metadata)
+        return
+    parts = chain((first, second), frames)
+    plan = register_io_source(lambda *_pushed: parts, schema=first.schema)
+    plan.sink_parquet(stream, metadata=metadata, maintain_order=True)
 
 
 PARQUET = Format(

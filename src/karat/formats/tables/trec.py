@@ -17,7 +17,7 @@ from typing import IO
 import polars as pl
 
 from karat.errors import InputError
-from karat.formats.tables.format import Format, Place, Rows, refuse_unwritable, whole
+from karat.formats.tables.format import Format, Place, Rows, parts_of, refuse_unwritable, whole
 from karat.formats.tables.lines import Further, Layout, frames, places
 from karat.formats.tables.source import Source
 from karat.tables import Qrels, Run
@@ -133,10 +133,11 @@ def write_qrels(qrels: Qrels, stream: IO[bytes], separator: str = " ") -> None:
 def write_run(run: Run, stream: IO[bytes]) -> None:
     """Lines of a TREC run file; the tag is the run's name without white space."""
     tag = re.sub(r"\s+", "_", run.name) or "karat"
-    frame = run.frame()
-    _refuse(frame, "a TREC run", run.source)
     columns = ("query_id", pl.lit("Q0"), "doc_id", "rank", "score", pl.lit(tag).alias("tag"))
-    _lines(frame.select(columns), stream, " ")
+    for part in parts_of(run):
+        frame = part.frame()
+        _refuse(frame, "a TREC run", run.source)
+        _lines(frame.select(columns), stream, " ")
 
 
 def _refuse(frame: pl.DataFrame, what: str, source: str) -> None:

@@ -1,69 +1,132 @@
-"""The replies of a search so far, so that an interrupted one can go on."""
+"""The replies of a search on disk: an interrupted one goes on, and none of them stays in memory."""
 
 from __future__ import annotations
 
 import json
-import threading
+import shutil
+import sys
+from array import array
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from tempfile import TemporaryFile
+from typing import IO, Self
 
 from karat.clients.search_function import Reply
 from karat.reports.phrases.numbers import counted
+from karat.tables.results import State
 from karat.tables.returned import Ranked
 
 
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A reply without its documents."""
+
+    state: State
+    latency_us: int | None
+    error: str | None
+    tries: int
+    kind: str | None
+    came: str | None
+    place: str | None
+    returned: int = 0  # documents
+    repeated: int = 0
+    at: int = -1  # where the journal has the documents
+
+
+def outcome_of(reply: Reply, at: int = -1) -> Outcome:
+    seen = (reply.latency_us, reply.error, reply.tries, reply.kind, reply.came, reply.place)
+    if reply.ranking is None:
+        return Outcome("failed", *seen)
+    returned, repeated = len(reply.ranking.doc_ids), reply.ranking.repeated
+    return Outcome("ok" if returned else "empty", *seen, returned, repeated, at)
+
+
 class Journal:
-    def __init__(self, out: str | Path, digest: str) -> None:
-        self._path = None if str(out) == "-" else Path(f"{out}.partial")
-        self._digest, self._resumed = digest, 0
-        self._stream: Any = None
-        self._lock = threading.Lock()
+    """Replies in the order of their arrival; a temporary file without ``out``.
+
+    Args:
+        out: The run, next to which the journal is until it is written; None or ``-`` without one.
+        digest: What must be the same for an interrupted search to go on.
+    """
+
+    def __init__(self, out: str | Path | None = None, digest: str = "") -> None:
+        self._path = None if out is None or str(out) == "-" else Path(f"{out}.partial")
+        self._head = json.dumps({"search": digest}).encode() + b"\n"
+        self._resumed = self._end = 0
+        self._stream: IO[bytes] | None = None
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_error: object) -> None:
-        if self._stream is not None:
-            self._stream.close()
+    def __exit__(self, error: object, *_more: object) -> None:
+        if error is not None:  # else the run reads it
+            self.close()
+            if self._end == len(self._head):
+                self.finish()
 
-    def read(self, ids: Sequence[str]) -> dict[str, Reply]:
+    def read(self, ids: Sequence[str]) -> dict[str, Outcome]:
         """The replies of an interrupted search with the same settings; failed ones are left out."""
-        done: dict[str, Reply] = {}
         if self._path is None:
-            return done
-        try:
-            lines = self._path.read_text(encoding="utf-8").splitlines()
-        except (OSError, ValueError):
-            lines = []
-        whole = bool(lines) and lines[0] == json.dumps({"search": self._digest})
-        for line in lines[1:] if whole else ():
+            self._stream = TemporaryFile()  # noqa: SIM115 - closed with the run
+        else:
+            self._path.touch()
+            self._stream = self._path.open("r+b")
+        done: dict[str, Outcome] = {}
+        asked = set(ids)
+        whole = self._stream.readline() == self._head
+        self._end = len(self._head)
+        for line in self._stream if whole else ():
             try:
-                query, doc_ids, scores, repeated, scored, latency, tries = json.loads(line)
-                ranking = Ranked(doc_ids, scores, repeated, scored)
+                query, latency, tries, *ranking = json.loads(line)
+                reply = Reply(_ranked(*ranking), latency, None, tries)
+                if query in asked:
+                    done[query] = outcome_of(reply, self._end)
             except (ValueError, TypeError):
                 break  # a line that was cut when the search stopped
-            done[query] = Reply(ranking, latency, None, tries)
+            self._end += len(line)
         self._resumed = len(done)
-        self._stream = self._path.open("w", encoding="utf-8")
-        self._stream.write(json.dumps({"search": self._digest}) + "\n")
-        for query, reply in done.items():
-            self.write(query, reply)
-        return {query: done[query] for query in ids if query in done}
+        self._stream.seek(0)
+        self._stream.write(self._head)
+        self._stream.seek(self._end)
+        self._stream.truncate()
+        return done
 
-    def write(self, query: str, reply: Reply) -> None:
-        ranking = reply.ranking
-        if self._stream is None or ranking is None:
-            return
-        row = (query, ranking.doc_ids, ranking.scores, ranking.repeated, ranking.scored)
-        line = json.dumps([*row, reply.latency_us, reply.tries])
-        with self._lock:
-            self._stream.write(f"{line}\n")
-            self._stream.flush()
+    def write(self, query: str, reply: Reply) -> Outcome:
+        """Write the documents of a reply; what remains of it."""
+        ranking, at = reply.ranking, self._end
+        if ranking is None or self._stream is None:
+            return outcome_of(reply)
+        scores = array("d", ranking.scores).tobytes().hex()  # as text they take ten times as long
+        row = (query, reply.latency_us, reply.tries, ranking.doc_ids, scores)
+        line = json.dumps([*row, ranking.repeated, ranking.scored]).encode() + b"\n"
+        self._stream.write(line)
+        self._stream.flush()
+        self._end += len(line)
+        return outcome_of(reply, at)
+
+    def ranking(self, outcome: Outcome) -> Ranked:
+        """The documents of an answer."""
+        assert self._stream is not None
+        self._stream.seek(outcome.at)
+        _, _, _, *ranking = json.loads(self._stream.readline())
+        return _ranked(*ranking)
 
     def finish(self) -> None:
-        if self._path is not None:
-            self._path.unlink(missing_ok=True)
+        """Delete the file, when the run is written; until it is closed, it can still be read."""
+        if self._path is None:
+            return
+        if sys.platform == "win32" and self._stream is not None:  # an open file stays there
+            self._stream.seek(0)
+            copy = TemporaryFile()  # noqa: SIM115 - closed with the run
+            shutil.copyfileobj(self._stream, copy)
+            self.close()
+            self._stream = copy
+        self._path.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        if self._stream is not None:
+            self._stream.close()
 
     def notes(self) -> list[str]:
         """A note that some replies are of an earlier, interrupted search."""
@@ -71,3 +134,10 @@ class Journal:
             return []
         queries = counted(self._resumed, "query", "queries")
         return [f"{queries} had been answered before the search was interrupted"]
+
+
+def _ranked(doc_ids: list[str], scores: str, repeated: int, scored: bool) -> Ranked:
+    numbers = array("d", bytes.fromhex(scores)).tolist()
+    if len(numbers) != len(doc_ids):
+        raise ValueError("a document without a score")
+    return Ranked(doc_ids, numbers, repeated, scored)

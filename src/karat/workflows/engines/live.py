@@ -8,14 +8,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from karat.clients.python_function import load
-from karat.clients.search_function import CallSettings, Reply, ask
+from karat.clients.search_function import CallSettings
 from karat.engines.search.engine import EngineError, document, fingerprint
 from karat.engines.search.opening import open_search_engine
 from karat.engines.search.template import names_in
@@ -27,7 +27,7 @@ from karat.tables import Queries
 from karat.tables.engines import EngineConfig, EngineFacts, EngineQuery
 from karat.tables.searched import Searched
 from karat.workflows.engines._journal import Journal
-from karat.workflows.engines.search import Asker, is_whole, manner_of, search_by
+from karat.workflows.engines.search import is_whole, manner_of, search_by
 
 if TYPE_CHECKING:
     from karat.engines.search.embedding import Endpoint
@@ -234,13 +234,16 @@ def search_engine(
         recorded = about_engine(config, reached(engine, fix))
         asked = engine_queries(queries)
         engine.prepare([query.text for query in asked])
-        digest = fingerprint(recorded, depth, [asdict(query) for query in asked])
+        digest = fingerprint(recorded, depth, *(fingerprint(q.text, q.filters) for q in asked))
         try:
             with Journal(out, digest) as journal:
                 found = search_by(
                     queries,
-                    _asker(_watched(engine.call), asked, journal, warmup, watch),
+                    _watched(engine.call),
                     out,
+                    journal,
+                    asked=asked,
+                    watch=watch,
                     engine=config.name,
                     manner=manner,
                     warmup=warmup,
@@ -273,43 +276,6 @@ def reached(engine: LiveEngine, fix: str) -> EngineFacts:
         return engine.facts()
     except EngineError as error:
         raise KaratError(f"{engine.config.name}: {error.what}\n  fix: {error.fix or fix}") from None
-
-
-def _asker(
-    call: Callable[[EngineQuery], Any],
-    asked: Sequence[EngineQuery],
-    journal: Journal,
-    warmup: int,
-    watch: Callable[[int], None],
-) -> Asker:
-    """Asks the queries that the journal has no reply to."""
-
-    def ask_the_rest(
-        ids: Sequence[str],
-        _texts: Sequence[str],
-        manner: CallSettings,
-        tick: Callable[[int], None],
-    ) -> list[Reply]:
-        done = journal.read(ids)
-        left = [place for place, query in enumerate(ids) if query not in done]
-
-        def ticked(count: int) -> None:
-            tick(len(done) + count)
-            watch(len(done) + count)
-
-        replies = ask(
-            call,
-            [asked[place] for place in left],
-            manner,
-            warmup=warmup,
-            tick=ticked,
-            replied=lambda at, reply: journal.write(ids[left[at]], reply),
-        )
-        new = {ids[place]: reply for place, reply in zip(left, replies, strict=True)}
-        known = done | new
-        return [known[query] for query in ids]
-
-    return ask_the_rest
 
 
 def about_engine(config: EngineConfig, facts: EngineFacts) -> dict[str, Any]:

@@ -6,32 +6,38 @@ import functools
 import sys
 import threading
 import time
+import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from karat import formats
-from karat.clients.search_function import CallSettings, Reply, ask
+from karat.clients.search_function import CallSettings, Reply, asking
 from karat.errors import InputError, KaratError, UsageError, but
 from karat.formats.tables import sidecar
+from karat.formats.tables.format import RunInParts
 from karat.formats.tables.writing import check_run
 from karat.reports.phrases.numbers import counted
 from karat.stats.quantiles import latency_of
 from karat.tables import Queries, Run
 from karat.tables.about import flat
 from karat.tables.notes import Concern, Note
-from karat.tables.returned import EXPECTED, common_reason, kind_of
+from karat.tables.returned import EXPECTED, Ranked, common_reason, kind_of
 from karat.tables.searched import Reason, Searched
+from karat.workflows.engines._journal import Journal, Outcome, outcome_of
 from karat.workflows.offline.notes import of_repeats
 
 _PATIENCE = 1.0  # seconds before the progress bar appears
 _REASONS = 3
+_PART = 500  # queries whose documents are in memory at once
+_IN_FULL = ("rows", "tie_start", "tie_size")  # of a run
 
 
 def search(
@@ -48,22 +54,17 @@ def search(
     """``settings`` are further ones of ``search_by``."""
     manner = manner_of(concurrency, timeout, retries, warmup)
     settings |= {"manner": manner, "warmup": warmup, "function": function}
-
-    def asker(_ids: Any, texts: Sequence[str], manner: CallSettings, tick: Any) -> list[Reply]:
-        return ask(function, texts, manner, warmup=warmup, tick=tick)
-
-    return search_by(queries, asker, out, **settings)
-
-
-Asker = Callable[[Sequence[str], Sequence[str], CallSettings, Callable[[int], None]], list[Reply]]
-"""From ids, texts, settings and a progress bar to one reply per query, in order."""
+    with Journal() as journal:
+        return search_by(queries, function, out, journal, **settings)
 
 
 def search_by(
     queries: Queries,
-    asker: Asker,
+    call: Callable[[Any], Any],
     out: str | Path,
+    journal: Journal,
     *,
+    asked: Sequence[Any] | None = None,
     engine: str,
     manner: CallSettings,
     warmup: int,
@@ -75,8 +76,12 @@ def search_by(
     progress: bool = True,
     function: Any = None,
     fix: str | None = None,
+    watch: Callable[[int], None] = lambda _done: None,
 ) -> Searched:
-    """As ``search``, with the queries asked by ``asker``; ``fix`` is for the case that all fail."""
+    """As ``search``; ``call`` is called with ``asked`` instead of the texts, if that is given.
+
+    ``fix`` is for the case that all queries fail; ``watch`` is called with the number that is done.
+    """
     if depth is not None and not is_whole(depth, 1):
         raise UsageError(f"depth is {depth!r}, not a whole number from 1", fix="-k 100")
     if output_format is None and str(out) == "-":
@@ -88,14 +93,13 @@ def search_by(
     run_about = flat({**about_asking(manner, warmup), **facts, **(about or {})}, "--about")
     check_run(query_ids, out, output_format)
     with shown_progress(len(texts), shown=progress) as tick:
-        replies = asker(query_ids, texts, manner, tick)
+        given = texts if asked is None else asked
+        replies = _ask_the_rest(call, query_ids, given, journal, manner, warmup, (tick, watch))
     reasons = reasons_of(query_ids, replies)
     failed = sum(reason.queries for reason in reasons)
     if failed == len(replies):
         raise KaratError(_nothing(engine, replies, reasons, fix))
-    run = run_of(query_ids, replies, title, run_about)
-    if depth is not None:
-        run = run.to_depth(depth)
+    run = _JournaledRun(title, query_ids, replies, journal, run_about, depth)
     _write(run, out, output_format)
     empty = int((run.answers["state"] == "empty").sum())
     notes = [*notes_of(replies, manner), *of_repeats(run)]
@@ -103,11 +107,7 @@ def search_by(
         notes.insert(0, "no query returned a document")
     if run.contradicted:
         notes.insert(0, disordered(run, len(query_ids)))
-    if str(out) != "-" and sidecar.place_of(out).is_file():
-        notes.append(
-            f"{Path(out).name}{sidecar.ENDING} has what the format of the run cannot store: keep "
-            "the two files together, or write .jsonl or .parquet"
-        )
+    notes += _of_sidecar(out)
     return Searched(
         run,
         len(replies),
@@ -119,6 +119,86 @@ def search_by(
         notes,
         str(out),
     )
+
+
+def _of_sidecar(out: str | Path) -> Iterator[str]:
+    if str(out) != "-" and sidecar.place_of(out).is_file():
+        yield (
+            f"{Path(out).name}{sidecar.ENDING} has what the format of the run cannot store: keep "
+            "the two files together, or write .jsonl or .parquet"
+        )
+
+
+def _ask_the_rest(
+    call: Callable[[Any], Any],
+    ids: Sequence[str],
+    asked: Sequence[Any],
+    journal: Journal,
+    manner: CallSettings,
+    warmup: int,
+    watching: Sequence[Callable[[int], None]],
+) -> list[Outcome]:
+    """Ask the queries that the journal has no answer to, and write them there."""
+    known = journal.read(ids)
+    before = len(known)
+    left = [place for place, query in enumerate(ids) if query not in known]
+
+    def tick(done: int) -> None:
+        for watch in watching:
+            watch(before + done)
+
+    rest = [asked[place] for place in left]
+    with closing(asking(call, rest, manner, warmup=warmup, tick=tick)) as replies:
+        for at, reply in replies:
+            query = ids[left[at]]
+            known[query] = journal.write(query, reply)
+    return [known[query] for query in ids]
+
+
+class _JournaledRun(RunInParts):
+    """A run whose documents are read from the journal where they are needed."""
+
+    def __init__(
+        self,
+        name: str,
+        ids: Sequence[str],
+        outcomes: Sequence[Outcome],
+        journal: Journal,
+        about: dict[str, str],
+        depth: int | None,
+    ) -> None:
+        self.name = self.source = name
+        self.about = about
+        self._journal, self._depth = journal, depth
+        pairs = list(zip(ids, outcomes, strict=True))
+        self._found = [pair for pair in pairs if pair[1].returned]
+        self._others = [pair for pair in pairs if not pair[1].returned]
+        self.query_ids = [query for query, _ in self._found]
+        counts = [min(each.returned, depth or each.returned) for _, each in self._found]
+        self.starts = np.concatenate(([0], counts)).cumsum().astype(np.int64)
+        self.contradicting = frozenset()
+        self.answers = self._answers(_answers(pairs))
+        weakref.finalize(self, journal.close)
+
+    def parts(self) -> Iterator[Run]:
+        for pairs in (self._found, self._others):
+            for start in range(0, len(pairs), _PART):
+                yield self._part(pairs[start : start + _PART])
+
+    def _part(self, pairs: Sequence[tuple[str, Outcome]]) -> Run:
+        found = [(query, self._journal.ranking(each)) for query, each in pairs if each.returned]
+        answers = _answers(pairs)
+        part = Run.from_batches(self.name, [_rows(found)], answers=answers, about=self.about)
+        self.contradicting |= part.contradicting
+        cut = self._depth is not None and any(each.returned > self._depth for _, each in pairs)
+        return part.to_depth(self._depth) if cut and self._depth else part
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _IN_FULL:
+            raise AttributeError(name)
+        whole = Run.from_batches(self.name, [part.frame() for part in self.parts()])
+        self.__dict__.update({name: getattr(whole, name) for name in _IN_FULL})
+        return self.__dict__[name]
 
 
 def _write(run: Run, out: str | Path, output_format: str | None) -> None:
@@ -153,7 +233,7 @@ def _asked(queries: Queries) -> tuple[list[str], list[str]]:
 
 
 def _nothing(
-    engine: str, replies: Sequence[Reply], reasons: Sequence[Reason], fix: str | None
+    engine: str, replies: Sequence[Outcome], reasons: Sequence[Reason], fix: str | None
 ) -> str:
     first = reasons[0]
     where = f"{first.place}: " if first.place else ""
@@ -182,11 +262,11 @@ def about_asking(manner: CallSettings, warmup: int) -> dict[str, str]:
     }
 
 
-def reasons_of(query_ids: Sequence[str], replies: Sequence[Reply]) -> list[Reason]:
+def reasons_of(query_ids: Sequence[str], replies: Sequence[Reply | Outcome]) -> list[Reason]:
     """Why queries failed, the most common reason first."""
     failed = [(q, reply) for q, reply in zip(query_ids, replies, strict=True) if reply.error]
     counts = Counter(common_reason(reply.error or "") for _, reply in failed)
-    first: dict[str, tuple[str, Reply]] = {}
+    first: dict[str, tuple[str, Reply | Outcome]] = {}
     for query, reply in failed:
         first.setdefault(common_reason(reply.error or ""), (query, reply))
     return [
@@ -231,7 +311,13 @@ def run_of(
         for query_id, reply in zip(query_ids, replies, strict=True)
         if reply.ranking is not None and reply.ranking.doc_ids
     ]
-    rows = pl.DataFrame(
+    outcomes = [outcome_of(reply) for reply in replies]
+    answers = _answers(list(zip(query_ids, outcomes, strict=True)))
+    return Run.from_batches(name, [_rows(rankings)], answers=answers, about=about)
+
+
+def _rows(rankings: Sequence[tuple[str, Ranked]]) -> pl.DataFrame:
+    return pl.DataFrame(
         {
             "query_id": [query for query, r in rankings for _ in r.doc_ids],
             "doc_id": [doc for _, r in rankings for doc in r.doc_ids],
@@ -245,16 +331,16 @@ def run_of(
             "rank": pl.Int64,
         },
     )
-    states = [
-        "failed" if r.ranking is None else "ok" if r.ranking.doc_ids else "empty" for r in replies
-    ]
-    answers = pl.DataFrame(
+
+
+def _answers(outcomes: Sequence[tuple[str, Outcome]]) -> pl.DataFrame:
+    return pl.DataFrame(
         {
-            "query_id": list(query_ids),
-            "state": states,
-            "latency_us": [reply.latency_us for reply in replies],
-            "error": [reply.error for reply in replies],
-            "repeated": [(r.ranking.repeated if r.ranking else 0) or None for r in replies],
+            "query_id": [query for query, _ in outcomes],
+            "state": [each.state for _, each in outcomes],
+            "latency_us": [each.latency_us for _, each in outcomes],
+            "error": [each.error for _, each in outcomes],
+            "repeated": [each.repeated or None for _, each in outcomes],
         },
         schema={
             "query_id": pl.String,
@@ -264,7 +350,6 @@ def run_of(
             "repeated": pl.Int64,
         },
     )
-    return Run.from_batches(name, [rows], answers=answers, about=about)
 
 
 def refuse_shapeless(query_ids: Sequence[str], replies: Sequence[Reply], name: str) -> None:
@@ -280,7 +365,7 @@ def refuse_shapeless(query_ids: Sequence[str], replies: Sequence[Reply], name: s
         )
 
 
-def notes_of(replies: Sequence[Reply], manner: CallSettings) -> Iterator[str]:
+def notes_of(replies: Sequence[Reply | Outcome], manner: CallSettings) -> Iterator[str]:
     """Notes on retries, timeouts and concurrency."""
     retried = sum(reply.tries > 1 and reply.error is None for reply in replies)
     if retried:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from karat.clients.search_function import Reply, ask
+from karat.clients.search_function import Reply, asking
 from karat.engines.search.engine import fingerprint
 from karat.errors import InputError, KaratError, UsageError
 from karat.formats.own import held_out
@@ -254,27 +254,29 @@ class Asking:
 
 
 def ask_engine(
-    config: EngineConfig, queries: Queries, asking: Asking, name: str = "declared", warmup: int = 0
+    config: EngineConfig, queries: Queries, how: Asking, name: str = "declared", warmup: int = 0
 ) -> Run:
     """The run of an engine that must answer every query."""
     ids = queries.frame["query_id"].to_list()
-
-    def replied(at: int, reply: Reply) -> None:
-        if reply.ranking is None:
-            where = f"{reply.place}: " if reply.place else ""
-            raise _Failed(
-                f"{where}query {ids[at]} failed in {config.name}: {reply.error}\n"
-                f"  fix: karat engine check {config.name}"
-            )
-
-    asked, manner = (
-        engine_queries(queries),
-        manner_for(config, asking.concurrency, asking.retries),
-    )
-    with open_live(config, depth=asking.depth, vectors=asking.vectors) as engine:
+    asked, manner = engine_queries(queries), manner_for(config, how.concurrency, how.retries)
+    found: dict[int, Reply] = {}
+    with open_live(config, depth=how.depth, vectors=how.vectors) as engine:
         engine.prepare([query.text for query in asked])
-        replies = ask(engine.call, asked, manner, warmup=warmup, replied=replied)
-    return run_of(ids, replies, name, flat(about_engine(config, EngineFacts()), "about"))
+        with closing(asking(engine.call, asked, manner, warmup=warmup)) as replies:
+            for at, reply in replies:
+                if reply.ranking is None:
+                    where = f"{reply.place}: " if reply.place else ""
+                    raise _Failed(
+                        f"{where}query {ids[at]} failed in {config.name}: {reply.error}\n"
+                        f"  fix: karat engine check {config.name}"
+                    )
+                found[at] = reply
+    return run_of(
+        ids,
+        [found[at] for at in range(len(ids))],
+        name,
+        flat(about_engine(config, EngineFacts()), "about"),
+    )
 
 
 def _judged(qrels: Qrels, queries: Queries) -> Queries:

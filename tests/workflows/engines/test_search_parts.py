@@ -1,0 +1,124 @@
+"""A search keeps its answers on disk: the run, written part by part, is that of one in memory."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import polars as pl
+import pytest
+
+from karat import formats
+from karat.clients.search_function import CallSettings, ask
+from karat.errors import InputError, KaratError
+from karat.tables import Queries, Run
+from karat.workflows.engines import search as searching
+from karat.workflows.engines.search import run_of, search
+
+COUNT = 23
+QUERIES = Queries(
+    pl.DataFrame(
+        {"query_id": [f"q{n}" for n in range(COUNT)], "text": [f"text {n}" for n in range(COUNT)]}
+    ),
+    "queries.csv",
+)
+
+
+def function(text):
+    """Answers with ties, documents twice, scores that rise, other depths; nothing; errors."""
+    n = int(text.split()[1])
+    if n % 7 == 3:
+        raise ValueError("down")
+    return [(f"d{i % (n + 1)}é", float(-i if n % 2 else i // 2)) for i in range(n % 5 * 4)]
+
+
+@pytest.fixture(autouse=True)
+def _small_parts(monkeypatch):
+    monkeypatch.setattr(searching, "_PART", 4)
+
+
+def in_memory(depth):
+    ids, texts = QUERIES.frame["query_id"].to_list(), QUERIES.frame["text"].to_list()
+    run = run_of(ids, ask(function, texts, CallSettings()), "run", {})
+    return run if depth is None else run.to_depth(depth)
+
+
+def untimed(run: Run) -> dict[str, object]:
+    return {
+        "answers": run.answers.drop("latency_us").to_dicts(),
+        "rows": run.frame().to_dicts(),
+        "ties": (run.tie_start.tolist(), run.tie_size.tolist()),
+        "contradicting": run.contradicting,
+    }
+
+
+@pytest.mark.parametrize("depth", [None, 3])
+@pytest.mark.parametrize("ending", ["jsonl", "parquet", "csv", "tsv", "trec", "json", "jsonl.zst"])
+def test_a_run_written_in_parts_is_the_run_in_memory(ending, depth, tmp_path):
+    out = tmp_path / f"run.{ending}"
+    found = search(QUERIES, function, out, engine="f", depth=depth, concurrency=3, progress=False)
+    expected = in_memory(depth)
+    assert untimed(found.run) == untimed(expected)
+    read = formats.read_run(out)
+    assert read.to_dict() == expected.to_dict()
+    assert sorted(read.answers["state"]) == sorted(expected.answers["state"])
+    assert read.about == found.run.about | read.about
+    # 3, 10 and 17 fail; of 0, 5, 10, 15 and 20, which return nothing, 10 is one of them.
+    assert (found.ok, found.empty, found.failed) == (16, 4, 3)
+    assert list(tmp_path.glob("*.partial")) == []
+
+
+def test_the_run_can_be_used_after_it_is_written(tmp_path):
+    found = search(QUERIES, function, tmp_path / "run.jsonl", engine="f", progress=False)
+    whole, run = in_memory(None), found.run
+    assert len(run.named("other")) == len(whole)
+    assert run.of("q4").equals(whole.of("q4"))
+    assert untimed(run.only(["q1", "q4"])) == untimed(whole.only(["q1", "q4"]))
+
+
+def test_documents_that_a_format_cannot_store_are_written_as_jsonl(tmp_path):
+    def odd(text):
+        return ["a b"] if text == "text 22" else ["a"]
+
+    with pytest.raises(InputError, match=r"run was written to .*run\.trec\.jsonl"):
+        search(QUERIES, odd, tmp_path / "run.trec", engine="f", progress=False)
+    assert not (tmp_path / "run.trec").exists()
+    assert len(formats.read_run(tmp_path / "run.trec.jsonl").query_ids) == COUNT
+
+
+def test_a_search_that_nothing_answers_leaves_no_file(tmp_path):
+    def down(_text):
+        raise ValueError("down")
+
+    with pytest.raises(KaratError, match="answered none of 23 queries"):
+        search(QUERIES, down, tmp_path / "run.jsonl", engine="f", progress=False)
+    assert list(tmp_path.iterdir()) == []
+
+
+MEMORY = """
+import resource, sys
+import polars as pl
+from karat.tables import Queries
+from karat.workflows.engines.search import search
+
+count, out = int(sys.argv[1]), sys.argv[2]
+texts = [f"query {n}" for n in range(count)]
+queries = Queries(pl.DataFrame({"query_id": texts, "text": texts}))
+search(
+    queries,
+    lambda text: [(f"{text} {n}", 100.0 - n) for n in range(100)],
+    out, engine="f", progress=False,
+)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)
+"""
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("ending", ["jsonl", "parquet", "trec"])
+def test_memory_does_not_grow_with_the_answers(ending, tmp_path):
+    def peak(count):
+        command = [sys.executable, "-c", MEMORY, str(count), str(tmp_path / f"run.{ending}")]
+        return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+    # The answers of 18,000 further queries took 550 MiB; the queries themselves take 20.
+    assert peak(20_000) - peak(2_000) < 50
