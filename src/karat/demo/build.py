@@ -13,6 +13,9 @@ DIR/runs/semantic.trec (or the run of a user's own embedding function, under its
 DIR/runs/hybrid.trec
 DIR/engines.db         the indexes of bm25 and semantic as engines, declared in karat.toml
 DIR/demo_semantic.py   semantic as a function
+DIR/demo_judge.py      a fake machine judge as a function, declared in karat.toml
+DIR/machine/people.tsv grades by people of a quarter of the queries, and by the judge of all
+DIR/machine/grades.csv
 DIR/demo.json          marks the folder as a demo, which may be overwritten
 """
 

@@ -91,7 +91,7 @@ def demo(
         title = f"Judging priorities for {MEASURES[-1]} of {others[-1].stem}"
         screen.print()
         draw(replace(judge_next(deep, deep.judge_next[:NEXT]), title=title), screen)
-    has_workspace = _keep(made, deep, screen, port)
+    has_workspace = _keep(made, found, deep, screen, port)
     result = gate(made.policy, made.directory, words, others[-1])
     screen.print(f"\nCan {result.candidate} replace {result.baseline}? (gate.toml)", style="bold")
     screen.print(f"{word(result.verdict)}: {why(result)}")
@@ -109,18 +109,19 @@ def demo(
     except MissingExtra as lacking:
         screen.print(f"No report: {_in_web(lacking)}", soft_wrap=True)
     where = shlex.quote(str(made.directory))
-    both = f"{where} {where}/runs/bm25.trec {where}/runs/hybrid.trec"
+    both, machine = f"{where}/runs/bm25.trec {where}/runs/hybrid.trec", f"{where}/machine"
     # In a clone, karat is in the environment of dev.py, not on the path.
     karat = "karat" if shutil.which("karat") else shlex.quote(sys.argv[0])
     screen.print("\nTry next:", style="bold")
     for command in (
         f"{karat} evaluate {where} {where}/runs/*.trec --by class",
-        f"{karat} compare {both} --by class",
-        f"{karat} gate --policy {where}/gate.toml {both}",
+        f"{karat} compare {where} {both} --by class",
+        f"{karat} gate --policy {where}/gate.toml {where} {both}",
         f"{karat} golden status -w {where}",
         f"{karat} explain {where} {where}/runs/{system}.trec q01",
         f"{karat} lint {where} {where}/runs/*.trec",
         f"{karat} trend {where}/history.jsonl",
+        f"{karat} compare {machine}/people.tsv {both} --machine-grades {machine}/grades.csv",
         f"{karat} online evaluate -w {where}",
         f"{karat} online watch -w {where} --by query_class",
         f"{karat} serve -w {where}",
@@ -155,19 +156,21 @@ def _in_web(lacking: MissingExtra) -> MissingExtra:
     return MissingExtra(lacking.packages, "web", lacking.purpose)
 
 
-def _keep(made: Demo, found: Comparison, screen: Console, port: int) -> bool:
+def _keep(made: Demo, found: Comparison, deep: Comparison, screen: Console, port: int) -> bool:
     """Create a workspace in the demo's folder; return whether the needed packages are installed."""
     try:
         need_store()
     except MissingExtra as lacking:
         screen.print(f"\nNo workspace: {_in_web(lacking)}", soft_wrap=True)
         return False
+    from karat.demo.judge import keep_judge
+    from karat.demo.judge import paragraphs as of_judge
     from karat.demo.steps import RUN, keep_steps
     from karat.demo.traffic import keep_traffic, paragraphs
     from karat.demo.workspace import keep, keep_comparison
     from karat.reports.writers.terminal import show_notes, show_paragraphs
 
-    kept = keep(made, found.to_judge(), now=clock())
+    kept = keep(made, deep.to_judge(), now=clock())
     screen.print("\nThe workspace, and how far its graders agree", style="bold")
     screen.print(kept.agreement.sentence, highlight=False)
     screen.print(
@@ -187,6 +190,11 @@ def _keep(made: Demo, found: Comparison, screen: Console, port: int) -> bool:
     log = keep_traffic(made, now=clock())
     screen.print()
     show_paragraphs("Simulated users", paragraphs(log, now=clock()), screen)
+    print("· A fake machine judge grades the golden set", file=sys.stderr)
+    judged = keep_judge(made, now=clock())
+    screen.print()
+    title = "A fake machine judge, made for the demonstration"
+    show_paragraphs(title, of_judge(judged, found), screen)
     try:
         need_web()
     except MissingExtra:

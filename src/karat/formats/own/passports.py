@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -46,19 +45,17 @@ def read_passport(root: Path, rater: str) -> dict[str, Any] | None:
     return None
 
 
-def versions(root: Path, name: str) -> Iterator[tuple[str, int]]:
-    """Versions of a judge with a passport, and when each was written (microseconds UTC)."""
+def passports(root: Path) -> dict[str, dict[str, Any]]:
+    """All passports of a workspace, by ``JudgeConfig.rater``, the newest last."""
+    found = {}
     with suppress(OSError):
-        for path in (root / FOLDER).iterdir():
-            if path.suffix == ".json" and path.stem.rpartition("@")[0] == name:
-                yield path.stem, path.stat().st_mtime_ns // 1000
+        for path in (root / FOLDER).glob("*.json"):
+            if (passport := read_passport(root, path.stem)) is not None:
+                found[path.stem] = passport
+    return dict(sorted(found.items(), key=lambda each: each[1].get("measured_us") or 0))
 
 
 def certified(root: Path) -> frozenset[str]:
     """The versions of judges whose passport certifies them."""
-    found = set()
-    with suppress(OSError):
-        for path in (root / FOLDER).iterdir():
-            if (read_passport(root, path.stem) or {}).get("verdict") == "certified":
-                found.add(path.stem)
-    return frozenset(found)
+    every = passports(root).items()
+    return frozenset(rater for rater, found in every if found["verdict"] == "certified")

@@ -130,6 +130,7 @@ def passport_json(found: Passport) -> dict[str, Any]:
         "queries": found.queries,
         "bar": found.judge.kappa,
         "verdict": found.verdict,
+        "measured_us": found.measured_us,
         "notes": list(found.notes),
     }
 

@@ -255,6 +255,7 @@ class Passport:
     price: float | None = None  # dollars of a usable judgment, without what tests cost
     # Dollars for as much as one more query judged by people, if it grades as many further queries
     per_effective_query: float | None = None
+    measured_us: int = 0  # when it was measured, microseconds UTC
 
 
 # --- what pages and the API show of judges ---

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -235,6 +236,7 @@ def certify(
         compared=_compared(judged, human, runs, measure),
         of_pairs=of_pairs,
     )
+    found = replace(found, measured_us=time.time_ns() // 1000)
     if stopped:
         found = replace(found, verdict="candidate", notes=[*found.notes, f"stopped: {stopped}"])
     return found

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from karat.clients.llm.ledger import FILE, Ledger
-from karat.formats.own.passports import read_passport, versions
+from karat.formats.own.passports import passports
 from karat.tables.golden.machine_judges import JudgeConfig, JudgeReport, JudgeState, LastRun, Spent
 
 ALL = "all queries"
@@ -51,10 +51,8 @@ def _state(
     last: LastRun | None,
     stored: Mapping[str, int] | None,
 ) -> JudgeState:
-    passport = read_passport(judge.root, judge.rater)
-    verdict = None if passport is None else passport.get("verdict")
-    if passport is None and dict(versions(judge.root, judge.name)).keys() - {judge.rater}:
-        verdict = "outdated"
+    of, passport = _passport(judge)
+    verdict = None if passport is None else passport["verdict"]
     return JudgeState(
         judge.name,
         judge.kind,
@@ -63,7 +61,7 @@ def _state(
         judge.rater,
         judge.grades,
         judge.kappa,
-        verdict,
+        verdict if of in (None, judge.rater) else "outdated",
         pairs,
         (stored or {}).get(judge.rater, 0),
         spent,
@@ -80,18 +78,24 @@ def _without_folder(last: LastRun, root: Path) -> LastRun:
 
 def judge_report(judge: JudgeConfig, state: JudgeState) -> JudgeReport:
     """A judge with its passport, or with that of its newest earlier version."""
-    measured = dict(versions(judge.root, judge.name))
-    newest = max(measured, key=lambda rater: measured[rater], default=None)
-    of = judge.rater if judge.rater in measured else newest
-    passport = None if of is None else read_passport(judge.root, of)
+    of, passport = _passport(judge)
     may, may_not = _permits(passport if of == judge.rater else None)
-    return JudgeReport(state, passport, of, measured.get(of or ""), may, may_not)
+    measured_us = None if passport is None else passport.get("measured_us")
+    return JudgeReport(state, passport, of, measured_us, may, may_not)
+
+
+def _passport(judge: JudgeConfig) -> tuple[str | None, dict[str, Any] | None]:
+    """Whose passport it is, and the passport: its own, else that of its newest other version."""
+    found = passports(judge.root)
+    own = [judge.rater] if judge.rater in found else []
+    others = [rater for rater in found if rater.rpartition("@")[0] == judge.name]
+    return next(((each, found[each]) for each in [*own, *others[::-1]]), (None, None))
 
 
 def _permits(passport: Mapping[str, Any] | None) -> tuple[list[str], list[str]]:
     """What a judge may grade and what not: by slice, if it was measured by slices."""
-    if passport is None or passport.get("verdict") != "certified":
+    if passport is None or passport["verdict"] != "certified":
         return [], [ALL]
-    by_slice = {each["name"]: each["passed"] for each in passport.get("slices", [])}
+    by_slice = {each["name"]: each["passed"] for each in passport["slices"]}
     may = [name for name, passed in by_slice.items() if passed]
     return may if by_slice else [ALL], [name for name in by_slice if name not in may]
