@@ -108,12 +108,26 @@ def demo(
         screen.print(f"The full report, query by query: {made.report}", soft_wrap=True)
     except MissingExtra as lacking:
         screen.print(f"No report: {_in_web(lacking)}", soft_wrap=True)
-    where = shlex.quote(str(made.directory))
-    both, machine = f"{where}/runs/bm25.trec {where}/runs/hybrid.trec", f"{where}/machine"
+    screen.print("\nTry next:", style="bold")
+    for command in _next(shlex.quote(str(made.directory)), system):
+        screen.print(f"  {command}", soft_wrap=True)
+    wanted = sys.stdin.isatty() and sys.stdout.isatty() if served is None else served
+    if not wanted or not has_workspace:
+        return 0
+    try:
+        need_web()
+    except MissingExtra as lacking:
+        screen.print(f"\nNot served: {lacking}", soft_wrap=True)
+        return 0
+    return _serve(made.directory, port, browser=not no_browser)
+
+
+def _next(where: str, system: str) -> list[str]:
+    """Commands to try; ``system`` is the name of the semantic one."""
     # In a clone, karat is in the environment of dev.py, not on the path.
     karat = "karat" if shutil.which("karat") else shlex.quote(sys.argv[0])
-    screen.print("\nTry next:", style="bold")
-    for command in (
+    both, machine = f"{where}/runs/bm25.trec {where}/runs/hybrid.trec", f"{where}/machine"
+    return [
         f"{karat} evaluate {where} {where}/runs/*.trec --by class",
         f"{karat} compare {where} {both} --by class",
         f"{karat} gate --policy {where}/gate.toml {where} {both}",
@@ -125,17 +139,7 @@ def demo(
         f"{karat} online evaluate -w {where}",
         f"{karat} online watch -w {where} --by query_class",
         f"{karat} serve -w {where}",
-    ):
-        screen.print(f"  {command}", soft_wrap=True)
-    wanted = sys.stdin.isatty() and sys.stdout.isatty() if served is None else served
-    if not wanted or not has_workspace:
-        return 0
-    try:
-        need_web()
-    except MissingExtra as lacking:
-        screen.print(f"\nNot served: {lacking}", soft_wrap=True)
-        return 0
-    return _serve(made.directory, port, browser=not no_browser)
+    ]
 
 
 def _serve(directory: Path, port: int, *, browser: bool) -> int:
