@@ -41,7 +41,7 @@ LONGER = {
     "cli/offline/compare.py compare": 102,
     "cli/offline/evaluate.py evaluate": 95,
     "cli/release/gate.py _gate": 92,
-    "cli/workspace/demo.py demo": 72,
+    "cli/workspace/demo.py demo": 74,
     "demo/build.py build": 78,
     "online/simulate/tasks.py _ask": 79,
     "reports/html/page.py _shown": 66,
