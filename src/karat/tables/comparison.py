@@ -82,6 +82,9 @@ class CostChange:
     n: int | None  # queries timed in both, or judgments whose time is known; None for the rest
     attribute: str | None = None  # the attribute sliced by, or None for all queries
     slice: str | None = None  # its value, or None
+    # The stage of the traces whose latency it is, or None for the whole search. A stage that only
+    # one of the runs has takes no time in the other, whose value is None.
+    stage: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +93,7 @@ class Costs:
 
     baseline: str
     candidate: str
-    changes: list[CostChange]  # over all queries, then `latency p95` in each slice
+    changes: list[CostChange]  # over all queries, then `latency p95` in each slice, then stages
 
     def find(
         self,
@@ -100,7 +103,12 @@ class Costs:
     ) -> CostChange | None:
         wanted = what, attribute, slice
         rows = (row for row in self.changes if (row.what, row.attribute, row.slice) == wanted)
-        return next(rows, None)
+        return next((row for row in rows if row.stage is None), None)
+
+    @property
+    def stages(self) -> list[CostChange]:
+        """The latency of each stage."""
+        return [row for row in self.changes if row.stage is not None]
 
 
 ROUNDING = 1e-12  # differences up to this size are rounding errors of sums

@@ -182,3 +182,23 @@ def test_a_report_and_a_plot_are_written_beside_the_table(
     assert "new against old" in capsys.readouterr().out
     assert "new is better than old by RR" in (files / "out.html").read_text(encoding="utf-8")
     assert (files / "out.svg").read_text(encoding="utf-8").startswith("<svg")
+
+
+def test_traces_of_both_runs_give_the_latency_of_each_stage(
+    files: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, time in (("old", 1000), ("new", 2500)):
+        lines = [
+            {"query_id": f"q{n}", "stage": "words", "kind": "retrieve", "latency_us": time}
+            for n in range(30)
+        ]
+        (files / f"{name}.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    line = ["compare", "qrels", "old.trec", "new.trec", "-m", "RR", "--trace", "new=new.jsonl"]
+    assert karat(monkeypatch, *line, "--notes") == 0
+    assert "it needs traces with times, of both runs" in capsys.readouterr().out
+    assert karat(monkeypatch, *line, "--trace", "old=old.jsonl") == 0
+    printed = capsys.readouterr().out
+    assert "Latency by stage" in printed
+    assert "for +1.5 ms p95 in words" in printed
+    assert karat(monkeypatch, *line, "--trace", "odl=old.jsonl") == 2
+    assert "did you mean old?" in capsys.readouterr().err

@@ -17,7 +17,7 @@ from karat.reports.phrases.costs import cost_lines
 from karat.tables import Queries
 from karat.tables.judgments import Judgments
 from karat.workflows.offline.compare import compare
-from karat.workflows.offline.costs import with_judgments
+from karat.workflows.offline.costs import with_judgments, with_stages
 
 QUERIES = [f"q{n:03}" for n in range(240)]
 QRELS = {query: {f"d{query}": 1} for query in QUERIES}
@@ -139,3 +139,51 @@ def test_judgments_of_new_documents_and_their_time(old: Any, new: Any, tmp_path:
     ]
     [line] = cost_lines(judged, "more")
     assert line.endswith("for 2 judgments (2 min for 1 of them)")
+
+
+def stages(**times: Any) -> pl.DataFrame:
+    """The times of stages, by milliseconds of each query; the first query of each failed."""
+    return pl.DataFrame(
+        [
+            (query, stage, "failed" if n == 0 else "ok", round(1000 * of(n)))
+            for stage, of in times.items()
+            for n, query in enumerate(QUERIES)
+        ],
+        schema=["query_id", "stage", "state", "latency_us"],
+        orient="row",
+    )
+
+
+def test_latency_by_stage_where_both_runs_have_a_trace(old: Any, new: Any) -> None:
+    found = compare(QRELS, old, new, ["RR"])
+    before = stages(words=lambda n: n % 40 + 1, spelling=lambda _: 3)
+    after = stages(words=lambda n: n % 40 + 1, rerank=lambda n: 2 * (n % 40) + 10)
+    assert with_stages(found, {"new": after}).costs == found.costs  # the baseline has none
+    timed = with_stages(found, {"old": before, "new": after})
+    [costs] = timed.costs
+    assert costs.find("latency p95") == found.costs[0].find("latency p95")  # the whole search
+    rows = {(row.stage, row.what.removeprefix("latency ")): row for row in costs.stages}
+    assert list(rows) == [
+        (stage, quantile)
+        for stage in ("words", "rerank", "spelling")
+        for quantile in ("p50", "p95", "p99")
+    ]
+    # 239 queries are timed: 1 is in 5 of them, every other of 1 to 40 in 6. The 120th smallest is
+    # 20, the 228th (of .95 * 239 = 227.05) 39.
+    same = rows["words", "p95"]
+    assert (same.baseline_value, same.candidate_value, same.n) == (39, 39, 239)
+    assert (same.difference, same.ci_low, same.ci_high) == (0, 0, 0)
+    added = rows["rerank", "p50"]  # 2 * (21 - 1) + 10, as its first query is the failed one
+    assert (added.baseline_value, added.candidate_value) == (None, added.difference)
+    assert added.ci_low is not None
+    assert added.ci_low < added.difference < added.ci_high
+    gone = rows["spelling", "p99"]
+    assert (gone.candidate_value, gone.difference, gone.ci_low, gone.ci_high) == (None, -3, -3, -3)
+    assert "p95 in rerank" in cost_lines(timed, "new")[0]
+    out = io.StringIO()
+    show(timed, Console(file=out, width=100))
+    for text in ("Latency by stage", "rerank", "+86 ms"):
+        assert text in out.getvalue(), text
+    assert "Latency by stage" in to_markdown(timed)
+    shown = json.loads(to_json(timed))["costs"][0]["changes"]
+    assert [row["stage"] for row in shown if row["stage"]][:1] == ["words"]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -13,11 +15,19 @@ from karat.store.sql import comparisons, documents, queries
 from karat.tables import Run
 from karat.tables.golden.golden_sets import Exchange
 from karat.tables.workspace import ComparisonRow
+from karat.workflows.diagnosis.stored_traces import store_trace
 from karat.workflows.golden.editions import freeze
 from karat.workflows.golden.import_ import import_exchange
 from karat.workflows.judging.in_place import own_of, rate, take_back
-from karat.workflows.workspace.stored_comparisons import Asked, Older, ask, compute, described
-from karat.workflows.workspace.stored_runs import store_runs
+from karat.workflows.workspace.stored_comparisons import (
+    Asked,
+    Older,
+    ask,
+    compute,
+    described,
+    kept,
+)
+from karat.workflows.workspace.stored_runs import store_runs, stored_by_name
 from karat.workflows.workspace.workspace import Workspace
 
 Tick = Callable[[], int]
@@ -54,6 +64,27 @@ def older(opened: Workspace, *rows: ComparisonRow) -> list[Older]:
     return [each.older for each in described(opened, rows)]
 
 
+def test_traces_with_times_make_it_older_and_add_the_latency_of_their_stages(
+    judged: Workspace, tick: Tick, tmp_path: Path
+) -> None:
+    plain = made(judged, tick)
+    for name, time in (("old", 1000), ("new", 3000)):
+        lines = [
+            {"query_id": query, "stage": "words", "kind": "retrieve", "latency_us": time}
+            for query in ("q1", "q2")
+        ]
+        file = tmp_path / f"{name}.jsonl"
+        file.write_text("\n".join(map(json.dumps, lines)))
+        store_trace(judged, stored_by_name(judged)[name], file, file.name, person="ann", now=tick())
+    assert [each.changed for each in older(judged, plain)] == [True]
+    found = kept(judged, made(judged, tick, margin=0.1))
+    assert found is not None
+    rows = found.comparison.costs[0].stages
+    assert [(row.what, row.difference, row.n) for row in rows] == [
+        (what, 2.0, 2) for what in ("latency p50", "latency p95", "latency p99")
+    ]
+
+
 def test_queries_and_documents_make_it_older_as_judgments_do(judged: Workspace, tick: Tick) -> None:
     freeze(judged, "first", now=tick())
     plain, sliced = made(judged, tick), made(judged, tick, by=["returned.colour"])
@@ -69,7 +100,7 @@ def test_queries_and_documents_make_it_older_as_judgments_do(judged: Workspace, 
     changed = [each.changed for each in older(judged, plain, sliced, frozen)]
     assert changed == [True, True, False]
     assert older(judged, plain)[0].said == (
-        "Judgments, queries or documents changed since this was computed."
+        "Judgments, queries, documents or traces changed since this was computed."
     )
     rate(judged, "ann", "q1", "b", 1.0, now=tick())
     behind = older(judged, plain)[0]
@@ -100,7 +131,7 @@ def test_what_was_taken_back_or_corrected_was_not_given_twice(
     take_back(judged, "ann", "q1", "b", given, now=tick())
     behind = older(judged, row)[0]
     assert behind == Older(0, changed=True)
-    assert behind.said == "Judgments, queries or documents changed since this was computed."
+    assert behind.said == "Judgments, queries, documents or traces changed since this was computed."
     for grade in (1.0, 3.0):
         rate(judged, "ann", "q1", "b", grade, now=tick())
     assert older(judged, row)[0] == Older(1, changed=True)

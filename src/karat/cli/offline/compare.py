@@ -85,6 +85,11 @@ CANNOT_TELL = 3
 @options.option("--full", "Show every query that changed, every leaderboard and every note.")
 @options.all_notes
 @options.page
+@options.option(
+    "--trace traces RUN=FILE",
+    "The trace of a run, by its name, for the latency of each stage. Repeatable.",
+    multiple=True,
+)
 @options.option("--plot FILE", "Plot the differences to a .png or .svg file.")
 @options.read
 def compare(
@@ -100,6 +105,7 @@ def compare(
     verify: str | None,
     report: str | None,
     open_page: bool,
+    traces: tuple[str, ...],
     plot: str | None,
     input_format: str | None,
     qrels_format: str | None,
@@ -152,6 +158,7 @@ def compare(
     code = commit_of(None, os.environ)
     found = compared(judgments, runs[0], runs[1:], full=full, **settings, commit=code)
     found.notes[:0] = uses(commit=code)
+    found = _with_stages(found, [run.name for run in runs], traces)
     found = inputs.with_machine_grades(found, found.differences, judgments, runs, machine)
     if judge_file is not None:
         formats.write_pairs(found.to_judge(), judge_file)
@@ -180,6 +187,30 @@ def compare(
     formats.write_certificate(made, certificate)
     print(f"karat: {certificate} certifies the sign of {made.measure}", file=sys.stderr)
     return 0
+
+
+def _with_stages(found: Any, runs: Sequence[str], traces: Sequence[str]) -> Any:
+    from karat.errors import nearest
+    from karat.formats.own.traces import read_trace
+    from karat.workflows.offline.costs import with_stages
+
+    frames = {}
+    for text in traces:
+        name = next((run for run in runs if text.startswith(f"{run}=")), text.partition("=")[0])
+        path = text[len(name) + 1 :]
+        if name not in runs or not path:
+            raise UsageError(
+                f"--trace {text!r} is not RUN=FILE",
+                nearest=nearest(name, runs, 1),
+                fix=f"{runs[0]}=trace.jsonl",
+            )
+        frames[name] = read_trace(path).frame
+    if not frames:
+        return found
+    timed = with_stages(found, frames)
+    if not any(costs.stages for costs in timed.costs):
+        timed.notes.append("no latency by stage: it needs traces with times, of both runs")
+    return timed
 
 
 def _refuse_others(context: click.Context, files: int) -> None:

@@ -201,6 +201,9 @@ def _sheets(comparison: Comparison | None, results: Results) -> list[Table]:
     tables = list(evaluation.others(results))
     if comparison is None:
         return [*tables, *evaluation.about_runs(results)]
+    timed = compared.stage_latency(comparison.costs)
+    if timed.rows:
+        tables.insert(0, timed)
     if comparison.answers:
         tables.insert(0, evaluation.answer_changes(comparison.answers))
     if comparison.changes:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
 from rich.console import Console
@@ -12,7 +12,7 @@ from rich.console import Console
 from karat.reports.offline.evaluation import answer_changes, machine_grades, what_changed
 from karat.reports.phrases.costs import amount, cost_lines
 from karat.reports.phrases.numbers import percent, signed
-from karat.reports.table import DASH, Column, Table, record
+from karat.reports.table import DASH, Column, Table, record, to
 from karat.reports.writers import plain as writing
 from karat.reports.writers.latex import comparison_table
 from karat.reports.writers.markdown import (
@@ -77,6 +77,9 @@ def to_markdown(comparison: Comparison) -> str:
         answers = [row for row in comparison.answers if row.candidate == candidate]
         if answers:
             parts.append(markdown(replace(answer_changes(answers), title="")))
+        timed = stage_latency(_of(comparison.costs, candidate))
+        if timed.rows:
+            parts.append(folded(timed.title, markdown(replace(timed, title=""))))
         changes = [row for row in comparison.changes if row.candidate == candidate]
         if changes:
             changed = replace(what_changed(changes), title="")
@@ -157,6 +160,34 @@ def _latency(times: Mapping[Any, CostChange]) -> Column:
         text=lambda row: amount(cost, cost.difference) if (cost := found(row)) else DASH,
         help="Change of the latency p95 over the queries timed in both",
     )  # fmt: skip
+
+
+def stage_latency(costs: Sequence[Costs]) -> Table:
+    """The latency of each stage, of candidates against the baseline."""
+    rows = [
+        {"candidate": each.candidate} | asdict(row) | {"cost": row}
+        for each in costs
+        for row in each.stages
+    ]
+
+    def time(name: str, *, sign: bool = False) -> Callable[[Mapping[str, Any]], str]:
+        return lambda row: DASH if row[name] is None else amount(row["cost"], row[name], sign=sign)
+
+    def interval(row: Mapping[str, Any]) -> str:
+        ends = [time(name, sign=True)(row) for name in ("ci_low", "ci_high")]
+        return DASH if DASH in ends else to(*ends)
+
+    columns = [
+        Column("candidate", "Run", shown=len({row["candidate"] for row in rows}) > 1),
+        Column("stage", "Stage", "code"),
+        Column("what", "Latency", "words", text=lambda row: row["what"].removeprefix("latency ")),
+        Column("baseline_value", "From", "number", text=time("baseline_value")),
+        Column("candidate_value", "To", "number", text=time("candidate_value")),
+        Column("difference", "Change", "signed", text=time("difference", sign=True)),
+        Column("ci_low", "95 %", "signed", text=interval, optional=True),
+        Column("n", "Queries", "count", short="n"),
+    ]
+    return Table("Latency by stage", columns, rows, group="stage")
 
 
 def standings(comparison: Comparison, rows: Sequence[Any], title: str = "") -> Table:
@@ -264,6 +295,9 @@ def _show_candidate(comparison: Comparison, candidate: str, out: Console, *, ful
     answers = [row for row in comparison.answers if row.candidate == candidate]
     if answers:
         draw(answer_changes(answers), out)
+    timed = stage_latency(_of(comparison.costs, candidate))
+    if timed.rows:
+        draw(timed, out)
     changes = [row for row in comparison.changes if row.candidate == candidate]
     if changes:
         draw(what_changed(changes), out)
@@ -303,6 +337,10 @@ def _show_candidate(comparison: Comparison, candidate: str, out: Console, *, ful
         most = len(moved) if full else _FEW if several > 1 else _QUERIES
         heading = f"{candidate}, {first}: queries that change it most"
         draw(_queries(heading, moved, followed, most, out.width - _BESIDE), out)
+
+
+def _of(costs: Sequence[Costs], candidate: str) -> list[Costs]:
+    return [each for each in costs if each.candidate == candidate]
 
 
 def _show_standings(comparison: Comparison, out: Console, *, full: bool) -> None:

@@ -49,6 +49,10 @@ def cost_text(costs: Costs) -> str:
     p95 = costs.find("latency p95")
     if p95 is not None:
         parts.append(f"{amount(p95, p95.difference)} p95")
+    stages = [row for row in costs.stages if row.what == "latency p95" and row.difference]
+    if stages:
+        most = max(stages, key=lambda row: abs(row.difference))
+        parts.append(f"{amount(most, most.difference)} p95 in {most.stage}")
     for what, words in (("index", "index"), ("memory", "memory"), ("price", "per 1,000 queries")):
         row = costs.find(what)
         if row is not None and row.difference:

@@ -12,6 +12,7 @@ from fastapi import APIRouter, Form, Query, Response
 
 from karat.errors import UsageError
 from karat.reports.diagnosis.diagnosis import entry
+from karat.reports.offline.comparison import stage_latency
 from karat.reports.offline.evaluation import answer_changes, what_changed
 from karat.reports.phrases import report
 from karat.reports.phrases.costs import cost_lines
@@ -330,7 +331,11 @@ def queue_next(call: AnEngineer, comparison_id: Id) -> Response:
 
 
 def _sheets(comparison: Comparison) -> list[Table]:
-    every = [what_changed(comparison.changes), answer_changes(comparison.answers)]
+    every = [
+        what_changed(comparison.changes),
+        answer_changes(comparison.answers),
+        stage_latency(comparison.costs),
+    ]
     return [table for table in every if table.rows]
 
 

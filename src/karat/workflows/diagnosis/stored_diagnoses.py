@@ -13,11 +13,11 @@ from karat.errors import UsageError, nearest
 from karat.tables.diagnosis.results import Diagnosis, Fix, ModeRow, QueryMode, Road, StageRow
 from karat.tables.workspace import RunRow
 from karat.workflows.diagnosis.diagnose import diagnose, road_of
-from karat.workflows.diagnosis.stored_traces import mark, stored_trace
+from karat.workflows.diagnosis.stored_traces import stored_trace
 from karat.workflows.workspace.artifacts import Artifact, ArtifactCorrupted, key_of
 from karat.workflows.workspace.run_stages import Choice
 from karat.workflows.workspace.stored_inputs import inputs_digest, judged, single_judgments
-from karat.workflows.workspace.stored_runs import read_stored
+from karat.workflows.workspace.stored_runs import read_stored, trace_mark
 from karat.workflows.workspace.workspace import Workspace
 
 KIND = "diagnosis"
@@ -57,7 +57,7 @@ def key(
     """The key of a diagnosis: its runs, and what they are judged by."""
     golden = opened.golden
     runs = [(stage.stage, stage.row.sha256) for stage in stages]
-    traced = None if stages else mark(opened, row)
+    traced = None if stages else trace_mark(opened, row)
     whole = [golden.salt, golden.name, golden.scale, row.name, row.sha256, runs, traced]
     whole += [] if baseline is None else [baseline.sha256]
     return f"{key_of(_VERSION, *whole)}-{inputs_digest(opened, with_documents=True)}"

@@ -42,12 +42,3 @@ def stored_trace(opened: Workspace, row: RunRow) -> Trace | None:
         return None
     with display_name(path, f"the trace of {row.name}"):
         return read_trace(path)
-
-
-def mark(opened: Workspace, row: RunRow) -> str | None:
-    """Changes when another trace is stored; None if none is."""
-    try:
-        status = trace_of(file_of(opened, row)).stat()
-    except OSError:
-        return None
-    return f"{status.st_size} {status.st_mtime_ns}"

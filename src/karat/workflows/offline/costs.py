@@ -1,9 +1,12 @@
-"""What a candidate costs against the baseline: latency, sizes, price, and people's judgments."""
+"""What a candidate costs against the baseline: latency, sizes, price, and people's judgments.
+
+Latency by stage is added where the traces of both runs have times.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +15,7 @@ import polars as pl
 from karat.diagnosis.slices import Slice
 from karat.measures.evidence import Floats
 from karat.measures.scores import Scores
-from karat.stats.quantiles import quantile_change, times_of
+from karat.stats.quantiles import quantile_change, quantile_changes, times_of
 from karat.tables import Run
 from karat.tables.about import short
 from karat.tables.comparison import AnswerChange, Comparison, CostChange, Costs
@@ -25,6 +28,8 @@ _DECLARED = {
     "price": ("price_per_1000", ""),
 }
 """What ``about`` may declare: its key and unit; the unit of the price is ``currency``."""
+TIMES = ("query_id", "stage", "state", "latency_us")
+"""Columns of a trace with the times of its stages."""
 
 
 def times_of_both(baseline: Run, candidate: Run) -> tuple[list[str], Floats, Floats]:
@@ -122,8 +127,61 @@ def with_judgments(comparison: Comparison, runs: Sequence[Run], judgments: Judgm
             if len(timed):
                 spent = float(timed.sum())
                 added.append(CostChange("judging", "s", None, None, spent, None, None, len(timed)))
-            overall = [row for row in costs.changes if row.attribute is None]
-            sliced = [row for row in costs.changes if row.attribute is not None]
-            costs = replace(costs, changes=[*overall, *added, *sliced])
+            overall = [row for row in costs.changes if row.attribute is None and not row.stage]
+            rest = [row for row in costs.changes if row.attribute is not None or row.stage]
+            costs = replace(costs, changes=[*overall, *added, *rest])
         out += [costs] if costs.changes else []
     return replace(comparison, costs=out)
+
+
+def with_stages(comparison: Comparison, traces: Mapping[str, pl.DataFrame]) -> Comparison:
+    """The comparison, with the latency of each stage where both runs have a trace with times.
+
+    ``traces`` has the columns ``TIMES``, by run.
+    """
+    times = {run: _by_stage(trace) for run, trace in traces.items()}
+    before, known = (
+        times.get(comparison.baseline),
+        {each.candidate: each for each in comparison.costs},
+    )
+    out = []
+    for name in dict.fromkeys(row.candidate for row in comparison.differences):
+        after = times.get(name)
+        costs = known.get(name, Costs(comparison.baseline, name, []))
+        if before and after:
+            costs = replace(costs, changes=[*costs.changes, *_stages(before, after)])
+        out += [costs] if costs.changes else []
+    return replace(comparison, costs=out)
+
+
+def _by_stage(trace: pl.DataFrame) -> dict[str, dict[str, float]]:
+    """Stage → query → its time in milliseconds; failed stages have none."""
+    timed = trace.filter((pl.col("state") != "failed") & pl.col("latency_us").is_not_null())
+    rows = timed.select("stage", "query_id", pl.col("latency_us") / 1000).rows()
+    out: dict[str, dict[str, float]] = {}
+    for stage, query, time in rows:
+        out.setdefault(stage, {})[query] = time
+    return out
+
+
+def _stages(
+    before: Mapping[str, Mapping[str, float]], after: Mapping[str, Mapping[str, float]]
+) -> Iterator[CostChange]:
+    shares = [share for _, share in LATENCIES]
+    for stage in dict.fromkeys([*after, *before]):
+        old, new = before.get(stage), after.get(stage)
+        shared = sorted((old or new or {}).keys() & (new or old or {}).keys())
+        if not shared:
+            continue
+        first, second = (
+            np.array([0.0 if times is None else times[query] for query in shared])
+            for times in (old, new)
+        )
+        changes = quantile_changes(first, second, shares)
+        for (what, _), change in zip(LATENCIES, changes, strict=True):
+            span = change.difference
+            yield CostChange(
+                what, "ms", None if old is None else change.before,
+                None if new is None else change.after, change.after - change.before, span.low,
+                span.high, len(shared), stage=stage,
+            )  # fmt: skip

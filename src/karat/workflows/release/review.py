@@ -8,11 +8,13 @@ from typing import Any
 
 from karat.engines.frames.engine import Engine
 from karat.errors import KaratError
+from karat.formats.own.traces import read_trace
 from karat.measures import lower_is_better
 from karat.reports.phrases.numbers import counted, signed
 from karat.tables import Qrels, Run
 from karat.tables.comparison import Comparison, Costs, Difference
 from karat.tables.days import day_text
+from karat.tables.diagnosis.traces import Trace
 from karat.tables.judgments import Judgments
 from karat.tables.online.events import EventLog
 from karat.tables.online.watch import Change, Watched
@@ -24,8 +26,9 @@ from karat.tables.release.review import (
     RollbackSignal,
 )
 from karat.workflows.diagnosis.diagnose import BELOW, diagnose
+from karat.workflows.offline import inputs
 from karat.workflows.offline.compare import compare
-from karat.workflows.offline.costs import with_judgments
+from karat.workflows.offline.costs import with_judgments, with_stages
 
 WINDOW = "1d"  # window of an online signal
 _SIGNALS = ("SAT", "Abandonment", "Reformulation", "CTR", "MRCR", "ZeroResults")
@@ -59,11 +62,14 @@ def review(
     **settings: Any,
 ) -> DesignReview:
     """Review a change; the first measure decides."""
-    traces = traces or {}
+    texts = {} if (about := inputs.about(settings.get("queries"), qrels)) is None else about.texts()
+    traces = {side: _read(trace, texts) for side, trace in (traces or {}).items()}
     found = compare(qrels, baseline, [candidate], measures, **settings)
     if judgments is not None:
         found = with_judgments(found, [baseline, candidate], judgments)
     first = found.differences[0]
+    sides = {"baseline": first.baseline, "candidate": first.candidate}
+    found = with_stages(found, {sides[side]: trace.frame for side, trace in traces.items()})
     shared = {name: settings.get(name) for name in ("queries", "documents", "rel")}
     shared |= {"measures": [first.measure], "below": below, "judgments": judgments}
     fixed, broken, bad = _crossed(found, first, below)
@@ -85,6 +91,10 @@ def review(
         not_measured=list(_not_measured(found, first, traces, fixed, broken, watched)),
         notes=notes,
     )
+
+
+def _read(trace: Any, texts: Mapping[str, str]) -> Trace:
+    return trace if isinstance(trace, Trace) else read_trace(trace, texts)
 
 
 def _gain(row: Difference) -> dict[str, Any]:

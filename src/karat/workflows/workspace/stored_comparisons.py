@@ -29,7 +29,7 @@ from karat.tables.results import Result
 from karat.tables.workspace import ComparisonRow, RunRow
 from karat.workflows.golden.editions import NOW, list_editions
 from karat.workflows.offline.compare import compare
-from karat.workflows.offline.costs import with_judgments
+from karat.workflows.offline.costs import with_judgments, with_stages
 from karat.workflows.offline.evaluate import evaluate
 from karat.workflows.offline.evaluation_plan import settle
 from karat.workflows.workspace.artifacts import Artifact, key_of
@@ -42,6 +42,7 @@ from karat.workflows.workspace.stored_inputs import (
     single_judgments,
     unanswered,
 )
+from karat.workflows.workspace.stored_runs import stage_times, trace_mark
 from karat.workflows.workspace.stored_views import Beside, Drawn, beside, content_of, drawn
 from karat.workflows.workspace.workspace import Workspace
 
@@ -390,14 +391,17 @@ def queue_next(
 
 def _key(row: ComparisonRow, of: Sequence[RunRow], opened: Workspace, digest: str) -> str:
     contents = [(run.sha256, run.name) for run in of]
-    return key_of(_VERSION, opened.golden.salt, opened.golden.scale, contents, row.settings, digest)
+    marks = [trace_mark(opened, run) for run in of]
+    traced = [marks] if any(marks) else []  # without traces, as before there were any
+    scale = opened.golden.scale
+    return key_of(_VERSION, opened.golden.salt, scale, contents, row.settings, digest, *traced)
 
 
 @dataclass(frozen=True)
 class Older:
     # Number of judgments since that count: the last of each pair, without undone ones
     judgments: int = 0
-    # Whether judgments, queries or documents changed, so its numbers may change
+    # Whether judgments, queries, documents or traces changed, so its numbers may change
     changed: bool = False
 
     @property
@@ -406,7 +410,7 @@ class Older:
         if not self.changed:
             return ""
         if not self.judgments:
-            return "judgments, queries or documents changed since"
+            return "judgments, queries, documents or traces changed since"
         were = "judgment was" if self.judgments == 1 else "judgments were"
         return f"{self.judgments:,} {were} given since"
 
@@ -572,6 +576,12 @@ def _computed(opened: Workspace, row: ComparisonRow) -> tuple[str, int]:
     )
     if settings["edition"] == NOW:
         comparison = with_judgments(comparison, plan.runs, single_judgments(opened))
+    times = {
+        run.name: stage_times(opened, each) for run, each in zip(plan.runs, of_runs, strict=True)
+    }
+    comparison = with_stages(
+        comparison, {name: each for name, each in times.items() if each is not None}
+    )
     names = list(dict.fromkeys(each.measure for each in comparison.differences))
     run_names = [run.name for run in plan.runs]
     results = evaluate(plan, plan.runs, per_query=True)

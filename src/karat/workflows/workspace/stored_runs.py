@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import polars as pl
 import sqlalchemy as sa
 
 from karat.errors import InputError, UsageError, nearest
@@ -19,6 +20,7 @@ from karat.tables import Run
 from karat.tables.about import facts
 from karat.tables.names import check_name
 from karat.tables.workspace import RunRow, WorkspaceConfig
+from karat.workflows.offline.costs import TIMES
 from karat.workflows.workspace.fingerprints import fingerprint
 from karat.workflows.workspace.workspace import Workspace, display_name
 
@@ -170,6 +172,23 @@ def file_of(opened: Workspace, row: RunRow) -> Path:
 def trace_of(file: Path) -> Path:
     """Where the trace of a run is, next to the file of the run; it need not exist."""
     return file.with_suffix(".trace.parquet")
+
+
+def trace_mark(opened: Workspace, row: RunRow) -> str | None:
+    """Changes when another trace is stored; None if none is."""
+    try:
+        status = trace_of(file_of(opened, row)).stat()
+    except OSError:
+        return None
+    return f"{status.st_size} {status.st_mtime_ns}"
+
+
+def stage_times(opened: Workspace, row: RunRow) -> pl.DataFrame | None:
+    """The times of the stages of its trace; None without a readable one."""
+    try:
+        return pl.scan_parquet(trace_of(file_of(opened, row))).select(TIMES).collect()
+    except (OSError, pl.exceptions.PolarsError):
+        return None
 
 
 def _first_names(newest: Mapping[str, RunRow]) -> list[str]:
