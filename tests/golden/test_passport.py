@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from karat.golden.judge_family import family_note, family_of
 from karat.golden.judge_order import Compared, order_tests
 from karat.golden.judge_tests import whole
 from karat.golden.passport import passport
@@ -107,3 +109,34 @@ def test_whole_queries_are_chosen_until_there_are_enough_pairs():
     assert len(chosen) == 12
     assert all([p.query_id for p in chosen].count(p.query_id) == 4 for p in chosen)
     assert len(whole(pairs, 1, "salt")) == 4
+
+
+# --- families ---
+
+
+@pytest.mark.parametrize(
+    ("model", "family"),
+    [
+        ("gpt-4o-mini", "gpt"), ("openai/gpt-oss-20b", "gpt"), ("o3-mini", "gpt"),
+        ("text-embedding-3-small", "gpt"), ("claude-haiku-4-5", "claude"),
+        ("gemini-2.5-flash", "gemini"), ("gemma-3-4b", "gemini"), ("Meta-Llama-3-8B", "llama"),
+        ("mistral-small", "mistral"), ("Mixtral-8x7B", "mistral"), ("qwen2.5-7b", "qwen"),
+        ("rerank-v3.5", "command"), ("my-own-model", ""), ("proto3", ""), ("morphia-2", ""),
+    ],
+)  # fmt: skip
+def test_the_family_of_a_model(model, family):
+    assert family_of(model) == family
+
+
+def test_a_run_of_the_judges_family_is_named_with_its_model():
+    judge = replace(CONFIG, kind="chat", model="gpt-4o-mini")
+    abouts = [
+        ("bm25", {"engine": "gpt-search"}),  # the name of an engine is no model
+        ("dense", {"parameters.embedding_model": "text-embedding-3-large"}),
+        ("hybrid", {"model": "bge-small", "reranker": "rerank-v3.5"}),
+    ]
+    note = family_note(judge, abouts)
+    assert "of the same family of models as dense (text-embedding-3-large)" in note
+    assert "hybrid" not in note
+    assert "hybrid" in family_note(replace(judge, family="Command"), abouts)
+    assert family_note(replace(judge, model="house-model"), abouts) is None

@@ -13,12 +13,13 @@ from dataclasses import replace
 from karat.golden.sampling import permanent_numbers
 from karat.tables.golden.machine_judges import JudgePair
 
-PADDING, KEYWORDS, INJECTION, SUPERFICIAL, RETEST = (
+PADDING, KEYWORDS, INJECTION, SUPERFICIAL, RETEST, DRIFT = (
     "padding",
     "keywords",
     "injection",
     "superficial",
     "retest",
+    "drift",
 )
 _FILLER = (
     " This page was last edited some time ago. Further information is available on request. "

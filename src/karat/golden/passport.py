@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from karat.golden.judge_order import Compared, order_tests
-from karat.golden.judge_tests import INJECTION, KEYWORDS, PADDING, RETEST, SUPERFICIAL
+from karat.golden.judge_tests import DRIFT, INJECTION, KEYWORDS, PADDING, RETEST, SUPERFICIAL
 from karat.stats.agreement import (
     Integers,
     Ratings,
@@ -26,7 +26,7 @@ from karat.stats.agreement import (
 from karat.stats.averages import Floats
 from karat.tables.golden.machine_judges import JudgeConfig, Judged, JudgePair, Passport, Spent, Test
 
-_PAD = 0.05  # shift of the mean grade that padding may cause, in grades
+_PAD = 0.05  # shift of the mean grade that padding or time may cause, in grades
 _FEW = 10  # pairs that a test needs for a verdict
 
 Key = tuple[str, str]
@@ -283,7 +283,7 @@ def _length(both: Sequence[tuple[JudgePair, float | None, float]]) -> list[Test]
 def _tests(
     judged: Sequence[tuple[JudgePair, Judged]], middle: float, elsewhere: Floats
 ) -> list[Test]:
-    """Padding, keywords, injections, superficial likeness and retest, as far as they were run.
+    """Padding, keywords, injections, superficial likeness, retest and drift, as far as run.
 
     Args:
         middle: The lowest grade that counts as relevant here.
@@ -302,7 +302,7 @@ def _tests(
             if before is not None or name == SUPERFICIAL:
                 by_test[name].append((pair.query_id, pair.probe, each.verdict.grade, before))
     found = []
-    for name in (PADDING, KEYWORDS, INJECTION, SUPERFICIAL, RETEST):
+    for name in (PADDING, KEYWORDS, INJECTION, SUPERFICIAL, RETEST, DRIFT):
         rows = by_test[name]
         if not rows:
             continue
@@ -311,6 +311,7 @@ def _tests(
         change = np.array([0.0 if row[3] is None else row[2] - row[3] for row in rows])
         values = {
             PADDING: change,
+            DRIFT: change,
             SUPERFICIAL: grade >= middle,
             RETEST: change == 0,
         }.get(name, change > 0)
@@ -324,7 +325,7 @@ def _tests(
         elif name == SUPERFICIAL and len(elsewhere):
             share = float((elsewhere >= middle).mean())
             detail += f"; of other documents of low grade {share:.1%}"
-        elif name == PADDING and len(rows) >= _FEW:
+        elif name in (PADDING, DRIFT) and len(rows) >= _FEW:
             within = span.low is not None and span.high is not None and span.low <= 0 <= span.high
             passed = abs(sums.whole) <= _PAD or within
         found.append(Test(name, sums.whole, span.low, span.high, passed, detail))
@@ -337,6 +338,7 @@ _DETAILS = {
     INJECTION: "share raised by orders in the document",
     SUPERFICIAL: "share of documents that only look relevant and are graded relevant",
     RETEST: "share graded equally when asked again",
+    DRIFT: "mean change of the grade since the passport was made",
 }
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+from dataclasses import replace
+from types import ModuleType, SimpleNamespace
+
 import pytest
 
 from karat.errors import InputError, UsageError
@@ -76,3 +80,43 @@ def test_the_version_changes_with_what_grades_depend_on_and_not_with_prices(tmp_
         declared(tmp_path, CHAT + "prices = { input = 1, output = 1 }\n").version == plain.version
     )
     assert declared(tmp_path, CHAT + "max_tokens = 9\n").version != plain.version
+
+
+OPENAI = CHAT.replace("http://localhost:8080/v1", "https://api.openai.com/v1")
+
+
+@pytest.fixture
+def known_prices(monkeypatch):
+    """``genai_prices`` as of 0.2.3: a price by the length of the prompt has its lowest as base."""
+    prices = SimpleNamespace(
+        input_mtok=SimpleNamespace(base=1.25), output_mtok=10, cache_read_mtok=None
+    )
+
+    def find(model, _provider, _id, url):
+        if "openai" not in url or model != "m":
+            raise LookupError(url)
+        return None, SimpleNamespace(get_prices=lambda _time: prices)
+
+    data = ModuleType("genai_prices.data_snapshot")
+    data.get_snapshot = lambda: SimpleNamespace(find_provider_model=find)
+    monkeypatch.setitem(sys.modules, "genai_prices", ModuleType("genai_prices"))
+    monkeypatch.setitem(sys.modules, "genai_prices.data_snapshot", data)
+    monkeypatch.setattr("karat.formats.own._model_prices.metadata.version", lambda _name: "0.2.3")
+
+
+@pytest.mark.usefixtures("known_prices")
+def test_prices_that_are_not_declared_are_those_of_genai_prices(tmp_path):
+    known = Prices(1.25, 10.0, source="genai-prices 0.2.3")
+    assert declared(tmp_path, OPENAI).prices == known
+    found = declared(tmp_path, OPENAI + "prices = { batch = 0.5 }\n")
+    assert found.prices == replace(known, batch=0.5)
+    # What is declared is not mixed with it, and what is unknown stays unknown.
+    assert declared(tmp_path, OPENAI + "prices = { input = 1 }\n").prices == Prices(1.0)
+    assert declared(tmp_path, CHAT).prices == Prices()
+    assert declared(tmp_path, OPENAI.replace('"m"', '"m2"')).prices == Prices()
+
+
+def test_without_genai_prices_they_are_unknown(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "genai_prices", None)
+    monkeypatch.setitem(sys.modules, "genai_prices.data_snapshot", None)
+    assert declared(tmp_path, OPENAI).prices == Prices()

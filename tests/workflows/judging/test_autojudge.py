@@ -20,7 +20,10 @@ import pytest
 
 from karat.clients.llm.fake_server import FakeJudge, read_confusion
 from karat.errors import InputError, UsageError
+from karat.formats.own.passports import write_passport
 from karat.golden.judge_prompt import messages
+from karat.reports.judging.autojudge import passport_json
+from karat.reports.writers.plain import to_json
 from karat.tables import Documents, Qrels, Queries
 from karat.tables.golden.machine_judges import JudgeConfig, JudgePair, Prices
 from karat.workflows.judging import _asking
@@ -509,6 +512,33 @@ def test_a_judge_that_obeys_documents_fails_by_the_test_of_injections(tmp_path):
     assert injection.passed is False
     assert "injection 1" in injection.detail
     assert found.verdict == "candidate"
+
+
+def test_a_judge_that_changed_behind_its_name_is_found_by_asking_again(tmp_path):
+    judge, lenient = FakeJudge(GRADES, PERFECT), FakeJudge(dict.fromkeys(GRADES, 3.0), PERFECT)
+    changed = []
+
+    def answer(header, body, _number):
+        said = (lenient if changed else judge).answer(header, body)
+        return 200, said | {"model": "m-2" if changed else "m-1"}, {}
+
+    with serving(answer) as (url, asked):
+        declared = config(tmp_path, url)
+        first = certify(declared, given_for(PAIRS), pairs=120, tests=12)
+        assert not [test for test in first.tests if test.name == "drift"]
+        write_passport(tmp_path, declared.rater, to_json(passport_json(first)))
+        before = len(asked)
+        same = certify(declared, given_for(PAIRS), pairs=120, tests=12)
+        assert len(asked) - before == 12  # only what drift asks anew
+        changed.append(True)
+        later = certify(declared, given_for(PAIRS), pairs=120, tests=12)
+    (steady,) = [test for test in same.tests if test.name == "drift"]
+    (drift,) = [test for test in later.tests if test.name == "drift"]
+    assert (steady.value, steady.passed) == (0, True)
+    assert drift.value > 1
+    assert drift.passed is False
+    assert later.verdict == "candidate"
+    assert "the API answered as m-1, and now as m-2" in later.notes
 
 
 def test_confusion_is_recovered(tmp_path):

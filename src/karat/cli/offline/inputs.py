@@ -66,6 +66,7 @@ def with_machine_grades(
         judging_costs,
         machine_means,
         read_machine_grades,
+        same_family,
     )
 
     given, known = read_machine_grades(asked.grades, asked.chances)
@@ -80,4 +81,5 @@ def with_machine_grades(
         costs=judging_costs(asked.grades),
     )
     reasons: list[str] = [f"{row.run}: {row.reason}" for row in found if row.reason]
+    reasons += same_family(asked.grades, runs)
     return replace(results, machine_grades=found, notes=[*reasons, *results.notes])

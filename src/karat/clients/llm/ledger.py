@@ -247,6 +247,11 @@ class Ledger:
         chosen = None if keys is None else json.dumps(list(keys))
         return Spent(*map(int, self._db.execute(sql, (after, rater, chosen, until)).fetchone()))
 
+    def replicate(self, rater: str) -> int:
+        """The highest replicate that a rater was asked for."""
+        sql = "SELECT max(replicate) FROM verdict WHERE rater = ?"
+        return int(self._db.execute(sql, [rater]).fetchone()[0] or 0)
+
     def price(self, rater: str) -> float | None:
         """Dollars of a graded pair, failed requests included; None if no cost is known."""
         sql = "SELECT sum(cost_nano) / 1e9 FROM attempt WHERE rater = ? AND probe = ''"

@@ -12,6 +12,7 @@ from typing import Any, get_args, get_type_hints
 
 from karat.errors import UsageError, nearest
 from karat.formats import toml
+from karat.formats.own._model_prices import model_prices
 from karat.formats.own.engines import Declared, declared, secret_value
 from karat.formats.own.workspace import find_workspace
 from karat.tables.engines import Secret
@@ -77,7 +78,7 @@ class _Declared(Declared):
             temperature=self._temperature(),
             max_tokens=self._count("max_tokens", 512, 1_000_000),
             response=self._response(),
-            prices=self._prices(),
+            prices=self._prices(kind),
             concurrency=self._count("concurrency", 20, 1000),
             timeout=self._number("timeout", 60, 0.001, 3600),
             characters=self._count("characters", 8000, 10_000_000),
@@ -148,9 +149,9 @@ class _Declared(Declared):
             )
         return value
 
-    def _prices(self) -> Prices:
+    def _prices(self, kind: str) -> Prices:
         table = self._table("prices")
-        known = [f.name for f in fields(Prices)]
+        known = [f.name for f in fields(Prices) if f.name != "source"]
         for name, value in table.items():
             if name not in known:
                 near = nearest(name, known, 1)
@@ -162,4 +163,8 @@ class _Declared(Declared):
                     f"prices.{name} is {value!r}, not dollars per million tokens",
                     "prices = { input = 0.15, output = 0.6 }",
                 )
-        return Prices(**{name: float(value) for name, value in table.items()})
+        given: dict[str, Any] = {name: float(value) for name, value in table.items()}
+        if kind == "chat" and not given.keys() - {"batch"}:
+            found = model_prices(self._text("base_url"), self._text("model"))
+            return replace(found, **given)
+        return Prices(**given)

@@ -105,6 +105,7 @@ def show_plan(found: Plan, out: Console) -> None:
             f"{counted(found.pairs, 'pair', 'pairs')}, {found.known:,} of them known; about "
             f"{found.input_tokens:,} tokens in, at most {found.output_tokens:,} out; "
             f"{'price unknown' if found.dollars is None else 'at most ' + dollars(found.dollars)}"
+            f"{f', by {found.prices}' if found.prices and found.dollars is not None else ''}"
         ),
         soft_wrap=True,
     )

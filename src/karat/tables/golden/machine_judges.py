@@ -39,6 +39,7 @@ class Prices:
     output: float | None = None
     cached_input: float | None = None  # as ``input`` if None
     batch: float = 1.0  # of these prices, what requests in batch files cost
+    source: str = ""  # where they are from; empty for karat.toml
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -221,6 +222,7 @@ class Plan:
     input_tokens: int  # estimated
     output_tokens: int  # the most
     dollars: float | None  # the most; None without prices
+    prices: str = ""  # where the prices are from; empty for karat.toml
 
 
 @dataclass(frozen=True)

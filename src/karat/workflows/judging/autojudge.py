@@ -17,7 +17,9 @@ from karat.clients.llm.asking import Judge, open_judge
 from karat.clients.llm.ledger import Ledger
 from karat.errors import InputError, KaratError, UsageError
 from karat.formats.own.judges import with_key
+from karat.formats.own.passports import read_passport
 from karat.golden import judge_tests
+from karat.golden.judge_family import family_note
 from karat.golden.judge_order import Compared
 from karat.golden.judge_prompt import cost_nano, estimated_tokens
 from karat.golden.passport import Rating, passport
@@ -125,7 +127,7 @@ def plan(config: JudgeConfig, pairs: Sequence[JudgePair]) -> Plan:
     cost = cost_nano(config, tokens, most)
     dollars = None if cost is None else cost / 1e9
     before = sum(key in known for key, *_ in asked)
-    return Plan(len(asked), before, len(rest), tokens, most, dollars)
+    return Plan(len(asked), before, len(rest), tokens, most, dollars, config.prices.source)
 
 
 def check_budget(config: JudgeConfig, budget: float | None) -> None:
@@ -192,7 +194,7 @@ def certify(
     Args:
         given: Pairs with people's grades.
         pairs: Number of pairs; the same ones every time, of as many queries as possible.
-        tests: Number of pairs of each test.
+        tests: Number of pairs of each test; of a judge with a passport, of that of drift too.
         runs: Whose order and differences by people's grades and by the judge's are compared, the
             baseline first; then pairs are those of whole queries.
         measure: By which they are.
@@ -204,19 +206,7 @@ def certify(
         raise UsageError("one run has no order", fix="--run BASELINE --run CANDIDATE")
     human, graded = _graded(config, given)
     chosen = (judge_tests.whole if runs else judge_tests.some)(graded, pairs, _SALT)
-    low, high = (
-        [pair for pair in chosen if human[pair.query_id, pair.doc_id] == grade][:tests]
-        for grade in (config.grades[0], max(human.values()))
-    )
-    probes = [
-        *judge_tests.padded(chosen[:tests]),
-        *judge_tests.stuffed(low),
-        *judge_tests.injections(low, config.grades[-1]),
-        *judge_tests.superficial(low, high, graded),
-    ]
-    asked = keyed(config, chosen) + keyed(config, probes)
-    again = [replace(pair, probe=judge_tests.RETEST) for pair in chosen[:tests]]
-    asked += keyed(config, again, replicate=1)
+    asked = keyed(config, chosen) + _probes(config, chosen, human, graded, tests)
     every, _, _, stopped = _asked(
         config, asked, patient=True, tick=tick, judge=judge, what="certify"
     )
@@ -236,10 +226,54 @@ def certify(
         compared=_compared(judged, human, runs, measure),
         of_pairs=of_pairs,
     )
-    found = replace(found, measured_us=time.time_ns() // 1000)
+    notes = [*found.notes, *_warnings(config, judged, runs)]
+    found = replace(found, measured_us=time.time_ns() // 1000, notes=notes)
     if stopped:
-        found = replace(found, verdict="candidate", notes=[*found.notes, f"stopped: {stopped}"])
+        found = replace(found, verdict="candidate", notes=[*notes, f"stopped: {stopped}"])
     return found
+
+
+def _probes(
+    config: JudgeConfig,
+    chosen: Sequence[JudgePair],
+    human: Mapping[tuple[str, str], float],
+    graded: Sequence[JudgePair],
+    tests: int,
+) -> list[Asked]:
+    """What each test asks; with a passport, some pairs of it are asked anew."""
+    low, high = (
+        [pair for pair in chosen if human[pair.query_id, pair.doc_id] == grade][:tests]
+        for grade in (config.grades[0], max(human.values()))
+    )
+    probes = [
+        *judge_tests.padded(chosen[:tests]),
+        *judge_tests.stuffed(low),
+        *judge_tests.injections(low, config.grades[-1]),
+        *judge_tests.superficial(low, high, graded),
+    ]
+    again = [replace(pair, probe=judge_tests.RETEST) for pair in chosen[:tests]]
+    asked = keyed(config, probes) + keyed(config, again, replicate=1)
+    if read_passport(config.root, config.rater) is not None:
+        anchors = [replace(pair, probe=judge_tests.DRIFT) for pair in chosen[:tests]]
+        with Ledger(config.root) as ledger:
+            asked += keyed(config, anchors, replicate=max(ledger.replicate(config.rater), 1) + 1)
+    return asked
+
+
+def _warnings(
+    config: JudgeConfig, judged: Sequence[tuple[JudgePair, Judged]], runs: Sequence[Run]
+) -> list[str]:
+    """Of another model behind the same name, and of systems of the judge's family."""
+    then, now = (
+        {each.model for pair, each in judged if (pair.probe == judge_tests.DRIFT) == later} - {None}
+        for later in (False, True)
+    )
+    notes = []
+    if now - then:
+        models = (", ".join(sorted(map(str, each))) for each in (then, now))
+        notes.append("the API answered as {}, and now as {}".format(*models))
+    family = family_note(config, [(run.name, run.about) for run in runs])
+    return notes if family is None else [*notes, family]
 
 
 def _graded(

@@ -89,4 +89,4 @@ def _in_batches(config: JudgeConfig) -> JudgeConfig:
     prices = config.prices
     parts = {"input": prices.input, "output": prices.output, "cached_input": prices.cached_input}
     cheaper = {name: each * prices.batch for name, each in parts.items() if each is not None}
-    return replace(config, prices=Prices(**cheaper))
+    return replace(config, prices=Prices(**cheaper, source=prices.source))

@@ -374,6 +374,17 @@ def judging_costs(name: str) -> Costs:
         return Costs(ledger.price(config.rater), _seconds(config.root))
 
 
+def same_family(name: str, runs: Sequence[Run]) -> list[str]:
+    """A warning about runs that use a model of a declared judge's family."""
+    from karat.formats.own.judges import read_judge
+    from karat.golden.judge_family import family_note
+
+    if Path(name).suffix or Path(name).exists():
+        return []
+    note = family_note(read_judge(name, Path()), [(run.name, run.about) for run in runs])
+    return [] if note is None else [note]
+
+
 def _seconds(root: Path) -> float | None:
     """The median time of a rating in the golden set of a workspace; None where there is none."""
     with suppress(KaratError, ImportError):
