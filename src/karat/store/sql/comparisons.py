@@ -7,7 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from karat.store.sql.judgments import counting
+from karat.store.sql.judgments import counting, of_golden_set
 from karat.store.sql.runs import COLUMNS, row_of
 from karat.store.sql.schema import audit, comparison, document, judgment, query, run
 from karat.store.sql.upsert import insert
@@ -84,15 +84,18 @@ def keys(c: sa.Connection) -> set[str]:
 
 def newest_judgment(c: sa.Connection, set_id: int) -> int:
     """Id of the newest judgment of a golden set; 0 if there is none."""
-    # "+ 0" avoids the index on pairs, with which all judgments of the set would be read.
-    own = judgment.c.golden_set_id + 0 == set_id
-    newest = sa.select(judgment.c.id).where(own).order_by(judgment.c.id.desc()).limit(1)
+    newest = (
+        sa.select(judgment.c.id)
+        .where(of_golden_set(c, set_id))
+        .order_by(judgment.c.id.desc())
+        .limit(1)
+    )
     return int(c.execute(newest).scalar_one_or_none() or 0)
 
 
 def judged_since(c: sa.Connection, set_id: int, judgment_id: int) -> list[int]:
     """Ids of the judgments after a given one that count, in order."""
-    own = judgment.c.golden_set_id + 0 == set_id  # as in ``newest_judgment``
+    own = of_golden_set(c, set_id)
     given = sa.select(judgment.c.id).where(own, judgment.c.id > judgment_id, *counting())
     return list(c.execute(given.order_by(judgment.c.id)).scalars())
 

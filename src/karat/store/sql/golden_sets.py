@@ -56,24 +56,34 @@ def names(c: sa.Connection) -> list[str]:
 
 def find(c: sa.Connection, name: str | None = None) -> GoldenSetRow:
     """A golden set by its name; the name may be None if there is only one."""
+    chosen = _declared() if name is None else _declared().where(golden_set.c.name == name)
+    found = c.execute(chosen.limit(2)).all()
+    if len(found) == 1:
+        return _row(found[0])
     existing = names(c)
     if not existing:
         raise UsageError("the store has no golden set", fix="create one with karat init")
-    if name is None and len(existing) > 1:
+    if name is None:
         raise UsageError(f"there are several golden sets, name one: {', '.join(existing)}")
-    if name is not None and name not in existing:
-        raise UsageError(
-            f"no golden set {name!r}; there are {', '.join(existing)}",
-            nearest=nearest(name, existing, 1),
-        )
-    chosen = sa.select(golden_set.c.id).where(golden_set.c.name == (name or existing[0]))
-    return by_id(c, int(c.execute(chosen).scalar_one()))
+    raise UsageError(
+        f"no golden set {name!r}; there are {', '.join(existing)}",
+        nearest=nearest(name, existing, 1),
+    )
+
+
+def every(c: sa.Connection) -> list[GoldenSetRow]:
+    """All golden sets, the oldest first."""
+    return [_row(row) for row in c.execute(_declared().order_by(golden_set.c.id))]
 
 
 def by_id(c: sa.Connection, set_id: int) -> GoldenSetRow:
-    row = c.execute(_declared(), {"set_id": set_id}).one_or_none()
+    row = c.execute(_declared().where(golden_set.c.id == set_id)).one_or_none()
     if row is None:
         raise UsageError(f"no golden set has the number {set_id}")
+    return _row(row)
+
+
+def _row(row: sa.Row[*tuple[Any, ...]]) -> GoldenSetRow:
     return GoldenSetRow(
         id=row.id,
         name=row.name,
@@ -138,14 +148,12 @@ def _newest_guideline(c: sa.Connection, set_id: int) -> sa.Row[int, str] | None:
 
 @cache
 def _declared() -> sa.Select[*tuple[Any, ...]]:
-    """A golden set with its newest guideline."""
-    newest = sa.select(sa.func.max(guideline.c.version))
+    """Golden sets, each with its newest guideline."""
+    of_set = guideline.alias()
+    newest = sa.select(sa.func.max(of_set.c.version))
+    newest = newest.where(of_set.c.golden_set_id == golden_set.c.id)
     return (
         sa.select(golden_set, guideline.c.version, guideline.c.text)
         .join(guideline, guideline.c.golden_set_id == golden_set.c.id)
-        .where(
-            golden_set.c.id == sa.bindparam("set_id"),
-            guideline.c.version
-            == newest.where(guideline.c.golden_set_id == sa.bindparam("set_id")).scalar_subquery(),
-        )
+        .where(guideline.c.version == newest.scalar_subquery())
     )

@@ -298,6 +298,16 @@ def counts_of_machines(c: sa.Connection) -> dict[str, int]:
     return {rater: int(n) for rater, n in c.execute(chosen.group_by(judgment.c.rater))}
 
 
+def of_golden_set(c: sa.Connection, set_id: int) -> sa.ColumnElement[bool]:
+    """The judgments of a golden set, to be read in the order of their ids.
+
+    SQLite would read all of them by the index on pairs, unless "+ 0" hides the column from it.
+    PostgreSQL chooses well by its statistics, which do not apply to an expression.
+    """
+    column = judgment.c.golden_set_id
+    return (column + 0 if c.dialect.name == "sqlite" else column) == set_id
+
+
 def current(c: sa.Connection, set_id: int, query_id: str | None = None) -> Judgments:
     """The judgments that count, of one query if it is given."""
     declared = golden_sets.by_id(c, set_id)
@@ -341,8 +351,7 @@ def superseded_by(c: sa.Connection, number: int) -> tuple[float | None] | None:
 
 def last_judged(c: sa.Connection, set_id: int) -> int | None:
     """Time of the newest judgment of a golden set, microseconds UTC; None without judgments."""
-    # "+ 0" as in states.py: from the newest judgment on, not by the index on pairs.
-    newest = sa.select(judgment.c.time_us).where(judgment.c.golden_set_id + 0 == set_id)
+    newest = sa.select(judgment.c.time_us).where(of_golden_set(c, set_id))
     return c.execute(newest.order_by(judgment.c.id.desc()).limit(1)).scalar_one_or_none()
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from karat.store.sql import golden_sets
+from karat.store.sql.judgments import of_golden_set
 from karat.store.sql.schema import document, edition, judgment, pair, query, slot
 
 _NEWEST = 1_000  # judgments whose ids are summed: concurrent transactions may commit out of order
@@ -52,9 +53,7 @@ def state_of(c: sa.Connection, set_id: int) -> str:
 
 
 def _judgments(c: sa.Connection, set_id: int) -> Any:
-    # "+ 0" avoids the index on pairs, with which all judgments of the set would be read.
-    newest = sa.select(judgment.c.id, judgment.c.time_us)
-    newest = newest.where(judgment.c.golden_set_id + 0 == set_id)
+    newest = sa.select(judgment.c.id, judgment.c.time_us).where(of_golden_set(c, set_id))
     rows = newest.order_by(judgment.c.id.desc()).limit(_NEWEST).subquery()
     totals = sa.func.max(rows.c.id), sa.func.sum(rows.c.id), sa.func.max(rows.c.time_us)
     return c.execute(sa.select(*totals)).one()

@@ -78,8 +78,7 @@ class Workspace:
     def golden_sets(self) -> list[GoldenSetRow]:
         """Every golden set of the store, by name."""
         with self.store.read() as connection:
-            names = sorted(golden_sets.names(connection))
-            return [golden_sets.find(connection, name) for name in names]
+            return sorted(golden_sets.every(connection), key=lambda row: row.name)
 
     def with_golden_set(self, name: str) -> Workspace:
         """The workspace with another golden set; UsageError for an unknown one."""
