@@ -191,7 +191,7 @@ def _measure(client: TestClient, name: str, address: object, rounds: int) -> Non
         size = max(size, int(answer.headers.get("content-length", 0)))
         if not round_:
             first = took
-            while "is being computed" in answer.text or "are being computed" in answer.text:
+            while "data-waits" in answer.text:
                 time.sleep(1)
                 answer = client.get(address())  # type: ignore[operator]
             continue

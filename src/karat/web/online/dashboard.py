@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import html
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Annotated, Any, ClassVar
 from urllib.parse import urlencode
 
@@ -32,10 +33,12 @@ from karat.web.online.watch import glance
 from karat.workflows.online import slices
 from karat.workflows.online.log_requests import MOST_SLICES, DayRange, Days, Evaluation, largest
 from karat.workflows.workspace.annotations import annotations_of
+from karat.workflows.workspace.artifacts import key_of
 from karat.workflows.workspace.stored_views import link_marks
 
 ROUTER = APIRouter()
 _POSITIONS = "ClickPosition"
+_DRAWING = 1  # version of the charts
 _LENGTHS = (1, 7, 28, 91)  # offered periods, in days
 
 
@@ -108,7 +111,7 @@ def dashboard(
             results = OnlineResults.from_dict(answer)
             return {"watched": watched, **_shown(call, log, asked, axis, results)}
 
-        return fields, Evaluation(asked.metrics, asked.days, axis.cut, asked.by), shown
+        return fields, _evaluation(asked, axis), shown
 
     try:
         return show(call, *log_page(call, OnlinePage, "Online", prepare))
@@ -141,6 +144,10 @@ def _asked(
     )
 
 
+def _evaluation(asked: Asked, axis: Axis) -> Evaluation:
+    return Evaluation(asked.metrics, asked.days, axis.cut, asked.by)
+
+
 def _shown(
     call: Call, log: EventLog, asked: Asked, axis: Axis, results: OnlineResults
 ) -> dict[str, Any]:
@@ -156,32 +163,24 @@ def _shown(
     annotations, uprights = _charts.annotations_within(
         annotations_of(call.site.workspace).iter_rows(named=True), axis, log
     )
-    headlines, charts, unknown, undrawn = [], [], [], ""
+    unknown, known = [], []
     for metric in asked.metrics:
-        rows = by_metric.get(metric.name, [])
-        overall = next((row for row in rows if not row.slice), None)
+        overall = next((row for row in by_metric.get(metric.name, []) if not row.slice), None)
         if overall is not None and overall.state == "unknown" and overall.n == 0:
             unknown.append((metric.name, overall.reason))
-            continue
-        if metric.name == _POSITIONS:
-            continue
-        headlines.append(_headline(metric, rows, asked, drawn if key else []))
-        if undrawn:
-            continue
-        try:
-            chart, links = _charts.chart_of(
-                metric, rows, axis, asked.by, drawn, looks, annotations, uprights,
-                asked.address(metrics=metric.name), large=len(asked.metrics) == 1,
-            )  # fmt: skip
-        except MissingExtra as error:
-            undrawn = str(error)
-            continue
-        charts.append(_led(chart, links, call.site.settings.base))
+        elif metric.name != _POSITIONS:
+            known.append((metric, by_metric.get(metric.name, [])))
+    draw = partial(
+        _charts.chart_of, axis=axis, by=asked.by, values=drawn, looks=looks,
+        annotations=annotations, uprights=uprights, large=len(asked.metrics) == 1,
+    )  # fmt: skip
+    about = log.version, _evaluation(asked, axis).question(log), asked.address()
+    charts, undrawn = _drawn(call, known, asked, draw, about)
     return {
         "wrong": _wrong(asked, values),
         "health": results.health,
         "notes": results.notes,
-        "headlines": headlines,
+        "headlines": [_headline(*each, asked, drawn if key else []) for each in known],
         "figures": list_of_results(call, results, asked.metrics, asked.days, axis, asked.by),
         "values": [(value, look, asked.address(only=value)) for value, look in looks.items()]
         if key
@@ -195,6 +194,30 @@ def _shown(
         "marks": annotations,
         "metric": _about(asked.metrics[0]) if len(asked.metrics) == 1 else None,
     }
+
+
+def _drawn(
+    call: Call,
+    known: Sequence[tuple[Metric, Sequence[OnlineResult]]],
+    asked: Asked,
+    draw: partial[tuple[Chart, dict[str, str]]],
+    about: tuple[Any, ...],  # what the results and links depend on
+) -> tuple[list[Chart], str]:
+    """The charts, an artifact; or why they cannot be drawn."""
+    base = call.site.settings.base
+
+    def charts() -> list[dict[str, Any]]:
+        return [
+            asdict(_led(*draw(metric, rows, where=asked.address(metrics=metric.name)), base))
+            for metric, rows in known
+        ]
+
+    key = key_of(_DRAWING, *about, base, draw.keywords)
+    try:
+        found = call.site.workspace.artifacts.answer("online-charts", key, charts)
+    except MissingExtra as error:
+        return [], str(error)
+    return [Chart(**each) for each in found], ""
 
 
 def _wrong(asked: Asked, values: Sequence[str]) -> str | None:
@@ -213,11 +236,10 @@ def _headline(
     metric: Metric, rows: Sequence[OnlineResult], asked: Asked, values: Sequence[str]
 ) -> dict[str, Any]:
     """A metric over the period."""
-    by = asked.by
+    by, by_slice = asked.by, {tuple(row.slice.items()): row for row in reversed(rows)}
 
     def cell(value: str | None) -> Cell:
-        slice_ = {} if value is None else {by.key: value}
-        row = next((row for row in rows if dict(row.slice) == slice_), None)
+        row = by_slice.get(() if value is None else ((by.key, value),))
         parts = [] if value is None else [(by.name, value)]
         return figures.cell_of(
             row, metric, figures.rows_address(metric.name, asked.days, parts, "yes")

@@ -29,6 +29,8 @@ def slice_text(value: str) -> str:
 
 def bounds_text(row: OnlineResult, metric: Metric) -> str:
     """Bounds of a value; empty if both print the same."""
+    if row.value is not None and row.least == row.most:
+        return ""
     bounds = span(metric, row.least, row.most)
     low, _, high = bounds.partition(" to ")
     return "" if row.value is not None and low == high else bounds

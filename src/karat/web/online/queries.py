@@ -26,8 +26,8 @@ from karat.workflows.online import log_requests
 from karat.workflows.online.log_requests import DayRange, Days, Worst
 from karat.workflows.online.slices import LONGEST, NOTHING, Dimension, dimension
 from karat.workflows.online.worst_queries import to_golden
-from karat.workflows.workspace.known_queries import ids_by_text
 from karat.workflows.workspace.run_stages import with_stages
+from karat.workflows.workspace.stored_inputs import ids_by_text
 
 ROUTER = APIRouter()
 _NOT_KEPT = {"from", "to", "by", "format"}

@@ -16,7 +16,7 @@ from karat.golden.traffic import folded
 from karat.store.sql import audit, browsing, documents, golden_sets, judgments, queries
 from karat.workflows.golden.agreement import IMPORT, Moment, agreement_at, disagreements_at, moment
 from karat.workflows.golden.editions import standing
-from karat.workflows.workspace.known_queries import ids_by_text
+from karat.workflows.workspace.stored_inputs import ids_by_text
 from karat.workflows.workspace.workspace import Workspace
 
 COUNTS = ("documents", "graded", "judgments", "waiting", "editions", "words")

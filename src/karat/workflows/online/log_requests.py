@@ -26,12 +26,11 @@ from karat.workflows.online.event_rows import for_eyes
 from karat.workflows.online.facts import Table, look
 from karat.workflows.online.offline_correlation import METRICS, against
 from karat.workflows.online.slices import (
-    GOLDEN,
     Dimension,
     Part,
     dimension,
-    dimensions,
     filters_of,
+    in_log,
     parts,
     queries_of,
 )
@@ -289,10 +288,10 @@ def watch_of_day(
     if by:
         cuts = [dimension(workspace, log, by)]
     else:
-        in_log = [e for e in dimensions(workspace, log) if not e.name.startswith(GOLDEN)]
-        sliceable = [each for each in in_log if _sliceable(each.name, log)]
+        known = in_log(log)
+        sliceable = [each for each in known if _sliceable(each.name, log)]
         cuts = sliceable[:MOST_CUTS]
-        if refused := [each.name for each in in_log if each not in sliceable]:
+        if refused := [each.name for each in known if each not in sliceable]:
             notes.append(f"cannot slice by {', '.join(refused)}: the name is reserved")
         if len(sliceable) > MOST_CUTS:
             more = len(sliceable) - MOST_CUTS

@@ -43,15 +43,18 @@ class Dimension:
 NOTHING = Dimension("", "", "")
 
 
+def in_log(log: EventLog) -> list[Dimension]:
+    """The dimensions that the log has, in the order of the forms."""
+    names = [*(["arm"] if log.arms else []), *(n for n in log.attributes if n != SIMULATED)]
+    return [Dimension(name, name, name) for name in names]
+
+
 def dimensions(workspace: Workspace, log: EventLog) -> list[Dimension]:
     """All available dimensions, in the order of the forms."""
-    out = [Dimension("arm", "arm", "arm")] if log.arms else []
-    out += [Dimension(name, name, name) for name in log.attributes if name != SIMULATED]
-    out += [
+    return in_log(log) + [
         Dimension(f"{GOLDEN}{name}", "class", f"{name} (golden set)")
         for name in classes_in(workspace)
     ]
-    return out
 
 
 def dimension(
@@ -60,7 +63,9 @@ def dimension(
     """The dimension that an address names; ``besides`` are other valid names, for the error."""
     if not name:
         return NOTHING
-    known = {each.name: each for each in dimensions(workspace, log)}
+    known = {each.name: each for each in in_log(log)}
+    if name not in known:
+        known = {each.name: each for each in dimensions(workspace, log)}
     if name not in known:
         names = [*besides, *known]
         raise UsageError(

@@ -23,12 +23,6 @@ def query_frame(workspace: Workspace) -> pl.DataFrame:
         return queries.frame(connection, workspace.golden.id)
 
 
-def ids_by_text(workspace: Workspace) -> dict[str, str]:
-    """Ids of the golden set's queries by normalized text."""
-    frame = query_frame(workspace).filter(pl.col("text").is_not_null())
-    return dict(zip(folded(frame["text"].to_list()), frame["query_id"].to_list(), strict=True))
-
-
 def same_queries(
     there: pl.DataFrame, asked: pl.DataFrame, aliases: Mapping[str, str] = _NONE
 ) -> dict[str, str]:

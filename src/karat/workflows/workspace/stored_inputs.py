@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import polars as pl
 
 from karat.errors import InputError
+from karat.golden.traffic import folded
 from karat.store.sql import comparisons, documents, judgments
 from karat.store.sql.states import inputs_state, queries_state
 from karat.tables import Documents, Qrels, Queries, Run
@@ -77,6 +78,16 @@ def about_queries(opened: Workspace, what: str, make: Callable[[], _T]) -> _T:
         key = key_of(_VERSION, opened.golden.salt, queries_state(connection, opened.golden.id))
     answer: _T = opened.artifacts.answer(f"queries-{what}", key, make)
     return answer
+
+
+def ids_by_text(workspace: Workspace) -> dict[str, str]:
+    """Ids of the golden set's queries by normalized text."""
+
+    def ids() -> dict[str, str]:
+        frame = query_frame(workspace).drop_nulls("text")
+        return dict(zip(folded(frame["text"].to_list()), frame["query_id"].to_list(), strict=True))
+
+    return about_queries(workspace, "ids", ids)
 
 
 def qrels_of(content: Standing, opened: Workspace) -> Qrels:
