@@ -12,7 +12,6 @@ import polars as pl
 from karat.diagnosis.movement import effects
 from karat.measures.entry import Measure
 from karat.measures.evidence import Evidence, Ints
-from karat.measures.judged_join import reduce
 from karat.measures.run_pair import Pair
 from karat.tables import Qrels, Run
 
@@ -113,8 +112,8 @@ def alone(run: Run, qrels: Qrels, evidence: Evidence, depth: int | None = None) 
         evidence: Of the run, cut at ``depth``.
         depth: Number of documents after which rankings are cut; None if they are full.
     """
-    nothing = Run("", [])
-    return Pair(nothing, run, qrels, reduce(nothing, qrels), evidence, depth)
+    nothing = evidence.to_depth(0)
+    return Pair(Run("", []), run, qrels, nothing, evidence, depth)
 
 
 def _is_sum(measure: Measure, pair: Pair, added: pl.DataFrame) -> bool:

@@ -7,6 +7,7 @@ import re
 import sys
 import warnings
 from collections.abc import Callable
+from functools import cache
 from typing import Any, TypeVar
 
 from karat.errors import UsageError
@@ -63,7 +64,7 @@ def measure(**fields: Any) -> Callable[[F], F]:
 def entries() -> list[Entry]:
     """Every registered measure once, in the order of its family."""
     _load()
-    return list(dict.fromkeys(_ENTRIES.values()))
+    return list({id(entry): entry for entry in _ENTRIES.values()}.values())
 
 
 def spellings() -> dict[str, Entry]:
@@ -77,6 +78,7 @@ def _place(function: Callable[..., Any]) -> tuple[str, str]:
     return function.__module__, function.__qualname__
 
 
+@cache
 def _load() -> None:
     for family in _FAMILIES:
         importlib.import_module(f"karat.measures.{family}")

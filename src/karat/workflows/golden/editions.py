@@ -65,8 +65,11 @@ def standing(snapshot: Moment) -> Standing:
 def _standing(snapshot: Moment) -> Standing:
     # An imported grade without a rater is aggregated already: it does not vote with raters.
     judged = snapshot.judgments
-    people, imported = (grades(judged, RULE, (source,)) for source in ("human", "import"))
-    combined = pl.concat([people, imported.join(people, on=["query_id", "doc_id"], how="anti")])
+    combined = grades(judged, RULE, ("human",))
+    if "import" in judged.frame["source"]:
+        imported = grades(judged, RULE, ("import",))
+        others = imported.join(combined, on=["query_id", "doc_id"], how="anti")
+        combined = pl.concat([combined, others])
     golden = snapshot.golden
     about = {"scale": list(golden.scale), "rule": RULE, "guideline": golden.guideline}
     return Standing(NOW, snapshot.queries, combined, about)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
+import sqlalchemy as sa
 
 from karat.errors import UsageError, nearest
 from karat.golden.editions import Freeze, may_freeze
@@ -155,9 +156,13 @@ def judgments_in(opened: Workspace) -> pl.DataFrame:
     """
     with opened.store.read() as connection:
         snapshot = moment(connection, opened.golden.id)
-        titles = browsing.documents(connection, opened.golden.id, "title")
-        hashed = snapshot.judgments.frame["document_hash"].null_count() < len(snapshot.judgments)
-        hashes = browsing.documents(connection, opened.golden.id, "sha256") if hashed else None
+        return snapshot.derive("described", lambda: _judgments(connection, snapshot))
+
+
+def _judgments(connection: sa.Connection, snapshot: Moment) -> pl.DataFrame:
+    titles = browsing.documents(connection, snapshot.golden.id, "title")
+    hashed = snapshot.judgments.frame["document_hash"].null_count() < len(snapshot.judgments)
+    hashes = browsing.documents(connection, snapshot.golden.id, "sha256") if hashed else None
     texts = snapshot.queries.select("query_id", "text")
     judged = snapshot.judgments.frame.join(texts, on="query_id", how="left", maintain_order="left")
     outdated = pl.Series(dtype=pl.Int64)
