@@ -56,7 +56,8 @@ class Why:
 
 def whys(workspace: Workspace, runs: Sequence[RunRow], query_id: str = "") -> list[Why]:
     """The runs whose stages are known, the baseline first, with the address of each diagnosis."""
-    links, every = [], choices(workspace)
+    links, every, judgments = [], choices(workspace), stored_diagnoses.judged_by(workspace)
+    by_stage = {each.stage: each for each in every}
     for at, row in enumerate(runs):
         stages = stages_of(workspace, row, every)
         if stages is None:
@@ -64,7 +65,8 @@ def whys(workspace: Workspace, runs: Sequence[RunRow], query_id: str = "") -> li
         others = runs[:1] if at else runs[1:2] if query_id else []
         baseline = others[0] if others else None
         where = diagnosis_address(row.id, stages, query_id, baseline)
-        stored = stored_diagnoses.kept(workspace, row, chosen(workspace, stages), baseline)
+        own = [by_stage[stage] for stage in stages]
+        stored = stored_diagnoses.kept(workspace, row, own, baseline, judgments)
         known = None if stored is None else stored.diagnosis
         if query_id:
             failing = [] if known is None else known.queries

@@ -214,7 +214,7 @@ def _drawn(
 
     key = key_of(_DRAWING, *about, base, draw.keywords)
     try:
-        found = call.site.workspace.artifacts.answer("online-charts", key, charts)
+        found = call.site.workspace.artifacts.answer("charts", key, charts)
     except MissingExtra as error:
         return [], str(error)
     return [Chart(**each) for each in found], ""

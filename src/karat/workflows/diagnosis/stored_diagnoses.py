@@ -51,8 +51,17 @@ class StoredDiagnosis:
         return [Road(**row | {"ranks": json.loads(row["ranks"])}) for row in own.to_dicts()]
 
 
+def judged_by(opened: Workspace) -> str:
+    """Hash of what runs are judged by now."""
+    return inputs_digest(opened, with_documents=True)
+
+
 def key(
-    opened: Workspace, row: RunRow, stages: Sequence[Choice], baseline: RunRow | None = None
+    opened: Workspace,
+    row: RunRow,
+    stages: Sequence[Choice],
+    baseline: RunRow | None = None,
+    judgments: str | None = None,  # `judged_by`, if it is known already
 ) -> str:
     """The key of a diagnosis: its runs, and what they are judged by."""
     golden = opened.golden
@@ -60,14 +69,18 @@ def key(
     traced = None if stages else trace_mark(opened, row)
     whole = [golden.salt, golden.name, golden.scale, row.name, row.sha256, runs, traced]
     whole += [] if baseline is None else [baseline.sha256]
-    return f"{key_of(_VERSION, *whole)}-{inputs_digest(opened, with_documents=True)}"
+    return f"{key_of(_VERSION, *whole)}-{judgments or judged_by(opened)}"
 
 
 def kept(
-    opened: Workspace, row: RunRow, stages: Sequence[Choice], baseline: RunRow | None = None
+    opened: Workspace,
+    row: RunRow,
+    stages: Sequence[Choice],
+    baseline: RunRow | None = None,
+    judgments: str | None = None,
 ) -> StoredDiagnosis | None:
     """The computed diagnosis; None if it is not there, or outdated."""
-    return opened.artifacts.find(KIND, key(opened, row, stages, baseline), _read)
+    return opened.artifacts.find(KIND, key(opened, row, stages, baseline, judgments), _read)
 
 
 def diagnose_stored(
