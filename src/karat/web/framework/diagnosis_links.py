@@ -65,8 +65,8 @@ def whys(workspace: Workspace, runs: Sequence[RunRow], query_id: str = "") -> li
         others = runs[:1] if at else runs[1:2] if query_id else []
         baseline = others[0] if others else None
         where = diagnosis_address(row.id, stages, query_id, baseline)
-        own = [by_stage[stage] for stage in stages]
-        stored = stored_diagnoses.kept(workspace, row, own, baseline, judgments)
+        steps = [by_stage[stage] for stage in stages]
+        stored = stored_diagnoses.kept(workspace, row, steps, baseline, judgments)
         known = None if stored is None else stored.diagnosis
         if query_id:
             failing = [] if known is None else known.queries
