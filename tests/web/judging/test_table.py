@@ -65,6 +65,19 @@ def test_chosen_rows_get_a_grade_as_one_s_own(egon: Any, opened: Workspace) -> N
     assert grades(opened)["q1", "d5"] == 0.0
 
 
+def test_a_form_that_is_sent_twice_records_each_grade_once(egon: Any, opened: Workspace) -> None:
+    form = {"pair": [pair("q1"), pair("q2")], "grade": "2"}
+    for _ in range(2):
+        assert "2 graded." in egon.fill(WHERE, **form, once="drawn by the page").text
+    with opened.store.read() as c:
+        history = judgments.history(c, opened.golden.id, "q1", "d5")
+    assert history.filter(rater="egon").height == 1
+    assert "2 graded." in egon.fill(WHERE, **form, once="another").text  # given again
+    with opened.store.read() as c:
+        history = judgments.history(c, opened.golden.id, "q1", "d5")
+    assert history.filter(rater="egon").height == 2
+
+
 def test_a_correction_after_others_rated_says_what_stays(
     egon: Any, opened: Workspace, clock: Any
 ) -> None:

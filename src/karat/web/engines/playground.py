@@ -21,8 +21,9 @@ from karat.tables.engines import EngineConfig, Tried, TryRow, Variant
 from karat.web.framework.auth import AnEngineer
 from karat.web.framework.errors import NotFound, Said, or_not_found, refused
 from karat.web.framework.form_values import packed, unpacked
+from karat.web.framework.idempotency import secret_of
 from karat.web.framework.pages import Page, PlainPage, redirect, show
-from karat.web.framework.progress import Job, Outcome, Progress, begin
+from karat.web.framework.progress import Job, Outcome, Progress, begin, last
 from karat.web.framework.state import AppState
 from karat.web.judging.cards import Grade, grades_of
 from karat.workflows.engines import tries as workflow
@@ -151,7 +152,8 @@ def act(call: AnEngineer, form: TheForm) -> Response:
             more["notice"] = f"saved as query {query_id} of {workspace.golden.name}"
         elif do.startswith("run-"):
             variant = next(each for each in typed if f"run-{each.letter}" == do).variant
-            job = start_try(call.site, workspace, variant, who, more["name"])
+            sent = secret_of(call.principal, _text(form, "once"), do, asked, variant, more["name"])
+            job = start_try(call.site, workspace, variant, who, more["name"], sent)
             return redirect(call, job.page or f"/jobs/{job.id}")
         return show(call, _page(workspace, who, asked, typed, **more))
     except (KaratError, StopIteration) as error:
@@ -162,9 +164,17 @@ def act(call: AnEngineer, form: TheForm) -> Response:
 
 
 def start_try(
-    site: AppState, workspace: Workspace, variant: Variant, person: str, name: str
+    site: AppState,
+    workspace: Workspace,
+    variant: Variant,
+    person: str,
+    name: str,
+    sent: str | None = None,  # a random idempotency key: sent twice, it starts one try
 ) -> Job:
     """Start a try of all queries; a mistake in the variant is raised at once."""
+    started = None if sent is None else last(site, sent)
+    if started is not None and started.state not in {"failed", "cancelled"}:
+        return started
     workflow.resolve(workspace.workspace.root, variant)
 
     def work(progress: Progress) -> Outcome:
@@ -174,7 +184,7 @@ def start_try(
         return Outcome(f"/playground/tries/{quote(row.name, safe='')}", {"try": row.name})
 
     title = f"All queries of {workspace.golden.name}, asked of {variant.engine}"
-    return begin(site, secrets.token_hex(8), title, work, WAIT_S)
+    return begin(site, sent or secrets.token_hex(8), title, work, WAIT_S)
 
 
 def _page(

@@ -16,6 +16,7 @@ from karat.web.framework.auth import AnEngineer
 from karat.web.framework.call import Call
 from karat.web.framework.errors import opened
 from karat.web.framework.form_values import packed, unpacked
+from karat.web.framework.idempotency import Once, secret_of
 from karat.web.framework.lists import listed
 from karat.web.framework.pages import Page, PlainPage, show
 from karat.web.judging.cards import grades_of, guideline_blocks
@@ -55,6 +56,7 @@ def grade_chosen(
     grade: Annotated[float, Form()],
     pair: Annotated[list[str] | None, Form()] = None,
     reason: Annotated[str, Form()] = "",
+    once: Once = "",
 ) -> Response:
     """Grade the selected pairs; report each refusal."""
     workspace, rater = opened(call.site, name), call.who
@@ -67,7 +69,10 @@ def grade_chosen(
             fix="grade them in parts",
         )
     comment, now = reason.strip() or None, call.now
-    rated = rate_pairs(workspace, rater, selected, grade, now=now, reason=comment, seen=selected)
+    token = secret_of(call.principal, once, "rate", name, grade, comment)
+    rated = rate_pairs(
+        workspace, rater, selected, grade, now=now, reason=comment, seen=selected, token=token
+    )
     return show(call, _page(call, workspace, rater, rated))
 
 

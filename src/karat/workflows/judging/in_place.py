@@ -13,6 +13,7 @@ from karat.golden.queue import Claim, Pair, checked_submission
 from karat.store.sql import browsing, documents, judgments, pairs, queries, queue, ratings, slots
 from karat.store.sql.queue import PairRefused, note_votes, rated_by_others
 from karat.store.sql.ratings import Own
+from karat.workflows.workspace.artifacts import key_of
 from karat.workflows.workspace.workspace import Workspace
 
 
@@ -265,6 +266,7 @@ def rate_pairs(
     now: int,
     reason: str | None = None,  # in the rater's words
     seen: Mapping[Pair, Seen] | None = None,
+    token: str | None = None,  # a random idempotency key: sent twice, it records each pair once
 ) -> Sequence[Rated]:
     """Give several pairs one grade, as the rater's own ratings, each in its own transaction.
 
@@ -283,8 +285,11 @@ def rate_pairs(
         try:
             with opened.store.begin() as connection:
                 pair_seen = (seen or {}).get((query_id, doc_id))
-                given: dict[str, Any] = {"now": now, "reason": reason, "seen": pair_seen}
-                number = rate_in(connection, opened, rater, query_id, doc_id, grade, **given)
+                number = rate_in(
+                    connection, opened, rater, query_id, doc_id, grade, now=now, reason=reason,
+                    token=None if token is None else key_of(token, query_id, doc_id),
+                    seen=pair_seen,
+                )  # fmt: skip
                 stays = ratings.first_stays(connection, number)
         except PairRefused as refused:
             outcomes.append(Rated(query_id, doc_id, None, refused.what, first_stays=False))
