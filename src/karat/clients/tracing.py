@@ -32,7 +32,7 @@ class StageTrace:
     def __init__(
         self, name: str, kind: str, parents: Sequence[str], parameters: Any, most: int
     ) -> None:
-        self.name, self.kind, self.parents = name, kind, list(parents)
+        self.name, self.kind, self.parents = str(name), str(kind), list(map(str, parents))
         self.error: str | None = None
         self._parameters, self._most, self._documents = parameters, most, "[]"
         self._parse: str | None = None
@@ -72,22 +72,20 @@ class StageTrace:
 
     def line(self, query_id: str) -> str:
         """The line of a file of traces."""
-        head: dict[str, Any] = {
-            "query_id": query_id,
-            "stage": self.name,
-            "kind": self.kind,
-            "parents": self.parents,
-            "started_us": self._began // 1000,
-            "latency_us": self._took,
-        }
+        rest = ""
         if self._parameters:
-            head["parameters"] = self._parameters
+            rest += f', "parameters": {_encode(self._parameters)}'
         if self._parse is not None:
-            head["parse"] = self._parse
+            rest += f', "parse": {quoted(self._parse)}'
         if self.error is not None:
-            head |= {"state": "failed", "error": self.error}
-        text = _encode(head)
-        return f'{text[:-1]}, "candidates": {self._documents}}}\n'
+            rest += f', "state": "failed", "error": {quoted(self.error)}'
+        took = "null" if self._took is None else self._took
+        return (
+            f'{{"query_id": {quoted(query_id)}, "stage": {quoted(self.name)}, '
+            f'"kind": {quoted(self.kind)}, "parents": [{", ".join(map(quoted, self.parents))}], '
+            f'"started_us": {self._began // 1000}, "latency_us": {took}{rest}, '
+            f'"candidates": {self._documents}}}\n'
+        )
 
 
 class QueryTrace:
@@ -120,9 +118,10 @@ class QueryTrace:
             parents = self._ends if kind not in {"", "retrieve", "rewrite"} else ()
         kind = kind or ("fuse" if len(parents) > 1 else "rerank" if parents else "retrieve")
         stage = StageTrace(name, kind, parents, parameters, self._most)
-        self._ends = [end for end in self._ends if end not in stage.parents]
+        if stage.parents:
+            self._ends = [end for end in self._ends if end not in stage.parents]
         if kind != "rewrite":
-            self._ends.append(name)
+            self._ends.append(stage.name)
         if self._kept:
             self.stages.append(stage)
         return stage
@@ -177,9 +176,11 @@ def _append(file: str | Path, traced: QueryTrace) -> None:
 
 def _candidates(documents: Any, most: int) -> str:
     """The documents as JSON."""
-    if isinstance(documents, Mapping):
+    if isinstance(documents, dict | Mapping):  # dict first: the abstract class is slow
         documents = sorted(documents.items(), key=lambda item: -item[1])
     listed = list(documents)[:most]
+    if not listed:
+        return "[]"
     pairs = _plain_pairs(listed)
     parts: list[str] = []
     if pairs is None:
