@@ -20,7 +20,7 @@ class RunRow:
 
     id: int  # number in the store
     name: str  # its first name, or the one it was requested by
-    sha256: str  # hash of its content
+    sha256: str  # hash of its content, without times
     path: str  # its Parquet file, relative to the workspace; absolute if it is outside
     queries: int
     rows: int  # number of documents returned
@@ -28,6 +28,12 @@ class RunRow:
     added_us: int  # when it was first imported, microseconds UTC
     # Time of the last import under each of its names, microseconds UTC
     names: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def content(self) -> str:
+        """Hash of its content with its times: of what depends on them."""
+        times = self.about.get("times")
+        return f"{self.sha256} {times}" if times else self.sha256
 
     @property
     def recorded(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from karat.workflows.workspace.evaluate_stored import find_runs
 from karat.workflows.workspace.run_import import (
     KEPT,
     REMOVED,
+    ImportedRun,
     import_run,
     needed_by,
     remove_comparison,
@@ -27,7 +29,12 @@ from karat.workflows.workspace.run_import import (
     within,
 )
 from karat.workflows.workspace.stored_comparisons import Asked, ask
-from karat.workflows.workspace.stored_runs import stored_run_names, stored_run_rows
+from karat.workflows.workspace.stored_runs import (
+    file_of,
+    stored_run_names,
+    stored_run_rows,
+    trace_of,
+)
 from karat.workflows.workspace.workspace import Workspace
 
 Tick = Callable[[], int]
@@ -341,3 +348,40 @@ def test_a_name_that_was_stored_before_the_rule_stays_good(
     other = Run.from_dict({"q1": {"b": 2.0}}, "../old")
     assert keeping.store_runs(asked, [other], now=tick()).names == ["../old"]
     assert len(held(asked)) == 2
+
+
+def test_the_same_ranking_with_other_times_has_the_times_of_its_last_import(
+    asked: Workspace, tmp_path: Path, tick: Tick
+) -> None:
+    def again(time: int | None, name: str = "main") -> ImportedRun:
+        timed = {} if time is None else {"latency_us": time}
+        rows = [
+            {"query_id": "q1", "doc_id": doc, "score": s, **timed}
+            for doc, s in (("a", 2), ("b", 1))
+        ]
+        path = tmp_path / "found.jsonl"
+        path.write_text("\n".join(map(json.dumps, rows)))
+        return import_run(asked, path, path.name, name=name, person="ann", now=tick())
+
+    def times() -> list[int]:
+        [run] = stored_run_rows(asked)
+        return run.answers["latency_us"].to_list()
+
+    first = again(1000)
+    trace = trace_of(file_of(asked, first.row))
+    trace.write_bytes(b"")
+    assert again(1000).said == "this content is already stored as 'main': nothing changed"
+    assert again(None).said == "this content is already stored as 'main': nothing changed"
+    assert (times(), trace.is_file()) == ([1000], True)
+    second = again(5000)
+    assert second.said is not None
+    assert "it has those of this import now" in second.said
+    assert (times(), trace.is_file()) == ([5000], False)
+    assert (second.row.id, second.row.sha256) == (first.row.id, first.row.sha256)
+    assert (
+        second.row.content != first.row.content
+    )  # what was computed with the old times is outdated
+    assert "other times" in (again(7000, "nightly").said or "")
+    assert times() == [7000]
+    [row] = held(asked)
+    assert set(row.names) == {"main", "nightly"}

@@ -51,6 +51,17 @@ def give(c: sa.Connection, set_id: int, sha256: str, name: str, now: int) -> Non
     _note(c, set_id, sha256, _NAMES, name, now)
 
 
+def put_times(c: sa.Connection, path: str, times: str, recorded: Mapping[str, str]) -> None:
+    """Record that the file of a run has the times of a later import; ``times`` is their hash."""
+    for run_id, about in c.execute(
+        sa.select(run.c.id, run.c.about).where(run.c.path == path)
+    ).all():
+        changed = (
+            dict(about) | {"times": times} | ({"recorded": dict(recorded)} if recorded else {})
+        )
+        c.execute(sa.update(run).where(run.c.id == run_id).values(about=changed))
+
+
 def put_try(
     c: sa.Connection, set_id: int, sha256: str, name: str, fields: Mapping[str, Any]
 ) -> None:

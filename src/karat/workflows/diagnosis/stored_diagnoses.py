@@ -65,7 +65,7 @@ def key(
 ) -> str:
     """The key of a diagnosis: its runs, and what they are judged by."""
     golden = opened.golden
-    runs = [(stage.stage, stage.row.sha256) for stage in stages]
+    runs = [(stage.stage, stage.row.content) for stage in stages]
     traced = None if stages else trace_mark(opened, row)
     whole = [golden.salt, golden.name, golden.scale, row.name, row.sha256, runs, traced]
     whole += [] if baseline is None else [baseline.sha256]

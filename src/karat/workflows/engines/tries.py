@@ -320,7 +320,7 @@ def _store(
     with opened.store.begin() as connection:
         golden_sets.hold(connection, opened.golden.id)
         rows = runs.runs(connection, opened.golden.id)
-        keep_hashed(connection, opened, [(run, sha256)], rows, now=now)
+        keep_hashed(connection, opened, [(run, sha256)], rows, now=now, retime=False)
         about = {"sha256": sha256, "engine": fields["engine"]}
         audit.note(connection, person, KEPT, name, now, about)
     _put(opened, sha256, name, fields)

@@ -18,7 +18,13 @@ from karat.tables import Run
 from karat.tables.workspace import ComparisonRow, RunRow
 from karat.workflows.workspace.known_queries import followed
 from karat.workflows.workspace.stored_comparisons import KIND, SUMMARY
-from karat.workflows.workspace.stored_runs import file_of, hash_of, keep_hashed, trace_of
+from karat.workflows.workspace.stored_runs import (
+    file_of,
+    has_other_times,
+    hash_of,
+    keep_hashed,
+    trace_of,
+)
 from karat.workflows.workspace.workspace import Workspace, display_name
 
 KEPT, REMOVED = "keep run", "remove run"
@@ -56,12 +62,16 @@ def import_run(
                 and same_name is not None
                 and same_name.id == same_content.id
             )
-            if same_content is None or not unchanged or not file_of(opened, same_content).is_file():
+            stored = None if same_content is None else file_of(opened, same_content)
+            if stored is not None and not stored.is_file():
+                stored = None
+            other_times = stored is not None and has_other_times(run, stored)
+            if not unchanged or stored is None or other_times:
                 keep_hashed(connection, opened, [(run, sha256)], rows, now=now)
             about = {"sha256": sha256, "file": called}
             if same_content is None:
                 audit.note(connection, person, KEPT, run.name, now, about)
-            elif not unchanged:
+            elif not unchanged or other_times:
                 audit.note(
                     connection, person, _NAMED, run.name, now, about | {"run": same_content.name}
                 )
@@ -70,12 +80,19 @@ def import_run(
     return ImportedRun(
         row,
         same_content is None,
-        None if same_content is None else _said(same_content, same_name, run.name),
+        None
+        if same_content is None
+        else _said(same_content, same_name, run.name, other_times=other_times),
     )
 
 
-def _said(same_content: RunRow, same_name: RunRow | None, name: str) -> str:
+def _said(same_content: RunRow, same_name: RunRow | None, name: str, *, other_times: bool) -> str:
     """The outcome of importing content that was already stored."""
+    if other_times:
+        return (
+            f"this content is already stored as {same_content.name!r}, with other times: it has "
+            "those of this import now, and a trace of the earlier search was deleted"
+        )
     if same_name is not None and same_name.id == same_content.id:
         return f"this content is already stored as {name!r}: nothing changed"
     if same_name is not None:

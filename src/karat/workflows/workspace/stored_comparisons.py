@@ -390,7 +390,7 @@ def queue_next(
 
 
 def _key(row: ComparisonRow, of: Sequence[RunRow], opened: Workspace, digest: str) -> str:
-    contents = [(run.sha256, run.name) for run in of]
+    contents = [(run.content, run.name) for run in of]
     marks = [trace_mark(opened, run) for run in of]
     traced = [marks] if any(marks) else []  # without traces, as before there were any
     scale = opened.golden.scale

@@ -75,7 +75,7 @@ class StoredEvaluation:
 def key(opened: Workspace, row: RunRow, rules: Rules, digest: str | None = None) -> str:
     """The key of a run's evaluation; ``digest`` is the hash of its inputs, if known."""
     golden = opened.golden
-    whole = [golden.salt, golden.name, golden.scale, row.sha256, row.name]
+    whole = [golden.salt, golden.name, golden.scale, row.content, row.name]
     what = key_of(_VERSION, *whole, rules.edition, list(rules.by))
     if digest is None:
         documents = of_documents(rules.by)

@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256 as hashed_bytes
 from pathlib import Path
 
 import polars as pl
@@ -32,7 +33,9 @@ _CHARACTERS, _BYTES = 60, 180  # of the run's name in a file name; with the hash
 class Kept:
     runs: list[Run]  # the runs, in the order given
     names: list[str]  # their names
-    notes: list[str]  # a note for each run whose content was already stored under another name
+    # For each run whose content was already stored: that it was under another name, or had other
+    # times
+    notes: list[str]
 
 
 def store_runs(opened: Workspace, given: Iterable[str | Path | Run], *, now: int) -> Kept:
@@ -52,7 +55,7 @@ def keep_in(
 
     Runs are identified by content: a run already stored under another name is not stored again,
     and gets the new name too. A run that is given again keeps its first date, and its name refers
-    to it from now on.
+    to it from now on; its times are those of the last import that has any.
     """
     hashed = [(run, hash_of(run)) for run in given]
     golden_sets.hold(connection, opened.golden.id)
@@ -67,8 +70,9 @@ def keep_hashed(
     before: Sequence[RunRow],  # the runs of the golden set so far
     *,
     now: int,
+    retime: bool = True,
 ) -> Kept:
-    """Store runs whose ``hash_of`` is known, as ``keep_in``."""
+    """Store runs whose ``hash_of`` is known, as ``keep_in``; without ``retime``, times stay."""
     workspace, set_id = opened.workspace, opened.golden.id
     given = list(given)
     _refuse_names((run for run, _ in given), before)
@@ -86,16 +90,22 @@ def keep_hashed(
             kept.notes.append(
                 f"run {name!r} is the same as {first!r}: it is stored once, with both names"
             )
+        root, own_about = workspace.root, facts(run.about)
+        where = (path.relative_to(root) if path.is_relative_to(root) else path).as_posix()
         if not path.is_file():
             _write(run, path)
+        elif retime and has_other_times(run, path):
+            _write(run, path)
+            trace_of(path).unlink(missing_ok=True)
+            runs.put_times(connection, where, _times(run.answers), own_about)
+            kept.notes.append(f"run {name!r} has the times of this import now, without a trace")
         if existing is None:
-            root, own_about = workspace.root, facts(run.about)
             runs.put(
                 connection,
                 set_id,
                 name=name,
                 sha256=sha256,
-                path=(path.relative_to(root) if path.is_relative_to(root) else path).as_posix(),
+                path=where,
                 queries=len(run.query_ids),
                 rows=len(run),
                 about={"source": shown(run.source)}
@@ -172,6 +182,25 @@ def file_of(opened: Workspace, row: RunRow) -> Path:
 def trace_of(file: Path) -> Path:
     """Where the trace of a run is, next to the file of the run; it need not exist."""
     return file.with_suffix(".trace.parquet")
+
+
+def has_other_times(run: Run, path: Path) -> bool:
+    """Whether a run has times, and others than its stored file: it was searched again."""
+    times = _times(run.answers)
+    if not times:
+        return False
+    try:
+        return times != _times(read_run(path).answers)
+    except InputError:  # damaged: what reads it says so
+        return False
+
+
+def _times(answers: pl.DataFrame) -> str:
+    """A hash of the times of a run; empty without any."""
+    if "latency_us" not in answers.columns:
+        return ""
+    timed = answers.select("query_id", "latency_us").drop_nulls().sort("query_id")
+    return hashed_bytes(timed.write_csv().encode()).hexdigest()[:16] if timed.height else ""
 
 
 def trace_mark(opened: Workspace, row: RunRow) -> str | None:
