@@ -14,6 +14,7 @@ from typing import Any
 import httpx2
 import polars as pl
 import pytest
+from tests.quepid_case import opensearch
 
 from karat import formats
 from karat.engines.search.engine import EngineError
@@ -41,14 +42,13 @@ TEMPLATE = {
 @pytest.fixture(scope="module")
 def osmem() -> Iterator[str]:
     """The address of a server with an index ``docs`` of 120 documents."""
-    module = pytest.importorskip("osmem_server", reason="needs osmem-server")
-    with module.OsmemServer.start(japanese=False) as server:
+    with opensearch() as url:
         properties = {
             "title": {"type": "text"},
             "body": {"type": "text"},
             "shelf": {"type": "keyword"},
         }
-        httpx2.put(f"{server.url}/docs", json={"mappings": {"properties": properties}})
+        httpx2.put(f"{url}/docs", json={"mappings": {"properties": properties}})
         lines: list[dict[str, Any]] = []
         for n in range(120):
             fields = {
@@ -58,13 +58,11 @@ def osmem() -> Iterator[str]:
             }
             lines += [{"index": {"_id": f"d{n}"}}, fields]
         httpx2.post(
-            f"{server.url}/docs/_bulk?refresh=true",
+            f"{url}/docs/_bulk?refresh=true",
             content="".join(json.dumps(line) + "\n" for line in lines),
             headers={"content-type": "application/x-ndjson"},
         ).raise_for_status()
-        yield server.url
-        server.close()
-        server.process.stdout.close()  # which it leaves open
+        yield url
 
 
 @pytest.fixture

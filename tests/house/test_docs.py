@@ -11,8 +11,9 @@
 - ``<!-- deep: REASON -->`` just before a block runs it with --deep. Without, Python's imports are
   made, and calls of karat are looked at: there is such a function, or a command, and it takes that.
 - ``<!-- needs: demo -->`` puts a finished demo into ``demo/`` and ``karat-demo/``; ``<!-- needs:
-  postgresql -->`` puts the URL of an empty database into ``SEARCH_DB``; ``<!-- needs: NAME -->``
-  puts ``../shared/data/NAME`` into ``NAME/``, or skips the page where that is absent.
+  postgresql -->`` puts the URL of an empty database into ``SEARCH_DB``; ``<!-- needs: quepid -->``
+  writes ``case.json``, a Quepid case with its OpenSearch; ``<!-- needs: NAME -->`` puts
+  ``../shared/data/NAME`` into ``NAME/``, or skips the page where that is absent.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import doctest
 import importlib
 import inspect
 import itertools
+import json
 import os
 import re
 import shlex
@@ -35,7 +37,7 @@ from pathlib import Path
 
 import click
 import pytest
-from tests import warm_karat
+from tests import quepid_case, warm_karat
 
 from karat.cli.main import karat
 
@@ -243,6 +245,9 @@ def test_the_examples_of_a_page_run(
         elif need["name"] == "postgresql":
             url = request.getfixturevalue("database")().replace("+psycopg", "")
             monkeypatch.setenv("SEARCH_DB", url)
+        elif need["name"] == "quepid":
+            url = request.getfixturevalue("films")
+            (tmp_path / "case.json").write_text(json.dumps(quepid_case.case(url)))
         else:
             data = request.getfixturevalue("field_data") / need["name"]
             assert data.is_dir(), f"{name} needs {need['name']}, which ../shared/data has not"
@@ -260,6 +265,13 @@ def test_the_examples_of_a_page_run(
 def test_the_examples_of_a_slow_page_could_run(name: str) -> None:
     for block in blocks((ROOT / name).read_text(encoding="utf-8")):
         could_run(block, f"{name}:{block.line}")
+
+
+@pytest.fixture
+def films() -> Iterator[str]:
+    with quepid_case.opensearch() as url:
+        quepid_case.fill(url)
+        yield url
 
 
 def could_run(block: Block, where: str) -> None:

@@ -40,7 +40,7 @@ def test_a_case_comes_in_and_goes_out_without_its_password(tmp_path: Path) -> No
     assert found.judgments.rows() == [("q1", "x", 0.0, "a@x.org", None)]
     assert "secret" not in repr(found)
     assert found.lost == [
-        "the try, with its search endpoint",
+        "the try, with its search endpoint (karat engine import takes it)",
         "the scorer",
         "'case_name' of the case",
         "the display order of a query",

@@ -40,7 +40,7 @@ def test_elasticsearch(declared: Declared) -> None:
     )
     config, notes = declared(
         query_params=params,
-        field_spec="id:_id, title:name, thumb:poster",
+        field_spec="id:_id, title:name, thumb:poster, overview, cast",
         curator_vars={"titleBoost": 3, "tie": 0.5, "unused": 1},
         search_endpoint=ES,
     )
@@ -49,7 +49,7 @@ def test_elasticsearch(declared: Declared) -> None:
         "http://search:9200",
         "tmdb",
     )
-    assert (config.id, config.title) == ("", "name")
+    assert (config.id, config.title, config.text) == ("", "name", "overview")
     assert config.template == {
         "query": {
             "multi_match": {
@@ -78,6 +78,35 @@ def test_solr(declared: Declared) -> None:
     assert config.params == {"boost": 2.5}
 
 
+@pytest.mark.parametrize(
+    ("method", "params", "template"),
+    [
+        ("GET", "q=#$query##&boost=##boost##", None),
+        ("POST", '{"q": "#$query##", "b": ##boost##}', {"q": "{query}", "b": "{params.boost}"}),
+    ],
+)
+def test_any_search_api(method: str, params: str, template: Any, declared: Declared) -> None:
+    config, notes = declared(
+        query_params=params,
+        field_spec="id:sku, title:name, thumb:image, summary, price",
+        curator_variables=[{"name": "boost", "value": 2}],
+        search_endpoint={
+            "search_engine": "searchapi",
+            "endpoint_url": "https://me:hunter2@example.org/api/search",
+            "api_method": method,
+            "mapper_code": "docsMapper = function (data) { return data.found; }",
+        },
+    )
+    question = "?q={query}&boost={params.boost}" if method == "GET" else ""
+    assert (config.kind, config.url) == ("http", f"https://example.org/api/search{question}")
+    assert (config.id, config.title, config.text) == ("$.sku", "$.name", "$.summary")
+    assert (config.template, config.params) == (template, {"boost": 2})
+    assert [note.split(":")[0] for note in notes] == [
+        "headers and credentials were left out",
+        "the mapper's code was left out",
+    ]
+
+
 def test_no_credential_is_taken_over(declared: Declared, tmp_path: Path) -> None:
     endpoint = {
         "search_engine": "os",
@@ -94,9 +123,11 @@ def test_no_credential_is_taken_over(declared: Declared, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("tried", "error"),
     [
-        ({"search_engine": "static"}, "es, os or solr"),
+        ({"search_engine": "static"}, "es, os, solr or searchapi"),
         ({"endpoint_url": "http://h/"}, "an address that names an index"),
         ({"query_params": '{"q": "#$keyword1##"}'}, "the template uses #$keyword1##"),
+        ({"query_params": '{"q": "#$query.wild##"}'}, "the template uses #$query.wild##"),
+        ({"query_params": """{"q": "#$qOption['sort']##"}"""}, "a column of the queries"),
         ({"query_params": '{"q": ##none##}'}, "the variable ##none## has no value"),
         ({"query_params": "{"}, "JSON with variables of Quepid"),
     ],
@@ -108,3 +139,9 @@ def test_what_has_no_form_is_refused(tried: dict[str, str], error: str, declared
         declared(query_params=params, search_endpoint=endpoint)
     assert error in str(caught.value)
     assert "case.json" in str(caught.value)
+
+
+def test_a_case_without_a_try_is_not_from_the_export(tmp_path: Path) -> None:
+    (tmp_path / "case.json").write_text('{"case_name": "Movies", "queries": []}', encoding="utf-8")
+    with pytest.raises(InputError, match=r"(?s)no try.*api/export/cases"):
+        engine_of_case(tmp_path / "case.json")

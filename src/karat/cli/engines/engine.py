@@ -64,7 +64,8 @@ def check(ctx: click.Context, name: str, text: str | None, output: str) -> None:
 def import_(case: Path) -> None:
     """Print the engine of a Quepid case as a declaration for karat.toml.
 
-    Queries and ratings of the case: karat golden import CASE. Credentials are left out.
+    CASE is /api/export/cases/ID.json of Quepid. Its queries and ratings: karat golden import CASE.
+    Credentials are left out.
     """
     import sys
 

@@ -22,7 +22,7 @@ from karat.tables.golden.golden_sets import Exchange
 _QUERY = ("query_text", "ratings", "information_need", "notes", "options")
 _ORDER = ("arranged_at", "arranged_next")
 _LOST = {
-    "try": "the try, with its search endpoint",
+    "try": "the try, with its search endpoint (karat engine import takes it)",
     "scorer": "the scorer",
 }
 

@@ -23,8 +23,10 @@ _KINDS = {
     "os": "opensearch",
     "opensearch": "opensearch",
     "solr": "solr",
+    "searchapi": "http",
 }
-_VARIABLE = re.compile(r"#\$(\w+)##|##(\w+)##")
+_VARIABLE = re.compile(r"#\$([^#\n]+)##|##([^#$\n]+)##")
+_FIELD = re.compile(r"[\w.-]+")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
@@ -35,20 +37,39 @@ def engine_of_case(path: Path) -> tuple[str, list[str]]:
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", file=str(path)) from None
     root = Node(parsed(data, str(path), 1), "", str(path))
-    tried = root.need("try")
+    tried = root.get("try")
+    if tried is None:
+        raise InputError(
+            "the case has no try, which names its engine",
+            file=str(path),
+            fix="export it from https://QUEPID/api/export/cases/ID.json",
+        )
     endpoint = tried.get("search_endpoint") or tried  # a part of the try before Quepid 8
     engine = endpoint.need("search_engine")
     if engine.text() not in _KINDS:
         raise engine.wrong(
-            "es, os or solr", 'declare it in karat.toml: kind = "http", with hits and id'
+            "es, os, solr or searchapi",
+            'declare it in karat.toml: kind = "http", with hits and id; or kind = "python"',
         )
     kind = _KINDS[engine.text()]
     address = endpoint.get("endpoint_url") or endpoint.need("search_url")
-    base, index = _place(address)
-    settings: dict[str, Any] = {"kind": kind, "url": base, "index": index}
-    settings |= _fields(_text(tried, "field_spec"))
     used: list[str] = []
-    template = _template(tried.need("query_params"), kind, used)
+    params = tried.need("query_params")
+    fields = _fields(_text(tried, "field_spec"))
+    settings: dict[str, Any] = {"kind": kind}
+    template = ""
+    if kind == "http":
+        settings["url"] = _without_user(address)
+        if _text(endpoint, "api_method").upper() == "POST":
+            template = _template(params, kind, used)
+        else:
+            settings["url"] += f"?{_VARIABLE.sub(_renamer(params, used), params.text().strip())}"
+        settings["hits"] = "$.docs[*]"
+        settings |= {key: f"$.{name}" for key, name in {"id": "id", **fields}.items()}
+    else:
+        settings["url"], settings["index"] = _place(address)
+        settings |= {key: name for key, name in fields.items() if name != "_id"}
+        template = _template(params, kind, used)
     given = _variables(tried)
     if missing := [name for name in used if name not in given]:
         raise InputError(f"the variable ##{missing[0]}## has no value", file=str(path))
@@ -62,23 +83,35 @@ def _text(node: Node, key: str) -> str:
     return "" if found is None or found.value is None else found.text()
 
 
+def _without_user(address: Node) -> str:
+    parts = urlsplit(address.text())
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise address.wrong("an address")
+    host = parts.hostname if parts.port is None else f"{parts.hostname}:{parts.port}"
+    return f"{parts.scheme}://{host}{parts.path}"
+
+
 def _place(address: Node) -> tuple[str, str]:
     """The engine's address without credentials, and the index."""
-    parts = urlsplit(address.text())
-    folders = [folder for folder in parts.path.split("/") if folder]
+    base, _, path = _without_user(address).partition("://")
+    host, *folders = [folder for folder in path.split("/") if folder]
     if folders and folders[-1] in {"_search", "select", "query"}:
         folders.pop()
-    if parts.scheme not in {"http", "https"} or not parts.hostname or not folders:
+    if not folders:
         raise address.wrong("an address that names an index")
-    host = parts.hostname if parts.port is None else f"{parts.hostname}:{parts.port}"
-    return "/".join([f"{parts.scheme}://{host}", *folders[:-1]]), folders[-1]
+    return f"{base}://{'/'.join([host, *folders[:-1]])}", folders[-1]
 
 
 def _fields(spec: str) -> dict[str, str]:
-    """``id`` and ``title`` of a field specification such as ``id:_id, title:name``."""
-    named = dict(part.strip().split(":", 1) for part in spec.split(",") if ":" in part)
-    found = {"id": named.get("id", ""), "title": named.get("title", "")}
-    return {key: value for key, value in found.items() if value and value != "_id"}
+    """``id``, ``title`` and ``text`` of a specification such as ``id:_id, title:name, overview``.
+
+    The text is the first field that is only displayed.
+    """
+    parts = [part.strip() for part in spec.split(",")]
+    named = dict(part.split(":", 1) for part in parts if ":" in part)
+    plain = (part for part in parts if _FIELD.fullmatch(part))
+    found = {"id": named.get("id", ""), "title": named.get("title", ""), "text": next(plain, "")}
+    return {key: name.strip() for key, name in found.items() if _FIELD.fullmatch(name.strip())}
 
 
 def _variables(tried: Node) -> dict[str, Any]:
@@ -115,16 +148,20 @@ def _template(params: Node, kind: str, used: list[str]) -> str:
 
 def _renamer(params: Node, used: list[str]) -> Callable[[re.Match[str]], str]:
     def rename(match: re.Match[str]) -> str:
-        if match[2]:
+        if match[2] and match[2].isidentifier():
             used.append(match[2])
             return f"{{params.{match[2]}}}"
-        if match[1] != "query":
-            raise InputError(
-                f"the template uses #${match[1]}##, for which karat has no placeholder",
-                file=params.file,
-                fix="write {query}, which is the whole query, into the case's template",
-            )
-        return "{query}"
+        if match[1] == "query":
+            return "{query}"
+        if (match[1] or "").startswith("qOption"):
+            fix = "{filters.NAME} is a column of the queries: write it into the case's template"
+        else:
+            fix = "write {query}, which is the whole query, into the case's template"
+        raise InputError(
+            f"the template uses {match[0]}, for which karat has no placeholder",
+            file=params.file,
+            fix=fix,
+        )
 
     return rename
 
@@ -150,7 +187,9 @@ def _toml(name: str, settings: dict[str, Any], template: str) -> str:
     if params:
         pairs = (f"{key} = {json.dumps(value)}" for key, value in params.items())
         lines.append(f"params = {{ {', '.join(pairs)} }}")
-    return "\n".join([f"[engine.{name}]", *lines, f"template = {quoted}"]) + "\n"
+    if template:
+        lines.append(f"template = {quoted}")
+    return "\n".join([f"[engine.{name}]", *lines]) + "\n"
 
 
 def _notes(endpoint: Node, address: Node) -> Iterator[str]:
@@ -161,5 +200,8 @@ def _notes(endpoint: Node, address: Node) -> Iterator[str]:
             "headers and credentials were left out: "
             'headers = { Authorization = { env = "SEARCH_TOKEN" } }'
         )
-    if _text(endpoint, "mapper_code"):
-        yield "the mapper's code was left out"
+    if _text(endpoint, "search_engine") == "searchapi":
+        yield (
+            "the mapper's code was left out: set hits, id and title to where it reads them, as in "
+            'hits = "$.response.docs[*]"'
+        )

@@ -101,13 +101,15 @@ def check_judgments(content: Exchange, scale: Scale, file: str) -> None:
     off_scale = content.judgments.filter(~pl.col("grade").is_between(low, high))
     if off_scale.height:
         row = off_scale.row(0, named=True)
+        grades = [low, high, *off_scale["grade"]]
         raise _refused(
             content,
             f"grade {row['grade']:g} for document {row['doc_id']!r} is not on the golden set's "
             f"scale from {low:g} to {high:g}",
             file,
             row,
-            "correct the grade in the file: the scale of a golden set is fixed",
+            "correct the grade in the file, or import it into a new golden set with its scale",
+            f"karat init --scale {min(grades):g}-{max(grades):g} DIR",
         )
     named = pl.col("rater").str.strip_chars().str.to_lowercase()
     reserved = content.judgments.filter(named == UNNAMED_RATER)
@@ -124,7 +126,12 @@ def check_judgments(content: Exchange, scale: Scale, file: str) -> None:
 
 
 def _refused(
-    content: Exchange, problem: str, file: str, row: Mapping[str, Any], fix: str
+    content: Exchange,
+    problem: str,
+    file: str,
+    row: Mapping[str, Any],
+    fix: str,
+    command: str | None = None,
 ) -> InputError:
     """The error for a judgment that cannot be imported, with its place."""
     query = row["query_id"]
@@ -140,6 +147,7 @@ def _refused(
         query=query,
         doc_id=row["doc_id"],
         fix=fix,
+        command=command,
     )
 
 
