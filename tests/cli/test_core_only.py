@@ -21,6 +21,7 @@ from karat.formats.own.passports import KEYS, write_passport
 LINES = {
     "backup": "b.zip",
     "autojudge certify": "mine --qrels q --queries queries.csv --documents docs.jsonl",
+    "autojudge doubts": "mine",
     "autojudge fake-server": "--help",  # it serves until it is stopped
     "autojudge list": "",
     "autojudge run": "mine --qrels q --queries queries.csv --documents docs.jsonl",

@@ -327,6 +327,7 @@ ENGINES = (
 CHANGING = {"golden-write", "judges", "new", "online-write"}
 """Where a command finds what those before it left, in whatever form they were asked."""
 LEFT_OUT = {
+    "karat autojudge doubts": "tests/cli/judging asks it",
     "karat autojudge fake-server": "does not end; tests/cli/judging asks it",
     "karat serve": "does not end; test_pages.py records what it serves",
 }

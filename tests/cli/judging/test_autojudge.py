@@ -128,6 +128,18 @@ def test_runs_are_put_in_order_by_both(told, server):
     assert found["cost"]["per_effective_query"] > found["cost"]["per_usable"] > 0
 
 
+def test_doubts_become_chances(told, server):
+    told("autojudge", "run", "fake", *FILES)
+    said = ["--qrels", "people.txt", "--budget", "20", "-o", "chances.csv", "--format", "json"]
+    found = json.loads(told("autojudge", "doubts", "fake", *said))
+    drawn = [row for row in found["pairs"] if row["chance"] is not None]
+    lines = (server / "chances.csv").read_text().splitlines()
+    assert lines[0] == "query_id,doc_id,chance"
+    assert len(lines) - 1 == len(drawn) + 40  # people judged 8 queries with 5 pairs each
+    shown = told("autojudge", "doubts", "fake", "--qrels", "people.txt")
+    assert "likely error" in shown
+
+
 def test_a_bar_that_is_not_reached_is_exit_code_1(told, server):
     text = (server / "karat.toml").read_text()
     (server / "karat.toml").write_text(text + "kappa = 0.99\n")
@@ -156,6 +168,7 @@ def test_a_budget_that_is_used_up_is_exit_code_1(told, server):
         (["run", "fake", "--qrels", "truth.txt"], "--queries is missing"),
         (["run", "fake", *FILES, "-o", "g.txt"], "cannot tell the format of grades"),
         (["certify", "fake", *FILES, "--run", "run.trec"], "one run has no order"),
+        (["doubts", "fake", "--qrels", "truth.txt", "--queue"], "--queue needs a workspace"),
         (["show", "nobody"], "no judge 'nobody'"),
     ],
 )

@@ -196,6 +196,80 @@ def certify(
     return 0 if found.verdict == "certified" else 1
 
 
+@autojudge.command(
+    "doubts",
+    epilog=options.examples(
+        "karat autojudge doubts cheap --queue",
+        "karat autojudge doubts cheap strict --budget 40 -o chances.csv",
+        "karat autojudge doubts cheap --run bm25.trec --run dense.trec --queue",
+    ),
+)
+@click.argument("judges", metavar="JUDGE…", nargs=-1, required=True)
+@options.option("--qrels QRELS", "Without a workspace: judgments by people.")
+@options.option("--budget N", "Number of pairs to draw.", 50, type=click.IntRange(1))
+@options.option(
+    "--run runs RUN",
+    "Draw what moves the mean of this run; twice, the difference of the two.",
+    multiple=True,
+)
+@options.option("--measure NAME", "The measure of the runs: P@k, DCG@k or RBP.", "DCG@10")
+@options.option("--queue", "Put the pairs into the judging queue of the workspace.")
+@options.option(
+    "-o --out FILE", "Write the chances of drawn and of judged pairs here, for --chances."
+)
+@options.output("table", "json")
+def doubts(
+    judges: tuple[str, ...],
+    qrels: str | None,
+    budget: int,
+    runs: tuple[str, ...],
+    measure: str,
+    queue: bool,
+    out: str | None,
+    output: str,
+) -> None:
+    """List the pairs that people should look at next to what machine judges graded.
+
+    Pairs that people have not judged are drawn by chance: the more likely the machine errs, or the
+    further several judges disagree, and the more a pair moves the result of the runs, the higher
+    its chance. An estimate may use what people say of them: --machine-grades with --chances. Pairs
+    whose grades by people and by the machine are two steps apart follow; in the queue, one more
+    person judges these.
+    """
+    from karat import formats
+    from karat.formats.own.judges import read_judge
+    from karat.formats.own.machine_grades import check_name, write_grades
+    from karat.reports.judging import autojudge as report
+    from karat.workflows.judging import doubts as verbs
+
+    if out is not None:
+        check_name(out)
+    configs = [read_judge(judge, Path()) for judge in dict.fromkeys(judges)]
+    how: dict[str, Any] = {
+        "budget": budget,
+        "runs": [formats.read_run(run) for run in runs],
+        "measure": measure,
+    }
+    if qrels is not None:
+        if queue:
+            raise UsageError("--queue needs a workspace, and --qrels is without one")
+        people = formats.read_qrels(qrels).frame
+        found = verbs.doubts(configs, people, salt="karat doubts", **how)
+    else:
+        from karat.cli.workspace.workspace import clock, opened
+        from karat.workflows.judging.machine_grades import doubts_in
+
+        with opened(Path()) as workspace:
+            found = doubts_in(workspace, configs, queue=queue, now=clock(), **how)
+    if out is not None:
+        write_grades(found.chances, out)
+    _print(
+        output,
+        report.doubts_json(found.rows, found.queued),
+        lambda: report.show_doubts(found.rows, found.queued, options.out()),
+    )
+
+
 @autojudge.command("list", epilog=options.examples("karat autojudge list --format json"))
 @options.output("table", "json")
 def list_(output: str) -> None:

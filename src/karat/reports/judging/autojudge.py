@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from rich.console import Console
@@ -12,7 +13,7 @@ from karat.reports.table import DASH, Column, Table
 from karat.reports.writers.plain import plain
 from karat.reports.writers.tables import draw
 from karat.reports.writers.terminal import show_footnotes
-from karat.tables.golden.machine_judges import JudgeState, JudgingRun, Passport, Plan, Spent
+from karat.tables.golden.machine_judges import Doubt, JudgeState, JudgingRun, Passport, Plan, Spent
 
 _STATES = (
     Column("state", "Outcome", "words"),
@@ -29,6 +30,14 @@ _JUDGES = (
     Column("cost", "Cost", "words"),
 )
 _PASSED = {None: "", True: "yes", False: "no"}
+_DOUBTS = (
+    Column("query_id", "Query", "code"),
+    Column("doc_id", "Document", "code"),
+    Column("chosen_by", "Why", "words"),
+    Column("machine", "Machine", "number", digits=1),
+    Column("people", "People", "number", digits=1, optional=True),
+    Column("chance", "Chance", "number", digits=2, optional=True),
+)
 _TESTS = (
     Column("name", "", "words"),
     Column("value", "Value", "number"),
@@ -236,3 +245,19 @@ def show_judges(rows: Sequence[Mapping[str, Any]], out: Console) -> None:
         out.print(plain("no judge is declared in karat.toml: [judge.NAME]"))
         return
     draw(Table("", _JUDGES, rows), out)
+
+
+# --- where people should look ---
+
+
+def doubts_json(rows: Sequence[Doubt], queued: int | None) -> dict[str, Any]:
+    return {"pairs": [asdict(row) for row in rows], "queued": queued}
+
+
+def show_doubts(rows: Sequence[Doubt], queued: int | None, out: Console) -> None:
+    if not rows:
+        out.print(plain("no pair: people have judged all that the machine graded"))
+        return
+    draw(Table("", _DOUBTS, rows), out)
+    if queued is not None:
+        out.print(plain(f"{counted(queued, 'pair', 'pairs')} added to the queue"))

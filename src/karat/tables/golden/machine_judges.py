@@ -225,6 +225,20 @@ class Plan:
     prices: str = ""  # where the prices are from; empty for karat.toml
 
 
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """A pair that people should look at."""
+
+    query_id: str  # the query
+    doc_id: str  # the document
+    # `likely error`, `it moves the result` (of runs), `judges disagree` or `people disagree`
+    chosen_by: str
+    machine: float  # mean grade of the judges
+    people: float | None  # people's grade; None where they have not judged it
+    # With which it was drawn, for --chances; None where people have judged it
+    chance: float | None
+
+
 @dataclass(frozen=True)
 class Test:
     """One test of a passport."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import polars as pl
 
@@ -13,10 +14,13 @@ from karat.formats.own.judges import read_judge, read_judges
 from karat.golden.aggregation import RULE, grades
 from karat.store.sql import documents, judgments, pairs, ratings
 from karat.tables import Documents, Pairs
-from karat.tables.golden.machine_judges import JudgeReport, JudgeState, JudgingRun
+from karat.tables.golden.machine_judges import JudgeConfig, JudgeReport, JudgeState, JudgingRun
 from karat.workflows.judging.autojudge import ToJudge, judgments_frame, pairs_to_judge
+from karat.workflows.judging.doubts import PEOPLE, Doubts, doubts
 from karat.workflows.judging.machine_judges import judge_report, judge_states
 from karat.workflows.workspace.workspace import Workspace, queries_in
+
+_PEOPLE = ("human", "import")
 
 
 def pairs_of_golden_set(opened: Workspace, *, by: str | None = None) -> ToJudge:
@@ -32,7 +36,7 @@ def pairs_of_golden_set(opened: Workspace, *, by: str | None = None) -> ToJudge:
     every = every.join(asked.frame.select("query_id"), on="query_id", how="semi")
     if not every.height:
         raise UsageError("the golden set has no pairs yet", fix="karat golden pool RUN…")
-    graded = grades(current, RULE, ("human", "import"))
+    graded = grades(current, RULE, _PEOPLE)
     given = pairs_to_judge(Pairs(every), asked, Documents(texts), by=by)
     rows = graded.select("query_id", "doc_id", "grade").iter_rows()
     by_person = blind.filter(pl.col("source") == "human")
@@ -50,6 +54,34 @@ def store_grades(opened: Workspace, found: JudgingRun) -> int:
     with opened.store.begin() as connection:
         recorded = judgments.record(connection, opened.golden.id, frame, None)
     return recorded.added + recorded.corrected
+
+
+def doubts_in(
+    opened: Workspace,
+    judges: Sequence[JudgeConfig],
+    *,
+    queue: bool,
+    now: int,
+    **how: Any,  # as for ``doubts``
+) -> Doubts:
+    """``doubts`` by people's grades in a golden set, put into its queue if asked."""
+    golden = opened.golden
+    with opened.store.read() as connection:
+        people = grades(judgments.current(connection, golden.id), RULE, _PEOPLE)
+    found = doubts(judges, people, salt=golden.salt, **how)
+    if not queue:
+        return found
+    names = ("query_id", "doc_id", "chosen_by", "chance")
+    columns = {name: [getattr(row, name) for row in found.rows] for name in names}
+    frame = pl.DataFrame(columns, schema_overrides={"chance": pl.Float64})
+    again = pl.col("chosen_by") == PEOPLE
+    added = 0
+    with opened.store.begin() as connection:
+        # One more rater looks at what a person and a machine see differently.
+        for part, raters in ((frame.filter(~again), 0), (frame.filter(again), 1)):
+            if part.height:
+                added += pairs.put(connection, golden.id, part, golden.raters + raters, now).added
+    return Doubts(found.rows, found.chances, added)
 
 
 def judges_in(opened: Workspace, *, now: int) -> list[JudgeState]:

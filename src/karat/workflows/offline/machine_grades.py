@@ -225,11 +225,7 @@ def _by_pair(given: _Given, run: Run, baseline: Run | None, measure: Measure) ->
             f"{name} is not linear in the gains: judge whole queries, or use DCG, P or RBP",
         )  # fmt: skip
     assert given.chances is not None
-    shown = _ranked(run, measure, "weight")
-    if baseline is not None:
-        base = _ranked(baseline, measure, "base")
-        shown = shown.join(base, on=_KEYS, how="full", coalesce=True).fill_null(0.0)
-        shown = shown.with_columns(pl.col("weight") - pl.col("base"))
+    shown = run_weights([run] if baseline is None else [baseline, run], measure)
     shown = shown.filter(pl.col("weight") != 0)
     table = (
         shown.join(given.machine.frame.select(*_KEYS, machine="grade"), on=_KEYS, how="left")
@@ -266,6 +262,26 @@ def _by_pair(given: _Given, run: Run, baseline: Run | None, measure: Measure) ->
         given, run, baseline, name, "pair",
         powered_pairs_mean(pairs), powered_pairs_mean(pairs, lam=0.0), only,
     )  # fmt: skip
+
+
+def run_weights(runs: Sequence[Run], measure: Measure) -> pl.DataFrame:
+    """``query_id``, ``doc_id`` and ``weight``: what a gain of 1 of a document adds to the value.
+
+    Args:
+        runs: One; or two, for the second minus the first.
+        measure: P, RBP or DCG.
+
+    Raises:
+        UsageError: another measure.
+    """
+    if measure.entry.symbol not in _LINEAR:
+        raise UsageError(f"{measure} is not linear in the gains", fix="P@k, DCG@k or RBP")
+    shown = _ranked(runs[-1], measure, "weight")
+    if len(runs) == 1:
+        return shown
+    base = _ranked(runs[0], measure, "base")
+    both = shown.join(base, on=_KEYS, how="full", coalesce=True).fill_null(0.0)
+    return both.select(*_KEYS, pl.col("weight") - pl.col("base"))
 
 
 def _ranked(run: Run, measure: Measure, name: str) -> pl.DataFrame:
