@@ -14,6 +14,7 @@ from karat.tables.schema import JUDGMENTS, Scale
 
 STATES = ("graded", "cannot_judge")
 SOURCES = ("human", "clicks", "llm", "import")
+MACHINE = "llm"
 UNNAMED_RATER = "import"  # the rater of imported grades without a rater; no user can have this name
 KINDS = ("rating", "repeat", "gold", "adjudication")
 

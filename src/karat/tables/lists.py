@@ -52,7 +52,8 @@ LISTS: Mapping[str, Sequence[Column]] = {
         Column("grade", _F, "the grade that counts; null without one"),
         Column("rule", _S, "its aggregation method; null without a grade"),
         Column("votes", _I, "number of ratings"),
-        Column("said", _S, "every rating, such as `ann 2, ben –`; null without any"),
+        Column("said", _S, "every rating, such as `ann 2, ben –, cheap@1f (uncertified "
+               "machine) 1`; null without any"),
         *_GRADES,
         Column("low", _F, "lowest rating of a person; null without any"),
         Column("high", _F, "highest rating of a person; null without any"),
@@ -67,6 +68,8 @@ LISTS: Mapping[str, Sequence[Column]] = {
         *JUDGMENTS,
         *(_TEXT, _TITLE),
         Column("stale", pl.Boolean(), "whether the document has changed since"),
+        Column("machine", _S, "`certified` or `uncertified`, of a machine's judgment: whether the "
+               "judge's passport certifies it; null for others"),
     ),
     "grades": (
         *(_QUERY, _DOC),

@@ -174,6 +174,7 @@ class MachineMean:
     dollars_effective: float | None = None  # `effective` with them
     minutes_queries: float | None = None
     minutes_effective: float | None = None  # `effective` with them
+    certified: bool = False  # whether the judge's passport certifies it
 
 
 @dataclass(frozen=True, slots=True)

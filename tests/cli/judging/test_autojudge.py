@@ -93,7 +93,8 @@ def test_from_a_plan_to_an_interval(told, server):
     assert (row["judged"], row["machine_only"], row["unit"]) == (8, 16, "query")
     assert row["ci_high"] - row["ci_low"] < row["people_high"] - row["people_low"]
     shown = told("evaluate", "people.txt", "run.trec", "-m", "nDCG@3", "--machine-grades", "fake")
-    assert "people judged 8 queries" in shown
+    assert "(uncertified); people judged 8 queries" in " ".join(shown.split())
+    assert not row["certified"]
     assert "Queries for $10" in shown
     assert row["dollars_queries"] == pytest.approx(10 / (ran["cost"]["per_usable"] * 5))
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from html import unescape
 from pathlib import Path
 
 import pytest
 from fastapi import FastAPI
 from tests.net.visible import visible
-from tests.web.conftest import ClientOf
+from tests.web.conftest import NOW, ClientOf
 from tests.web.machine_judge import DECLARED, declare, judged
+
+from karat.workflows.golden.agreement import put_before_adjudicator
 
 
 @pytest.fixture
@@ -74,3 +78,43 @@ def test_raters_do_not_see_them(workspace: Path, client_of: ClientOf) -> None:
     rater = client_of("rater")
     assert rater.get("/judges").status_code == 403
     assert rater.get("/judges/mine").status_code == 403
+
+
+def test_uncertified_grades_are_marked_wherever_they_are_shown(
+    with_judge: Path, client_of: ClientOf
+) -> None:
+    """And certified ones as those of a machine; people's are not."""
+    engineer = client_of("engineer")
+
+    def marks(path: str, rows: str) -> set[tuple[str, str | None]]:
+        found = engineer.get(f"{path}format=json").json()[rows]
+        return {(row["rater"].partition("@")[0], row["machine"]) for row in found}
+
+    judgments, pair = "/golden/shop/judgments?", "/golden/shop/pair?query=q1&document=d1&"
+    people = {("rita", None), ("ben", None), ("cleo", None)}
+    assert marks(judgments, "judgments") == people | {("mine", "uncertified")}
+    assert marks(pair, "history") == people | {("mine", "uncertified")}
+    assert "uncertified" in visible(engineer.get(f"{judgments}source=llm").text)
+    for path in ("/golden/shop/pairs", "/golden/shop/queries/q1"):
+        assert "(uncertified machine) 1" in visible(engineer.get(path).text)
+    [file] = (with_judge / "judges/passports").iterdir()
+    file.write_text(file.read_text().replace('"candidate"', '"certified"'))
+    assert marks(judgments, "judgments") == people | {("mine", "certified")}
+    assert "(certified machine) 1" in visible(engineer.get("/golden/shop/pairs").text)
+
+
+def test_an_adjudicator_sees_what_the_machine_said_after_their_own_grade(
+    with_judge: Path, app: FastAPI, client_of: ClientOf
+) -> None:
+    opened = app.state.site.opened("shop")
+    assert put_before_adjudicator(opened, None, person="olga", now=NOW)
+    owner = client_of("owner")
+    page = owner.get("/judge/shop/adjudicate").text
+    assert "its number" not in page  # the judge's reason
+    ticket = re.search(r'name="ticket" value="([^"]+)"', page)
+    assert ticket is not None
+    owner.fill("/judge/shop/adjudicate", ticket=unescape(ticket[1]), grade="1")
+    said = visible(owner.get("/judge/shop/adjudicate").text)
+    assert "Of the pair that you settled last" in said
+    assert "(uncertified)" in said
+    assert "its number" in said

@@ -63,6 +63,7 @@ def with_machine_grades(
     from karat.tables import Results
     from karat.workflows.offline.inputs import about
     from karat.workflows.offline.machine_grades import (
+        certified_judges,
         judging_costs,
         machine_means,
         read_machine_grades,
@@ -80,6 +81,8 @@ def with_machine_grades(
         queries=about(asked.settings["queries"], qrels),
         costs=judging_costs(asked.grades),
     )
+    passed = certified_judges(asked.grades)
+    found = [replace(row, certified=row.judge in passed) for row in found]
     reasons: list[str] = [f"{row.run}: {row.reason}" for row in found if row.reason]
     reasons += same_family(asked.grades, runs)
     return replace(results, machine_grades=found, notes=[*reasons, *results.notes])

@@ -280,7 +280,8 @@ def machine_grades(rows: Sequence[MachineMean]) -> Iterator[Table]:
                help="Queries that people alone would have to judge for as narrow an interval."),
     ]  # fmt: skip
     many = counted(rows[0].judged, *(("pair", "pairs") if rows[0].unit == "pair" else _QUERIES))
-    title = f"With machine grades of {rows[0].judge}; people judged {many}"
+    judge = f"{rows[0].judge}{'' if rows[0].certified else ' (uncertified)'}"
+    title = f"With machine grades of {judge}; people judged {many}"
     yield Table(title, columns, rows)
     if any(row.dollars_queries is not None or row.minutes_queries is not None for row in rows):
         more = [

@@ -16,7 +16,7 @@ from karat.store.sql.queue import LEASE_US, newest
 from karat.store.sql.schema import document, judgment, pair, slot
 from karat.store.sql.slots import OWN, claim_again, disagree, hold_rater, hold_raters
 from karat.store.sql.upsert import insert
-from karat.tables.judgments import Judgments
+from karat.tables.judgments import MACHINE, Judgments
 from karat.tables.schema import JUDGMENTS
 
 _NAMES = {"id": "judgment", "document_sha256": "document_hash"}  # names in schema.JUDGMENTS
@@ -293,7 +293,7 @@ def counting() -> tuple[sa.ColumnElement[bool], ...]:
 def counts_of_machines(c: sa.Connection) -> dict[str, int]:
     """How many judgments of each machine count, in all golden sets."""
     chosen = sa.select(judgment.c.rater, sa.func.count()).where(
-        judgment.c.source == "llm", *counting()
+        judgment.c.source == MACHINE, *counting()
     )
     return {rater: int(n) for rater, n in c.execute(chosen.group_by(judgment.c.rater))}
 
@@ -334,6 +334,12 @@ def history(c: sa.Connection, set_id: int, query_id: str, doc_id: str) -> pl.Dat
     superseded = frame["supersedes"].drop_nulls().implode()
     counts = ~pl.col("judgment").is_in(superseded) & (pl.col("state") != "withdrawn")
     return frame.with_columns(counts.alias("counts"))
+
+
+def history_of(c: sa.Connection, set_id: int, number: int) -> pl.DataFrame:
+    """As ``history``, of the pair of a judgment."""
+    pair_of = sa.select(judgment.c.query_id, judgment.c.doc_id).where(judgment.c.id == number)
+    return history(c, set_id, *c.execute(pair_of).one())
 
 
 def _disagree(c: sa.Connection, pair_id: int) -> bool:

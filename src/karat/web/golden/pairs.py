@@ -155,6 +155,7 @@ def list_judgments(frame: pl.DataFrame, name: str, ask: Ask) -> Listed:
         Column("text", "Query", link=lambda row: pair_address(name, row)),
         Column("title", "Document", link=lambda row: pair_address(name, row)),
         Column("rater", "Rater", choices=True),
+        Column("machine", "Machine", choices=True, optional=True),
         Column("grade", "Grade", "grade"),
         Column("state", "State", choices=True, shown=False),
         Column("reason", "Reason"),
@@ -211,6 +212,7 @@ def _lacking(workspace: Workspace, pooled: Pooled | None) -> list[tuple[str, str
 def _history(frame: pl.DataFrame, ask: Ask) -> Listed:
     columns = (
         Column("rater", "Rater"),
+        Column("machine", "Machine", optional=True),
         Column("grade", "Grade", "grade"),
         Column("state", "State"),
         Column("kind", "Kind"),

@@ -28,7 +28,7 @@ from karat.web.judging.cards import (
     lease_card,
     reasons,
 )
-from karat.workflows.judging.queue import Card, Judging, Undone
+from karat.workflows.judging.queue import Card, Judging, MachineVote, Undone
 from karat.workflows.workspace.workspace import Workspace
 
 ROUTER = APIRouter()
@@ -73,6 +73,7 @@ class JudgePage(Page):
     before: str | None = None
     reason: str | None = None
     note: str | None = None
+    machines: Sequence[MachineVote] = ()  # what machines say of the pair that was settled last
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -217,7 +218,7 @@ def _page(
     note: str | None,
     undone: Undone | None = None,
 ) -> JudgePage:
-    workspace, progress = judging.opened, judging.far()
+    workspace, progress, newest = judging.opened, judging.far(), judging.newest()
     golden, adjudicate = workspace.golden, judging.kind == "adjudication"
     seconds = [each for each in progress.seconds if each is not None]
     origin = f"{call.request.url.scheme}://{call.request.url.netloc}"
@@ -245,11 +246,12 @@ def _page(
         later=progress.later,
         minutes=_minutes(progress),
         typical=median(seconds) if seconds else None,
-        newest=judging.newest(),
+        newest=newest,
         disagreements=disagreements,
         before=before,
         reason=reason,
         note=note,
+        machines=judging.machines(newest) if adjudicate and newest and not undone else (),
     )
 
 

@@ -11,10 +11,12 @@ import polars as pl
 import sqlalchemy as sa
 
 from karat.errors import UsageError, nearest
+from karat.formats.own.passports import certified
 from karat.golden.editions import Freeze, may_freeze
 from karat.golden.freshness import stale
 from karat.golden.traffic import folded
 from karat.store.sql import audit, browsing, documents, golden_sets, judgments, queries
+from karat.tables.judgments import MACHINE
 from karat.workflows.golden.agreement import IMPORT, Moment, agreement_at, disagreements_at, moment
 from karat.workflows.golden.editions import standing
 from karat.workflows.workspace.stored_inputs import ids_by_text
@@ -55,7 +57,8 @@ class OnePair:
     document: dict[str, Any] | None  # `title`, `text`, `url`, `attributes`; None if unknown
     # Its row of `pairs_in`, without `title`; None if it is no longer queued or judged
     pair: dict[str, Any] | None
-    history: pl.DataFrame  # as `karat.store.sql.judgments.history` returns it
+    # As `karat.store.sql.judgments.history` returns it, with `machine` as `judgments_in`
+    history: pl.DataFrame
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,7 @@ def queries_in(
     with opened.store.read() as connection:
         snapshot = moment(connection, opened.golden.id)
         frozen = browsing.editions_of_queries(connection, opened.golden.id)
-    pair_rows = _pairs(snapshot)
+    pair_rows = _pairs(snapshot, _certified(opened))
     counts = pair_rows.group_by("query_id").agg(
         documents=pl.len().cast(pl.Int64),
         graded=pl.col("grade").count().cast(pl.Int64),
@@ -117,14 +120,15 @@ def pairs_in(opened: Workspace) -> pl.DataFrame:
     Returns:
         ``query_id``, ``text`` of the query, ``doc_id``, ``title``, ``state`` (of ``STATES``),
         ``grade`` that counts, the ``rule`` of its aggregation, ``votes``, ``said`` (``ann 2,
-        ben –``: every rating, by name), ``raters`` and ``grades`` (people's, as agreement uses
-        them; lists in the same order), ``low`` and ``high`` (people's), ``adjudicated``,
-        ``imported`` grade, ``gold_grade``, ``waiting`` judgments, ``priority``, ``chosen_by``.
+        ben –, cheap@1f (uncertified machine) 1``: every rating, by name), ``raters`` and ``grades``
+        (people's, as agreement uses them; lists in the same order), ``low`` and ``high``
+        (people's), ``adjudicated``, ``imported`` grade, ``gold_grade``, ``waiting`` judgments,
+        ``priority``, ``chosen_by``.
     """
     with opened.store.read() as connection:
         snapshot = moment(connection, opened.golden.id)
         titles = browsing.documents(connection, opened.golden.id, "title")
-    return _described(_pairs(snapshot), titles)
+    return _described(_pairs(snapshot, _certified(opened)), titles)
 
 
 def given_by(frame: pl.DataFrame, *given: tuple[str | None, float]) -> pl.DataFrame:
@@ -152,7 +156,8 @@ def judgments_in(opened: Workspace) -> pl.DataFrame:
 
     Returns:
         ``karat.tables.schema.JUDGMENTS`` with ``text`` of the query, ``title`` of the document and
-        ``stale``: whether the document has changed or is gone.
+        ``stale``: whether the document has changed or is gone, and ``machine``: ``certified`` or
+        ``uncertified``, of a machine's judgment.
     """
     with opened.store.read() as connection:
         snapshot = moment(connection, opened.golden.id)
@@ -169,14 +174,16 @@ def _judgments(connection: sa.Connection, snapshot: Moment) -> pl.DataFrame:
     if hashes is not None:
         outdated = stale(snapshot.judgments, hashes).judgments["judgment"]
     is_old = pl.col("judgment").is_in(outdated.implode())
-    return _described(judged, titles).with_columns(stale=is_old)[::-1]
+    return _described(judged, titles).with_columns(
+        stale=is_old, machine=_machine(_certified(opened))
+    )[::-1]
 
 
 def query_in(opened: Workspace, query_id: str) -> OneQuery:
     """A query with its documents, which also have ``begins``, the start of the text."""
     with opened.store.read() as connection:
         snapshot = moment(connection, opened.golden.id)
-        pair_rows = _pairs(_of(snapshot, query_id))
+        pair_rows = _pairs(_of(snapshot, query_id), _certified(opened))
         beginnings = browsing.beginnings(
             connection, opened.golden.id, pair_rows["doc_id"].to_list(), 400
         )
@@ -191,7 +198,8 @@ def pair_in(opened: Workspace, query_id: str, doc_id: str) -> OnePair:
         snapshot = moment(connection, opened.golden.id)
         document = browsing.one_document(connection, opened.golden.id, doc_id)
         history = judgments.history(connection, opened.golden.id, query_id, doc_id)
-    rows = _pairs(_of(snapshot, query_id)).filter(pl.col("doc_id") == doc_id)
+    passed = _certified(opened)
+    rows = _pairs(_of(snapshot, query_id), passed).filter(pl.col("doc_id") == doc_id)
     pair = next(rows.iter_rows(named=True), None)
     if pair is None and not history.height:
         raise UsageError(f"document {doc_id!r} was neither queued nor judged for {query_id!r}")
@@ -204,7 +212,7 @@ def pair_in(opened: Workspace, query_id: str, doc_id: str) -> OnePair:
         doc_id=doc_id,
         document=document,
         pair=pair,
-        history=history,
+        history=history.with_columns(machine=_machine(passed)),
     )
 
 
@@ -303,12 +311,22 @@ def _of(snapshot: Moment, query_id: str) -> Moment:
     )
 
 
-def _pairs(snapshot: Moment) -> pl.DataFrame:
+def _certified(opened: Workspace) -> frozenset[str]:
+    return certified(opened.workspace.root)
+
+
+def _machine(passed: Collection[str]) -> pl.Expr:
+    """Whether a machine's judgment is by a certified judge; null for people's and others."""
+    verdict = pl.when(pl.col("rater").is_in(list(passed))).then(pl.lit("certified"))
+    return pl.when(pl.col("source") == MACHINE).then(verdict.otherwise(pl.lit("uncertified")))
+
+
+def _pairs(snapshot: Moment, passed: frozenset[str]) -> pl.DataFrame:
     """The pairs as ``pairs_in`` returns them, without columns of documents."""
-    return snapshot.derive("pairs", lambda: _listed_pairs(snapshot))
+    return snapshot.derive(("pairs", passed), lambda: _listed_pairs(snapshot, passed))
 
 
-def _listed_pairs(snapshot: Moment) -> pl.DataFrame:
+def _listed_pairs(snapshot: Moment, passed: frozenset[str]) -> pl.DataFrame:
     current = snapshot.judgments.frame
     queued = snapshot.pairs
     latest, first = (
@@ -323,9 +341,13 @@ def _listed_pairs(snapshot: Moment) -> pl.DataFrame:
     grade_text = short.otherwise(grade.cast(pl.String)).fill_null("–")
     # Raters come before imported grades without a rater.
     by_person = pl.col("source") == "human"
+    marked = pl.format("{} ({} machine)", "rater", _machine(passed))
+    latest = latest.with_columns(
+        by=pl.when(pl.col("source") == MACHINE).then(marked).otherwise("rater")
+    )
     people = latest.sort(~by_person, "rater", maintain_order=True)
     votes = people.group_by(_KEY, maintain_order=True).agg(
-        pl.concat_str("rater", pl.lit(" "), grade_text).str.join(", ").alias("said"),
+        pl.concat_str("by", pl.lit(" "), grade_text).str.join(", ").alias("said"),
         grade.filter(by_person).min().alias("low"),
         grade.filter(by_person).max().alias("high"),
         grade.filter(pl.col("source") == "import").first().alias("imported"),

@@ -10,9 +10,10 @@ from typing import Any
 import polars as pl
 
 from karat.errors import UsageError
+from karat.formats.own.passports import certified
 from karat.golden.queue import Claim, Progress, pair_key, progress_line
 from karat.store.sql import judgments, queue, slots
-from karat.tables.judgments import UNNAMED_RATER
+from karat.tables.judgments import MACHINE, UNNAMED_RATER
 from karat.workflows.workspace.workspace import Workspace
 
 LATER_US = 3_600_000_000  # a pair that is put off returns after an hour
@@ -39,6 +40,16 @@ class Card:
 class Undone:
     card: Card  # its pair, shown again
     grade: float | None  # its grade; None if it could not be judged
+    reason: str | None
+
+
+@dataclass(frozen=True)
+class MachineVote:
+    """A machine's judgment, which an adjudicator sees after their own."""
+
+    rater: str  # name and version of the judge
+    certified: bool  # whether its passport certifies it
+    grade: float | None
     reason: str | None
 
 
@@ -153,6 +164,16 @@ class Judging:
         """Id of the judgment that ``undo`` would undo; None if there is none."""
         with self.opened.store.read() as connection:
             return queue.newest(connection, self.opened.golden.id, self.rater, self.kind)
+
+    def machines(self, number: int) -> list[MachineVote]:
+        """What machines say of the pair of a judgment that was given."""
+        with self.opened.store.read() as connection:
+            history = judgments.history_of(connection, self.opened.golden.id, number)
+        said = history.filter("counts", pl.col("source") == MACHINE)
+        passed = certified(self.opened.workspace.root)
+        is_certified = pl.col("rater").is_in(list(passed)).alias("certified")
+        rows = said.select("rater", is_certified, "grade", "reason")
+        return [MachineVote(*row) for row in rows.iter_rows()]
 
     def take_back(self, only: int | None = None) -> Undone | None:
         """As ``undo``, with the grade and reason.

@@ -378,6 +378,17 @@ def read_machine_grades(name: str, chances: str | None) -> tuple[pl.DataFrame, p
     return grades, known
 
 
+def certified_judges(name: str) -> frozenset[str]:
+    """The certified judges of the workspace of a file of grades, or of the current folder."""
+    from karat.formats.own.passports import certified
+    from karat.formats.own.workspace import find_workspace
+
+    with suppress(KaratError):
+        start = Path(name).parent if Path(name).suffix or Path(name).exists() else Path()
+        return certified(find_workspace(start).resolve().parent)
+    return frozenset()
+
+
 def judging_costs(name: str) -> Costs:
     """What a declared judge's grades cost so far, and how long people in its workspace took."""
     from karat.clients.llm.ledger import Ledger
