@@ -321,6 +321,12 @@ def _machine(passed: Collection[str]) -> pl.Expr:
     return pl.when(pl.col("source") == MACHINE).then(verdict.otherwise(pl.lit("uncertified")))
 
 
+def _who(passed: Collection[str]) -> pl.Expr:
+    """The rater, with a mark of a machine."""
+    marked = pl.format("{} ({} machine)", "rater", _machine(passed))
+    return pl.when(pl.col("source") == MACHINE).then(marked).otherwise("rater")
+
+
 def _pairs(snapshot: Moment, passed: frozenset[str]) -> pl.DataFrame:
     """The pairs as ``pairs_in`` returns them, without columns of documents."""
     return snapshot.derive(("pairs", passed), lambda: _listed_pairs(snapshot, passed))
@@ -341,13 +347,9 @@ def _listed_pairs(snapshot: Moment, passed: frozenset[str]) -> pl.DataFrame:
     grade_text = short.otherwise(grade.cast(pl.String)).fill_null("–")
     # Raters come before imported grades without a rater.
     by_person = pl.col("source") == "human"
-    marked = pl.format("{} ({} machine)", "rater", _machine(passed))
-    latest = latest.with_columns(
-        by=pl.when(pl.col("source") == MACHINE).then(marked).otherwise("rater")
-    )
     people = latest.sort(~by_person, "rater", maintain_order=True)
     votes = people.group_by(_KEY, maintain_order=True).agg(
-        pl.concat_str("by", pl.lit(" "), grade_text).str.join(", ").alias("said"),
+        pl.concat_str(_who(passed), pl.lit(" "), grade_text).str.join(", ").alias("said"),
         grade.filter(by_person).min().alias("low"),
         grade.filter(by_person).max().alias("high"),
         grade.filter(pl.col("source") == "import").first().alias("imported"),
