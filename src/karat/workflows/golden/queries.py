@@ -161,7 +161,8 @@ def judgments_in(opened: Workspace) -> pl.DataFrame:
     """
     with opened.store.read() as connection:
         snapshot = moment(connection, opened.golden.id)
-        return snapshot.derive("described", lambda: _judgments(connection, snapshot))
+        judged = snapshot.derive("described", lambda: _judgments(connection, snapshot))
+    return judged.with_columns(machine=_machine(_certified(opened)))
 
 
 def _judgments(connection: sa.Connection, snapshot: Moment) -> pl.DataFrame:
@@ -174,9 +175,7 @@ def _judgments(connection: sa.Connection, snapshot: Moment) -> pl.DataFrame:
     if hashes is not None:
         outdated = stale(snapshot.judgments, hashes).judgments["judgment"]
     is_old = pl.col("judgment").is_in(outdated.implode())
-    return _described(judged, titles).with_columns(
-        stale=is_old, machine=_machine(_certified(opened))
-    )[::-1]
+    return _described(judged, titles).with_columns(stale=is_old)[::-1]
 
 
 def query_in(opened: Workspace, query_id: str) -> OneQuery:
