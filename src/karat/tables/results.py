@@ -174,7 +174,8 @@ class MachineMean:
     dollars_effective: float | None = None  # `effective` with them
     minutes_queries: float | None = None
     minutes_effective: float | None = None  # `effective` with them
-    certified: bool = False  # whether the judge's passport certifies it
+    # Whether the judge's passport certifies it
+    certified: bool = field(default=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
