@@ -10,9 +10,11 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from karat.clients.assignment import assign
     from karat.clients.karat_server import Client
     from karat.clients.tracing import trace
     from karat.errors import InputError, KaratError, MissingExtra, PolicyRefused, UsageError
+    from karat.experiments.interleaving import interleave
     from karat.formats import (
         read_certificate,
         read_documents,
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from karat.measures import measure
     from karat.tables import Documents, Pairs, Qrels, Queries, Results, Run
     from karat.workflows.diagnosis.diagnose import diagnose
+    from karat.workflows.experiments.analyze import experiment
     from karat.workflows.golden.golden_set import GoldenSet
     from karat.workflows.offline.benchmark import benchmark
     from karat.workflows.offline.compare import compare
@@ -41,9 +44,11 @@ if TYPE_CHECKING:
     from karat.workflows.release.gate import gate
 
 _HOMES = {
+    "karat.clients.assignment": ("assign",),
     "karat.clients.karat_server": ("Client",),
     "karat.clients.tracing": ("trace",),
     "karat.errors": ("InputError", "KaratError", "MissingExtra", "PolicyRefused", "UsageError"),
+    "karat.experiments.interleaving": ("interleave",),
     "karat.formats": (
         "read_certificate",
         "read_documents",
@@ -68,6 +73,7 @@ _HOMES = {
     "karat.workflows.offline.fuse": ("fuse", "fuse_tuned"),
     "karat.workflows.release.gate": ("gate",),
     "karat.workflows.diagnosis.diagnose": ("diagnose",),
+    "karat.workflows.experiments.analyze": ("experiment",),
     "karat.workflows.golden.golden_set": ("GoldenSet",),
     "karat.workflows.online.evaluate": ("evaluate_online",),
 }
@@ -87,16 +93,19 @@ __all__ = [
     "Results",
     "Run",
     "UsageError",
+    "assign",
     "benchmark",
     "certify",
     "compare",
     "diagnose",
     "evaluate",
     "evaluate_online",
+    "experiment",
     "explain",
     "fuse",
     "fuse_tuned",
     "gate",
+    "interleave",
     "measure",
     "read_certificate",
     "read_documents",

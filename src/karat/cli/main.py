@@ -14,6 +14,7 @@ from karat.cli import _streams, completion, mistakes, options
 from karat.cli.accounts import people
 from karat.cli.diagnosis import diagnose
 from karat.cli.engines import engine, search, tries, tune
+from karat.cli.experiments import experiment
 from karat.cli.golden import golden
 from karat.cli.judging import autojudge, judge
 from karat.cli.lint import lint
@@ -77,6 +78,7 @@ for command in (
     diagnose.diagnose,
     engine.engine,
     evaluate.evaluate,
+    experiment.experiment,
     explain.explain,
     fuse.fuse,
     gate.gate,

@@ -207,9 +207,7 @@ class Times:
             return Estimate(state="unknown", reason=reason)
         if reason := self._no_draws(self.buckets):
             return Estimate(value, reason=reason)
-        drawn = np.concatenate(
-            [survival_quantile(self._times, curves, level) for _, curves in self._curves(draws)]
-        )
+        _, drawn = self.drawn(Statistic("quantile", level), draws)
         span = percentile_interval(drawn, drawn)
         return Estimate(value, span.low, span.high, reason=span.reason)
 
@@ -232,6 +230,30 @@ class Times:
             highs.append(high)
         span = percentile_interval(np.concatenate(lows), np.concatenate(highs))
         return Estimate(least, span.low, span.high, reason=span.reason)
+
+    def drawn(self, statistic: Statistic, draws: Draws) -> tuple[float, Floats]:
+        """A statistic and its value in each draw of buckets, in microseconds.
+
+        NaN or infinite where it has no value; of bounds it is the middle.
+        """
+        weights = draws.of(self.buckets)
+        if statistic.kind == "mean":
+            with np.errstate(invalid="ignore", divide="ignore"):
+                means = (weights @ self._sums) / (weights @ self._events.of_buckets)
+            return float(self._sums.sum() / max(self.without_end, 1)), means
+        if statistic.kind == "restricted_mean":
+            assert statistic.up_to is not None
+            ends = [
+                np.mean(restricted_mean(self._times, curves, last, statistic.up_to), axis=0)
+                for last, curves in self._curves(draws)
+            ]
+            whole = restricted_mean(self._times, self._survival, self._last[-1], statistic.up_to)
+            return float(np.mean(whole)), np.concatenate(ends)
+        level = 0.5 if statistic.level is None else statistic.level
+        values = [
+            survival_quantile(self._times, curves, level) for _, curves in self._curves(draws)
+        ]
+        return self.quantile(level), np.concatenate(values)
 
     def _no_draws(self, buckets: int) -> str:
         """The reason for no interval over this many buckets; empty if there can be one."""

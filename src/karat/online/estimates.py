@@ -43,7 +43,7 @@ def needed(metrics: Sequence[Metric]) -> list[Metric]:
     Histograms have buckets of users and not users; a ratio for each counts the users.
     """
     counting = {
-        _counts_name(metric.compute): _counting(metric.compute)
+        counts_name(metric.compute): _counting(metric.compute)
         for metric in metrics
         if isinstance(metric.compute, Distribution)
     }
@@ -59,10 +59,10 @@ def _counting(compute: Distribution) -> Metric:
             counts = counts & (compute.censored() == 0)
         return nw.when(counts).then(1).otherwise(0)
 
-    return to_count(_counts_name(compute), Ratio(compute.facts, known, known))
+    return to_count(counts_name(compute), Ratio(compute.facts, known, known))
 
 
-def _counts_name(compute: Distribution) -> str:
+def counts_name(compute: Distribution) -> str:
     return f"n({compute.name}, ended)" if compute.statistic == "mean" else f"n({compute.name})"
 
 
@@ -241,7 +241,7 @@ class _Tables:
             up_to = self.rules.first_click_mean if first else self.rules.dwell_mean
         unit = 1e3 if metric.unit == "milliseconds" else 1e6  # microseconds in it
         result = times.read(Statistic(compute.statistic, compute.level, up_to), self.draws)
-        counted = self.moments.get((part, _counts_name(compute), "value"))
+        counted = self.moments.get((part, counts_name(compute), "value"))
         users = int(counted["users"]) if counted else times.buckets  # a lower bound
         n = times.without_end if compute.statistic == "mean" else times.n
         scaled = {

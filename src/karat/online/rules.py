@@ -85,12 +85,12 @@ def rules_from(changes: Iterable[str]) -> Rules:
             )
         if name in changed:
             raise UsageError(f"the rule {name} is given twice", fix="give it once")
-        match = _LENGTH.fullmatch(length.strip().casefold())
-        if not equals or not match or match[2] not in _UNITS:
+        span = _microseconds(length)
+        if not equals or span is None:
             raise UsageError(
                 f"{text!r} has no duration", fix=f"{name}=20min; units are ms, s, min, h, d"
             )
-        changed[name] = round(float(match[1]) * _UNITS[match[2]])
+        changed[name] = span
         if not 0 < changed[name] <= _LONGEST:
             raise UsageError(
                 f"the rule {text.strip()} is not between 0 and 366 days", fix=f"{name}=20min"
@@ -104,6 +104,25 @@ def rules_from(changes: Iterable[str]) -> Rules:
                 f"{duration_text(getattr(rules, more))}: change one",
             )
     return rules
+
+
+def _microseconds(text: str) -> int | None:
+    match = _LENGTH.fullmatch(text.strip().casefold())
+    return round(float(match[1]) * _UNITS[match[2]]) if match and match[2] in _UNITS else None
+
+
+def duration(text: str) -> int:
+    """A duration such as ``7d`` or ``36 h`` in microseconds.
+
+    Raises:
+        UsageError: it is none, or not between 0 and 366 days.
+    """
+    span = _microseconds(text) if isinstance(text, str) else None
+    if span is None or not 0 < span <= _LONGEST:
+        raise UsageError(
+            f"{text!r} is not a duration of up to 366 days", fix="such as 7d, 36h or 30min"
+        )
+    return span
 
 
 def duration_text(microseconds: int) -> str:

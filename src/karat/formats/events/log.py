@@ -56,12 +56,12 @@ def read_events(
         return
     with source:
         source.watch = watch
-        for frame in _frames(source, tally, reading.mapped):
+        for frame in frames(source, tally, reading.mapped):
             if frame.height:
                 yield rows(frame, reading, tally)
 
 
-def _frames(source: Source, tally: Tally, mapped: Mapped) -> Iterator[pl.DataFrame]:
+def frames(source: Source, tally: Tally, mapped: Mapped) -> Iterator[pl.DataFrame]:
     form = _form(source)
     if form == "parquet":
         return read_parquet(source, tally)

@@ -155,7 +155,7 @@ def _reduced(
     for name in TABLES:
         facts: nw.LazyFrame[Any] = getattr(batch, name)
         if by_class:
-            facts = _classed(facts, classes)
+            facts = classed(facts, classes)
         tables[name] = engine.keep(cuttable(narrowed(facts, tests), cuts))
     columns = {cut: [column_of(each) for each in cut] for cut in cuts}
     moment_frames: dict[Cut, list[pl.DataFrame]] = {cut: [] for cut in cuts}
@@ -197,7 +197,7 @@ def _reduced(
     return evidence, engine.collect(nw.concat([batch.counts, *added]))
 
 
-def _classed(facts: nw.LazyFrame[Any], classes: nw.LazyFrame[Any] | None) -> nw.LazyFrame[Any]:
+def classed(facts: nw.LazyFrame[Any], classes: nw.LazyFrame[Any] | None) -> nw.LazyFrame[Any]:
     """Facts joined with the class of their query."""
     if classes is None:
         return facts.with_columns(nw.lit(None).cast(nw.String).alias("class"))

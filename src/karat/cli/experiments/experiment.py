@@ -1,0 +1,138 @@
+"""karat experiment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from karat.cli import options
+from karat.cli.online import options as online_options
+
+if TYPE_CHECKING:
+    from karat.tables.experiments.experiment import ExperimentPlan
+
+
+@click.group(
+    epilog=options.examples(
+        "karat experiment analyze events --control a --treatment b",
+        "karat experiment analyze events --plan plan.toml --by class",
+    )
+)
+def experiment() -> None:
+    """Is it better for users: experiments whose arms are in the log."""
+
+
+planned = options.together(
+    options.option("--control ARM", "The arm that users had before.  [default: that of the plan]"),
+    options.option("--treatment ARM", "The arm that is new.  [default: that of the plan]"),
+    options.option("--plan FILE", "Plan of the experiment (TOML): arms, metrics, size, windows."),
+    options.option(
+        "--decide METRIC",
+        "A metric that decides; repeat for more (Holm).  [default: SAT]",
+        multiple=True,
+    ),
+    options.option(
+        "--guard guards METRIC:MARGIN",
+        "A guardrail and the harm that does not matter, in its unit or as a share of the control: "
+        "ErrorRate:0.002, CTR:2%, Latency:p95:20; repeat for more.",
+        multiple=True,
+    ),
+    options.option(
+        "-m --metric diagnose METRIC",
+        "A metric that explains and decides nothing; repeat for more.",
+        multiple=True,
+    ),
+    options.option(
+        "--window SPAN", "Each user counts for this long from the first exposure, such as 7d."
+    ),
+    options.option("--shares A:B", "Planned shares of control and treatment, such as 90:10."),
+    options.option("--users N", "Planned number of users of both arms.", type=click.IntRange(2)),
+)
+
+
+@experiment.command(
+    "analyze",
+    epilog=options.examples(
+        "karat experiment analyze events --control a --treatment b",
+        "karat experiment analyze log.parquet --plan plan.toml --format json",
+    ),
+)
+@click.argument("log", type=click.Path(path_type=Path))
+@planned
+@options.option(
+    "--by SLICE", "Slice by day, class or an attribute of the log; repeat.", multiple=True
+)
+@online_options.classes
+@options.option("--exposures FILE", "Who was in which arm and when, if the log does not say.")
+@options.option("--experiment NAME", "With --exposures: the experiment, if there are several.")
+@options.option("--mapping FILE", "With a log file: the meaning of its columns and actions (TOML).")
+@options.option("--timezone ZONE", "With a log file: the time zone in which days begin.")
+@options.option(
+    "--despite REASON", "Show effects of an unhealthy experiment; the reason is recorded."
+)
+@online_options.rules
+@online_options.engine
+@options.option("--seed", "Random seed of the resampled users.", 0, type=click.IntRange(min=0))
+@options.output("table", "json", "md")
+@options.all_notes
+def analyze(log: Path, output: str, all_notes: bool, **settings: Any) -> int:
+    """Compare two arms: health, effects with intervals, and a verdict.
+
+    LOG is an event store (see karat online import) or a log file. Exit codes: 0 the treatment is
+    better and harms nothing · 1 it is worse, or a guardrail is breached · 3 cannot tell, or the
+    experiment is unhealthy.
+    """
+    from karat.cli.progress import working
+    from karat.cli.workspace.workspace import need
+    from karat.online.rules import rules_from
+    from karat.reports.experiments import analysis as shown
+    from karat.workflows.experiments.analyze import analyze_events
+
+    need("a log of events", "store", *({settings["engine"]} & {"duckdb", "spark"}))
+    plan = _plan(settings)
+    exposures, name = settings.pop("exposures"), settings.pop("experiment")
+    settings["rules"] = rules_from(settings["rules"])
+    settings["despite"] = settings["despite"] or ""
+    with working("events") as progress:
+        result = analyze_events(
+            log,
+            plan,
+            exposures=None if exposures is None else (exposures, name),
+            progress=progress,
+            **settings,
+        )
+    options.emit(shown, result, output, all_notes=all_notes)
+    return result.exit_code
+
+
+def _plan(settings: dict[str, Any]) -> ExperimentPlan:
+    """The plan that options and a file make together; options win."""
+    from karat.errors import UsageError
+    from karat.online.rules import duration
+    from karat.workflows.experiments import analyze as workflow
+
+    path = settings.pop("plan")
+    asked = {
+        key: settings.pop(key) for key in ("control", "treatment", "decide", "diagnose", "users")
+    }
+    guards = tuple(map(workflow.read_guard, settings.pop("guards")))
+    window, shares = settings.pop("window"), settings.pop("shares")
+    changes = {
+        **asked,
+        "guards": guards,
+        "window_us": None if window is None else duration(window),
+        "shares": None if shares is None else workflow.read_shares(shares),
+    }
+    if path is not None:
+        from karat.formats.own.experiments import read_plan
+
+        return workflow.plan_of(read_plan(path), changes)
+    if asked["control"] is None or asked["treatment"] is None:
+        raise UsageError(
+            "no arms are named", fix="--control ARM --treatment ARM, or a plan that names them"
+        )
+    from karat.tables.experiments.experiment import ExperimentPlan
+
+    return workflow.plan_of(ExperimentPlan(asked["control"], asked["treatment"]), changes)

@@ -1,0 +1,1 @@
+"""Experiments: arms, their evidence and health, effects and verdicts; assignment, interleaving."""

@@ -1,0 +1,58 @@
+"""Evidence of an experiment: the small tables that a log is reduced to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from karat.experiments import moments
+from karat.online import histograms
+from karat.online.evidence import Cut
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The tables of a reduced log."""
+
+    # For each cut the columns of `moments.empty`; the covariate is only in the cut of all
+    moments: Mapping[Cut, pl.DataFrame]
+    # For each cut a row for each bin, as in `online.evidence`, and `arm`
+    histograms: Mapping[Cut, pl.DataFrame]
+    counts: Mapping[str, tuple[int, int]]  # by name: of control and treatment
+    both: int  # users with searches in both arms
+    first_day: int | None  # first and last local day on which a user was exposed
+    last_day: int | None
+
+
+COUNTED = ("users", "closed", "searches", "unknown_results", "everyone", "bots", "absent")
+"""Counts of arms: exposed users, those whose window is closed, searches after the exposure, those
+whose results are unknown, users with the arm (``bots`` among them), and users exposed by a table
+who have no search."""
+
+
+def empty_histogram(keys: Sequence[str]) -> pl.DataFrame:
+    return histograms.empty_histogram((*keys, "arm"))
+
+
+def together(parts: Sequence[Evidence], cuts: Sequence[Cut]) -> Evidence:
+    """The combined evidence of disjoint batches of users."""
+    days = [(p.first_day, p.last_day) for p in parts if p.first_day is not None]
+    return Evidence(
+        {cut: moments.together([part.moments[cut] for part in parts], cut) for cut in cuts},
+        {
+            cut: pl.concat([empty_histogram(cut), *(part.histograms[cut] for part in parts)])
+            for cut in cuts
+        },
+        {
+            name: (
+                sum(part.counts.get(name, (0, 0))[0] for part in parts),
+                sum(part.counts.get(name, (0, 0))[1] for part in parts),
+            )
+            for name in COUNTED
+        },
+        sum(part.both for part in parts),
+        min((first for first, _ in days if first is not None), default=None),
+        max((last for _, last in days if last is not None), default=None),
+    )

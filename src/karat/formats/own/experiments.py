@@ -1,0 +1,135 @@
+"""Plans of experiments (TOML), and rollout files (JSON) that a service reads."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, fields
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from karat.errors import InputError, UsageError
+from karat.experiments.assignment import Rollout
+from karat.formats import toml
+from karat.formats.tables.source import Source
+from karat.online.rules import duration
+from karat.tables.days import day_number
+from karat.tables.experiments.experiment import ExperimentPlan, Guard
+
+_KEYS = (
+    "name", "control", "treatment", "shares", "users", "weeks", "start", "end", "window", "before",
+    "alpha", "decide", "diagnose",
+)  # fmt: skip
+
+
+def read_plan(path: str | Path) -> ExperimentPlan:
+    """The plan of an experiment.
+
+    Raises:
+        InputError: it is not a plan, with file, line and fix.
+    """
+    table = toml.read(path).check({"experiment": _KEYS, "guard": None, "cap": None})
+    here = "experiment"
+    for key in ("control", "treatment"):
+        if table.text_or_none(here, key) is None:
+            raise table.wrong(f"[experiment] has no {key}", f'{key} = "b": the name of the arm')
+    start, end = (_day(table, key) for key in ("start", "end"))
+    window = table.text_or_none(here, "window", "7d")
+    return ExperimentPlan(
+        control=table.text(here, "control", ""),
+        treatment=table.text(here, "treatment", ""),
+        decide=table.texts(here, "decide"),
+        diagnose=table.texts(here, "diagnose"),
+        guards=_guards(table),
+        name=table.text(here, "name", Path(path).stem),
+        shares=_shares(table),
+        users=_count(table, "users", 10_000, 10**12),
+        weeks=_count(table, "weeks", 2, 520),
+        start=start,
+        end=end,
+        window_us=None if window is None else table.read(here, "window", "7d", duration),
+        before_us=table.read(here, "before", "14d", duration),
+        alpha=table.number(here, "alpha", 0.05, 1e-6, 0.5),
+        caps={metric: _amount(table, "cap", metric) for metric in table.content.get("cap", {})},
+    )
+
+
+def _guards(table: toml.Tables) -> tuple[Guard, ...]:
+    guards = []
+    for metric, value in table.content.get("guard", {}).items():
+        relative = isinstance(value, str) and value.strip().endswith("%")
+        margin = -1.0
+        if relative:
+            try:
+                margin = float(value.strip()[:-1]) / 100
+            except ValueError:
+                margin = -1.0
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            margin = float(value)
+        if not 0 <= margin < 1e12:
+            raise table.invalid("guard", metric, "a margin", f'{metric} = 0.002, or "5%"')
+        guards.append(Guard(metric, margin, relative))
+    return tuple(guards)
+
+
+def _shares(table: toml.Tables) -> tuple[float, float]:
+    value = table.value("experiment", "shares", [1, 1])
+    good = (
+        isinstance(value, list)
+        and len(value) == 2
+        and all(isinstance(v, int | float) and not isinstance(v, bool) and v > 0 for v in value)
+    )
+    if not good:
+        raise table.invalid("experiment", "shares", "two numbers above 0", "shares = [50, 50]")
+    return float(value[0]), float(value[1])
+
+
+def _count(table: toml.Tables, key: str, example: int, most: int) -> int | None:
+    if table.value("experiment", key) is None:
+        return None
+    return int(table.number("experiment", key, example, 1, most, whole=True))
+
+
+def _amount(table: toml.Tables, section: str, key: str) -> float:
+    return table.number(section, key, 500, 0, 1e15)
+
+
+def _day(table: toml.Tables, key: str) -> int | None:
+    value = table.value("experiment", key)
+    if value is None:
+        return None
+    if isinstance(value, date):
+        return day_number(value)
+    if isinstance(value, str):
+        return table.read("experiment", key, "2026-11-02", day_number)
+    raise table.invalid("experiment", key, "a day", f"{key} = 2026-11-02")
+
+
+def read_rollout(path: str | Path) -> Rollout:
+    """A rollout file.
+
+    Raises:
+        InputError: it is not one.
+    """
+    with Source(path) as source:
+        data, name = source.whole(), source.name
+    try:
+        content: Any = json.loads(data)
+        known = {field.name: field.type for field in fields(Rollout)}
+        values = {key: content[key] for key in content if key in known}
+        for key, value in values.items():
+            kind = {"str": str, "bool": bool}.get(str(known[key]), (int, float))
+            if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
+                raise ValueError(f"{key} is {value!r}")
+        return Rollout(**values)
+    except (ValueError, TypeError, UsageError) as error:
+        raise InputError(
+            f"not a rollout file: {error}",
+            file=name,
+            fix='{"experiment": "…", "salt": "…", "control_share": 0.05, "treatment_share": 0.05}',
+        ) from None
+
+
+def rollout_text(rollout: Rollout) -> str:
+    """The content of a rollout file."""
+    return json.dumps(asdict(rollout), indent=2, ensure_ascii=False) + "\n"

@@ -1,0 +1,1 @@
+"""Experiments: plans, effects, health and verdicts."""

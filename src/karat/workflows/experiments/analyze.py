@@ -1,0 +1,379 @@
+"""Is it better for users? The effects of an experiment whose arms are in the log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from karat.engines.frames.engine import Engine
+from karat.engines.frames.opening import open_engine
+from karat.errors import UsageError, nearest
+from karat.experiments import health as checks
+from karat.experiments.effects import Effects
+from karat.experiments.verdict import verdict
+from karat.formats.events.exposures import read_exposures
+from karat.online.estimates import needed
+from karat.online.evidence import Cut
+from karat.online.health import NO_REAL_PEOPLE
+from karat.online.metrics import registry
+from karat.online.metrics.entry import Metric
+from karat.online.metrics.expressions import why_unknown
+from karat.online.rules import Rules, duration_text
+from karat.tables.days import day_text
+from karat.tables.experiments.experiment import (
+    DayEffect,
+    Effect,
+    ExperimentPlan,
+    ExperimentResult,
+    Guard,
+    Role,
+)
+from karat.tables.online.events import EventLog
+from karat.workflows.experiments.evidence import AGE, Reading, gather
+from karat.workflows.online.evaluate import classes_of, cut_of, event_log
+
+DECIDE = ("SAT",)
+GUARDS = (
+    *(
+        Guard(metric, 0.05, relative=True)
+        for metric in ("CTR", "Abandonment", "ZeroResults", "Latency(p95)")
+    ),
+    Guard("ErrorRate", 0.002),  # a share of a rate near 0 is no margin
+)
+DIAGNOSE = ("Dwell", "Reformulation", "MRCR", "AddToCart", "Conversion")
+_DAY: Cut = ("day",)
+_SINCE: Cut = (AGE,)
+
+
+def analyze(
+    log: EventLog,
+    engine: Engine,
+    plan: ExperimentPlan,
+    *,
+    by: Sequence[str] = (),
+    queries: Any = None,
+    exposed: pl.DataFrame | None = None,
+    rules: Rules | None = None,
+    despite: str = "",
+    seed: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> ExperimentResult:
+    """Health first, then effects, then a verdict.
+
+    Args:
+        log: The events; their arm, or ``exposed``, says who was in which arm.
+        engine: An open engine.
+        plan: Arms, metrics and windows.
+        by: Dimensions to slice decision metrics and guardrails by.
+        queries: Queries with ``text`` and ``class``, for slices by class.
+        exposed: ``user_key``, ``time_us`` and ``arm`` of exposures that are not in the log.
+        rules: Of sessions and searches.
+        despite: The reason for which effects of an unhealthy experiment are shown.
+        seed: Of the resampled buckets of users, for quantiles.
+        progress: Gets the events read and all.
+    """
+    rules = rules or Rules()
+    _check_arms(log, plan, exposed)
+    roles, left_out = _roles(plan, log)
+    metrics = [metric for of_role in roles.values() for metric in of_role]
+    decisions = roles.get("decision", [])
+    sliced = [*decisions, *roles.get("guardrail", [])]
+    cuts = [cut_of(dimensions, log) for dimensions in dict.fromkeys(by)]
+    for cut in cuts:
+        if "arm" in cut:
+            raise UsageError("arms are compared already", fix="slice by something else than arm")
+    classes, notes = classes_of(cuts, queries)
+    reading = Reading(log, engine, plan, rules, classes, exposed)
+    asked = {(): metrics, _DAY: decisions, _SINCE: decisions, **dict.fromkeys(cuts, sliced)}
+    asked = {cut: needed(of_cut) for cut, of_cut in asked.items()}
+    evidence = gather(reading, asked, progress)
+    users = sum(evidence.counts["users"])
+    days = 0
+    if evidence.first_day is not None and evidence.last_day is not None:
+        days = evidence.last_day - evidence.first_day + 1
+    ended = _ended(plan, users, days)
+    effects = Effects(evidence, plan, log, rules, ended=ended, seed=seed)
+    found = effects.of_all(roles)
+    by_day, by_age = (_days(effects, cut, decisions, found) for cut in (_DAY, _SINCE))
+    checked = checks.health(evidence, plan, [metric.name for metric in decisions])
+    for metric in decisions:
+        check = checks.novelty([row for row in by_age if row.metric == metric.name])
+        checked += [] if check is None else [replace(check, state="pass") if ended else check]
+    decided, reason = verdict(checked, found, despite=despite, ended=ended)
+    hidden = decided == "unhealthy"
+    closed = evidence.counts["closed"]
+    last = "" if evidence.last_day is None else day_text(evidence.last_day)
+    return ExperimentResult(
+        verdict=decided,
+        reason=reason,
+        health=checked,
+        effects=[] if hidden else found,
+        slices=[] if hidden else [s for cut in cuts for s in effects.slices(cut, sliced, found)],
+        days=[] if hidden else by_day,
+        ages=[] if hidden else by_age,
+        notes=[*left_out, *_notes(plan, log, users, closed, found, ended=ended), *notes],
+        name=plan.name,
+        control=plan.control,
+        treatment=plan.treatment,
+        period=None if evidence.first_day is None else (day_text(evidence.first_day), last),
+        window_us=plan.window_us,
+        alpha=plan.alpha,
+        users=users,
+        users_planned=plan.users,
+        ended=ended,
+        valid_on=last,
+        despite=despite if any(check.state == "fail" for check in checked) else "",
+        by=tuple(dict.fromkeys(",".join(cut) for cut in cuts)),
+        rules=rules.id,
+        simulated=log.simulated,
+        engine=engine.name,
+    )
+
+
+def experiment(
+    events: Any,
+    control: str,
+    treatment: str,
+    *,
+    decide: Sequence[str] = (),
+    guard: Mapping[str, float | str] | None = None,
+    plan: ExperimentPlan | None = None,
+    by: str | Sequence[str] = (),
+    queries: Any = None,
+    mapping: Any = None,
+    timezone: str | None = None,
+    engine: str = "polars",
+    despite: str = "",
+    seed: int = 0,
+    **planned: Any,
+) -> ExperimentResult:
+    """Compare two arms of an experiment: health, effects with intervals, a verdict.
+
+    Args:
+        events: A log with arms, as ``karat.evaluate_online`` takes it.
+        control: The arm that users had before.
+        treatment: The arm that is new.
+        decide: Metrics of which one must be better, and none worse; ``SAT`` if none are given.
+        guard: Metrics and the harm that does not matter: ``{"CTR": "2%", "ErrorRate": 0.002}``.
+        plan: A plan that was read from a file; what is given here wins.
+        by: Dimensions to slice by, such as ``class`` or ``day``.
+        queries: For ``class``: queries with ``text`` and ``class``.
+        mapping: The meaning of columns and actions, as for ``karat online import``.
+        timezone: Time zone in which days begin; UTC if None.
+        engine: ``polars`` | ``duckdb`` | ``spark``.
+        despite: The reason for which effects of an unhealthy experiment are shown.
+        seed: Random seed of intervals of quantiles.
+        planned: Fields of ``ExperimentPlan``, such as ``users=20_000`` or ``window_us``.
+
+    Returns:
+        The result; ``verdict`` is ``pass``, ``fail``, ``cannot_tell`` or ``unhealthy``.
+
+    Raises:
+        UsageError: unknown arm, metric or slice (with the nearest name), or no arms in the log.
+        InputError: the log cannot be read.
+    """
+    guards = tuple(read_guard(f"{name}:{margin}") for name, margin in (guard or {}).items())
+    base = replace(plan or ExperimentPlan(control, treatment), control=control, treatment=treatment)
+    return analyze_events(
+        events,
+        plan_of(base, {"decide": tuple(decide), "guards": guards, **planned}),
+        mapping=mapping,
+        timezone=timezone,
+        engine=engine,
+        by=[by] if isinstance(by, str) and by else by,
+        queries=queries,
+        despite=despite,
+        seed=seed,
+    )
+
+
+def analyze_events(
+    events: Any,
+    plan: ExperimentPlan,
+    *,
+    mapping: Any = None,
+    timezone: str | None = None,
+    exposures: tuple[str | Path, str | None] | None = None,
+    engine: str = "polars",
+    master: str | None = None,
+    **how: Any,
+) -> ExperimentResult:
+    """As ``analyze``, of anything that is a log; ``exposures`` is a file and an experiment."""
+    exposed = None
+    if exposures is not None:
+        from karat.store.events.files import with_users  # which a plan does without
+
+        table = with_users(read_exposures(*exposures))
+        exposed = table.select("user_key", "time_us", "arm")
+    with (
+        event_log(events, mapping=mapping, timezone=timezone) as (log, notes),
+        open_engine(engine, master=master) as opened,
+    ):
+        result = analyze(log, opened, plan, exposed=exposed, **how)
+    return replace(result, notes=[*notes, *result.notes])
+
+
+def with_defaults(plan: ExperimentPlan) -> ExperimentPlan:
+    """The plan with the default roles, if it declares neither decisions nor guardrails."""
+    if plan.decide or plan.guards:
+        return plan
+    return replace(plan, decide=DECIDE, guards=GUARDS)
+
+
+def read_guard(text: str) -> Guard:
+    """A guardrail from text: ``CTR:0.01``, ``ErrorRate:5%`` of the control, ``Latency:p95:20``.
+
+    Raises:
+        UsageError: no margin, or an unknown metric.
+    """
+    name, colon, size = text.rpartition(":")
+    relative = size.strip().endswith("%")
+    try:
+        margin = float(size.strip().removesuffix("%"))
+    except ValueError:
+        margin = -1.0
+    if not colon or not 0 <= margin < 1e12:
+        raise UsageError(
+            f"the guardrail {text!r} has no margin",
+            fix="METRIC:MARGIN, such as ErrorRate:0.002, CTR:2% or Latency:p95:20",
+        )
+    return Guard(registry.find(name).name, margin / 100 if relative else margin, relative)
+
+
+def _check_arms(log: EventLog, plan: ExperimentPlan, exposed: pl.DataFrame | None) -> None:
+    known: Iterable[str] = log.arms
+    if exposed is not None:
+        known = sorted(exposed["arm"].unique().drop_nulls().to_list())
+    known = list(known)
+    if not known:
+        raise UsageError(
+            "the log has no arms of experiments",
+            fix="name their column in a mapping (arm), or give the table of exposures",
+            command="karat experiment analyze … --exposures FILE",
+        )
+    if plan.control == plan.treatment:
+        raise UsageError(f"control and treatment are both {plan.control}", fix="name two arms")
+    for arm in (plan.control, plan.treatment):
+        if arm not in known:
+            raise UsageError(
+                f"the log has no arm {arm!r}",
+                nearest=nearest(arm, known, 1),
+                fix=f"its arms are {', '.join(known)}",
+            )
+
+
+def _roles(plan: ExperimentPlan, log: EventLog) -> tuple[dict[Role, list[Metric]], list[str]]:
+    """The metrics of each role that the log has data for, and notes on those it has not."""
+    decide = registry.find_all(plan.decide)
+    guards = [registry.find(guard.metric) for guard in plan.guards]
+    taken = {metric.name for metric in (*decide, *guards)}
+    diagnose = [m for m in registry.find_all(plan.diagnose or DIAGNOSE) if m.name not in taken]
+    both = {metric.name for metric in decide} & {metric.name for metric in guards}
+    if both:
+        raise UsageError(f"{min(both)} cannot decide and guard", fix="give it one role")
+    roles: dict[Role, list[Metric]] = {}
+    notes = []
+    for role, metrics in (("decision", decide), ("guardrail", guards), ("diagnostic", diagnose)):
+        for metric in metrics:
+            if metric.name == "ClickPosition" or not metric.point:
+                raise UsageError(
+                    f"{metric.name} has no single value to compare", fix="leave it out"
+                )
+            why = why_unknown(metric, log)
+            asked = plan.diagnose if role == "diagnostic" else plan.guards != GUARDS
+            if why and asked:
+                notes.append(f"{metric.name}: {why}")
+            if not why or (asked and role != "diagnostic"):
+                roles.setdefault(role, []).append(metric)  # type: ignore[arg-type]
+    return roles, notes
+
+
+def _ended(plan: ExperimentPlan, users: int, days: int) -> bool:
+    """Whether the planned size and length are reached; without a plan the log is the experiment."""
+    return (plan.users is None or users >= plan.users) and (
+        plan.weeks is None or days >= 7 * plan.weeks
+    )
+
+
+def _days(
+    effects: Effects, cut: Cut, metrics: Sequence[Metric], wholes: Sequence[Effect]
+) -> list[DayEffect]:
+    rows = [
+        DayEffect(
+            row.metric,
+            next(iter(row.slice.values())),
+            row.difference,
+            row.ci_low,
+            row.ci_high,
+            row.n_control + row.n_treatment,
+        )
+        for row in effects.slices(cut, metrics, wholes)
+        if row.difference is not None
+    ]
+    return sorted(rows, key=lambda row: (row.metric, len(row.day), row.day))
+
+
+def _notes(
+    plan: ExperimentPlan,
+    log: EventLog,
+    users: int,
+    closed: tuple[int, int],
+    effects: Sequence[Effect],
+    *,
+    ended: bool,
+) -> list[str]:
+    notes = [NO_REAL_PEOPLE] if log.simulated else []
+    if plan.window_us is None:
+        notes.append(
+            "no window is planned: users count for different times, and a look every day sees "
+            "returning users only in part (--window 7d gives each the same)"
+        )
+    else:
+        open_ = users - sum(closed)
+        notes.append(
+            f"each user counts for {duration_text(plan.window_us)} from the first exposure"
+            + (f"; {open_:,} users whose window is open are left out" if open_ else "")
+        )
+    if plan.users is None and plan.weeks is None:
+        notes.append("no size is planned: the end of the log is taken as the planned end")
+    elif not ended:
+        notes.append(
+            "the planned end is not reached: the confidence sequences (CS) decide; the 95 % "
+            "intervals are valid at the end only"
+        )
+    adjusted = [e for e in effects if e.variance_kept is not None]
+    if adjusted:
+        kept = ", ".join(f"{e.metric} {100 * (1 - (e.variance_kept or 0)):.0f} %" for e in adjusted)
+        notes.append(f"variance removed by the period before the experiment: {kept}")
+    else:
+        notes.append("no variance is removed: the log has no period before the experiment")
+    if plan.guards == GUARDS:
+        notes.append(
+            "margins of guardrails are the defaults (5 % of the control): declare your own"
+        )
+    return notes
+
+
+def plan_of(base: ExperimentPlan, changes: Mapping[str, Any]) -> ExperimentPlan:
+    """A plan with what the command line says instead."""
+    return with_defaults(replace(base, **{k: v for k, v in changes.items() if v not in (None, ())}))
+
+
+def read_shares(text: str) -> tuple[float, float]:
+    """Weights of control and treatment from ``90:10``.
+
+    Raises:
+        UsageError: they are not two numbers above 0.
+    """
+    parts = text.split(":")
+    try:
+        control, treatment = map(float, parts)
+    except ValueError:
+        control = treatment = 0.0
+    if not 0 < control < 1e12 or not 0 < treatment < 1e12:
+        raise UsageError(f"{text!r} are not two shares", fix="--shares 90:10: control, treatment")
+    return control, treatment
