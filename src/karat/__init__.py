@@ -10,7 +10,6 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from karat.clients.assignment import assign
     from karat.clients.karat_server import Client
     from karat.clients.tracing import trace
     from karat.errors import InputError, KaratError, MissingExtra, PolicyRefused, UsageError
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from karat.tables import Documents, Pairs, Qrels, Queries, Results, Run
     from karat.workflows.diagnosis.diagnose import diagnose
     from karat.workflows.experiments.analyze import experiment
+    from karat.workflows.experiments.assignment import assign
     from karat.workflows.golden.golden_set import GoldenSet
     from karat.workflows.offline.benchmark import benchmark
     from karat.workflows.offline.compare import compare
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from karat.workflows.release.gate import gate
 
 _HOMES = {
-    "karat.clients.assignment": ("assign",),
     "karat.clients.karat_server": ("Client",),
     "karat.clients.tracing": ("trace",),
     "karat.errors": ("InputError", "KaratError", "MissingExtra", "PolicyRefused", "UsageError"),
@@ -74,6 +73,7 @@ _HOMES = {
     "karat.workflows.release.gate": ("gate",),
     "karat.workflows.diagnosis.diagnose": ("diagnose",),
     "karat.workflows.experiments.analyze": ("experiment",),
+    "karat.workflows.experiments.assignment": ("assign",),
     "karat.workflows.golden.golden_set": ("GoldenSet",),
     "karat.workflows.online.evaluate": ("evaluate_online",),
 }

@@ -30,6 +30,7 @@ LINES = {
     "completion": "bash",
     "diagnose": "q r",
     "evaluate": "q r",
+    "experiment analyze": "events.jsonl --control a --treatment b",
     "explain": "q r 1",
     "fuse": "r r2 -o fused.trec",
     "gate": "q r r2 --policy p.toml",

@@ -288,6 +288,11 @@ DEMO: dict[str, tuple[Asked, ...]] = {
         Asked("online-status", f"online status {W}", "json"),
         Asked("online-evaluate", f"online evaluate {W} --by arm --notes", "json", deep=True),
         Asked("online-queries", f"online queries {W} --limit 8", "json", deep=True),
+        Asked(
+            "experiment-analyze",
+            "experiment analyze demo/events --plan demo/experiments/hybrid.toml",
+            "json md",
+        ),
         Asked("online-watch-by", f"online watch {W} --by query_class -f json"),
         Asked("online-against", f"online against {W} demo demo/runs/bm25.trec", "json", deep=True),
     ),

@@ -2,16 +2,19 @@
 
 The place of a unit is the first 53 bits of SHA-256 of ``salt.unit`` (UTF-8), as a big-endian whole
 number, divided by 2^53: in [0, 1). The treatment has the places below its share, the control
-those from one minus its share on: while both together are at most everybody, a growing share moves
-nobody from one arm into the other.
+those from one minus its share on: a growing share moves no unit into the other arm.
+
+A service asks for arms in its requests: this module imports nothing that is heavy.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import asdict, dataclass, fields
 from hashlib import sha256
+from typing import Any
 
-from karat.errors import UsageError
+from karat.errors import InputError, UsageError
 
 _FULL = 1 + 1e-9  # shares may add up to a little more than 1 by rounding
 
@@ -26,7 +29,7 @@ class Rollout:
     treatment: str = "treatment"
     control_share: float = 0.0  # of all units, from 0 to 1
     treatment_share: float = 0.0
-    stopped: bool = False  # the kill switch: nobody gets the treatment, whatever the shares
+    stopped: bool = False  # the kill switch: no unit gets the treatment, whatever the shares
 
     def __post_init__(self) -> None:
         """Refuse shares that are not possible."""
@@ -59,3 +62,35 @@ def arm_of(unit: str | int, rollout: Rollout) -> str | None:
     if at < rollout.treatment_share:
         return rollout.treatment
     return rollout.control if at >= 1 - rollout.control_share else None
+
+
+def rollout_of(text: str | bytes, name: str) -> Rollout:
+    """The rollout of a file's content; unknown keys are ignored.
+
+    Args:
+        text: JSON.
+        name: Name of the file, for errors.
+
+    Raises:
+        InputError: it is not a rollout.
+    """
+    try:
+        content: Any = json.loads(text)
+        known = {field.name: field.type for field in fields(Rollout)}
+        values = {key: content[key] for key in content if key in known}
+        for key, value in values.items():
+            kind = {"str": str, "bool": bool}.get(str(known[key]), (int, float))
+            if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
+                raise ValueError(f"{key} is {value!r}")
+        return Rollout(**values)
+    except (ValueError, TypeError, UsageError) as error:
+        raise InputError(
+            f"not a rollout file: {error}",
+            file=name,
+            fix='{"experiment": "…", "salt": "…", "control_share": 0.05, "treatment_share": 0.05}',
+        ) from None
+
+
+def rollout_text(rollout: Rollout) -> str:
+    """The content of a rollout file."""
+    return json.dumps(asdict(rollout), indent=2, ensure_ascii=False) + "\n"

@@ -25,6 +25,13 @@ class Evidence:
     first_day: int | None  # first and last local day on which a user was exposed
     last_day: int | None
 
+    @property
+    def days(self) -> int:
+        """Local days from the first to the last; 0 without any."""
+        if self.first_day is None or self.last_day is None:
+            return 0
+        return self.last_day - self.first_day + 1
+
 
 COUNTED = ("users", "closed", "searches", "unknown_results", "everyone", "bots", "absent")
 """Counts of arms: exposed users, those whose window is closed, searches after the exposure, those
@@ -33,6 +40,7 @@ who have no search."""
 
 
 def empty_histogram(keys: Sequence[str]) -> pl.DataFrame:
+    """An empty histogram by arm, in the slices of some columns."""
     return histograms.empty_histogram((*keys, "arm"))
 
 

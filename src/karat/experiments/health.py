@@ -20,20 +20,27 @@ LEAST = 8  # users per arm
 WEEK = 7
 
 
-def health(evidence: Evidence, plan: ExperimentPlan, metrics: Sequence[str]) -> list[HealthCheck]:
+def health(
+    evidence: Evidence,
+    plan: ExperimentPlan,
+    metrics: Sequence[str],
+    ages: Sequence[DayEffect] = (),
+) -> list[HealthCheck]:
     """Every check, in the order in which they are to be read.
 
     Args:
         evidence: Of the experiment.
         plan: Its plan.
         metrics: Decision metrics, whose balance before the experiment is tested.
+        ages: Their effects by days since first exposure.
     """
     users = evidence.counts["users"]
     checks = [_users(users), _sample_ratio(users, plan), _both(evidence)]
     checks += _shares(evidence)
     checks += _balance(evidence, plan, metrics)
     checks.append(_weeks(evidence))
-    return checks
+    novelty = (_novelty([row for row in ages if row.metric == metric]) for metric in metrics)
+    return [*checks, *filter(None, novelty)]
 
 
 def _users(users: tuple[int, int]) -> HealthCheck:
@@ -77,7 +84,7 @@ def _shares(evidence: Evidence) -> Iterator[HealthCheck]:
         p = _equal_shares(lost, every)
         shares = [100 * x / n if n else 0.0 for x, n in zip(lost, every, strict=True)]
         text = f"{what}: {shares[0]:.2g} % in control, {shares[1]:.2g} % in treatment (p {p:.2g})"
-        # Searches of one user are alike, so that a small difference of many is no loss.
+        # Searches of one user are alike, so that a small difference may be chance.
         apart = abs(shares[0] - shares[1]) > 0.5
         yield HealthCheck(name, "fail" if p < LEVEL and apart else "pass", text, p)
 
@@ -122,7 +129,7 @@ def _past(moments: ArmMoments) -> ArmMoments:
 def _weeks(evidence: Evidence) -> HealthCheck:
     if evidence.first_day is None or evidence.last_day is None:
         return HealthCheck("weeks", "cannot_tell", "no user was exposed")
-    days = evidence.last_day - evidence.first_day + 1
+    days = evidence.days
     span = f"{day_text(evidence.first_day)} to {day_text(evidence.last_day)}: {days} days"
     if days < WEEK:
         return HealthCheck("weeks", "cannot_tell", f"{span}, less than a week")
@@ -133,12 +140,8 @@ def _weeks(evidence: Evidence) -> HealthCheck:
     return HealthCheck("weeks", "pass", f"{span}{part}")
 
 
-def novelty(ages: Sequence[DayEffect]) -> HealthCheck | None:
-    """Whether a difference fades: the first days since exposure against the later ones.
-
-    Args:
-        ages: Of one metric, by days since first exposure.
-    """
+def _novelty(ages: Sequence[DayEffect]) -> HealthCheck | None:
+    """Whether a difference fades: the first days since exposure against the later ones."""
     known = [
         (row.difference, ((row.high - row.low) / 3.92) ** 2)
         for row in ages
@@ -154,7 +157,9 @@ def novelty(ages: Sequence[DayEffect]) -> HealthCheck | None:
         f"{ages[0].metric}: {early[0]:+.4g} in the first {half} days of a user, {late[0]:+.4g} "
         f"after them (p {p:.2g})"
     )
-    return HealthCheck("novelty", "cannot_tell" if p < LEVEL else "pass", text, p)
+    if p < LEVEL:
+        text += ": the effect of the first days is not that of later ones"
+    return HealthCheck("novelty", "pass", text, p)
 
 
 def _pooled(parts: Sequence[tuple[float, float]]) -> tuple[float, float]:

@@ -63,6 +63,7 @@ def _counting(compute: Distribution) -> Metric:
 
 
 def counts_name(compute: Distribution) -> str:
+    """The name of the ratio that counts the users of a distribution."""
     return f"n({compute.name}, ended)" if compute.statistic == "mean" else f"n({compute.name})"
 
 

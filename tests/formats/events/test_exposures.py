@@ -39,7 +39,7 @@ def test_openfeature(tmp_path: Path) -> None:
     assert read_exposures(path, "ranker")["user_id"].to_list() == ["u1"]
     with pytest.raises(InputError, match="exposures of 2 experiments: page, ranker"):
         read_exposures(path)
-    with pytest.raises(InputError, match="no exposures of rank$|no exposures of rank"):
+    with pytest.raises(InputError, match="no exposures of rank"):
         read_exposures(path, "rank")
 
 
@@ -47,7 +47,10 @@ def test_openfeature(tmp_path: Path) -> None:
     ("text", "error"),
     [
         ("user_id,arm\nu1,a\n", "no column is the time"),
-        ("user_id,arm,time\nu1,,2026-11-02\n", "1 of 1 exposures have no user, arm or valid time"),
+        (
+            "user_id,arm,time\nu1,,2026-11-02\nu2,a,2026-11-02\n",
+            "1 of 2 exposures have no user, arm or",
+        ),
         ("user_id,arm,time\nu1,a,soon\n", "1 of 1 exposures"),
         ("user_id,arm,time\n", "no exposures in it"),
     ],

@@ -1,4 +1,4 @@
-"""Plans of experiments, and rollout files."""
+"""Plans of experiments."""
 
 from __future__ import annotations
 
@@ -6,11 +6,8 @@ from pathlib import Path
 
 import pytest
 
-import karat
-from karat.clients import assignment
 from karat.errors import InputError
-from karat.experiments.assignment import Rollout, arm_of
-from karat.formats.own.experiments import read_plan, read_rollout, rollout_text
+from karat.formats.own.experiments import read_plan
 from karat.online.rules import DAY
 from karat.tables.experiments.experiment import Guard
 
@@ -54,37 +51,3 @@ def test_a_whole_plan(tmp_path: Path) -> None:
 def test_wrong_plans(tmp_path: Path, line: str, error: str) -> None:
     with pytest.raises(InputError, match=error):
         plan(tmp_path, f"[experiment]\n{line}\n")
-
-
-def test_a_rollout_file(tmp_path: Path) -> None:
-    path = tmp_path / "rollout.json"
-    rollout = Rollout("ranker", "s1", control_share=0.05, treatment_share=0.05)
-    path.write_text(rollout_text(rollout), encoding="utf-8")
-    assert read_rollout(path) == rollout
-    assert karat.assign("u1", path) == arm_of("u1", rollout)
-
-
-@pytest.mark.parametrize(
-    "text", ["", "[]", "{}", '{"experiment": "e"}', '{"experiment": 1, "salt": "s"}',
-             '{"experiment": "e", "salt": "s", "stopped": "yes"}',
-             '{"experiment": "e", "salt": "s", "treatment_share": 2}']
-)  # fmt: skip
-def test_no_rollout_file(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "rollout.json"
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(InputError):
-        karat.assign("u1", path)
-
-
-def test_a_changed_file_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(assignment, "FRESH", 0.0)
-    path = tmp_path / "rollout.json"
-    path.write_text(rollout_text(Rollout("e", "s", treatment_share=1.0)), encoding="utf-8")
-    assert karat.assign("u1", path) == "treatment"
-    stopped = Rollout("e", "s", treatment_share=1.0, stopped=True)
-    path.write_text(rollout_text(stopped), encoding="utf-8")
-    assert karat.assign("u1", path) is None
-    path.write_text("half a fi", encoding="utf-8")
-    assert karat.assign("u1", path) is None  # what it said last
-    path.unlink()
-    assert karat.assign("u1", path) is None

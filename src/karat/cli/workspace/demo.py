@@ -167,6 +167,7 @@ def _keep(made: Demo, found: Comparison, deep: Comparison, screen: Console, port
     except MissingExtra as lacking:
         screen.print(f"\nNo workspace: {_in_web(lacking)}", soft_wrap=True)
         return False
+    from karat.demo import experiments
     from karat.demo.judge import keep_judge
     from karat.demo.judge import paragraphs as of_judge
     from karat.demo.steps import RUN, keep_steps
@@ -194,6 +195,9 @@ def _keep(made: Demo, found: Comparison, deep: Comparison, screen: Console, port
     log = keep_traffic(made, now=clock())
     screen.print()
     show_paragraphs("Simulated users", paragraphs(log, now=clock()), screen)
+    experiments.keep_experiments(made, log)
+    screen.print()
+    show_paragraphs("Their experiments", experiments.paragraphs(made, log), screen)
     print("· A fake machine judge grades the golden set", file=sys.stderr)
     judged = keep_judge(made, now=clock())
     screen.print()

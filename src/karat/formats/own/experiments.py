@@ -1,24 +1,18 @@
-"""Plans of experiments (TOML), and rollout files (JSON) that a service reads."""
+"""Plans of experiments, as TOML."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, fields
 from datetime import date
 from pathlib import Path
-from typing import Any
 
-from karat.errors import InputError, UsageError
-from karat.experiments.assignment import Rollout
 from karat.formats import toml
-from karat.formats.tables.source import Source
 from karat.online.rules import duration
 from karat.tables.days import day_number
 from karat.tables.experiments.experiment import ExperimentPlan, Guard
 
 _KEYS = (
     "name", "control", "treatment", "shares", "users", "weeks", "start", "end", "window", "before",
-    "alpha", "decide", "diagnose",
+    "alpha", "decide", "diagnose", "exposures",
 )  # fmt: skip
 
 
@@ -35,6 +29,7 @@ def read_plan(path: str | Path) -> ExperimentPlan:
             raise table.wrong(f"[experiment] has no {key}", f'{key} = "b": the name of the arm')
     start, end = (_day(table, key) for key in ("start", "end"))
     window = table.text_or_none(here, "window", "7d")
+    exposures = table.text_or_none(here, "exposures", "exposures.csv")
     return ExperimentPlan(
         control=table.text(here, "control", ""),
         treatment=table.text(here, "treatment", ""),
@@ -50,6 +45,7 @@ def read_plan(path: str | Path) -> ExperimentPlan:
         window_us=None if window is None else table.read(here, "window", "7d", duration),
         before_us=table.read(here, "before", "14d", duration),
         alpha=table.number(here, "alpha", 0.05, 1e-6, 0.5),
+        exposures=None if exposures is None else str(Path(path).parent / exposures),
         caps={metric: _amount(table, "cap", metric) for metric in table.content.get("cap", {})},
     )
 
@@ -103,33 +99,3 @@ def _day(table: toml.Tables, key: str) -> int | None:
     if isinstance(value, str):
         return table.read("experiment", key, "2026-11-02", day_number)
     raise table.invalid("experiment", key, "a day", f"{key} = 2026-11-02")
-
-
-def read_rollout(path: str | Path) -> Rollout:
-    """A rollout file.
-
-    Raises:
-        InputError: it is not one.
-    """
-    with Source(path) as source:
-        data, name = source.whole(), source.name
-    try:
-        content: Any = json.loads(data)
-        known = {field.name: field.type for field in fields(Rollout)}
-        values = {key: content[key] for key in content if key in known}
-        for key, value in values.items():
-            kind = {"str": str, "bool": bool}.get(str(known[key]), (int, float))
-            if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
-                raise ValueError(f"{key} is {value!r}")
-        return Rollout(**values)
-    except (ValueError, TypeError, UsageError) as error:
-        raise InputError(
-            f"not a rollout file: {error}",
-            file=name,
-            fix='{"experiment": "…", "salt": "…", "control_share": 0.05, "treatment_share": 0.05}',
-        ) from None
-
-
-def rollout_text(rollout: Rollout) -> str:
-    """The content of a rollout file."""
-    return json.dumps(asdict(rollout), indent=2, ensure_ascii=False) + "\n"

@@ -40,6 +40,7 @@ class ExperimentPlan:
     window_us: int | None = None  # each user counts for this long from the first exposure
     before_us: int = 14 * 86_400_000_000  # length of the period before it
     alpha: float = 0.05
+    exposures: str | None = None  # a file that says who was in which arm, if the log does not
     # Largest sum of a user's numerator that counts, by metric: larger ones count as this
     caps: Mapping[str, float] = field(default_factory=dict)
 
@@ -108,7 +109,7 @@ class ExperimentResult:
     verdict: Verdict
     reason: str  # the rule that decided, in a sentence
     health: Sequence[HealthCheck]
-    effects: Sequence[Effect]  # of everything; empty if it is unhealthy and nobody said otherwise
+    effects: Sequence[Effect]  # of everything; empty if it is unhealthy, unless `despite` says why
     notes: Sequence[str]
     name: str
     control: str

@@ -33,7 +33,7 @@ from karat.tables.experiments.experiment import (
     Role,
 )
 from karat.tables.online.events import EventLog
-from karat.workflows.experiments.evidence import AGE, Reading, gather
+from karat.workflows.experiments._evidence import AGE, Reading, gather
 from karat.workflows.online.evaluate import classes_of, cut_of, event_log
 
 DECIDE = ("SAT",)
@@ -42,7 +42,7 @@ GUARDS = (
         Guard(metric, 0.05, relative=True)
         for metric in ("CTR", "Abandonment", "ZeroResults", "Latency(p95)")
     ),
-    Guard("ErrorRate", 0.002),  # a share of a rate near 0 is no margin
+    Guard("ErrorRate", 0.002),  # a share of a rate near 0 cannot be one
 )
 DIAGNOSE = ("Dwell", "Reformulation", "MRCR", "AddToCart", "Conversion")
 _DAY: Cut = ("day",)
@@ -82,27 +82,18 @@ def analyze(
     metrics = [metric for of_role in roles.values() for metric in of_role]
     decisions = roles.get("decision", [])
     sliced = [*decisions, *roles.get("guardrail", [])]
-    cuts = [cut_of(dimensions, log) for dimensions in dict.fromkeys(by)]
-    for cut in cuts:
-        if "arm" in cut:
-            raise UsageError("arms are compared already", fix="slice by something else than arm")
+    cuts = _cuts(by, log)
     classes, notes = classes_of(cuts, queries)
     reading = Reading(log, engine, plan, rules, classes, exposed)
     asked = {(): metrics, _DAY: decisions, _SINCE: decisions, **dict.fromkeys(cuts, sliced)}
     asked = {cut: needed(of_cut) for cut, of_cut in asked.items()}
     evidence = gather(reading, asked, progress)
     users = sum(evidence.counts["users"])
-    days = 0
-    if evidence.first_day is not None and evidence.last_day is not None:
-        days = evidence.last_day - evidence.first_day + 1
-    ended = _ended(plan, users, days)
+    ended = _ended(plan, users, evidence.days)
     effects = Effects(evidence, plan, log, rules, ended=ended, seed=seed)
     found = effects.of_all(roles)
     by_day, by_age = (_days(effects, cut, decisions, found) for cut in (_DAY, _SINCE))
-    checked = checks.health(evidence, plan, [metric.name for metric in decisions])
-    for metric in decisions:
-        check = checks.novelty([row for row in by_age if row.metric == metric.name])
-        checked += [] if check is None else [replace(check, state="pass") if ended else check]
+    checked = checks.health(evidence, plan, [metric.name for metric in decisions], by_age)
     decided, reason = verdict(checked, found, despite=despite, ended=ended)
     hidden = decided == "unhealthy"
     closed = evidence.counts["closed"]
@@ -204,6 +195,8 @@ def analyze_events(
 ) -> ExperimentResult:
     """As ``analyze``, of anything that is a log; ``exposures`` is a file and an experiment."""
     exposed = None
+    if exposures is None and plan.exposures is not None:
+        exposures = plan.exposures, plan.name or None
     if exposures is not None:
         from karat.store.events.files import with_users  # which a plan does without
 
@@ -264,6 +257,13 @@ def _check_arms(log: EventLog, plan: ExperimentPlan, exposed: pl.DataFrame | Non
                 nearest=nearest(arm, known, 1),
                 fix=f"its arms are {', '.join(known)}",
             )
+
+
+def _cuts(by: Sequence[str], log: EventLog) -> list[Cut]:
+    cuts = [cut_of(dimensions, log) for dimensions in dict.fromkeys(by)]
+    if any("arm" in cut for cut in cuts):
+        raise UsageError("arms are compared already", fix="slice by something else than arm")
+    return cuts
 
 
 def _roles(plan: ExperimentPlan, log: EventLog) -> tuple[dict[Role, list[Metric]], list[str]]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from karat.experiments.assignment import Rollout, arm_of
-from karat.formats.own.experiments import read_rollout
+from karat.errors import InputError
+from karat.experiments.assignment import Rollout, arm_of, rollout_of
 
 FRESH = 1.0  # seconds for which a file is not looked at again
-_known: dict[str, tuple[float, tuple[int, int, int], Rollout]] = {}
+_known: dict[str, tuple[float, Rollout]] = {}
 
 
 def assign(unit: str | int, experiment: str | Path | Rollout) -> str | None:
@@ -33,22 +33,28 @@ def assign(unit: str | int, experiment: str | Path | Rollout) -> str | None:
     return arm_of(unit, rollout)
 
 
+def read_rollout(path: str | Path) -> Rollout:
+    """The rollout in a file.
+
+    Raises:
+        InputError: it cannot be read, or is not a rollout file.
+    """
+    try:
+        return rollout_of(Path(path).read_bytes(), str(path))
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", file=str(path)) from None
+
+
 def _read(path: str) -> Rollout:
     known = _known.get(path)
     now = time.monotonic()
     if known is not None and now - known[0] < FRESH:
-        return known[2]
+        return known[1]
     try:
-        stat = Path(path).stat()
-        version = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
-        if known is None or known[1] != version:
-            rollout = read_rollout(path)
-        else:
-            rollout = known[2]
-    except Exception:
+        rollout = read_rollout(path)
+    except InputError:
         if known is None:
-            read_rollout(path)  # says what is wrong with it
             raise
-        version, rollout = known[1], known[2]
-    _known[path] = (now, version, rollout)
+        rollout = known[1]
+    _known[path] = (now, rollout)
     return rollout
