@@ -9,7 +9,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import sys
+from contextlib import ExitStack
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +23,7 @@ from karat.engines.search.engine import EngineError
 from karat.engines.search.opening import open_search_engine
 from karat.formats.own.engines import read_engine
 from karat.tables.engines import EngineQuery, Hit
+from karat.workflows.engines.live import open_live
 
 Cassette = dict[tuple[str, str, str], Any]
 """From method, path and body (as JSON with sorted keys) to the reply."""
@@ -273,6 +278,49 @@ def test_solr_gives_its_own_reason(engine):
     opened = engine("solr", "", {("POST", "/solr/docs/query", sent(body)): reply}, path="/solr")
     with pytest.raises(EngineError, match="answered 400: undefined field titel"):
         opened.search(EngineQuery("x"), 1)
+
+
+PAGE = Path(__file__).parents[2] / "docs/how-to/search-engines.md"
+
+
+def declared_on_the_page(name, cassette, tmp_path, stack):
+    """The engine that a how-to page declares, at a server that replays a cassette."""
+    blocks = re.findall(r"^```toml\n(.*?)^```", PAGE.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+    (text,) = [block for block in blocks if f"[engine.{name}]" in block]
+    server = stack.enter_context(serving(Replay(cassette)))
+    place = f"127.0.0.1:{server.server_address[1]}"
+    (tmp_path / "karat.toml").write_text(re.sub(r"localhost:\d+", place, text))
+    (tmp_path / "encoder.py").write_text("def embed(text):\n    return [0.5, float(len(text))]\n")
+    stack.callback(sys.modules.pop, "encoder", None)
+    return stack.enter_context(open_live(read_engine(name, tmp_path), depth=2))
+
+
+# "Query points" of Qdrant's API: POST /collections/{collection_name}/points/query.
+def test_the_recipe_for_qdrant(tmp_path, monkeypatch):
+    monkeypatch.setenv("QDRANT_KEY", "secret")
+    body = {"query": [0.5, 3.0], "limit": 2, "offset": 0, "with_payload": ["title"]}
+    points = [
+        {"id": 4, "version": 3, "score": 0.75, "payload": {"title": "Four"}},
+        {"id": "5c56c793", "version": 3, "score": 0.5, "payload": {}},
+    ]
+    reply = {"result": {"points": points}, "status": "ok", "time": 0.0003}
+    cassette = {("POST", "/collections/docs/points/query", sent(body)): reply}
+    with ExitStack() as stack:
+        engine = declared_on_the_page("qdrant", cassette, tmp_path, stack)
+        assert engine.call(EngineQuery("red")) == [("4", 0.75), ("5c56c793", 0.5)]
+
+
+# "Search" of Typesense's API: GET /collections/{collection}/documents/search.
+def test_the_recipe_for_typesense(tmp_path, monkeypatch):
+    monkeypatch.setenv("TYPESENSE_KEY", "secret")
+    document = {"id": "124", "title": "Red shoes", "body": "…"}
+    hit = {"document": document, "highlights": [], "text_match": 130916}
+    reply = {"found": 1, "out_of": 9, "page": 1, "search_time_ms": 3, "hits": [hit]}
+    path = "/collections/docs/documents/search?q=red%20%26%20blue&query_by=title,body&per_page=2"
+    with ExitStack() as stack:
+        engine = declared_on_the_page("typesense", {("GET", path, ""): reply}, tmp_path, stack)
+        assert engine.call(EngineQuery("red & blue")) == [("124", 130916.0)]
+        assert engine.server_us == [3000]
 
 
 def test_a_real_server(tmp_path):

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
+from collections import Counter
 
 import polars as pl
 import pytest
 
 from karat import formats
 from karat.clients.search_function import CallSettings, ask
-from karat.errors import InputError, KaratError
+from karat.errors import InputError, KaratError, UsageError
 from karat.tables import Queries, Run
 from karat.workflows.engines import search as searching
 from karat.workflows.engines.search import run_of, search
@@ -93,6 +95,35 @@ def test_a_search_that_nothing_answers_leaves_no_file(tmp_path):
     with pytest.raises(KaratError, match="answered none of 23 queries"):
         search(QUERIES, down, tmp_path / "run.jsonl", engine="f", progress=False)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_repeated_asks_give_medians_of_latency(tmp_path):
+    """Each query: 5 ms, then 30 ms, then 10 ms; one fails and another changes when asked again."""
+    calls = Counter()
+
+    def slow(text):
+        calls[text] += 1
+        time.sleep([0.005, 0.03, 0.01][calls[text] - 1])
+        if text == "text 1" and calls[text] == 2:
+            raise ValueError("down")
+        return ["a"] if text != "text 2" else [f"version {calls[text]}"]
+
+    queries = Queries(QUERIES.frame.head(4))
+    out = tmp_path / "run.jsonl"
+    found = search(queries, slow, out, engine="f", repeat=3, progress=False)
+    assert set(calls.values()) == {3}
+    by_query = dict(found.run.answers.select("query_id", "latency_us").iter_rows())
+    assert 10_000 <= by_query["q0"] < 30_000
+    assert by_query["q1"] < by_query["q0"]  # of 5 and 10 ms
+    assert found.run.of("q2")["doc_id"].to_list() == ["version 1"]
+    assert found.run.about["repeat"] == "3"
+    assert found.notes == [
+        "each query was asked 3 times: its latency is the median",
+        "1 query returned other documents when asked again; the run has the first",
+        "1 answer failed when asked again",
+    ]
+    with pytest.raises(UsageError, match="repeat is 0"):
+        search(queries, slow, out, engine="f", repeat=0, progress=False)
 
 
 MEMORY = """

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 )
 @options.option("--retries", "Retries after an error.", 0)
 @options.option("--warmup", "Number of queries to ask once beforehand, untimed.", 0)
+@options.option("--repeat", "How often to ask each query; its latency is the median.", 1)
 @options.option(
     "-k --depth N",
     "Documents per query.  [default: the engine's, or 100; --python: all; --exact: 10]",

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 _HOPELESS = 20  # failed requests without any answer, after which no more are sent
 _PATIENCE = 60.0  # seconds without any answer, likewise
+_LONGEST = 90.0  # seconds without any answer, which a further timeout would exceed
 _NOT_NAMED = {
     inspect.Parameter.POSITIONAL_ONLY,
     inspect.Parameter.VAR_POSITIONAL,
@@ -239,7 +240,7 @@ def search_engine(
             with Journal(out, digest) as journal:
                 found = search_by(
                     queries,
-                    _watched(engine.call),
+                    _watched(engine.call, config.timeout),
                     out,
                     journal,
                     asked=asked,
@@ -301,9 +302,10 @@ def about_engine(config: EngineConfig, facts: EngineFacts) -> dict[str, Any]:
     return about | ({"parameters": dict(config.params)} if config.params else {})
 
 
-def _watched(call: Callable[[EngineQuery], Any]) -> Callable[[EngineQuery], Any]:
+def _watched(call: Callable[[EngineQuery], Any], timeout: float) -> Callable[[EngineQuery], Any]:
     """The call, which stops the search when an engine has answered nothing for long."""
     began = time.monotonic()
+    most = min(_PATIENCE, max(timeout, _LONGEST - timeout))
     lock = threading.Lock()
     failures, answered = 0, False
 
@@ -316,7 +318,8 @@ def _watched(call: Callable[[EngineQuery], Any]) -> Callable[[EngineQuery], Any]
         except Exception as error:
             with lock:
                 failures += 1
-                hopeless = failures >= _HOPELESS or time.monotonic() - began > _PATIENCE
+                waited = time.monotonic() - began
+                hopeless = failures >= _HOPELESS or waited > most
             if hopeless and not answered:
                 raise _Hopeless(
                     f"{counted(failures, 'request', 'requests')} failed, the last with: "

@@ -10,6 +10,7 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from numbers import Integral, Real
 from pathlib import Path
@@ -76,25 +77,31 @@ def search_by(
     progress: bool = True,
     function: Any = None,
     fix: str | None = None,
+    repeat: int = 1,
     watch: Callable[[int], None] = lambda _done: None,
 ) -> Searched:
     """As ``search``; ``call`` is called with ``asked`` instead of the texts, if that is given.
 
-    ``fix`` is for the case that all queries fail; ``watch`` is called with the number that is done.
+    Args:
+        fix: For the case that all queries fail.
+        repeat: How often each query is asked, for its latency.
+        watch: Called with the number of queries that are done.
     """
     if depth is not None and not is_whole(depth, 1):
         raise UsageError(f"depth is {depth!r}, not a whole number from 1", fix="-k 100")
+    if not is_whole(repeat, 1):
+        raise UsageError(f"repeat is {repeat!r}, not a whole number from 1", fix="--repeat 3")
     if output_format is None and str(out) == "-":
         output_format = "jsonl"
     title = formats.stem(out) if name is None else title_of(function, name)
     query_ids, texts = _asked(queries)
     facts = {"engine": engine, "queries": queries.source} | ({"name": title} if name else {})
     facts |= ({"commit": commit} if commit else {}) | ({"depth": str(depth)} if depth else {})
+    facts |= {"repeat": str(repeat)} if repeat > 1 else {}
     run_about = flat({**about_asking(manner, warmup), **facts, **(about or {})}, "--about")
     check_run(query_ids, out, output_format)
-    with shown_progress(len(texts), shown=progress) as tick:
-        given = texts if asked is None else asked
-        replies = _ask_the_rest(call, query_ids, given, journal, manner, warmup, (tick, watch))
+    rounds = _Rounds(call, query_ids, asked or texts, journal, manner, warmup, repeat, watch)
+    replies = rounds.ask(shown=progress)
     reasons = reasons_of(query_ids, replies)
     failed = sum(reason.queries for reason in reasons)
     if failed == len(replies):
@@ -102,7 +109,7 @@ def search_by(
     run = _JournaledRun(title, query_ids, replies, journal, run_about, depth)
     _write(run, out, output_format)
     empty = int((run.answers["state"] == "empty").sum())
-    notes = [*notes_of(replies, manner), *of_repeats(run)]
+    notes = [*notes_of(replies, manner), *rounds.notes(), *of_repeats(run)]
     if empty == len(replies) - failed:
         notes.insert(0, "no query returned a document")
     if run.contradicted:
@@ -129,30 +136,79 @@ def _of_sidecar(out: str | Path) -> Iterator[str]:
         )
 
 
-def _ask_the_rest(
-    call: Callable[[Any], Any],
-    ids: Sequence[str],
-    asked: Sequence[Any],
-    journal: Journal,
-    manner: CallSettings,
-    warmup: int,
-    watching: Sequence[Callable[[int], None]],
-) -> list[Outcome]:
-    """Ask the queries that the journal has no answer to, and write them there."""
-    known = journal.read(ids)
-    before = len(known)
-    left = [place for place, query in enumerate(ids) if query not in known]
+@dataclass
+class _Rounds:
+    """Asks the queries, those that the journal has no answer to; then again, for their latency."""
 
-    def tick(done: int) -> None:
-        for watch in watching:
-            watch(before + done)
+    call: Callable[[Any], Any]
+    ids: Sequence[str]
+    asked: Sequence[Any]
+    journal: Journal
+    manner: CallSettings
+    warmup: int
+    repeat: int
+    watch: Callable[[int], None]
+    others: int = 0  # queries that returned other documents when asked again
+    failures: int = 0  # of answered queries, when asked again
 
-    rest = [asked[place] for place in left]
-    with closing(asking(call, rest, manner, warmup=warmup, tick=tick)) as replies:
-        for at, reply in replies:
-            query = ids[left[at]]
-            known[query] = journal.write(query, reply)
-    return [known[query] for query in ids]
+    def ask(self, *, shown: bool) -> list[Outcome]:
+        with shown_progress(len(self.ids) * self.repeat, shown=shown) as progress:
+            outcomes = self._first(progress)
+            return self._again(outcomes, progress) if self.repeat > 1 else outcomes
+
+    def _first(self, progress: Callable[..., None]) -> list[Outcome]:
+        known = self.journal.read(self.ids)
+        before, failed = len(known), 0
+        left = [place for place, query in enumerate(self.ids) if query not in known]
+
+        def tick(done: int) -> None:
+            progress(before + done, failed)
+            self.watch(before + done)
+
+        rest = [self.asked[place] for place in left]
+        warmup = self.warmup
+        with closing(asking(self.call, rest, self.manner, warmup=warmup, tick=tick)) as replies:
+            for at, reply in replies:
+                query = self.ids[left[at]]
+                known[query] = self.journal.write(query, reply)
+                failed += reply.error is not None
+        return [known[query] for query in self.ids]
+
+    def _again(self, outcomes: list[Outcome], progress: Callable[..., None]) -> list[Outcome]:
+        """The outcomes with the medians of their latencies."""
+        answered = [at for at, outcome in enumerate(outcomes) if outcome.state != "failed"]
+        again = [self.asked[at] for at in answered]
+        times = np.full((self.repeat, len(answered)), np.nan)
+        times[0] = [outcomes[at].latency_us for at in answered]
+        changed: set[int] = set()
+        for number in range(1, self.repeat):
+            manner = replace(self.manner, stopped=threading.Event())
+            done = functools.partial(
+                lambda number, done: progress(len(self.ids) * number + done), number
+            )
+            with closing(asking(self.call, again, manner, tick=done)) as replies:
+                for place, reply in replies:
+                    if reply.ranking is None:
+                        self.failures += 1
+                        continue
+                    times[number, place] = reply.latency_us
+                    first = self.journal.ranking(outcomes[answered[place]])
+                    if first.doc_ids != reply.ranking.doc_ids:
+                        changed.add(place)
+        self.others = len(changed)
+        medians = np.nanmedian(times, axis=0).round().astype(int).tolist()
+        for at, latency in zip(answered, medians, strict=True):
+            outcomes[at] = replace(outcomes[at], latency_us=latency)
+        return outcomes
+
+    def notes(self) -> Iterator[str]:
+        if self.repeat > 1:
+            yield f"each query was asked {self.repeat} times: its latency is the median"
+        if self.others:
+            queries = counted(self.others, "query", "queries")
+            yield f"{queries} returned other documents when asked again; the run has the first"
+        if self.failures:
+            yield f"{counted(self.failures, 'answer', 'answers')} failed when asked again"
 
 
 class _JournaledRun(RunInParts):
@@ -422,11 +478,14 @@ def _name(search: Any) -> str:
 
 
 @contextmanager
-def shown_progress(total: int, *, shown: bool) -> Iterator[Callable[[int], None]]:
-    """A progress bar after a second, in a terminal or a notebook."""
+def shown_progress(total: int, *, shown: bool) -> Iterator[Callable[..., None]]:
+    """A progress bar after a second, in a terminal or a notebook.
+
+    Yields a function of the number that is done, and optionally of those that failed.
+    """
     out = _screen() if shown else None
     if out is None:
-        yield lambda _done: None
+        yield lambda _done, _failed=0: None
         return
     from rich.progress import (
         BarColumn,
@@ -437,14 +496,14 @@ def shown_progress(total: int, *, shown: bool) -> Iterator[Callable[[int], None]
     )
 
     columns = (TextColumn("asking"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    bar = Progress(*columns, console=out, transient=True)
-    task = bar.add_task("asking", total=total)
+    bar = Progress(*columns, TextColumn("{task.fields[failed]}"), console=out, transient=True)
+    task = bar.add_task("asking", total=total, failed="")
     began = time.monotonic()
     started = False
 
-    def tick(done: int) -> None:
+    def tick(done: int, failed: int = 0) -> None:
         nonlocal started
-        bar.update(task, completed=done)
+        bar.update(task, completed=done, failed=f"{failed:,} failed" if failed else "")
         if not started and time.monotonic() - began > _PATIENCE:
             started = True
             bar.start()
