@@ -374,6 +374,11 @@ class Client:
         """The result of a comparison, as `karat compare --format json`."""
         return self._calls.get(f"/comparisons/{int(comparison_id)}/result")
 
+    def review(self, comparison_id: int, candidate: str | None = None) -> dict[str, Any]:
+        """The design review of a comparison, as `karat review --format json`."""
+        where = f"/comparisons/{int(comparison_id)}/review"
+        return self._calls.get(where, candidate=candidate)
+
     def comparison_queries(self, comparison_id: int, **where: Any) -> pl.DataFrame:
         """The queries of a comparison, largest contribution first."""
         rows = self._calls.rows(f"/comparisons/{int(comparison_id)}/queries", **where)

@@ -38,7 +38,7 @@ from karat.web.judging import judge, machine_judges, table
 from karat.web.offline import comparisons, new_comparison, runs, side_by_side
 from karat.web.online import dashboard, offline_correlation, rows, watch
 from karat.web.online import queries as online_queries
-from karat.web.release import trends
+from karat.web.release import reviews, trends
 from karat.workflows.accounts.accounts import Accounts
 from karat.workflows.workspace.workspace import open_workspace
 
@@ -66,6 +66,7 @@ PAGES = (
     comparisons.ROUTER,
     side_by_side.ROUTER,
     trends.ROUTER,
+    reviews.ROUTER,
     playground.ROUTER,
     engines.ROUTER,
     progress.ROUTER,

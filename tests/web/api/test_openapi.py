@@ -45,6 +45,7 @@ BY_API = {
     "karat online metrics": ("GET", "/api/online/metrics"),
     "karat online queries": ("GET", "/api/online/queries"),
     "karat online status": ("GET", "/api/online/status"),
+    "karat review": ("GET", "/api/comparisons/{comparison_id}/review"),
     "karat trend": ("GET", "/api/trends/{history}"),
 }
 NOT_BY_API = {
@@ -59,7 +60,6 @@ NOT_BY_API = {
     "karat golden documents": "asks engines for documents, as karat engine does",
     "karat tune": "asks an engine hundreds of times, where karat.toml is",
     "karat golden split": "is done once, where the workspace is; the queries then carry their part",
-    "karat review": "puts a comparison and diagnoses of files on one page; each has a route",
     "karat init": "makes the workspace that is served",
     "karat lint": "looks at files before they are sent; import says what is wrong with one",
     "karat online import": "a log holds what people did: it stays where it is",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,16 +35,16 @@ def title(found: DesignReview) -> str:
     return f"Review of {found.candidate} against {found.baseline}"
 
 
-def sections(found: DesignReview) -> Iterator[Section]:
-    """What the page shows, in its order."""
+def sections(found: DesignReview, link: Callable[[str], str] | None = None) -> Iterator[Section]:
+    """What the page shows, in its order; ``link`` gives the address of a query."""
     reason = f"{found.gain.reason[:1].upper()}{found.gain.reason[1:]}."
     yield Section("Gain", f"{_gain(found.gain, found.measure)}: {found.gain.verdict}. {reason}")
     bad = counted(found.bad, "query is", "queries are")
     good = counted(_total(found.catches), "turns", "turn")
     line = f"{bad} bad with {found.baseline} (below {found.below:g}); {good} good"
-    yield _crossed("What it catches", found.catches, line)
+    yield _crossed("What it catches", found.catches, line, link)
     line = f"{counted(_total(found.worse), 'good query turns', 'good queries turn')} bad"
-    yield _crossed("What gets worse", found.worse, line)
+    yield _crossed("What gets worse", found.worse, line, link)
     first = found.slice
     gains = (
         "No slice gains, or none was asked for."
@@ -79,14 +79,17 @@ def _total(rows: Sequence[ModeChange]) -> int:
     return sum(len(row.queries) for row in rows)
 
 
-def _crossed(heading: str, rows: Sequence[ModeChange], line: str) -> Section:
+def _crossed(
+    heading: str, rows: Sequence[ModeChange], line: str, link: Callable[[str], str] | None
+) -> Section:
     if [row.mode for row in rows] == ["debugging"]:
         return Section(heading, f"{line} ({_examples(rows[0])}); no trace says why.")
     columns = (
         Column("mode", "Mode", "words", text=lambda row: entry(row.mode).name),
         Column("queries", "Queries", "count", text=lambda row: f"{len(row.queries):,}"),
         Column("of", "Of", "count", help="All bad queries with this mode"),
-        Column("examples", "Such as", value=_examples),
+        Column("examples", "Such as", value=_examples,
+               link=None if link is None else lambda row: link(row.queries[0])),
         Column("evidence", "Evidence of the first", drop=1),
     )  # fmt: skip
     return Section(heading, f"{line}{':' if rows else '.'}", Table("", columns, rows))

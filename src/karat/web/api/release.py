@@ -11,17 +11,19 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Response
 from pydantic import Field
 
-from karat.errors import nearest
+from karat.errors import UsageError, nearest
 from karat.formats.own.policy import read_policy
 from karat.tables.release.gate import Gate
+from karat.tables.release.review import DesignReview
 from karat.tables.release.trend import Trend
 from karat.web.api.bodies import Body, RequestBody
 from karat.web.api.models import many, one
 from karat.web.api.offline import of_golden
-from karat.web.api.responses import Paged, Several, json_response
+from karat.web.api.responses import Number, Paged, Several, json_response
 from karat.web.framework.auth import AReader
 from karat.web.framework.errors import NotFound
 from karat.web.framework.jobs import InTurn
+from karat.web.release.reviews import reviewing
 from karat.workflows.golden.editions import NOW
 from karat.workflows.release.stored_trends import History, find_history, histories_of
 from karat.workflows.release.trend import trend as trended
@@ -66,6 +68,24 @@ def gate(
     policy = replace(policy, source="policy")
     result = gate_stored(workspace, policy, body.baseline, body.candidate, **settings)
     return json_response(result.to_dict())
+
+
+@ROUTER.get("/comparisons/{comparison_id}/review", response_model=one(DesignReview))
+def review(
+    call: AReader,
+    comparison_id: Number,
+    _turn: InTurn,
+    # One of its candidates; the first if missing.
+    candidate: Annotated[str, Query(max_length=500)] = "",
+) -> Response:
+    """Review a change: what it catches, gains, costs and risks.
+
+    The rollback signal is an online metric once its usual range is computed.
+    """
+    asked, _ = reviewing(call.site, comparison_id, candidate)
+    if asked is None:
+        raise UsageError("the comparison is not computed yet", fix="wait until its state is done")
+    return json_response(asked.compute().to_dict())
 
 
 @dataclass(frozen=True)

@@ -71,11 +71,45 @@ def review(
     sides = {"baseline": first.baseline, "candidate": first.candidate}
     found = with_stages(found, {sides[side]: trace.frame for side, trace in traces.items()})
     shared = {name: settings.get(name) for name in ("queries", "documents", "rel")}
+    return review_of(
+        found,
+        qrels,
+        baseline,
+        candidate,
+        traces,
+        below,
+        judgments,
+        watched,
+        commands=True,
+        **shared,
+    )
+
+
+def review_of(
+    found: Comparison,
+    qrels: Qrels,
+    baseline: Run,
+    candidate: Run,
+    traces: Mapping[str, Trace],
+    below: float = BELOW,
+    judgments: Judgments | None = None,
+    watched: Watched | None = None,
+    *,
+    commands: bool,
+    **shared: Any,
+) -> DesignReview:
+    """Review a change by its comparison, which has one candidate.
+
+    ``shared`` are arguments of ``diagnose``; with ``commands``, what was not measured names the
+    options that would.
+    """
+    first = found.differences[0]
     shared |= {"measures": [first.measure], "below": below, "judgments": judgments}
     fixed, broken, bad = _crossed(found, first, below)
     notes = [*found.notes, *_other_measures(found)]
     if watched is not None and watched.simulated:
         notes.append("the events behind the rollback signal are simulated")
+    lacking = _not_measured(found, first, traces, fixed, broken, watched)
     return DesignReview(
         baseline=first.baseline,
         candidate=first.candidate,
@@ -88,7 +122,7 @@ def review(
         slice=_first_slice(found, first),
         costs=found.costs[0] if found.costs else None,
         rollback=_rollback(found, first, watched),
-        not_measured=list(_not_measured(found, first, traces, fixed, broken, watched)),
+        not_measured=[f"{text}{command if commands else ''}" for text, command in lacking],
         notes=notes,
     )
 
@@ -214,21 +248,22 @@ def _not_measured(
     fixed: Sequence[str],
     broken: Sequence[str],
     watched: Watched | None,
-) -> Iterator[str]:
+) -> Iterator[tuple[str, str]]:
+    """In sentences, each with the option that would measure it."""
     if lower_is_better(first.measure):
-        yield f"which failures it catches: less is better by {first.measure}"
+        yield f"which failures it catches: less is better by {first.measure}", ""
     for name, run, queries in (
         ("baseline", first.baseline, fixed),
         ("candidate", first.candidate, broken),
     ):
         if queries and traces.get(name) is None:
             many = counted(len(queries), "query", "queries")
-            yield f"why {run} fails {many}: no trace (--trace {name}=FILE)"
+            yield f"why {run} fails {many}: no trace", f" (--trace {name}=FILE)"
     if first.sign_could_flip:
         what = f"unjudged documents, which could reverse the sign of {first.measure}"
-        yield f"{what} (karat compare --judge-next 20)"
+        yield what, " (karat compare --judge-next 20)"
     if not found.slices:
-        yield "slices (--by ATTRIBUTE)"
+        yield "slices", " (--by ATTRIBUTE)"
     costs = found.costs[0] if found.costs else Costs(first.baseline, first.candidate, [])
     lacking = {
         "latency": "latency p95",
@@ -239,9 +274,9 @@ def _not_measured(
     }
     missing = [name for name, what in lacking.items() if costs.find(what) is None]
     if missing:
-        yield f"costs: {', '.join(missing)}"
+        yield f"costs: {', '.join(missing)}", ""
     if watched is None:
-        yield "online metrics: no log"
+        yield "online metrics: no log", ""
     elif watched.health:
-        yield f"online metrics: {watched.health[0]}"
-    yield "what users do with it: no A/B test"
+        yield f"online metrics: {watched.health[0]}", ""
+    yield "what users do with it: no A/B test", ""

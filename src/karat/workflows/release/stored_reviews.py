@@ -1,0 +1,132 @@
+"""The design review of a stored comparison: by its numbers, and the stages of its runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import polars as pl
+
+from karat.tables.comparison import CostChange, Costs, QueryDifference
+from karat.tables.diagnosis.traces import Trace, from_runs
+from karat.tables.online.watch import Watched
+from karat.tables.release.review import (
+    DesignReview,
+    ModeChange,
+    ReviewGain,
+    ReviewSlice,
+    RollbackSignal,
+)
+from karat.tables.workspace import ComparisonRow, RunRow
+from karat.workflows.diagnosis.stored_traces import stored_trace
+from karat.workflows.release.review import review_of
+from karat.workflows.workspace.artifacts import key_of
+from karat.workflows.workspace.run_stages import chosen, stages_of
+from karat.workflows.workspace.stored_comparisons import StoredComparison, runs_of
+from karat.workflows.workspace.stored_inputs import inputs_digest, judged, single_judgments
+from karat.workflows.workspace.stored_runs import read_stored, trace_mark
+from karat.workflows.workspace.workspace import Workspace
+
+KIND = "review"
+_VERSION = 1  # of the computation
+
+
+@dataclass(frozen=True)
+class Reviewing:
+    """What a review is made from."""
+
+    opened: Workspace
+    row: ComparisonRow
+    found: StoredComparison
+    candidate: str
+    watched: Watched | None  # the latest day of the log; None without one
+
+    @property
+    def sides(self) -> Mapping[str, RunRow]:
+        names = [self.found.comparison.baseline]
+        names += dict.fromkeys(each.candidate for each in self.found.comparison.differences)
+        rows = dict(zip(names, runs_of(self.opened, self.row), strict=False))
+        return {"baseline": rows[names[0]], "candidate": rows[self.candidate]}
+
+    @property
+    def key(self) -> str:
+        """The key of its numbers: the comparison, the stages of its runs, judgments and log."""
+        opened, edition = self.opened, self.row.settings["edition"]
+        stages = [(row.content, trace_mark(opened, row), stages_of(opened, row))
+                  for row in self.sides.values()]  # fmt: skip
+        watched = None if self.watched is None else asdict(self.watched)
+        what = key_of(_VERSION, self.row.key, self.candidate, stages, watched)
+        return f"{what}-{inputs_digest(opened, edition, with_documents=True)}"
+
+    def kept(self) -> DesignReview | None:
+        stored = self.opened.artifacts.found(KIND, self.key)
+        return None if stored is None else _read(stored)
+
+    def compute(self) -> DesignReview:
+        """The review, computed unless it is there."""
+        return _read(self.opened.artifacts.answer(KIND, self.key, lambda: self._review().to_dict()))
+
+    def _review(self) -> DesignReview:
+        opened, sides = self.opened, self.sides
+        inputs = judged(opened, self.row.settings["edition"], with_documents=True)
+        found = self.found.comparison
+        rows = self.found.frame.filter(candidate=self.candidate)
+        names = [name for name in QueryDifference.__dataclass_fields__ if name in rows.columns]
+        queries = [
+            QueryDifference(**row, slices={})
+            for row in rows.select(pl.col(names).exclude("slices")).iter_rows(named=True)
+        ]
+        own: dict[str, Any] = {
+            name: [row for row in getattr(found, name) if row.candidate == self.candidate]
+            for name in ("differences", "slices", "costs")
+        }
+        others = {row.candidate for row in found.differences} - {self.candidate}
+        about_others = tuple(f"{name}: " for name in others)
+        notes = [note for note in found.notes if not note.startswith(about_others)]
+        baseline, candidate = read_stored(opened, sides.values())
+        traces = {side: _trace(opened, row) for side, row in sides.items()}
+        review = review_of(
+            replace(found, queries=queries, notes=notes, **own),
+            inputs.qrels,
+            baseline,
+            candidate,
+            {side: trace for side, trace in traces.items() if trace is not None},
+            judgments=single_judgments(opened),
+            watched=self.watched,
+            queries=inputs.queries,
+            documents=inputs.documents,
+            commands=False,
+        )
+        return replace(review, notes=[*review.notes, *_alone(opened, sides)])
+
+
+def _trace(opened: Workspace, row: RunRow) -> Trace | None:
+    """The trace of a run, else the stored runs of its stages as one; None if nothing is known."""
+    stages = stages_of(opened, row)
+    if not stages:
+        return stored_trace(opened, row)
+    runs = read_stored(opened, [each.row for each in chosen(opened, stages)])
+    return from_runs(dict(zip(stages, runs, strict=True)), {})
+
+
+def _alone(opened: Workspace, sides: Mapping[str, RunRow]) -> list[str]:
+    names = [row.name for row in sides.values() if len(stages_of(opened, row) or []) == 1]
+    return [f"no stages of {name} are known: its failures are by its own list" for name in names]
+
+
+def _read(stored: Mapping[str, Any]) -> DesignReview:
+    costs, signal, first = (stored[name] for name in ("costs", "rollback", "slice"))
+    if costs is not None:
+        costs = Costs(**{**costs, "changes": [CostChange(**row) for row in costs["changes"]]})
+    return DesignReview(
+        **{
+            **stored,
+            "gain": ReviewGain(**stored["gain"]),
+            "catches": [ModeChange(**row) for row in stored["catches"]],
+            "worse": [ModeChange(**row) for row in stored["worse"]],
+            "slice": None if first is None else ReviewSlice(**first),
+            "costs": costs,
+            "rollback": None if signal is None else RollbackSignal(**signal),
+        }
+    )
