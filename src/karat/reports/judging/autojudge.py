@@ -29,6 +29,15 @@ _JUDGES = (
     Column("pairs", "Pairs", "count"),
     Column("cost", "Cost", "words"),
 )
+_MEANINGS = {
+    "linear": "κ with linear weights",
+    "quadratic": "κ with quadratic weights",
+    "alpha": "Krippendorff's α, ordinal",
+    "ac1": "Gwet's AC1",
+    "binary": "κ of relevant or not",
+    "overrating": "its mean grade minus people's",
+}
+"""Of tests without a detail."""
 _PASSED = {None: "", True: "yes", False: "no"}
 _DOUBTS = (
     Column("query_id", "Query", "code"),
@@ -169,15 +178,19 @@ def passport_rows(found: Mapping[str, Any]) -> PassportRows:
         "detail": bar,
     }
     others = [
-        {**each, "name": each["name"].removeprefix("agreement ")}
+        _described({**each, "name": each["name"].removeprefix("agreement ")})
         for each in found["tests"]
         if each["name"].startswith("agreement ") and each["name"] != "agreement kappa"
     ]
     return PassportRows(
         [kappa, *others],
         [{**each, "name": f"κ of {each['name']}"} for each in found["slices"]],
-        [each for each in found["tests"] if not each["name"].startswith("agreement ")],
+        [_described(e) for e in found["tests"] if not e["name"].startswith("agreement ")],
     )
+
+
+def _described(row: dict[str, Any]) -> dict[str, Any]:
+    return row if row["detail"] else {**row, "detail": _MEANINGS.get(row["name"], "")}
 
 
 def show_passport(found: Mapping[str, Any], out: Console, notes: Sequence[str] = ()) -> None:

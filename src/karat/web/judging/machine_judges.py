@@ -30,7 +30,7 @@ _COLUMNS = (
     Column("cost", "Cost", by="dollars"),
     Column("dollars", "Dollars", "number", shown=False),
     Column("ended_us", "Last run", "time"),
-    Column("state", "Its state", choices=True),
+    Column("state", "State", choices=True),
     Column("version", "Version", shown=False),
 )
 
