@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -13,9 +14,10 @@ from karat.errors import KaratError
 from karat.formats.own.engines import read_engine
 from karat.store.sql import documents, pairs
 from karat.tables.engines import EngineConfig
-from karat.workflows.golden.engine_pooling import fetch_documents, fetched_notes, pool_engines
+from karat.workflows.golden.engine_documents import fetch_documents, fetched_notes
+from karat.workflows.golden.engine_pooling import pool_engines
 from karat.workflows.golden.import_ import import_from
-from karat.workflows.golden.pooling import enqueue
+from karat.workflows.golden.pooling import enqueue, pool
 from karat.workflows.workspace.workspace import Workspace
 
 Tick = Callable[[], int]
@@ -132,3 +134,21 @@ def test_nothing_is_queued_if_an_engine_answers_nothing(
     with pytest.raises(KaratError, match="no such column: nowhere"):
         pool_engines(asked, [declare("fts"), broken], [], now=tick())
     assert queued(asked) == set()
+
+
+def test_a_run_is_pooled_with_the_documents_of_the_engine_that_answered_it(
+    asked: Workspace, tick: Tick, declare: Callable[..., EngineConfig], tmp_path: Path
+) -> None:
+    with (asked.workspace.root / "karat.toml").open("a", encoding="utf-8") as file:
+        settings = _settings("ORDER BY score DESC, id").replace("../pages.db", "pages.db")
+        file.write(f"\n[engine.fts]\n{settings}\n")
+    (tmp_path / "pages.db").rename(asked.workspace.root / "pages.db")
+    rows = [{"query_id": "q1", "doc_id": "lists", "score": 1.0}]
+    run = {"about": {"engine": "fts"}}
+    text = "\n".join(json.dumps(row) for row in [run, *rows])
+    (tmp_path / "run.jsonl").write_text(text, encoding="utf-8")
+    made = pool(asked, [tmp_path / "run.jsonl"], now=tick())
+    assert made.notes[-1] == "1 document to judge taken over"
+    assert stored(asked) == {"lists": PAGES[0][1:]}
+    (tmp_path / "run.jsonl").write_text(text.replace('"fts"', '"other"'), encoding="utf-8")
+    assert pool(asked, [tmp_path / "run.jsonl"], now=tick()).notes == []

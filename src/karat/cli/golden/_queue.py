@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from karat.tables.engines import EngineConfig
-    from karat.workflows.golden.engine_pooling import Fetched
+    from karat.workflows.golden.engine_documents import Fetched
     from karat.workflows.golden.pooling import Pooled
     from karat.workflows.workspace.workspace import Workspace
 
@@ -52,6 +52,7 @@ def pool(
     """Queue the documents that runs return, except for pairs already judged.
 
     Raters see neither which system returned a document nor its rank. The workspace stores the runs.
+    Documents that it lacks are asked of the declared engines that answered the runs.
     """
     if not runs and not engines:
         raise click.UsageError("name a RUN, or an engine to ask: karat golden pool --engine prod")
@@ -85,7 +86,7 @@ def _pooled(
 @options.output("table", "json")
 def documents(engines: tuple[str, ...], start: Path, output: str) -> None:
     """Take over from engines the documents to judge that the golden set lacks."""
-    from karat.workflows.golden.engine_pooling import fetch_documents
+    from karat.workflows.golden.engine_documents import fetch_documents
 
     configs = _engines(engines, start)
     with opened(start) as found:
@@ -95,7 +96,7 @@ def documents(engines: tuple[str, ...], start: Path, output: str) -> None:
 
 def _show_fetched(fetched: Fetched, out: Console) -> None:
     from karat.reports.writers.terminal import show_notes
-    from karat.workflows.golden.engine_pooling import fetched_notes
+    from karat.workflows.golden.engine_documents import fetched_notes
 
     if not fetched.asked:
         out.print("the golden set has every document to judge")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,7 +15,13 @@ from karat.golden import pooling
 from karat.golden.aggregation import grades
 from karat.store.sql import imports, judgments, pairs, queries
 from karat.tables import Pairs, Run
+from karat.tables.engines import EngineConfig
 from karat.tables.judgments import Judgments
+from karat.workflows.golden.engine_documents import (
+    fetch_documents,
+    fetched_notes,
+    that_answered,
+)
 from karat.workflows.workspace.known_queries import following_all
 from karat.workflows.workspace.stored_runs import keep_in
 from karat.workflows.workspace.workspace import Workspace
@@ -45,9 +51,15 @@ def pool(
     budget: int | None = None,
     per_query: int | None = None,
     bands: int = 1,
+    engines: Sequence[EngineConfig] | None = None,
 ) -> Pooled:
-    """Choose unjudged pairs from runs and put them into the queue."""
+    """Choose unjudged pairs from runs and put them into the queue.
+
+    Documents that the store lacks come from ``engines``; if None, from the declared ones that
+    answered the runs.
+    """
     read = [run if isinstance(run, Run) else read_run(run) for run in given]
+    engines = that_answered(opened, read) if engines is None else engines
     golden = opened.golden
     with opened.store.read() as connection:
         ids = queries.frame(connection, golden.id)["query_id"].to_list()
@@ -75,7 +87,11 @@ def pool(
     with opened.store.begin() as connection:
         run_notes = [*keep_in(connection, opened, read, now=now).notes, *run_notes]
     silent = [query for query in ids if query not in answered]
-    return _queued(opened, pooled.frame, silent, run_notes, now)
+    made = _queued(opened, pooled.frame, silent, run_notes, now)
+    if not engines:
+        return made
+    fetched = fetch_documents(opened, engines, now=now)
+    return replace(made, notes=[*made.notes, *fetched_notes(fetched)])
 
 
 def _pooled(
