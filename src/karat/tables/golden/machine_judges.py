@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -106,12 +107,12 @@ class JudgeConfig:
         """The model, program or function."""
         return self.model or self.function or " ".join(self.command)
 
-    @property
+    @cached_property
     def version(self) -> str:
         """Of the judge: another model, template or setting is another judge."""
         return hash_of(self.asked)[:12]
 
-    @property
+    @cached_property
     def rater(self) -> str:
         """Who its grades are by, in the store and in files."""
         return f"{self.name}@{self.version}"
