@@ -10,7 +10,14 @@ import numpy as np
 import polars as pl
 import psycopg
 import pytest
-from tests.contracts.test_search_cassettes import engine, os_hit, os_reply, sent  # noqa: F401
+from tests.contracts.search_server import serving
+from tests.contracts.test_search_cassettes import (  # noqa: F401
+    Replay,
+    engine,
+    os_hit,
+    os_reply,
+    sent,
+)
 
 from karat.errors import KaratError, UsageError
 from karat.formats.own.engines import read_engine
@@ -243,3 +250,43 @@ def test_a_knn_next_to_a_query_has_no_exact_form(engine):  # noqa: F811
     lexical = engine("opensearch", "", {})
     with pytest.raises(UsageError, match="has no knn"):
         lexical.exact_template()
+
+
+def test_indexes_of_several_quantisations_have_their_size(tmp_path):
+    """Each setting asks an index of its own, with a size of its own."""
+    sizes = {"docs_float": 4096, "docs_int8": 1024}
+    template = {"query": {"knn": {"place": {"vector": [1.0], "k": "{size}"}}}}
+    cassette = {("GET", "/", ""): {"version": {"distribution": "opensearch", "number": "3.2.0"}}}
+    for name, size in sizes.items():
+        knn = {"knn": {"place": {"vector": [1.0], "k": 2}}}
+        body = {"size": 2, "from": 0, "_source": ["title"], "query": knn}
+        second = "b" if name == "docs_float" else "c"
+        cassette |= {
+            ("GET", f"/{name}/_count", ""): {"count": 3},
+            ("GET", f"/{name}", ""): {name: {"mappings": {}}},
+            ("GET", f"/{name}/_stats/store", ""): {
+                "_all": {"primaries": {"store": {"size_in_bytes": size}}}
+            },
+            ("POST", f"/{name}/_search", sent(body)): os_reply(
+                os_hit("a", 2, "A"), os_hit(second, 1, "B")
+            ),
+        }
+    with serving(Replay(cassette)) as server:
+        (tmp_path / "t.json").write_text(json.dumps(template))
+        (tmp_path / "karat.toml").write_text(
+            f'[engine.e]\nkind = "opensearch"\nurl = "http://127.0.0.1:{server.server_address[1]}"\n'
+            'index = "docs_{params.store}"\nparams = { store = "float" }\ntemplate = "t.json"\n'
+            'exact = { store = "float" }\n'
+        )
+        few = Queries(SET.frame.head(2))
+        config = read_engine("e", tmp_path)
+        found = search_exact(few, config, {"store": "float,int8"}, depth=2)
+        with pytest.raises(UsageError, match=r"\{params.store\} of index is 'a/b'"):
+            search_exact(few, config, {"store": "a/b"}, depth=2)
+    assert [(row.setting, row.recall, row.index_bytes) for row in found.rows] == [
+        ("exact", None, 4096),
+        ("store=float", 1.0, 4096),
+        ("store=int8", 0.5, 1024),
+    ]
+    columns = [column.name for column in report.table(found).columns]
+    assert columns[-1] == "index_bytes"

@@ -59,7 +59,7 @@ class EngineConfig:
     depth: int  # documents per query
     # Its address, the URL of a database, or the path of one (SQLite)
     url: str | Secret = field(default="", repr=False)
-    index: str = ""  # index, collection or table
+    index: str = ""  # index, collection or table; with `{params.NAME}`
     template: Any = None  # the request: a JSON value, or SQL; None for the adapter's own
     template_name: str = ""  # file of the template, or `inline`; empty without a template
     params: Mapping[str, Any] = field(default_factory=dict)  # values of `{params.NAME}`

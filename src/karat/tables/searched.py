@@ -127,6 +127,7 @@ class RecallRow:
     ci_high: float | None  # upper end
     p50_us: float  # median response time in microseconds
     p95_us: float
+    index_bytes: int | None = None  # size of the index that was asked; None if unknown
 
 
 @dataclass(frozen=True, slots=True)

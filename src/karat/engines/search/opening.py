@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from karat.engines.search.engine import SearchEngine
+from karat.engines.search.template import index_of
 from karat.tables.engines import EngineConfig
 
 
 def open_search_engine(config: EngineConfig) -> SearchEngine:
     """The adapter of an engine that is asked over HTTP or by SQL."""
+    config = replace(config, index=index_of(config))
     match config.kind:
         case "http":
             from karat.engines.search.json_api import JsonApi

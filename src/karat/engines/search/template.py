@@ -14,9 +14,10 @@ from typing import Any
 from urllib.parse import quote
 
 from karat.errors import UsageError, nearest
-from karat.tables.engines import EngineQuery
+from karat.tables.engines import EngineConfig, EngineQuery
 
 _PLACEHOLDER = re.compile(r"\{(query|words|size|from|vector|(?:filters|params)\.[^\W\d][\w-]*)\}")
+_INDEX = re.compile(r"[\w-]+")
 _WORD = re.compile(r"\w+")
 
 
@@ -64,6 +65,22 @@ def check_params(template: Any, params: Mapping[str, Any], where: str) -> None:
                 nearest=nearest(key, params, 1),
                 fix=f"params = {{ {key} = … }}",
             )
+
+
+def index_of(config: EngineConfig) -> str:
+    """The name of the index, with the values of its parameters."""
+    check_params(config.index, config.params, config.where)
+
+    def value(match: re.Match[str]) -> str:
+        text = str(config.params.get(match[1].removeprefix("params."), ""))
+        if not _INDEX.fullmatch(text):
+            raise UsageError(
+                f"{config.where}: {{{match[1]}}} of index is {text!r}, not a part of a name",
+                fix="letters, digits, - and _",
+            )
+        return text
+
+    return _PLACEHOLDER.sub(value, config.index)
 
 
 def fill_json(template: Any, values: Values) -> Any:

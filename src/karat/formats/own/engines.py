@@ -129,7 +129,7 @@ def params_of(config: EngineConfig) -> list[str]:
     """Its declared parameters, and those that its template uses without declaring them."""
     from karat.engines.search.template import names_in
 
-    asked = [config.template, str(config.url), config.settings, dict(config.stages)]
+    asked = [config.template, str(config.url), config.index, config.settings, dict(config.stages)]
     names = sorted(names_in(asked))
     used = [name.removeprefix("params.") for name in names if name.startswith("params.")]
     return list(dict.fromkeys([*config.params, *used]))

@@ -7,6 +7,7 @@ from typing import Any
 
 from rich.console import Console
 
+from karat.reports.phrases.costs import in_bytes
 from karat.reports.phrases.numbers import counted
 from karat.reports.table import Column, Table
 from karat.reports.writers.plain import plain
@@ -38,7 +39,9 @@ def table(found: Exactness) -> Table:
         Column("ci_low", "95 %", "number", high="ci_high"),
         Column("p50_us", "p50", "ms", unit=" ms"),
         Column("p95_us", "p95", "ms", unit=" ms"),
-    )
+        Column("index_bytes", "Index", "count", optional=True,
+               text=lambda row: "" if row.index_bytes is None else in_bytes(row.index_bytes)),
+    )  # fmt: skip
     return Table("", columns, found.rows)
 
 
@@ -47,10 +50,16 @@ def to_json(found: Exactness) -> str:
 
 
 def chart(found: Exactness) -> dict[str, Any]:
-    """Latency against recall, one point for each setting, as Vega-Lite."""
+    """Latency against recall, one point for each setting, as Vega-Lite.
+
+    A point is named with the size of its index, if that is not the same for all.
+    """
+    sizes = {row.index_bytes for row in found.rows} - {None}
     rows = [
         {
-            "setting": row.setting,
+            "setting": row.setting
+            if len(sizes) < 2 or row.index_bytes is None
+            else f"{row.setting}, {in_bytes(row.index_bytes)}",
             "recall": 1.0 if row.recall is None else row.recall,
             "low": row.ci_low,
             "high": row.ci_high,

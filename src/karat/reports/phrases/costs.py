@@ -20,7 +20,7 @@ def amount(row: CostChange, value: float, *, sign: bool = True) -> str:
         case "ms":
             return f"{mark}{milliseconds(1000 * size)} ms"
         case "bytes":
-            return f"{mark}{_bytes(size)}"
+            return f"{mark}{in_bytes(size)}"
         case "judgments":
             return f"{size:,.0f}"
         case "s":
@@ -92,7 +92,8 @@ def _pays(comparison: Comparison, costs: Costs) -> Iterator[str]:
         yield f"significantly better on {listed(where)} only, and {slower} p95 on all queries"
 
 
-def _bytes(size: float) -> str:
+def in_bytes(size: float) -> str:
+    """A size with its unit: ``1.2 GB``."""
     unit = 0
     while size >= 999.5 and unit + 1 < len(_SIZES):
         size, unit = size / 1000, unit + 1

@@ -12,6 +12,7 @@ import polars as pl
 
 from karat.clients.search_function import CallSettings, ask
 from karat.engines.search.engine import EngineError
+from karat.engines.search.template import index_of
 from karat.errors import InputError, KaratError
 from karat.formats.own.engines import read_engine
 from karat.reports.phrases.numbers import counted
@@ -94,7 +95,7 @@ def _checks(
     if facts.documents is not None:
         empty = not facts.documents
         fix = "index documents first" if empty else ""
-        detail = f"{config.index}: {counted(facts.documents, 'document', 'documents')}"
+        detail = f"{index_of(config)}: {counted(facts.documents, 'document', 'documents')}"
         yield EngineCheck("index", "fail" if empty else "ok", detail, fix)
     sets = [] if queries is None else [query for query in engine_queries(queries) if query.text]
     ids = [] if queries is None else queries.frame["query_id"].to_list()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import replace
 from typing import Any
@@ -17,7 +17,7 @@ from karat.formats.own.engines import with_params, with_secrets
 from karat.stats.intervals import shown, t_interval
 from karat.stats.quantiles import latency_row
 from karat.tables import Queries, Run
-from karat.tables.engines import EngineConfig
+from karat.tables.engines import EngineConfig, EngineFacts
 from karat.tables.searched import Exactness, QueryRecall, RecallRow
 from karat.workflows.engines.live import Vectors, open_live, reached
 from karat.workflows.engines.tuning import Asking, ask_engine
@@ -53,11 +53,13 @@ def search_exact(
     exact, how = _exact(next(iter(configs.values())))
     with closing(Vectors(config)) as vectors:
         asking = Asking(concurrency, retries, k, vectors)
-        with open_live(config, vectors=vectors) as engine:
-            facts = reached(engine, f"karat engine check {config.name}")
+        asked = {EXACT: exact, **configs}
+        facts = {}
+        for name, each in asked.items():  # each may have an index of its own
+            with open_live(each, vectors=vectors) as engine:
+                facts[name] = reached(engine, f"karat engine check {config.name}")
         runs = {
-            name: ask_engine(each, queries, asking, name, warmup)
-            for name, each in {EXACT: exact, **configs}.items()
+            name: ask_engine(each, queries, asking, name, warmup) for name, each in asked.items()
         }
     truth = _first(runs[EXACT], k)
     texts = queries.texts()
@@ -65,11 +67,17 @@ def search_exact(
     for name, run in runs.items():
         found = _first(run, k)
         recalls = {q: len(docs & found.get(q, set())) / len(docs) for q, docs in truth.items()}
-        rows.append(_row(name, run, np.array(list(recalls.values()))))
+        row = _row(name, run, np.array(list(recalls.values())))
+        rows.append(replace(row, index_bytes=facts[name].size))
         if name != EXACT:
             worst = sorted(recalls.items(), key=lambda pair: pair[1])
             by_query += [QueryRecall(name, q, texts.get(q, ""), value) for q, value in worst]
-    return Exactness(config.name, k, how, facts.vectors, rows, by_query)
+    return Exactness(config.name, k, how, _vectors(facts.values()), rows, by_query)
+
+
+def _vectors(facts: Iterable[EngineFacts]) -> str | None:
+    found = dict.fromkeys(each.vectors for each in facts if each.vectors)
+    return "; ".join(found) or None
 
 
 def _row(name: str, run: Run, recalls: Any) -> RecallRow:

@@ -18,7 +18,7 @@ from karat.clients.python_function import load
 from karat.clients.search_function import CallSettings
 from karat.engines.search.engine import EngineError, document, fingerprint
 from karat.engines.search.opening import open_search_engine
-from karat.engines.search.template import names_in
+from karat.engines.search.template import index_of, names_in
 from karat.errors import KaratError, UsageError, nearest
 from karat.formats.own.engines import with_secrets
 from karat.reports.phrases.numbers import counted
@@ -285,7 +285,7 @@ def about_engine(config: EngineConfig, facts: EngineFacts) -> dict[str, Any]:
     if facts.version:
         about["engine_version"] = facts.version
     if config.index:
-        about["index"] = config.index
+        about["index"] = index_of(config)
     if facts.fingerprint:
         about["index_fingerprint"] = facts.fingerprint
     if facts.size is not None:
