@@ -67,7 +67,7 @@ def traffic(
                         "timestamp": time + 5_000_000,
                         "action_name": "click",
                         "object_id": f"d{int(rng.integers(30))}",
-                        "position": 1 + int(rng.integers(5)),
+                        "position": (1, 1, 1, 2, 3, 5)[int(rng.integers(6))],
                         "latency_ms": None,
                         "returned": None,
                         "total_hits": None,
@@ -87,7 +87,7 @@ def welch(frame: pl.DataFrame) -> Callable[[str], float]:
         y=pl.col("clicked").sum().cast(pl.Float64), d=pl.len().cast(pl.Float64)
     )
     values: dict[str, float] = {}
-    for arm in "ab":
+    for arm in by_user["arm"].unique():
         of_arm = by_user.filter(pl.col("arm") == arm)
         y, d = of_arm["y"].to_numpy(), of_arm["d"].to_numpy()
         ratio = y.sum() / d.sum()

@@ -31,6 +31,8 @@ LINES = {
     "diagnose": "q r",
     "evaluate": "q r",
     "experiment analyze": "events.jsonl --control a --treatment b",
+    "experiment interleaving": "events.jsonl",
+    "experiment plan": "events.jsonl",
     "explain": "q r 1",
     "fuse": "r r2 -o fused.trec",
     "gate": "q r r2 --policy p.toml",

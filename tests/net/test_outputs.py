@@ -293,6 +293,8 @@ DEMO: dict[str, tuple[Asked, ...]] = {
             "experiment analyze demo/events --plan demo/experiments/hybrid.toml",
             "json md",
         ),
+        Asked("experiment-plan", "experiment plan demo/events -m SAT", "json md"),
+        Asked("experiment-interleaving", "experiment interleaving demo/events", "json md"),
         Asked("online-watch-by", f"online watch {W} --by query_class -f json"),
         Asked("online-against", f"online against {W} demo demo/runs/bm25.trec", "json", deep=True),
     ),

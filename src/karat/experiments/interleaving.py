@@ -25,7 +25,12 @@ class Interleaved:
     """A list to show, and which ranking picked each document."""
 
     doc_ids: tuple[str, ...]
-    teams: tuple[str | None, ...]  # "A" | "B"; None: neutral. Log it with the search.
+    teams: tuple[str | None, ...]  # "A" | "B"; None: neutral
+
+    @property
+    def mark(self) -> str:
+        """The teams in a text such as ``-ABBA``, to log with the search."""
+        return "".join(team or "-" for team in self.teams)
 
 
 def interleave(

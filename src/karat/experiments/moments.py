@@ -112,6 +112,11 @@ def of_users(
     )
 
 
+def everyone(facts: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+    """The facts as if all users were exposed from the beginning, in one arm."""
+    return facts.with_columns(nw.lit("all").alias(ARM), nw.lit(1).cast(nw.Int64).alias(_POST))
+
+
 def after(facts: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
     """The facts from the exposure on."""
     return facts.filter(nw.col(_POST) == 1)

@@ -74,3 +74,29 @@ def test_a_wrong_plan_names_its_line(typed, tmp_path: Path, log: Path) -> None:
     (tmp_path / "p.toml").write_text(PLAN.replace("30", '"thirty"'), encoding="utf-8")
     error = typed(f"experiment analyze {log} --plan p.toml", code=2).err
     assert "p.toml, line 9: [guard] Latency(p95) is 'thirty', not a margin" in error
+
+
+def test_plan(typed, log: Path) -> None:
+    found = typed(f"experiment plan {log} -m CTR")
+    assert "Smallest change that is found" in found.out
+    assert max(map(len, found.out.splitlines())) <= 80
+    content = json.loads(typed(f"experiment plan {log} -m CTR -f json").out)
+    assert content["certificates"][0].keys() >= {"metric", "false_positives", "may_decide"}
+    assert "| CTR " in typed(f"experiment plan {log} -m CTR -f md").out
+
+
+def test_interleaving(typed, tmp_path: Path, log: Path) -> None:
+    error = typed(f"experiment interleaving {log}", code=2).err
+    assert "the log has no interleaved searches" in error
+    rows = [
+        {"user_id": f"u{n}", "timestamp": 1_790_000_000 + n, "action_name": action,
+         "query_id": str(n), "user_query": "q", "returned": 2, "teams": "AB" if n % 2 else "BA",
+         "object_id": "d", "position": 1 + (n + (n % 10 == 0)) % 2}
+        for n in range(60) for action in ("search", "click")
+    ]  # fmt: skip
+    text = "\n".join(map(json.dumps, rows))
+    (tmp_path / "i.jsonl").write_text(text, encoding="utf-8")
+    found = typed("experiment interleaving i.jsonl", code=0)
+    assert found.out.startswith("B is preferred\n60 searches of 60 users, credit by click\n")
+    assert json.loads(typed("experiment interleaving i.jsonl -f json").out)["wins_b"] == 54
+    assert "**B is preferred**" in typed("experiment interleaving i.jsonl -f md").out

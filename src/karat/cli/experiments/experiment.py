@@ -52,6 +52,14 @@ planned = options.together(
 )
 
 
+read_log = options.together(
+    options.option(
+        "--mapping FILE", "With a log file: the meaning of its columns and actions (TOML)."
+    ),
+    options.option("--timezone ZONE", "With a log file: the time zone in which days begin."),
+)
+
+
 @experiment.command(
     "analyze",
     epilog=options.examples(
@@ -67,8 +75,7 @@ planned = options.together(
 @online_options.classes
 @options.option("--exposures FILE", "Who was in which arm and when, if the log does not say.")
 @options.option("--experiment NAME", "With --exposures: the experiment, if there are several.")
-@options.option("--mapping FILE", "With a log file: the meaning of its columns and actions (TOML).")
-@options.option("--timezone ZONE", "With a log file: the time zone in which days begin.")
+@read_log
 @options.option(
     "--despite REASON", "Show effects of an unhealthy experiment; the reason is recorded."
 )
@@ -136,3 +143,75 @@ def _plan(settings: dict[str, Any]) -> ExperimentPlan:
     from karat.tables.experiments.experiment import ExperimentPlan
 
     return workflow.plan_of(ExperimentPlan(asked["control"], asked["treatment"]), changes)
+
+
+@experiment.command(
+    "plan",
+    epilog=options.examples(
+        "karat experiment plan events", "karat experiment plan log.parquet -m SAT -f json"
+    ),
+)
+@click.argument("log", type=click.Path(path_type=Path))
+@options.option(
+    "-m --metric metrics METRIC",
+    "A metric that could decide; repeat for more.  [default: the usual ones]",
+    multiple=True,
+)
+@read_log
+@online_options.rules
+@online_options.engine
+@options.option("--seed", "Random seed of the splits.", 0, type=click.IntRange(min=0))
+@options.output("table", "json", "md")
+@options.all_notes
+def plan(log: Path, output: str, all_notes: bool, **settings: Any) -> None:
+    """Which effects your traffic can show, and which metrics may decide.
+
+    For 5, 10 and 50 % of the users of LOG in each arm, and whole weeks: the smallest change found
+    with power .8. 1,000 splits into equal arms show whether a metric's intervals are right, and a
+    planted degradation whether it sees worse results.
+    """
+    from karat.cli.workspace.workspace import need
+    from karat.online.rules import rules_from
+    from karat.reports.experiments import planning as shown
+    from karat.workflows.experiments.plan import plan_experiment
+
+    need("a log of events", "store", *({settings["engine"]} & {"duckdb", "spark"}))
+    settings["rules"] = rules_from(settings["rules"])
+    options.emit(shown, plan_experiment(log, **settings), output, all_notes=all_notes)
+
+
+@experiment.command(
+    "interleaving",
+    epilog=options.examples(
+        "karat experiment interleaving events",
+        "karat experiment interleaving log.parquet --credit satisfied -f json",
+    ),
+)
+@click.argument("log", type=click.Path(path_type=Path))
+@options.option(
+    "--credit NAME",
+    "A point for a ranking: a click, a satisfied click, or a click before a purchase.",
+    "click",
+    type=click.Choice(["click", "satisfied", "purchase"]),
+)
+@read_log
+@online_options.rules
+@online_options.engine
+@options.output("table", "json", "md")
+@options.all_notes
+def interleaving(log: Path, output: str, all_notes: bool, **settings: Any) -> int:
+    """Which of two interleaved rankings users prefer.
+
+    LOG has the attribute teams for each interleaved search: the mark of karat.interleave. Exit
+    codes: 0 B is preferred · 1 A is preferred · 3 cannot tell, or the draft is not random.
+    """
+    from karat.cli.workspace.workspace import need
+    from karat.online.rules import rules_from
+    from karat.reports.experiments import interleaving as shown
+    from karat.workflows.experiments.interleaving import analyze_interleaving
+
+    need("a log of events", "store", *({settings["engine"]} & {"duckdb", "spark"}))
+    settings["rules"] = rules_from(settings["rules"])
+    result = analyze_interleaving(log, **settings)
+    options.emit(shown, result, output, all_notes=all_notes)
+    return result.exit_code

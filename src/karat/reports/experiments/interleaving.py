@@ -1,0 +1,81 @@
+"""An interleaving experiment: the preference, its health, and the queries that carry it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+
+from karat.reports.experiments.analysis import HEALTH
+from karat.reports.phrases.numbers import percent
+from karat.reports.table import Column, Table, of_texts
+from karat.reports.writers.markdown import markdown
+from karat.reports.writers.plain import markdown_cell, plain
+from karat.reports.writers.tables import draw
+from karat.reports.writers.terminal import show_footnotes
+from karat.tables.experiments.interleaving import InterleavingResult
+
+_WORDS = {
+    "pass": "B is preferred",
+    "fail": "A is preferred",
+    "cannot_tell": "Cannot tell",
+    "unhealthy": "Unhealthy",
+}
+QUERIES: Sequence[Column] = (
+    Column("query", "Query"),
+    Column("wins_a", "A wins", "count"),
+    Column("wins_b", "B wins", "count"),
+)
+
+
+def headline(result: InterleavingResult) -> str:
+    """Verdict and reason in a line."""
+    reason = "" if result.verdict in {"pass", "fail"} else f": {result.reason}"
+    return f"{_WORDS[result.verdict]}{reason}"
+
+
+def show(result: InterleavingResult, out: Console, *, all_notes: bool = False) -> None:
+    out.print(plain(headline(result), "bold"))
+    out.print(plain(_about(result), "dim"))
+    out.print()
+    for table in tables(result):
+        draw(table, out)
+    show_footnotes(result.notes, out, every=all_notes)
+
+
+def to_markdown(result: InterleavingResult) -> str:
+    head = f"**{markdown_cell(headline(result))}**\n\n{markdown_cell(_about(result))}\n"
+    notes = "".join(f"- {markdown_cell(note)}\n" for note in result.notes)
+    return "\n".join([head, *map(markdown, tables(result)), notes])
+
+
+def tables(result: InterleavingResult) -> list[Table]:
+    """Health, the preference, and queries."""
+    rows = [
+        ("A", f"{result.wins_a:,}", "", ""),
+        ("tie", f"{result.ties:,}", "", ""),
+        ("B", f"{result.wins_b:,}", "", ""),
+        ("B with half of the ties", _share(result.share_b),
+         _span(result.ci_low, result.ci_high), _span(result.cs_low, result.cs_high)),
+        ("B of the decided", _share(result.decided_b),
+         _span(result.decided_low, result.decided_high), ""),
+    ]  # fmt: skip
+    found = [
+        Table("Health", HEALTH, list(result.health)),
+        of_texts("Preference", ("", "Searches", "95 %", "Any day"), rows),
+    ]
+    if result.queries:
+        found.append(Table("Queries that carry it", QUERIES, list(result.queries[:10])))
+    return found
+
+
+def _about(result: InterleavingResult) -> str:
+    return f"{result.searches:,} searches of {result.users:,} users, credit by {result.credit}"
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else percent(value)
+
+
+def _span(low: float | None, high: float | None) -> str:
+    return "–" if low is None or high is None else f"{percent(low)} to {percent(high)}"
