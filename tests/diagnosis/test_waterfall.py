@@ -14,7 +14,7 @@ from tests.choosing import FEW
 
 from karat.diagnosis.fixes import best_merge, fixes
 from karat.diagnosis.modes import Evidence, name_modes
-from karat.diagnosis.waterfall import Roads, roads, values_of, waterfall
+from karat.diagnosis.waterfall import Roads, roads, values_of, waterfall, waterfalls
 from karat.formats.own.traces import line_of, read_trace
 from karat.fusion import reciprocal_rank
 from karat.measures import parse
@@ -45,6 +45,22 @@ def test_counts_by_hand() -> None:
     # Of bm25 in the best order: (3 + 1/log2(3)) / (3 + 2/log2(3)) = .8519 for q1, 0 for q2.
     assert rows[0].ceiling == {"nDCG@2": pytest.approx(0.8519 / 2, abs=1e-4)}
     assert rows[3].ceiling == {"nDCG@2": pytest.approx(1 / (3 + 2 / np.log2(3)) / 2)}
+
+
+def test_parts_by_grade_add_up_and_slices_have_ceilings_of_their_own() -> None:
+    trace = from_runs({"bm25": BM25, "dense": DENSE, "fused": FUSED}, {"dense": "retrieve"})
+    way = found(trace, FUSED)
+    whole, parts = waterfalls(way, QRELS, [NDCG], {"first": {"q1"}, "second": {"q2"}})
+    assert list(parts) == ["grade 3", "grade 2", "grade 1", "first", "second"]
+    for chosen in (list(parts)[:3], list(parts)[3:]):
+        lost = np.sum([[row.lost for row in parts[name]] for name in chosen], axis=0)
+        assert lost.tolist() == [row.lost for row in whole]
+    assert [row.lost_share for row in parts["grade 3"]] == [0, 1, 0, 1]  # served at rank 3 of 2
+    assert parts["grade 3"][0].ceiling == {}
+    # Of q1 alone, .8519 as above; of q2, nothing.
+    assert parts["first"][0].ceiling == {"nDCG@2": pytest.approx(0.8519, abs=1e-4)}
+    assert parts["second"][0].ceiling == {"nDCG@2": 0}
+    assert parts["second"][3].lost_share is None  # nothing was given to it
 
 
 def test_where_each_document_was_lost() -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -14,6 +14,7 @@ from karat.measures import Measure
 from karat.measures.parameters import Gain, divisor_of, gain_of
 from karat.measures.scores import Rules, score
 from karat.stats.averages import mean
+from karat.stats.intervals import LEAST, Interval, t_interval
 from karat.tables import Qrels, Run
 from karat.tables.diagnosis.results import StageRow
 from karat.tables.diagnosis.traces import Stage, Trace
@@ -228,40 +229,101 @@ def waterfall(found: Roads, qrels: Qrels, measures: Sequence[Measure]) -> list[S
 
     Only traced queries count, and documents of grade ``rel`` or better.
     """
+    return waterfalls(found, qrels, measures, {})[0]
+
+
+def waterfalls(
+    found: Roads,
+    qrels: Qrels,
+    measures: Sequence[Measure],
+    slices: Mapping[str, Collection[str]],
+) -> tuple[list[StageRow], dict[str, list[StageRow]]]:
+    """The waterfall, and those of parts: of each grade, without ceilings, and of each slice.
+
+    Args:
+        found: The roads of the relevant documents.
+        qrels: The judgments.
+        measures: Whose ceilings are computed.
+        slices: Slice → the ids of its queries.
+    """
     counted = found.traced & (found.grade >= found.rel)
     known = set(found.trace.query_ids) - found.unanswerable
     asked = [query for query in found.query_ids if query in known]
-    out = []
-    for at, stage in enumerate(found.stages):
-        given, held = found.given(stage) & counted, found.held[at] & counted
+    ceilings = [
+        {str(m): values_of(ideal_run(found, held, asked), qrels, m, asked) for m in measures}
+        for held in found.held
+    ]
+
+    def rows(documents: Mask, query_ids: Collection[str] | None) -> list[StageRow]:
+        own = [query_ids is None or query in query_ids for query in asked]
+        weights = _weights(found, asked)[own]
+        return [
+            _stage_row(found, at, documents & counted, query_ids, {
+                name: value
+                for name, values in ceilings[at].items()
+                if (value := mean_value(values[own], weights)) is not None
+            })
+            for at in range(len(found.stages))
+        ]  # fmt: skip
+
+    parts: dict[str, list[StageRow]] = {}
+    grades = np.unique(found.grade[counted])[::-1].tolist()
+    for grade in grades if len(grades) > 1 else []:
+        of_grade = rows(found.grade == grade, None)
+        parts[f"grade {grade:g}"] = [replace(row, ceiling={}) for row in of_grade]
+    for name, query_ids in slices.items():
+        chosen = np.array([query in query_ids for query in found.query_ids], np.bool_)
+        parts[name] = rows(chosen[found.query], query_ids)
+    return rows(np.ones(len(counted), np.bool_), None), parts
+
+
+def _stage_row(
+    found: Roads,
+    at: int,
+    documents: Mask,
+    query_ids: Collection[str] | None,
+    ceiling: dict[str, float],
+) -> StageRow:
+    stage = found.stages[at]
+    given, held = found.given(stage) & documents, found.held[at] & documents
+    lost = given & ~held
+    share, span = _share(found.query[lost], found.query[given])
+    lengths, latency = np.diff(found.run.starts), None
+    if stage.name == SERVED:
+        returned = float(np.minimum(lengths, found.k).mean() or 0.0)
+    else:
         rows = found.trace.frame.filter(pl.col("stage") == stage.name)
-        if stage.name == SERVED:
-            returned = float(np.minimum(np.diff(found.run.starts), found.k).mean() or 0.0)
-            latency = None
-        else:
-            returned = float(rows["doc_ids"].list.len().mean() or 0.0)  # type: ignore[arg-type]
-            median = rows["latency_us"].median()
-            latency = None if median is None else round(median)  # type: ignore[arg-type]
-        ceiling = {
-            str(measure): mean_value(
-                values_of(ideal_run(found, found.held[at], asked), qrels, measure, asked),
-                _weights(found, asked),
-            )
-            for measure in measures
-        }
-        out.append(
-            StageRow(
-                stage=stage.name,
-                kind=stage.kind,
-                relevant_in=int(given.sum()),
-                relevant_out=int(held.sum()),
-                lost=int((given & ~held).sum()),
-                returned=returned,
-                ceiling={name: value for name, value in ceiling.items() if value is not None},
-                latency_us=latency,
-            )
-        )
-    return out
+        if query_ids is not None:
+            rows = rows.filter(pl.col("query_id").is_in(list(query_ids)))
+        returned = float(rows["doc_ids"].list.len().mean() or 0.0)  # type: ignore[arg-type]
+        median = rows["latency_us"].median()
+        latency = None if median is None else round(median)  # type: ignore[arg-type]
+    return StageRow(
+        stage=stage.name,
+        kind=stage.kind,
+        relevant_in=int(given.sum()),
+        relevant_out=int(held.sum()),
+        lost=int(lost.sum()),
+        returned=returned,
+        ceiling=ceiling,
+        latency_us=latency,
+        lost_share=share,
+        ci_low=None if span.low is None else max(0.0, span.low),
+        ci_high=None if span.high is None else min(1.0, span.high),
+    )
+
+
+def _share(part: Ints, whole: Ints) -> tuple[float | None, Interval]:
+    """The share of documents, and its interval over the queries; both by query."""
+    none = Interval(None, None, "too few queries")
+    if not len(whole):
+        return None, none
+    counts = np.bincount(whole)
+    with_documents = counts > 0
+    shares = np.bincount(part, minlength=len(counts))[with_documents] / counts[with_documents]
+    weights = counts[with_documents].astype(np.float64)
+    span = t_interval(shares, weights) if len(shares) >= LEAST else none
+    return len(part) / len(whole), span
 
 
 def _weights(found: Roads, query_ids: Sequence[str]) -> Floats:

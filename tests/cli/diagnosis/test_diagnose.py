@@ -53,7 +53,16 @@ def test_the_contract_of_its_json(folder: Path, typed: Typed) -> None:
         "returned": 2.0,
         "ceiling": {"nDCG@2": 0.5},
         "latency_us": None,
+        # 1 of 1 lost in 5 of 10 queries: .5 with a deviation of .527, and t(9) = 2.262.
+        "lost_share": 0.5,
+        "ci_low": pytest.approx(0.5 - 2.262 * 0.527 / 10**0.5, abs=1e-3),
+        "ci_high": pytest.approx(0.5 + 2.262 * 0.527 / 10**0.5, abs=1e-3),
     }
+    # bm25 misses the documents of one kind of query, and a part has no other stages.
+    assert {part: [row["lost"] for row in own] for part, own in found["stages_by"].items()} == {
+        "even": [5, 5, 0, 0], "odd": [0, 5, 0, 5],
+    }  # fmt: skip
+    assert found["stages_by"]["odd"][0]["ceiling"] == {"nDCG@2": 1.0}
     assert [(row["stage"], row["lost"]) for row in found["stages"]] == [
         ("bm25", 5), ("dense", 10), ("fused", 0), ("served", 5),
     ]  # fmt: skip
@@ -67,7 +76,8 @@ def test_the_contract_of_its_json(folder: Path, typed: Typed) -> None:
     first = found["queries"][0]
     assert (first["value"], first["doc_id"], first["loss"]) == (0.0, "a", 1.0)
     assert set(first) == {
-        "query_id", "value", "mode", "stage", "evidence", "doc_id", "loss", "text"
+        "query_id", "value", "mode", "stage", "evidence", "doc_id", "loss", "text",
+        "baseline_value",
     }  # fmt: skip
     assert found["slices"]["even"][0]["mode"] == "candidate"
     assert found["slices"]["odd"][0]["mode"] == "scoring"

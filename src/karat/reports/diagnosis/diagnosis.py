@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import itemgetter
+from typing import Any
 
 from rich.console import Console
 
@@ -99,6 +101,9 @@ def stages_table(found: results.Diagnosis) -> Table:
         Column("relevant_in", "Relevant in", "count"),
         Column("relevant_out", "Out", "count"),
         Column("lost", "Lost", "count", style=_bold_most(found)),
+        Column("lost_share", "Share", "share", drop=2),
+        Column("ci_low", "95 %", "share", high="ci_high", drop=3, optional=True,
+               help="95 % interval of the share lost, over the queries"),
         Column("returned", "Returned", "number", digits=0, drop=2),
         Column(
             "ceiling", f"{measure} at most", "number", value=lambda row: row.ceiling.get(measure),
@@ -107,6 +112,47 @@ def stages_table(found: results.Diagnosis) -> Table:
         Column("latency_us", "Median", "ms", unit=" ms", optional=True, drop=1),
     )  # fmt: skip
     return Table("Relevant documents through the stages", columns, found.stages)
+
+
+def lost_by(found: results.Diagnosis) -> Table:
+    """What each stage loses of each grade and slice."""
+
+    def share(name: str) -> Callable[[tuple[str, Mapping[str, results.StageRow]]], str]:
+        def text(row: tuple[str, Mapping[str, results.StageRow]]) -> str:
+            stage = row[1].get(name)
+            if stage is None or stage.lost_share is None:
+                return DASH
+            return f"{stage.lost:,} of {stage.relevant_in:,} ({percent(stage.lost_share)})"
+
+        return text
+
+    rows = [(part, {row.stage: row for row in own}) for part, own in found.stages_by.items()]
+    columns = (
+        Column("part", "Of", value=itemgetter(0)),
+        *(Column(each.stage, each.stage, "count", text=share(each.stage)) for each in found.stages),
+    )
+    return Table("Lost by each stage", columns, rows)
+
+
+def modes_by(found: results.Diagnosis) -> Table:
+    """The failing queries of each slice by mode."""
+
+    def share(mode: results.ModeId) -> Callable[[tuple[str, Mapping[Any, results.ModeRow]]], str]:
+        def text(row: tuple[str, Mapping[Any, results.ModeRow]]) -> str:
+            own = row[1].get(mode)
+            return DASH if own is None else f"{own.queries:,} ({percent(own.share)}{_span(own)})"
+
+        return text
+
+    rows = [(part, {row.mode: row for row in own}) for part, own in found.slices.items()]
+    columns = (
+        Column("part", "Of", value=itemgetter(0)),
+        Column("queries", "Failing", "count",
+               value=lambda row: sum(each.queries for each in row[1].values())),
+        *(Column(each.mode, ENTRIES[each.mode].name, "count", text=share(each.mode))
+          for each in found.modes),
+    )  # fmt: skip
+    return Table("Why queries fail, by slice", columns, rows)
 
 
 def _bold_most(found: results.Diagnosis) -> Callable[[results.StageRow], Style]:
@@ -208,6 +254,7 @@ def tables(found: results.Diagnosis) -> Iterator[Table]:
     ]
     for table in (
         stages_table(found),
+        lost_by(found),
         fixes_table(found),
         modes_table(found.modes),
         *several,

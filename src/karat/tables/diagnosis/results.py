@@ -29,6 +29,9 @@ class StageRow:
     # Measure → its highest mean over all orders of the relevant documents that this stage returned
     ceiling: dict[str, float]
     latency_us: int | None = None  # median over the queries; None if it was not traced
+    lost_share: float | None = None  # lost of relevant_in; None if that is 0
+    ci_low: float | None = None  # 95 % interval of this share, over the queries
+    ci_high: float | None = None
 
 
 @dataclass(frozen=True)
@@ -103,6 +106,8 @@ class Diagnosis:
     queries: list[QueryMode]
     notes: list[str]
     slices: dict[str, list[ModeRow]] = field(default_factory=dict)  # slice → its modes
+    # Grade or slice → its stages; grades have no ceilings
+    stages_by: dict[str, list[StageRow]] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object of ``karat diagnose --format json`` (docs/reference/json.md)."""

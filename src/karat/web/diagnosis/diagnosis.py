@@ -13,7 +13,15 @@ from fastapi import APIRouter, File, Query, Response, UploadFile
 from karat.diagnosis.waterfall import SERVED
 from karat.errors import InputError, KaratError, UsageError
 from karat.reports.charts.diagnosis import bump
-from karat.reports.diagnosis.diagnosis import entry, fixes_table, most_lost, roads_table, summary
+from karat.reports.diagnosis.diagnosis import (
+    entry,
+    fixes_table,
+    lost_by,
+    modes_by,
+    most_lost,
+    roads_table,
+    summary,
+)
 from karat.reports.html.figures import DrawnChart
 from karat.reports.phrases.numbers import percent
 from karat.reports.table import Column, Table
@@ -87,6 +95,8 @@ class DiagnosisPage(_StagesPage):
     summary: str = ""
     diagnosis: Diagnosis | None = None
     fixes: Table | None = field(default=None, repr=False)
+    # What stages lose, and why queries fail, by grade and slice
+    parts: Sequence[Table] = field(default=(), repr=False)
     queries: Listed | None = None
 
     @property
@@ -252,6 +262,7 @@ def _diagnosis_page(
         summary=summary(found.diagnosis),
         diagnosis=found.diagnosis,
         fixes=replace(fixes_table(found.diagnosis), title=""),
+        parts=[table(found.diagnosis) for table in (lost_by, modes_by)],
         queries=_queries(found.diagnosis, row, names, against, call.ask),
     )
     return show(call, page, status)

@@ -13,7 +13,7 @@ import polars as pl
 from karat.diagnosis.fixes import fixes
 from karat.diagnosis.modes import Evidence, Named, name_modes, of_queries, summary
 from karat.diagnosis.review import to_review
-from karat.diagnosis.waterfall import Floats, Mask, Roads, mean_value, roads, values_of, waterfall
+from karat.diagnosis.waterfall import Floats, Roads, mean_value, roads, values_of, waterfalls
 from karat.errors import KaratError, UsageError, nearest
 from karat.formats.own.traces import read_trace
 from karat.measures import Measure, parse
@@ -95,15 +95,13 @@ def diagnose(
     evidence = Evidence(judgments, inputs.documents(documents), index, grades)
     named = name_modes(found, evidence)
     before = _before(baseline, grades, main, query_ids)
-    worse = np.array([before.get(query, -np.inf) for query in query_ids]) > values
-    failing = _failing(values, below, worse, len(found.query_ids))
-    rows = [
-        replace(row, baseline_value=before.get(row.query_id))
-        for row in of_queries(found, named, failing, values, texts)
-    ]
+    rows = of_queries(found, named, _failing(found, values, below, before), values, texts)
+    rows = [replace(row, baseline_value=before.get(row.query_id)) for row in rows]
     asked = list(filter(set(traced.query_ids).__contains__, query_ids))
     gains = list(_fixes(found, grades, parsed, asked, notes))
     notes += _notes(found, served, query_ids, asked)
+    parts = {} if by is None else _slices(about, by)
+    falls = waterfalls(found, grades, parsed, _traced(parts, asked)) if asked else ([], {})
     return Diagnosed(
         run=served.name,
         measure=str(main),
@@ -112,12 +110,13 @@ def diagnose(
         traced=len(asked),
         failing=len(rows),
         pipeline=arrows([(stage.name, stage.parents) for stage in traced.stages]),
-        stages=waterfall(found, grades, parsed) if asked else [],
+        stages=falls[0],
         fixes=gains,
         modes=summary(found, named, rows),
         queries=rows,
         notes=notes,
-        slices={} if by is None else _slices(found, named, rows, about, by),
+        slices=_modes_by(found, named, rows, parts),
+        stages_by=falls[1],
         found=found,
         named=named,
         qrels=grades,
@@ -163,10 +162,11 @@ def _unanswerable(run: Run, queries: Queries | None) -> list[str]:
     return sorted(marked & set(run.frame()["query_id"].unique())) if marked else []
 
 
-def _failing(values: Floats, below: float, worse: Mask, queries: int) -> list[int]:
+def _failing(found: Roads, values: Floats, below: float, before: Mapping[str, float]) -> list[int]:
     """The queries with a low value, a worse one than the baseline, or none, which are last."""
-    low: list[int] = np.flatnonzero((values < below) | worse).tolist()
-    return [*low, *range(len(values), queries)]
+    least = np.array([before.get(query, -np.inf) for query in found.query_ids[: len(values)]])
+    low: list[int] = np.flatnonzero((values < below) | (values < least)).tolist()
+    return [*low, *range(len(values), len(found.query_ids))]
 
 
 def _before(
@@ -300,9 +300,8 @@ def _notes(found: Roads, run: Run, query_ids: Sequence[str], asked: Sequence[str
             yield f"{run.name} serves {pairs} that the trace's last stage does not have"
 
 
-def _slices(
-    found: Roads, named: Named, rows: Sequence[QueryMode], queries: Queries | None, by: str
-) -> dict[str, list[ModeRow]]:
+def _slices(queries: Queries | None, by: str) -> dict[str, set[str]]:
+    """Slice → the ids of its queries."""
     frame = None if queries is None else queries.frame
     if frame is None or by not in frame.columns:
         names = [] if frame is None else [name for name in frame.columns if name != "query_id"]
@@ -311,8 +310,19 @@ def _slices(
             nearest=nearest(by, names, 1),
             fix=f"one of {', '.join(names)}" if names else "queries with attributes",
         )
-    of = {query: str(value) for query, value in frame.select("query_id", by).iter_rows()}
-    parts: dict[str, list[QueryMode]] = {}
-    for row in rows:
-        parts.setdefault(of.get(row.query_id, "none"), []).append(row)
-    return {name: summary(found, named, part) for name, part in sorted(parts.items())}
+    parts: dict[str, set[str]] = {}
+    for query, value in frame.select("query_id", by).iter_rows():
+        parts.setdefault("none" if value is None else str(value), set()).add(query)
+    return dict(sorted(parts.items()))
+
+
+def _modes_by(
+    found: Roads, named: Named, rows: Sequence[QueryMode], parts: Mapping[str, set[str]]
+) -> dict[str, list[ModeRow]]:
+    own = {name: [row for row in rows if row.query_id in ids] for name, ids in parts.items()}
+    return {name: summary(found, named, failing) for name, failing in own.items() if failing}
+
+
+def _traced(parts: Mapping[str, set[str]], asked: Sequence[str]) -> dict[str, set[str]]:
+    """The slices that have a traced query, as waterfalls of no query say nothing."""
+    return {name: own for name, own in parts.items() if not own.isdisjoint(asked)}

@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from karat.errors import UsageError, nearest
+from karat.tables import Queries
 from karat.tables.diagnosis.results import Diagnosis, Fix, ModeRow, QueryMode, Road, StageRow
 from karat.tables.workspace import RunRow
 from karat.workflows.diagnosis.diagnose import diagnose, road_of
@@ -21,7 +22,8 @@ from karat.workflows.workspace.stored_runs import read_stored, trace_mark
 from karat.workflows.workspace.workspace import Workspace
 
 KIND = "diagnosis"
-_VERSION = 2  # of the computation
+_VERSION = 3  # of the computation
+_CLASS = "class"  # the attribute by which stages and modes are counted, too
 _ROAD = {
     "query_id": pl.String,
     "doc_id": pl.String,
@@ -118,6 +120,7 @@ def compute(
         documents=judgments.documents,
         judgments=single_judgments(opened),
         baseline=before or None,
+        by=_CLASS if _has_class(judgments.queries) else None,
     )
     if [stage.row.id for stage in stages] == [row.id]:
         found.notes.append(
@@ -139,8 +142,18 @@ def compute(
     return stored
 
 
+def _has_class(queries: Queries | None) -> bool:
+    return (
+        queries is not None
+        and _CLASS in queries.frame.columns
+        and queries.frame[_CLASS].drop_nulls().n_unique() > 1
+    )
+
+
 def _read(files: Artifact) -> StoredDiagnosis:
     rows = {"stages": StageRow, "fixes": Fix, "modes": ModeRow, "queries": QueryMode}
     head: dict[str, Any] = files.head["diagnosis"]
-    read = {name: [kind(**each) for each in head[name]] for name, kind in rows.items()}
+    read: dict[str, Any] = {name: [kind(**r) for r in head[name]] for name, kind in rows.items()}
+    for name, kind in (("slices", ModeRow), ("stages_by", StageRow)):
+        read[name] = {part: [kind(**row) for row in own] for part, own in head[name].items()}
     return StoredDiagnosis(Diagnosis(**head | read), files)
