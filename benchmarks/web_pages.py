@@ -29,6 +29,7 @@ from starlette.testclient import TestClient
 from karat.store.sql import comparisons, judgments, runs
 from karat.tables import Run
 from karat.web.app import create_app
+from karat.web.framework.jobs import COMPUTING
 from karat.web.framework.settings import Settings
 from karat.workflows.golden.sampling import put_queries
 from karat.workflows.workspace.stored_comparisons import Asked, ask, compute
@@ -191,7 +192,7 @@ def _measure(client: TestClient, name: str, address: object, rounds: int) -> Non
         size = max(size, int(answer.headers.get("content-length", 0)))
         if not round_:
             first = took
-            while "data-waits" in answer.text:
+            while "data-waits" in answer.text or COMPUTING._jobs:  # noqa: SLF001
                 time.sleep(1)
                 answer = client.get(address())  # type: ignore[operator]
             continue

@@ -242,6 +242,6 @@ def _trusted() -> Callable[[str], Any]:
 
 
 def _harmless(value: Any) -> Any:
-    if isinstance(value, str) and not hasattr(value, "__html__"):
+    if type(value) is str or (isinstance(value, str) and not hasattr(value, "__html__")):
         return value.translate(CONTROLS)
     return value
