@@ -22,8 +22,8 @@ class SearchServer(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, database: Path, sql: str, by_id: str = "") -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+    def __init__(self, database: Path, sql: str, by_id: str = "", port: int = 0) -> None:
+        super().__init__(("127.0.0.1", port), _Handler)
         self.database, self.sql, self.by_id = database, sql, by_id
         self.asked: list[str] = []
         self.trouble: list[Any] = []
@@ -42,6 +42,9 @@ class _Handler(BaseHTTPRequestHandler):
         trouble = self.server.trouble.pop(0) if self.server.trouble else None
         if isinstance(trouble, float):
             time.sleep(trouble)
+        if trouble == "drop":
+            self.close_connection = True
+            return
         if isinstance(trouble, tuple):
             self._send(*trouble)
             return

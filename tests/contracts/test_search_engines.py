@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
+import threading
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import polars as pl
@@ -338,6 +340,26 @@ def test_an_interrupted_search_goes_on_where_it_stopped(declared, server, tmp_pa
     assert found.ok == 60
     assert "25 queries had been answered before the search was interrupted" in found.notes
     assert not Path(f"{out}.partial").exists()
+
+
+def test_an_engine_that_restarts_is_asked_again(declared, server, database, tmp_path):
+    config = declared(http(server))
+    with ExitStack() as stack:
+
+        def start():
+            port = server.server_address[1]
+            stack.enter_context(serving(SearchServer(database, FTS, port=port)))
+
+        def restart(done):
+            if done == 10 and not server.trouble:
+                server.trouble = ["drop"]  # its open connection
+                server.shutdown()
+                server.server_close()
+                threading.Timer(0.3, start).start()
+
+        found = search_engine(MANY, config, tmp_path / "run.jsonl", retries=9, watch=restart)
+    assert (found.ok, found.failed) == (60, 0)
+    assert found.notes[0].startswith("1 query answered only after a retry")
 
 
 def test_another_template_does_not_go_on_with_the_old_replies(declared, server, tmp_path):

@@ -53,6 +53,8 @@ def test_all_queries_are_stored_listed_and_forgotten(shop, typed):
     listed = typed("try --list").out
     assert "shop-try-1" in listed
     assert "parameters.title 1.0 → 0" in " ".join(listed.split())
+    assert "first is the baseline" in typed("try --promote first").err
+    assert json.loads(Path("baseline.json").read_text(encoding="utf-8"))["run"] == "first"
     found = json.loads(typed("try --list shop --forget first -f json").out)
     assert [row["name"] for row in found["tries"]] == ["shop-try-1"]
 
@@ -73,6 +75,7 @@ def test_all_queries_are_stored_listed_and_forgotten(shop, typed):
             ("try shop titles --all", 2, "asks one engine"),
             ("try --list shop titles", 2, "at most one engine"),
             ("try --forget first", 2, "there is no try 'first'"),
+            ("try --promote first", 2, "there is no try 'first'"),
         ],
     ),
 )

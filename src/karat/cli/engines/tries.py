@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from contextlib import ExitStack, suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
 @options.option("--name NAME", "With --all: name of the try.  [default: ENGINE-try-NUMBER]")
 @options.option("--list history", "List the tries, or those of ENGINE.")
 @options.option("--forget NAME", "Delete a try, with its run and comparison.")
+@options.option("--promote NAME", "Save a try as baseline.json, the baseline of karat gate.")
 @options.output("table", "json")
 def try_(targets: tuple[str, ...], output: str, **given: Any) -> int:
     """Ask an engine one query, with grades; side by side with a second variant of it.
@@ -65,7 +67,7 @@ def try_(targets: tuple[str, ...], output: str, **given: Any) -> int:
     Exit codes: 0 every engine answered, 4 one did not.
     """
     need_store()
-    if given["history"] or given["forget"]:
+    if given["history"] or given["forget"] or given["promote"]:
         _history(targets, given, output)
     elif given["every"]:
         _all(targets, given, output)
@@ -157,14 +159,19 @@ def _all(targets: tuple[str, ...], given: dict[str, Any], output: str) -> None:
 def _history(targets: tuple[str, ...], given: dict[str, Any], output: str) -> None:
     from karat.reports.engines.tries import tries_table
     from karat.reports.writers.tables import draw
-    from karat.workflows.engines.tries import forget_try, list_tries
+    from karat.workflows.engines.tries import find_try, forget_try, list_tries
     from karat.workflows.offline.catalogue import default_measures
+    from karat.workflows.release.baseline import save_stored_baseline
 
     if len(targets) > 1:
         raise UsageError("expected at most one engine", fix="karat try --list ENGINE")
     with opened(Path()) as workspace:
         if given["forget"]:
             forget_try(workspace, given["forget"], person=who(), now=clock())
+        if given["promote"]:
+            run = find_try(workspace, given["promote"]).run
+            path = save_stored_baseline(workspace, run, person=who(), now=clock())
+            print(f"karat: {given['promote']} is the baseline: {path}", file=sys.stderr)
         tries = list_tries(workspace, *targets)
     if output == "json":
         print(json.dumps({"tries": [asdict(row) for row in tries]}, indent=2, ensure_ascii=False))
