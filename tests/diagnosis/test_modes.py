@@ -195,6 +195,21 @@ def test_scores_that_do_not_add_up() -> None:
     )  # fmt: skip
     assert found.modes[0].mode == "calibration"
     assert found.modes[0].share > 0.9
+    [fix] = [fix for fix in found.fixes if fix.change.startswith("aligned scores")]
+    assert not fix.bound
+    assert fix.ci_low is not None
+    assert fix.ci_low > 0
+    # 1,200 judged documents of each source, 15 % of them relevant, in groups of 240.
+    curves = {
+        name: [(row.n, row.relevant, row.fitted) for row in found.reliability if row.stage == name]
+        for name in ("good", "bad")
+    }
+    assert [n for n, _, _ in curves["good"]] == [240] * 5
+    for rows in curves.values():
+        assert np.mean([relevant for _, relevant, _ in rows]) == pytest.approx(0.15)
+        assert [fitted for _, _, fitted in rows] == pytest.approx([r for _, r, _ in rows], abs=0.1)
+    assert curves["good"][-1][1] > 0.7  # of 180 relevant documents nearly all are in the last 240
+    assert max(relevant for _, relevant, _ in curves["bad"]) < 0.25
     few = Qrels.from_dict({q: qrels[q] for q in queries[:2]})
     few_found = diagnose(
         few, fused.only(queries[:2]),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import polars as pl
 
@@ -10,30 +12,41 @@ from karat.measures.parameters import gain_of
 from karat.stats.intervals import LEAST, t_interval
 from karat.stats.isotonic import isotonic
 from karat.tables import Qrels
+from karat.tables.diagnosis.results import Reliability
 from karat.tables.diagnosis.traces import Stage
 
 LEAST_JUDGED = 50  # judged documents of a source, of both kinds, from which its scores are aligned
 _FOLDS = 5
 _DEPTH = 100  # documents of each list that are fused
+_GROUPS = 5  # of a source's judged documents, by score
 
 
-def aligned_ranks(found: Roads, qrels: Qrels) -> tuple[Ints, Stage, float] | None:
-    """Rank of each relevant document if a fusion adds up probabilities of relevance.
+@dataclass(frozen=True)
+class Alignment:
+    """A fusion that adds up probabilities of relevance instead of scores."""
+
+    stage: Stage  # the fusion
+    ranks: Ints  # of each relevant document, 0 beyond k; shape (m,)
+    gain: float  # mean gain in DCG@k
+    helps: bool  # whether the interval of the gain excludes 0
+    top: pl.DataFrame  # `query_id`, `doc_id`, `rank` up to k
+    reliability: list[Reliability]
+
+
+def aligned(found: Roads, qrels: Qrels) -> Alignment | None:
+    """What a fusion would give if it added up probabilities of relevance.
 
     The probability of a source's score, normalised within the query, is an isotonic fit on the
     judged documents of other queries (five folds); a document is relevant if any source's evidence
-    holds: 1 - the product of (1 - probability).
-
-    Returns:
-        The ranks, 0 beyond k, shape (m,); the fusion; and the mean gain in DCG@k. None where the
-        order is not that of a fusion of two scored sources or more, where one has fewer than
-        ``LEAST_JUDGED`` judged documents or only one kind of them, or where the gain's interval
-        includes 0.
+    holds: 1 - the product of (1 - probability). None where the order is not that of a fusion of two
+    scored sources or more, or where one has fewer than ``LEAST_JUDGED`` judged documents or only
+    one kind of them.
     """
     stage = found.ranker
     if stage is None or stage.kind != "fuse":
         return None
-    sources = [_scored(found, name) for name in found.inputs_of(stage)]
+    names = found.inputs_of(stage)
+    sources = [_scored(found, name) for name in names]
     if len(sources) < 2 or any(source is None for source in sources):
         return None
     judged = (
@@ -41,14 +54,15 @@ def aligned_ranks(found: Roads, qrels: Qrels) -> tuple[Ints, Stage, float] | Non
         .group_by("query_id", "doc_id")
         .agg(relevant=pl.col("grade").max() >= found.rel)
     )
-    parts = []
-    for source in sources:
+    parts, reliability = [], []
+    for name, source in zip(names, sources, strict=True):
         assert source is not None
         fitted = _probabilities(source, judged, len(found.query_ids))
         if fitted is None:
             return None
-        parts.append(fitted)
-    fused = (
+        parts.append(fitted.drop("relevant"))
+        reliability += _reliability(name, fitted)
+    top = (
         pl.concat(parts)
         .group_by("query", "query_id", "doc_id")
         .agg(
@@ -62,14 +76,28 @@ def aligned_ranks(found: Roads, qrels: Qrels) -> tuple[Ints, Stage, float] | Non
     )
     pairs = pl.DataFrame({"query": found.query, "doc_id": found.doc_id})
     ranks = (
-        pairs.join(fused.select("query", "doc_id", "rank"), on=["query", "doc_id"], how="left",
+        pairs.join(top.select("query", "doc_id", "rank"), on=["query", "doc_id"], how="left",
                    maintain_order="left")["rank"].fill_null(0).to_numpy().astype(np.int64)
     )  # fmt: skip
     gains = _gains(found, ranks)
     span = t_interval(gains) if len(gains) >= LEAST else None
-    if span is None or span.low is None or span.low <= 0:
-        return None
-    return ranks, stage, float(gains.mean())
+    helps = span is not None and span.low is not None and span.low > 0
+    top = top.select("query_id", "doc_id", "rank")
+    return Alignment(stage, ranks, float(gains.mean()), helps, top, reliability)
+
+
+def _reliability(name: str, fitted: pl.DataFrame) -> list[Reliability]:
+    """Judged documents by score, in groups of about equal size."""
+    known = fitted.drop_nulls("relevant").sort("score")
+    group = pl.int_range(pl.len()) * _GROUPS // pl.len()
+    groups = known.group_by(group.alias("group"), maintain_order=True).agg(
+        low=pl.col("score").min(),
+        high=pl.col("score").max(),
+        n=pl.len(),
+        relevant=pl.col("relevant").mean(),
+        fitted=pl.col("probability").mean(),
+    )
+    return [Reliability(stage=name, **row) for row in groups.drop("group").iter_rows(named=True)]
 
 
 def _scored(found: Roads, name: str) -> pl.DataFrame | None:
@@ -117,7 +145,7 @@ def _probabilities(source: pl.DataFrame, judged: pl.DataFrame, queries: int) -> 
         fit, own = known & (of != number), of == number
         if fit.any() and own.any():
             probability[own] = np.interp(score[own], *isotonic(score[fit], relevant[fit] * 1.0))
-    return source.with_columns(probability=pl.Series(probability))
+    return source.with_columns(probability=pl.Series(probability), relevant=rows["relevant"])
 
 
 def _gains(found: Roads, ranks: Ints) -> Floats:

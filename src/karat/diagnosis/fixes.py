@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from karat.diagnosis._calibration import Alignment
 from karat.diagnosis.waterfall import SERVED, Mask, Roads, ideal_run, values_of, with_empty
 from karat.errors import KaratError
 from karat.fusion import tuned
@@ -44,7 +45,12 @@ class Change:
 
 
 def fixes(
-    found: Roads, qrels: Qrels, measure: Measure, present: Floats, query_ids: Sequence[str]
+    found: Roads,
+    qrels: Qrels,
+    measure: Measure,
+    present: Floats,
+    query_ids: Sequence[str],
+    alignment: Alignment | None = None,
 ) -> tuple[list[Fix], list[str]]:
     """Changes of the pipeline with their gains, the largest first; and what could not be tried.
 
@@ -54,12 +60,14 @@ def fixes(
         measure: The measure.
         present: Its present value of each query; shape (q,).
         query_ids: The traced queries; q of them.
+        alignment: Of the scores of the last fusion, if it can be computed.
     """
     notes: list[str] = []
     by_id = dict(zip(found.query_ids, found.weights.tolist(), strict=True))
     weights = np.array([by_id[query] for query in query_ids])
     out = []
-    for change in _changes(found, qrels, measure, query_ids, notes):
+    changes = [*_changes(found, qrels, measure, query_ids, notes), *_aligned(found, alignment)]
+    for change in changes:
         gains = values_of(change.run, qrels, measure, query_ids) - present
         known = ~np.isnan(gains)
         if not known.any():
@@ -249,6 +257,13 @@ def _fused(
         with_empty(rows, query_ids, SERVED),
         bound=False,
     )
+
+
+def _aligned(found: Roads, alignment: Alignment | None) -> Iterator[Change]:
+    """Probabilities instead of scores, if nothing ranks after the fusion."""
+    if alignment is not None and found.stages[-1].parents == (alignment.stage.name,):
+        run = with_empty(_rows(alignment.top), found.trace.query_ids, SERVED)
+        yield Change(alignment.stage.name, "aligned scores (cross-fitted)", run, bound=False)
 
 
 def _merged(found: Roads, new: Mask, query_ids: Sequence[str]) -> Run:

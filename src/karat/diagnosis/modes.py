@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import polars as pl
 
-from karat.diagnosis._calibration import aligned_ranks
+from karat.diagnosis._calibration import Alignment, aligned
 from karat.diagnosis.waterfall import SERVED, Floats, Ints, Mask, Roads
 from karat.stats.averages import mean
 from karat.stats.intervals import LEAST, t_interval
@@ -164,6 +164,7 @@ class Named:
     mode: Ints  # index into MODES; -1 while no rule holds; shape (m,)
     evidence: list[str] = field(default_factory=list)  # of each document
     stage: list[str | None] = field(default_factory=list)
+    alignment: Alignment | None = None  # of the scores of the last fusion
 
     def name(self, mode: ModeId, holds: Mask, evidence: Callable[[int], str],
              stage: Callable[[int], str | None] = lambda _at: None) -> None:  # fmt: skip
@@ -359,10 +360,10 @@ def _above(found: Roads) -> Callable[[int], list[str]]:
 
 def _calibration(found: Roads, known: Evidence, traced: Mask, named: Named) -> None:
     """Mode 8: lost at a fusion that aligned scores would have kept it in."""
-    aligned = None if known.qrels is None else aligned_ranks(found, known.qrels)
-    if aligned is None:
+    named.alignment = None if known.qrels is None else aligned(found, known.qrels)
+    if named.alignment is None or not named.alignment.helps:
         return
-    ranks, stage, gain = aligned
+    ranks, stage, gain = named.alignment.ranks, named.alignment.stage, named.alignment.gain
     better = (ranks > 0) & ((found.rank[-1] == 0) | (ranks < found.rank[-1]))
     named.name(
         "calibration",

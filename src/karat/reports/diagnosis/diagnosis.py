@@ -122,7 +122,7 @@ def lost_by(found: results.Diagnosis) -> Table:
             stage = row[1].get(name)
             if stage is None or stage.lost_share is None:
                 return DASH
-            return f"{stage.lost:,} of {stage.relevant_in:,} ({percent(stage.lost_share)})"
+            return f"{percent(stage.lost_share)} of {stage.relevant_in:,}"
 
         return text
 
@@ -132,6 +132,20 @@ def lost_by(found: results.Diagnosis) -> Table:
         *(Column(each.stage, each.stage, "count", text=share(each.stage)) for each in found.stages),
     )
     return Table("Lost by each stage", columns, rows)
+
+
+def reliability_table(found: results.Diagnosis) -> Table:
+    """What the scores of each source of the last fusion stand for."""
+    columns = (
+        Column("stage", "Source", "code"),
+        Column("low", "Score", "number", high="high", digits=2),
+        Column("n", "Judged", "count"),
+        Column("relevant", "Relevant", "share"),
+        Column("fitted", "Fitted", "share", help="By isotonic fits on other queries"),
+    )
+    note = "scores are normalised to 0 to 1 within each query"
+    rows = found.reliability
+    return Table("What scores stand for", columns, rows, group="stage", notes=[note])
 
 
 def modes_by(found: results.Diagnosis) -> Table:
@@ -256,6 +270,7 @@ def tables(found: results.Diagnosis) -> Iterator[Table]:
         stages_table(found),
         lost_by(found),
         fixes_table(found),
+        reliability_table(found),
         modes_table(found.modes),
         *several,
         queries_table(found),

@@ -90,6 +90,18 @@ class Road:
 
 
 @dataclass(frozen=True)
+class Reliability:
+    """Judged documents of a source of the last fusion, by score: what its scores stand for."""
+
+    stage: str
+    low: float  # lowest score of the group, normalised to 0 to 1 within each query
+    high: float  # highest
+    n: int  # judged documents
+    relevant: float  # share of these that are relevant
+    fitted: float  # mean probability of relevance by isotonic fits on other queries
+
+
+@dataclass(frozen=True)
 class Diagnosis:
     """The diagnosis of a run."""
 
@@ -108,6 +120,8 @@ class Diagnosis:
     slices: dict[str, list[ModeRow]] = field(default_factory=dict)  # slice → its modes
     # Grade or slice → its stages; grades have no ceilings
     stages_by: dict[str, list[StageRow]] = field(default_factory=dict)
+    # Of the sources of the last fusion; none without scores, or with few judged documents
+    reliability: list[Reliability] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object of ``karat diagnose --format json`` (docs/reference/json.md)."""

@@ -19,6 +19,7 @@ from karat.reports.diagnosis.diagnosis import (
     lost_by,
     modes_by,
     most_lost,
+    reliability_table,
     roads_table,
     summary,
 )
@@ -262,7 +263,7 @@ def _diagnosis_page(
         summary=summary(found.diagnosis),
         diagnosis=found.diagnosis,
         fixes=replace(fixes_table(found.diagnosis), title=""),
-        parts=[table(found.diagnosis) for table in (lost_by, modes_by)],
+        parts=[table(found.diagnosis) for table in (lost_by, modes_by, reliability_table)],
         queries=_queries(found.diagnosis, row, names, against, call.ask),
     )
     return show(call, page, status)

@@ -98,7 +98,7 @@ def diagnose(
     rows = of_queries(found, named, _failing(found, values, below, before), values, texts)
     rows = [replace(row, baseline_value=before.get(row.query_id)) for row in rows]
     asked = list(filter(set(traced.query_ids).__contains__, query_ids))
-    gains = list(_fixes(found, grades, parsed, asked, notes))
+    gains = list(_fixes(found, named, grades, parsed, asked, notes))
     notes += _notes(found, served, query_ids, asked)
     parts = {} if by is None else _slices(about, by)
     falls = waterfalls(found, grades, parsed, _traced(parts, asked)) if asked else ([], {})
@@ -117,6 +117,7 @@ def diagnose(
         notes=notes,
         slices=_modes_by(found, named, rows, parts),
         stages_by=falls[1],
+        reliability=named.alignment.reliability if named.alignment else [],
         found=found,
         named=named,
         qrels=grades,
@@ -182,6 +183,7 @@ def _before(
 
 def _fixes(
     found: Roads,
+    named: Named,
     qrels: Qrels,
     measures: Sequence[Measure],
     query_ids: Sequence[str],
@@ -189,7 +191,7 @@ def _fixes(
 ) -> Iterator[Fix]:
     for measure in measures if query_ids else ():
         present = values_of(found.run, qrels, measure, query_ids)
-        gains, missing = fixes(found, qrels, measure, present, query_ids)
+        gains, missing = fixes(found, qrels, measure, present, query_ids, named.alignment)
         notes += [note for note in missing if note not in notes]
         yield from gains
 

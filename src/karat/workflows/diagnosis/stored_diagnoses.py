@@ -11,7 +11,15 @@ import polars as pl
 
 from karat.errors import UsageError, nearest
 from karat.tables import Queries
-from karat.tables.diagnosis.results import Diagnosis, Fix, ModeRow, QueryMode, Road, StageRow
+from karat.tables.diagnosis.results import (
+    Diagnosis,
+    Fix,
+    ModeRow,
+    QueryMode,
+    Reliability,
+    Road,
+    StageRow,
+)
 from karat.tables.workspace import RunRow
 from karat.workflows.diagnosis.diagnose import diagnose, road_of
 from karat.workflows.diagnosis.stored_traces import stored_trace
@@ -22,7 +30,7 @@ from karat.workflows.workspace.stored_runs import read_stored, trace_mark
 from karat.workflows.workspace.workspace import Workspace
 
 KIND = "diagnosis"
-_VERSION = 3  # of the computation
+_VERSION = 4  # of the computation
 _CLASS = "class"  # the attribute by which stages and modes are counted, too
 _ROAD = {
     "query_id": pl.String,
@@ -152,6 +160,7 @@ def _has_class(queries: Queries | None) -> bool:
 
 def _read(files: Artifact) -> StoredDiagnosis:
     rows = {"stages": StageRow, "fixes": Fix, "modes": ModeRow, "queries": QueryMode}
+    rows["reliability"] = Reliability
     head: dict[str, Any] = files.head["diagnosis"]
     read: dict[str, Any] = {name: [kind(**r) for r in head[name]] for name, kind in rows.items()}
     for name, kind in (("slices", ModeRow), ("stages_by", StageRow)):
