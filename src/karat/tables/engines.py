@@ -174,6 +174,8 @@ class TriedHit:
     grade: float | None  # by the golden set; None if not judged
     other_rank: int | None  # its rank in the other variant; None if not in it, or there is none
     parts: Mapping[str, float] | None = None  # what its score is made of; None if not asked for
+    # The engine's text, if it was asked for and the golden set has none
+    text: str | None = None
 
 
 @dataclass(frozen=True)

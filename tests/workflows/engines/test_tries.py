@@ -68,6 +68,23 @@ def test_scores_are_explained_where_the_engine_says_what_they_are_made_of(opened
     assert tried(opened, Variant("shop", template=template)).variants[0].hits[0].parts is None
 
 
+def test_texts_that_the_golden_set_lacks_come_from_the_engine(opened):
+    def texts(asked, **more):
+        first, *_ = tried(opened, Variant("shop"), Variant("away"), asked=asked, **more).variants
+        return {hit.doc_id: hit.text for hit in first.hits}
+
+    assert texts("socks", texts=True) == {}
+    with sqlite3.connect(opened.workspace.root / "docs.db") as database:
+        database.execute("INSERT INTO docs VALUES ('d6', 'Socks', 'socks for red shoes')")
+    database.close()
+    assert texts("socks d1 wool") == {"d6": None, "d4": None, "d5": None}
+    assert texts("socks d1 wool", texts=True) == {
+        "d6": "socks for red shoes",
+        "d4": None,  # the golden set has it
+        "d5": None,
+    }
+
+
 def test_two_variants_are_side_by_side_with_grades_ranks_and_the_value(opened):
     found = tried(opened, Variant("shop"), Variant("shop", template=REVERSED))
     assert (found.query_id, found.measure) == ("q1", "nDCG@10")

@@ -72,7 +72,7 @@ def import_(case: Path) -> None:
     from karat.formats.exchange.quepid_engines import engine_of_case
 
     declaration, notes = engine_of_case(case)
-    print(declaration, end="")
+    print(f"\n{declaration}", end="")  # the file may end with a comment
     for note in notes:
         print(f"karat: {note}", file=sys.stderr)
 

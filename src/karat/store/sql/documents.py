@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import polars as pl
 import sqlalchemy as sa
 
@@ -58,6 +60,16 @@ def frame(c: sa.Connection, set_id: int) -> pl.DataFrame:
     chosen = sa.select(document).where(document.c.golden_set_id == set_id).order_by(document.c.id)
     always = {"doc_id", "title", "text", "sha256"}
     return frame_of(c.execute(chosen).mappings(), SCHEMA, always=always)
+
+
+def with_text(c: sa.Connection, set_id: int, doc_ids: Collection[str]) -> set[str]:
+    """Those of these documents whose text the golden set has."""
+    chosen = sa.select(document.c.doc_id).where(
+        document.c.golden_set_id == set_id,
+        document.c.doc_id.in_(list(doc_ids)),
+        document.c.text != "",
+    )
+    return set(c.scalars(chosen)) if doc_ids else set()
 
 
 def lacking(c: sa.Connection, set_id: int) -> list[str]:

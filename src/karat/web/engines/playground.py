@@ -202,6 +202,7 @@ def _page(
                 opened=workspace,
                 depth=more.get("depth", workflow.DEPTH),
                 explain=True,
+                texts=True,
             )
         except KaratError as error:
             more.setdefault("wrong", refused(error)[1])

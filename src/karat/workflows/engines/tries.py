@@ -21,7 +21,7 @@ from karat.errors import InputError, KaratError, MissingExtra, UsageError, neare
 from karat.formats.own.engines import read_engine, read_engines, with_params, with_template
 from karat.formats.own.engines import template_text as text_of
 from karat.golden.traffic import folded
-from karat.store.sql import audit, comparisons, golden_sets, runs
+from karat.store.sql import audit, comparisons, documents, golden_sets, runs
 from karat.tables import Qrels, Queries, QueryValue, Results, Run
 from karat.tables.about import facts, what_changed
 from karat.tables.comparison import Comparison
@@ -54,7 +54,7 @@ from karat.workflows.workspace.workspace import Workspace, queries_in
 DEPTH, DEEPEST = 10, 100  # documents asked for in one query: by default, and at most
 Watch = Callable[[str, int, int], None]
 """Called with the stage, how many of it are done, and of how many; may raise to stop the work."""
-_TITLE = 300  # characters
+_TITLE, _TEXT = 300, 10_001  # characters
 _VARIANTS = 2
 
 
@@ -85,6 +85,7 @@ def try_query(
     depth: int = DEPTH,
     strict: bool = False,
     explain: bool = False,
+    texts: bool = False,  # whether to ask for the texts that the golden set lacks
 ) -> Tried:
     """Ask one or two variants one query; an error of one is in its column."""
     if not asked.strip():
@@ -100,6 +101,8 @@ def try_query(
     answers = [_answer(root, each, query, depth, strict=strict) for each in variants]
     for answer in answers if explain else ():
         _explain(answer, query, depth)
+    if texts and opened is not None:
+        _add_texts(opened, answers)
     grades = pl.DataFrame(schema={"query_id": pl.String, "doc_id": pl.String, "grade": pl.Float64})
     if opened is not None and query_id is not None:
         grades = grades_now(opened, query_id)
@@ -131,6 +134,7 @@ class _Answer:
     fix: str | None = None
     note: str | None = None
     parts: dict[str, Mapping[str, float]] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
 
 
 def _answer(
@@ -178,6 +182,22 @@ def _explain(answer: _Answer, query: EngineQuery, depth: int) -> None:
             return hits
 
         ask(call, [query], CallSettings())
+
+
+def _add_texts(opened: Workspace, answers: Sequence[_Answer]) -> None:
+    with opened.store.read() as connection:
+        known = documents.with_text(
+            connection, opened.golden.id, {doc for each in answers for doc in each.doc_ids}
+        )
+    for answer in answers:
+        left = [doc for doc in answer.doc_ids if doc not in known]
+        if not left or answer.config is None:
+            continue
+        # The answer is there, also if its texts are not.
+        with suppress(Exception), open_live(answer.config) as engine:
+            for row in engine.documents(left) or []:
+                if row["text"]:
+                    answer.texts[str(row["doc_id"])] = row["text"][:_TEXT]
 
 
 def _values(
@@ -230,6 +250,7 @@ def _shown(
                 grades.get(doc),
                 elsewhere.get(doc),
                 answer.parts.get(doc),
+                answer.texts.get(doc),
             )
         )
     recorded = {} if answer.config is None else about_of(answer.config)
