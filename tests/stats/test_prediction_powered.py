@@ -19,9 +19,11 @@ from karat.stats.prediction_powered import (
     best_weight,
     effective_after,
     effective_queries,
+    mean_ideal,
     pair_terms,
     powered_mean,
     powered_pairs_mean,
+    powered_ratio,
     weight_of_machine,
 )
 from karat.stats.student import t_quantile
@@ -245,3 +247,72 @@ def test_intervals_hold_the_truth_and_are_hardly_wider_than_those_of_people(judg
         low, high = low - spread, high + spread
     assert low <= held / rounds <= high
     assert width / alone <= (1.10 if n == 10 else 1.05)
+
+
+# --- nDCG of pairs ---
+
+DISCOUNTS = 1 / np.log2(np.arange(2, 7))
+
+
+def sampled(rng, queries, documents, judged, noise):
+    """Pairs of a world where queries differ, and the true ratio of its mean DCG to the ideal."""
+    base = rng.normal(0, 1, (queries, documents)) + rng.normal(0, 0.7, (queries, 1))
+    truth = np.digitize(base, [0, 0.8, 1.6]).astype(np.float64)
+    seen = base + rng.normal(0, 0.2, (queries, 1)) + rng.normal(0, noise, base.shape)
+    machine = np.digitize(seen, [0, 0.8, 1.6]).astype(np.float64)
+    order = np.argsort(-(truth + rng.normal(0, 1.5, truth.shape)), axis=1)[:, :5]
+    weight = np.zeros(truth.shape)
+    np.put_along_axis(weight, order, np.tile(DISCOUNTS, (queries, 1)), axis=1)
+    drawn = np.argsort(rng.random(truth.shape), axis=1) < judged
+    pairs = Pairs(
+        np.repeat(np.arange(queries), documents),
+        weight.ravel(),
+        machine.ravel(),
+        np.where(drawn, truth, np.nan).ravel(),
+        np.full(truth.size, judged / documents),
+        queries,
+    )
+    best = -np.sort(-truth, axis=1)[:, :5] @ DISCOUNTS
+    return pairs, truth, (weight * truth).sum(axis=1), best
+
+
+def test_the_ideal_is_exact_where_people_judged_all_or_the_machine_is_always_right():
+    pairs, truth, _, best = sampled(np.random.default_rng(3), 20, 8, 4, 0.5)
+    everything = replace(pairs, human=truth.ravel(), chance=np.ones(truth.size))
+    assert mean_ideal(everything, DISCOUNTS).value == pytest.approx(best)
+    right = replace(pairs, machine=truth.ravel())
+    assert mean_ideal(right, DISCOUNTS).value == pytest.approx(best)
+    found = powered_ratio(right, *[mean_ideal(right, DISCOUNTS)] * 2, lam=1.0)
+    assert found.estimate == pytest.approx((pairs.weight * truth.ravel()).sum() / best.sum())
+
+
+def test_the_ideal_of_two_queries_by_hand():
+    # One level of gain 1, discounts 1 and .5 (so reached: 0, 1, 1.5). Of 4 pairs 2 are judged, one
+    # of them relevant: about 2 of 4 are, the ideal is 1.5. Without the first: 4 of 4, also 1.5;
+    # without the second: 0 of 4, 0. The mean .75 is .75 less; times (4 - 2)(2 - 1) / 4 = .5 that
+    # is .375 on top. The second query has a certain relevant pair alone: 1.
+    pairs = Pairs(
+        np.array([0, 0, 0, 0, 1]),
+        np.ones(5),
+        np.zeros(5),
+        np.array([1, 0, np.nan, np.nan, 1]),
+        np.array([0.5, 0.5, 0.5, 0.5, 1]),
+        2,
+    )
+    found = mean_ideal(pairs, np.array([1, 0.5]))
+    assert found.plain == pytest.approx([1.5, 1])
+    assert found.value == pytest.approx([1.875, 1])
+
+
+def test_intervals_of_a_ratio_hold_the_truth(deep):
+    simulations = 2000 if deep else 150
+    rng = np.random.default_rng(7)
+    for noise, judged in ((0.4, 3), (0.4, 5), (1.5, 4)):
+        *_, value, best = sampled(rng, 40_000, 10, 1, noise)
+        truth, held = value.sum() / best.sum(), 0
+        for _ in range(simulations):
+            pairs, *_ = sampled(rng, 40, 10, judged, noise)
+            ideals = [mean_ideal(pairs, DISCOUNTS), mean_ideal(pairs, DISCOUNTS, lam=0.0)]
+            found = powered_ratio(pairs, *ideals).interval
+            held += found.low <= truth <= found.high
+        assert held / simulations >= (0.92 if deep else 0.88)

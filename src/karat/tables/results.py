@@ -174,6 +174,8 @@ class MachineMean:
     dollars_effective: float | None = None  # `effective` with them
     minutes_queries: float | None = None
     minutes_effective: float | None = None  # `effective` with them
+    # `mean` over queries; `ratio`: the mean DCG over the mean ideal DCG, for nDCG of pairs
+    aggregate: Literal["mean", "ratio"] = "mean"
     # Whether the judge's passport certifies it
     certified: bool = field(default=False, kw_only=True)
 

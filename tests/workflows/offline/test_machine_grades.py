@@ -128,11 +128,44 @@ def test_a_measure_that_is_not_linear_is_refused_for_pairs():
     truth, machine, good, _ = world()
     chances = grades_of(truth).select("query_id", "doc_id", chance=pl.lit(0.5))
     people = qrels_of(truth, range(10))
-    row = machine_means(
-        people, [run_of(good, "g")], grades_of(machine), ["nDCG@3"], chances=chances
-    )[0]
+    row = machine_means(people, [run_of(good, "g")], grades_of(machine), ["AP"], chances=chances)[0]
     assert row.estimate is None
     assert "judge whole queries, or use DCG, P or RBP" in row.reason
+
+
+def test_ndcg_of_pairs_is_the_mean_dcg_over_the_mean_ideal():
+    truth, machine, good, poor = world()
+    runs = [run_of(good, "good"), run_of(poor, "poor")]
+    chances = grades_of(truth).select("query_id", "doc_id", chance=pl.lit(1.0))
+    best = run_of(np.argsort(-truth, axis=1), "best")
+    people = qrels_of(truth, range(QUERIES))
+    found = evaluate(people, [*runs, best], ["DCG@3"], complete=True, bounds=False)
+    dcg = {row.run: row.value for row in found.results}
+    mean, other = machine_means(people, runs, grades_of(machine), ["nDCG@3"], chances=chances)
+    assert mean.aggregate == "ratio"
+    assert mean.estimate == pytest.approx(dcg["good"] / dcg["best"])
+    assert mean.ci_low < mean.estimate < mean.ci_high
+    (row,) = machine_means(
+        people, runs, grades_of(machine), ["nDCG@3"], difference=True, chances=chances
+    )
+    assert row.estimate == pytest.approx(other.estimate - mean.estimate)
+
+
+def test_ndcg_of_pairs_says_what_its_ideal_needs():
+    truth, machine, good, _ = world()
+    few = [(q, d) for q in range(QUERIES) for d in range(2)]
+    rows = [(f"q{q}", f"d{d}", float(truth[q, d])) for q, d in few]
+    people = Qrels(pl.DataFrame(rows, schema=["query_id", "doc_id", "grade"], orient="row"))
+    every = grades_of(truth).select("query_id", "doc_id", chance=pl.lit(0.3))
+    for chances, reason in (
+        (every, "people judged 2.0 pairs a query, and nDCG needs 3"),
+        (people.frame.select("query_id", "doc_id", chance=pl.lit(0.3)), "160 pairs that the mach"),
+    ):
+        (row,) = machine_means(
+            people, [run_of(good, "g")], grades_of(machine), ["nDCG@3"], chances=chances
+        )
+        assert row.estimate is None
+        assert reason in row.reason
 
 
 def test_parts_of_queries_without_chances_are_refused():

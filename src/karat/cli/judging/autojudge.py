@@ -214,9 +214,7 @@ def certify(
 )
 @options.option("--measure NAME", "The measure of the runs: P@k, DCG@k or RBP.", "DCG@10")
 @options.option("--queue", "Put the pairs into the judging queue of the workspace.")
-@options.option(
-    "-o --out FILE", "Write the chances of drawn and of judged pairs here, for --chances."
-)
+@options.option("-o --out FILE", "Write the chances of all pairs here, for --chances.")
 @options.output("table", "json")
 def doubts(
     judges: tuple[str, ...],

@@ -84,5 +84,10 @@ def with_machine_grades(
     passed = certified_judges(asked.grades)
     found = [replace(row, certified=row.judge in passed) for row in found]
     reasons: list[str] = [f"{row.run}: {row.reason}" for row in found if row.reason]
+    if any(row.aggregate == "ratio" for row in found):
+        reasons.append(
+            "nDCG of single pairs is the mean DCG over the mean ideal DCG, by the delta method, "
+            "not the mean of nDCG over queries"
+        )
     reasons += same_family(asked.grades, runs)
     return replace(results, machine_grades=found, notes=[*reasons, *results.notes])

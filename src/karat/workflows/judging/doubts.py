@@ -13,7 +13,7 @@ from karat.golden.judge_doubts import disagreements, drawn
 from karat.measures import parse
 from karat.tables import Run
 from karat.tables.golden.machine_judges import Doubt, JudgeConfig
-from karat.workflows.offline.machine_grades import run_weights
+from karat.workflows.offline.machine_grades import check_linear, run_weights
 
 _KEYS = ["query_id", "doc_id"]
 PEOPLE = "people disagree"
@@ -22,7 +22,8 @@ PEOPLE = "people disagree"
 @dataclass(frozen=True)
 class Doubts:
     rows: list[Doubt]  # those to judge
-    chances: pl.DataFrame  # `query_id`, `doc_id`, `chance`: of what people judged, and of `rows`
+    # `query_id`, `doc_id`, `chance`: of what people judged, and of all that could be drawn
+    chances: pl.DataFrame
     queued: int | None = None  # pairs added to the queue; None if it was not asked for
 
 
@@ -49,7 +50,10 @@ def doubts(
         raise UsageError(f"{len(runs)} runs", fix="one run, or two whose difference is in question")
     machine = _graded(judges)
     people = people.select(*_KEYS, people="grade")
-    weights = run_weights(runs, parse(measure)) if runs else None
+    weights = None
+    if runs:
+        check_linear(parse(measure))
+        weights = run_weights(runs, parse(measure))
     chosen = drawn(machine, people, budget, salt, weights)
     found = chosen.filter("drawn")
     far = disagreements(machine, people).head(budget)
@@ -64,7 +68,7 @@ def doubts(
         for query, doc, grade, person in far.select(*_KEYS, "machine", "people").iter_rows()
     ]
     before = people.select(*_KEYS, chance=pl.lit(1.0))  # what is known is certain
-    return Doubts(rows, pl.concat([before, found.select(*_KEYS, "chance")]))
+    return Doubts(rows, pl.concat([before, chosen.select(*_KEYS, "chance")]))
 
 
 def _graded(judges: Sequence[JudgeConfig]) -> pl.DataFrame:

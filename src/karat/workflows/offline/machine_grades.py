@@ -7,10 +7,11 @@ chances.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -26,8 +27,10 @@ from karat.stats.prediction_powered import (
     Powered,
     Stratum,
     effective_after,
+    mean_ideal,
     powered_mean,
     powered_pairs_mean,
+    powered_ratio,
 )
 from karat.tables import Qrels, Queries, Run
 from karat.tables.results import MachineMean
@@ -38,6 +41,7 @@ _LINEAR = {"P", "RBP", "DCG"}
 _KEYS = ["query_id", "doc_id"]
 
 
+_OF_QUERY = 3  # judged pairs of a query that the ideal of nDCG needs on average
 _DOLLARS, _SECONDS = 10.0, 600.0  # of more judging, for what it would buy
 
 
@@ -76,7 +80,8 @@ def machine_means(
         qrels: People's grades. Without ``chances``, of whole queries, which are a random sample of
             those that the machine graded (in each stratum of ``queries``, if it has any).
         chances: Of the pairs that people judged to be judged, above 0 and up to 1. Then pairs are
-            the unit, and measures must be P, RBP or DCG.
+            the unit, and measures must be P, RBP, DCG or nDCG: for nDCG the mean DCG over the mean
+            ideal DCG, and the chances are of all pairs that the machine graded.
 
     Raises:
         InputError: people judged none of the machine's queries, or parts of queries.
@@ -218,22 +223,74 @@ def _strata(
 
 def _by_pair(given: _Given, run: Run, baseline: Run | None, measure: Measure) -> MachineMean:
     """People judged pairs with known chances."""
-    name = str(measure)
-    if measure.entry.symbol not in _LINEAR:
+    name, whole = str(measure), measure.entry.symbol == "nDCG"
+    if measure.entry.symbol not in _LINEAR and not whole:
         return _refused(
             given, run, baseline, name, "pair",
             f"{name} is not linear in the gains: judge whole queries, or use DCG, P or RBP",
         )  # fmt: skip
+    table = _pairs_table(given, [run] if baseline is None else [baseline, run], measure)
+    pairs = _pairs(given, table, measure)
+    if not whole:
+        only = pairs.weight * pairs.machine
+        return _row(
+            given, run, baseline, name, "pair",
+            powered_pairs_mean(pairs), powered_pairs_mean(pairs, lam=0.0),
+            float(only.sum()) / pairs.queries,
+        )  # fmt: skip
+    reason = _no_ideal(table, pairs)
+    if reason:
+        return _refused(given, run, baseline, name, "pair", reason)
+    depth = int(measure.cutoff or np.bincount(pairs.query).max())
+    discounts = weight_by_rank(measure, np.arange(1, depth + 1))
+    ideal, alone = mean_ideal(pairs, discounts), mean_ideal(pairs, discounts, lam=0.0)
+    found = powered_ratio(pairs, ideal, alone)
+    if math.isnan(found.estimate):
+        return _refused(given, run, baseline, name, "pair", found.interval.reason)
+    certain = replace(pairs, human=pairs.machine, chance=np.ones(len(pairs.machine)))
+    row = _row(
+        given, run, baseline, name, "pair",
+        found, powered_ratio(pairs, alone, alone, lam=0.0),
+        powered_ratio(certain, *[mean_ideal(certain, discounts)] * 2, lam=0.0).estimate,
+    )  # fmt: skip
+    return replace(row, aggregate="ratio")
+
+
+def _no_ideal(table: pl.DataFrame, pairs: Pairs) -> str:
+    """Why the ideal DCG cannot be estimated; empty if it can."""
+    without = table.filter(pl.col("machine").is_not_null() & pl.col("chance").is_null()).height
+    if without:
+        return (
+            f"{without:,} pairs that the machine graded have no chance, and the ideal of nDCG "
+            "depends on all of them: give each one, or use DCG"
+        )
+    drawn = ~np.isnan(pairs.human) & (pairs.chance < 1)
+    waiting = np.unique(pairs.query[np.isnan(pairs.human)])
+    each = drawn.sum() / max(len(waiting), 1)
+    if len(waiting) and each < _OF_QUERY:
+        return (
+            f"people judged {each:.1f} pairs a query, and nDCG needs {_OF_QUERY} for its ideal: "
+            "judge more, or use DCG"
+        )
+    return ""
+
+
+def _pairs_table(given: _Given, runs: Sequence[Run], measure: Measure) -> pl.DataFrame:
+    """The pairs that enter a measure, with weight, grades and chance; for nDCG all pairs."""
     assert given.chances is not None
-    shown = run_weights([run] if baseline is None else [baseline, run], measure)
-    shown = shown.filter(pl.col("weight") != 0)
+    shown = run_weights(runs, measure).filter(pl.col("weight") != 0)
+    if measure.entry.symbol == "nDCG":
+        judged = given.qrels.frame.join(given.chances, on=_KEYS, how="semi")
+        every = pl.concat([each.select(_KEYS) for each in (given.machine.frame, judged, shown)])
+        shown = every.unique(maintain_order=True).join(shown, on=_KEYS, how="left")
+        shown = shown.with_columns(pl.col("weight").fill_null(0.0))
+    asked = given.machine.frame["query_id"].unique()
     table = (
-        shown.join(given.machine.frame.select(*_KEYS, machine="grade"), on=_KEYS, how="left")
+        shown.filter(pl.col("query_id").is_in(asked.implode()))
+        .join(given.machine.frame.select(*_KEYS, machine="grade"), on=_KEYS, how="left")
         .join(given.qrels.frame.select(*_KEYS, human="grade"), on=_KEYS, how="left")
         .join(given.chances.select(*_KEYS, "chance"), on=_KEYS, how="left")
     )
-    asked = given.machine.frame["query_id"].unique(maintain_order=True)
-    table = table.filter(pl.col("query_id").is_in(asked.implode()))
     lacking = table.filter(pl.col("human").is_not_null() & ~(pl.col("chance") > 0).fill_null(False))
     if lacking.height:
         row = lacking.row(0, named=True)
@@ -243,13 +300,18 @@ def _by_pair(given: _Given, run: Run, baseline: Run | None, measure: Measure) ->
             doc_id=row["doc_id"],
             fix="a chance above 0 for each judged pair; pairs that somebody chose have none",
         )
+    return table
+
+
+def _pairs(given: _Given, table: pl.DataFrame, measure: Measure) -> Pairs:
     gain = gain_by_grade(measure)
+    asked = given.machine.frame["query_id"].unique(maintain_order=True)
     place = {query: number for number, query in enumerate(asked.to_list())}
     human = table["human"].cast(pl.Float64).to_numpy()
     known = ~np.isnan(human)
     gained = np.full(len(human), np.nan)
     gained[known] = gain(human[known])
-    pairs = Pairs(
+    return Pairs(
         np.array([place[query] for query in table["query_id"].to_list()], np.int64),
         table["weight"].to_numpy(),
         gain(table["machine"].fill_null(0.0).to_numpy()),
@@ -257,11 +319,6 @@ def _by_pair(given: _Given, run: Run, baseline: Run | None, measure: Measure) ->
         table["chance"].fill_null(1.0).to_numpy(),
         len(place),
     )
-    only = float(np.bincount(pairs.query, pairs.weight * pairs.machine, len(place)).mean())
-    return _row(
-        given, run, baseline, name, "pair",
-        powered_pairs_mean(pairs), powered_pairs_mean(pairs, lam=0.0), only,
-    )  # fmt: skip
 
 
 def run_weights(runs: Sequence[Run], measure: Measure) -> pl.DataFrame:
@@ -269,19 +326,19 @@ def run_weights(runs: Sequence[Run], measure: Measure) -> pl.DataFrame:
 
     Args:
         runs: One; or two, for the second minus the first.
-        measure: P, RBP or DCG.
-
-    Raises:
-        UsageError: another measure.
+        measure: P, RBP or DCG; of nDCG the numerator.
     """
-    if measure.entry.symbol not in _LINEAR:
-        raise UsageError(f"{measure} is not linear in the gains", fix="P@k, DCG@k or RBP")
     shown = _ranked(runs[-1], measure, "weight")
     if len(runs) == 1:
         return shown
     base = _ranked(runs[0], measure, "base")
     both = shown.join(base, on=_KEYS, how="full", coalesce=True).fill_null(0.0)
     return both.select(*_KEYS, pl.col("weight") - pl.col("base"))
+
+
+def check_linear(measure: Measure) -> None:
+    if measure.entry.symbol not in _LINEAR:
+        raise UsageError(f"{measure} is not linear in the gains", fix="P@k, DCG@k or RBP")
 
 
 def _ranked(run: Run, measure: Measure, name: str) -> pl.DataFrame:
@@ -323,25 +380,25 @@ def _row(
         found.judged,
         found.machine_only,
         found.interval.reason,
-        *_more(given, found, unit),
+        **_more(given, found, unit),
     )
 
 
-def _more(given: _Given, found: Powered, unit: str) -> tuple[float | None, ...]:
-    """Queries that more money of the judge buys, and their worth; then those of more time."""
+def _more(given: _Given, found: Powered, unit: str) -> dict[str, Any]:
+    """Queries that more money of the judge buys, and their worth; and those of more time."""
     if unit != "query":
-        return (None,) * 4
+        return {}
     pairs = len(given.machine) / max(len(given.machine.query_ids), 1)
     bought, timed = (
         None if not each else most / (each * pairs)
         for each, most in ((given.costs.dollars, _DOLLARS), (given.costs.seconds, _SECONDS))
     )
-    return (
-        bought,
-        None if bought is None else effective_after(found, machine_only=bought),
-        timed,
-        None if timed is None else effective_after(found, judged=timed),
-    )
+    return {
+        "dollars_queries": bought,
+        "dollars_effective": bought and effective_after(found, machine_only=bought),
+        "minutes_queries": timed,
+        "minutes_effective": timed and effective_after(found, judged=timed),
+    }
 
 
 def _refused(
