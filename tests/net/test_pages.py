@@ -31,6 +31,7 @@ IDS = {
     "run": "bm25",
     "comparison_id": "1",
     "judge": "fake",
+    "experiment": "hybrid",
     "place": "history.jsonl",
     "history": "history.jsonl",
     "person_id": "1",

@@ -87,3 +87,11 @@ def compute_once(monkeypatch: pytest.MonkeyPatch) -> None:
         return real(cache, kind, key, once if of_log else make)
 
     monkeypatch.setattr(ArtifactCache, "answer", answer)
+
+
+def plan_experiment(workspace: Path, text: str = "") -> None:
+    """Plan the experiment of the arms of that log."""
+    folder = workspace / "experiments"
+    folder.mkdir()
+    plan = text or '[experiment]\ncontrol = "a"\ntreatment = "b"\ndecide = ["CTR"]\n'
+    (folder / "ranker.toml").write_text(plan, encoding="utf-8")

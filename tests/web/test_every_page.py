@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 from tests.web.conftest import Browser, Clock, make_shop
 from tests.web.framework.test_auth import Route, routes_of
 from tests.web.machine_judge import declare
-from tests.web.online_log import put_users
+from tests.web.online_log import plan_experiment, put_users
 
 from karat.formats.own import history
 from karat.store.sql import people
@@ -32,6 +32,7 @@ IDS = {
     "run": "old",
     "comparison_id": "1",
     "judge": "mine",
+    "experiment": "ranker",
     "place": "history.jsonl",
     "history": "history.jsonl",
     "person_id": "1",
@@ -59,10 +60,12 @@ ELSEWHERE = {
     "/link/{token}",
     "/invited/{token}",
     "/playground/tries/{try_name:path}",
+    "/experiments/planning",  # a week of events
+    "/api/experiments/planning",
     "/jobs/{job_id}",
     "/api/jobs/{job_id}",
 }
-"""Their parameters name nothing of the store that this walk could have put there."""
+"""They ask for what this walk has not put there."""
 
 
 @pytest.fixture
@@ -78,6 +81,7 @@ def owner(
     history.append(root / "history.jsonl", point)
     put_users(root)
     declare(root)
+    plan_experiment(root)
     app = create_app(Settings(root, hosts=("127.0.0.1",)), clock)
     with TestClient(app, base_url="http://127.0.0.1"):
         site = app.state.site

@@ -483,6 +483,22 @@ class Client:
         """The number of queries needed to detect a difference, as `karat golden plan`."""
         return self._calls.get("/plan", difference=difference, **settings)
 
+    def experiments(self) -> list[dict[str, Any]]:
+        """The experiments that the workspace plans."""
+        return self._calls.rows("/experiments")
+
+    def experiment(self, name: str, *, by: str | None = None) -> dict[str, Any]:
+        """An experiment, as `karat experiment analyze --format json`; `by` slices its effects."""
+        return self._calls.get(f"/experiments/{quote(name, safe='')}", by=by)
+
+    def experiment_planning(self) -> dict[str, Any]:
+        """What the traffic of the log can show, as `karat experiment plan --format json`."""
+        return self._calls.get("/experiments/planning")
+
+    def interleaving(self) -> dict[str, Any]:
+        """Which ranking users prefer, as `karat experiment interleaving --format json`."""
+        return self._calls.get("/experiments/interleaving")
+
     def online_status(self) -> dict[str, Any]:
         """The content of the event log, as `karat online status --format json`."""
         return self._calls.get("/online/status")

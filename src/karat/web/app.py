@@ -18,6 +18,7 @@ from karat.web import api, home, search
 from karat.web.accounts import account, audit_log, people, sign_in
 from karat.web.diagnosis import diagnosis
 from karat.web.engines import engines, playground
+from karat.web.experiments import experiments
 from karat.web.framework import errors, progress
 from karat.web.framework.auth import Anonymous, requires_of
 from karat.web.framework.errors import NotFound
@@ -60,6 +61,7 @@ PAGES = (
     judge.ROUTER,
     table.ROUTER,
     machine_judges.ROUTER,
+    experiments.ROUTER,
     runs.ROUTER,
     diagnosis.ROUTER,
     new_comparison.ROUTER,  # before comparisons: "new" is not a number

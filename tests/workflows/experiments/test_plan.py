@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from tests.experiment_traffic import DAY, START, traffic, welch
 
-from karat.errors import UsageError
+from karat.errors import InputError, UsageError
 from karat.tables.experiments.planning import Planning
 from karat.workflows.experiments.plan import plan_experiment
 
@@ -55,7 +55,7 @@ def test_certificates(plan: Planning) -> None:
 
 
 def test_too_little(frame: pl.DataFrame) -> None:
-    with pytest.raises(UsageError, match="less than a week"):
+    with pytest.raises(InputError, match="less than a week"):
         plan_experiment(frame.filter(pl.col("timestamp") < START + 3 * DAY))
     few = plan_experiment(frame.filter(pl.col("user_id").is_in(["u1", "u2", "u3"])), ["CTR"])
     assert few.certificates[0].reason == "too few users"

@@ -18,7 +18,7 @@ from karat.tables.experiments.experiment import Effect, ExperimentResult, Role
 
 WORDS = {"pass": "Ship", "fail": "Hold", "cannot_tell": "Cannot tell", "unhealthy": "Unhealthy"}
 _STATES = {"pass": "ok", "fail": "FAILED", "cannot_tell": "cannot tell"}
-_ROLES: dict[Role, str] = {
+ROLES: dict[Role, str] = {
     "decision": "Decision",
     "guardrail": "Guardrails",
     "diagnostic": "Diagnostics, which decide nothing",
@@ -53,7 +53,7 @@ def to_markdown(result: ExperimentResult) -> str:
 def tables(result: ExperimentResult) -> list[Table]:
     """Health, effects by role, and slices."""
     found = [Table("Health", HEALTH, list(result.health))]
-    for role, title in _ROLES.items():
+    for role, title in ROLES.items():
         rows = [effect for effect in result.effects if effect.role == role]
         if rows:
             found.append(Table(title, effect_columns(role), rows))

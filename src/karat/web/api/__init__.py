@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from karat.web.api import accounts, engines, golden, judging, offline, online, openapi, release
+from karat.web.api import (
+    accounts,
+    engines,
+    experiments,
+    golden,
+    judging,
+    offline,
+    online,
+    openapi,
+    release,
+)
 
 ROUTERS = (
     openapi.ROUTER,
@@ -18,6 +28,7 @@ ROUTERS = (
     engines.ROUTER,
     release.ROUTER,
     online.ROUTER,
+    experiments.ROUTER,
     offline.CATALOGUE,
     accounts.ROUTER,
 )

@@ -19,6 +19,8 @@ import polars as pl
 
 from karat.tables import Pairs, Results, Run
 from karat.tables.comparison import Comparison
+from karat.tables.experiments.experiment import ExperimentResult
+from karat.tables.experiments.interleaving import InterleavingResult
 from karat.tables.golden.agreement import Agreement
 from karat.tables.online.events import LogStatus
 from karat.tables.online.watch import Watched
@@ -32,6 +34,8 @@ _Change = tuple[set[str], dict[str, Any]]
 _CHANGES: dict[type, _Change] = {
     Agreement: (set(), {"sentence": str}),
     Comparison: ({"meant"}, {}),
+    ExperimentResult: (set(), {"exit_code": int}),
+    InterleavingResult: (set(), {"exit_code": int}),
     LogStatus: ({"folder"}, {}),
     Gate: ({"scores", "meant"}, {"exit_code": int}),
     Results: ({"runs", "shown", "scores", "meant"}, {"about": dict[str, dict[str, str]] | None}),

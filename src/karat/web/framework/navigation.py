@@ -71,7 +71,15 @@ STAGES = (
             Tab("Offline vs online", "/online/against"),
         ),
     ),
-    Stage("Release", "M5 19L19 5M9 5h10v10", ()),  # no page yet
+    Stage(
+        "Release",
+        "M5 19L19 5M9 5h10v10",
+        (
+            Tab("Experiments", "/experiments"),
+            Tab("Planning", "/experiments/planning"),
+            Tab("Interleaving", "/experiments/interleaving"),
+        ),
+    ),
 )
 """The menu, in order. Raters do not have it: they see only Judge."""
 

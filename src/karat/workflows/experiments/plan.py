@@ -11,7 +11,7 @@ import polars as pl
 
 from karat.engines.frames.engine import Engine
 from karat.engines.frames.opening import open_engine
-from karat.errors import UsageError
+from karat.errors import InputError, UsageError
 from karat.experiments import moments, planning
 from karat.online import histograms
 from karat.online.health import NO_REAL_PEOPLE
@@ -56,8 +56,8 @@ def plan_experiment(
         seed: Of the splits.
 
     Raises:
-        UsageError: unknown metric, or less than a week of events.
-        InputError: the log cannot be read.
+        UsageError: unknown metric.
+        InputError: the log cannot be read, or has less than a week of events.
     """
     with (
         event_log(events, mapping=mapping, timezone=timezone) as (log, notes),
@@ -84,7 +84,7 @@ def _planned(
     left_out = [f"{m.name}: {why_unknown(m, log)}" for m in found if why_unknown(m, log)]
     known = [m for m in found if not why_unknown(m, log) and m.point]
     if log.first_day is None or log.last_day is None or log.last_day - log.first_day < 6:
-        raise UsageError("the log has less than a week of events", fix="import at least a week")
+        raise InputError("the log has less than a week of events", fix="import at least a week")
     weeks = min((log.last_day - log.first_day + 1) // 7, _MOST_WEEKS)
     tables, worse = _reduced(log, engine, known, rules, weeks)
     rows: list[Detectable] = []

@@ -1,0 +1,149 @@
+"""The experiments of a workspace: plans in its folder ``experiments``, and their stored answers."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from karat.errors import InputError, UsageError, nearest
+from karat.formats.own.experiments import read_plan
+from karat.online.metrics import registry
+from karat.online.rules import Rules
+from karat.tables.experiments.experiment import (
+    DayEffect,
+    Effect,
+    ExperimentPlan,
+    ExperimentResult,
+    HealthCheck,
+)
+from karat.tables.experiments.interleaving import InterleavingResult, QueryPreference
+from karat.tables.experiments.planning import Certificate, Detectable, Planning
+from karat.tables.online.events import EventLog
+from karat.workflows.experiments.analyze import analyze_events, with_defaults
+from karat.workflows.experiments.interleaving import TEAMS, analyze_interleaving
+from karat.workflows.experiments.plan import plan_experiment
+from karat.workflows.online.log_requests import LogRequest, Question
+from karat.workflows.workspace.workspace import Workspace
+
+FOLDER = "experiments"
+_VERSION = 1  # of the computations
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A plan in a workspace."""
+
+    name: str
+    plan: ExperimentPlan | None  # None if the file is not a plan
+    error: str = ""  # why not
+    digest: str = ""  # of the plan and its exposures
+
+
+def declared(workspace: Workspace) -> list[Declared]:
+    """The experiments of a workspace, by name."""
+    folder = workspace.workspace.root / FOLDER
+    return [_declared(path) for path in sorted(folder.glob("*.toml"))]
+
+
+def find(workspace: Workspace, name: str) -> Declared:
+    """One of them; raises UsageError with the nearest name if it is not there."""
+    known = declared(workspace)
+    for each in known:
+        if each.name == name:
+            return each
+    names = [each.name for each in known]
+    raise UsageError(f"no experiment {name!r}", nearest=nearest(name, names, 1))
+
+
+def _declared(path: Path) -> Declared:
+    try:
+        plan = with_defaults(read_plan(path))
+        digest = hashlib.sha256(path.read_bytes())
+        if plan.exposures is not None:
+            digest.update(Path(plan.exposures).read_bytes())
+    except (InputError, UsageError) as error:
+        return Declared(path.stem, None, str(error))
+    except OSError as error:
+        return Declared(path.stem, None, f"its exposures cannot be read: {error.strerror}")
+    return Declared(path.stem, plan, "", digest.hexdigest()[:24])
+
+
+@dataclass(frozen=True)
+class Analysis(LogRequest):
+    """An experiment, in slices of some dimensions."""
+
+    what = "experiment"
+    declared: Declared
+    by: Sequence[str] = ()
+
+    def question(self, log: EventLog) -> Question:  # noqa: ARG002 - as for other requests
+        plan = self.declared.plan
+        assert plan is not None
+        names = [*plan.decide, *(guard.metric for guard in plan.guards), *plan.diagnose]
+        versions = [[metric.name, metric.version] for metric in registry.find_all(names)]
+        asked = {"digest": self.declared.digest, "by": list(self.by), "versions": versions}
+        return {"what": self.what, "rules": Rules().id, "version": _VERSION, **asked}
+
+    def compute(self, log: EventLog) -> dict[str, Any]:
+        assert self.declared.plan is not None
+        return analyze_events(log, self.declared.plan, by=self.by).to_dict()
+
+
+@dataclass(frozen=True)
+class Plan(LogRequest):
+    """What an experiment on the traffic of the log could find."""
+
+    what = "experiment-plan"
+
+    def compute(self, log: EventLog) -> dict[str, Any]:
+        return plan_experiment(log).to_dict()
+
+
+@dataclass(frozen=True)
+class Preference(LogRequest):
+    """Which of two interleaved rankings users prefer."""
+
+    what = "interleaving"
+
+    def compute(self, log: EventLog) -> dict[str, Any]:
+        return analyze_interleaving(log).to_dict()
+
+
+def interleaved(log: EventLog) -> bool:
+    """Whether a log has interleaved searches."""
+    return TEAMS in log.attributes
+
+
+def result_of(answer: Mapping[str, Any]) -> ExperimentResult:
+    """The result of a stored answer."""
+    rows = {
+        "health": HealthCheck,
+        "effects": Effect,
+        "slices": Effect,
+        "days": DayEffect,
+        "ages": DayEffect,
+    }
+    values = {name: value for name, value in answer.items() if name != "exit_code"}
+    values |= {name: [kind(**row) for row in answer[name]] for name, kind in rows.items()}
+    period = answer["period"]
+    return ExperimentResult(
+        **{**values, "period": period and tuple(period), "by": tuple(answer["by"])}
+    )
+
+
+def plan_of_answer(answer: Mapping[str, Any]) -> Planning:
+    """The plan of a stored answer."""
+    rows = [Detectable(**row) for row in answer["rows"]]
+    certificates = [Certificate(**row) for row in answer["certificates"]]
+    return Planning(**{**answer, "rows": rows, "certificates": certificates})
+
+
+def preference_of(answer: Mapping[str, Any]) -> InterleavingResult:
+    """The preference of a stored answer."""
+    values = {name: value for name, value in answer.items() if name != "exit_code"}
+    health = [HealthCheck(**row) for row in answer["health"]]
+    queries = [QueryPreference(**row) for row in answer["queries"]]
+    return InterleavingResult(**{**values, "health": health, "queries": queries})
