@@ -51,7 +51,7 @@ def test_kept_again_it_is_not_asked_again(copied: Demo) -> None:
     assert after["rater"].str.starts_with(f"{JUDGE}@").all()
     assert after["reason"].unique().to_list() == ["a fake judge, made for the demonstration"]
     assert found.report.passport is not None
-    assert found.report.passport["verdict"] == "certified"
+    assert found.report.passport.verdict == "certified"
     assert "ambiguous" in found.report.may_not
 
 

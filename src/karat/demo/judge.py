@@ -140,14 +140,15 @@ def _bought(demo: Demo, given: ToJudge, graded: JudgingRun) -> MachineMean:
 
 def paragraphs(judged: Judged, found: Comparison) -> Iterator[str]:
     """What the fake judge is worth, and what its grades buy; ``found`` has people's of all."""
-    state, passport, row = judged.report.judge, judged.report.passport or {}, judged.bought
-    agreement = passport["agreement"]
+    state, passport, row = judged.report.judge, judged.report.passport, judged.bought
+    assert passport is not None
+    low, high = (passport.agreement[f"kappa_{end}"] for end in ("low", "high"))
     yield (
         f"{state.rater} is a fake: no model was asked. It graded "
         f"{counted(state.pairs, 'pair', 'pairs')} of the golden set. κ with people is "
-        f"{agreement['kappa']:.2f} ({agreement['kappa_low']:.2f} to {agreement['kappa_high']:.2f}):"
-        f" {passport['verdict']}. By class of query it may grade "
-        f"{', '.join(judged.report.may) or 'nothing'}; not {', '.join(judged.report.may_not)}."
+        f"{passport.agreement['kappa']:.2f} ({low:.2f} to {high:.2f}): {passport.verdict}. "
+        f"By class of query it may grade {', '.join(judged.report.may) or 'nothing'}; "
+        f"not {', '.join(judged.report.may_not)}."
     )
     every = next(
         each

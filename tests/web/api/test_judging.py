@@ -142,6 +142,6 @@ def test_machine_judges_are_listed_with_their_passports(
     assert (row["name"], row["passport"], row["stored"]) == ("mine", "candidate", 16)
     found = egon.get("/api/judges/mine").json()
     assert found["judge"] == row
-    assert found["of"] == found["passport"]["judge"] == row["rater"]
+    assert found["passport"]["judge"] == row["rater"]
     assert error_of(egon.get("/api/judges/mime"))[:2] == (404, "not_found")
     assert program_of("rater").get("/api/judges").status_code == 403

@@ -108,13 +108,19 @@ def test_an_adjudicator_sees_what_the_machine_said_after_their_own_grade(
 ) -> None:
     opened = app.state.site.opened("shop")
     assert put_before_adjudicator(opened, None, person="olga", now=NOW)
-    owner = client_of("owner")
+    owner, of_four = client_of("owner"), False
     page = owner.get("/judge/shop/adjudicate").text
     assert "its number" not in page  # the judge's reason
-    ticket = re.search(r'name="ticket" value="([^"]+)"', page)
-    assert ticket is not None
-    owner.fill("/judge/shop/adjudicate", ticket=unescape(ticket[1]), grade="1")
-    said = visible(owner.get("/judge/shop/adjudicate").text)
+    for _ in range(5):  # of d4 it says nothing
+        of_four = "Document d4" in visible(page)
+        ticket = re.search(r'name="ticket" value="([^"]+)"', page)
+        assert ticket is not None
+        owner.fill("/judge/shop/adjudicate", ticket=unescape(ticket[1]), grade="1")
+        page = owner.get("/judge/shop/adjudicate").text
+        assert ("its number" in page) is not of_four
+        if not of_four:
+            break
+    said = visible(page)
     assert "Of the pair that you settled last" in said
     assert "(uncertified)" in said
     assert "its number" in said

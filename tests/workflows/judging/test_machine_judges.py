@@ -44,7 +44,8 @@ def state_of(judge, now=None):
 
 
 def passport(judge, verdict, slices=()):
-    found = dict.fromkeys(KEYS) | {"verdict": verdict, "slices": list(slices)}
+    found = dict.fromkeys(KEYS) | {"judge": judge.rater, "verdict": verdict, "tests": []}
+    found |= {"slices": list(slices)}
     write_passport(judge.root, judge.rater, json.dumps(found))
 
 
@@ -100,11 +101,11 @@ def test_another_model_makes_a_passport_outdated(judge):
     assert state_of(judge).passport == "certified"
     assert certified(judge.root) == {judge.rater}
     found = judge_report(judge, state_of(judge))
-    assert (found.of, list(found.may), list(found.may_not)) == (judge.rater, [ALL], [])
+    assert (found.passport.judge, list(found.may), list(found.may_not)) == (judge.rater, [ALL], [])
     other = replace(judge, function="m:g")
     assert state_of(other).passport == "outdated"
     found = judge_report(other, state_of(other))
-    assert (found.of, list(found.may), list(found.may_not)) == (judge.rater, [], [ALL])
+    assert (found.passport.judge, list(found.may), list(found.may_not)) == (judge.rater, [], [ALL])
 
 
 @pytest.mark.parametrize(

@@ -4,29 +4,15 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
 from karat.formats.tables.writing import beside
+from karat.tables.golden.machine_judges import StoredPassport
 
 FOLDER = "judges/passports"
-KEYS = frozenset(
-    [
-        "judge",
-        "agreement",
-        "confusion",
-        "grades",
-        "states",
-        "cost",
-        "tests",
-        "slices",
-        "pairs",
-        "queries",
-        "bar",
-        "verdict",
-        "notes",
-    ]
-)
+KEYS = frozenset(each.name for each in fields(StoredPassport) if each.default is MISSING)
 """What every passport has."""
 
 

@@ -246,12 +246,13 @@ class Test:
 
     __test__ = False
 
-    name: str
-    value: float | None
-    ci_low: float | None = None
-    ci_high: float | None = None
-    passed: bool | None = None  # None: not decided, or only shown
-    detail: str = ""
+    name: str  # its name
+    value: float | None  # None if undefined
+    ci_low: float | None = None  # lower end of its 95 % interval; None if unknown
+    ci_high: float | None = None  # upper end
+    # Of a slice, whether the judge may grade it. None: not decided, or only shown
+    passed: bool | None = None
+    detail: str = ""  # what it is
 
 
 @dataclass(frozen=True)
@@ -328,14 +329,31 @@ class JudgeState:
 
 
 @dataclass(frozen=True)
+class StoredPassport:
+    """A passport, as `karat autojudge show --format json` prints it."""
+
+    judge: str  # whose it is, `name@version`
+    agreement: Mapping[str, float | None]  # with people: κ, its interval, and other coefficients
+    confusion: Sequence[Sequence[int]]  # a row for each grade by people, a column for the judge's
+    grades: Sequence[float]  # the scale
+    states: Mapping[str, int]  # how many pairs ended in each outcome
+    cost: Mapping[str, float | None]  # dollars, requests and tokens
+    tests: Sequence[Test]  # agreement, biases and tests, with intervals
+    slices: Sequence[Test]  # κ by slice
+    pairs: int  # pairs that people and the judge graded
+    queries: int  # their queries
+    bar: float  # what the lower end of κ must reach
+    verdict: Literal["certified", "candidate"]  # whether it reached that, and no test failed
+    notes: Sequence[str]  # why
+    measured_us: int | None = None  # when, microseconds UTC
+
+
+@dataclass(frozen=True)
 class JudgeReport:
     """A declared judge with its passport."""
 
     judge: JudgeState  # the judge
-    # As `karat autojudge show --format json`; of the newest earlier version if it is outdated. None
-    # without one
-    passport: Mapping[str, Any] | None
-    of: str | None  # whose passport it is, `name@version`
-    measured_us: int | None  # when it was measured, microseconds UTC
+    # Of its newest earlier version if it is outdated; None without one
+    passport: StoredPassport | None
     may: Sequence[str]  # what it may grade
     may_not: Sequence[str]  # what it may not grade

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from math import ceil, floor
 from typing import Any
 from urllib.parse import quote
@@ -11,7 +12,7 @@ from fastapi import APIRouter, Response
 
 from karat.reports.judging.autojudge import dollars, passport_rows, scale
 from karat.reports.table import Column
-from karat.tables.golden.machine_judges import JudgeReport
+from karat.tables.golden.machine_judges import JudgeReport, StoredPassport
 from karat.web.framework.auth import AReader
 from karat.web.framework.errors import or_not_found
 from karat.web.framework.lists import frame_of, listed
@@ -72,8 +73,8 @@ def judge(call: AReader, judge: str) -> Response:
 
 def _page(found: JudgeReport) -> PlainPage:
     passport, last = found.passport, found.judge.last
-    rows = None if passport is None else passport_rows(passport)
-    of_passport = {} if passport is None else passport["cost"]
+    rows = None if passport is None else passport_rows(asdict(passport))
+    of_passport = {} if passport is None else passport.cost
     prices = {
         "spent": dollars(found.judge.dollars),
         "per_usable": dollars(of_passport.get("per_usable")),
@@ -104,10 +105,10 @@ def _axis(rows: Sequence[Mapping[str, Any]]) -> tuple[int, int]:
     return floor(min(known)), ceil(max(known))
 
 
-def _matrix(passport: Mapping[str, Any]) -> dict[str, Any]:
-    grades = passport["grades"]
+def _matrix(passport: StoredPassport) -> dict[str, Any]:
+    grades = passport.grades
     rows = [
         (grade, [{"count": n, "same": at == place, "where": None} for at, n in enumerate(counts)])
-        for place, (grade, counts) in enumerate(zip(grades, passport["confusion"], strict=False))
+        for place, (grade, counts) in enumerate(zip(grades, passport.confusion, strict=False))
     ]
-    return {"first": "people", "second": passport["judge"], "grades": grades, "rows": rows}
+    return {"first": "people", "second": passport.judge, "grades": grades, "rows": rows}

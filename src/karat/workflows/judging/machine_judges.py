@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 from karat.clients.llm.ledger import FILE, Ledger
 from karat.formats.own.passports import passports
-from karat.tables.golden.machine_judges import JudgeConfig, JudgeReport, JudgeState, LastRun, Spent
+from karat.tables.golden.machine_judges import (
+    JudgeConfig,
+    JudgeReport,
+    JudgeState,
+    LastRun,
+    Spent,
+    StoredPassport,
+    Test,
+)
 
 ALL = "all queries"
+_OF_TESTS = [each.name for each in fields(Test)]
 
 
 def judge_states(
@@ -80,8 +89,16 @@ def judge_report(judge: JudgeConfig, state: JudgeState) -> JudgeReport:
     """A judge with its passport, or with that of its newest earlier version."""
     of, passport = _passport(judge)
     may, may_not = _permits(passport if of == judge.rater else None)
-    measured_us = None if passport is None else passport.get("measured_us")
-    return JudgeReport(state, passport, of, measured_us, may, may_not)
+    return JudgeReport(state, None if passport is None else _record(passport), may, may_not)
+
+
+def _record(passport: Mapping[str, Any]) -> StoredPassport:
+    tests, slices = (
+        [Test(**{name: each.get(name) for name in _OF_TESTS}) for each in passport[part]]
+        for part in ("tests", "slices")
+    )
+    known: dict[str, Any] = {each.name: passport.get(each.name) for each in fields(StoredPassport)}
+    return StoredPassport(**{**known, "tests": tests, "slices": slices})
 
 
 def _passport(judge: JudgeConfig) -> tuple[str | None, dict[str, Any] | None]:
