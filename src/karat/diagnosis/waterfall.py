@@ -254,11 +254,19 @@ def waterfalls(
         for held in found.held
     ]
 
+    # Without the lists, which are large.
+    answers = found.trace.frame.select(
+        "query_id", "stage", "latency_us", length=pl.col("doc_ids").list.len()
+    )
+
     def rows(documents: Mask, query_ids: Collection[str] | None) -> list[StageRow]:
         own = [query_ids is None or query in query_ids for query in asked]
         weights = _weights(found, asked)[own]
+        timed = answers
+        if query_ids is not None:
+            timed = answers.filter(pl.col("query_id").is_in(list(query_ids)))
         return [
-            _stage_row(found, at, documents & counted, query_ids, {
+            _stage_row(found, at, documents & counted, timed, {
                 name: value
                 for name, values in ceilings[at].items()
                 if (value := mean_value(values[own], weights)) is not None
@@ -281,7 +289,7 @@ def _stage_row(
     found: Roads,
     at: int,
     documents: Mask,
-    query_ids: Collection[str] | None,
+    answers: pl.DataFrame,  # `stage`, `length`, `latency_us` of each query
     ceiling: dict[str, float],
 ) -> StageRow:
     stage = found.stages[at]
@@ -292,10 +300,8 @@ def _stage_row(
     if stage.name == SERVED:
         returned = float(np.minimum(lengths, found.k).mean() or 0.0)
     else:
-        rows = found.trace.frame.filter(pl.col("stage") == stage.name)
-        if query_ids is not None:
-            rows = rows.filter(pl.col("query_id").is_in(list(query_ids)))
-        returned = float(rows["doc_ids"].list.len().mean() or 0.0)  # type: ignore[arg-type]
+        rows = answers.filter(pl.col("stage") == stage.name)
+        returned = float(rows["length"].mean() or 0.0)  # type: ignore[arg-type]
         median = rows["latency_us"].median()
         latency = None if median is None else round(median)  # type: ignore[arg-type]
     return StageRow(
