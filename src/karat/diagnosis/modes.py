@@ -132,7 +132,7 @@ ENTRIES: dict[ModeId, Mode] = {
     ),
     "scoring": Mode(
         "Ranked too low",
-        "it was a candidate, and ranked below its ideal rank, by none of the rules above",
+        "it was a candidate, and ranked below its ideal rank, for none of the other reasons",
         "a trace",
         "the score parts of the document and of those above it",
         "weights, fields, a better reranker",

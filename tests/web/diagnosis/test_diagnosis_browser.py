@@ -11,6 +11,7 @@ from tests.web.conftest import LAPTOP, NOW, PageOf, axe, sound
 
 from karat.tables import Run
 from karat.web.diagnosis import diagnosis
+from karat.web.offline import comparisons
 from karat.workflows.diagnosis.stored_traces import store_trace
 from karat.workflows.workspace import stored_comparisons
 from karat.workflows.workspace.stored_comparisons import Asked
@@ -24,6 +25,7 @@ def test_from_a_comparison_to_why_a_query_fails(
     page_of: PageOf, app: FastAPI, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(diagnosis, "WAIT_S", 60.0)
+    monkeypatch.setattr(comparisons, "WAIT_S", 60.0)
     shop = app.state.site.opened("shop")
     top = {query: {"d6": 3.0, "d5": 2.0, "d1": 1.0} for query in QUERIES}
     store_runs(shop, [Run.from_dict(top, name="top")], now=NOW)
@@ -42,6 +44,13 @@ def test_from_a_comparison_to_why_a_query_fails(
     number = stored_comparisons.ask(shop, Asked([2, 3]), by="egon", now=NOW)
     stored_comparisons.compute(shop, number, lambda: NOW)
     with page_of("egon", "engineer", **LAPTOP) as page:
+        page.goto(f"/comparisons/{number}")
+        # One click on the failure that its row names.
+        failing = page.locator("#queries tr").filter(has_text="red shoes")
+        failing.get_by_role("link").last.click()
+        page.wait_for_url("**/runs/3/diagnosis/*baseline=2")
+        assert "d2: not in words, not in top, not served." in page.locator("main").inner_text()
+        # The long way, by the rankings side by side.
         page.goto(f"/comparisons/{number}")
         page.locator("#queries").get_by_role("link", name="red shoes").click()
         page.wait_for_url("**/queries/*")
