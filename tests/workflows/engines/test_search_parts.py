@@ -133,11 +133,11 @@ from karat.tables import Queries
 from karat.workflows.engines.search import search
 
 count, out = int(sys.argv[1]), sys.argv[2]
-texts = [f"query {n}" for n in range(count)]
+texts = [f"query{n}" for n in range(count)]
 queries = Queries(pl.DataFrame({"query_id": texts, "text": texts}))
 search(
     queries,
-    lambda text: [(f"{text} {n}", 100.0 - n) for n in range(100)],
+    lambda text: [(f"{text}.{n}", 100.0 - n) for n in range(100)],
     out, engine="f", progress=False,
 )
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)
