@@ -250,6 +250,10 @@ def test_a_function_gives_documents_by_id(declared, tmp_path):
         assert engine.documents(["a", "b"]) == [
             {"doc_id": "a", "title": "A", "text": "b", "url": None}
         ]
+    (tmp_path / "shut.py").write_text("def run(text):\n    return []\n\ndef page(i):\n    1 / 0\n")
+    config = declared('kind = "python"\nfunction = "shut:run"\ndocument = "shut:page"')
+    with open_live(config) as engine, pytest.raises(EngineError, match="raised ZeroDivisionError"):
+        engine.documents(["a"])
 
 
 def test_documents_are_asked_on_the_server_of_the_engine_only(declared):

@@ -152,3 +152,9 @@ def test_a_run_is_pooled_with_the_documents_of_the_engine_that_answered_it(
     assert stored(asked) == {"lists": PAGES[0][1:]}
     (tmp_path / "run.jsonl").write_text(text.replace('"fts"', '"other"'), encoding="utf-8")
     assert pool(asked, [tmp_path / "run.jsonl"], now=tick()).notes == []
+    # Pairs of a file: from any declared engine that has them.
+    (tmp_path / "pairs.csv").write_text("query_id,doc_id\nq2,files\n", encoding="utf-8")
+    assert enqueue(asked, tmp_path / "pairs.csv", now=tick()).notes == [
+        "1 document to judge taken over"
+    ]
+    assert stored(asked)["files"] == PAGES[1][1:]

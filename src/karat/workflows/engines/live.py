@@ -122,8 +122,15 @@ def _by_function(
     function = load(config.document, [config.root])
 
     def documents(doc_ids: Sequence[str]) -> list[dict[str, str | None]]:
-        found = [(doc_id, function(doc_id)) for doc_id in doc_ids]
-        return [document(config, doc_id, fields) for doc_id, fields in found if fields]
+        try:
+            found = [(doc_id, function(doc_id)) for doc_id in doc_ids]
+            return [document(config, doc_id, fields) for doc_id, fields in found if fields]
+        except Exception as error:  # noqa: BLE001 - a user's function may raise anything
+            kind = type(error).__name__
+            raise EngineError(
+                f"{config.document} raised {kind}: {error}",
+                fix="return the fields of a document, or None",
+            ) from None
 
     return documents
 

@@ -31,10 +31,12 @@ class Fetched:
     notes: list[str]
 
 
-def that_answered(opened: Workspace, runs: Sequence[Run]) -> list[EngineConfig]:
-    """The declared engines that answered runs."""
-    names = dict.fromkeys(run.about.get("engine", "") for run in runs)
+def declared_engines(opened: Workspace, runs: Sequence[Run] | None = None) -> list[EngineConfig]:
+    """The declared engines; with ``runs`` those that answered them."""
     declared = read_engines(opened.workspace.root)
+    if runs is None:
+        return list(declared.values())
+    names = dict.fromkeys(run.about.get("engine", "") for run in runs)
     return [declared[name] for name in names if name in declared]
 
 

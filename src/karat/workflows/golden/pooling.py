@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,9 +18,9 @@ from karat.tables import Pairs, Run
 from karat.tables.engines import EngineConfig
 from karat.tables.judgments import Judgments
 from karat.workflows.golden.engine_documents import (
+    declared_engines,
     fetch_documents,
     fetched_notes,
-    that_answered,
 )
 from karat.workflows.workspace.known_queries import following_all
 from karat.workflows.workspace.stored_runs import keep_in
@@ -59,7 +59,7 @@ def pool(
     answered the runs.
     """
     read = [run if isinstance(run, Run) else read_run(run) for run in given]
-    engines = that_answered(opened, read) if engines is None else engines
+    engines = declared_engines(opened, read) if engines is None else engines
     golden = opened.golden
     with opened.store.read() as connection:
         ids = queries.frame(connection, golden.id)["query_id"].to_list()
@@ -87,11 +87,7 @@ def pool(
     with opened.store.begin() as connection:
         run_notes = [*keep_in(connection, opened, read, now=now).notes, *run_notes]
     silent = [query for query in ids if query not in answered]
-    made = _queued(opened, pooled.frame, silent, run_notes, now)
-    if not engines:
-        return made
-    fetched = fetch_documents(opened, engines, now=now)
-    return replace(made, notes=[*made.notes, *fetched_notes(fetched)])
+    return _queued(opened, pooled.frame, silent, run_notes, now, engines)
 
 
 def _pooled(
@@ -123,8 +119,10 @@ def enqueue(opened: Workspace, path: str | Path | Pairs, *, now: int) -> Pooled:
     """Put the pairs of a file into the queue, such as ``karat compare --judge-file`` writes.
 
     They are judged in the order of the file. Pairs with a ``gold_grade`` test the raters. The
-    column ``chosen_by`` says why they were chosen; without it, the name of the file does.
+    column ``chosen_by`` says why they were chosen; without it, the name of the file does. Documents
+    that the store lacks come from the declared engines.
     """
+    engines = declared_engines(opened)
     listed = path if isinstance(path, Pairs) else read_pairs(path)
     names = [name for name in ("gold_grade", "chosen_by") if name in listed.frame.columns]
     keys = listed.frame.select("query_id", "doc_id", *names).unique(
@@ -136,11 +134,16 @@ def enqueue(opened: Workspace, path: str | Path | Pairs, *, now: int) -> Pooled:
         pl.col("chosen_by").cast(pl.String, strict=False).fill_null(listed.source),
         priority=pl.int_range(1, pl.len() + 1, dtype=pl.Int64),
     )
-    return _queued(opened, ranked, [], [], now)
+    return _queued(opened, ranked, [], [], now, engines)
 
 
 def _queued(
-    opened: Workspace, frame: pl.DataFrame, silent: list[str], notes: list[str], now: int
+    opened: Workspace,
+    frame: pl.DataFrame,
+    silent: list[str],
+    notes: list[str],
+    now: int,
+    engines: Sequence[EngineConfig],
 ) -> Pooled:
     columns = ("query_id", "doc_id", "priority", "chosen_by", "chance", "gold_grade")
     chosen = frame.select(name for name in columns if name in frame.columns)
@@ -151,5 +154,7 @@ def _queued(
     if put.golds:
         were = "queued pair has" if put.golds == 1 else "queued pairs have"
         notes = [*notes, f"{put.golds:,} {were} a new gold grade"]
+    if engines:
+        notes = [*notes, *fetched_notes(fetch_documents(opened, engines, now=now))]
     queries = chosen["query_id"].n_unique()
     return Pooled(chosen.height, put.added, queries, silent, waiting, notes)
