@@ -5,7 +5,7 @@ No model is asked, and no key is needed: all that it grades names it ``fake``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from karat.golden.sampling import permanent_numbers
 from karat.reports.judging.autojudge import passport_json
 from karat.reports.phrases.numbers import counted, signed
 from karat.reports.writers.plain import to_json
+from karat.tables import Run
 from karat.tables.comparison import Comparison
 from karat.tables.golden.machine_judges import JudgeReport, JudgingRun
 from karat.tables.results import MachineMean
@@ -115,12 +116,14 @@ def keep_judge(demo: Demo, *, now: int) -> Judged:
         graded = run(config, given.pairs, judge=judge)
         waiting = [e for e in graded.judged if (e.query_id, e.doc_id) not in given.grades]
         store_grades(opened, replace(graded, judged=waiting))
-        passport = certify(config, given, pairs=len(given.pairs), judge=judge)
+        runs = [read_run(path) for path in demo.runs]
+        passport = certify(config, given, pairs=len(given.pairs), runs=runs, judge=judge)
         write_passport(config.root, config.rater, to_json(passport_json(passport)))
-        return Judged(judge_in(opened, JUDGE, now=now), _bought(demo, given, graded))
+        bought = _bought(demo, given, graded, [runs[0], runs[-1]])
+        return Judged(judge_in(opened, JUDGE, now=now), bought)
 
 
-def _bought(demo: Demo, given: ToJudge, graded: JudgingRun) -> MachineMean:
+def _bought(demo: Demo, given: ToJudge, graded: JudgingRun, runs: Sequence[Run]) -> MachineMean:
     answers = {query for query, its in given.slices.items() if its != "no_answer"}
     names = sorted(answers)
     numbers = permanent_numbers(names, "karat demo")
@@ -132,7 +135,6 @@ def _bought(demo: Demo, given: ToJudge, graded: JudgingRun) -> MachineMean:
     pairs = [e for e in graded.judged if e.query_id in answers]
     frame = judgments_frame(replace(graded, judged=pairs))
     write_grades(frame, demo.directory / GRADES)
-    runs = [read_run(path) for path in (demo.runs[0], demo.runs[-1])]
     people = read_qrels(demo.directory / PEOPLE)
     [row] = machine_means(people, runs, frame, MEASURES[:1], difference=True)
     return row
