@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -33,11 +34,20 @@ from karat.stats.arms import (
     cuped,
     normal_contrast,
     quantile,
+    together,
 )
 from karat.stats.bucket_resampling import Draws
 from karat.stats.multiplicity import benjamini_hochberg, holm
 from karat.stats.verdicts import shrunken
-from karat.tables.experiments.experiment import Effect, ExperimentPlan, Guard, Held, Role
+from karat.tables.days import day_text
+from karat.tables.experiments.experiment import (
+    DayEffect,
+    Effect,
+    ExperimentPlan,
+    Guard,
+    Held,
+    Role,
+)
 from karat.tables.online.events import EventLog
 
 LEAST = 100  # users per arm below which there is no confidence sequence: it is asymptotic
@@ -114,6 +124,46 @@ class Effects:
             found += effects
         return found
 
+    def over_time(self, metrics: Sequence[Metric], cut: Cut) -> list[DayEffect]:
+        """The effect of the users exposed up to each day, with the interval and the sequence.
+
+        Args:
+            metrics: Ratios; others have no row.
+            cut: The day of first exposure.
+        """
+        rows = []
+        for metric in metrics:
+            days = sorted({int(part[0]) for part in self._parts(cut) if part[0] is not None})
+            so_far: dict[str, ArmMoments] = {}
+            for day in days:
+                for name in (self._plan.control, self._plan.treatment):
+                    new = self._moments.get((cut, (str(day),), name, metric.name))
+                    if new is not None:
+                        so_far[name] = together(so_far[name], new) if name in so_far else new
+                if len(so_far) == 2:
+                    rows.append(self._up_to(metric, day, so_far))
+        return [row for row in rows if row is not None]
+
+    def _up_to(self, metric: Metric, day: int, arms: Mapping[str, ArmMoments]) -> DayEffect | None:
+        control, treatment = (arms[name] for name in (self._plan.control, self._plan.treatment))
+        if min(control.users, treatment.users) < FEW:
+            return None
+        theta, before = cuped(control, treatment)
+        both = contrast(
+            arm(control, theta, before), arm(treatment, theta, before), self._plan.alpha
+        )
+        n = control.users + treatment.users
+        row = DayEffect(metric.name, day_text(day), both.difference, both.low, both.high, n)
+        if min(control.users, treatment.users) < LEAST or not both.error:
+            return row
+        reach = sequences.reach(both.error, n, self._planned(n), self._plan.alpha)
+        return replace(row, cs_low=both.difference - reach, cs_high=both.difference + reach)
+
+    def _planned(self, n: int) -> int:
+        """Where sequences are narrowest: the planned number of users, else that of now."""
+        every = sum(self._evidence.counts["users"])
+        return self._plan.users or max(n, every)
+
     def slices(self, cut: Cut, metrics: Sequence[Metric], wholes: Sequence[Effect]) -> list[Effect]:
         """Effects in slices, shrunk towards that of all, with p-values corrected over slices."""
         found: list[Effect] = []
@@ -176,13 +226,38 @@ class Effects:
             p=both.p,
             reason="" if low is not None else "the control may be 0: the lift is unbounded",
         )
+        if not cut:
+            effect = self._diluted(effect)
         return self._with_sequence(effect, both) if role != "diagnostic" else effect
+
+    def _diluted(self, effect: Effect) -> Effect:
+        """The effect on all traffic: users without a trigger are not changed by the treatment.
+
+        Source: Deng & Hu 2015, WSDM, Diluted treatment effect estimation for trigger analysis.
+        """
+        of = {row["arm"]: row for row in self._whole if row["metric"] == effect.metric}
+        triggered = self._moments.get(((), (), self._plan.control, effect.metric))
+        whole = of.get(self._plan.control)
+        if whole is None or triggered is None or not whole["sum_below"]:
+            return effect
+        share = triggered.users * float(triggered.means[1]) / float(whole["sum_below"])
+        low, difference, high = effect.ci_low, effect.difference, effect.ci_high
+        return replace(
+            effect,
+            diluted=None if difference is None else difference * share,
+            diluted_low=None if low is None else low * share,
+            diluted_high=None if high is None else high * share,
+        )
+
+    @cached_property
+    def _whole(self) -> list[dict[str, Any]]:
+        return self._evidence.whole.to_dicts()
 
     def _with_sequence(self, effect: Effect, both: Contrast) -> Effect:
         if min(effect.n_control, effect.n_treatment) < LEAST:
             return effect
         n = effect.n_control + effect.n_treatment
-        reach = sequences.reach(both.error, n, self._plan.users or n, self._plan.alpha)
+        reach = sequences.reach(both.error, n, self._planned(n), self._plan.alpha)
         return replace(effect, cs_low=both.difference - reach, cs_high=both.difference + reach)
 
     def _decided(self, effect: Effect) -> Effect:
@@ -226,7 +301,7 @@ class Effects:
             )
         elif min(control.users, treatment.users) >= LEAST:
             n = control.users + treatment.users
-            planned = self._plan.users or n
+            planned = self._planned(n)
             alpha = self._plan.alpha
             if room > sequences.reach_one_sided(error, n, planned, alpha):
                 held = "passed"

@@ -24,6 +24,8 @@ class Evidence:
     both: int  # users with searches in both arms
     first_day: int | None  # first and last local day on which a user was exposed
     last_day: int | None
+    # With a trigger: the moments of all exposed users, triggered or not; else empty
+    whole: pl.DataFrame
 
     @property
     def days(self) -> int:
@@ -33,10 +35,12 @@ class Evidence:
         return self.last_day - self.first_day + 1
 
 
-COUNTED = ("users", "closed", "searches", "unknown_results", "everyone", "bots", "absent")
+COUNTED = (
+    "users", "closed", "searches", "unknown_results", "everyone", "bots", "absent", "exposed",
+)  # fmt: skip
 """Counts of arms: exposed users, those whose window is closed, searches after the exposure, those
-whose results are unknown, users with the arm (``bots`` among them), and users exposed by a table
-who have no search."""
+whose results are unknown, users with the arm (``bots`` among them), users exposed by a table who
+have no search, and with a trigger all exposed users."""
 
 
 def empty_histogram(keys: Sequence[str]) -> pl.DataFrame:
@@ -63,4 +67,5 @@ def together(parts: Sequence[Evidence], cuts: Sequence[Cut]) -> Evidence:
         sum(part.both for part in parts),
         min((first for first, _ in days if first is not None), default=None),
         max((last for _, last in days if last is not None), default=None),
+        moments.together([part.whole for part in parts], ()),
     )

@@ -77,9 +77,10 @@ def _shares(evidence: Evidence) -> Iterator[HealthCheck]:
         ("results_logged", "unknown_results", "searches", "searches without logged results"),
         ("bots", "bots", "everyone", "bots among users"),
         ("exposed_without_searches", "absent", "users", "exposed users without a search after it"),
+        ("trigger_balance", "users", "exposed", "triggered among exposed users"),
     ):
         lost, every = counts[part], counts[of]
-        if not sum(lost):
+        if not sum(lost) or not sum(every):
             continue
         p = _equal_shares(lost, every)
         shares = [100 * x / n if n else 0.0 for x, n in zip(lost, every, strict=True)]

@@ -22,6 +22,8 @@ from karat.stats.arms import ArmMoments
 
 ARM = "experiment_arm"
 AGE = "experiment_age"  # whole days since the first exposure
+FIRST = "experiment_first"  # local day of the first exposure
+_YES = ("1", "true", "True", "yes")  # values of a trigger
 _POST = "experiment_post"
 _VARIABLES = ("above", "below", "above_before", "below_before")
 _PAIRS = tuple(combinations_with_replacement(range(len(_VARIABLES)), 2))
@@ -30,14 +32,21 @@ _CENTRED = tuple(f"m2_{j}{k}" for j, k in _PAIRS)
 
 
 def exposures(
-    searches: nw.LazyFrame[Any], control: str, treatment: str, first_day: int | None
+    searches: nw.LazyFrame[Any],
+    control: str,
+    treatment: str,
+    first_day: int | None,
+    trigger: str | None = None,
 ) -> nw.LazyFrame[Any]:
-    """One row for each user with a search of an arm.
+    """One row for each user with a search of an arm; with a trigger, with a triggered one.
 
     Returns:
-        ``user_key``, ``first_us``, ``first_session``, ``experiment_arm`` (null for users in both).
+        ``user_key``, ``first_us``, ``first_session``, ``experiment_first`` (local day),
+        ``experiment_arm`` (null for users in both).
     """
     of_arms = searches.filter(nw.col("arm").is_in([control, treatment]))
+    if trigger is not None:
+        of_arms = of_arms.filter(nw.col(trigger).is_in(list(_YES)))
     if first_day is not None:
         of_arms = of_arms.filter(nw.col("local_day") >= first_day)
     treated = flag(nw.col("arm") == treatment)
@@ -47,6 +56,7 @@ def exposures(
         .agg(
             first_us=nw.col("time_us").min(),
             first_session=nw.col("session").min(),
+            **{FIRST: nw.col("local_day").min()},
             _least=nw.col("_treated").min(),
             _most=nw.col("_treated").max(),
         )
@@ -65,7 +75,10 @@ def exposures_of(table: nw.LazyFrame[Any], control: str, treatment: str) -> nw.L
             _least=nw.col("_treated").min(),
             _most=nw.col("_treated").max(),
         )
-        .with_columns(first_session=nw.lit(None).cast(nw.Int64))
+        .with_columns(
+            first_session=nw.lit(None).cast(nw.Int64),
+            **{FIRST: nw.col("first_us") // DAY},
+        )
     )
     return _with_arm(users, control, treatment)
 
@@ -73,7 +86,7 @@ def exposures_of(table: nw.LazyFrame[Any], control: str, treatment: str) -> nw.L
 def _with_arm(users: nw.LazyFrame[Any], control: str, treatment: str) -> nw.LazyFrame[Any]:
     of_control = nw.when(nw.col("_most") == 0).then(nw.lit(control))
     arm = nw.when(nw.col("_least") == 1).then(nw.lit(treatment)).otherwise(of_control)
-    return users.with_columns(arm.alias(ARM)).select(USER, "first_us", "first_session", ARM)
+    return users.with_columns(arm.alias(ARM)).select(USER, "first_us", "first_session", FIRST, ARM)
 
 
 def of_users(

@@ -52,7 +52,7 @@ def test_effects_after_health(workspace: Path, engineer: Browser, log: Path) -> 
     assert (result["verdict"], result["exit_code"]) == ("pass", 0)
     [row] = engineer.get("/experiments?format=json").json()["experiments"]
     assert (row["name"], row["verdict"], row["said"]) == ("ranker", "pass", "CTR is better")
-    assert "CTR by day" in said
+    assert "CTR so far" in said
     planning = visible(engineer.get("/experiments/planning").text)
     assert "Metrics tried on known truths" in planning
     assert engineer.get("/api/experiments/planning").json()["weeks"] == 3

@@ -64,8 +64,13 @@ def test_a_real_improvement_ships(better: pl.DataFrame) -> None:
     assert row.variance_kept is not None
     assert row.variance_kept < 0.9  # users differ, and did so before
     assert effect(result, "Latency(p95)").held == "passed"
-    assert {day.metric for day in result.days} == {"CTR"}
-    assert len(result.days) == len(result.ages) == 14
+    assert len(result.ages) == 14
+    last = result.over_time[-1]
+    assert (last.difference, last.low, last.cs_low) == pytest.approx(
+        (row.difference, row.ci_low, row.cs_low), abs=1e-12
+    )
+    assert last.users == row.n_control + row.n_treatment
+    assert [day.users for day in result.over_time] == sorted(day.users for day in result.over_time)
 
 
 def test_no_difference_cannot_tell() -> None:
@@ -91,7 +96,7 @@ def test_a_broken_assignment_has_no_effects() -> None:
     result = analysed(frame)
     assert (result.verdict, result.exit_code) == ("unhealthy", 3)
     assert state(result, "sample_ratio") == "fail"
-    assert result.effects == result.slices == result.days == []
+    assert result.effects == result.slices == result.over_time == []
     despite = analysed(frame, despite="the 40 % were on holiday")
     assert despite.verdict == "pass"
     assert despite.despite == "the 40 % were on holiday"
@@ -202,6 +207,41 @@ def test_engines_agree(better: pl.DataFrame, engine: str) -> None:
             assert (found or 0.0) == pytest.approx(expected or 0.0, rel=1e-9, abs=1e-12)
         assert (mine.n_control, mine.n_treatment) == (other.n_control, other.n_treatment)
     assert [check.state for check in one.health] == [check.state for check in two.health]
+
+
+def test_a_trigger() -> None:
+    """Users count from their first search for "sofa" on; the others dilute the difference."""
+    frame = traffic(users=900, seed=13).with_columns(
+        differs=pl.when(pl.col("user_query") == "sofa").then(pl.lit("1")).otherwise(pl.lit("0"))
+    )
+    searches = frame.filter(pl.col("action_name") == "search")
+    row = effect(analysed(frame, trigger="differs"), "CTR")
+    whole = effect(analysed(frame), "CTR")
+    assert row.n_control < whole.n_control
+    assert row.diluted is not None
+    assert row.difference is not None
+    share = row.diluted / row.difference
+    # Searches of triggered users after the first trigger, over all searches with an arm.
+    arms = searches.filter(pl.col("arm") == "a").sort("timestamp")
+    first = arms.filter(pl.col("differs") == "1").group_by("user_id").agg(pl.col("timestamp").min())
+    after = arms.join(first, on="user_id", suffix="_first").filter(
+        pl.col("timestamp") >= pl.col("timestamp_first")
+    )
+    assert share == pytest.approx(after.height / arms.height, rel=1e-9)
+    assert whole.diluted is None
+
+
+def test_a_trigger_that_one_arm_logs_less() -> None:
+    frame = traffic(users=900, seed=13).with_columns(
+        differs=pl.when((pl.col("arm") == "a") & (pl.col("user_query") != "sofa"))
+        .then(pl.lit("0"))
+        .otherwise(pl.lit("1"))
+    )
+    result = analysed(frame, trigger="differs")
+    assert state(result, "trigger_balance") == "fail"
+    assert result.verdict == "unhealthy"
+    with pytest.raises(UsageError, match="no attribute 'differ'"):
+        analysed(frame, trigger="differ")
 
 
 def test_caps(better: pl.DataFrame) -> None:

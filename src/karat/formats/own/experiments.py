@@ -12,7 +12,7 @@ from karat.tables.experiments.experiment import ExperimentPlan, Guard
 
 _KEYS = (
     "name", "control", "treatment", "shares", "users", "weeks", "start", "end", "window", "before",
-    "alpha", "decide", "diagnose", "exposures",
+    "alpha", "decide", "diagnose", "exposures", "trigger",
 )  # fmt: skip
 
 
@@ -46,6 +46,7 @@ def read_plan(path: str | Path) -> ExperimentPlan:
         before_us=table.read(here, "before", "14d", duration),
         alpha=table.number(here, "alpha", 0.05, 1e-6, 0.5),
         exposures=None if exposures is None else str(Path(path).parent / exposures),
+        trigger=table.text_or_none(here, "trigger", "differs"),
         caps={metric: _amount(table, "cap", metric) for metric in table.content.get("cap", {})},
     )
 

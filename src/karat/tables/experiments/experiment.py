@@ -39,6 +39,9 @@ class ExperimentPlan:
     end: int | None = None  # last local day; None: that of the log
     window_us: int | None = None  # each user counts for this long from the first exposure
     before_us: int = 14 * 86_400_000_000  # length of the period before it
+    # Attribute of searches that says whether the arms' answers differ, logged in both arms: users
+    # count from the first such search on
+    trigger: str | None = None
     alpha: float = 0.05
     exposures: str | None = None  # a file that says who was in which arm, if the log does not
     # Largest sum of a user's numerator that counts, by metric: larger ones count as this
@@ -87,19 +90,25 @@ class Effect:
     shrunk: float | None = None  # a slice's difference, shrunk towards that of all
     theta: float = 0.0  # coefficient of the period before; 0: not adjusted
     variance_kept: float | None = None  # variance with the adjustment over that without
+    # With a trigger: the difference on all traffic, of users who were never triggered too
+    diluted: float | None = None
+    diluted_low: float | None = None
+    diluted_high: float | None = None
     reason: str = ""  # why there is no value or no interval
 
 
 @dataclass(frozen=True, slots=True)
 class DayEffect:
-    """A decision metric on one day, or on one day since first exposure."""
+    """A decision metric of the users exposed up to a day, or on one day since first exposure."""
 
     metric: str
     day: str  # 2026-11-20, or the number of days since first exposure
     difference: float
-    low: float | None
+    low: float | None  # 95 % interval
     high: float | None
     users: int
+    cs_low: float | None = None  # confidence sequence, of the users exposed up to a day
+    cs_high: float | None = None
 
 
 @dataclass(frozen=True)
@@ -122,7 +131,7 @@ class ExperimentResult:
     ended: bool  # whether the planned end or size is reached: then intervals decide
     valid_on: str  # the day on which the intervals are valid
     slices: Sequence[Effect] = ()
-    days: Sequence[DayEffect] = ()
+    over_time: Sequence[DayEffect] = ()  # of the users exposed up to each day
     ages: Sequence[DayEffect] = ()  # by days since first exposure
     despite: str = ""  # the reason for which effects of an unhealthy experiment are shown
     by: tuple[str, ...] = ()

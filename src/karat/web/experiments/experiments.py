@@ -254,10 +254,13 @@ def _effect(effect: Effect) -> dict[str, Any]:
 
 def _charts(result: ExperimentResult) -> list[tuple[str, tuple[str, str]]]:
     """The change of each decision metric by day; none without the packages for charts."""
-    metrics = list(dict.fromkeys(row.metric for row in result.days))
+    metrics = list(dict.fromkeys(row.metric for row in result.over_time))
     with suppress(MissingExtra):
         return [
-            (metric, _chart(metric, [row for row in result.days if row.metric == metric], result))
+            (
+                metric,
+                _chart(metric, [row for row in result.over_time if row.metric == metric], result),
+            )
             for metric in metrics[:3]
         ]
     return []
@@ -266,21 +269,21 @@ def _charts(result: ExperimentResult) -> list[tuple[str, tuple[str, str]]]:
 def _chart(metric: str, rows: Sequence[DayEffect], result: ExperimentResult) -> tuple[str, str]:
     """For wide and for narrow screens."""
     unit = next(effect.unit for effect in result.effects if effect.metric == metric)
-    first = day_number(rows[0].day)
-    last = day_number(rows[-1].day)
+    first, last = day_number(rows[0].day), day_number(rows[-1].day)
     by_day = {day_number(row.day): row for row in rows}
-    points, places = [], []
+    fixed, sequence, places = [], [], []
     for day in range(first, last + 1):
-        row, date = by_day.get(day), EPOCH + timedelta(days=day)
-        points.append(
-            drawing.Point(day - first, None)
-            if row is None
-            else drawing.Point(day - first, row.difference, row.low, row.high)
-        )
-        text = "no users" if row is None else f"{row.difference:+.4g} ({row.users:,} users)"
+        row, date, at = by_day.get(day), EPOCH + timedelta(days=day), day - first
+        if row is None:
+            fixed.append(drawing.Point(at, None))
+            text = "no new users"
+        else:
+            fixed.append(drawing.Point(at, row.difference, row.low, row.high))
+            sequence.append(drawing.Point(at, row.difference, row.cs_low, row.cs_high))
+            text = f"{row.difference:+.4g} ({row.users:,} users so far)"
         places.append(drawing.Place(f"{date.day} {date:%b}", f"{date}: {text}"))
-    lines = [drawing.Line("treatment minus control", points)]
-    title = f"Change of {metric} by day, treatment minus control"
+    lines = [drawing.Line("95 %", fixed), drawing.Line("any day", sequence, 1)]
+    title = f"Change of {metric}, treatment minus control, of the users exposed up to each day"
     wide, narrow = (
         drawing.over_time(lines, places, title=title, unit=unit, size=size)
         for size in (drawing.WIDE, drawing.NARROW)

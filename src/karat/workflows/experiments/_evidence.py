@@ -18,12 +18,13 @@ from karat.online.flags import USER, flag
 from karat.online.metrics.entry import Distribution, Facts, Metric, Ratio
 from karat.online.rules import Rules
 from karat.tables.experiments.experiment import ExperimentPlan
-from karat.tables.online.events import EventLog
+from karat.tables.online.events import ATTRIBUTE, EventLog
 from karat.workflows.online.evidence import TABLES, classed
 from karat.workflows.online.reducers import FactsOf, Reformulations, Scope, facts_of
 
-AGE = "\x00age"
-"""The dimension of days since first exposure; no attribute has this name."""
+AGE, FIRST = "\x00age", "\x00first"
+"""Dimensions of days since first exposure, and of its day; no attributes have these names."""
+_OWN = {AGE: moments.AGE, FIRST: moments.FIRST}
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,10 @@ def gather(
 ) -> Evidence:
     """The evidence of an experiment, for the metrics of each cut; () is all."""
     log, plan, cuts = reading.log, reading.plan, list(metrics)
-    scope = Scope(log, reading.rules, None, plan.end, tuple(attributes_of(cuts)))
+    attributes = set(attributes_of([cut for cut in cuts if not _OWN.keys() & set(cut)]))
+    if plan.trigger is not None:
+        attributes.add(ATTRIBUTE + plan.trigger)
+    scope = Scope(log, reading.rules, None, plan.end, tuple(sorted(attributes)))
     seen, parts = Reformulations(), []
     batches = reading.engine.batches(log, scope.columns, scope.since, scope.until)
     for number, events in enumerate(batches, start=1):
@@ -81,31 +85,19 @@ def _reduced(
     batch: FactsOf,
     metrics: Mapping[Cut, Sequence[Metric]],
 ) -> Evidence:
-    engine, plan, log, cuts = reading.engine, reading.plan, reading.log, list(metrics)
+    engine, plan, cuts = reading.engine, reading.plan, list(metrics)
     exposed = engine.keep(_exposures(reading, batch.searches))
-    by_class = any("class" in cut for cut in cuts)
-    classes = None if reading.classes is None else engine.table(reading.classes)
-    tables: dict[Facts, nw.LazyFrame[Any]] = {}
-    for name in TABLES:
-        facts: nw.LazyFrame[Any] = getattr(batch, name)
-        facts = moments.of_users(
-            classed(facts, classes) if by_class else facts,
-            exposed,
-            sessions=name == "sessions",
-            window_us=plan.window_us,
-            before_us=plan.before_us,
-            last_us=log.last_us or 0,
-        )
-        tables[name] = engine.keep(cuttable(facts, [c for c in cuts if AGE not in c]))
+    tables = _facts_of_users(reading, batch, exposed, cuts)
     ratios: dict[Cut, list[pl.DataFrame]] = {cut: [moments.empty(cut)] for cut in cuts}
     bins: dict[Cut, list[pl.DataFrame]] = {cut: [empty_histogram(cut)] for cut in cuts}
     for cut, asked in metrics.items():
-        columns = [moments.AGE if each == AGE else column_of(each) for each in cut]
+        columns = [_OWN[each] if each in _OWN else column_of(each) for each in cut]
         for name, facts in tables.items():
             here = [metric for metric in asked if metric.compute.facts == name]
             of_ratios = [metric for metric in here if isinstance(metric.compute, Ratio)]
             if of_ratios:
-                plan_of = moments.reduced(facts, of_ratios, columns, plan.caps, before=not cut)
+                before = cut in ((), (FIRST,))  # slices are not adjusted
+                plan_of = moments.reduced(facts, of_ratios, columns, plan.caps, before=before)
                 wide = _named(engine.collect(plan_of), cut)
                 ratios[cut].append(moments.long(wide, of_ratios, cut))
             after = moments.after(facts)
@@ -116,6 +108,18 @@ def _reduced(
                 table = table.with_columns(name=pl.lit(of))
                 bins[cut].append(table.select(empty_histogram(cut).columns))
     counts, both, first, last = _counted(reading, events, exposed, tables["searches"])
+    whole = [moments.empty(())]
+    if plan.trigger is not None:
+        everyone = engine.keep(
+            moments.exposures(batch.searches, plan.control, plan.treatment, plan.start)
+        )
+        counts["exposed"] = _by_arm(engine, everyone, plan)
+        for name, facts in _facts_of_users(reading, batch, everyone, [()]).items():
+            ratios_of = [m for m in metrics[()] if isinstance(m.compute, Ratio)]
+            here = [metric for metric in ratios_of if metric.compute.facts == name]
+            if here:
+                wide = engine.collect(moments.reduced(facts, here, (), plan.caps, before=False))
+                whole.append(moments.long(wide, here, ()))
     return Evidence(
         {cut: moments.together(ratios[cut], cut) for cut in cuts},
         {cut: pl.concat(bins[cut]) for cut in cuts},
@@ -123,7 +127,36 @@ def _reduced(
         both,
         first,
         last,
+        moments.together(whole, ()),
     )
+
+
+def _facts_of_users(
+    reading: Reading, batch: FactsOf, exposed: nw.LazyFrame[Any], cuts: Sequence[Cut]
+) -> dict[Facts, nw.LazyFrame[Any]]:
+    """The facts of exposed users, ready to be sliced."""
+    by_class = any("class" in cut for cut in cuts)
+    classes = None if reading.classes is None else reading.engine.table(reading.classes)
+    tables: dict[Facts, nw.LazyFrame[Any]] = {}
+    for name in TABLES:
+        facts: nw.LazyFrame[Any] = getattr(batch, name)
+        facts = moments.of_users(
+            classed(facts, classes) if by_class else facts,
+            exposed,
+            sessions=name == "sessions",
+            window_us=reading.plan.window_us,
+            before_us=reading.plan.before_us,
+            last_us=reading.log.last_us or 0,
+        )
+        kept = cuttable(facts, [cut for cut in cuts if not _OWN.keys() & set(cut)])
+        tables[name] = reading.engine.keep(kept)
+    return tables
+
+
+def _by_arm(engine: Engine, exposed: nw.LazyFrame[Any], plan: ExperimentPlan) -> tuple[int, int]:
+    users = engine.collect(exposed.group_by(moments.ARM).agg(n=nw.len().cast(nw.Int64)))
+    by_arm = dict(users.select(moments.ARM, "n").iter_rows())
+    return by_arm.get(plan.control, 0), by_arm.get(plan.treatment, 0)
 
 
 def _distributions(metrics: Sequence[Metric]) -> dict[str, Distribution]:
@@ -133,15 +166,16 @@ def _distributions(metrics: Sequence[Metric]) -> dict[str, Distribution]:
 
 def _named(table: pl.DataFrame, cut: Cut) -> pl.DataFrame:
     """The columns of a cut by its dimensions, as text."""
-    if AGE in cut:
-        return table.rename({moments.AGE: AGE}).with_columns(pl.col(AGE).cast(pl.String))
+    if cut and cut[0] in _OWN:
+        return table.rename({_OWN[cut[0]]: cut[0]}).with_columns(pl.col(cut[0]).cast(pl.String))
     return named(table, cut)
 
 
 def _exposures(reading: Reading, searches: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
     plan = reading.plan
     if reading.exposed is None:
-        return moments.exposures(searches, plan.control, plan.treatment, plan.start)
+        trigger = None if plan.trigger is None else ATTRIBUTE + plan.trigger
+        return moments.exposures(searches, plan.control, plan.treatment, plan.start, trigger)
     table = reading.engine.table(reading.exposed)
     users = searches.select(USER).unique()
     return moments.exposures_of(

@@ -33,7 +33,7 @@ from karat.tables.experiments.experiment import (
     Role,
 )
 from karat.tables.online.events import EventLog
-from karat.workflows.experiments._evidence import AGE, Reading, gather
+from karat.workflows.experiments._evidence import AGE, FIRST, Reading, gather
 from karat.workflows.online.evaluate import classes_of, cut_of, event_log
 
 DECIDE = ("SAT",)
@@ -45,7 +45,7 @@ GUARDS = (
     Guard("ErrorRate", 0.002),  # a share of a rate near 0 cannot be one
 )
 DIAGNOSE = ("Dwell", "Reformulation", "MRCR", "AddToCart", "Conversion")
-_DAY: Cut = ("day",)
+_FIRST: Cut = (FIRST,)
 _SINCE: Cut = (AGE,)
 
 
@@ -85,14 +85,14 @@ def analyze(
     cuts = _cuts(by, log)
     classes, notes = classes_of(cuts, queries)
     reading = Reading(log, engine, plan, rules, classes, exposed)
-    asked = {(): metrics, _DAY: decisions, _SINCE: decisions, **dict.fromkeys(cuts, sliced)}
+    asked = {(): metrics, _FIRST: decisions, _SINCE: decisions, **dict.fromkeys(cuts, sliced)}
     asked = {cut: needed(of_cut) for cut, of_cut in asked.items()}
     evidence = gather(reading, asked, progress)
     users = sum(evidence.counts["users"])
     ended = _ended(plan, users, evidence.days)
     effects = Effects(evidence, plan, log, rules, ended=ended, seed=seed)
     found = effects.of_all(roles)
-    by_day, by_age = (_days(effects, cut, decisions, found) for cut in (_DAY, _SINCE))
+    by_age = _ages(effects, decisions, found)
     checked = checks.health(evidence, plan, [metric.name for metric in decisions], by_age)
     decided, reason = verdict(checked, found, despite=despite, ended=ended)
     hidden = decided == "unhealthy"
@@ -104,7 +104,7 @@ def analyze(
         health=checked,
         effects=[] if hidden else found,
         slices=[] if hidden else [s for cut in cuts for s in effects.slices(cut, sliced, found)],
-        days=[] if hidden else by_day,
+        over_time=[] if hidden else effects.over_time(decisions, _FIRST),
         ages=[] if hidden else by_age,
         notes=[*left_out, *_notes(plan, log, users, closed, found, ended=ended), *notes],
         name=plan.name,
@@ -248,6 +248,12 @@ def _check_arms(log: EventLog, plan: ExperimentPlan, exposed: pl.DataFrame | Non
             fix="name their column in a mapping (arm), or give the table of exposures",
             command="karat experiment analyze … --exposures FILE",
         )
+    if plan.trigger is not None and plan.trigger not in log.attributes:
+        raise UsageError(
+            f"the log has no attribute {plan.trigger!r} that could be the trigger",
+            nearest=nearest(plan.trigger, log.attributes, 1),
+            fix="log with each search, in both arms, whether the arms' answers differ",
+        )
     if plan.control == plan.treatment:
         raise UsageError(f"control and treatment are both {plan.control}", fix="name two arms")
     for arm in (plan.control, plan.treatment):
@@ -299,9 +305,8 @@ def _ended(plan: ExperimentPlan, users: int, days: int) -> bool:
     )
 
 
-def _days(
-    effects: Effects, cut: Cut, metrics: Sequence[Metric], wholes: Sequence[Effect]
-) -> list[DayEffect]:
+def _ages(effects: Effects, metrics: Sequence[Metric], wholes: Sequence[Effect]) -> list[DayEffect]:
+    """Effects by days since first exposure."""
     rows = [
         DayEffect(
             row.metric,
@@ -311,7 +316,7 @@ def _days(
             row.ci_high,
             row.n_control + row.n_treatment,
         )
-        for row in effects.slices(cut, metrics, wholes)
+        for row in effects.slices(_SINCE, metrics, wholes)
         if row.difference is not None
     ]
     return sorted(rows, key=lambda row: (row.metric, len(row.day), row.day))
@@ -344,6 +349,11 @@ def _notes(
         notes.append(
             "the planned end is not reached: the confidence sequences (CS) decide; the 95 % "
             "intervals are valid at the end only"
+        )
+    if plan.trigger is not None:
+        notes.append(
+            f"users count from the first search with {plan.trigger} on; diluted is the difference "
+            "on all traffic, as if the trigger rate were known exactly"
         )
     adjusted = [e for e in effects if e.variance_kept is not None]
     if adjusted:

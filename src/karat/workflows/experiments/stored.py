@@ -123,7 +123,7 @@ def result_of(answer: Mapping[str, Any]) -> ExperimentResult:
         "health": HealthCheck,
         "effects": Effect,
         "slices": Effect,
-        "days": DayEffect,
+        "over_time": DayEffect,
         "ages": DayEffect,
     }
     values = {name: value for name, value in answer.items() if name != "exit_code"}
