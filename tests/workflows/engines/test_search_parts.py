@@ -98,23 +98,23 @@ def test_a_search_that_nothing_answers_leaves_no_file(tmp_path):
 
 
 def test_repeated_asks_give_medians_of_latency(tmp_path):
-    """Each query: 5 ms, then 30 ms, then 10 ms; one fails and another changes when asked again."""
+    """Each query: 5 ms, then 300 ms, then 40 ms; one fails and another changes when asked again."""
     calls = Counter()
 
     def slow(text):
         calls[text] += 1
-        time.sleep([0.005, 0.03, 0.01][calls[text] - 1])
+        time.sleep([0.005, 0.3, 0.04][calls[text] - 1])
         if text == "text 1" and calls[text] == 2:
             raise ValueError("down")
         return ["a"] if text != "text 2" else [f"version {calls[text]}"]
 
-    queries = Queries(QUERIES.frame.head(4))
+    queries = Queries(QUERIES.frame.head(3))
     out = tmp_path / "run.jsonl"
     found = search(queries, slow, out, engine="f", repeat=3, progress=False)
     assert set(calls.values()) == {3}
     by_query = dict(found.run.answers.select("query_id", "latency_us").iter_rows())
-    assert 10_000 <= by_query["q0"] < 30_000
-    assert by_query["q1"] < by_query["q0"]  # of 5 and 10 ms
+    assert 40_000 <= by_query["q0"] < 300_000
+    assert 22_500 <= by_query["q1"] < 300_000  # the median of 5 and 40 ms
     assert found.run.of("q2")["doc_id"].to_list() == ["version 1"]
     assert found.run.about["repeat"] == "3"
     assert found.notes == [
@@ -124,6 +124,36 @@ def test_repeated_asks_give_medians_of_latency(tmp_path):
     ]
     with pytest.raises(UsageError, match="repeat is 0"):
         search(queries, slow, out, engine="f", repeat=0, progress=False)
+
+
+FULL = """
+import resource, signal, sys
+import polars as pl
+from karat.errors import InputError
+from karat.tables import Queries
+from karat.workflows.engines._journal import Journal
+from karat.workflows.engines.search import manner_of, search_by
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+texts = [f"query{n}" for n in range(50)]
+queries = Queries(pl.DataFrame({"query_id": texts, "text": texts}))
+manner = manner_of(1, None, 0, 0)
+try:
+    with Journal(sys.argv[1]) as journal:
+        search_by(queries, lambda text: [f"{text}.{n}" for n in range(100)], sys.argv[1], journal,
+                  engine="f", manner=manner, warmup=0, progress=False)
+except InputError as error:
+    print(error)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no limit of the size of files")
+def test_a_full_disk_is_named(tmp_path):
+    command = [sys.executable, "-c", FULL, str(tmp_path / "run.jsonl")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "run.jsonl.partial: cannot be written: File too large" in done.stdout
+    assert done.stderr == ""
 
 
 MEMORY = """

@@ -7,12 +7,14 @@ import shutil
 import sys
 from array import array
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Self
 
 from karat.clients.search_function import Reply
+from karat.errors import InputError
 from karat.reports.phrases.numbers import counted
 from karat.tables.results import State
 from karat.tables.returned import Ranked
@@ -100,8 +102,12 @@ class Journal:
         scores = array("d", ranking.scores).tobytes().hex()  # as text they take ten times as long
         row = (query, reply.latency_us, reply.tries, ranking.doc_ids, scores)
         line = json.dumps([*row, ranking.repeated, ranking.scored]).encode() + b"\n"
-        self._stream.write(line)
-        self._stream.flush()
+        try:
+            self._stream.write(line)
+            self._stream.flush()
+        except OSError as error:
+            place = str(self._path or "the temporary file of the answers")
+            raise InputError(f"cannot be written: {error.strerror}", file=place) from None
         self._end += len(line)
         return outcome_of(reply, at)
 
@@ -126,7 +132,8 @@ class Journal:
 
     def close(self) -> None:
         if self._stream is not None:
-            self._stream.close()
+            with suppress(OSError):  # what could not be written is written again
+                self._stream.close()
 
     def notes(self) -> list[str]:
         """A note that some replies are of an earlier, interrupted search."""
