@@ -33,7 +33,8 @@ def summary(found: results.Diagnosis) -> str:
     parts = [f"{found.measure} of {found.run} is {value} over {over}."]
     if not found.failing:
         return f"{parts[0]} No query fails."
-    parts.append(f"{counted(found.failing, 'query fails', 'queries fail')}.")
+    either = f" (below {found.below:g}, or less than in {found.baseline})" if found.baseline else ""
+    parts.append(f"{counted(found.failing, 'query fails', 'queries fail')}{either}.")
     if found.modes:
         first = found.modes[0]
         mode = ENTRIES[first.mode]

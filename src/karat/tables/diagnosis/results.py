@@ -122,6 +122,8 @@ class Diagnosis:
     stages_by: dict[str, list[StageRow]] = field(default_factory=dict)
     # Of the sources of the last fusion; none without scores, or with few judged documents
     reliability: list[Reliability] = field(default_factory=list)
+    below: float = 0.5  # queries with a lower value fail
+    baseline: str | None = None  # and those that this run has a higher value for
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object of ``karat diagnose --format json`` (docs/reference/json.md)."""

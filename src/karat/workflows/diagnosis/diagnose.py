@@ -94,7 +94,8 @@ def diagnose(
     index = None if engine is None else _in_index(found, engine, notes)
     evidence = Evidence(judgments, inputs.documents(documents), index, grades)
     named = name_modes(found, evidence)
-    before = _before(baseline, grades, main, query_ids)
+    other = None if baseline is None else _one(inputs.runs(baseline), "baseline")
+    before = _before(other, grades, main, query_ids)
     rows = of_queries(found, named, _failing(found, values, below, before), values, texts)
     rows = [replace(row, baseline_value=before.get(row.query_id)) for row in rows]
     asked = list(filter(set(traced.query_ids).__contains__, query_ids))
@@ -118,6 +119,8 @@ def diagnose(
         slices=_modes_by(found, named, rows, parts),
         stages_by=falls[1],
         reliability=named.alignment.reliability if named.alignment else [],
+        below=below,
+        baseline=None if other is None else other.name,
         found=found,
         named=named,
         qrels=grades,
@@ -171,12 +174,12 @@ def _failing(found: Roads, values: Floats, below: float, before: Mapping[str, fl
 
 
 def _before(
-    baseline: Any, qrels: Qrels, measure: Measure, query_ids: Sequence[str]
+    baseline: Run | None, qrels: Qrels, measure: Measure, query_ids: Sequence[str]
 ) -> dict[str, float]:
     """The value of each query in the baseline, if it has one."""
     if baseline is None:
         return {}
-    values = values_of(_one(inputs.runs(baseline), "baseline"), qrels, measure, query_ids)
+    values = values_of(baseline, qrels, measure, query_ids)
     pairs = zip(query_ids, values.tolist(), strict=True)
     return {query: value for query, value in pairs if not np.isnan(value)}
 

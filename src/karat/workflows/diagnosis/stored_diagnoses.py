@@ -30,7 +30,7 @@ from karat.workflows.workspace.stored_runs import read_stored, trace_mark
 from karat.workflows.workspace.workspace import Workspace
 
 KIND = "diagnosis"
-_VERSION = 4  # of the computation
+_VERSION = 5  # of the computation
 _CLASS = "class"  # the attribute by which stages and modes are counted, too
 _ROAD = {
     "query_id": pl.String,
@@ -78,7 +78,7 @@ def key(
     runs = [(stage.stage, stage.row.content) for stage in stages]
     traced = None if stages else trace_mark(opened, row)
     whole = [golden.salt, golden.name, golden.scale, row.name, row.sha256, runs, traced]
-    whole += [] if baseline is None else [baseline.sha256]
+    whole += [] if baseline is None else [baseline.sha256, baseline.name]
     return f"{key_of(_VERSION, *whole)}-{judgments or judged_by(opened)}"
 
 
@@ -140,7 +140,11 @@ def compute(
         for query_id in found.found.query_ids
         for road in road_of(found, query_id)
     ]
-    head = {"diagnosis": replace(found, run=row.name).to_dict()}
+    head = {
+        "diagnosis": replace(
+            found, run=row.name, baseline=None if baseline is None else baseline.name
+        ).to_dict()
+    }
     roads = pl.DataFrame(rows, schema=_ROAD)
     what = key(opened, row, stages, baseline)
     opened.artifacts.put(KIND, what, head, {"roads": roads})
