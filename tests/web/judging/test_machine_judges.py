@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from html import unescape
 from pathlib import Path
@@ -60,6 +61,13 @@ def test_a_passport_and_a_run_are_shown(with_judge: Path, client_of: ClientOf) -
         assert test["name"].removeprefix("agreement ") in page, test["name"]
     assert "d4 is too long (shop_judge.py, line 5)" in page
     assert "Its stored grades are uncertified" in page
+    # A slice with a high κ gives no permit to a judge that is not certified.
+    [file] = (with_judge / "judges/passports").iterdir()
+    high = {"name": "long", "value": 0.9, "ci_low": 0.8, "ci_high": 0.95, "passed": True}
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"slices": [high | {"detail": ""}]}))
+    page = visible(engineer.get("/judges/mine").text)
+    assert "κ of long" in page
+    assert "may grade" not in page
     assert "transport failed" in page
 
 
