@@ -7,6 +7,7 @@ a confidence sequence, valid on every day. Until the end the sequence decides.
 from __future__ import annotations
 
 import math
+from bisect import bisect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -46,10 +47,13 @@ from karat.tables.experiments.experiment import (
     ExperimentPlan,
     Guard,
     Held,
+    QueryEffect,
     Role,
 )
 from karat.tables.online.events import EventLog
 
+FIRST_CUT: Cut = ("\x00first",)
+"""The cut by day of first exposure; no attribute has this name."""
 LEAST = 100  # users per arm below which there is no confidence sequence: it is asymptotic
 FEW = 2  # users per arm below which there is no interval
 
@@ -122,6 +126,52 @@ class Effects:
             if role == "decision":
                 effects = [self._decided(effect) for effect in effects]
             found += effects
+        return found
+
+    def queries(self, metrics: Sequence[Metric], most: int = 10) -> list[QueryEffect]:
+        """The queries that add most to the difference, of each metric."""
+        found = []
+        plan = self._plan
+        for metric in metrics:
+            of = self._evidence.queries.filter(metric=metric.name)
+            total = {
+                name: of.filter(arm=name).select(pl.col("above", "below").sum()).row(0)
+                for name in (plan.control, plan.treatment)
+            }
+            if not all(below for _, below in total.values()):
+                continue
+            centre = total[plan.control][0] / total[plan.control][1]
+            signs = {
+                plan.treatment: 1 / total[plan.treatment][1],
+                plan.control: -1 / total[plan.control][1],
+            }
+            share = pl.col("arm").replace_strict(signs, return_dtype=pl.Float64)
+            adds = ((pl.col("above") - centre * pl.col("below")) * share).sum()
+            treated = pl.col("arm") == plan.treatment
+            rows = (
+                of.group_by("query")
+                .agg(
+                    adds=adds,
+                    above_c=pl.col("above").filter(~treated).sum(),
+                    n_c=pl.col("below").filter(~treated).sum(),
+                    above_t=pl.col("above").filter(treated).sum(),
+                    n_t=pl.col("below").filter(treated).sum(),
+                )
+                .sort(pl.col("adds").abs(), "query", descending=[True, False])
+                .head(most)
+            )
+            found += [
+                QueryEffect(
+                    metric.name,
+                    row["query"],
+                    row["adds"],
+                    row["above_c"] / row["n_c"] if row["n_c"] else None,
+                    row["above_t"] / row["n_t"] if row["n_t"] else None,
+                    row["n_c"],
+                    row["n_t"],
+                )
+                for row in rows.iter_rows(named=True)
+            ]
         return found
 
     def over_time(self, metrics: Sequence[Metric], cut: Cut) -> list[DayEffect]:
@@ -319,6 +369,8 @@ class Effects:
             return self._distributions(metric, metric.compute, cut, part)
         if not metric.point:
             return "only bounds of it are known"
+        if self._plan.steps and not cut:
+            return self._stratified(metric)
         control, treatment = (
             self._moments.get((cut, part, name, metric.name))
             for name in (self._plan.control, self._plan.treatment)
@@ -332,6 +384,39 @@ class Effects:
             plain = arm(control).variance + arm(treatment).variance
             kept = (adjusted[0].variance + adjusted[1].variance) / plain if plain else None
         return _Estimates(*adjusted, theta=theta, kept=kept)
+
+    def _stratified(self, metric: Metric) -> _Estimates | str:
+        """Both arms within each step of a ramp, weighted by the users of the step.
+
+        Shares that change with time, as users do, would otherwise look like an effect (Simpson).
+        """
+        steps: dict[int, dict[str, ArmMoments]] = {}
+        for (cut, part, name, of), moments in self._moments.items():
+            if cut == FIRST_CUT and of == metric.name and part[0] is not None:
+                arms = steps.setdefault(bisect(self._plan.steps, int(part[0])), {})
+                arms[name] = together(arms[name], moments) if name in arms else moments
+        names = (self._plan.control, self._plan.treatment)
+        whole = [arms for arms in steps.values() if all(name in arms for name in names)]
+        whole = [arms for arms in whole if min(arms[name].users for name in names) >= FEW]
+        users = sum(arms[name].users for arms in whole for name in names)
+        if not users:
+            return "an arm has nothing to count"
+        sides: list[list[Arm]] = [[], []]
+        weights = []
+        for arms in whole:
+            theta, before = cuped(arms[names[0]], arms[names[1]])
+            weights.append(sum(arms[name].users for name in names) / users)
+            for side, name in zip(sides, names, strict=True):
+                side.append(arm(arms[name], theta, before))
+        control, treatment = (
+            Arm(
+                sum(w * one.value for w, one in zip(weights, side, strict=True)),
+                sum(w * w * one.variance for w, one in zip(weights, side, strict=True)),
+                sum(one.users for one in side),
+            )
+            for side in sides
+        )
+        return _Estimates(control, treatment)
 
     @cached_property
     def _moments(self) -> dict[tuple[Cut, tuple[str | None, ...], str, str], ArmMoments]:

@@ -10,6 +10,7 @@ import polars as pl
 from karat.experiments import moments
 from karat.online import histograms
 from karat.online.evidence import Cut
+from karat.tables.days import day_text
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,7 @@ class Evidence:
     last_day: int | None
     # With a trigger: the moments of all exposed users, triggered or not; else empty
     whole: pl.DataFrame
+    queries: pl.DataFrame  # of decision metrics: sums by query and arm, as `moments.empty_queries`
 
     @property
     def days(self) -> int:
@@ -33,6 +35,13 @@ class Evidence:
         if self.first_day is None or self.last_day is None:
             return 0
         return self.last_day - self.first_day + 1
+
+    @property
+    def period(self) -> tuple[str, str] | None:
+        """First and last day as ``2026-11-01``."""
+        if self.first_day is None or self.last_day is None:
+            return None
+        return day_text(self.first_day), day_text(self.last_day)
 
 
 COUNTED = (
@@ -68,4 +77,7 @@ def together(parts: Sequence[Evidence], cuts: Sequence[Cut]) -> Evidence:
         min((first for first, _ in days if first is not None), default=None),
         max((last for _, last in days if last is not None), default=None),
         moments.together([part.whole for part in parts], ()),
+        pl.concat([moments.empty_queries(), *(part.queries for part in parts)])
+        .group_by("query", "arm", "metric")
+        .agg(pl.col("above", "below").sum()),
     )

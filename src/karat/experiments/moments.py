@@ -250,6 +250,39 @@ def together(parts: Sequence[pl.DataFrame], keys: Sequence[str]) -> pl.DataFrame
     return merged.select(every.columns).sort(by, nulls_last=True)
 
 
+def by_query(facts: nw.LazyFrame[Any], metrics: Sequence[Metric]) -> nw.LazyFrame[Any]:
+    """Sums of numerator and denominator by arm and query, from the exposure on."""
+    rows = moments.rows(after(facts), metrics, ["query_key", ARM])
+    sums = {
+        f"{name}{number}": nw.col(f"{name}{number}").sum()
+        for number in range(len(metrics))
+        for name in ("value", "d")
+    }
+    summed: nw.LazyFrame[Any] = rows.group_by("query_key", ARM).agg(**sums)
+    return summed
+
+
+def long_queries(wide: pl.DataFrame, metrics: Sequence[Metric]) -> pl.DataFrame:
+    """One row for each query, arm and metric, of those with a denominator."""
+    parts = [
+        wide.filter(pl.col(f"d{number}") > 0).select(
+            query=pl.col("query_key").fill_null(""),
+            arm=pl.col(ARM),
+            metric=pl.lit(metric.name),
+            above=pl.col(f"value{number}").cast(pl.Float64),
+            below=pl.col(f"d{number}").cast(pl.Float64),
+        )
+        for number, metric in enumerate(metrics)
+    ]
+    return pl.concat([empty_queries(), *parts])
+
+
+def empty_queries() -> pl.DataFrame:
+    """An empty table of sums by query."""
+    texts = dict.fromkeys(("query", "arm", "metric"), pl.String)
+    return pl.DataFrame(schema={**texts, "above": pl.Float64, "below": pl.Float64})
+
+
 def moments_of(row: Mapping[str, Any]) -> ArmMoments:
     """The moments of a row."""
     users = int(row["users"])

@@ -41,7 +41,12 @@ def test_a_plan_and_its_log(typed, tmp_path: Path, log: Path) -> None:
         "cs_high", "relative", "relative_low", "relative_high", "p", "p_corrected", "n_control",
         "n_treatment",
     }  # fmt: skip
-    text = typed(f"experiment analyze {log} --plan plan.toml -f md --by query").out
+    text = typed(
+        f"experiment analyze {log} --plan plan.toml -f md --by query --report page.html"
+    ).out
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "Ship: CTR is better and every guardrail passed" in page
+    assert "Queries that carry it" in page
     assert "**Ship: CTR is better" in text
     assert "| red shoes " in text
 

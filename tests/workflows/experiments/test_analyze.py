@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from tests.experiment_traffic import DAY, traffic, welch
+from tests.experiment_traffic import DAY, START, traffic, welch
 
 import karat
 from karat.errors import UsageError
@@ -207,6 +207,49 @@ def test_engines_agree(better: pl.DataFrame, engine: str) -> None:
             assert (found or 0.0) == pytest.approx(expected or 0.0, rel=1e-9, abs=1e-12)
         assert (mine.n_control, mine.n_treatment) == (other.n_control, other.n_treatment)
     assert [check.state for check in one.health] == [check.state for check in two.health]
+
+
+def test_queries_that_carry_it(better: pl.DataFrame) -> None:
+    """Only "sofa" is better: it adds most; all queries together are the difference."""
+    sofa = better.filter(
+        (pl.col("user_query") == "sofa")
+        | (pl.col("arm") != "b")
+        | pl.col("arm").is_null()
+        | (pl.col("action_name") == "search")
+        | (pl.col("query_id").hash(1) % 4 > 0)  # b loses a quarter of its other clicks
+    )
+    alone = sofa.filter(pl.col("arm").is_not_null())
+    result = analysed(alone)
+    row = effect(result, "CTR")
+    assert row.difference is not None
+    assert sum(each.adds for each in result.queries) == pytest.approx(row.difference, abs=1e-12)
+    assert result.queries[0].query == "sofa"
+
+
+def test_steps_of_a_ramp() -> None:
+    """The share of b grows while users click less from day to day: no effect within a step."""
+    frame = traffic(users=1500, days=14, before=0, seed=21)
+    late = START + 7 * DAY
+    second = pl.col("user_id").hash(11) % 2 == 0  # users who come in the second week only
+    frame = frame.filter(~second | (pl.col("timestamp") >= late))
+    first = frame.group_by("user_id").agg(came=pl.col("timestamp").min())
+    drawn = pl.col("user_id").hash(3) % 10
+    share = pl.when(pl.col("came") < late).then(1).otherwise(9)
+    frame = (
+        frame.drop("arm")
+        .join(first, on="user_id")
+        .with_columns(arm=pl.when(drawn < share).then(pl.lit("b")).otherwise(pl.lit("a")))
+    )
+    # Users who come in the second week click half as often.
+    lost = (pl.col("action_name") == "click") & (pl.col("came") >= late)
+    frame = frame.filter(~lost | (pl.col("query_id").hash(5) % 2 == 0))
+    naive = effect(analysed(frame, despite="a ramp"), "CTR")
+    within = effect(analysed(frame, despite="a ramp", steps=(late // DAY,)), "CTR")
+    assert naive.ci_high is not None
+    assert naive.ci_high < 0  # Simpson's paradox
+    assert within.ci_low is not None
+    assert within.ci_high is not None
+    assert within.ci_low < 0 < within.ci_high
 
 
 def test_a_trigger() -> None:

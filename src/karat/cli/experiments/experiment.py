@@ -83,20 +83,26 @@ read_log = options.together(
 @online_options.engine
 @options.option("--seed", "Random seed of the resampled users.", 0, type=click.IntRange(min=0))
 @options.output("table", "json", "md")
+@options.option("--report FILE", "Also write a page: a single .html file.")
+@options.open_page
 @options.all_notes
-def analyze(log: Path, output: str, all_notes: bool, **settings: Any) -> int:
+def analyze(
+    log: Path, output: str, report: str | None, open_page: bool, all_notes: bool, **settings: Any
+) -> int:
     """Compare two arms: health, effects with intervals, and a verdict.
 
     LOG is an event store (see karat online import) or a log file. Exit codes: 0 the treatment is
     better and harms nothing · 1 it is worse, or a guardrail is breached · 3 cannot tell, or the
     experiment is unhealthy.
     """
+    from karat.cli.pages import need_page, put_page
     from karat.cli.progress import working
     from karat.cli.workspace.workspace import need
     from karat.online.rules import rules_from
     from karat.reports.experiments import analysis as shown
     from karat.workflows.experiments.analyze import analyze_events
 
+    need_page(report, opened=open_page)
     need("a log of events", "store", *({settings["engine"]} & {"duckdb", "spark"}))
     plan = _plan(settings)
     exposures, name = settings.pop("exposures"), settings.pop("experiment")
@@ -111,6 +117,10 @@ def analyze(log: Path, output: str, all_notes: bool, **settings: Any) -> int:
             **settings,
         )
     options.emit(shown, result, output, all_notes=all_notes)
+    if report is not None:
+        from karat.reports.html.experiment import to_page
+
+        put_page(report, to_page(result), opened=open_page)
     return result.exit_code
 
 

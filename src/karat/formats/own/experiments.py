@@ -12,7 +12,7 @@ from karat.tables.experiments.experiment import ExperimentPlan, Guard
 
 _KEYS = (
     "name", "control", "treatment", "shares", "users", "weeks", "start", "end", "window", "before",
-    "alpha", "decide", "diagnose", "exposures", "trigger",
+    "alpha", "decide", "diagnose", "exposures", "trigger", "steps",
 )  # fmt: skip
 
 
@@ -46,9 +46,17 @@ def read_plan(path: str | Path) -> ExperimentPlan:
         before_us=table.read(here, "before", "14d", duration),
         alpha=table.number(here, "alpha", 0.05, 1e-6, 0.5),
         exposures=None if exposures is None else str(Path(path).parent / exposures),
+        steps=_steps(table),
         trigger=table.text_or_none(here, "trigger", "differs"),
         caps={metric: _amount(table, "cap", metric) for metric in table.content.get("cap", {})},
     )
+
+
+def _steps(table: toml.Tables) -> tuple[int, ...]:
+    value = table.value("experiment", "steps", [])
+    if not isinstance(value, list) or not all(isinstance(day, date) for day in value):
+        raise table.invalid("experiment", "steps", "a list of days", "steps = [2026-11-09]")
+    return tuple(sorted(map(day_number, value)))
 
 
 def _guards(table: toml.Tables) -> tuple[Guard, ...]:

@@ -25,6 +25,9 @@ ROLES: dict[Role, str] = {
 }
 
 
+CARRY = "Queries that carry it"
+
+
 def headline(result: ExperimentResult) -> str:
     """Verdict and reason in a line."""
     word = WORDS[result.verdict]
@@ -35,7 +38,7 @@ def headline(result: ExperimentResult) -> str:
 
 def show(result: ExperimentResult, out: Console, *, all_notes: bool = False) -> None:
     out.print(plain(headline(result), "bold"))
-    out.print(plain(_about(result), "dim"))
+    out.print(plain(about(result), "dim"))
     out.print()
     for table in tables(result):
         draw(table, out)
@@ -43,7 +46,7 @@ def show(result: ExperimentResult, out: Console, *, all_notes: bool = False) -> 
 
 
 def to_markdown(result: ExperimentResult) -> str:
-    parts = [f"**{markdown_cell(headline(result))}**\n", f"{markdown_cell(_about(result))}\n"]
+    parts = [f"**{markdown_cell(headline(result))}**\n", f"{markdown_cell(about(result))}\n"]
     parts += map(markdown, tables(result))
     if result.notes:
         parts.append("".join(f"- {markdown_cell(note)}\n" for note in result.notes))
@@ -57,6 +60,8 @@ def tables(result: ExperimentResult) -> list[Table]:
         rows = [effect for effect in result.effects if effect.role == role]
         if rows:
             found.append(Table(title, effect_columns(role), rows))
+    if result.queries:
+        found.append(Table(CARRY, QUERIES, result.queries, group="metric"))
     for by in result.by:
         names = set(by.split(","))
         rows = [row for row in result.slices if set(row.slice) == names]
@@ -66,7 +71,8 @@ def tables(result: ExperimentResult) -> list[Table]:
     return found
 
 
-def _about(result: ExperimentResult) -> str:
+def about(result: ExperimentResult) -> str:
+    """Arms, days and users in a line."""
     days = "no days" if result.period is None else " to ".join(dict.fromkeys(result.period))
     planned = f" of {result.users_planned:,} planned" if result.users_planned else ""
     name = f"{result.name}: " if result.name else ""
@@ -117,6 +123,18 @@ def slice_columns() -> list[Column]:
     ]  # fmt: skip
 
 
+QUERIES: Sequence[Column] = (
+    Column("metric", "Metric", "words"),
+    Column("query", "Query", least=16, text=lambda row: row.query or "(without text)"),
+    Column("adds", "Adds", "signed", text=lambda row: _in_unit(row.metric, row.adds),
+           help="What it adds to the change; all queries together are the change."),
+    Column("control", "Control", text=lambda row: figure(registry.find(row.metric), row.control)),
+    Column("treatment", "Treatment",
+           text=lambda row: figure(registry.find(row.metric), row.treatment)),
+    Column("n_control", "n", "count", value=lambda row: round(row.n_control + row.n_treatment)),
+)  # fmt: skip
+
+
 def value(effect: Effect, number: float | None) -> str:
     """A value of a metric with its unit."""
     return figure(registry.find(effect.metric), number)
@@ -124,12 +142,15 @@ def value(effect: Effect, number: float | None) -> str:
 
 def signed_value(effect: Effect, number: float | None) -> str:
     """A difference with its sign and unit; percentage points for shares."""
-    if number is None:
-        return DASH
-    if effect.unit == "share":
+    return DASH if number is None else _in_unit(effect.metric, number)
+
+
+def _in_unit(metric: str, number: float) -> str:
+    unit = registry.find(metric).unit
+    if unit == "share":
         return f"{100 * number:+.2f}".replace("-", "−")
-    digits = 1 if effect.unit == "milliseconds" else 3
-    return f"{number:+,.{digits}f}".replace("-", "−") + UNITS.get(effect.unit, "")
+    digits = 1 if unit == "milliseconds" else 3
+    return f"{number:+,.{digits}f}".replace("-", "−") + UNITS.get(unit, "")
 
 
 def change(effect: Effect) -> str:

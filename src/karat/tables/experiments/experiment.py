@@ -44,6 +44,8 @@ class ExperimentPlan:
     trigger: str | None = None
     alpha: float = 0.05
     exposures: str | None = None  # a file that says who was in which arm, if the log does not
+    # Days on which the shares of the arms changed: users are compared within each step of a ramp
+    steps: Sequence[int] = ()
     # Largest sum of a user's numerator that counts, by metric: larger ones count as this
     caps: Mapping[str, float] = field(default_factory=dict)
 
@@ -111,6 +113,23 @@ class DayEffect:
     cs_high: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class QueryEffect:
+    """What one query adds to the difference of a decision metric; all queries add up to it.
+
+    It is the query's numerator minus the control's value times its denominator, over the
+    denominator of all queries, in the treatment minus in the control.
+    """
+
+    metric: str
+    query: str  # its normalised form; empty for searches without text
+    adds: float  # in the unit of the metric
+    control: float | None  # value of the query; None without searches
+    treatment: float | None
+    n_control: float  # its denominator
+    n_treatment: float
+
+
 @dataclass(frozen=True)
 class ExperimentResult:
     """An analysed experiment."""
@@ -133,6 +152,7 @@ class ExperimentResult:
     slices: Sequence[Effect] = ()
     over_time: Sequence[DayEffect] = ()  # of the users exposed up to each day
     ages: Sequence[DayEffect] = ()  # by days since first exposure
+    queries: Sequence[QueryEffect] = ()  # those that carry it, the largest first
     despite: str = ""  # the reason for which effects of an unhealthy experiment are shown
     by: tuple[str, ...] = ()
     rules: str = ""

@@ -49,6 +49,7 @@ class ExperimentPage(LogPage):
     checks: Sequence[Mapping[str, Any]] = field(default=(), repr=False)
     sliced: Sequence[Mapping[str, Any]] = field(default=(), repr=False)
     charts: Sequence[tuple[str, tuple[str, str]]] = field(default=(), repr=False)
+    carried: Mapping[str, Any] | None = field(default=None, repr=False)
     axis: float = field(default=_WIDE, repr=False)
 
 
@@ -221,6 +222,10 @@ def _shown(answer: Mapping[str, Any]) -> dict[str, Any]:
         ],
         "sliced": [_effect(row) for row in rows[:_MOST]],
         "charts": _charts(result),
+        "carried": next(
+            (each for each in _tables(analysis.tables(result)) if each["title"] == analysis.CARRY),
+            None,
+        ),
         "axis": min(_WIDE, max([0.02, *ends])),
         "notes": result.notes,
     }

@@ -11,7 +11,9 @@ import polars as pl
 
 from karat.engines.frames.engine import ROWS_AT_ONCE, Engine
 from karat.experiments import moments
+from karat.experiments.effects import FIRST_CUT
 from karat.experiments.evidence import Evidence, empty_histogram, together
+from karat.experiments.moments import empty_queries
 from karat.online import histograms
 from karat.online.evidence import Cut, attributes_of, column_of, cuttable, named
 from karat.online.flags import USER, flag
@@ -22,8 +24,9 @@ from karat.tables.online.events import ATTRIBUTE, EventLog
 from karat.workflows.online.evidence import TABLES, classed
 from karat.workflows.online.reducers import FactsOf, Reformulations, Scope, facts_of
 
-AGE, FIRST = "\x00age", "\x00first"
-"""Dimensions of days since first exposure, and of its day; no attributes have these names."""
+AGE = "\x00age"
+"""The dimension of days since first exposure; no attribute has this name."""
+(FIRST,) = FIRST_CUT
 _OWN = {AGE: moments.AGE, FIRST: moments.FIRST}
 
 
@@ -107,6 +110,14 @@ def _reduced(
                 table = _named(counted, cut).rename({moments.ARM: "arm"})
                 table = table.with_columns(name=pl.lit(of))
                 bins[cut].append(table.select(empty_histogram(cut).columns))
+    queries = [empty_queries()]
+    for name, facts in tables.items():
+        ratios_of = [m for m in metrics[FIRST_CUT] if m.compute.facts == name]
+        here = [metric for metric in ratios_of if isinstance(metric.compute, Ratio)]
+        if here:
+            queries.append(
+                moments.long_queries(engine.collect(moments.by_query(facts, here)), here)
+            )
     counts, both, first, last = _counted(reading, events, exposed, tables["searches"])
     whole = [moments.empty(())]
     if plan.trigger is not None:
@@ -128,6 +139,7 @@ def _reduced(
         first,
         last,
         moments.together(whole, ()),
+        pl.concat(queries),
     )
 
 

@@ -13,7 +13,7 @@ from karat.engines.frames.engine import Engine
 from karat.engines.frames.opening import open_engine
 from karat.errors import UsageError, nearest
 from karat.experiments import health as checks
-from karat.experiments.effects import Effects
+from karat.experiments.effects import FIRST_CUT, Effects
 from karat.experiments.verdict import verdict
 from karat.formats.events.exposures import read_exposures
 from karat.online.estimates import needed
@@ -23,7 +23,6 @@ from karat.online.metrics import registry
 from karat.online.metrics.entry import Metric
 from karat.online.metrics.expressions import why_unknown
 from karat.online.rules import Rules, duration_text
-from karat.tables.days import day_text
 from karat.tables.experiments.experiment import (
     DayEffect,
     Effect,
@@ -33,7 +32,7 @@ from karat.tables.experiments.experiment import (
     Role,
 )
 from karat.tables.online.events import EventLog
-from karat.workflows.experiments._evidence import AGE, FIRST, Reading, gather
+from karat.workflows.experiments._evidence import AGE, Reading, gather
 from karat.workflows.online.evaluate import classes_of, cut_of, event_log
 
 DECIDE = ("SAT",)
@@ -45,7 +44,6 @@ GUARDS = (
     Guard("ErrorRate", 0.002),  # a share of a rate near 0 cannot be one
 )
 DIAGNOSE = ("Dwell", "Reformulation", "MRCR", "AddToCart", "Conversion")
-_FIRST: Cut = (FIRST,)
 _SINCE: Cut = (AGE,)
 
 
@@ -79,15 +77,12 @@ def analyze(
     rules = rules or Rules()
     _check_arms(log, plan, exposed)
     roles, left_out = _roles(plan, log)
-    metrics = [metric for of_role in roles.values() for metric in of_role]
     decisions = roles.get("decision", [])
     sliced = [*decisions, *roles.get("guardrail", [])]
     cuts = _cuts(by, log)
     classes, notes = classes_of(cuts, queries)
     reading = Reading(log, engine, plan, rules, classes, exposed)
-    asked = {(): metrics, _FIRST: decisions, _SINCE: decisions, **dict.fromkeys(cuts, sliced)}
-    asked = {cut: needed(of_cut) for cut, of_cut in asked.items()}
-    evidence = gather(reading, asked, progress)
+    evidence = gather(reading, _asked(plan, roles, dict.fromkeys(cuts, sliced)), progress)
     users = sum(evidence.counts["users"])
     ended = _ended(plan, users, evidence.days)
     effects = Effects(evidence, plan, log, rules, ended=ended, seed=seed)
@@ -97,32 +92,43 @@ def analyze(
     decided, reason = verdict(checked, found, despite=despite, ended=ended)
     hidden = decided == "unhealthy"
     closed = evidence.counts["closed"]
-    last = "" if evidence.last_day is None else day_text(evidence.last_day)
     return ExperimentResult(
         verdict=decided,
         reason=reason,
         health=checked,
         effects=[] if hidden else found,
         slices=[] if hidden else [s for cut in cuts for s in effects.slices(cut, sliced, found)],
-        over_time=[] if hidden else effects.over_time(decisions, _FIRST),
+        queries=[] if hidden else effects.queries(decisions),
+        over_time=[] if hidden else effects.over_time(decisions, FIRST_CUT),
         ages=[] if hidden else by_age,
         notes=[*left_out, *_notes(plan, log, users, closed, found, ended=ended), *notes],
         name=plan.name,
         control=plan.control,
         treatment=plan.treatment,
-        period=None if evidence.first_day is None else (day_text(evidence.first_day), last),
+        period=evidence.period,
         window_us=plan.window_us,
         alpha=plan.alpha,
         users=users,
         users_planned=plan.users,
         ended=ended,
-        valid_on=last,
+        valid_on="" if evidence.period is None else evidence.period[1],
         despite=despite if any(check.state == "fail" for check in checked) else "",
         by=tuple(dict.fromkeys(",".join(cut) for cut in cuts)),
         rules=rules.id,
         simulated=log.simulated,
         engine=engine.name,
     )
+
+
+def _asked(
+    plan: ExperimentPlan, roles: Mapping[Role, Sequence[Metric]], sliced: Mapping[Cut, list[Metric]]
+) -> dict[Cut, list[Metric]]:
+    """The metrics of each cut, and those that count their users."""
+    metrics = [metric for of_role in roles.values() for metric in of_role]
+    decisions = list(roles.get("decision", []))
+    over_time = metrics if plan.steps else decisions
+    asked = {(): metrics, FIRST_CUT: over_time, _SINCE: decisions, **sliced}
+    return {cut: needed(of_cut) for cut, of_cut in asked.items()}
 
 
 def experiment(

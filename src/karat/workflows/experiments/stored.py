@@ -18,6 +18,7 @@ from karat.tables.experiments.experiment import (
     ExperimentPlan,
     ExperimentResult,
     HealthCheck,
+    QueryEffect,
 )
 from karat.tables.experiments.interleaving import InterleavingResult, QueryPreference
 from karat.tables.experiments.planning import Certificate, Detectable, Planning
@@ -125,6 +126,7 @@ def result_of(answer: Mapping[str, Any]) -> ExperimentResult:
         "slices": Effect,
         "over_time": DayEffect,
         "ages": DayEffect,
+        "queries": QueryEffect,
     }
     values = {name: value for name, value in answer.items() if name != "exit_code"}
     values |= {name: [kind(**row) for row in answer[name]] for name, kind in rows.items()}
