@@ -169,8 +169,9 @@ def certify(
     """Measure a machine judge against people's grades, and write its passport.
 
     The passport has agreement with people, confusion, outcomes, costs, and tests: padding,
-    keywords, orders in documents, documents that only look relevant, and asking again. The judge
-    is certified if the lower end of κ reaches its bar (kappa in karat.toml) and no test fails.
+    keywords, orders in documents, documents that only look relevant, and asking again; with a
+    passport of before, also drift. The judge is certified if the lower end of κ reaches its bar
+    (kappa in karat.toml) and no test fails.
 
     Exit codes: 0 certified, 1 candidate, 4 the judge cannot be asked.
     """
