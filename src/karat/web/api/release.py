@@ -78,11 +78,8 @@ def review(
     # One of its candidates; the first if missing.
     candidate: Annotated[str, Query(max_length=500)] = "",
 ) -> Response:
-    """Review a change: what it catches, gains, costs and risks.
-
-    The rollback signal is an online metric once its usual range is computed.
-    """
-    asked, _ = reviewing(call.site, comparison_id, candidate)
+    """Review a change: what it catches, gains, costs and risks."""
+    asked, _ = reviewing(call, comparison_id, candidate, program=True)
     if asked is None:
         raise UsageError("the comparison is not computed yet", fix="wait until its state is done")
     return json_response(asked.compute().to_dict())

@@ -109,12 +109,14 @@ def log_summary(log: EventLog) -> dict[str, Any]:
     }
 
 
-def find_or_compute(call: Call, log: EventLog, asked: LogRequest) -> Any | None:
+def find_or_compute(
+    call: Call, log: EventLog, asked: LogRequest, *, program: bool | None = None
+) -> Any | None:
     """The cached answer; else it is computed in the background: None after a short wait.
 
-    A program (``format=json`` or ``csv``) waits longer.
+    A program (``format=json`` or ``csv``, unless ``program`` says) waits longer.
     """
-    program = is_program(call)
+    program = is_program(call) if program is None else program
     answer = _ask(call.request.app.state.site, log, asked, LONGEST_S if program else WAIT_S)
     if answer is None and program:
         raise NotYet

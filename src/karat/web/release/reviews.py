@@ -16,12 +16,12 @@ from karat.tables.online.watch import Watched
 from karat.tables.release.review import DesignReview
 from karat.tables.workspace import ComparisonRow
 from karat.web.framework.auth import AReader
+from karat.web.framework.call import Call
 from karat.web.framework.form_values import Id
 from karat.web.framework.jobs import COMPUTING
 from karat.web.framework.pages import Page, redirect, show
-from karat.web.framework.state import AppState
 from karat.web.offline.stored_comparisons import axes, look
-from karat.web.online.log import start_computing
+from karat.web.online.log import find_or_compute
 from karat.web.online.watch import watched_of
 from karat.workflows.online.log_requests import log_of, watch_of_day
 from karat.workflows.online.slices import GOLDEN
@@ -40,20 +40,16 @@ class ReviewPage(Page):
     candidate: str
     candidates: Sequence[str]
     review: DesignReview | None  # None while it is computed
-    pending: bool  # whether the usual ranges of online metrics are still computed
     sections: Sequence[Section] = field(default=(), repr=False)
 
 
 @ROUTER.get("/comparisons/{comparison_id}/review")
 def review_page(call: AReader, comparison_id: Id, candidate: str = "") -> Response:
     """Show what a change catches, gains, costs and risks, on one page that prints."""
-    asked, pending = reviewing(call.site, comparison_id, candidate)
+    asked, pending = reviewing(call, comparison_id, candidate)
     if asked is None:
         return redirect(call, f"/comparisons/{comparison_id}")
-    job = "review", asked.opened.store.url, asked.key
-    found = asked.kept()
-    if found is None and COMPUTING.run(job, asked.compute, WAIT_S):
-        found = asked.kept()
+    found = None if pending else _computed(asked)
     row = asked.row
     page = ReviewPage(
         title=f"Review of {asked.candidate}" if found is None else title(found),
@@ -62,7 +58,6 @@ def review_page(call: AReader, comparison_id: Id, candidate: str = "") -> Respon
         candidate=asked.candidate,
         candidates=axes(asked.found.comparison)[1],
         review=found,
-        pending=pending,
         sections=() if found is None else list(
             sections(found, lambda query: f"/comparisons/{row.id}/queries/{quote(query, safe='')}")
         ),
@@ -70,29 +65,43 @@ def review_page(call: AReader, comparison_id: Id, candidate: str = "") -> Respon
     return show(call, page)
 
 
-def reviewing(site: AppState, comparison_id: int, candidate: str) -> tuple[Reviewing | None, bool]:
-    """What to review, None while the comparison is computed; and whether the log is still read."""
-    workspace, row, found = look(site, comparison_id)
+def _computed(asked: Reviewing) -> DesignReview | None:
+    """The review, computed unless it is there; None if that takes longer than a short wait."""
+    found = asked.kept()
+    job = "review", asked.opened.store.url, asked.key
+    if found is None and COMPUTING.run(job, asked.compute, WAIT_S):
+        found = asked.kept()
+    return found
+
+
+def reviewing(
+    call: Call, comparison_id: int, candidate: str, *, program: bool | None = None
+) -> tuple[Reviewing | None, bool]:
+    """What to review, None while the comparison is computed; and whether the log is still read.
+
+    A ``program`` waits for the log.
+    """
+    workspace, row, found = look(call.site, comparison_id)
     if found is None:
         return None, False
     candidates = axes(found.comparison)[1]
     if candidate and candidate not in candidates:
         raise UsageError(f"the comparison has no candidate {candidate!r}", nearest=candidates)
-    watched, pending = _usual(site, row)
+    watched, pending = _usual(call, row, program)
     return Reviewing(workspace, row, found, candidate or candidates[0], watched), pending
 
 
-def _usual(site: AppState, row: ComparisonRow) -> tuple[Watched | None, bool]:
+def _usual(call: Call, row: ComparisonRow, program: bool | None) -> tuple[Watched | None, bool]:
     """The metrics of the latest whole day of the log, if there is one; whether it is computed."""
     names = [prefix + name for name in row.settings["by"] for prefix in ("", GOLDEN)]
     try:
-        log = log_of(site.workspace)
+        log = log_of(call.site.workspace)
         day = last_whole_day(log)
         for name in (*names, ""):
             with suppress(UsageError):  # the log does not have this attribute
-                asked, _ = watch_of_day(site.workspace, log, day, name)
+                asked, _ = watch_of_day(call.site.workspace, log, day, name)
                 break
-        answer = start_computing(site, log, asked)
+        answer = find_or_compute(call, log, asked, program=program)
     except KaratError:
         return None, False
     return (None, True) if answer is None else (watched_of(answer), False)
