@@ -62,6 +62,7 @@ ELSEWHERE = {
     "/playground/tries/{try_name:path}",
     "/experiments/planning",  # a week of events
     "/api/experiments/planning",
+    "/api/experiments/interleaving",  # interleaved searches
     "/jobs/{job_id}",
     "/api/jobs/{job_id}",
 }
