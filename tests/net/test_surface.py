@@ -163,7 +163,9 @@ PAGES_OF_FACTS: dict[str, Facts] = {
     "commands.txt": options,
     "routes.txt": routes,
     "api.txt": properties,
-    "objects.txt": objects,
+    # In halves: a text that is too long is kept as its sum.
+    "objects_a_to_l.txt": lambda: (fact for fact in objects() if fact < "M"),
+    "objects_m_to_z.txt": lambda: (fact for fact in objects() if fact >= "M"),
 }
 
 
