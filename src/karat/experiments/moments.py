@@ -31,22 +31,21 @@ _SUMS = tuple(f"sum_{name}" for name in _VARIABLES)
 _CENTRED = tuple(f"m2_{j}{k}" for j, k in _PAIRS)
 
 
+def triggered(searches: nw.LazyFrame[Any], attribute: str) -> nw.LazyFrame[Any]:
+    """The searches whose answers differ between the arms, as an attribute says."""
+    return searches.filter(nw.col(attribute).is_in(list(_YES)))
+
+
 def exposures(
-    searches: nw.LazyFrame[Any],
-    control: str,
-    treatment: str,
-    first_day: int | None,
-    trigger: str | None = None,
+    searches: nw.LazyFrame[Any], control: str, treatment: str, first_day: int | None
 ) -> nw.LazyFrame[Any]:
-    """One row for each user with a search of an arm; with a trigger, with a triggered one.
+    """One row for each user with a search of an arm.
 
     Returns:
         ``user_key``, ``first_us``, ``first_session``, ``experiment_first`` (local day),
         ``experiment_arm`` (null for users in both).
     """
     of_arms = searches.filter(nw.col("arm").is_in([control, treatment]))
-    if trigger is not None:
-        of_arms = of_arms.filter(nw.col(trigger).is_in(list(_YES)))
     if first_day is not None:
         of_arms = of_arms.filter(nw.col("local_day") >= first_day)
     treated = flag(nw.col("arm") == treatment)

@@ -11,8 +11,19 @@ from tests.experiment_traffic import DAY, START, traffic, welch
 
 import karat
 from karat.errors import UsageError
-from karat.tables.experiments.experiment import Effect, ExperimentResult, Guard
-from karat.workflows.experiments.analyze import experiment, read_guard, read_shares
+from karat.tables.experiments.experiment import (
+    Effect,
+    ExperimentPlan,
+    ExperimentResult,
+    Guard,
+)
+from karat.workflows.experiments.analyze import (
+    analyze_events,
+    experiment,
+    plan_of,
+    read_guard,
+    read_shares,
+)
 
 
 @pytest.fixture(scope="module")
@@ -187,9 +198,6 @@ def test_exposures_of_another_system(better: pl.DataFrame, tmp_path: Any) -> Non
 
 
 def _with_exposures(frame: pl.DataFrame, path: Any) -> ExperimentResult:
-    from karat.tables.experiments.experiment import ExperimentPlan
-    from karat.workflows.experiments.analyze import analyze_events
-
     plan = ExperimentPlan("a", "b", decide=("CTR",), guards=(read_guard("Latency:p95:30"),))
     return analyze_events(frame, plan, exposures=(path, None))
 
@@ -272,6 +280,24 @@ def test_a_trigger() -> None:
     )
     assert share == pytest.approx(after.height / arms.height, rel=1e-9)
     assert whole.diluted is None
+
+
+def test_runs_that_differ_are_a_trigger() -> None:
+    """The runs differ for "sofa" only: as if each search said so."""
+    frame = traffic(users=500, seed=13)
+    ids = {"red shoes": "1", "blue hat": "2", "sofa": "3", "lamp": "4"}
+    queries = pl.DataFrame({"query_id": list(ids.values()), "text": ["Red  Shoes", *list(ids)[1:]]})
+    one = {query: {"d1": 2.0, "d2": 1.0} for query in ids.values()}
+    two = {**one, "3": {"d1": 1.0, "d2": 2.0}}
+    plan = plan_of(ExperimentPlan("a", "b"), {"decide": ("CTR",)})
+    found = analyze_events(frame, plan, queries=queries, differs=[one, two])
+    said = frame.with_columns(
+        differs=pl.when(pl.col("user_query") == "sofa").then(pl.lit("1")).otherwise(pl.lit("0"))
+    )
+    same = analyze_events(said, plan_of(plan, {"trigger": "differs"}))
+    assert effect(found, "CTR") == effect(same, "CTR")
+    with pytest.raises(UsageError, match="need the texts"):
+        analyze_events(frame, plan, differs=[one, two])
 
 
 def test_a_trigger_that_one_arm_logs_less() -> None:

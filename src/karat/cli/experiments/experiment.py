@@ -75,6 +75,12 @@ read_log = options.together(
 @online_options.classes
 @options.option("--exposures FILE", "Who was in which arm and when, if the log does not say.")
 @options.option("--experiment NAME", "With --exposures: the experiment, if there are several.")
+@options.option(
+    "--differs RUN",
+    "Runs of both arms for the queries of the log (give it twice, with --queries): users count "
+    "from the first search on whose top ten differ.",
+    multiple=True,
+)
 @read_log
 @options.option(
     "--despite REASON", "Show effects of an unhealthy experiment; the reason is recorded."
@@ -102,6 +108,8 @@ def analyze(
     from karat.reports.experiments import analysis as shown
     from karat.workflows.experiments.analyze import analyze_events
 
+    if len(settings["differs"]) not in {0, 2}:
+        raise click.UsageError("--differs is given twice: a run of each arm.")
     need_page(report, opened=open_page)
     need("a log of events", "store", *({settings["engine"]} & {"duckdb", "spark"}))
     plan = _plan(settings)

@@ -40,6 +40,13 @@ class Reading:
     rules: Rules = Rules()  # noqa: RUF009 - frozen
     classes: pl.DataFrame | None = None  # `query_key` and `class`, each query once
     exposed: pl.DataFrame | None = None  # `user_key`, `time_us`, `arm`; None: by searches
+    # `query_key` of the queries whose answers differ between the arms; None: the plan's trigger
+    differ: pl.DataFrame | None = None
+
+    @property
+    def triggered(self) -> bool:
+        """Whether users count from the first search on whose answers differ."""
+        return self.plan.trigger is not None or self.differ is not None
 
 
 def gather(
@@ -120,7 +127,7 @@ def _reduced(
             )
     counts, both, first, last = _counted(reading, events, exposed, tables["searches"])
     whole = [moments.empty(())]
-    if plan.trigger is not None:
+    if reading.triggered:
         everyone = engine.keep(
             moments.exposures(batch.searches, plan.control, plan.treatment, plan.start)
         )
@@ -186,8 +193,12 @@ def _named(table: pl.DataFrame, cut: Cut) -> pl.DataFrame:
 def _exposures(reading: Reading, searches: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
     plan = reading.plan
     if reading.exposed is None:
-        trigger = None if plan.trigger is None else ATTRIBUTE + plan.trigger
-        return moments.exposures(searches, plan.control, plan.treatment, plan.start, trigger)
+        if reading.differ is not None:
+            keys = reading.engine.table(reading.differ)
+            searches = searches.join(keys, on="query_key", how="semi")
+        elif plan.trigger is not None:
+            searches = moments.triggered(searches, ATTRIBUTE + plan.trigger)
+        return moments.exposures(searches, plan.control, plan.treatment, plan.start)
     table = reading.engine.table(reading.exposed)
     users = searches.select(USER).unique()
     return moments.exposures_of(

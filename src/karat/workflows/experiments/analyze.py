@@ -16,6 +16,7 @@ from karat.experiments import health as checks
 from karat.experiments.effects import FIRST_CUT, Effects
 from karat.experiments.verdict import verdict
 from karat.formats.events.exposures import read_exposures
+from karat.golden.traffic import folded
 from karat.online.estimates import needed
 from karat.online.evidence import Cut
 from karat.online.health import NO_REAL_PEOPLE
@@ -33,6 +34,7 @@ from karat.tables.experiments.experiment import (
 )
 from karat.tables.online.events import EventLog
 from karat.workflows.experiments._evidence import AGE, Reading, gather
+from karat.workflows.offline import inputs
 from karat.workflows.online.evaluate import classes_of, cut_of, event_log
 
 DECIDE = ("SAT",)
@@ -45,6 +47,7 @@ GUARDS = (
 )
 DIAGNOSE = ("Dwell", "Reformulation", "MRCR", "AddToCart", "Conversion")
 _SINCE: Cut = (AGE,)
+_TOP = 10  # documents of two runs that are compared
 
 
 def analyze(
@@ -55,6 +58,7 @@ def analyze(
     by: Sequence[str] = (),
     queries: Any = None,
     exposed: pl.DataFrame | None = None,
+    differs: Sequence[Any] = (),
     rules: Rules | None = None,
     despite: str = "",
     seed: int = 0,
@@ -69,6 +73,8 @@ def analyze(
         by: Dimensions to slice decision metrics and guardrails by.
         queries: Queries with ``text`` and ``class``, for slices by class.
         exposed: ``user_key``, ``time_us`` and ``arm`` of exposures that are not in the log.
+        differs: The runs of both arms for the queries of the log: users count from their first
+            search on whose first ten documents differ. Needs ``queries`` with texts.
         rules: Of sessions and searches.
         despite: The reason for which effects of an unhealthy experiment are shown.
         seed: Of the resampled buckets of users, for quantiles.
@@ -81,7 +87,8 @@ def analyze(
     sliced = [*decisions, *roles.get("guardrail", [])]
     cuts = _cuts(by, log)
     classes, notes = classes_of(cuts, queries)
-    reading = Reading(log, engine, plan, rules, classes, exposed)
+    differ = _differing(differs, queries) if differs else None
+    reading = Reading(log, engine, plan, rules, classes, exposed, differ)
     evidence = gather(reading, _asked(plan, roles, dict.fromkeys(cuts, sliced)), progress)
     users = sum(evidence.counts["users"])
     ended = _ended(plan, users, evidence.days)
@@ -101,7 +108,11 @@ def analyze(
         queries=[] if hidden else effects.queries(decisions),
         over_time=[] if hidden else effects.over_time(decisions, FIRST_CUT),
         ages=[] if hidden else by_age,
-        notes=[*left_out, *_notes(plan, log, users, closed, found, ended=ended), *notes],
+        notes=[
+            *left_out,
+            *_notes(plan, log, users, closed, found, ended=ended, triggered=reading.triggered),
+            *notes,
+        ],
         name=plan.name,
         control=plan.control,
         treatment=plan.treatment,
@@ -271,6 +282,30 @@ def _check_arms(log: EventLog, plan: ExperimentPlan, exposed: pl.DataFrame | Non
             )
 
 
+def _differing(runs: Sequence[Any], queries: Any) -> pl.DataFrame:
+    """The folded texts of the queries whose first ten documents differ between two runs."""
+    known = inputs.queries(queries)
+    texts = {} if known is None else known.texts()
+    if not texts:
+        raise UsageError(
+            "runs that differ need the texts of their queries",
+            fix="--queries FILE, with the columns query_id and text",
+        )
+    first, second = (
+        dict(
+            run.frame()
+            .filter(pl.col("rank") <= _TOP)
+            .sort("rank")
+            .group_by("query_id", maintain_order=True)
+            .agg("doc_id")
+            .iter_rows()
+        )
+        for run in inputs.runs(list(runs))
+    )
+    changed = [text for query, text in texts.items() if first.get(query) != second.get(query)]
+    return pl.DataFrame({"query_key": folded(changed)}, {"query_key": pl.String}).unique()
+
+
 def _cuts(by: Sequence[str], log: EventLog) -> list[Cut]:
     cuts = [cut_of(dimensions, log) for dimensions in dict.fromkeys(by)]
     if any("arm" in cut for cut in cuts):
@@ -336,6 +371,7 @@ def _notes(
     effects: Sequence[Effect],
     *,
     ended: bool,
+    triggered: bool,
 ) -> list[str]:
     notes = [NO_REAL_PEOPLE] if log.simulated else []
     if plan.window_us is None:
@@ -356,10 +392,10 @@ def _notes(
             "the planned end is not reached: the confidence sequences (CS) decide; the 95 % "
             "intervals are valid at the end only"
         )
-    if plan.trigger is not None:
+    if triggered:
         notes.append(
-            f"users count from the first search with {plan.trigger} on; diluted is the difference "
-            "on all traffic, as if the trigger rate were known exactly"
+            "users count from the first search on whose answers differ between the arms; diluted "
+            "is the difference on all traffic, as if the trigger rate were known exactly"
         )
     adjusted = [e for e in effects if e.variance_kept is not None]
     if adjusted:
