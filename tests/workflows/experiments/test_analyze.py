@@ -295,7 +295,9 @@ def test_runs_that_differ_are_a_trigger() -> None:
         differs=pl.when(pl.col("user_query") == "sofa").then(pl.lit("1")).otherwise(pl.lit("0"))
     )
     same = analyze_events(said, plan_of(plan, {"trigger": "differs"}))
-    assert effect(found, "CTR") == effect(same, "CTR")
+    mine, other = effect(found, "CTR"), effect(same, "CTR")
+    for name in ("control", "difference", "ci_low", "diluted", "n_control"):
+        assert getattr(mine, name) == pytest.approx(getattr(other, name), rel=1e-12)
     with pytest.raises(UsageError, match="need the texts"):
         analyze_events(frame, plan, differs=[one, two])
 

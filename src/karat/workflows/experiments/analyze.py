@@ -14,6 +14,7 @@ from karat.engines.frames.opening import open_engine
 from karat.errors import UsageError, nearest
 from karat.experiments import health as checks
 from karat.experiments.effects import FIRST_CUT, Effects
+from karat.experiments.evidence import Evidence
 from karat.experiments.verdict import verdict
 from karat.formats.events.exposures import read_exposures
 from karat.golden.traffic import folded
@@ -98,7 +99,6 @@ def analyze(
     checked = checks.health(evidence, plan, [metric.name for metric in decisions], by_age)
     decided, reason = verdict(checked, found, despite=despite, ended=ended)
     hidden = decided == "unhealthy"
-    closed = evidence.counts["closed"]
     return ExperimentResult(
         verdict=decided,
         reason=reason,
@@ -108,11 +108,7 @@ def analyze(
         queries=[] if hidden else effects.queries(decisions),
         over_time=[] if hidden else effects.over_time(decisions, FIRST_CUT),
         ages=[] if hidden else by_age,
-        notes=[
-            *left_out,
-            *_notes(plan, log, users, closed, found, ended=ended, triggered=reading.triggered),
-            *notes,
-        ],
+        notes=[*left_out, *_notes(reading, evidence, found, ended=ended), *notes],
         name=plan.name,
         control=plan.control,
         treatment=plan.treatment,
@@ -364,15 +360,9 @@ def _ages(effects: Effects, metrics: Sequence[Metric], wholes: Sequence[Effect])
 
 
 def _notes(
-    plan: ExperimentPlan,
-    log: EventLog,
-    users: int,
-    closed: tuple[int, int],
-    effects: Sequence[Effect],
-    *,
-    ended: bool,
-    triggered: bool,
+    reading: Reading, evidence: Evidence, effects: Sequence[Effect], *, ended: bool
 ) -> list[str]:
+    plan, log = reading.plan, reading.log
     notes = [NO_REAL_PEOPLE] if log.simulated else []
     if plan.window_us is None:
         notes.append(
@@ -380,7 +370,7 @@ def _notes(
             "returning users only in part (--window 7d gives each the same)"
         )
     else:
-        open_ = users - sum(closed)
+        open_ = sum(evidence.counts["users"]) - sum(evidence.counts["closed"])
         notes.append(
             f"each user counts for {duration_text(plan.window_us)} from the first exposure"
             + (f"; {open_:,} users whose window is open are left out" if open_ else "")
@@ -392,7 +382,7 @@ def _notes(
             "the planned end is not reached: the confidence sequences (CS) decide; the 95 % "
             "intervals are valid at the end only"
         )
-    if triggered:
+    if reading.triggered:
         notes.append(
             "users count from the first search on whose answers differ between the arms; diluted "
             "is the difference on all traffic, as if the trigger rate were known exactly"
