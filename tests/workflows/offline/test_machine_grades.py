@@ -214,9 +214,9 @@ def test_weights_without_strata_are_refused_and_strata_are_weighted():
 def test_files_of_grades(tmp_path):
     path = tmp_path / "g.csv"
     path.write_text("query_id,doc_id,grade,state,rater\nq,a,2,graded,m@1\nq,b,,cannot_judge,m@1\n")
-    grades, chances = read_machine_grades(str(path), None)
-    assert grades.rows() == [("q", "a", 2.0, "m@1")]
-    assert chances is None
+    given = read_machine_grades(str(path), None)
+    assert given.frame.rows() == [("q", "a", 2.0, "m@1")]
+    assert (given.chances, given.judge, given.costs) == (None, None, None)
     path.write_text("query_id,doc_id,grade\nq,a,two\n")
     with pytest.raises(InputError, match="the grade 'two' is not a number"):
         read_machine_grades(str(path), None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from karat.cli.progress import watching
@@ -60,34 +59,10 @@ def with_machine_grades(
     """The results with estimates from people's grades and a machine's, of the measures of rows."""
     if asked.grades is None:
         return results
-    from karat.tables import Results
+    from karat.workflows.offline import machine_grades
     from karat.workflows.offline.inputs import about
-    from karat.workflows.offline.machine_grades import (
-        certified_judges,
-        judging_costs,
-        machine_means,
-        read_machine_grades,
-        same_family,
-    )
 
-    given, known = read_machine_grades(asked.grades, asked.chances)
-    found = machine_means(
-        qrels,
-        runs,
-        given,
-        list(dict.fromkeys(row.measure for row in rows)),
-        difference=not isinstance(results, Results),
-        chances=known,
-        queries=about(asked.settings["queries"], qrels),
-        costs=judging_costs(asked.grades),
-    )
-    passed = certified_judges(asked.grades)
-    found = [replace(row, certified=row.judge in passed) for row in found]
-    reasons: list[str] = [f"{row.run}: {row.reason}" for row in found if row.reason]
-    if any(row.aggregate == "ratio" for row in found):
-        reasons.append(
-            "nDCG of single pairs is the mean DCG over the mean ideal DCG, by the delta method, "
-            "not the mean of nDCG over queries"
-        )
-    reasons += same_family(asked.grades, runs)
-    return replace(results, machine_grades=found, notes=[*reasons, *results.notes])
+    given = machine_grades.read_machine_grades(asked.grades, asked.chances)
+    measures = list(dict.fromkeys(row.measure for row in rows))
+    queries = about(asked.settings["queries"], qrels)
+    return machine_grades.with_machine_grades(results, measures, qrels, runs, given, queries)

@@ -118,19 +118,32 @@ def pairs_to_judge(
 
 def plan(config: JudgeConfig, pairs: Sequence[JudgePair]) -> Plan:
     """What a run would ask, and what it costs at most."""
+    return planned(config, pairs)[0]
+
+
+def planned(
+    config: JudgeConfig, pairs: Sequence[JudgePair], budget: float | None = None
+) -> tuple[Plan, list[JudgePair]]:
+    """As ``plan``, of at most so many dollars; and the pairs that would be asked about."""
+    _check_budget(config, budget)
+    asked = keyed(config, pairs)
     with Ledger(config.root) as ledger:
-        asked = keyed(config, pairs)
-        known = ledger.known([key for key, *_ in asked])
-    rest = list({key: pair for key, pair, _ in asked if key not in known}.values())
-    tokens = sum(estimated_tokens(config, pair) for pair in rest)
-    most = len(rest) * config.max_tokens
-    cost = cost_nano(config, tokens, most)
+        known = ledger.known([each.key for each in asked])
+    rest: list[JudgePair] = []
+    tokens, cost = 0, cost_nano(config, 0, 0)
+    for pair in {each.key: each.pair for each in asked if each.key not in known}.values():
+        size = tokens + estimated_tokens(config, pair)
+        more = cost_nano(config, size, (len(rest) + 1) * config.max_tokens)
+        if budget is not None and more is not None and more > budget * 1e9:
+            break
+        rest.append(pair)
+        tokens, cost = size, more
     dollars = None if cost is None else cost / 1e9
-    before = sum(key in known for key, *_ in asked)
-    return Plan(len(asked), before, len(rest), tokens, most, dollars, config.prices.source)
+    before, most = sum(each.key in known for each in asked), len(rest) * config.max_tokens
+    return Plan(len(asked), before, len(rest), tokens, most, dollars, config.prices.source), rest
 
 
-def check_budget(config: JudgeConfig, budget: float | None) -> None:
+def _check_budget(config: JudgeConfig, budget: float | None) -> None:
     if budget is not None and (config.prices.input is None or config.prices.output is None):
         raise UsageError(
             f"a budget needs the prices of {config.where}",
@@ -162,7 +175,7 @@ def run(
     Raises:
         UsageError: a budget for a judge without prices.
     """
-    check_budget(config, budget)
+    _check_budget(config, budget)
     asked = keyed(config, pairs)
     every, before, spent, stopped = _asked(
         config, asked, budget=budget, patient=patient, tick=tick, judge=judge, once=once

@@ -10,11 +10,10 @@ from karat.clients.llm.batches import Batch, batch_line, read_answers
 from karat.clients.llm.ledger import Ledger
 from karat.errors import InputError, UsageError
 from karat.formats.tables.writing import beside
-from karat.golden.judge_prompt import cost_nano, estimated_tokens
 from karat.reports.phrases.numbers import counted
 from karat.tables.golden.machine_judges import JudgeConfig, JudgePair, JudgingRun, Plan, Prices
 from karat.workflows.judging._asking import keyed
-from karat.workflows.judging.autojudge import Tick, check_budget, plan, run
+from karat.workflows.judging.autojudge import Tick, planned, run
 
 
 def batch_out(
@@ -25,25 +24,11 @@ def batch_out(
     Nothing is in the ledger before the answers are read: whether a file is sent is not known here.
     """
     config = _in_batches(config)
-    check_budget(config, budget)
-    planned = plan(config, pairs)
-    asked = keyed(config, pairs)
-    with Ledger(config.root) as ledger:
-        known = ledger.known([each.key for each in asked])
-    rest = list({each.key: each.pair for each in asked if each.key not in known}.values())
-    calls = tokens = 0
+    found, rest = planned(config, pairs, budget)
     with beside(path) as stream:
         for pair in rest:
-            size = tokens + estimated_tokens(config, pair)
-            cost = cost_nano(config, size, (calls + 1) * config.max_tokens)
-            if budget is not None and cost is not None and cost > budget * 1e9:
-                break
             stream.write(f"{batch_line(config, pair)}\n".encode("utf-8", "surrogatepass"))
-            calls, tokens = calls + 1, size
-    most = calls * config.max_tokens
-    cost = cost_nano(config, tokens, most)
-    dollars = None if cost is None else cost / 1e9
-    return replace(planned, calls=calls, input_tokens=tokens, output_tokens=most, dollars=dollars)
+    return found
 
 
 def batch_in(

@@ -20,7 +20,7 @@ from karat.workflows.judging.doubts import PEOPLE, Doubts, doubts
 from karat.workflows.judging.machine_judges import judge_report, judge_states
 from karat.workflows.workspace.workspace import Workspace, queries_in
 
-_PEOPLE = ("human", "import")
+_SOURCES = ("human", "import")  # of people's judgments
 
 
 def pairs_of_golden_set(opened: Workspace, *, by: str | None = None) -> ToJudge:
@@ -36,7 +36,7 @@ def pairs_of_golden_set(opened: Workspace, *, by: str | None = None) -> ToJudge:
     every = every.join(asked.frame.select("query_id"), on="query_id", how="semi")
     if not every.height:
         raise UsageError("the golden set has no pairs yet", fix="karat golden pool RUN…")
-    graded = grades(current, RULE, _PEOPLE)
+    graded = grades(current, RULE, _SOURCES)
     given = pairs_to_judge(Pairs(every), asked, Documents(texts), by=by)
     rows = graded.select("query_id", "doc_id", "grade").iter_rows()
     by_person = blind.filter(pl.col("source") == "human")
@@ -67,7 +67,7 @@ def doubts_in(
     """``doubts`` by people's grades in a golden set, put into its queue if asked."""
     golden = opened.golden
     with opened.store.read() as connection:
-        people = grades(judgments.current(connection, golden.id), RULE, _PEOPLE)
+        people = grades(judgments.current(connection, golden.id), RULE, _SOURCES)
     found = doubts(judges, people, salt=golden.salt, **how)
     if not queue:
         return found

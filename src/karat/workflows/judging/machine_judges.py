@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from karat.tables.golden.machine_judges import (
 
 ALL = "all queries"
 _OF_TESTS = [each.name for each in fields(Test)]
+_Passports = Mapping[str, Mapping[str, Any]]  # by rater, the newest last
 
 
 def judge_states(
@@ -37,30 +39,34 @@ def judge_states(
         now: Microseconds UTC, by which a run is judged to be going on.
     """
     now = time.time_ns() // 1000 if now is None else now
-    if not judges or not (judges[0].root / FILE).exists():
-        return [_state(each, Spent(), 0, None, stored) for each in judges]
-    with Ledger(judges[0].root) as ledger:
+    if not judges:
+        return []
+    root, stored = judges[0].root, stored or {}
+    state = partial(_state, stored, passports(root))
+    if not (root / FILE).exists():
+        return [state(each, Spent(), 0, None) for each in judges]
+    with Ledger(root) as ledger:
         graded = ledger.graded()
         return [
-            _state(
+            state(
                 each,
                 ledger.spent(each.rater),
                 graded.get(each.rater, 0),
                 ledger.last_run(each.rater, now),
-                stored,
             )
             for each in judges
         ]
 
 
 def _state(
+    stored: Mapping[str, int],
+    every: _Passports,
     judge: JudgeConfig,
     spent: Spent,
     pairs: int,
     last: LastRun | None,
-    stored: Mapping[str, int] | None,
 ) -> JudgeState:
-    of, passport = _passport(judge)
+    of, passport = _passport(judge, every)
     verdict = None if passport is None else passport["verdict"]
     return JudgeState(
         judge.name,
@@ -72,7 +78,7 @@ def _state(
         judge.kappa,
         verdict if of in (None, judge.rater) else "outdated",
         pairs,
-        (stored or {}).get(judge.rater, 0),
+        stored.get(judge.rater, 0),
         spent,
         spent.dollars,
         None if last is None else _without_folder(last, judge.root),
@@ -87,7 +93,7 @@ def _without_folder(last: LastRun, root: Path) -> LastRun:
 
 def judge_report(judge: JudgeConfig, state: JudgeState) -> JudgeReport:
     """A judge with its passport, or with that of its newest earlier version."""
-    of, passport = _passport(judge)
+    of, passport = _passport(judge, passports(judge.root))
     may, may_not = _permits(passport if of == judge.rater else None)
     return JudgeReport(state, None if passport is None else _record(passport), may, may_not)
 
@@ -101,12 +107,11 @@ def _record(passport: Mapping[str, Any]) -> StoredPassport:
     return StoredPassport(**{**known, "tests": tests, "slices": slices})
 
 
-def _passport(judge: JudgeConfig) -> tuple[str | None, dict[str, Any] | None]:
+def _passport(judge: JudgeConfig, every: _Passports) -> tuple[str | None, Mapping[str, Any] | None]:
     """Whose passport it is, and the passport: its own, else that of its newest other version."""
-    found = passports(judge.root)
-    own = [judge.rater] if judge.rater in found else []
-    others = [rater for rater in found if rater.rpartition("@")[0] == judge.name]
-    return next(((each, found[each]) for each in [*own, *others[::-1]]), (None, None))
+    own = [judge.rater] if judge.rater in every else []
+    others = [rater for rater in every if rater.rpartition("@")[0] == judge.name]
+    return next(((each, every[each]) for each in [*own, *others[::-1]]), (None, None))
 
 
 def _permits(passport: Mapping[str, Any] | None) -> tuple[list[str], list[str]]:

@@ -14,12 +14,19 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
 
+from karat.clients.llm.ledger import Ledger
 from karat.errors import InputError, KaratError, UsageError
+from karat.formats.own.judges import read_judge
+from karat.formats.own.machine_grades import read_grades
+from karat.formats.own.passports import certified
+from karat.formats.own.workspace import find_workspace, read_workspace
+from karat.formats.tables.reading import read_pairs
+from karat.golden.judge_family import family_note
 from karat.measures import Measure, parse
 from karat.measures.linear_numerators import gain_by_grade, weight_by_rank
 from karat.stats.prediction_powered import (
@@ -32,13 +39,16 @@ from karat.stats.prediction_powered import (
     powered_pairs_mean,
     powered_ratio,
 )
-from karat.tables import Qrels, Queries, Run
+from karat.tables import Qrels, Queries, Results, Run
+from karat.tables.comparison import Comparison
+from karat.tables.golden.machine_judges import JudgeConfig
 from karat.tables.results import MachineMean
 from karat.workflows.offline.evaluate import evaluate
 
 _LINEAR = {"P", "RBP", "DCG"}
 """Measures that pairs can be a sample for: linear in the gains, whatever is not shown."""
 _KEYS = ["query_id", "doc_id"]
+_Result = TypeVar("_Result", Results, Comparison)
 
 
 _OF_QUERY = 3  # judged pairs of a query that the ideal of nDCG needs on average
@@ -409,70 +419,98 @@ def _refused(
     return MachineMean(run.name, name, measure, unit, given.judge, *none, 0, 0, reason)
 
 
-def read_machine_grades(name: str, chances: str | None) -> tuple[pl.DataFrame, pl.DataFrame | None]:
-    """The grades of a file, or of a declared judge, and the chances of pairs of another file.
+@dataclass(frozen=True)
+class MachineGrades:
+    """Grades by a machine, as a command is given them."""
+
+    frame: pl.DataFrame  # `query_id`, `doc_id`, `grade` and `rater`
+    chances: pl.DataFrame | None  # `query_id`, `doc_id`, `chance` of pairs that people judged
+    certified: frozenset[str]  # judges of the workspace
+    judge: JudgeConfig | None = None  # None if the grades are those of a file
+    costs: Costs | None = None
+
+
+def read_machine_grades(name: str, chances: str | None) -> MachineGrades:
+    """The grades of a file, or of a judge as it is declared now, and the chances of another file.
 
     Raises:
         InputError: a file that cannot be read, or chances that are not above 0 and up to 1.
     """
-    from karat.formats.own.machine_grades import read_grades
-    from karat.formats.tables.reading import read_pairs
+    if Path(name).suffix or Path(name).exists():
+        frame, known = read_grades(name), _read_chances(chances)
+        passed: frozenset[str] = frozenset()
+        with suppress(KaratError):
+            passed = certified(find_workspace(Path(name).parent).resolve().parent)
+        return MachineGrades(frame, known, passed)
+    judge = read_judge(name, Path())
+    with Ledger(judge.root) as ledger:
+        rows, price = ledger.grades(judge.rater), ledger.price(judge.rater)
+    if not rows:
+        raise InputError(
+            f"{judge.rater} has graded nothing", fix=f"karat autojudge run {judge.name}"
+        )
+    frame = pl.DataFrame(rows, schema=[*_KEYS, "grade"], orient="row")
+    return MachineGrades(
+        frame.with_columns(rater=pl.lit(judge.rater)),
+        _read_chances(chances),
+        certified(judge.root),
+        judge,
+        Costs(price, _seconds(judge.root)),
+    )
 
-    grades = read_grades(name) if Path(name).suffix or Path(name).exists() else _of_judge(name)
-    if chances is None:
-        return grades, None
-    frame = read_pairs(chances).frame
+
+def _read_chances(path: str | None) -> pl.DataFrame | None:
+    if path is None:
+        return None
+    frame = read_pairs(path).frame
     if "chance" not in frame.columns:
-        raise InputError("no column chance", file=chances, fix="query_id,doc_id,chance")
+        raise InputError("no column chance", file=path, fix="query_id,doc_id,chance")
     known = frame.select(*_KEYS, pl.col("chance").cast(pl.Float64, strict=False))
     wrong = known.filter(~pl.col("chance").is_between(0, 1, closed="right").fill_null(False))
     if wrong.height:
         row = wrong.row(0, named=True)
         raise InputError(
-            "a chance is above 0 and up to 1", file=chances, query=row["query_id"],
+            "a chance is above 0 and up to 1", file=path, query=row["query_id"],
             doc_id=row["doc_id"],
         )  # fmt: skip
-    return grades, known
+    return known
 
 
-def certified_judges(name: str) -> frozenset[str]:
-    """The certified judges of the workspace of a file of grades, or of the current folder."""
-    from karat.formats.own.passports import certified
-    from karat.formats.own.workspace import find_workspace
-
-    with suppress(KaratError):
-        start = Path(name).parent if Path(name).suffix or Path(name).exists() else Path()
-        return certified(find_workspace(start).resolve().parent)
-    return frozenset()
-
-
-def judging_costs(name: str) -> Costs:
-    """What a declared judge's grades cost so far, and how long people in its workspace took."""
-    from karat.clients.llm.ledger import Ledger
-    from karat.formats.own.judges import read_judge
-
-    if Path(name).suffix or Path(name).exists():
-        return Costs()
-    config = read_judge(name, Path())
-    with Ledger(config.root) as ledger:
-        return Costs(ledger.price(config.rater), _seconds(config.root))
-
-
-def same_family(name: str, runs: Sequence[Run]) -> list[str]:
-    """A warning about runs that use a model of a declared judge's family."""
-    from karat.formats.own.judges import read_judge
-    from karat.golden.judge_family import family_note
-
-    if Path(name).suffix or Path(name).exists():
-        return []
-    note = family_note(read_judge(name, Path()), [(run.name, run.about) for run in runs])
-    return [] if note is None else [note]
+def with_machine_grades(
+    results: _Result,
+    measures: Sequence[str],
+    qrels: Qrels,
+    runs: Sequence[Run],
+    given: MachineGrades,
+    queries: Queries | None,
+) -> _Result:
+    """The results with estimates from people's grades and a machine's, and what limits these."""
+    found = machine_means(
+        qrels,
+        runs,
+        given.frame,
+        measures,
+        difference=not isinstance(results, Results),
+        chances=given.chances,
+        queries=queries,
+        costs=given.costs,
+    )
+    found = [replace(row, certified=row.judge in given.certified) for row in found]
+    notes: list[str] = [f"{row.run}: {row.reason}" for row in found if row.reason]
+    if any(row.aggregate == "ratio" for row in found):
+        notes.append(
+            "nDCG of single pairs is the mean DCG over the mean ideal DCG, by the delta method, "
+            "not the mean of nDCG over queries"
+        )
+    abouts = [(run.name, run.about) for run in runs]
+    family = None if given.judge is None else family_note(given.judge, abouts)
+    notes += [] if family is None else [family]
+    return replace(results, machine_grades=found, notes=[*notes, *results.notes])
 
 
 def _seconds(root: Path) -> float | None:
     """The median time of a rating in the golden set of a workspace; None where there is none."""
     with suppress(KaratError, ImportError):
-        from karat.formats.own.workspace import read_workspace
         from karat.store.sql import golden_sets, judgments
         from karat.store.sql.opening import open_store
 
@@ -487,19 +525,3 @@ def _seconds(root: Path) -> float | None:
         timed = found.filter(pl.col("source") == "human")["seconds"].median()
         return float(timed) if isinstance(timed, float) and timed > 0 else None
     return None
-
-
-def _of_judge(name: str) -> pl.DataFrame:
-    """What a declared judge graded, as it is declared now."""
-    from karat.clients.llm.ledger import Ledger
-    from karat.formats.own.judges import read_judge
-
-    config = read_judge(name, Path())
-    with Ledger(config.root) as ledger:
-        rows = ledger.grades(config.rater)
-    if not rows:
-        raise InputError(
-            f"{config.rater} has graded nothing", fix=f"karat autojudge run {config.name}"
-        )
-    grades = pl.DataFrame(rows, schema=[*_KEYS, "grade"], orient="row")
-    return grades.with_columns(rater=pl.lit(config.rater))
