@@ -14,7 +14,7 @@ from tests.choosing import FEW
 
 from karat.diagnosis.fixes import best_merge, fixes
 from karat.diagnosis.modes import Evidence, name_modes
-from karat.diagnosis.waterfall import Roads, roads, values_of, waterfall, waterfalls
+from karat.diagnosis.waterfall import Roads, roads, values_of, waterfalls
 from karat.formats.own.traces import line_of, read_trace
 from karat.fusion import reciprocal_rank
 from karat.measures import parse
@@ -34,7 +34,7 @@ def found(trace: Trace, run: Run, qrels: Qrels = QRELS, k: int = 2) -> Roads:
 
 def test_counts_by_hand() -> None:
     trace = from_runs({"bm25": BM25, "dense": DENSE, "fused": FUSED}, {"dense": "retrieve"})
-    rows = waterfall(found(trace, FUSED), QRELS, [NDCG])
+    rows = waterfalls(found(trace, FUSED), QRELS, [NDCG], {})[0]
     # Relevant: a, b, c of q1 and d of q2. b and d are in no list; a is served at rank 3 of 2.
     assert [(r.stage, r.relevant_in, r.relevant_out, r.lost) for r in rows] == [
         ("bm25", 4, 2, 2),
@@ -78,7 +78,7 @@ def test_a_filter_loses_what_it_leaves_out() -> None:
     trace = from_runs({"bm25": BM25, "kept": kept}, {"kept": "filter"})
     made = found(trace, kept)
     assert made.stages[int(made.lost_at[0])].name == "kept"
-    assert [row.lost for row in waterfall(made, QRELS, [NDCG])] == [2, 1, 0]
+    assert [row.lost for row in waterfalls(made, QRELS, [NDCG], {})[0]] == [2, 1, 0]
 
 
 def test_losses_add_up_to_what_dcg_lacks() -> None:
@@ -150,7 +150,7 @@ def test_counts_add_up_and_ceilings_bound(made: tuple[Qrels, Trace, Run]) -> Non
     qrels, trace, run = made
     way = found(trace, run, qrels, 3)
     measure = parse("nDCG@3")
-    rows = waterfall(way, qrels, [measure])
+    rows = waterfalls(way, qrels, [measure], {})[0]
     assert all(row.relevant_in == row.relevant_out + row.lost for row in rows)
     fused, top, served = rows[2:]
     assert top.relevant_in == fused.relevant_out
@@ -200,7 +200,7 @@ def test_the_order_of_rows_and_of_the_lists_of_a_file_does_not_matter(
         way = found(trace, run, qrels, 3)
         named = name_modes(way, Evidence(qrels=qrels))
         gains = fixes(way, qrels, measure, present, qrels.query_ids)
-        rows = waterfall(way, qrels, [measure])
+        rows = waterfalls(way, qrels, [measure], {})[0]
         return [rows, gains, named.mode.tolist(), named.evidence, named.stage]
 
     assert numbers(read_trace(path)) == numbers(trace)
@@ -238,6 +238,6 @@ def test_queries_without_a_trace_are_left_out() -> None:
     trace = from_runs({"bm25": BM25.only(["q1"])}, {})
     way = found(trace, BM25)
     assert way.traced.tolist() == [True, True, True, False]
-    assert waterfall(way, QRELS, [NDCG])[0].relevant_in == 3
+    assert waterfalls(way, QRELS, [NDCG], {})[0][0].relevant_in == 3
     empty = Trace(trace.frame.filter(pl.lit(False)))
     assert [stage.name for stage in found(empty, BM25).stages] == ["served"]

@@ -18,7 +18,7 @@ from karat.tables.diagnosis.results import Diagnosis
 from karat.tables.golden.agreement import Agreement
 from karat.tables.golden.golden_sets import Exchange
 from karat.tables.workspace import RunRow
-from karat.workflows.diagnosis.stored_diagnoses import diagnose_stored
+from karat.workflows.diagnosis.stored_diagnoses import Diagnosing
 from karat.workflows.golden.agreement import agreement_in
 from karat.workflows.golden.editions import content_of, freeze, list_editions
 from karat.workflows.golden.import_ import import_exchange, record_judgments
@@ -79,7 +79,7 @@ def keep_diagnoses(demo: Demo, clock: Callable[[], int]) -> Diagnosed | None:
         for row in rows:
             stages = stages_of(opened, row)
             if stages is not None:
-                stored = diagnose_stored(opened, row, chosen(opened, stages), baseline)
+                stored = Diagnosing(opened, row, chosen(opened, stages), baseline).find()
                 found = Diagnosed(row, baseline, stages, stored.diagnosis)
     return found
 

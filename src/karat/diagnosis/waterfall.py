@@ -224,21 +224,16 @@ def _ranks(pairs: pl.DataFrame, rows: pl.DataFrame) -> Ints:
     return found["rank"].fill_null(0).to_numpy().astype(np.int64)
 
 
-def waterfall(found: Roads, qrels: Qrels, measures: Sequence[Measure]) -> list[StageRow]:
-    """The stages, with what each was given, returned and lost, and its ceilings.
-
-    Only traced queries count, and documents of grade ``rel`` or better.
-    """
-    return waterfalls(found, qrels, measures, {})[0]
-
-
 def waterfalls(
     found: Roads,
     qrels: Qrels,
     measures: Sequence[Measure],
     slices: Mapping[str, Collection[str]],
 ) -> tuple[list[StageRow], dict[str, list[StageRow]]]:
-    """The waterfall, and those of parts: of each grade, without ceilings, and of each slice.
+    """The stages, with what each was given, returned and lost, and its ceilings; also of parts.
+
+    The parts are each grade, without ceilings, and each slice. Only traced queries count, and
+    documents of grade ``rel`` or better.
 
     Args:
         found: The roads of the relevant documents.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -20,8 +19,7 @@ from karat.store.sql.schema import query
 from karat.tables import Run
 from karat.web.diagnosis import diagnosis
 from karat.web.offline import comparisons
-from karat.workflows.diagnosis import stored_diagnoses
-from karat.workflows.diagnosis.stored_diagnoses import StoredDiagnosis
+from karat.workflows.diagnosis.stored_diagnoses import Diagnosing, StoredDiagnosis
 from karat.workflows.workspace import run_stages, stored_comparisons
 from karat.workflows.workspace.stored_comparisons import Asked
 from karat.workflows.workspace.stored_inputs import judged
@@ -223,13 +221,13 @@ def test_a_query_that_lost_against_the_baseline_fails_whatever_its_value(
 
 def test_a_diagnosis_is_computed_once(client_of: ClientOf, monkeypatch: pytest.MonkeyPatch) -> None:
     egon, computed = client_of("engineer"), []
-    compute = stored_diagnoses.compute
+    compute = Diagnosing.compute
 
-    def counted(*of: Any) -> StoredDiagnosis:
-        computed.append(of)
-        return compute(*of)
+    def counted(asked: Diagnosing) -> StoredDiagnosis:
+        computed.append(asked)
+        return compute(asked)
 
-    monkeypatch.setattr(stored_diagnoses, "compute", counted)
+    monkeypatch.setattr(Diagnosing, "compute", counted)
     first = egon.get(f"{PATH}&format=json").json()
     egon.site.workspace.artifacts.forget()
     assert egon.get(f"{PATH}&format=json").json() == first

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from operator import itemgetter
 from typing import Any
 
@@ -118,21 +119,34 @@ def stages_table(found: results.Diagnosis) -> Table:
 def lost_by(found: results.Diagnosis) -> Table:
     """What each stage loses of each grade and slice."""
 
-    def share(name: str) -> Callable[[tuple[str, Mapping[str, results.StageRow]]], str]:
-        def text(row: tuple[str, Mapping[str, results.StageRow]]) -> str:
-            stage = row[1].get(name)
-            if stage is None or stage.lost_share is None:
-                return DASH
-            return f"{percent(stage.lost_share)} of {stage.relevant_in:,}"
+    def share(stage: results.StageRow) -> str:
+        if stage.lost_share is None:
+            return DASH
+        return f"{percent(stage.lost_share)} of {stage.relevant_in:,}"
 
-        return text
+    rows = {part: {row.stage: row for row in own} for part, own in found.stages_by.items()}
+    names = {each.stage: each.stage for each in found.stages}
+    return _by_part("Lost by each stage", rows, names, share)
 
-    rows = [(part, {row.stage: row for row in own}) for part, own in found.stages_by.items()]
+
+def _by_part(
+    title: str,
+    rows: Mapping[str, Mapping[Any, Any]],
+    headings: Mapping[Any, str],
+    text: Callable[[Any], str],
+    *more: Column,
+) -> Table:
+    """A row for each part, and a column for each key of its records."""
+
+    def cell(key: Any, row: tuple[str, Mapping[Any, Any]]) -> str:
+        return text(row[1][key]) if key in row[1] else DASH
+
     columns = (
         Column("part", "Of", value=itemgetter(0)),
-        *(Column(each.stage, each.stage, "count", text=share(each.stage)) for each in found.stages),
+        *more,
+        *(Column(key, name, "count", text=partial(cell, key)) for key, name in headings.items()),
     )
-    return Table("Lost by each stage", columns, rows)
+    return Table(title, columns, list(rows.items()))
 
 
 def reliability_table(found: results.Diagnosis) -> Table:
@@ -151,23 +165,16 @@ def reliability_table(found: results.Diagnosis) -> Table:
 
 def modes_by(found: results.Diagnosis) -> Table:
     """The failing queries of each slice by mode."""
-
-    def share(mode: results.ModeId) -> Callable[[tuple[str, Mapping[Any, results.ModeRow]]], str]:
-        def text(row: tuple[str, Mapping[Any, results.ModeRow]]) -> str:
-            own = row[1].get(mode)
-            return DASH if own is None else f"{own.queries:,} ({percent(own.share)}{_span(own)})"
-
-        return text
-
-    rows = [(part, {row.mode: row for row in own}) for part, own in found.slices.items()]
-    columns = (
-        Column("part", "Of", value=itemgetter(0)),
-        Column("queries", "Failing", "count",
-               value=lambda row: sum(each.queries for each in row[1].values())),
-        *(Column(each.mode, ENTRIES[each.mode].name, "count", text=share(each.mode))
-          for each in found.modes),
-    )  # fmt: skip
-    return Table("Why queries fail, by slice", columns, rows)
+    rows = {part: {row.mode: row for row in own} for part, own in found.slices.items()}
+    failing = Column("queries", "Failing", "count",
+                     value=lambda row: sum(each.queries for each in row[1].values()))  # fmt: skip
+    return _by_part(
+        "Why queries fail, by slice",
+        rows,
+        {each.mode: ENTRIES[each.mode].name for each in found.modes},
+        lambda mode: f"{mode.queries:,} ({percent(mode.share)}{_span(mode)})",
+        failing,
+    )
 
 
 def _bold_most(found: results.Diagnosis) -> Callable[[results.StageRow], Style]:

@@ -34,7 +34,8 @@ from karat.web.framework.jobs import Busy, InTurn
 from karat.web.framework.state import AppState
 from karat.web.framework.uploads import file_response
 from karat.web.offline.stored_comparisons import ask, compute, find, look, request_again
-from karat.workflows.diagnosis import stored_diagnoses, stored_traces
+from karat.workflows.diagnosis import stored_traces
+from karat.workflows.diagnosis.stored_diagnoses import Diagnosing
 from karat.workflows.golden.editions import NOW
 from karat.workflows.golden.import_ import file_name
 from karat.workflows.offline.catalogue import find_entry, list_entries
@@ -164,7 +165,7 @@ def diagnose(
     """Diagnose a run: what its stages lose, why queries fail, and what fixes are worth."""
     stages = run_stages.chosen(run.workspace, stage) if stage else []
     before = find_runs(run.workspace, [baseline])[0] if baseline else None
-    found = stored_diagnoses.diagnose_stored(run.workspace, run.row, stages, before)
+    found = Diagnosing(run.workspace, run.row, stages, before).find()
     return json_response(found.diagnosis.to_dict())
 
 

@@ -30,16 +30,17 @@ from karat.tables.diagnosis.results import Diagnosis, QueryMode, Road
 from karat.tables.workspace import RunRow
 from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.call import Call
-from karat.web.framework.diagnosis_links import diagnosed, diagnosis_address
+from karat.web.framework.diagnosis_links import diagnosis_address
 from karat.web.framework.errors import NotFound, Said, or_not_found, refused
 from karat.web.framework.form_values import Id
+from karat.web.framework.jobs import stored_or_computed
 from karat.web.framework.lists import Ask, Listed, frame_of, listed
 from karat.web.framework.pages import Page, PlainPage, redirect, show
 from karat.web.framework.state import AppState
 from karat.web.framework.uploads import uploaded
-from karat.workflows.diagnosis import stored_diagnoses, stored_traces
+from karat.workflows.diagnosis import stored_traces
 from karat.workflows.diagnosis.query_stages import QueryStage, other_roads, query_stages, roads_in
-from karat.workflows.diagnosis.stored_diagnoses import StoredDiagnosis
+from karat.workflows.diagnosis.stored_diagnoses import Diagnosing, StoredDiagnosis
 from karat.workflows.workspace import run_stages
 from karat.workflows.workspace.artifacts import ArtifactCorrupted
 from karat.workflows.workspace.evaluate_stored import find_runs, run_by_id
@@ -191,7 +192,7 @@ def diagnoses(call: AReader) -> Response:
 
 def _outlined(workspace: Workspace, row: RunRow, stages: Sequence[str]) -> dict[str, Any]:
     """A row of the list; what loses most only where it is computed."""
-    stored = stored_diagnoses.kept(workspace, row, run_stages.chosen(workspace, stages))
+    stored = Diagnosing(workspace, row, run_stages.chosen(workspace, stages)).kept()
     found = None if stored is None else stored.diagnosis
     by = _arrow(stages) if stages else "its trace"
     first = found.modes[0] if found and found.modes else None
@@ -252,7 +253,8 @@ def _diagnosis_page(
         common["proposed"] = run_stages.stages_of(workspace, row) or []
         return show(call, DiagnosisPage(**common, **more), status)
     try:
-        found = diagnosed(workspace, row, pipeline, against, WAIT_S)
+        asked = Diagnosing(workspace, row, pipeline, against)
+        found = stored_or_computed("diagnosis", asked, WAIT_S)
     except KaratError as error:
         return show(call, DiagnosisPage(**common, **more, error=str(error)), status)
     if found is None:
@@ -287,8 +289,9 @@ def query_diagnosis(
     names = [stage.stage for stage in pipeline]
     for _ in range(2):  # damaged files are recomputed once
         traced = run_stages.is_traced(workspace, row)
+        asked = Diagnosing(workspace, row, pipeline, before)
         known = pipeline or traced
-        found = diagnosed(workspace, row, pipeline, before, WAIT_S) if known else None
+        found = stored_or_computed("diagnosis", asked, WAIT_S) if known else None
         if found is None:
             break
         with suppress(ArtifactCorrupted):

@@ -13,10 +13,9 @@ from karat.errors import KaratError
 from karat.reports.diagnosis.diagnosis import failure, in_short
 from karat.tables.diagnosis.results import Diagnosis, QueryMode
 from karat.tables.workspace import RunRow
-from karat.web.framework.jobs import COMPUTING
-from karat.workflows.diagnosis import stored_diagnoses
-from karat.workflows.diagnosis.stored_diagnoses import StoredDiagnosis
-from karat.workflows.workspace.run_stages import Choice, choices, chosen, stages_of
+from karat.web.framework.jobs import stored_or_computed
+from karat.workflows.diagnosis.stored_diagnoses import Diagnosing, judged_by
+from karat.workflows.workspace.run_stages import choices, stages_of
 from karat.workflows.workspace.workspace import Workspace
 
 
@@ -36,9 +35,7 @@ class Why:
 
     run: str
     address: str  # of its diagnosis, or of that of one query
-    row: RunRow = field(repr=False)
-    stages: Sequence[str] = field(repr=False)
-    baseline: RunRow | None = field(repr=False)
+    asked: Diagnosing = field(repr=False)
     diagnosis: Diagnosis | None = field(default=None, repr=False)  # None while it is not computed
     failure: QueryMode | None = None  # of the query, if that is known to fail
 
@@ -51,12 +48,13 @@ class Why:
 
     def of_query(self, query_id: str) -> str:
         """The address of one of its queries."""
-        return diagnosis_address(self.row.id, self.stages, query_id, self.baseline)
+        stages = [each.stage for each in self.asked.stages]
+        return diagnosis_address(self.asked.row.id, stages, query_id, self.asked.baseline)
 
 
 def whys(workspace: Workspace, runs: Sequence[RunRow], query_id: str = "") -> list[Why]:
     """The runs whose stages are known, the baseline first, with the address of each diagnosis."""
-    links, every, judgments = [], choices(workspace), stored_diagnoses.judged_by(workspace)
+    links, every, judgments = [], choices(workspace), judged_by(workspace)
     by_stage = {each.stage: each for each in every}
     for at, row in enumerate(runs):
         stages = stages_of(workspace, row, every)
@@ -66,42 +64,23 @@ def whys(workspace: Workspace, runs: Sequence[RunRow], query_id: str = "") -> li
         baseline = others[0] if others else None
         where = diagnosis_address(row.id, stages, query_id, baseline)
         steps = [by_stage[stage] for stage in stages]
-        stored = stored_diagnoses.kept(workspace, row, steps, baseline, judgments)
+        asked = Diagnosing(workspace, row, steps, baseline, judgments)
+        stored = asked.kept()
         known = None if stored is None else stored.diagnosis
         if query_id:
             failing = [] if known is None else known.queries
             own = next((each for each in failing if each.query_id == query_id), None)
-            links.append(Why(row.name, where, row, stages, baseline, failure=own))
+            links.append(Why(row.name, where, asked, failure=own))
         else:
-            links.append(Why(row.name, where, row, stages, baseline, known))
+            links.append(Why(row.name, where, asked, known))
     return links
 
 
-def diagnosed(
-    workspace: Workspace,
-    row: RunRow,
-    stages: Sequence[Choice],
-    baseline: RunRow | None,
-    wait_s: float,
-) -> StoredDiagnosis | None:
-    """The diagnosis, computed unless it is there; None if that takes longer than ``wait_s``."""
-    found = stored_diagnoses.kept(workspace, row, stages, baseline)
-    if found is None:
-        key = stored_diagnoses.key(workspace, row, stages, baseline)
-        job = "diagnosis", workspace.store.url, key
-        COMPUTING.run(
-            job, lambda: stored_diagnoses.compute(workspace, row, stages, baseline), wait_s
-        )
-        found = stored_diagnoses.kept(workspace, row, stages, baseline)
-    return found
-
-
-def begin(workspace: Workspace, why: Why, wait_s: float) -> Diagnosis | None:
+def begin(why: Why, wait_s: float) -> Diagnosis | None:
     """The diagnosis of a run next to other numbers: if it cannot be had soon, the page has none."""
     if why.diagnosis is not None:
         return why.diagnosis
     with suppress(KaratError, HTTPException):
-        stages = chosen(workspace, why.stages)
-        found = diagnosed(workspace, why.row, stages, why.baseline, wait_s)
+        found = stored_or_computed("diagnosis", why.asked, wait_s)
         return None if found is None else found.diagnosis
     return None

@@ -9,18 +9,20 @@ from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Protocol, TypeVar
 
 from fastapi import Depends
 from starlette.exceptions import HTTPException
 
 from karat.errors import KaratError
+from karat.workflows.workspace.workspace import Workspace
 
 LOG = logging.getLogger("karat.web")
 REMEMBERED_S = 60.0
 """Seconds for which an error is cached before the job is tried again."""
 BUSY = "the server is busy with other computations: try again in a minute"
 _MOST_ERRORS = 200
+_T_co = TypeVar("_T_co", covariant=True)
 
 
 class Busy(HTTPException):
@@ -165,6 +167,26 @@ class JobQueue:
 
 COMPUTING = JobQueue()
 """The job queue of this process."""
+
+
+class Stored(Protocol[_T_co]):
+    """Numbers that are stored under a key."""
+
+    @property
+    def opened(self) -> Workspace: ...
+    @property
+    def key(self) -> str: ...
+    def kept(self) -> _T_co | None: ...
+    def compute(self) -> object: ...
+
+
+def stored_or_computed(kind: str, asked: Stored[_T_co], wait_s: float) -> _T_co | None:
+    """The numbers, computed unless they are there; None if that takes longer than ``wait_s``."""
+    found = asked.kept()
+    job = kind, asked.opened.store.url, asked.key
+    if found is None and COMPUTING.run(job, asked.compute, wait_s):
+        found = asked.kept()
+    return found
 
 
 async def _turn() -> AsyncIterator[None]:

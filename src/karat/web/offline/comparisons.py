@@ -184,7 +184,7 @@ def _comparison_page(
     counted_rows = counts_in(list_rows)
     counts = dict(counted_rows.group_by("outcome").len().iter_rows())
     known = [
-        replace(why, diagnosis=begin(workspace, why, WAIT_S)) if why.run == candidate else why
+        replace(why, diagnosis=begin(why, WAIT_S)) if why.run == candidate else why
         for why in whys(workspace, described.runs)
     ]
     why = next((each for each in known if each.run == candidate), None)

@@ -18,7 +18,7 @@ from karat.tables.workspace import ComparisonRow
 from karat.web.framework.auth import AReader
 from karat.web.framework.call import Call
 from karat.web.framework.form_values import Id
-from karat.web.framework.jobs import COMPUTING
+from karat.web.framework.jobs import stored_or_computed
 from karat.web.framework.pages import Page, redirect, show
 from karat.web.offline.stored_comparisons import axes, look
 from karat.web.online.log import find_or_compute
@@ -49,7 +49,7 @@ def review_page(call: AReader, comparison_id: Id, candidate: str = "") -> Respon
     asked, pending = reviewing(call, comparison_id, candidate)
     if asked is None:
         return redirect(call, f"/comparisons/{comparison_id}")
-    found = None if pending else _computed(asked)
+    found = None if pending else stored_or_computed("review", asked, WAIT_S)
     row = asked.row
     page = ReviewPage(
         title=f"Review of {asked.candidate}" if found is None else title(found),
@@ -63,15 +63,6 @@ def review_page(call: AReader, comparison_id: Id, candidate: str = "") -> Respon
         ),
     )  # fmt: skip
     return show(call, page)
-
-
-def _computed(asked: Reviewing) -> DesignReview | None:
-    """The review, computed unless it is there; None if that takes longer than a short wait."""
-    found = asked.kept()
-    job = "review", asked.opened.store.url, asked.key
-    if found is None and COMPUTING.run(job, asked.compute, WAIT_S):
-        found = asked.kept()
-    return found
 
 
 def reviewing(

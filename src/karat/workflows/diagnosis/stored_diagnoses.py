@@ -66,92 +66,73 @@ def judged_by(opened: Workspace) -> str:
     return inputs_digest(opened, with_documents=True)
 
 
-def key(
-    opened: Workspace,
-    row: RunRow,
-    stages: Sequence[Choice],
-    baseline: RunRow | None = None,
-    judgments: str | None = None,  # `judged_by`, if it is known already
-) -> str:
-    """The key of a diagnosis: its runs, and what they are judged by."""
-    golden = opened.golden
-    runs = [(stage.stage, stage.row.content) for stage in stages]
-    traced = None if stages else trace_mark(opened, row)
-    whole = [golden.salt, golden.name, golden.scale, row.name, row.sha256, runs, traced]
-    whole += [] if baseline is None else [baseline.sha256, baseline.name]
-    return f"{key_of(_VERSION, *whole)}-{judgments or judged_by(opened)}"
+@dataclass(frozen=True)
+class Diagnosing:
+    """A run to diagnose as ``karat diagnose`` does."""
 
+    opened: Workspace
+    row: RunRow
+    stages: Sequence[Choice]  # the runs of its stages; without any, its trace is taken
+    baseline: RunRow | None = None  # queries that it has a higher value for fail too
+    judgments: str | None = None  # ``judged_by``, if it is known already
 
-def kept(
-    opened: Workspace,
-    row: RunRow,
-    stages: Sequence[Choice],
-    baseline: RunRow | None = None,
-    judgments: str | None = None,
-) -> StoredDiagnosis | None:
-    """The computed diagnosis; None if it is not there, or outdated."""
-    return opened.artifacts.find(KIND, key(opened, row, stages, baseline, judgments), _read)
+    @property
+    def key(self) -> str:
+        """Of the runs, and what they are judged by."""
+        opened, row, golden = self.opened, self.row, self.opened.golden
+        runs = [(stage.stage, stage.row.content) for stage in self.stages]
+        traced = None if runs else trace_mark(opened, row)
+        whole = [golden.salt, golden.name, golden.scale, row.name, row.sha256, runs, traced]
+        whole += [] if self.baseline is None else [self.baseline.sha256, self.baseline.name]
+        return f"{key_of(_VERSION, *whole)}-{self.judgments or judged_by(opened)}"
 
+    def kept(self) -> StoredDiagnosis | None:
+        return self.opened.artifacts.find(KIND, self.key, _read)
 
-def diagnose_stored(
-    opened: Workspace, row: RunRow, stages: Sequence[Choice], baseline: RunRow | None = None
-) -> StoredDiagnosis:
-    """The diagnosis of a run, computed unless it is there; raises as ``compute`` does."""
-    found = kept(opened, row, stages, baseline)
-    return found if found is not None else compute(opened, row, stages, baseline)
+    def find(self) -> StoredDiagnosis:
+        """The diagnosis, computed unless it is there."""
+        return self.kept() or self.compute()
 
-
-def compute(
-    opened: Workspace, row: RunRow, stages: Sequence[Choice], baseline: RunRow | None = None
-) -> StoredDiagnosis:
-    """Diagnose a run as ``karat diagnose`` does, and store the result.
-
-    Args:
-        stages: The runs of its stages; without any, its trace is taken.
-        baseline: A run; queries that it has a higher value for fail too.
-    """
-    judgments = judged(opened, with_documents=True)
-    run, *runs = read_stored(opened, [row, *(stage.row for stage in stages)])
-    before = [] if baseline is None else read_stored(opened, [baseline])
-    trace = None if stages else stored_trace(opened, row)
-    if not stages and trace is None:
-        raise UsageError(
-            f"the run {row.name!r} has no trace, and no stages were named",
-            fix="name the stored runs of its stages, or add a trace: karat search --trace",
+    def compute(self) -> StoredDiagnosis:
+        """Diagnose the run, and store the result."""
+        opened, row, key = self.opened, self.row, self.key
+        baselines = [] if self.baseline is None else [self.baseline]
+        judgments = judged(opened, with_documents=True)
+        run, *runs = read_stored(opened, [row, *(stage.row for stage in self.stages)])
+        trace = None if self.stages else stored_trace(opened, row)
+        if not self.stages and trace is None:
+            raise UsageError(
+                f"the run {row.name!r} has no trace, and no stages were named",
+                fix="name the stored runs of its stages, or add a trace: karat search --trace",
+            )
+        found = diagnose(
+            judgments.qrels,
+            run,
+            trace=trace,
+            stages=dict(zip((stage.stage for stage in self.stages), runs, strict=True)) or None,
+            queries=judgments.queries,
+            documents=judgments.documents,
+            judgments=single_judgments(opened),
+            baseline=read_stored(opened, baselines) or None,
+            by=_CLASS if _has_class(judgments.queries) else None,
         )
-    found = diagnose(
-        judgments.qrels,
-        run,
-        trace=trace,
-        stages={stage.stage: each for stage, each in zip(stages, runs, strict=True)} or None,
-        queries=judgments.queries,
-        documents=judgments.documents,
-        judgments=single_judgments(opened),
-        baseline=before or None,
-        by=_CLASS if _has_class(judgments.queries) else None,
-    )
-    if [stage.row.id for stage in stages] == [row.id]:
-        found.notes.append(
-            f"{row.name} is its only stage: a trace, or the runs of its stages, show where in it "
-            "documents are lost"
-        )
-    rows = [
-        asdict(road) | {"query_id": query_id, "ranks": json.dumps(road.ranks)}
-        for query_id in found.found.query_ids
-        for road in road_of(found, query_id)
-    ]
-    head = {
-        "diagnosis": replace(
-            found, run=row.name, baseline=None if baseline is None else baseline.name
-        ).to_dict()
-    }
-    roads = pl.DataFrame(rows, schema=_ROAD)
-    what = key(opened, row, stages, baseline)
-    opened.artifacts.put(KIND, what, head, {"roads": roads})
-    stored = opened.artifacts.find(KIND, what, _read)
-    if stored is None:
-        raise ArtifactCorrupted("the diagnosis could not be stored\n  fix: try again")
-    return stored
+        if [stage.row.id for stage in self.stages] == [row.id]:
+            found.notes.append(
+                f"{row.name} is its only stage: a trace, or the runs of its stages, show where in "
+                "it documents are lost"
+            )
+        rows = [
+            asdict(road) | {"query_id": query_id, "ranks": json.dumps(road.ranks)}
+            for query_id in found.found.query_ids
+            for road in road_of(found, query_id)
+        ]
+        name = None if self.baseline is None else self.baseline.name
+        head = {"diagnosis": replace(found, run=row.name, baseline=name).to_dict()}
+        opened.artifacts.put(KIND, key, head, {"roads": pl.DataFrame(rows, schema=_ROAD)})
+        stored = opened.artifacts.find(KIND, key, _read)
+        if stored is None:
+            raise ArtifactCorrupted("the diagnosis could not be stored\n  fix: try again")
+        return stored
 
 
 def _has_class(queries: Queries | None) -> bool:
