@@ -66,6 +66,7 @@ def preference(
             p = math.erfc(abs(share.ratio - 0.5) / error / math.sqrt(2))
             if share.users >= _FEW:
                 reach = sequences.reach(error, share.users, share.users, alpha)
+    users_b, ends = _users_for_b(users, alpha)
     of_decided = None if decided is None else ratio_interval(decided, 0.0, 1.0)
     verdict, reason = _verdict(health, span, wins_a + wins_b)
     return InterleavingResult(
@@ -86,11 +87,26 @@ def preference(
         decided_b=None if decided is None else decided.ratio,
         decided_low=None if of_decided is None else of_decided.low,
         decided_high=None if of_decided is None else of_decided.high,
+        users_b=users_b,
+        users_low=ends[0],
+        users_high=ends[1],
         p=p,
         queries=_queries(won),
         notes=[*notes, CANNOT],
         simulated=simulated,
     )
+
+
+def _users_for_b(
+    users: pl.DataFrame, alpha: float
+) -> tuple[float | None, tuple[float | None, float | None]]:
+    """Share of the users who prefer B among those who prefer one, with an exact sequence."""
+    for_b, either = (
+        int(chosen.sum()) for chosen in (users["b"] > users["a"], users["b"] != users["a"])
+    )
+    if not either:
+        return None, (None, None)
+    return for_b / either, sequences.share(for_b, either, either, alpha)
 
 
 def _of_users(above: pl.Series, below: pl.Series) -> UserMoments | None:

@@ -194,19 +194,6 @@ def fieller(
     return ends[0], ends[1]
 
 
-def one_sided(contrast_: Contrast, alpha: float = 0.05) -> tuple[float, float]:
-    """Lower and upper one-sided bound of the difference, each at ``alpha``."""
-    reach = quantile(1 - alpha, contrast_.df) * contrast_.error
-    return contrast_.difference - reach, contrast_.difference + reach
-
-
-def p_above(contrast_: Contrast, limit: float) -> float | None:
-    """One-sided p-value of the difference being above a limit; None without a spread."""
-    if not contrast_.error:
-        return None
-    return above((contrast_.difference - limit) / contrast_.error, contrast_.df)
-
-
 def welch_df(variances: tuple[float, float], users: tuple[int, int]) -> float:
     """Degrees of freedom of the difference of two means with these variances of the estimate."""
     below = sum(v * v / (n - 1) for v, n in zip(variances, users, strict=True) if n > 1)

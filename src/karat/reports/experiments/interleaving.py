@@ -59,6 +59,8 @@ def tables(result: InterleavingResult) -> list[Table]:
          _span(result.ci_low, result.ci_high), _span(result.cs_low, result.cs_high)),
         ("B of the decided", _share(result.decided_b),
          _span(result.decided_low, result.decided_high), ""),
+        ("users who prefer B", _share(result.users_b), "–",
+         _span(result.users_low, result.users_high)),
     ]  # fmt: skip
     found = [
         Table("Health", HEALTH, list(result.health)),

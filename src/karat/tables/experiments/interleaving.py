@@ -41,6 +41,10 @@ class InterleavingResult:
     decided_b: float | None  # wins of B / searches that are decided
     decided_low: float | None
     decided_high: float | None
+    # Users with more wins of B / users with more of one than of the other
+    users_b: float | None
+    users_low: float | None  # exact confidence sequence: users are independent of each other
+    users_high: float | None
     p: float | None  # of no preference
     queries: Sequence[QueryPreference]  # those that carry it, the largest difference first
     notes: Sequence[str]
