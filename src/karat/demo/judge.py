@@ -127,7 +127,7 @@ def _bought(demo: Demo, given: ToJudge, graded: JudgingRun, runs: Sequence[Run])
     answers = {query for query, its in given.slices.items() if its != "no_answer"}
     names = sorted(answers)
     numbers = permanent_numbers(names, "karat demo")
-    drawn = sorted(names, key=lambda name: float(numbers[names.index(name)]))
+    drawn = [name for _, name in sorted(zip(numbers.tolist(), names, strict=True))]
     by_people = set(drawn[: len(names) // _EVERY])
     rows = sorted((q, d, g) for (q, d), g in given.grades.items() if q in by_people)
     lines = ("\t".join((query, doc, as_number(grade))) for query, doc, grade in rows)

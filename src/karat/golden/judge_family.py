@@ -19,7 +19,7 @@ _FAMILIES = {
     "phi": r"\bphi-?\d",
     "grok": r"\bgrok\b",
 }
-_SAYS = ("model", "family", "generator", "reranker", "rewriter")
+_NAMES_A_MODEL = ("model", "family", "generator", "reranker", "rewriter")
 """Last words of the keys of a run's metadata that name a model."""
 
 
@@ -45,7 +45,7 @@ def relatives(
     found: dict[str, str] = {}
     for run, about in abouts:
         for key, value in about.items():
-            if re.split(r"[._-]", key)[-1] in _SAYS and own in (
+            if re.split(r"[._-]", key)[-1] in _NAMES_A_MODEL and own in (
                 value.casefold(),
                 family_of(value),
             ):

@@ -69,11 +69,8 @@ def _answer(line: str, path: str, place: int) -> tuple[str, Answer]:
         row = json.loads(line)
         name, reply = row["custom_id"], row.get("response") or {}
         number = row.get("id") or reply.get("request_id") or sha256(line.encode()).hexdigest()
-        status, body, error = (
-            int(reply.get("status_code") or 0),
-            reply.get("body"),
-            row.get("error"),
-        )
+        status, body = int(reply.get("status_code") or 0), reply.get("body")
+        error = row.get("error")
         if error or not 200 <= status < 300:
             said = error or (body or {}).get("error") or f"status {status}"
             said = said.get("message") or said.get("code") if isinstance(said, dict) else said

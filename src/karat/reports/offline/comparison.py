@@ -69,18 +69,18 @@ def to_markdown(comparison: Comparison) -> str:
     """A comment: verdicts and reasons by candidate, and the deciding queries."""
     parts: list[str] = []
     for candidate in dict.fromkeys(row.candidate for row in comparison.differences):
-        rows = [row for row in comparison.differences if row.candidate == candidate]
+        rows = _of(comparison.differences, candidate)
         parts.append(f"{code(candidate)} against {code(comparison.baseline)}\n")
         parts.append(markdown(differences(rows), LONGEST_NAME))
         reasons = [f"{row.measure}: {row.reason}" for row in rows]
         parts.append(bullets([*reasons, *cost_lines(comparison, candidate)]))
-        answers = [row for row in comparison.answers if row.candidate == candidate]
+        answers = _of(comparison.answers, candidate)
         if answers:
             parts.append(markdown(replace(answer_changes(answers), title="")))
         timed = stage_latency(_of(comparison.costs, candidate))
         if timed.rows:
             parts.append(folded(timed.title, markdown(replace(timed, title=""))))
-        changes = [row for row in comparison.changes if row.candidate == candidate]
+        changes = _of(comparison.changes, candidate)
         if changes:
             changed = replace(what_changed(changes), title="")
             parts.append(folded("What changed", markdown(changed, LONGEST_NAME)))
@@ -287,21 +287,21 @@ def show(
 
 
 def _show_candidate(comparison: Comparison, candidate: str, out: Console, *, full: bool) -> None:
-    rows = [row for row in comparison.differences if row.candidate == candidate]
+    rows = _of(comparison.differences, candidate)
     draw(differences(rows, title=f"{candidate} against {comparison.baseline}"), out)
     reasons = [f"{row.measure}: {row.reason}" for row in rows]
     show_notes([*reasons, *cost_lines(comparison, candidate)], out)
     out.print()
-    answers = [row for row in comparison.answers if row.candidate == candidate]
+    answers = _of(comparison.answers, candidate)
     if answers:
         draw(answer_changes(answers), out)
     timed = stage_latency(_of(comparison.costs, candidate))
     if timed.rows:
         draw(timed, out)
-    changes = [row for row in comparison.changes if row.candidate == candidate]
+    changes = _of(comparison.changes, candidate)
     if changes:
         draw(what_changed(changes), out)
-    apart = [row for row in comparison.disagreements if row.candidate == candidate]
+    apart = _of(comparison.disagreements, candidate)
     if apart:
         out.print("Look here first: measures disagree on the direction", style="bold")
         lines = _opposed(comparison, apart)
@@ -309,7 +309,7 @@ def _show_candidate(comparison: Comparison, candidate: str, out: Console, *, ful
         more = len(lines) - len(shown)
         show_notes([*shown, *([f"and {more} more (--full)"] if more else [])], out)
         out.print()
-    own = [row for row in comparison.slices if row.candidate == candidate]
+    own = _of(comparison.slices, candidate)
     first = rows[0].measure
     for attribute in dict.fromkeys(str(row.attribute) for row in own):
         sliced = [row for row in own if row.attribute == attribute]
@@ -339,8 +339,8 @@ def _show_candidate(comparison: Comparison, candidate: str, out: Console, *, ful
         draw(_queries(heading, moved, followed, most, out.width - _BESIDE), out)
 
 
-def _of(costs: Sequence[Costs], candidate: str) -> list[Costs]:
-    return [each for each in costs if each.candidate == candidate]
+def _of(rows: Sequence[Any], candidate: str) -> list[Any]:
+    return [row for row in rows if row.candidate == candidate]
 
 
 def _show_standings(comparison: Comparison, out: Console, *, full: bool) -> None:

@@ -53,13 +53,10 @@ def give(c: sa.Connection, set_id: int, sha256: str, name: str, now: int) -> Non
 
 def put_times(c: sa.Connection, path: str, times: str, recorded: Mapping[str, str]) -> None:
     """Record that the file of a run has the times of a later import; ``times`` is their hash."""
-    for run_id, about in c.execute(
-        sa.select(run.c.id, run.c.about).where(run.c.path == path)
-    ).all():
-        changed = (
-            dict(about) | {"times": times} | ({"recorded": dict(recorded)} if recorded else {})
-        )
-        c.execute(sa.update(run).where(run.c.id == run_id).values(about=changed))
+    new = {"times": times} | ({"recorded": dict(recorded)} if recorded else {})
+    stored = c.execute(sa.select(run.c.id, run.c.about).where(run.c.path == path)).all()
+    for run_id, about in stored:
+        c.execute(sa.update(run).where(run.c.id == run_id).values(about=dict(about) | new))
 
 
 def put_try(

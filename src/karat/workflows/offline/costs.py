@@ -140,10 +140,8 @@ def with_stages(comparison: Comparison, traces: Mapping[str, pl.DataFrame]) -> C
     ``traces`` has the columns ``TIMES``, by run.
     """
     times = {run: _by_stage(trace) for run, trace in traces.items()}
-    before, known = (
-        times.get(comparison.baseline),
-        {each.candidate: each for each in comparison.costs},
-    )
+    before = times.get(comparison.baseline)
+    known = {each.candidate: each for each in comparison.costs}
     out = []
     for name in dict.fromkeys(row.candidate for row in comparison.differences):
         after = times.get(name)

@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-import polars as pl
-
-from karat.tables.comparison import CostChange, Costs, QueryDifference
+from karat.tables.comparison import CostChange, Costs
 from karat.tables.diagnosis.traces import Trace, from_runs
 from karat.tables.online.watch import Watched
 from karat.tables.release.review import (
@@ -23,7 +21,11 @@ from karat.workflows.diagnosis.stored_traces import stored_trace
 from karat.workflows.release.review import review_of
 from karat.workflows.workspace.artifacts import key_of
 from karat.workflows.workspace.run_stages import chosen, stages_of
-from karat.workflows.workspace.stored_comparisons import StoredComparison, runs_of
+from karat.workflows.workspace.stored_comparisons import (
+    StoredComparison,
+    query_differences,
+    runs_of,
+)
 from karat.workflows.workspace.stored_inputs import inputs_digest, judged, single_judgments
 from karat.workflows.workspace.stored_runs import read_stored, trace_mark
 from karat.workflows.workspace.workspace import Workspace
@@ -72,11 +74,6 @@ class Reviewing:
         inputs = judged(opened, self.row.settings["edition"], with_documents=True)
         found = self.found.comparison
         rows = self.found.frame.filter(candidate=self.candidate)
-        names = [name for name in QueryDifference.__dataclass_fields__ if name in rows.columns]
-        queries = [
-            QueryDifference(**row, slices={})
-            for row in rows.select(pl.col(names).exclude("slices")).iter_rows(named=True)
-        ]
         own: dict[str, Any] = {
             name: [row for row in getattr(found, name) if row.candidate == self.candidate]
             for name in ("differences", "slices", "costs")
@@ -87,7 +84,7 @@ class Reviewing:
         baseline, candidate = read_stored(opened, sides.values())
         traces = {side: _trace(opened, row) for side, row in sides.items()}
         review = review_of(
-            replace(found, queries=queries, notes=notes, **own),
+            replace(found, queries=query_differences(rows), notes=notes, **own),
             inputs.qrels,
             baseline,
             candidate,

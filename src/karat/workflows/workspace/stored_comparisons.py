@@ -293,6 +293,16 @@ def to_compute(row: ComparisonRow, found: StoredComparison | None) -> bool:
     return row.state == "waiting" or (row.state == "done" and found is None)
 
 
+def query_differences(rows: pl.DataFrame) -> list[tables.QueryDifference]:
+    """Rows of ``StoredComparison.frame`` as a comparison has them."""
+    return [
+        tables.QueryDifference(
+            **{name: row[name] for name in OF_DIFFERENCES}, slices=_slices(row["slices"])
+        )
+        for row in rows.iter_rows(named=True)
+    ]
+
+
 def side(
     opened: Workspace,
     found: StoredComparison,
@@ -306,13 +316,7 @@ def side(
     states = found.states.filter(query_id=query_id)
     if not rows.height and not states.height:
         return None
-    differences = [
-        tables.QueryDifference(
-            **{name: difference[name] for name in OF_DIFFERENCES},
-            slices=_slices(difference["slices"]),
-        )
-        for difference in rows.iter_rows(named=True)
-    ]
+    differences = query_differences(rows)
     state = dict(states.select("run", "state").iter_rows())
     base = found.comparison.baseline
     values: dict[tuple[str, str], QueryValue] = {}
