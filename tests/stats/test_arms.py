@@ -18,6 +18,7 @@ from karat.stats.arms import (
     cuped,
     detectable,
     fieller,
+    normal_contrast,
     quantile,
     users_needed,
 )
@@ -132,6 +133,15 @@ def test_one_sided_bounds() -> None:
     low = both.difference - quantile(0.95, both.df) * both.error
     assert low == pytest.approx(0.0207915, abs=5e-8)
     assert above(both.difference / both.error, both.df) == pytest.approx(0.0355427, abs=5e-8)
+
+
+def test_a_lift_of_a_negative_control() -> None:
+    """Less of a loss is a gain, of the estimate and of its interval."""
+    both = normal_contrast(-10.0, -8.0, (0.25, 0.25))
+    assert both.relative == pytest.approx(0.2)
+    assert both.relative_low is not None
+    assert both.relative_high is not None
+    assert 0 < both.relative_low < 0.2 < both.relative_high
 
 
 def test_an_unbounded_lift() -> None:

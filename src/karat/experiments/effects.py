@@ -56,6 +56,8 @@ FIRST_CUT: Cut = ("\x00first",)
 """The cut by day of first exposure; no attribute has this name."""
 LEAST = 100  # users per arm below which there is no confidence sequence: it is asymptotic
 FEW = 2  # users per arm below which there is no interval
+FEW_OF_TIMES = 30  # users per arm below which there is no quantile: draws of so few are too alike
+NEVER = 0.002  # margin of a share that was 0 in both arms, where 5 % of the control would be 0
 
 
 @dataclass(frozen=True)
@@ -339,8 +341,10 @@ class Effects:
         variance = treatment.variance + (sign - slope) ** 2 * control.variance
         error, df = math.sqrt(max(variance, 0.0)), found.contrast(self._plan.alpha).df
         held: Held = "cannot_tell"
-        if not error:
-            held = "passed" if room > 0 else "breached" if room < 0 else held
+        if min(control.users, treatment.users) < FEW:
+            pass
+        elif not error:
+            held = self._alike(room, metric, min(control.users, treatment.users))
         elif self._ended:
             held = (
                 "passed"
@@ -358,6 +362,18 @@ class Effects:
             elif room < -sequences.reach_one_sided(error, n, planned, alpha / guards):
                 held = "breached"
         return replace(effect, held=held, margin=margin)
+
+    def _alike(self, room: float, metric: Metric, users: int) -> Held:
+        """Without any spread: what no user did may still be done by 3 of as many.
+
+        Source: Hanley & Lippman-Hand 1983, JAMA 249(13), the rule of three.
+        """
+        if users < LEAST:
+            return "cannot_tell"
+        if room < 0:
+            return "breached"
+        unseen = -math.log(self._plan.alpha) / users if metric.unit == "share" else 0.0
+        return "passed" if (room or NEVER) > unseen else "cannot_tell"
 
     def _estimates(
         self, metric: Metric, cut: Cut, part: tuple[str | None, ...]
@@ -450,6 +466,8 @@ class Effects:
             drawn.append(draws / unit)
             counted = self._moments.get((cut, part, name, counts_name(compute)))
             users.append(counted.users if counted else 0)
+        if min(users) < FEW_OF_TIMES:
+            return f"fewer than {FEW_OF_TIMES} users in an arm"
         if not all(map(math.isfinite, values)):
             return "too many are censored: it is not reached"
         usable = np.isfinite(drawn[0]) & np.isfinite(drawn[1])

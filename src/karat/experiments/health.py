@@ -66,7 +66,7 @@ def _sample_ratio(users: tuple[int, int], plan: ExperimentPlan) -> HealthCheck:
 def _both(evidence: Evidence) -> HealthCheck:
     single = sum(evidence.counts["users"])
     share = evidence.both / (single + evidence.both) if evidence.both else 0.0
-    text = f"{evidence.both:,} users were in both arms ({100 * share:.2g} %); they are left out"
+    text = f"{evidence.both:,} users were in both arms ({_percent(share)}); they are left out"
     return HealthCheck("both_arms", "fail" if share > SEVERAL else "pass", text)
 
 
@@ -83,11 +83,17 @@ def _shares(evidence: Evidence) -> Iterator[HealthCheck]:
         if not sum(lost) or not sum(every):
             continue
         p = _equal_shares(lost, every)
-        shares = [100 * x / n if n else 0.0 for x, n in zip(lost, every, strict=True)]
-        text = f"{what}: {shares[0]:.2g} % in control, {shares[1]:.2g} % in treatment (p {p:.2g})"
+        shares = [x / n if n else 0.0 for x, n in zip(lost, every, strict=True)]
+        control, treatment = map(_percent, shares)
+        text = f"{what}: {control} in control, {treatment} in treatment (p {p:.2g})"
         # Searches of one user are alike, so that a small difference may be chance.
-        apart = abs(shares[0] - shares[1]) > 0.5
+        apart = abs(shares[0] - shares[1]) > 0.005
         yield HealthCheck(name, "fail" if p < LEVEL and apart else "pass", text, p)
+
+
+def _percent(share: float) -> str:
+    """Two digits, and never in powers of ten."""
+    return f"{float(f'{100 * share:.2g}'):g} %"
 
 
 def _equal_shares(lost: tuple[int, int], every: tuple[int, int]) -> float:
@@ -129,7 +135,7 @@ def _past(moments: ArmMoments) -> ArmMoments:
 
 def _weeks(evidence: Evidence) -> HealthCheck:
     if evidence.first_day is None or evidence.last_day is None:
-        return HealthCheck("weeks", "cannot_tell", "no user was exposed")
+        return HealthCheck("weeks", "cannot_tell", "no user has a search from the exposure on")
     days = evidence.days
     span = f"{day_text(evidence.first_day)} to {day_text(evidence.last_day)}: {days} days"
     if days < WEEK:

@@ -7,6 +7,7 @@ them has worse results, a metric should see it, and in the right direction.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from statistics import NormalDist
 from typing import Any
@@ -25,7 +26,7 @@ SPLITS = 1000
 POWER = 0.8
 SHARES = (0.05, 0.1, 0.5)  # of all users in each arm
 DEGRADED = 0.3  # share of searches whose first and fifth result are swapped
-_REFUTED = 0.01  # level of the binomial test of false positives: several metrics are tried
+_REFUTED = 0.01  # level of the test of false positives: several metrics are tried
 _WRONG = 0.05  # share of splits that may find the degradation as an improvement
 _FEW = 64  # buckets with users below which splits are too alike
 
@@ -115,7 +116,7 @@ def certify(
     half = rng.permuted(half, axis=1)
     z = _differences(_stacked(buckets), _stacked(buckets), half)
     beyond = float((np.abs(z) > _critical(alpha)).mean())
-    p = _binomial(round(beyond * SPLITS), SPLITS, alpha)
+    p = _chance(beyond, len(buckets), alpha)
     found = wrong = None
     reason = "" if p >= _REFUTED else f"equal arms differ in {100 * beyond:.1f} % of the splits"
     if worse is not None:
@@ -172,12 +173,16 @@ def _critical(alpha: float) -> float:
     return NormalDist().inv_cdf(1 - alpha / 2)
 
 
-def _binomial(successes: int, trials: int, chance: float) -> float:
-    """Two-sided p-value of a number of successes: twice the smaller tail, at most 1."""
-    from scipy.special import bdtr, bdtrc
+def _chance(beyond: float, buckets: int, alpha: float) -> float:
+    """Two-sided p-value of a share of splits that differ, if the intervals are right.
 
-    below, above = bdtr(successes, trials, chance), bdtrc(successes - 1, trials, chance)
-    return min(1.0, 2 * float(min(below, above if successes else 1.0)))
+    All splits have the same buckets, whose variance is by chance above or below that of their
+    users: a binomial test alone would refuse one right metric of seven.
+    """
+    critical = _critical(alpha)
+    steep = critical * NormalDist().pdf(critical)  # change of alpha with the logarithm of variance
+    variance = alpha * (1 - alpha) / SPLITS + steep**2 * 2 / (buckets - 1)
+    return math.erfc(abs(beyond - alpha) / math.sqrt(2 * variance))
 
 
 def kept_of(clicks: pl.DataFrame) -> float | None:

@@ -39,6 +39,8 @@ def verdict(
     if open_:
         several = "guardrails" if len(open_) > 1 else "guardrail"
         return "cannot_tell", f"the {several} {', '.join(open_)} cannot tell{wait}"
+    if not any(effect.role == "decision" for effect in effects):
+        return "cannot_tell", "no metric decides: name one (--decide SAT)"
     if not better:
         return "cannot_tell", f"no decision metric is better{wait}"
     guarded = " and every guardrail passed" if any(e.role == "guardrail" for e in effects) else ""

@@ -175,7 +175,7 @@ def normal_contrast(
 def fieller(
     control: float, treatment: float, variances: tuple[float, float], reach: float
 ) -> tuple[float | None, float | None]:
-    """Interval of treatment / control - 1; None, None where the control may be 0 (unbounded).
+    """Interval of (treatment - control) / |control|; None, None where the control may be 0.
 
     Args:
         control: Estimate of the control.
@@ -190,7 +190,9 @@ def fieller(
     b = treatment * control
     c = treatment * treatment - squared * variances[1]
     root = math.sqrt(max(0.0, b * b - a * c))
-    ends = sorted(((b - root) / a - 1, (b + root) / a - 1))
+    # As the lift itself: a share of the control's size, whatever its sign.
+    sign = math.copysign(1.0, control)
+    ends = sorted((sign * ((b - root) / a - 1), sign * ((b + root) / a - 1)))
     return ends[0], ends[1]
 
 

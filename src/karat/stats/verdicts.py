@@ -411,7 +411,8 @@ def shrunken(estimates: Floats, errors: Floats, centre: float) -> Floats:
         weight = 1.0 / errors[known] ** 2
         pooled = (weight * estimates[known]).sum() / weight.sum()
         excess = (weight * (estimates[known] - pooled) ** 2).sum() - (known.sum() - 1)
-        between = max(0.0, excess / (weight.sum() - (weight**2).sum() / weight.sum()))
+        room = weight.sum() - (weight**2).sum() / weight.sum()
+        between = max(0.0, excess / room) if room > 0 else 0.0  # 0: one weight is all
     trust = np.zeros(len(estimates))
     trust[known] = between / (between + errors[known] ** 2)
     trust[errors == 0] = 1.0 if between > 0 else 0.0

@@ -41,6 +41,13 @@ def test_a_whole_plan(tmp_path: Path) -> None:
         ('control = "a"', "no treatment"),
         ('control = "a"\ntreatment = "b"\nusers = 0', "line 4: .experiment. users is 0"),
         ('control = "a"\ntreatment = "b"\nshares = [1]', "line 4: .experiment. shares is"),
+        ('control = "a"\ntreatment = "b"\nshares = [1, inf]', "line 4: .experiment. shares is"),
+        (
+            'control = "a"\ntreatment = "b"\ndecide = ["Nope"]',
+            "plan.toml: .* unknown online",
+        ),
+        ('control = "a"\ntreatment = "b"\n[cap]\nNope = 1', "line 5: .cap. unknown online metric"),
+        ('control = "a"\ntreatment = "b"\n[cap]\n"Latency(p95)" = 1', "not a ratio of sums"),
         ('control = "a"\ntreatment = "b"\nwindow = "soon"', "'soon' is not a duration"),
         ('control = "a"\ntreatment = "b"\nstart = "x"', "start: "),
         ('control = "a"\ntreatment = "b"\nalphas = 1', "unknown key 'alphas'"),

@@ -329,6 +329,32 @@ def test_unknown_arms_and_metrics(better: pl.DataFrame) -> None:
         experiment(better, "a", "b", decide=["CTR"], guard={"CTR": 0.1})
     with pytest.raises(UsageError, match="no single value"):
         experiment(better, "a", "b", decide=["GoodAbandonment"])
+    with pytest.raises(UsageError, match="RevenuePerSearch cannot decide"):
+        experiment(better, "a", "b", decide=["RevenuePerSearch"])
+    with pytest.raises(UsageError, match="two margins"):
+        experiment(better, "a", "b", guard={"CTR": 0.1, "ctr": "5%"})
+
+
+def test_guards_of_users_who_are_alike(better: pl.DataFrame) -> None:
+    """The rule of three: a share of 0.2 % is refuted by 1,500 users without it, not by 600."""
+    guards = {"ZeroResults": 0.002, "CTR": "5%"}
+    few = experiment(better, "a", "b", decide=["SAT"], guard=guards)
+    assert effect(few, "ZeroResults").held == "cannot_tell"
+    wide = experiment(better, "a", "b", decide=["SAT"], guard={"ZeroResults": 0.05})
+    assert effect(wide, "ZeroResults").held == "passed"
+    ten = better.filter(pl.col("user_id").str.len_chars() == 2)
+    none = experiment(ten, "a", "b", decide=["SAT"], guard={"ZeroResults": 0.9})
+    assert effect(none, "ZeroResults").held == "cannot_tell"
+
+
+def test_names_of_a_plan(better: pl.DataFrame) -> None:
+    """Metrics in any case, or as a shell writes them."""
+    plan = ExperimentPlan(
+        "a", "b", decide=["sat"], guards=[Guard("latency:p95", 20.0)], caps={"sat": 0.0}
+    )
+    result = experiment(better, "a", "b", plan=plan)
+    assert effect(result, "Latency(p95)").held == "passed"
+    assert effect(result, "SAT").control == pytest.approx(0, abs=1e-3)
 
 
 @pytest.mark.parametrize(

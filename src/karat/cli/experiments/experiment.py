@@ -30,7 +30,7 @@ planned = options.together(
     options.option("--plan FILE", "Plan of the experiment (TOML): arms, metrics, size, windows."),
     options.option(
         "--decide METRIC",
-        "A metric that decides; repeat for more (Holm).  [default: SAT]",
+        "A metric that decides; repeat for more (Holm).  [default: SAT, without --guard]",
         multiple=True,
     ),
     options.option(
@@ -120,7 +120,7 @@ def analyze(
         result = analyze_events(
             log,
             plan,
-            exposures=None if exposures is None else (exposures, name),
+            exposures=(exposures, name),
             progress=progress,
             **settings,
         )

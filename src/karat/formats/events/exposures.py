@@ -89,6 +89,8 @@ def _of_one(table: pl.DataFrame, experiment: str | None, name: str) -> pl.DataFr
         return table
     if experiment not in known:
         raise InputError(
-            f"no exposures of {experiment}", file=name, fix=f"it has {', '.join(known[:10])}"
+            f"no exposures of the experiment {experiment}",
+            file=name,
+            fix=f"it has {', '.join(known[:10])}: say which with --experiment NAME",
         )
     return table.filter(pl.col("experiment") == experiment)

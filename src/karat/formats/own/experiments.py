@@ -5,7 +5,10 @@ from __future__ import annotations
 from datetime import date
 from pathlib import Path
 
+from karat.errors import InputError, UsageError
 from karat.formats import toml
+from karat.online.metrics import registry
+from karat.online.metrics.entry import Ratio
 from karat.online.rules import duration
 from karat.tables.days import day_number
 from karat.tables.experiments.experiment import ExperimentPlan, Guard
@@ -33,8 +36,8 @@ def read_plan(path: str | Path) -> ExperimentPlan:
     return ExperimentPlan(
         control=table.text(here, "control", ""),
         treatment=table.text(here, "treatment", ""),
-        decide=table.texts(here, "decide"),
-        diagnose=table.texts(here, "diagnose"),
+        decide=tuple(_metric(table, here, name) for name in table.texts(here, "decide")),
+        diagnose=tuple(_metric(table, here, name) for name in table.texts(here, "diagnose")),
         guards=_guards(table),
         name=table.text(here, "name", Path(path).stem),
         shares=_shares(table),
@@ -48,8 +51,34 @@ def read_plan(path: str | Path) -> ExperimentPlan:
         exposures=None if exposures is None else str(Path(path).parent / exposures),
         steps=_steps(table),
         trigger=table.text_or_none(here, "trigger", "differs"),
-        caps={metric: _amount(table, "cap", metric) for metric in table.content.get("cap", {})},
+        caps=_caps(table),
     )
+
+
+def _metric(table: toml.Tables, section: str, name: str) -> str:
+    """The name of a metric as the registry writes it."""
+    try:
+        return registry.find(name).name
+    except UsageError as error:
+        line = toml.line_of(table.data, section, name)
+        what = f"[{section}] {error.what}"
+        raise InputError(
+            what, file=table.name, line=line, fix=error.fix, command=error.command
+        ) from None
+
+
+def _caps(table: toml.Tables) -> dict[str, float]:
+    caps = {}
+    for key in table.content.get("cap", {}):
+        metric = registry.find(_metric(table, "cap", key))
+        if not isinstance(metric.compute, Ratio):
+            raise table.wrong(
+                f"[cap] {metric.name} is not a ratio of sums",
+                "cap a metric such as RevenuePerSearch",
+                toml.line_of(table.data, "cap", key),
+            )
+        caps[metric.name] = table.number("cap", key, 500, 0, 1e15)
+    return caps
 
 
 def _steps(table: toml.Tables) -> tuple[int, ...]:
@@ -73,7 +102,7 @@ def _guards(table: toml.Tables) -> tuple[Guard, ...]:
             margin = float(value)
         if not 0 <= margin < 1e12:
             raise table.invalid("guard", metric, "a margin", f'{metric} = 0.002, or "5%"')
-        guards.append(Guard(metric, margin, relative))
+        guards.append(Guard(_metric(table, "guard", metric), margin, relative))
     return tuple(guards)
 
 
@@ -82,7 +111,8 @@ def _shares(table: toml.Tables) -> tuple[float, float]:
     good = (
         isinstance(value, list)
         and len(value) == 2
-        and all(isinstance(v, int | float) and not isinstance(v, bool) and v > 0 for v in value)
+        and all(isinstance(v, int | float) and not isinstance(v, bool) for v in value)
+        and all(1e-6 <= v <= 1e12 for v in value)
     )
     if not good:
         raise table.invalid("experiment", "shares", "two numbers above 0", "shares = [50, 50]")
@@ -93,10 +123,6 @@ def _count(table: toml.Tables, key: str, example: int, most: int) -> int | None:
     if table.value("experiment", key) is None:
         return None
     return int(table.number("experiment", key, example, 1, most, whole=True))
-
-
-def _amount(table: toml.Tables, section: str, key: str) -> float:
-    return table.number(section, key, 500, 0, 1e15)
 
 
 def _day(table: toml.Tables, key: str) -> int | None:

@@ -176,4 +176,5 @@ def _span(effect: Effect, low: float | None, high: float | None) -> str:
 def lift(effect: Effect) -> str:
     if effect.relative is None:
         return DASH
-    return ("+" if effect.relative > 0 else "") + percent(effect.relative).replace("-", "−")
+    sign = "+" if effect.relative > 0 else "−" if effect.relative < 0 else ""
+    return sign + percent(abs(effect.relative))

@@ -31,6 +31,8 @@ def percent(share: float | None) -> str:
         return ""
     if 0.01 <= share <= 0.99 or share in (0, 1):
         return f"{100 * share:.0f} %"
+    if share > 1:
+        return f"{100 * share:,.0f} %"
     one_digit = f"{100 * share:.1f}"
     if one_digit not in {"0.0", "100.0"}:
         return f"{one_digit} %"

@@ -27,7 +27,7 @@ class Certificate:
     metric: str
     splits: int  # number of random splits of the users into equal arms
     false_positives: float  # share of them in which the arms differ, at alpha
-    p: float  # of this share being alpha (binomial test); small: its intervals are wrong
+    p: float  # of this share being alpha by chance; small: its intervals are wrong
     # Share of the splits in which the degradation of one arm is found; None where it cannot be
     # planted
     found: float | None

@@ -81,7 +81,7 @@ def analyze(
         seed: Of the resampled buckets of users, for quantiles.
         progress: Gets the events read and all.
     """
-    rules = rules or Rules()
+    rules, plan = rules or Rules(), _named(plan)
     _check_arms(log, plan, exposed)
     roles, left_out = _roles(plan, log)
     decisions = roles.get("decision", [])
@@ -91,8 +91,8 @@ def analyze(
     differ = _differing(differs, queries) if differs else None
     reading = Reading(log, engine, plan, rules, classes, exposed, differ)
     evidence = gather(reading, _asked(plan, roles, dict.fromkeys(cuts, sliced)), progress)
-    users = sum(evidence.counts["users"])
-    ended = _ended(plan, users, evidence.days)
+    users, closed = sum(evidence.counts["users"]), evidence.counts["closed"]
+    ended = _ended(plan, sum(closed), evidence.days)
     effects = Effects(evidence, plan, log, rules, ended=ended, seed=seed)
     found = effects.of_all(roles)
     by_age = _ages(effects, decisions, found)
@@ -201,19 +201,25 @@ def analyze_events(
     *,
     mapping: Any = None,
     timezone: str | None = None,
-    exposures: tuple[str | Path, str | None] | None = None,
+    exposures: tuple[str | Path | None, str | None] = (None, None),
     engine: str = "polars",
     master: str | None = None,
     **how: Any,
 ) -> ExperimentResult:
-    """As ``analyze``, of anything that is a log; ``exposures`` is a file and an experiment."""
+    """As ``analyze``, of anything that is a log; ``exposures`` is a file and an experiment.
+
+    Either may be None: the file and the name of the plan are taken.
+    """
     exposed = None
-    if exposures is None and plan.exposures is not None:
-        exposures = plan.exposures, plan.name or None
-    if exposures is not None:
+    file, name = exposures
+    if file is None:
+        file, name = plan.exposures, name or plan.name or None
+    if file is None and exposures[1] is not None:
+        raise UsageError(f"no exposures of {name} are given", fix="name their table as well")
+    if file is not None:
         from karat.store.events.files import with_users  # which a plan does without
 
-        table = with_users(read_exposures(*exposures))
+        table = with_users(read_exposures(file, name))
         exposed = table.select("user_key", "time_us", "arm")
     with (
         event_log(events, mapping=mapping, timezone=timezone) as (log, notes),
@@ -228,6 +234,16 @@ def with_defaults(plan: ExperimentPlan) -> ExperimentPlan:
     if plan.decide or plan.guards:
         return plan
     return replace(plan, decide=DECIDE, guards=GUARDS)
+
+
+def _named(plan: ExperimentPlan) -> ExperimentPlan:
+    """The plan with the names that metrics have in the registry."""
+    guards = tuple(replace(each, metric=registry.find(each.metric).name) for each in plan.guards)
+    return replace(
+        plan,
+        guards=guards,
+        caps={registry.find(name).name: cap for name, cap in plan.caps.items()},
+    )
 
 
 def read_guard(text: str) -> Guard:
@@ -274,7 +290,7 @@ def _check_arms(log: EventLog, plan: ExperimentPlan, exposed: pl.DataFrame | Non
             raise UsageError(
                 f"the log has no arm {arm!r}",
                 nearest=nearest(arm, known, 1),
-                fix=f"its arms are {', '.join(known)}",
+                fix=f"its arms are {', '.join(known[:10])}" + (", …" if len(known) > 10 else ""),
             )
 
 
@@ -315,6 +331,14 @@ def _roles(plan: ExperimentPlan, log: EventLog) -> tuple[dict[Role, list[Metric]
     guards = [registry.find(guard.metric) for guard in plan.guards]
     taken = {metric.name for metric in (*decide, *guards)}
     diagnose = [m for m in registry.find_all(plan.diagnose or DIAGNOSE) if m.name not in taken]
+    for metric in decide:
+        if metric.direction == "none":
+            raise UsageError(
+                f"{metric.name} cannot decide: neither more nor less of it is better by itself",
+                fix="let it guard or explain",
+            )
+    if len({metric.name for metric in guards}) < len(guards):
+        raise UsageError("a metric has two margins", fix="give each guardrail one margin")
     both = {metric.name for metric in decide} & {metric.name for metric in guards}
     if both:
         raise UsageError(f"{min(both)} cannot decide and guard", fix="give it one role")
@@ -336,7 +360,10 @@ def _roles(plan: ExperimentPlan, log: EventLog) -> tuple[dict[Role, list[Metric]
 
 
 def _ended(plan: ExperimentPlan, users: int, days: int) -> bool:
-    """Whether the planned size and length are reached; without a plan the log is the experiment."""
+    """Whether the planned size, of closed windows, and length are reached.
+
+    Without a plan the log is the experiment.
+    """
     return (plan.users is None or users >= plan.users) and (
         plan.weeks is None or days >= 7 * plan.weeks
     )

@@ -76,7 +76,11 @@ def event_log(
             fix = error.fix and error.fix.replace("--mapping FILE", "mapping=FILE")
             raise but(error, file=file, fix=fix) from None
         if not imported.kept:
-            raise InputError("there are no events in the log")
+            raise InputError(
+                "there are no events in the log",
+                file=_FRAME if files is None else ", ".join(shown(str(each)) for each in files[:3]),
+                fix="it has no rows: give the whole log",
+            )
         notes = [note.replace(shown(str(path)), _FRAME) for note in imported_notes(imported)]
         yield read_event_log(store), notes
 
