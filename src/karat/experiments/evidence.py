@@ -37,6 +37,12 @@ class Evidence:
         return self.last_day - self.first_day + 1
 
     @property
+    def open_windows(self) -> int:
+        """Users who are left out because their window is not over."""
+        users, absent, closed = (sum(self.counts[name]) for name in ("users", "absent", "closed"))
+        return users - absent - closed
+
+    @property
     def period(self) -> tuple[str, str] | None:
         """First and last day as ``2026-11-01``."""
         if self.first_day is None or self.last_day is None:

@@ -82,7 +82,7 @@ def analyze(
         progress: Gets the events read and all.
     """
     rules, plan = rules or Rules(), _named(plan)
-    _check_arms(log, plan, exposed)
+    _check_arms(log, plan, exposed, differs)
     roles, left_out = _roles(plan, log)
     decisions = roles.get("decision", [])
     sliced = [*decisions, *roles.get("guardrail", [])]
@@ -91,8 +91,8 @@ def analyze(
     differ = _differing(differs, queries) if differs else None
     reading = Reading(log, engine, plan, rules, classes, exposed, differ)
     evidence = gather(reading, _asked(plan, roles, dict.fromkeys(cuts, sliced)), progress)
-    users, closed = sum(evidence.counts["users"]), evidence.counts["closed"]
-    ended = _ended(plan, sum(closed), evidence.days)
+    users = sum(evidence.counts["users"])
+    ended = _ended(plan, users - evidence.open_windows, evidence.days)
     effects = Effects(evidence, plan, log, rules, ended=ended, seed=seed)
     found = effects.of_all(roles)
     by_age = _ages(effects, decisions, found)
@@ -266,7 +266,9 @@ def read_guard(text: str) -> Guard:
     return Guard(registry.find(name).name, margin / 100 if relative else margin, relative)
 
 
-def _check_arms(log: EventLog, plan: ExperimentPlan, exposed: pl.DataFrame | None) -> None:
+def _check_arms(
+    log: EventLog, plan: ExperimentPlan, exposed: pl.DataFrame | None, differs: Sequence[Any]
+) -> None:
     known: Iterable[str] = log.arms
     if exposed is not None:
         known = sorted(exposed["arm"].unique().drop_nulls().to_list())
@@ -282,6 +284,11 @@ def _check_arms(log: EventLog, plan: ExperimentPlan, exposed: pl.DataFrame | Non
             f"the log has no attribute {plan.trigger!r} that could be the trigger",
             nearest=nearest(plan.trigger, log.attributes, 1),
             fix="log with each search, in both arms, whether the arms' answers differ",
+        )
+    if exposed is not None and (plan.trigger is not None or differs):
+        raise UsageError(
+            "a trigger needs the arm of each search, and exposures say that of users",
+            fix="log the arm with each search, or leave out the trigger",
         )
     if plan.control == plan.treatment:
         raise UsageError(f"control and treatment are both {plan.control}", fix="name two arms")
@@ -397,7 +404,7 @@ def _notes(
             "returning users only in part (--window 7d gives each the same)"
         )
     else:
-        open_ = sum(evidence.counts["users"]) - sum(evidence.counts["closed"])
+        open_ = evidence.open_windows
         notes.append(
             f"each user counts for {duration_text(plan.window_us)} from the first exposure"
             + (f"; {open_:,} users whose window is open are left out" if open_ else "")
