@@ -39,7 +39,7 @@ def test_openfeature(tmp_path: Path) -> None:
     assert read_exposures(path, "ranker")["user_id"].to_list() == ["u1"]
     with pytest.raises(InputError, match="exposures of 2 experiments: page, ranker"):
         read_exposures(path)
-    with pytest.raises(InputError, match="no exposures of rank"):
+    with pytest.raises(InputError, match="no exposures of the experiment rank"):
         read_exposures(path, "rank")
 
 
