@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from functools import cached_property
 from typing import Any, Literal, get_args
 
 from karat.tables.diagnosis.traces import StageKind
@@ -124,6 +125,11 @@ class Diagnosis:
     reliability: list[Reliability] = field(default_factory=list)
     below: float = 0.5  # queries with a lower value fail
     baseline: str | None = None  # and those that this run has a higher value for
+
+    @cached_property
+    def mode_of(self) -> dict[str, ModeId]:
+        """The failure mode of each failing query; pages of many queries ask for it often."""
+        return {each.query_id: each.mode for each in self.queries}
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object of ``karat diagnose --format json`` (docs/reference/json.md)."""

@@ -295,7 +295,9 @@ def _modes(rows: pl.DataFrame, why: Why | None) -> dict[str, str]:
         return {}
     if why.diagnosis is None:
         return dict.fromkeys(rows.filter(outcome="worse")["query_id"], "see why")
-    return {each.query_id: entry(each.mode).name for each in why.diagnosis.queries}
+    modes = why.diagnosis.mode_of
+    names = {mode: entry(mode).name for mode in set(modes.values())}
+    return {query_id: names[mode] for query_id, mode in modes.items()}
 
 
 @ROUTER.post("/comparisons/{comparison_id}/again")
