@@ -13,9 +13,11 @@ from karat.demo.build import build
 from karat.demo.workspace import EDITION, keep, keep_comparison
 from karat.formats import read_qrels
 from karat.tables import Pairs
+from karat.workflows.diagnosis.stored_diagnoses import Diagnosing
 from karat.workflows.golden.editions import NOW, content_of
 from karat.workflows.golden.queries import pairs_in
 from karat.workflows.offline import run_health
+from karat.workflows.workspace.run_stages import chosen, with_stages
 from karat.workflows.workspace.workspace import open_workspace
 
 
@@ -59,3 +61,13 @@ def test_it_is_kept_once_and_in_no_store_of_others(
     assert keep_comparison(made, lambda: 1_800_000_003_000_000) == called  # once for the same runs
     kept = made.directory / "comparisons"
     assert len(list(kept.iterdir()) if kept.exists() else []) <= 1
+
+
+def test_the_list_of_diagnoses_has_numbers(built_demo: Path) -> None:
+    with open_workspace(built_demo / "demo", now=1_800_000_000_000_000, environment={}) as opened:
+        kept = {
+            row.name: Diagnosing(opened, row, chosen(opened, stages)).kept()
+            for row, stages in with_stages(opened)
+        }
+    assert "hybrid" in kept
+    assert None not in kept.values()

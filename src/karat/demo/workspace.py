@@ -71,15 +71,19 @@ class Diagnosed:
 
 
 def keep_diagnoses(demo: Demo, clock: Callable[[], int]) -> Diagnosed | None:
-    """Store the diagnoses of the demo's runs next to the first; that of the last, None without."""
+    """Store the diagnoses of the demo's runs, alone and next to the first; that of the last."""
     found = None
     with open_workspace(demo.directory, now=clock(), environment=_ALONE) as opened:
         known = stored_by_name(opened)
         baseline, *rows = [known[path.stem] for path in demo.runs if path.stem in known]
-        for row in rows:
+        for row in (baseline, *rows):
             stages = stages_of(opened, row)
-            if stages is not None:
-                stored = Diagnosing(opened, row, chosen(opened, stages), baseline).find()
+            if stages is None:
+                continue
+            steps = chosen(opened, stages)
+            Diagnosing(opened, row, steps).find()  # the list of diagnoses is of runs by themselves
+            if row is not baseline:
+                stored = Diagnosing(opened, row, steps, baseline).find()
                 found = Diagnosed(row, baseline, stages, stored.diagnosis)
     return found
 

@@ -40,7 +40,7 @@ from karat.web.framework.state import AppState
 from karat.web.framework.uploads import uploaded
 from karat.workflows.diagnosis import stored_traces
 from karat.workflows.diagnosis.query_stages import QueryStage, other_roads, query_stages, roads_in
-from karat.workflows.diagnosis.stored_diagnoses import Diagnosing, StoredDiagnosis
+from karat.workflows.diagnosis.stored_diagnoses import Diagnosing, StoredDiagnosis, judged_by
 from karat.workflows.workspace import run_stages
 from karat.workflows.workspace.artifacts import ArtifactCorrupted
 from karat.workflows.workspace.evaluate_stored import find_runs, run_by_id
@@ -168,7 +168,8 @@ def diagnoses(call: AReader) -> Response:
     """List the runs with a trace, or with stages among the other runs."""
     workspace = call.workspace
     found = run_stages.with_stages(workspace)
-    records = [(row, _outlined(workspace, row, stages)) for row, stages in found]
+    judgments = judged_by(workspace)
+    records = [(row, _outlined(workspace, row, stages, judgments)) for row, stages in found]
     measure = next((more["measure"] for _, more in records if more["measure"]), None)
     columns = [
         Column("name", "Run", link=lambda row: row["address"]),
@@ -190,9 +191,12 @@ def diagnoses(call: AReader) -> Response:
     return show(call, page)
 
 
-def _outlined(workspace: Workspace, row: RunRow, stages: Sequence[str]) -> dict[str, Any]:
+def _outlined(
+    workspace: Workspace, row: RunRow, stages: Sequence[str], judgments: str
+) -> dict[str, Any]:
     """A row of the list; what loses most only where it is computed."""
-    stored = Diagnosing(workspace, row, run_stages.chosen(workspace, stages)).kept()
+    steps = run_stages.chosen(workspace, stages)
+    stored = Diagnosing(workspace, row, steps, judgments=judgments).kept()
     found = None if stored is None else stored.diagnosis
     by = _arrow(stages) if stages else "its trace"
     first = found.modes[0] if found and found.modes else None
