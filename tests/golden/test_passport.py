@@ -10,7 +10,7 @@ import pytest
 
 from karat.golden.judge_family import family_note, family_of
 from karat.golden.judge_order import Compared, order_tests
-from karat.golden.judge_tests import whole
+from karat.golden.judge_tests import sample_queries
 from karat.golden.passport import passport
 from karat.tables.golden.machine_judges import JudgeConfig, Judged, JudgePair, Spent, Verdict
 
@@ -105,10 +105,10 @@ def test_an_effective_query_costs_more_the_less_the_judge_knows():
 
 def test_whole_queries_are_chosen_until_there_are_enough_pairs():
     pairs = [JudgePair(f"q{n}", f"d{m}", "", "") for n in range(10) for m in range(4)]
-    chosen = whole(pairs, 13, "salt")
+    chosen = sample_queries(pairs, 13, "salt")
     assert len(chosen) == 12
     assert all([p.query_id for p in chosen].count(p.query_id) == 4 for p in chosen)
-    assert len(whole(pairs, 1, "salt")) == 4
+    assert len(sample_queries(pairs, 1, "salt")) == 4
 
 
 # --- families ---

@@ -30,37 +30,24 @@ def family_of(model: str) -> str:
     return next(found, "")
 
 
-def relatives(
-    config: JudgeConfig, abouts: Sequence[tuple[str, Mapping[str, str]]]
-) -> dict[str, str]:
-    """The runs that use a model of the judge's family, with the model.
+def family_note(config: JudgeConfig, abouts: Sequence[tuple[str, Mapping[str, str]]]) -> str | None:
+    """A warning about runs that use a model of the judge's own family; None without any.
 
     Args:
         config: With its declared family, or that of its model.
         abouts: Name and metadata of each run.
     """
     own = config.family.casefold() or family_of(config.model)
-    if not own:
-        return {}
     found: dict[str, str] = {}
-    for run, about in abouts:
+    for run, about in abouts if own else ():
         for key, value in about.items():
-            if re.split(r"[._-]", key)[-1] in _NAMES_A_MODEL and own in (
-                value.casefold(),
-                family_of(value),
-            ):
+            names_a_model = re.split(r"[._-]", key)[-1] in _NAMES_A_MODEL
+            if names_a_model and own in (value.casefold(), family_of(value)):
                 found.setdefault(run, value)
-    return found
-
-
-def family_note(config: JudgeConfig, abouts: Sequence[tuple[str, Mapping[str, str]]]) -> str | None:
-    """A warning about runs of the judge's own family; None without any."""
-    found = relatives(config, abouts)
     if not found:
         return None
     named = ", ".join(f"{run} ({model})" for run, model in found.items())
-    own = config.family or config.model
     return (
-        f"{config.name} ({own}) is of the same family of models as {named}, and may favour it; "
-        "compare with a judge of another family"
+        f"{config.name} ({config.family or config.model}) is of the same family of models as "
+        f"{named}, and may favour it; compare with a judge of another family"
     )

@@ -136,7 +136,7 @@ def _another_fact(pair: JudgePair) -> str:
     return re.sub(re.escape(inside[0]), "gardening", pair.document, flags=re.IGNORECASE)
 
 
-def whole(pairs: Sequence[JudgePair], count: int, salt: str) -> list[JudgePair]:
+def sample_queries(pairs: Sequence[JudgePair], count: int, salt: str) -> list[JudgePair]:
     """All pairs of as many queries as have so many together, at least one; the same every time."""
     by_query: dict[str, list[JudgePair]] = {}
     for pair in pairs:
@@ -150,7 +150,7 @@ def whole(pairs: Sequence[JudgePair], count: int, salt: str) -> list[JudgePair]:
     return chosen
 
 
-def some(pairs: Sequence[JudgePair], count: int, salt: str) -> list[JudgePair]:
+def sample_pairs(pairs: Sequence[JudgePair], count: int, salt: str) -> list[JudgePair]:
     """So many pairs, the same ones every time; over as many queries as possible."""
     ids = [f"{pair.query_id}\t{pair.doc_id}" for pair in pairs]
     numbers = permanent_numbers(ids, salt)

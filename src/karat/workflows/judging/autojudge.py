@@ -218,7 +218,8 @@ def certify(
     if len(runs) == 1:
         raise UsageError("one run has no order", fix="--run BASELINE --run CANDIDATE")
     human, graded = _graded(config, given)
-    chosen = (judge_tests.whole if runs else judge_tests.some)(graded, pairs, _SALT)
+    sample = judge_tests.sample_queries if runs else judge_tests.sample_pairs
+    chosen = sample(graded, pairs, _SALT)
     asked = keyed(config, chosen) + _probes(config, chosen, human, graded, tests)
     every, _, _, stopped = _asked(
         config, asked, patient=True, tick=tick, judge=judge, what="certify"
