@@ -58,6 +58,24 @@ def test_effects_after_health(workspace: Path, engineer: Browser, log: Path) -> 
     assert engineer.get("/api/experiments/planning").json()["weeks"] == 3
 
 
+def test_plans_that_are_wrong(workspace: Path, engineer: Browser) -> None:
+    """Each in its row, without the folders of the server."""
+    put_users(workspace)
+    arms = '[experiment]\ncontrol = "a"\ntreatment = "b"\n'
+    folder = workspace / "experiments"
+    folder.mkdir(exist_ok=True)
+    (folder / "planning.toml").write_text(arms, encoding="utf-8")
+    (folder / "<b>.toml").write_text(f'{arms}decide = ["Nope"]\n', encoding="utf-8")
+    (folder / "gone.toml").write_text(f'{arms}exposures = "gone.csv"\n', encoding="utf-8")
+    page = engineer.get("/experiments")
+    assert "<b>.toml" not in page.text
+    said = visible(page.text)
+    assert "planning is the name of a page: rename planning.toml" in said
+    assert "experiments/<b>.toml: [experiment] unknown online metric 'Nope'" in said
+    assert "its exposures gone.csv cannot be read" in said
+    assert str(workspace) not in said
+
+
 def test_an_unhealthy_experiment_shows_no_effects(
     workspace: Path, engineer: Browser, log: Path
 ) -> None:

@@ -30,7 +30,8 @@ from karat.workflows.online.log_requests import LogRequest, Question
 from karat.workflows.workspace.workspace import Workspace
 
 FOLDER = "experiments"
-_VERSION = 1  # of the computations
+_VERSION = 2  # of the computations
+_PAGES = ("planning", "interleaving")  # whose addresses would be those of the experiments
 
 
 @dataclass(frozen=True)
@@ -60,15 +61,19 @@ def find(workspace: Workspace, name: str) -> Declared:
 
 
 def _declared(path: Path) -> Declared:
+    if path.stem in _PAGES:
+        return Declared(path.stem, None, f"{path.stem} is the name of a page: rename {path.name}")
     try:
         plan = with_defaults(read_plan(path))
         digest = hashlib.sha256(path.read_bytes())
         if plan.exposures is not None:
             digest.update(Path(plan.exposures).read_bytes())
     except (InputError, UsageError) as error:
-        return Declared(path.stem, None, str(error))
+        said = str(error).replace(f"{path.parent}/", f"{FOLDER}/")
+        return Declared(path.stem, None, said)
     except OSError as error:
-        return Declared(path.stem, None, f"its exposures cannot be read: {error.strerror}")
+        name = Path(plan.exposures or "").name
+        return Declared(path.stem, None, f"its exposures {name} cannot be read: {error.strerror}")
     return Declared(path.stem, plan, "", digest.hexdigest()[:24])
 
 

@@ -73,7 +73,8 @@ def event_log(
             )
         except InputError as error:
             file = _FRAME if error.file == shown(str(path)) else error.file
-            fix = error.fix and error.fix.replace("--mapping FILE", "mapping=FILE")
+            python = "mapping=FILE" if files is None else "--mapping FILE, in Python mapping=FILE"
+            fix = error.fix and error.fix.replace("--mapping FILE", python)
             raise but(error, file=file, fix=fix) from None
         if not imported.kept:
             raise InputError(
