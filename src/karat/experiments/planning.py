@@ -119,6 +119,8 @@ def certify(
     p = _chance(beyond, len(buckets), alpha)
     found = wrong = None
     reason = "" if p >= _REFUTED else f"equal arms differ in {100 * beyond:.1f} % of the splits"
+    if metric.direction == "none":
+        reason = "neither more nor less of it is better"
     if worse is not None:
         planted = _differences(_stacked(buckets), _stacked(worse), half)
         harm = planted if metric.direction == "lower" else -planted

@@ -14,6 +14,7 @@ import polars as pl
 
 from karat.experiments.interleaving import A
 from karat.stats import sequences
+from karat.stats.arms import above
 from karat.stats.intervals import UserMoments, ratio_interval, ratio_variance
 from karat.tables.experiments.experiment import HealthCheck, Verdict
 from karat.tables.experiments.interleaving import Credit, InterleavingResult, QueryPreference
@@ -63,12 +64,13 @@ def preference(
         interval, error = ratio_interval(share, 0.0, 1.0), math.sqrt(ratio_variance(share))
         span = interval.low, interval.high
         if error:
-            p = math.erfc(abs(share.ratio - 0.5) / error / math.sqrt(2))
+            p = min(1.0, 2 * above(abs(share.ratio - 0.5) / error, share.users - 1))
             if share.users >= _FEW:
                 reach = sequences.reach(error, share.users, share.users, alpha)
     users_b, ends = _users_for_b(users, alpha)
     of_decided = None if decided is None else ratio_interval(decided, 0.0, 1.0)
-    verdict, reason = _verdict(health, span, wins_a + wins_b)
+    # If all users are alike, such as all for B, the exact sequence of users decides.
+    verdict, reason = _verdict(health, ends if span[0] is None else span, wins_a + wins_b)
     return InterleavingResult(
         verdict=verdict,
         reason=reason,

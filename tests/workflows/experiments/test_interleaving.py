@@ -78,6 +78,27 @@ def test_points_by_hand() -> None:
     assert [(each.query, each.wins_a, each.wins_b) for each in found.queries] == [("q", 0, 1)]
 
 
+@pytest.mark.parametrize(("users", "verdict"), [(3, "cannot_tell"), (40, "pass")])
+def test_users_who_all_prefer_the_same(users: int, verdict: str) -> None:
+    """There is no spread between them: the exact sequence of users decides."""
+    rows = [
+        (f"u{n}", at, action, f"{n}", place, teams, doc)
+        for n in range(users)
+        for teams in (("ABAB", "BABA")[n % 2],)
+        for at, action, place, doc in (
+            (0, "search", None, None),
+            (5, "click", teams.index("B") + 1, "x"),
+        )
+    ]
+    names = ["user_id", "timestamp", "action_name", "query_id", "position", "teams", "object_id"]
+    frame = pl.DataFrame(rows, names, orient="row").with_columns(
+        pl.col("timestamp") * 1_000_000 + START, user_query=pl.lit("q"), returned=pl.lit(4)
+    )
+    found = analyze_interleaving(frame)
+    assert (found.wins_a, found.wins_b, found.share_b) == (0, users, 1.0)
+    assert found.verdict == verdict
+
+
 def test_purchases() -> None:
     found = analyze_interleaving(log(WORSE, BETTER), credit="purchase")
     clicks = analyze_interleaving(log(WORSE, BETTER))

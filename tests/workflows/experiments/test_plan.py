@@ -61,6 +61,8 @@ def test_too_little(frame: pl.DataFrame) -> None:
     assert few.certificates[0].reason == "too few users"
     with pytest.raises(UsageError, match="cannot be planned yet"):
         plan_experiment(frame, ["Latency:p95"])
+    with pytest.raises(UsageError, match="no single value"):
+        plan_experiment(frame, ["GoodAbandonment"])
 
 
 def test_a_metric_by_heavy_users_may_not_decide() -> None:

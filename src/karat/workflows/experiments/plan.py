@@ -81,6 +81,8 @@ def _planned(
                 f"{metric.name} is a quantile or a mean of times, which cannot be planned yet",
                 fix="plan a share or a rate, such as SAT",
             )
+        if names and not metric.point:
+            raise UsageError(f"{metric.name} has no single value to plan", fix="leave it out")
     left_out = [f"{m.name}: {why_unknown(m, log)}" for m in found if why_unknown(m, log)]
     known = [m for m in found if not why_unknown(m, log) and m.point]
     if log.first_day is None or log.last_day is None or log.last_day - log.first_day < 6:
