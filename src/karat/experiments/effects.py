@@ -361,7 +361,11 @@ class Effects:
                 held = "passed"
             elif room < -sequences.reach_one_sided(error, n, planned, alpha / guards):
                 held = "breached"
-        return replace(effect, held=held, margin=margin)
+        reason = effect.reason
+        if not error and held == "cannot_tell" and room >= 0 and metric.unit == "share":
+            least = max(LEAST, math.ceil(-math.log(self._plan.alpha) / (room or NEVER)))
+            reason = f"all users are alike: it takes {least:,} in each arm"
+        return replace(effect, held=held, margin=margin, reason=reason)
 
     def _alike(self, room: float, metric: Metric, users: int) -> Held:
         """Without any spread: what no user did may still be done by 3 of as many.

@@ -340,6 +340,7 @@ def test_guards_of_users_who_are_alike(better: pl.DataFrame) -> None:
     guards = {"ZeroResults": 0.002, "CTR": "5%"}
     few = experiment(better, "a", "b", decide=["SAT"], guard=guards)
     assert effect(few, "ZeroResults").held == "cannot_tell"
+    assert "it takes 1,498 in each arm" in effect(few, "ZeroResults").reason
     wide = experiment(better, "a", "b", decide=["SAT"], guard={"ZeroResults": 0.05})
     assert effect(wide, "ZeroResults").held == "passed"
     ten = better.filter(pl.col("user_id").str.len_chars() == 2)
