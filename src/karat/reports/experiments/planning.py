@@ -50,13 +50,10 @@ def tables(plan: Planning) -> list[Table]:
     for (metric, week), of in by_week.items():
         if week not in {1, 2, 4, plan.weeks}:
             continue
-        first = week == 1
         value = next(iter(of.values())).value
         cells = [_smallest(of[share]) if share in of else "–" for share in shares]
         name = registry.find(metric)
-        rows.append(
-            (metric if first else "", figure(name, value) if first else "", str(week), *cells)
-        )
+        rows.append((metric, figure(name, value), str(week), *cells))
     heads = ("Metric", "Value", "Weeks", *(f"{percent(share)} each" for share in shares))
     title = f"Smallest change that is found, and as a lift (users by weeks: {users})"
     return [
