@@ -11,12 +11,11 @@ from bisect import bisect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import polars as pl
 
-from karat.experiments.evidence import Evidence
+from karat.experiments.evidence import FIRST_CUT, Evidence
 from karat.experiments.moments import moments_of
 from karat.online.distributions import Statistic, Times
 from karat.online.estimates import NOT_SAID, counts_name
@@ -52,9 +51,6 @@ from karat.tables.experiments.experiment import (
 )
 from karat.tables.online.events import EventLog
 
-FIRST_CUT: Cut = ("\x00first",)
-"""The cut by day of first exposure; no attribute has this name."""
-LEAST = 100  # users per arm below which there is no confidence sequence: it is asymptotic
 FEW = 2  # users per arm below which there is no interval
 FEW_OF_TIMES = 30  # users per arm below which there is no quantile: draws of so few are too alike
 NEVER = 0.002  # margin of a share that was 0 in both arms, where 5 % of the control would be 0
@@ -111,11 +107,14 @@ class Effects:
         found: list[Effect] = []
         guards = {guard.metric: guard for guard in self._plan.guards}
         for role, metrics in roles.items():
-            effects = [self._effect(metric, role, (), ()) for metric in metrics]
+            arms = [self._estimates(metric, (), ()) for metric in metrics]
+            effects = [
+                self._effect(metric, role, both) for metric, both in zip(metrics, arms, strict=True)
+            ]
             if role == "guardrail":
                 effects = [
-                    self._guarded(effect, guards[effect.metric], len(metrics), metric)
-                    for effect, metric in zip(effects, metrics, strict=True)
+                    self._guarded(effect, both, guards[effect.metric], len(metrics), metric)
+                    for effect, both, metric in zip(effects, arms, metrics, strict=True)
                 ]
             else:
                 corrected = (holm if role == "decision" else benjamini_hochberg)(
@@ -184,8 +183,8 @@ class Effects:
             cut: The day of first exposure.
         """
         rows = []
+        days = sorted({int(part[0]) for part in self._parts(cut) if part[0] is not None})
         for metric in metrics:
-            days = sorted({int(part[0]) for part in self._parts(cut) if part[0] is not None})
             so_far: dict[str, ArmMoments] = {}
             for day in days:
                 for name in (self._plan.control, self._plan.treatment):
@@ -204,12 +203,22 @@ class Effects:
         both = contrast(
             arm(control, theta, before), arm(treatment, theta, before), self._plan.alpha
         )
-        n = control.users + treatment.users
-        row = DayEffect(metric.name, day_text(day), both.difference, both.low, both.high, n)
-        if min(control.users, treatment.users) < LEAST or not both.error:
-            return row
+        users = control.users, treatment.users
+        low, high = self._sequence(both, users)
+        difference = both.difference
+        return DayEffect(
+            metric.name, day_text(day), difference, both.low, both.high, sum(users), low, high
+        )
+
+    def _sequence(
+        self, both: Contrast, users: tuple[int, int]
+    ) -> tuple[float | None, float | None]:
+        """The ends of the confidence sequence of a difference; None with too few users."""
+        if min(users) < sequences.LEAST or not both.error:
+            return None, None
+        n = sum(users)
         reach = sequences.reach(both.error, n, self._planned(n), self._plan.alpha)
-        return replace(row, cs_low=both.difference - reach, cs_high=both.difference + reach)
+        return both.difference - reach, both.difference + reach
 
     def _planned(self, n: int) -> int:
         """Where sequences are narrowest: the planned number of users, else that of now."""
@@ -221,7 +230,10 @@ class Effects:
         found: list[Effect] = []
         for metric in metrics:
             whole = next(effect for effect in wholes if effect.metric == metric.name)
-            rows = [self._effect(metric, "diagnostic", cut, part) for part in self._parts(cut)]
+            rows = [
+                self._effect(metric, "diagnostic", self._estimates(metric, cut, part), cut, part)
+                for part in self._parts(cut)
+            ]
             rows = [
                 replace(row, role=whole.role) for row in rows if row.n_control or row.n_treatment
             ]
@@ -246,9 +258,15 @@ class Effects:
         parts = {row for frame in frames for row in frame.select(cut).unique().iter_rows()}
         return sorted(parts, key=lambda part: [(value is None, value or "") for value in part])
 
-    def _effect(self, metric: Metric, role: Role, cut: Cut, part: tuple[str | None, ...]) -> Effect:
+    def _effect(
+        self,
+        metric: Metric,
+        role: Role,
+        found: _Estimates | str,
+        cut: Cut = (),
+        part: tuple[str | None, ...] = (),
+    ) -> Effect:
         names = {n: NOT_SAID if v is None else v for n, v in zip(cut, part, strict=True)}
-        found = self._estimates(metric, cut, part)
         blank = Effect(metric.name, role, metric.unit, metric.direction, names)
         if isinstance(found, str):
             return replace(blank, reason=found)
@@ -279,38 +297,34 @@ class Effects:
             reason="" if low is not None else "the control may be 0: the lift is unbounded",
         )
         if not cut:
-            effect = self._diluted(effect)
-        return self._with_sequence(effect, both) if role != "diagnostic" else effect
+            effect = self._diluted(effect, both)
+        if role == "diagnostic":
+            return effect
+        low, high = self._sequence(both, (effect.n_control, effect.n_treatment))
+        return replace(effect, cs_low=low, cs_high=high)
 
-    def _diluted(self, effect: Effect) -> Effect:
+    def _diluted(self, effect: Effect, both: Contrast) -> Effect:
         """The effect on all traffic: users without a trigger are not changed by the treatment.
 
         Source: Deng & Hu 2015, WSDM, Diluted treatment effect estimation for trigger analysis.
         """
-        of = {row["arm"]: row for row in self._whole if row["metric"] == effect.metric}
-        triggered = self._moments.get(((), (), self._plan.control, effect.metric))
-        whole = of.get(self._plan.control)
-        if whole is None or triggered is None or not whole["sum_below"]:
+        whole = self._exposed.get(effect.metric)
+        if not whole:
             return effect
-        share = triggered.users * float(triggered.means[1]) / float(whole["sum_below"])
-        low, difference, high = effect.ci_low, effect.difference, effect.ci_high
+        triggered = self._moments[(), (), self._plan.control, effect.metric]
+        share = triggered.users * float(triggered.means[1]) / whole
         return replace(
             effect,
-            diluted=None if difference is None else difference * share,
-            diluted_low=None if low is None else low * share,
-            diluted_high=None if high is None else high * share,
+            diluted=both.difference * share,
+            diluted_low=None if both.low is None else both.low * share,
+            diluted_high=None if both.high is None else both.high * share,
         )
 
     @cached_property
-    def _whole(self) -> list[dict[str, Any]]:
-        return self._evidence.whole.to_dicts()
-
-    def _with_sequence(self, effect: Effect, both: Contrast) -> Effect:
-        if min(effect.n_control, effect.n_treatment) < LEAST:
-            return effect
-        n = effect.n_control + effect.n_treatment
-        reach = sequences.reach(both.error, n, self._planned(n), self._plan.alpha)
-        return replace(effect, cs_low=both.difference - reach, cs_high=both.difference + reach)
+    def _exposed(self) -> dict[str, float]:
+        """Denominators of metrics over all exposed users of the control; with a trigger only."""
+        of = self._evidence.whole.filter(arm=self._plan.control)
+        return dict(of.select("metric", "sum_below").iter_rows())
 
     def _decided(self, effect: Effect) -> Effect:
         """Better or worse: at the end by the corrected p-value, before it by the sequence."""
@@ -325,9 +339,10 @@ class Effects:
         up = (effect.difference > 0) == (effect.direction == "higher")
         return replace(effect, held="better" if up else "worse")
 
-    def _guarded(self, effect: Effect, guard: Guard, guards: int, metric: Metric) -> Effect:
+    def _guarded(
+        self, effect: Effect, found: _Estimates | str, guard: Guard, guards: int, metric: Metric
+    ) -> Effect:
         """Passed, if harm of the margin is refuted; breached, if less harm is refuted."""
-        found = self._estimates(metric, (), ())
         if isinstance(found, str) or effect.difference is None:
             return replace(
                 effect, held="cannot_tell", margin=None if guard.relative else guard.margin
@@ -353,7 +368,7 @@ class Effects:
                 if above(-room / error, df) <= self._plan.alpha / guards
                 else held
             )
-        elif min(control.users, treatment.users) >= LEAST:
+        elif min(control.users, treatment.users) >= sequences.LEAST:
             n = control.users + treatment.users
             planned = self._planned(n)
             alpha = self._plan.alpha
@@ -363,7 +378,7 @@ class Effects:
                 held = "breached"
         reason = effect.reason
         if not error and held == "cannot_tell" and room >= 0 and metric.unit == "share":
-            least = max(LEAST, math.ceil(-math.log(self._plan.alpha) / (room or NEVER)))
+            least = max(sequences.LEAST, math.ceil(-math.log(self._plan.alpha) / (room or NEVER)))
             reason = f"all users are alike: it takes {least:,} in each arm"
         return replace(effect, held=held, margin=margin, reason=reason)
 
@@ -372,7 +387,7 @@ class Effects:
 
         Source: Hanley & Lippman-Hand 1983, JAMA 249(13), the rule of three.
         """
-        if users < LEAST:
+        if users < sequences.LEAST:
             return "cannot_tell"
         if room < 0:
             return "breached"

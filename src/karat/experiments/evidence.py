@@ -12,6 +12,11 @@ from karat.online import histograms
 from karat.online.evidence import Cut
 from karat.tables.days import day_text
 
+# Cuts that only experiments have; no attribute has such a name
+FIRST_CUT: Cut = ("\x00first",)  # by day of first exposure
+AGE_CUT: Cut = ("\x00age",)  # by days since first exposure
+OWN: Mapping[Cut, str] = {FIRST_CUT: moments.FIRST, AGE_CUT: moments.AGE}  # and their columns
+
 
 @dataclass(frozen=True)
 class Evidence:

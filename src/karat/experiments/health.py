@@ -58,8 +58,8 @@ def _sample_ratio(users: tuple[int, int], plan: ExperimentPlan) -> HealthCheck:
         f"{users[0]:,} and {users[1]:,} users, planned {expected[0]:,.0f} and {expected[1]:,.0f}: "
         f"p {p:.2g} today, {any_time:.2g} for a look every day"
     )
-    ended = plan.users is not None and total < plan.users
-    bad = any_time < LEVEL if ended else min(p, any_time) < LEVEL
+    early = plan.users is not None and total < plan.users
+    bad = any_time < LEVEL if early else min(p, any_time) < LEVEL
     return HealthCheck("sample_ratio", "fail" if bad else "pass", text, p)
 
 

@@ -20,7 +20,6 @@ from karat.tables.experiments.experiment import HealthCheck, Verdict
 from karat.tables.experiments.interleaving import Credit, InterleavingResult, QueryPreference
 
 _LEVEL = 0.001  # of the check of the draft
-_FEW = 100  # users below which there is no confidence sequence: it is asymptotic
 _MOST = 20  # queries listed
 CANNOT = (
     "it does not see latency, searches without results, layout, nor whether users come back: an "
@@ -65,7 +64,7 @@ def preference(
         span = interval.low, interval.high
         if error:
             p = min(1.0, 2 * above(abs(share.ratio - 0.5) / error, share.users - 1))
-            if share.users >= _FEW:
+            if share.users >= sequences.LEAST:
                 reach = sequences.reach(error, share.users, share.users, alpha)
     users_b, ends = _users_for_b(users, alpha)
     of_decided = None if decided is None else ratio_interval(decided, 0.0, 1.0)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+LEAST = 100  # observations (per arm) below which the asymptotic sequence is not to be shown
 _TUNED = 0.05  # level at which the exact sequence is narrowest at the planned number
 
 

@@ -11,8 +11,7 @@ import polars as pl
 
 from karat.engines.frames.engine import ROWS_AT_ONCE, Engine
 from karat.experiments import moments
-from karat.experiments.effects import FIRST_CUT
-from karat.experiments.evidence import Evidence, empty_histogram, together
+from karat.experiments.evidence import FIRST_CUT, OWN, Evidence, empty_histogram, together
 from karat.experiments.moments import empty_queries
 from karat.online import histograms
 from karat.online.evidence import Cut, attributes_of, column_of, cuttable, named
@@ -23,11 +22,6 @@ from karat.tables.experiments.experiment import ExperimentPlan
 from karat.tables.online.events import ATTRIBUTE, EventLog
 from karat.workflows.online.evidence import TABLES, classed
 from karat.workflows.online.reducers import FactsOf, Reformulations, Scope, facts_of
-
-AGE = "\x00age"
-"""The dimension of days since first exposure; no attribute has this name."""
-(FIRST,) = FIRST_CUT
-_OWN = {AGE: moments.AGE, FIRST: moments.FIRST}
 
 
 @dataclass(frozen=True)
@@ -56,7 +50,7 @@ def gather(
 ) -> Evidence:
     """The evidence of an experiment, for the metrics of each cut; () is all."""
     log, plan, cuts = reading.log, reading.plan, list(metrics)
-    attributes = set(attributes_of([cut for cut in cuts if not _OWN.keys() & set(cut)]))
+    attributes = set(attributes_of(_of_log(cuts)))
     if plan.trigger is not None:
         attributes.add(ATTRIBUTE + plan.trigger)
     scope = Scope(log, reading.rules, None, plan.end, tuple(sorted(attributes)))
@@ -101,17 +95,16 @@ def _reduced(
     ratios: dict[Cut, list[pl.DataFrame]] = {cut: [moments.empty(cut)] for cut in cuts}
     bins: dict[Cut, list[pl.DataFrame]] = {cut: [empty_histogram(cut)] for cut in cuts}
     for cut, asked in metrics.items():
-        columns = [_OWN[each] if each in _OWN else column_of(each) for each in cut]
+        columns = [OWN[cut]] if cut in OWN else [column_of(each) for each in cut]
         for name, facts in tables.items():
-            here = [metric for metric in asked if metric.compute.facts == name]
-            of_ratios = [metric for metric in here if isinstance(metric.compute, Ratio)]
+            of_ratios = _ratios(asked, name)
             if of_ratios:
-                before = cut in ((), (FIRST,))  # slices are not adjusted
+                before = cut in ((), FIRST_CUT)  # slices are not adjusted
                 plan_of = moments.reduced(facts, of_ratios, columns, plan.caps, before=before)
                 wide = _named(engine.collect(plan_of), cut)
                 ratios[cut].append(moments.long(wide, of_ratios, cut))
             after = moments.after(facts)
-            for of, distribution in _distributions(here).items():
+            for of, distribution in _distributions(asked, name).items():
                 by = [*columns, moments.ARM]
                 counted = engine.collect(histograms.histogram(after, distribution, by))
                 table = _named(counted, cut).rename({moments.ARM: "arm"})
@@ -119,8 +112,7 @@ def _reduced(
                 bins[cut].append(table.select(empty_histogram(cut).columns))
     queries = [empty_queries()]
     for name, facts in tables.items():
-        ratios_of = [m for m in metrics[FIRST_CUT] if m.compute.facts == name]
-        here = [metric for metric in ratios_of if isinstance(metric.compute, Ratio)]
+        here = _ratios(metrics[FIRST_CUT], name)
         if here:
             queries.append(
                 moments.long_queries(engine.collect(moments.by_query(facts, here)), here)
@@ -131,10 +123,10 @@ def _reduced(
         everyone = engine.keep(
             moments.exposures(batch.searches, plan.control, plan.treatment, plan.start)
         )
-        counts["exposed"] = _by_arm(engine, everyone, plan)
+        size = everyone.group_by(moments.ARM).agg(exposed=nw.len().cast(nw.Int64))
+        counts |= _of_arms(engine.collect(size), moments.ARM, plan)
         for name, facts in _facts_of_users(reading, batch, everyone, [()]).items():
-            ratios_of = [m for m in metrics[()] if isinstance(m.compute, Ratio)]
-            here = [metric for metric in ratios_of if metric.compute.facts == name]
+            here = _ratios(metrics[()], name)
             if here:
                 wide = engine.collect(moments.reduced(facts, here, (), plan.caps, before=False))
                 whole.append(moments.long(wide, here, ()))
@@ -167,26 +159,41 @@ def _facts_of_users(
             before_us=reading.plan.before_us,
             last_us=reading.log.last_us or 0,
         )
-        kept = cuttable(facts, [cut for cut in cuts if not _OWN.keys() & set(cut)])
+        kept = cuttable(facts, _of_log(cuts))
         tables[name] = reading.engine.keep(kept)
     return tables
 
 
-def _by_arm(engine: Engine, exposed: nw.LazyFrame[Any], plan: ExperimentPlan) -> tuple[int, int]:
-    users = engine.collect(exposed.group_by(moments.ARM).agg(n=nw.len().cast(nw.Int64)))
-    by_arm = dict(users.select(moments.ARM, "n").iter_rows())
-    return by_arm.get(plan.control, 0), by_arm.get(plan.treatment, 0)
+def _of_arms(table: pl.DataFrame, column: str, plan: ExperimentPlan) -> dict[str, tuple[int, int]]:
+    """The counts of control and treatment, from a row for each arm; 0 without a row."""
+    rows = {row[column]: row for row in table.iter_rows(named=True)}
+    control, treatment = (rows.get(name, {}) for name in (plan.control, plan.treatment))
+    return {
+        name: (control.get(name, 0), treatment.get(name, 0))
+        for name in table.columns
+        if name != column
+    }
 
 
-def _distributions(metrics: Sequence[Metric]) -> dict[str, Distribution]:
+def _of_log(cuts: Sequence[Cut]) -> list[Cut]:
+    """Those by attributes and classes."""
+    return [cut for cut in cuts if cut not in OWN]
+
+
+def _ratios(metrics: Sequence[Metric], facts: Facts) -> list[Metric]:
+    computes = ((metric, metric.compute) for metric in metrics)
+    return [metric for metric, of in computes if isinstance(of, Ratio) and of.facts == facts]
+
+
+def _distributions(metrics: Sequence[Metric], facts: Facts) -> dict[str, Distribution]:
     computes = (metric.compute for metric in metrics)
-    return {each.name: each for each in computes if isinstance(each, Distribution)}
+    return {of.name: of for of in computes if isinstance(of, Distribution) and of.facts == facts}
 
 
 def _named(table: pl.DataFrame, cut: Cut) -> pl.DataFrame:
     """The columns of a cut by its dimensions, as text."""
-    if cut and cut[0] in _OWN:
-        return table.rename({_OWN[cut[0]]: cut[0]}).with_columns(pl.col(cut[0]).cast(pl.String))
+    if cut in OWN:
+        return table.rename({OWN[cut]: cut[0]}).with_columns(pl.col(cut[0]).cast(pl.String))
     return named(table, cut)
 
 
@@ -243,17 +250,9 @@ def _counted(
         )
         tables.append((engine.collect(robots), "arm"))
     counts: dict[str, tuple[int, int]] = {}
-    both = 0
     for table, column in tables:
-        rows = {row[column]: row for row in table.iter_rows(named=True)}
-        for name in table.columns:
-            if name != column:
-                counts[name] = (
-                    rows.get(plan.control, {}).get(name, 0),
-                    rows.get(plan.treatment, {}).get(name, 0),
-                )
-        if None in rows and "users" in table.columns:
-            both = rows[None]["users"]
+        counts |= _of_arms(table, column, plan)
+    both = int(users.filter(pl.col(moments.ARM).is_null())["users"].sum())
     days = engine.collect(
         shown.select(first=nw.col("local_day").min(), last=nw.col("local_day").max())
     )

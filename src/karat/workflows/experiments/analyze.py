@@ -13,8 +13,8 @@ from karat.engines.frames.engine import Engine
 from karat.engines.frames.opening import open_engine
 from karat.errors import UsageError, nearest
 from karat.experiments import health as checks
-from karat.experiments.effects import FIRST_CUT, Effects
-from karat.experiments.evidence import Evidence
+from karat.experiments.effects import Effects
+from karat.experiments.evidence import AGE_CUT, FIRST_CUT, Evidence
 from karat.experiments.verdict import verdict
 from karat.formats.events.exposures import read_exposures
 from karat.golden.traffic import folded
@@ -34,7 +34,7 @@ from karat.tables.experiments.experiment import (
     Role,
 )
 from karat.tables.online.events import EventLog
-from karat.workflows.experiments._evidence import AGE, Reading, gather
+from karat.workflows.experiments._evidence import Reading, gather
 from karat.workflows.offline import inputs
 from karat.workflows.online.evaluate import classes_of, cut_of, event_log
 
@@ -47,7 +47,6 @@ GUARDS = (
     Guard("ErrorRate", 0.002),  # a share of a rate near 0 cannot be one
 )
 DIAGNOSE = ("Dwell", "Reformulation", "MRCR", "AddToCart", "Conversion")
-_SINCE: Cut = (AGE,)
 _TOP = 10  # documents of two runs that are compared
 
 
@@ -134,7 +133,7 @@ def _asked(
     metrics = [metric for of_role in roles.values() for metric in of_role]
     decisions = list(roles.get("decision", []))
     over_time = metrics if plan.steps else decisions
-    asked = {(): metrics, FIRST_CUT: over_time, _SINCE: decisions, **sliced}
+    asked = {(): metrics, FIRST_CUT: over_time, AGE_CUT: decisions, **sliced}
     return {cut: needed(of_cut) for cut, of_cut in asked.items()}
 
 
@@ -387,7 +386,7 @@ def _ages(effects: Effects, metrics: Sequence[Metric], wholes: Sequence[Effect])
             row.ci_high,
             row.n_control + row.n_treatment,
         )
-        for row in effects.slices(_SINCE, metrics, wholes)
+        for row in effects.slices(AGE_CUT, metrics, wholes)
         if row.difference is not None
     ]
     return sorted(rows, key=lambda row: (row.metric, len(row.day), row.day))
