@@ -60,6 +60,14 @@ read_log = options.together(
 )
 
 
+def _prepare(settings: dict[str, Any]) -> None:
+    """Check that the packages for a log are there, and read the rules."""
+    from karat.online.rules import rules_from
+
+    online_options.need_log(settings["engine"])
+    settings["rules"] = rules_from(settings["rules"])
+
+
 @experiment.command(
     "analyze",
     epilog=options.examples(
@@ -103,18 +111,15 @@ def analyze(
     """
     from karat.cli.pages import need_page, put_page
     from karat.cli.progress import working
-    from karat.cli.workspace.workspace import need
-    from karat.online.rules import rules_from
     from karat.reports.experiments import analysis as shown
     from karat.workflows.experiments.analyze import analyze_events
 
     if len(settings["differs"]) not in {0, 2}:
         raise click.UsageError("--differs is given twice: a run of each arm.")
     need_page(report, opened=open_page)
-    need("a log of events", "store", *({settings["engine"]} & {"duckdb", "spark"}))
+    _prepare(settings)
     plan = _plan(settings)
     exposures, name = settings.pop("exposures"), settings.pop("experiment")
-    settings["rules"] = rules_from(settings["rules"])
     settings["despite"] = settings["despite"] or ""
     with working("events") as progress:
         result = analyze_events(
@@ -188,13 +193,10 @@ def plan(log: Path, output: str, all_notes: bool, **settings: Any) -> None:
     with power .8. 1,000 splits into equal arms show whether a metric's intervals are right, and a
     planted degradation whether it sees worse results.
     """
-    from karat.cli.workspace.workspace import need
-    from karat.online.rules import rules_from
     from karat.reports.experiments import planning as shown
     from karat.workflows.experiments.plan import plan_experiment
 
-    need("a log of events", "store", *({settings["engine"]} & {"duckdb", "spark"}))
-    settings["rules"] = rules_from(settings["rules"])
+    _prepare(settings)
     options.emit(shown, plan_experiment(log, **settings), output, all_notes=all_notes)
 
 
@@ -223,13 +225,10 @@ def interleaving(log: Path, output: str, all_notes: bool, **settings: Any) -> in
     LOG has the attribute teams for each interleaved search: the mark of karat.interleave. Exit
     codes: 0 B is preferred · 1 A is preferred · 3 cannot tell, or the draft is not random.
     """
-    from karat.cli.workspace.workspace import need
-    from karat.online.rules import rules_from
     from karat.reports.experiments import interleaving as shown
     from karat.workflows.experiments.interleaving import analyze_interleaving
 
-    need("a log of events", "store", *({settings["engine"]} & {"duckdb", "spark"}))
-    settings["rules"] = rules_from(settings["rules"])
+    _prepare(settings)
     result = analyze_interleaving(log, **settings)
     options.emit(shown, result, output, all_notes=all_notes)
     return result.exit_code

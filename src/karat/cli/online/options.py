@@ -109,12 +109,16 @@ def counting(settings: dict[str, Any]) -> Iterator[tuple[EventLog, Any, dict[str
         yield log, opened, {**settings, "only": part, "rules": by_rules, "progress": progress}
 
 
-def opened_log(start: Path, events: Path | None, engine: str) -> EventLog:
-    """The log in the event store, after a check that the engine's packages are installed."""
+def need_log(engine: str) -> None:
+    """Refuse to read a log without the packages that it and the engine need."""
     from karat.cli.workspace.workspace import need
 
-    needed = {engine.strip().lower()} & {"duckdb", "spark"}
-    need("a log of events", "store", *needed)
+    need("a log of events", "store", *({engine.strip().lower()} & {"duckdb", "spark"}))
+
+
+def opened_log(start: Path, events: Path | None, engine: str) -> EventLog:
+    """The log in the event store, after a check that the engine's packages are installed."""
+    need_log(engine)
     from karat.store.events.log import read_event_log
 
     return read_event_log(events_folder(start, events))

@@ -7,13 +7,10 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from karat.online.metrics import registry
+from karat.reports.experiments.answer import Answer
 from karat.reports.online.evaluation import UNITS, figure
 from karat.reports.phrases.numbers import percent
 from karat.reports.table import DASH, Column, Table
-from karat.reports.writers.markdown import markdown
-from karat.reports.writers.plain import markdown_cell, plain
-from karat.reports.writers.tables import draw
-from karat.reports.writers.terminal import show_footnotes
 from karat.tables.experiments.experiment import Effect, ExperimentResult, Role
 
 WORDS = {"pass": "Ship", "fail": "Hold", "cannot_tell": "Cannot tell", "unhealthy": "Unhealthy"}
@@ -25,9 +22,6 @@ ROLES: dict[Role, str] = {
 }
 
 
-CARRY = "Queries that carry it"
-
-
 def headline(result: ExperimentResult) -> str:
     """Verdict and reason in a line."""
     word = WORDS[result.verdict]
@@ -37,20 +31,15 @@ def headline(result: ExperimentResult) -> str:
 
 
 def show(result: ExperimentResult, out: Console, *, all_notes: bool = False) -> None:
-    out.print(plain(headline(result), "bold"))
-    out.print(plain(about(result), "dim"))
-    out.print()
-    for table in tables(result):
-        draw(table, out)
-    show_footnotes(result.notes, out, every=all_notes)
+    _answer(result).show(out, all_notes=all_notes)
 
 
 def to_markdown(result: ExperimentResult) -> str:
-    parts = [f"**{markdown_cell(headline(result))}**\n", f"{markdown_cell(about(result))}\n"]
-    parts += map(markdown, tables(result))
-    if result.notes:
-        parts.append("".join(f"- {markdown_cell(note)}\n" for note in result.notes))
-    return "\n".join(parts)
+    return _answer(result).to_markdown()
+
+
+def _answer(result: ExperimentResult) -> Answer:
+    return Answer(tables(result), result.notes, headline(result), about(result))
 
 
 def tables(result: ExperimentResult) -> list[Table]:
@@ -61,7 +50,7 @@ def tables(result: ExperimentResult) -> list[Table]:
         if rows:
             found.append(Table(title, effect_columns(role), rows))
     if result.queries:
-        found.append(Table(CARRY, QUERIES, result.queries, group="metric"))
+        found.append(carriers(result))
     for by in result.by:
         names = set(by.split(","))
         rows = [row for row in result.slices if set(row.slice) == names]
@@ -69,6 +58,11 @@ def tables(result: ExperimentResult) -> list[Table]:
         if rows:
             found.append(Table(f"By {by}", slice_columns(), rows, group="slice"))
     return found
+
+
+def carriers(result: ExperimentResult) -> Table:
+    """The queries that add most to the changes."""
+    return Table("Queries that carry it", QUERIES, result.queries, group="metric")
 
 
 def about(result: ExperimentResult) -> str:

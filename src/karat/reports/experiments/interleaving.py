@@ -7,12 +7,9 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from karat.reports.experiments.analysis import HEALTH
+from karat.reports.experiments.answer import Answer
 from karat.reports.phrases.numbers import percent
 from karat.reports.table import Column, Table, of_texts
-from karat.reports.writers.markdown import markdown
-from karat.reports.writers.plain import markdown_cell, plain
-from karat.reports.writers.tables import draw
-from karat.reports.writers.terminal import show_footnotes
 from karat.tables.experiments.interleaving import InterleavingResult
 
 _WORDS = {
@@ -35,18 +32,16 @@ def headline(result: InterleavingResult) -> str:
 
 
 def show(result: InterleavingResult, out: Console, *, all_notes: bool = False) -> None:
-    out.print(plain(headline(result), "bold"))
-    out.print(plain(_about(result), "dim"))
-    out.print()
-    for table in tables(result):
-        draw(table, out)
-    show_footnotes(result.notes, out, every=all_notes)
+    _answer(result).show(out, all_notes=all_notes)
 
 
 def to_markdown(result: InterleavingResult) -> str:
-    head = f"**{markdown_cell(headline(result))}**\n\n{markdown_cell(_about(result))}\n"
-    notes = "".join(f"- {markdown_cell(note)}\n" for note in result.notes)
-    return "\n".join([head, *map(markdown, tables(result)), notes])
+    return _answer(result).to_markdown()
+
+
+def _answer(result: InterleavingResult) -> Answer:
+    about = f"{result.searches:,} searches of {result.users:,} users, credit by {result.credit}"
+    return Answer(tables(result), result.notes, headline(result), about)
 
 
 def tables(result: InterleavingResult) -> list[Table]:
@@ -69,10 +64,6 @@ def tables(result: InterleavingResult) -> list[Table]:
     if result.queries:
         found.append(Table("Queries that carry it", QUERIES, list(result.queries[:10])))
     return found
-
-
-def _about(result: InterleavingResult) -> str:
-    return f"{result.searches:,} searches of {result.users:,} users, credit by {result.credit}"
 
 
 def _share(value: float | None) -> str:

@@ -7,12 +7,10 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from karat.online.metrics import registry
+from karat.reports.experiments.answer import Answer
 from karat.reports.online.evaluation import figure
 from karat.reports.phrases.numbers import percent
 from karat.reports.table import Column, Table, of_texts
-from karat.reports.writers.markdown import markdown
-from karat.reports.writers.tables import draw
-from karat.reports.writers.terminal import show_footnotes
 from karat.tables.experiments.planning import Detectable, Planning
 
 CERTIFICATES: Sequence[Column] = (
@@ -29,14 +27,11 @@ CERTIFICATES: Sequence[Column] = (
 
 
 def show(plan: Planning, out: Console, *, all_notes: bool = False) -> None:
-    for table in tables(plan):
-        draw(table, out)
-    show_footnotes(_notes(plan), out, every=all_notes)
+    Answer(tables(plan), _notes(plan)).show(out, all_notes=all_notes)
 
 
 def to_markdown(plan: Planning) -> str:
-    notes = "".join(f"- {note}\n" for note in _notes(plan))
-    return "\n".join([*map(markdown, tables(plan)), notes])
+    return Answer(tables(plan), _notes(plan)).to_markdown()
 
 
 def tables(plan: Planning) -> list[Table]:

@@ -14,8 +14,8 @@ from karat.measures.no_answer import thinned
 from karat.reports.phrases.numbers import counted, milliseconds, moves, silence_heading, value_text
 from karat.reports.table import DASH, Column, Kind, Table, to
 from karat.reports.writers.latex import results_table
-from karat.reports.writers.markdown import markdown
-from karat.reports.writers.plain import csv_table, markdown_cell, plain
+from karat.reports.writers.markdown import listed, markdown
+from karat.reports.writers.plain import csv_table, plain
 from karat.reports.writers.tables import draw
 from karat.reports.writers.terminal import show_footnotes
 from karat.tables import QueryValue, Result, Results
@@ -72,7 +72,7 @@ def to_markdown(results: Results) -> str:
     tables += [*others(results), *about_runs(results)]
     parts = list(map(markdown, tables))
     if results.notes:
-        parts.append("".join(f"- {markdown_cell(note)}\n" for note in results.notes))
+        parts.append(listed(results.notes))
     return "\n".join(parts)
 
 

@@ -14,8 +14,8 @@ from karat.online.metrics import registry
 from karat.online.metrics.entry import Metric
 from karat.reports.phrases.numbers import counted
 from karat.reports.table import Column, Table, of_texts
-from karat.reports.writers.markdown import markdown
-from karat.reports.writers.plain import csv_table, markdown_cell
+from karat.reports.writers.markdown import listed, markdown
+from karat.reports.writers.plain import csv_table
 from karat.reports.writers.tables import draw, needed, on_paper
 from karat.reports.writers.terminal import show_footnotes, show_notes
 from karat.tables.notes import Concern, Note
@@ -79,11 +79,11 @@ def show(
 def to_markdown(results: OnlineResults) -> str:
     parts = []
     if results.health:
-        parts.append("".join(f"- {markdown_cell(text)}\n" for text in results.health))
+        parts.append(listed(results.health))
     parts += map(markdown, _tables(results, _Room(None, _MOST, all_metrics=True)))
     notes = _footnotes(results)
     if notes:
-        parts.append("".join(f"- {markdown_cell(note)}\n" for note in notes))
+        parts.append(listed(notes))
     return "\n".join(parts)
 
 

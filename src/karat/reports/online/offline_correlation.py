@@ -10,7 +10,7 @@ from rich.console import Console
 from karat.reports.phrases.numbers import counted
 from karat.reports.phrases.online import during, value
 from karat.reports.table import Column, Table
-from karat.reports.writers.markdown import markdown
+from karat.reports.writers.markdown import listed, markdown
 from karat.reports.writers.plain import csv_table, markdown_cell, plain
 from karat.reports.writers.tables import draw
 from karat.reports.writers.terminal import show_footnotes, show_notes
@@ -96,7 +96,7 @@ def to_markdown(found: OfflineCorrelation) -> str:
     parts += map(markdown, tables)
     disagreements = [_sentence(row) for row in (*found.discord_slices, *found.discord)]
     notes = (*disagreements, *remarks(found))
-    parts.append("".join(f"- {markdown_cell(note)}\n" for note in notes))
+    parts.append(listed(notes))
     return "\n".join(parts)
 
 

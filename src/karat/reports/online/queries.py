@@ -10,7 +10,7 @@ from rich.console import Console
 from karat.reports.phrases.numbers import counted, percent
 from karat.reports.phrases.online import during, where
 from karat.reports.table import Column, Table
-from karat.reports.writers.markdown import markdown
+from karat.reports.writers.markdown import listed, markdown
 from karat.reports.writers.plain import csv_table, markdown_cell, plain
 from karat.reports.writers.tables import draw
 from karat.reports.writers.terminal import show_footnotes
@@ -70,7 +70,7 @@ def to_markdown(found: WorstQueries) -> str:
     parts = [f"{markdown_cell(headline(found))}\n"]
     parts += map(markdown, _tables(found))
     notes = [*ordering(found), *found.notes]
-    parts.append("".join(f"- {markdown_cell(note)}\n" for note in notes))
+    parts.append(listed(notes))
     return "\n".join(parts)
 
 

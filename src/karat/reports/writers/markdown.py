@@ -35,7 +35,13 @@ def markdown(table: Table, longest: int | None = None) -> str:
     return title + "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
 
+def listed(sentences: Sequence[str]) -> str:
+    """All of them, uncut."""
+    return "".join(f"- {markdown_cell(text)}\n" for text in sentences)
+
+
 def bullets(sentences: Sequence[str]) -> str:
+    """The first of them, cut if too long."""
     shown = [f"- {sentence(text)}\n" for text in sentences[:_NOTES]]
     if len(sentences) > _NOTES:
         shown.append(f"- and {len(sentences) - _NOTES:,} more\n")

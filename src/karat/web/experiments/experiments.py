@@ -14,6 +14,7 @@ from fastapi import APIRouter, Query, Response
 from karat.errors import KaratError, MissingExtra
 from karat.reports.charts import online as drawing
 from karat.reports.experiments import analysis, interleaving, planning
+from karat.reports.table import Table
 from karat.tables.days import EPOCH, day_number
 from karat.tables.experiments.experiment import DayEffect, Effect, ExperimentResult
 from karat.tables.online.events import EventLog
@@ -89,7 +90,8 @@ def plan(call: AReader) -> Response:
 
     def shown(answer: Mapping[str, Any]) -> dict[str, Any]:
         found = stored.plan_of_answer(answer)
-        return {"result": answer, "tables": _tables(planning.tables(found)), "notes": found.notes}
+        tables = list(map(_table, planning.tables(found)))
+        return {"result": answer, "tables": tables, "notes": found.notes}
 
     return show(
         call,
@@ -117,7 +119,7 @@ def preference(call: AReader) -> Response:
         return {
             "headline": interleaving.headline(found),
             "result": answer,
-            "tables": _tables(interleaving.tables(found)),
+            "tables": list(map(_table, interleaving.tables(found))),
             "notes": found.notes,
         }
 
@@ -222,10 +224,7 @@ def _shown(answer: Mapping[str, Any]) -> dict[str, Any]:
         ],
         "sliced": [_effect(row) for row in rows[:_MOST]],
         "charts": _charts(result),
-        "carried": next(
-            (each for each in _tables(analysis.tables(result)) if each["title"] == analysis.CARRY),
-            None,
-        ),
+        "carried": _table(analysis.carriers(result)) if result.queries else None,
         "axis": min(_WIDE, max([0.02, *ends])),
         "notes": result.notes,
     }
@@ -296,13 +295,10 @@ def _chart(metric: str, rows: Sequence[DayEffect], result: ExperimentResult) -> 
     return wide, narrow
 
 
-def _tables(tables: Sequence[Any]) -> list[dict[str, Any]]:
-    """Tables of a report as texts."""
-    return [
-        {
-            "title": table.title,
-            "heads": [(column.heading, column.is_text) for column in table.visible],
-            "rows": [[column.cell(row) for column in table.visible] for row in table.rows],
-        }
-        for table in tables
-    ]
+def _table(table: Table) -> dict[str, Any]:
+    """A table of a report as texts."""
+    return {
+        "title": table.title,
+        "heads": [(column.heading, column.is_text) for column in table.visible],
+        "rows": [[column.cell(row) for column in table.visible] for row in table.rows],
+    }
