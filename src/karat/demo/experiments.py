@@ -13,9 +13,8 @@ from karat.formats.own.experiments import read_plan
 from karat.reports.experiments.analysis import headline
 from karat.tables.online.events import EventLog
 from karat.workflows.experiments.analyze import analyze_events, with_defaults
+from karat.workflows.experiments.stored import FOLDER
 
-FOLDER = "experiments"
-"""Folder of plans in a workspace."""
 HYBRID = """\
 # The traffic of the demo: half of the users got bm25, the others hybrid.
 [experiment]

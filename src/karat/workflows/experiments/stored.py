@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,18 +47,19 @@ class Declared:
 
 def declared(workspace: Workspace) -> list[Declared]:
     """The experiments of a workspace, by name."""
-    folder = workspace.workspace.root / FOLDER
-    return [_declared(path) for path in sorted(folder.glob("*.toml"))]
+    return [_declared(path) for path in _plans(workspace)]
 
 
 def find(workspace: Workspace, name: str) -> Declared:
     """One of them; raises UsageError with the nearest name if it is not there."""
-    known = declared(workspace)
-    for each in known:
-        if each.name == name:
-            return each
-    names = [each.name for each in known]
-    raise UsageError(f"no experiment {name!r}", nearest=nearest(name, names, 1))
+    known = {path.stem: path for path in _plans(workspace)}
+    if name in known:
+        return _declared(known[name])
+    raise UsageError(f"no experiment {name!r}", nearest=nearest(name, list(known), 1))
+
+
+def _plans(workspace: Workspace) -> list[Path]:
+    return sorted((workspace.workspace.root / FOLDER).glob("*.toml"))
 
 
 def _declared(path: Path) -> Declared:
@@ -67,7 +69,10 @@ def _declared(path: Path) -> Declared:
         plan = with_defaults(read_plan(path))
         digest = hashlib.sha256(path.read_bytes())
         if plan.exposures is not None:
-            digest.update(Path(plan.exposures).read_bytes())
+            # By size and time: exposures can be large, and every page asks.
+            with Path(plan.exposures).open("rb") as file:
+                now = os.fstat(file.fileno())
+            digest.update(f"{now.st_size} {now.st_mtime_ns}".encode())
     except (InputError, UsageError) as error:
         said = str(error).replace(f"{path.parent}/", f"{FOLDER}/")
         return Declared(path.stem, None, said)
