@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
@@ -123,6 +124,24 @@ def duration(text: str) -> int:
             f"{text!r} is not a duration of up to 366 days", fix="such as 7d, 36h or 30min"
         )
     return span
+
+
+def margin(text: str, most: float = math.inf) -> tuple[float, bool] | None:
+    """A margin: its size, and whether it is a share such as ``5%``; None if it is invalid.
+
+    Args:
+        text: A number of 0 or more, or a percentage.
+        most: It is below this.
+    """
+    number = text.strip().removesuffix("%")
+    share = number != text.strip()
+    try:
+        size = float(number)
+    except ValueError:
+        return None
+    if not 0 <= size < most:
+        return None
+    return size / 100 if share else size, share
 
 
 def duration_text(microseconds: int) -> str:

@@ -31,6 +31,7 @@ import polars as pl
 from karat.errors import UsageError
 from karat.online.health import WEEK
 from karat.online.metrics.entry import Metric
+from karat.online.rules import margin
 from karat.stats.averages import Floats
 from karat.stats.multiplicity import benjamini_hochberg
 from karat.stats.student import t_above, t_quantile
@@ -438,21 +439,15 @@ def read_margins(texts: Sequence[str], find: Callable[[str], Metric]) -> Margins
     general, special = (0.0, False), {}
     for text in texts:
         name, equals, size = text.rpartition("=")
-        number = size.strip().removesuffix("%")
-        share = number != size.strip()
-        try:
-            value = float(number)
-        except ValueError:
-            value = math.nan
-        if not (0 <= value < math.inf) or (not equals and not share):
+        read = margin(size)
+        if read is None or not (equals or read[1]):
             raise UsageError(
                 f"invalid margin {text!r}", fix="--margin 5%, or --margin ZeroResults=0.01"
             )
-        margin = (value / 100 if share else value, share)
         if equals:
-            special[find(name).name] = margin
+            special[find(name).name] = read
         else:
-            general = margin
+            general = read
 
     def margins(metric: Metric, expected: float | None) -> float:
         size, relative = special.get(metric.name, general)

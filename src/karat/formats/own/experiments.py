@@ -9,9 +9,9 @@ from karat.errors import InputError, UsageError
 from karat.formats import toml
 from karat.online.metrics import registry
 from karat.online.metrics.entry import Ratio
-from karat.online.rules import duration
+from karat.online.rules import duration, margin
 from karat.tables.days import day_number
-from karat.tables.experiments.experiment import ExperimentPlan, Guard
+from karat.tables.experiments.experiment import MOST_HARM, ExperimentPlan, Guard
 
 _KEYS = (
     "name", "control", "treatment", "shares", "users", "weeks", "start", "end", "window", "before",
@@ -91,18 +91,12 @@ def _steps(table: toml.Tables) -> tuple[int, ...]:
 def _guards(table: toml.Tables) -> tuple[Guard, ...]:
     guards = []
     for metric, value in table.content.get("guard", {}).items():
-        relative = isinstance(value, str) and value.strip().endswith("%")
-        margin = -1.0
-        if relative:
-            try:
-                margin = float(value.strip()[:-1]) / 100
-            except ValueError:
-                margin = -1.0
-        elif isinstance(value, int | float) and not isinstance(value, bool):
-            margin = float(value)
-        if not 0 <= margin < 1e12:
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        share = isinstance(value, str) and value.strip().endswith("%")
+        read = margin(str(value), MOST_HARM) if number or share else None
+        if read is None:
             raise table.invalid("guard", metric, "a margin", f'{metric} = 0.002, or "5%"')
-        guards.append(Guard(_metric(table, "guard", metric), margin, relative))
+        guards.append(Guard(_metric(table, "guard", metric), *read))
     return tuple(guards)
 
 

@@ -22,6 +22,10 @@ class Guard:
     relative: bool = False
 
 
+MOST_HARM = 1e12
+"""Margins of guardrails are below it."""
+
+
 @dataclass(frozen=True)
 class ExperimentPlan:
     """What was decided before the experiment: metrics, size and windows."""

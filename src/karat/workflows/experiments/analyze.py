@@ -24,8 +24,9 @@ from karat.online.health import NO_REAL_PEOPLE
 from karat.online.metrics import registry
 from karat.online.metrics.entry import Metric
 from karat.online.metrics.expressions import why_unknown
-from karat.online.rules import Rules, duration_text
+from karat.online.rules import Rules, duration_text, margin
 from karat.tables.experiments.experiment import (
+    MOST_HARM,
     DayEffect,
     Effect,
     ExperimentPlan,
@@ -179,7 +180,7 @@ def experiment(
         UsageError: unknown arm, metric or slice (with the nearest name), or no arms in the log.
         InputError: the log cannot be read.
     """
-    guards = tuple(read_guard(f"{name}:{margin}") for name, margin in (guard or {}).items())
+    guards = tuple(read_guard(f"{name}:{size}") for name, size in (guard or {}).items())
     base = replace(plan or ExperimentPlan(control, treatment), control=control, treatment=treatment)
     return analyze_events(
         events,
@@ -252,17 +253,13 @@ def read_guard(text: str) -> Guard:
         UsageError: no margin, or an unknown metric.
     """
     name, colon, size = text.rpartition(":")
-    relative = size.strip().endswith("%")
-    try:
-        margin = float(size.strip().removesuffix("%"))
-    except ValueError:
-        margin = -1.0
-    if not colon or not 0 <= margin < 1e12:
+    read = margin(size, MOST_HARM) if colon else None
+    if read is None:
         raise UsageError(
             f"the guardrail {text!r} has no margin",
             fix="METRIC:MARGIN, such as ErrorRate:0.002, CTR:2% or Latency:p95:20",
         )
-    return Guard(registry.find(name).name, margin / 100 if relative else margin, relative)
+    return Guard(registry.find(name).name, *read)
 
 
 def _check_arms(
