@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from karat.errors import UsageError, nearest
+from karat.tables.records import record_of
 
 OnlineState = Literal["ok", "none", "unknown"]
 """``ok`` it has a value · ``none`` there is nothing to count (null, not 0) · ``unknown`` the log
@@ -87,7 +88,4 @@ class OnlineResults:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> OnlineResults:
         """Inverse of ``to_dict``."""
-        rows = [OnlineResult(**row) for row in content["results"]]
-        days = content["period"]
-        period = None if days is None else (str(days[0]), str(days[1]))
-        return cls(**{**content, "results": rows, "by": tuple(content["by"]), "period": period})
+        return record_of(cls, content)

@@ -17,7 +17,8 @@ from karat.tables.online.evaluation import OnlineResults
 from karat.tables.online.events import EventLog, LogStatus
 from karat.tables.online.offline_correlation import OfflineCorrelation
 from karat.tables.online.watch import Watched
-from karat.tables.online.worst_queries import LostQuery
+from karat.tables.online.worst_queries import LostQuery, WorstQueries
+from karat.tables.records import record_of
 from karat.web.api.models import many, one
 from karat.web.api.responses import Paged, Several, json_response
 from karat.web.framework.auth import AReader
@@ -25,7 +26,6 @@ from karat.web.framework.call import Call
 from karat.web.framework.errors import or_not_found
 from karat.web.framework.state import AppState
 from karat.web.online.log import TheDays, awaited
-from karat.web.online.queries import worst_of
 from karat.workflows.online import log_requests
 from karat.workflows.online.facts import Table
 from karat.workflows.online.import_events import held
@@ -108,7 +108,9 @@ async def online_queries(call: AReader, page: Paged, days: TheDays, by: By = "")
     """The queries with the most failed searches, worst first; at most 1,000."""
     log = log_requests.log_of(call.site.workspace)
     over, sliced = days.within(log), dimension(call.site.workspace, log, by)
-    result = worst_of(await awaited(call.site, log, log_requests.Worst(over, sliced)))
+    result = record_of(
+        WorstQueries, await awaited(call.site, log, log_requests.Worst(over, sliced))
+    )
     rows = [
         {
             **asdict(row),

@@ -17,7 +17,10 @@ from karat.reports.experiments import analysis, interleaving, planning
 from karat.reports.table import Table
 from karat.tables.days import EPOCH, day_number
 from karat.tables.experiments.experiment import DayEffect, Effect, ExperimentResult
+from karat.tables.experiments.interleaving import InterleavingResult
+from karat.tables.experiments.planning import Planning
 from karat.tables.online.events import EventLog
+from karat.tables.records import record_of
 from karat.web.framework.auth import AReader
 from karat.web.framework.call import Call
 from karat.web.framework.errors import or_not_found
@@ -89,7 +92,7 @@ def plan(call: AReader) -> Response:
     )
 
     def shown(answer: Mapping[str, Any]) -> dict[str, Any]:
-        found = stored.plan_of_answer(answer)
+        found = record_of(Planning, answer)
         tables = list(map(_table, planning.tables(found)))
         return {"result": answer, "tables": tables, "notes": found.notes}
 
@@ -115,7 +118,7 @@ def preference(call: AReader) -> Response:
         return {"computed": asked is None}, asked, shown
 
     def shown(answer: Mapping[str, Any]) -> dict[str, Any]:
-        found = stored.preference_of(answer)
+        found = record_of(InterleavingResult, answer)
         return {
             "headline": interleaving.headline(found),
             "result": answer,
@@ -190,7 +193,7 @@ def _row(call: Call, log: EventLog, each: stored.Declared) -> dict[str, Any]:
         return {**row, "verdict": "error", "said": error, "arms": arms}
     if answer is None:
         return {**row, "verdict": None, "said": "is being computed", "arms": arms}
-    result = stored.result_of(answer)
+    result = record_of(ExperimentResult, answer)
     return {
         **row,
         "verdict": result.verdict,
@@ -202,7 +205,7 @@ def _row(call: Call, log: EventLog, each: stored.Declared) -> dict[str, Any]:
 
 
 def _shown(answer: Mapping[str, Any]) -> dict[str, Any]:
-    result = stored.result_of(answer)
+    result = record_of(ExperimentResult, answer)
     roles = [
         (title, [_effect(effect) for effect in result.effects if effect.role == role])
         for role, title in analysis.ROLES.items()

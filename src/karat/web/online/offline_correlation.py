@@ -22,6 +22,7 @@ from karat.reports.phrases.report import number
 from karat.reports.table import Column
 from karat.tables.online import offline_correlation as tables
 from karat.tables.online.events import EventLog
+from karat.tables.records import record_of
 from karat.web.framework.auth import AReader
 from karat.web.framework.call import Call
 from karat.web.framework.lists import Listed, frame_of, listed
@@ -94,29 +95,9 @@ def side_by_side(
             by,
         )
         fields = {"period": lenient.typed(days, period), **_choices(call.site, asked, names)}
-        return fields, asked, lambda answer: _shown(call, asked, against_of(answer))
+        return fields, asked, lambda answer: _shown(call, asked, answer)
 
     return show(call, *log_page(call, AgainstPage, "Offline vs online", prepare))
-
-
-def against_of(answer: Mapping[str, Any]) -> tables.OfflineCorrelation:
-    def online(row: Mapping[str, Any]) -> dict[str, Any]:
-        return {
-            **row,
-            "online": {name: tables.MetricValue(**each) for name, each in row["online"].items()},
-        }
-
-    lists: dict[str, Any] = {
-        "queries": [tables.JudgedAndSearched(**online(row)) for row in answer["queries"]],
-        "slices": [tables.WorldSlice(**online(row)) for row in answer["slices"]],
-        "concord": [tables.Concord(**row) for row in answer["concord"]],
-        "discord": [tables.Discord(**row) for row in answer["discord"]],
-        "discord_slices": [tables.Discord(**row) for row in answer["discord_slices"]],
-        "measures": tuple(answer["measures"]),
-        "metrics": tuple(answer["metrics"]),
-        "period": None if answer["period"] is None else tuple(answer["period"]),
-    }
-    return tables.OfflineCorrelation(**{**answer, **lists})
 
 
 def _choices(site: AppState, asked: Against, names: Sequence[str]) -> dict[str, Any]:
@@ -147,7 +128,8 @@ def _fits(metric: Metric) -> bool:
     )
 
 
-def _shown(call: Call, asked: Against, correlation: tables.OfflineCorrelation) -> dict[str, Any]:
+def _shown(call: Call, asked: Against, answer: Mapping[str, Any]) -> dict[str, Any]:
+    correlation = record_of(tables.OfflineCorrelation, answer)
     keys = dict(
         zip(
             (row.query_id for row in correlation.queries),

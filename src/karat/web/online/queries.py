@@ -14,7 +14,8 @@ from karat.errors import UsageError
 from karat.reports.online.queries import ordering
 from karat.reports.table import Column
 from karat.tables.online.events import EventLog
-from karat.tables.online.worst_queries import LostGroup, LostQuery, WorstQueries
+from karat.tables.online.worst_queries import LostGroup, WorstQueries
+from karat.tables.records import record_of
 from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.call import Call
 from karat.web.framework.diagnosis_links import diagnosis_address
@@ -75,7 +76,7 @@ def _prepare(call: Call, days: DayRange, by: str, log: EventLog, lenient: Lenien
     sliced = lenient.take(lambda: dimension(call.site.workspace, log, by), NOTHING)
 
     def shown(answer: Any) -> dict[str, Any]:
-        result = worst_of(answer)
+        result = record_of(WorstQueries, answer)
         return {
             "said": _summary(result),
             # The text on hidden queries names options of the command.
@@ -124,7 +125,7 @@ def add_to_golden(
             "nothing was added: the list is being recomputed",
             fix="reload the list, and select the queries again",
         )
-    result = worst_of(answer)
+    result = record_of(WorstQueries, answer)
     rows = [each for each in result.queries if each.query in selected]
     if not rows:
         raise UsageError("the queries are no longer in the list", fix="reload the list")
@@ -135,16 +136,6 @@ def add_to_golden(
     notice = _added(len(keys) - present, present)
     tail = f"?{urlencode(list_params)}#queries"
     return redirect_with(call, "/online/queries", tail, said=notice)
-
-
-def worst_of(answer: Mapping[str, Any]) -> WorstQueries:
-    rows = [
-        LostQuery(**{**row, "next_queries": [(text, count) for text, count in row["next_queries"]]})
-        for row in answer["queries"]
-    ]
-    groups = [LostGroup(**row) for row in answer["groups"]]
-    period = None if answer["period"] is None else (answer["period"][0], answer["period"][1])
-    return WorstQueries(**{**answer, "queries": rows, "groups": groups, "period": period})
 
 
 def _summary(result: WorstQueries) -> str:

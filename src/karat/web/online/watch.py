@@ -15,7 +15,8 @@ from karat.reports.phrases.online import difference, moved_text, usual_text, val
 from karat.reports.table import Column
 from karat.tables.days import day_text
 from karat.tables.online.events import EventLog
-from karat.tables.online.watch import Change, Contribution, Watched
+from karat.tables.online.watch import Change, Watched
+from karat.tables.records import record_of
 from karat.web.framework.auth import AReader
 from karat.web.framework.call import Call
 from karat.web.framework.lists import Listed, frame_of, listed
@@ -28,8 +29,6 @@ from karat.workflows.online.slices import NOTHING, Dimension
 from karat.workflows.online.watch import last_whole_day
 
 ROUTER = APIRouter()
-_EXTRA = {"exit_code", "compared_in_all"}
-"""Keys of the JSON that are not fields of ``Watched``."""
 _VERDICTS = {"usual": "as usual", "cannot_tell": "cannot tell"}
 
 
@@ -216,9 +215,6 @@ def glance(site: AppState, log: EventLog, last: int) -> dict[str, Any] | None:
 
 
 def watched_of(answer: Mapping[str, Any]) -> Watched:
-    changes = [
-        Change(**{**row, "queries": tuple(Contribution(**one) for one in row["queries"])})
-        for row in answer["changes"]
-    ]
-    fields = {name: value for name, value in answer.items() if name not in _EXTRA}
-    return Watched(**{**fields, "changes": changes, "by": tuple(answer["by"])})
+    """The result of a stored answer, which also counts all changes."""
+    own = {name: value for name, value in answer.items() if name != "compared_in_all"}
+    return record_of(Watched, own)

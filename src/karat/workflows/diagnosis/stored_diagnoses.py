@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
 import polars as pl
 
@@ -13,13 +12,9 @@ from karat.errors import UsageError, nearest
 from karat.tables import Queries
 from karat.tables.diagnosis.results import (
     Diagnosis,
-    Fix,
-    ModeRow,
-    QueryMode,
-    Reliability,
     Road,
-    StageRow,
 )
+from karat.tables.records import record_of
 from karat.tables.workspace import RunRow
 from karat.workflows.diagnosis.diagnose import diagnose, road_of
 from karat.workflows.diagnosis.stored_traces import stored_trace
@@ -144,10 +139,4 @@ def _has_class(queries: Queries | None) -> bool:
 
 
 def _read(files: Artifact) -> StoredDiagnosis:
-    rows = {"stages": StageRow, "fixes": Fix, "modes": ModeRow, "queries": QueryMode}
-    rows["reliability"] = Reliability
-    head: dict[str, Any] = files.head["diagnosis"]
-    read: dict[str, Any] = {name: [kind(**r) for r in head[name]] for name, kind in rows.items()}
-    for name, kind in (("slices", ModeRow), ("stages_by", StageRow)):
-        read[name] = {part: [kind(**row) for row in own] for part, own in head[name].items()}
-    return StoredDiagnosis(Diagnosis(**head | read), files)
+    return StoredDiagnosis(record_of(Diagnosis, files.head["diagnosis"]), files)

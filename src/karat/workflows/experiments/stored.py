@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,16 +13,7 @@ from karat.errors import InputError, UsageError, nearest
 from karat.formats.own.experiments import read_plan
 from karat.online.metrics import registry
 from karat.online.rules import Rules
-from karat.tables.experiments.experiment import (
-    DayEffect,
-    Effect,
-    ExperimentPlan,
-    ExperimentResult,
-    HealthCheck,
-    QueryEffect,
-)
-from karat.tables.experiments.interleaving import InterleavingResult, QueryPreference
-from karat.tables.experiments.planning import Certificate, Detectable, Planning
+from karat.tables.experiments.experiment import ExperimentPlan
 from karat.tables.online.events import EventLog
 from karat.workflows.experiments.analyze import analyze_events, with_defaults
 from karat.workflows.experiments.interleaving import TEAMS, analyze_interleaving
@@ -126,36 +117,3 @@ class Preference(LogRequest):
 def interleaved(log: EventLog) -> bool:
     """Whether a log has interleaved searches."""
     return TEAMS in log.attributes
-
-
-def result_of(answer: Mapping[str, Any]) -> ExperimentResult:
-    """The result of a stored answer."""
-    rows = {
-        "health": HealthCheck,
-        "effects": Effect,
-        "slices": Effect,
-        "over_time": DayEffect,
-        "ages": DayEffect,
-        "queries": QueryEffect,
-    }
-    values = {name: value for name, value in answer.items() if name != "exit_code"}
-    values |= {name: [kind(**row) for row in answer[name]] for name, kind in rows.items()}
-    period = answer["period"]
-    return ExperimentResult(
-        **{**values, "period": period and tuple(period), "by": tuple(answer["by"])}
-    )
-
-
-def plan_of_answer(answer: Mapping[str, Any]) -> Planning:
-    """The plan of a stored answer."""
-    rows = [Detectable(**row) for row in answer["rows"]]
-    certificates = [Certificate(**row) for row in answer["certificates"]]
-    return Planning(**{**answer, "rows": rows, "certificates": certificates})
-
-
-def preference_of(answer: Mapping[str, Any]) -> InterleavingResult:
-    """The preference of a stored answer."""
-    values = {name: value for name, value in answer.items() if name != "exit_code"}
-    health = [HealthCheck(**row) for row in answer["health"]]
-    queries = [QueryPreference(**row) for row in answer["queries"]]
-    return InterleavingResult(**{**values, "health": health, "queries": queries})

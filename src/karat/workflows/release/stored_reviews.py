@@ -6,15 +6,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from karat.tables.comparison import CostChange, Costs
 from karat.tables.diagnosis.traces import Trace, from_runs
 from karat.tables.online.watch import Watched
+from karat.tables.records import record_of
 from karat.tables.release.review import (
     DesignReview,
-    ModeChange,
-    ReviewGain,
-    ReviewSlice,
-    RollbackSignal,
 )
 from karat.tables.workspace import ComparisonRow, RunRow
 from karat.workflows.diagnosis.stored_traces import stored_trace
@@ -63,11 +59,12 @@ class Reviewing:
 
     def kept(self) -> DesignReview | None:
         stored = self.opened.artifacts.found(KIND, self.key)
-        return None if stored is None else _read(stored)
+        return None if stored is None else record_of(DesignReview, stored)
 
     def compute(self) -> DesignReview:
         """The review, computed unless it is there."""
-        return _read(self.opened.artifacts.answer(KIND, self.key, lambda: self._review().to_dict()))
+        made = self.opened.artifacts.answer(KIND, self.key, lambda: self._review().to_dict())
+        return record_of(DesignReview, made)
 
     def _review(self) -> DesignReview:
         opened, sides = self.opened, self.sides
@@ -110,20 +107,3 @@ def _trace(opened: Workspace, row: RunRow) -> Trace | None:
 def _alone(opened: Workspace, sides: Mapping[str, RunRow]) -> list[str]:
     names = [row.name for row in sides.values() if len(stages_of(opened, row) or []) == 1]
     return [f"no stages of {name} are known: its failures are by its own list" for name in names]
-
-
-def _read(stored: Mapping[str, Any]) -> DesignReview:
-    costs, signal, first = (stored[name] for name in ("costs", "rollback", "slice"))
-    if costs is not None:
-        costs = Costs(**{**costs, "changes": [CostChange(**row) for row in costs["changes"]]})
-    return DesignReview(
-        **{
-            **stored,
-            "gain": ReviewGain(**stored["gain"]),
-            "catches": [ModeChange(**row) for row in stored["catches"]],
-            "worse": [ModeChange(**row) for row in stored["worse"]],
-            "slice": None if first is None else ReviewSlice(**first),
-            "costs": costs,
-            "rollback": None if signal is None else RollbackSignal(**signal),
-        }
-    )

@@ -22,9 +22,9 @@ from karat.stats.effects import TIED
 from karat.store.sql import audit, comparisons, golden_sets, pairs, runs
 from karat.tables import QueryValue, Results
 from karat.tables import comparison as tables
-from karat.tables.about import AboutChange
-from karat.tables.comparison import AnswerChange, Comparison, CostChange, Costs, Order, Standing
+from karat.tables.comparison import Comparison
 from karat.tables.names import check_name
+from karat.tables.records import record_of
 from karat.tables.results import Result
 from karat.tables.workspace import ComparisonRow, RunRow
 from karat.workflows.golden.editions import NOW, list_editions
@@ -53,21 +53,6 @@ _LEGACY = 16  # characters of the keys of older versions, which are not hashes o
 TWICE_US = 60_000_000  # within this time, a repeated request is a double submit
 _LONGEST = 200  # characters of a name
 _DECIDED = ("better", "worse")
-_ROWS: dict[str, Any] = {
-    "differences": tables.Difference,
-    "slices": tables.Difference,
-    "standings": Standing,
-    "orders": Order,
-    "disagreements": tables.Disagreement,
-    "moves": tables.RankChange,
-    "finds": tables.Finds,
-    "overlaps": tables.Overlap,
-    "review": tables.Review,
-    "judge_next": tables.NextJudgment,
-    "answers": AnswerChange,
-    "changes": AboutChange,
-    "costs": lambda changes, **row: Costs(changes=[CostChange(**c) for c in changes], **row),
-}
 JUDGE_NEXT = 50  # number of pairs stored whose grades say most about the sign of the difference
 QUERIES: dict[str, Any] = {
     "candidate": pl.String,
@@ -522,11 +507,7 @@ class _Since:
 
 def _read(files: Artifact) -> StoredComparison:
     head = files.head
-    comparison_fields = dict(head["comparison"])
-    for name, kind in _ROWS.items():
-        comparison_fields[name] = [kind(**each) for each in comparison_fields.get(name, ())]
-    comparison_fields["settings"] = tables.Settings(**comparison_fields["settings"])
-    comparison = Comparison(**comparison_fields)
+    comparison = record_of(Comparison, head["comparison"])
     names = {field.name for field in fields(Result)}
     results = Results(
         [Result(**{k: v for k, v in each.items() if k in names}) for each in head["results"]]
