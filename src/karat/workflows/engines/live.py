@@ -27,7 +27,7 @@ from karat.tables import Queries
 from karat.tables.engines import EngineConfig, EngineFacts, EngineQuery
 from karat.tables.searched import Searched
 from karat.workflows.engines._journal import Journal
-from karat.workflows.engines.search import is_whole, manner_of, search_by
+from karat.workflows.engines.search import check_whole, manner_of, search_by
 
 if TYPE_CHECKING:
     from karat.engines.search.embedding import Endpoint
@@ -233,9 +233,10 @@ def search_engine(
     """
     if timeout is not None:
         config = replace(config, timeout=timeout)
-    if depth is not None and not is_whole(depth, 1):
-        raise UsageError(f"depth is {depth!r}, not a whole number from 1", fix="-k 100")
-    depth = depth or config.depth
+    if depth is None:
+        depth = config.depth
+    else:
+        check_whole("depth", depth, "-k 100")
     manner = manner_for(config, concurrency, retries, warmup)
     fix = f"karat engine check {config.name}"
     with open_live(config, depth=depth) as engine:

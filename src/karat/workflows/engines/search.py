@@ -87,10 +87,9 @@ def search_by(
         repeat: How often each query is asked, for its latency.
         watch: Called with the number of queries that are done.
     """
-    if depth is not None and not is_whole(depth, 1):
-        raise UsageError(f"depth is {depth!r}, not a whole number from 1", fix="-k 100")
-    if not is_whole(repeat, 1):
-        raise UsageError(f"repeat is {repeat!r}, not a whole number from 1", fix="--repeat 3")
+    if depth is not None:
+        check_whole("depth", depth, "-k 100")
+    check_whole("repeat", repeat, "--repeat 3")
     if output_format is None and str(out) == "-":
         output_format = "jsonl"
     title = formats.stem(out) if name is None else title_of(function, name)
@@ -352,6 +351,12 @@ def manner_of(concurrency: Any, timeout: Any, retries: Any, warmup: Any) -> Call
                 fix="timeout=5, in seconds",
             )
     return CallSettings(int(concurrency), timeout, int(retries))
+
+
+def check_whole(name: str, value: Any, fix: str) -> None:
+    """Raise UsageError unless a value is a whole number from 1."""
+    if not is_whole(value, 1):
+        raise UsageError(f"{name} is {value!r}, not a whole number from 1", fix=fix)
 
 
 def is_whole(value: Any, least: int) -> bool:

@@ -49,8 +49,6 @@ _LINEAR = {"P", "RBP", "DCG"}
 """Measures that pairs can be a sample for: linear in the gains, whatever is not shown."""
 _KEYS = ["query_id", "doc_id"]
 _Result = TypeVar("_Result", Results, Comparison)
-
-
 _OF_QUERY = 3  # judged pairs of a query that the ideal of nDCG needs on average
 _DOLLARS, _SECONDS = 10.0, 600.0  # of more judging, for what it would buy
 
