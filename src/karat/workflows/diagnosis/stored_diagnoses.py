@@ -10,10 +10,7 @@ import polars as pl
 
 from karat.errors import UsageError, nearest
 from karat.tables import Queries
-from karat.tables.diagnosis.results import (
-    Diagnosis,
-    Road,
-)
+from karat.tables.diagnosis.results import Diagnosis, Road
 from karat.tables.records import record_of
 from karat.tables.workspace import RunRow
 from karat.workflows.diagnosis.diagnose import diagnose, road_of

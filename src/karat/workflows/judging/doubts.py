@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import polars as pl
 
 from karat.clients.llm.ledger import Ledger
-from karat.errors import InputError, UsageError
+from karat.errors import UsageError
 from karat.golden.judge_doubts import disagreements, drawn
 from karat.measures import parse
 from karat.tables import Run
 from karat.tables.golden.machine_judges import Doubt, JudgeConfig
-from karat.workflows.offline.machine_grades import check_linear, run_weights
+from karat.workflows.offline.machine_grades import check_linear, graded_by, run_weights
 
 _KEYS = ["query_id", "doc_id"]
 PEOPLE = "people disagree"
@@ -76,12 +76,7 @@ def _graded(judges: Sequence[JudgeConfig]) -> pl.DataFrame:
     frames = []
     for judge in judges:
         with Ledger(judge.root) as ledger:
-            rows = ledger.grades(judge.rater)
-        if not rows:
-            raise InputError(
-                f"{judge.rater} has graded nothing", fix=f"karat autojudge run {judge.name}"
-            )
-        frames.append(pl.DataFrame(rows, schema=[*_KEYS, "grade"], orient="row"))
+            frames.append(graded_by(judge, ledger))
     every = (
         pl.concat(frames)
         .group_by(_KEYS)

@@ -442,12 +442,7 @@ def read_machine_grades(name: str, chances: str | None) -> MachineGrades:
         return MachineGrades(frame, known, passed)
     judge = read_judge(name, Path())
     with Ledger(judge.root) as ledger:
-        rows, price = ledger.grades(judge.rater), ledger.price(judge.rater)
-    if not rows:
-        raise InputError(
-            f"{judge.rater} has graded nothing", fix=f"karat autojudge run {judge.name}"
-        )
-    frame = pl.DataFrame(rows, schema=[*_KEYS, "grade"], orient="row")
+        frame, price = graded_by(judge, ledger), ledger.price(judge.rater)
     return MachineGrades(
         frame.with_columns(rater=pl.lit(judge.rater)),
         _read_chances(chances),
@@ -455,6 +450,20 @@ def read_machine_grades(name: str, chances: str | None) -> MachineGrades:
         judge,
         Costs(price, _seconds(judge.root)),
     )
+
+
+def graded_by(judge: JudgeConfig, ledger: Ledger) -> pl.DataFrame:
+    """``query_id``, ``doc_id`` and ``grade`` of what a judge graded as it is declared now.
+
+    Raises:
+        InputError: nothing.
+    """
+    rows = ledger.grades(judge.rater)
+    if not rows:
+        raise InputError(
+            f"{judge.rater} has graded nothing", fix=f"karat autojudge run {judge.name}"
+        )
+    return pl.DataFrame(rows, schema=[*_KEYS, "grade"], orient="row")
 
 
 def _read_chances(path: str | None) -> pl.DataFrame | None:

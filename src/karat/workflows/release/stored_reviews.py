@@ -9,9 +9,7 @@ from typing import Any
 from karat.tables.diagnosis.traces import Trace, from_runs
 from karat.tables.online.watch import Watched
 from karat.tables.records import record_of
-from karat.tables.release.review import (
-    DesignReview,
-)
+from karat.tables.release.review import DesignReview
 from karat.tables.workspace import ComparisonRow, RunRow
 from karat.workflows.diagnosis.stored_traces import stored_trace
 from karat.workflows.release.review import review_of
