@@ -20,7 +20,7 @@ from karat.cli.judging import autojudge, judge
 from karat.cli.lint import lint
 from karat.cli.offline import compare, evaluate, explain, fuse, measures
 from karat.cli.online import online
-from karat.cli.release import gate, review, trend
+from karat.cli.release import gate, release, review, trend
 from karat.cli.workspace import backup, demo, init, serve
 
 
@@ -89,6 +89,7 @@ for command in (
     measures.measures,
     online.online,
     people.people,
+    release.release,
     backup.restore,
     review.review,
     search.search,

@@ -72,3 +72,8 @@ def local_time(time_us: int, timezone: str) -> datetime:
         timezone: Name of the time zone, such as ``Europe/Berlin``.
     """
     return (_START + timedelta(microseconds=time_us)).astimezone(ZoneInfo(timezone))
+
+
+def day_of(time_us: int, timezone: str) -> int:
+    """The local day of a time, in days since 1970-01-01."""
+    return (local_time(time_us, timezone).date() - EPOCH).days

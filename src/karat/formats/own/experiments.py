@@ -36,9 +36,9 @@ def read_plan(path: str | Path) -> ExperimentPlan:
     return ExperimentPlan(
         control=table.text(here, "control", ""),
         treatment=table.text(here, "treatment", ""),
-        decide=tuple(_metric(table, here, name) for name in table.texts(here, "decide")),
-        diagnose=tuple(_metric(table, here, name) for name in table.texts(here, "diagnose")),
-        guards=_guards(table),
+        decide=tuple(read_metric(table, here, name) for name in table.texts(here, "decide")),
+        diagnose=tuple(read_metric(table, here, name) for name in table.texts(here, "diagnose")),
+        guards=read_guards(table),
         name=table.text(here, "name", Path(path).stem),
         shares=_shares(table),
         users=_count(table, "users", 10_000, 10**12),
@@ -55,7 +55,7 @@ def read_plan(path: str | Path) -> ExperimentPlan:
     )
 
 
-def _metric(table: toml.Tables, section: str, name: str) -> str:
+def read_metric(table: toml.Tables, section: str, name: str) -> str:
     """The name of a metric as the registry writes it."""
     try:
         return registry.find(name).name
@@ -70,7 +70,7 @@ def _metric(table: toml.Tables, section: str, name: str) -> str:
 def _caps(table: toml.Tables) -> dict[str, float]:
     caps = {}
     for key in table.content.get("cap", {}):
-        metric = registry.find(_metric(table, "cap", key))
+        metric = registry.find(read_metric(table, "cap", key))
         if not isinstance(metric.compute, Ratio):
             raise table.wrong(
                 f"[cap] {metric.name} is not a ratio of sums",
@@ -88,7 +88,7 @@ def _steps(table: toml.Tables) -> tuple[int, ...]:
     return tuple(sorted(map(day_number, value)))
 
 
-def _guards(table: toml.Tables) -> tuple[Guard, ...]:
+def read_guards(table: toml.Tables) -> tuple[Guard, ...]:
     guards = []
     for metric, value in table.content.get("guard", {}).items():
         number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -96,7 +96,7 @@ def _guards(table: toml.Tables) -> tuple[Guard, ...]:
         read = margin(str(value), MOST_HARM) if number or share else None
         if read is None:
             raise table.invalid("guard", metric, "a margin", f'{metric} = 0.002, or "5%"')
-        guards.append(Guard(_metric(table, "guard", metric), *read))
+        guards.append(Guard(read_metric(table, "guard", metric), *read))
     return tuple(guards)
 
 

@@ -13,8 +13,8 @@ from karat.errors import InputError, KaratError, UsageError
 from karat.store.sql.opening import VERSIONS, Store, migrate
 from karat.store.sql.schema import METADATA, invitation
 
-LEFT_OUT = ("sign_in_attempt", "web_session")
-"""Tables that are not copied: sessions and failed sign-ins."""
+LEFT_OUT = ("sign_in_attempt", "web_session", "release_lease")
+"""Tables that are not copied: sessions, failed sign-ins and leases."""
 TABLES = tuple(table.name for table in METADATA.sorted_tables if table.name not in LEFT_OUT)
 """Tables that are copied, each after those it references."""
 _AT_ONCE = 1000

@@ -32,7 +32,9 @@ METADATA = MetaData(
         "ix": "ix_%(table_name)s_%(column_0_N_name)s",
     }
 )
-APPEND_ONLY = ("judgment", "edition", "edition_query", "edition_grade", "audit")
+APPEND_ONLY = (
+    "judgment", "edition", "edition_query", "edition_grade", "audit", "release_event",
+)  # fmt: skip
 """Tables whose triggers reject every UPDATE and DELETE."""
 
 # sqlite_autoincrement: ids of deleted rows are never reused.
@@ -353,4 +355,22 @@ mark = Table(  # annotations of trends
     Column("created_us", BigInteger, nullable=False),
     CheckConstraint("kind IN ('release', 'corpus', 'other')", name="kind"),
     sqlite_autoincrement=True,
+)
+
+release_event = Table(  # the ledger of releases
+    "release_event",
+    METADATA,
+    Column("release", Text, primary_key=True),  # its name
+    Column("seq", Integer, primary_key=True, autoincrement=False),  # from 1, without gaps
+    Column("at_us", BigInteger, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("content", JSON, nullable=False),
+)
+
+release_lease = Table(  # who moves a release on
+    "release_lease",
+    METADATA,
+    Column("release", Text, primary_key=True),
+    Column("holder", Text, nullable=False),
+    Column("until_us", BigInteger, nullable=False),
 )

@@ -35,8 +35,8 @@ class Stage:
     """A stage of a release, and what it takes to pass it."""
 
     name: str  # offline | shadow | ab | ramp_25 …
-    share: float = 0.0  # of all users, who get the candidate
-    control: float = 0.0  # of all users, who are compared with them; 0: watched only
+    share: float = 0.0  # of all users, who get the candidate; 0 in an A/B test of another tool
+    control: float = 0.0  # of all users, who are compared with them; 0 in a ramp: watched only
     least_us: int = 0  # shortest time in it
     longest_us: int | None = None  # longest; None: no limit
     fresh_us: int = 7 * 86_400_000_000  # older evidence does not count
@@ -47,7 +47,7 @@ class Stage:
         """The evidence that it wants."""
         if self.name in {OFFLINE, SHADOW}:
             return "gate" if self.name == OFFLINE else "shadow"
-        return "experiment" if self.control else "watch"
+        return "experiment" if self.control or self.name == AB else "watch"
 
 
 @dataclass(frozen=True)
@@ -189,6 +189,7 @@ class Opening:
     baseline: Version
     candidate: Version
     salt: str  # of the assignment
+    golden: str  # name of the golden set whose judgments count
     review: DesignReview
 
 
@@ -244,6 +245,28 @@ class ReleaseStatus:
 
 
 @dataclass(frozen=True)
+class ReleaseStory:
+    """Everything about a release, from its promise to its end."""
+
+    status: ReleaseStatus
+    promise: Promise
+    review: DesignReview
+    events: Sequence[ReleaseEvent]  # the ledger, without the policy
+    kept: Kept
+    schema_version: int = SCHEMA_VERSION
+
+
+@dataclass(frozen=True)
+class ReleaseRun:
+    """What one round did to a release."""
+
+    name: str
+    events: Sequence[ReleaseEvent]  # what was appended
+    problem: str  # why the switch is not where it should be; empty if it is
+    status: ReleaseStatus | None  # None while another round has the release
+
+
+@dataclass(frozen=True)
 class Kept:
     """What a release promised, and what was measured."""
 
@@ -272,3 +295,12 @@ class Relation:
     ci_low: float | None
     ci_high: float | None
     reason: str = ""  # why there is none
+
+
+@dataclass(frozen=True)
+class TrackRecord:
+    """All releases that are over: promised next to measured."""
+
+    releases: Sequence[Kept]
+    relation: Relation
+    schema_version: int = SCHEMA_VERSION

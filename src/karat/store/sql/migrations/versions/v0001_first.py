@@ -252,15 +252,20 @@ def upgrade() -> None:
             "CREATE FUNCTION karat_append_only() RETURNS trigger LANGUAGE plpgsql AS $$ "
             f"BEGIN RAISE EXCEPTION '% {REFUSED}', TG_TABLE_NAME; END $$"
         )
-        for table in APPEND_ONLY:
-            op.execute(
-                f"CREATE TRIGGER {table}_append_only BEFORE UPDATE OR DELETE OR TRUNCATE "
-                f"ON {table} FOR EACH STATEMENT EXECUTE FUNCTION karat_append_only()"
-            )
-        return
     for table in APPEND_ONLY:
-        for verb in ("UPDATE", "DELETE"):
-            op.execute(
-                f"CREATE TRIGGER {table}_no_{verb.lower()} BEFORE {verb} ON {table} "
-                f"BEGIN SELECT RAISE(ABORT, '{table} {REFUSED}'); END"
-            )
+        refuse_changes(table)
+
+
+def refuse_changes(table: str) -> None:
+    """Make a table append-only, by triggers."""
+    if op.get_bind().dialect.name == "postgresql":
+        op.execute(
+            f"CREATE TRIGGER {table}_append_only BEFORE UPDATE OR DELETE OR TRUNCATE "
+            f"ON {table} FOR EACH STATEMENT EXECUTE FUNCTION karat_append_only()"
+        )
+        return
+    for verb in ("UPDATE", "DELETE"):
+        op.execute(
+            f"CREATE TRIGGER {table}_no_{verb.lower()} BEFORE {verb} ON {table} "
+            f"BEGIN SELECT RAISE(ABORT, '{table} {REFUSED}'); END"
+        )

@@ -16,7 +16,7 @@ from sqlalchemy import (
     Text,
 )
 
-from karat.store.sql.migrations.versions.v0001_first import REFUSED
+from karat.store.sql.migrations.versions.v0001_first import refuse_changes
 
 revision = "0004"
 down_revision = "0003"
@@ -144,14 +144,4 @@ def upgrade() -> None:
     """Create the tables, and the triggers that make the audit log append-only."""
     new = [table for table in METADATA.sorted_tables if table is not _THERE]
     METADATA.create_all(op.get_bind(), tables=new, checkfirst=False)
-    if op.get_bind().dialect.name == "postgresql":
-        op.execute(
-            "CREATE TRIGGER audit_append_only BEFORE UPDATE OR DELETE OR TRUNCATE "
-            "ON audit FOR EACH STATEMENT EXECUTE FUNCTION karat_append_only()"
-        )
-        return
-    for verb in ("UPDATE", "DELETE"):
-        op.execute(
-            f"CREATE TRIGGER audit_no_{verb.lower()} BEFORE {verb} ON audit "
-            f"BEGIN SELECT RAISE(ABORT, 'audit {REFUSED}'); END"
-        )
+    refuse_changes("audit")

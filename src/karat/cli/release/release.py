@@ -1,0 +1,307 @@
+"""karat release."""
+
+from __future__ import annotations
+
+import getpass
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from karat.cli import options
+from karat.cli.workspace.workspace import clock, opened
+
+if TYPE_CHECKING:
+    from karat.tables.release.pipeline import ReleaseStatus
+
+_EXIT = {"pass": 0, "fail": 1, "breach": 1}
+_where = options.option(
+    "-w --workspace start DIR",
+    "The workspace.  [default: that of the current folder]",
+    Path(),
+    type=click.Path(path_type=Path),
+)
+_by = options.option(
+    "--by NAME", "Who does it.  [default: the user logged in]", envvar="KARAT_USER"
+)
+_reason = options.option("--reason TEXT", "Why; shown with the release for ever.", required=True)
+_output = options.output("table", "json", "md")
+_Command = Callable[..., Any]
+
+
+@click.group(
+    epilog=options.examples(
+        "karat release start hybrid bm25 hybrid --propose",
+        "karat release start hybrid bm25 hybrid --policy release.toml",
+        "karat release status",
+        "karat release run",
+    )
+)
+def release() -> None:
+    """From a change to a decision, and back when it was wrong.
+
+    A release goes through its stages (offline, shadow, A/B test, ramp), each on evidence about
+    this candidate, baseline, judgments and policy. A breached guardrail rolls it back at once.
+    """
+
+
+def _command(name: str, *examples: str) -> Callable[[_Command], _Command]:
+    return release.command(name, epilog=options.examples(*examples))
+
+
+def _who(by: str | None) -> str:
+    return getpass.getuser() if by is None else by
+
+
+def _show(status: ReleaseStatus, output: str) -> None:
+    from karat.reports.release import pipeline as shown
+
+    options.emit(shown, status, output)
+
+
+@_command(
+    "start",
+    "karat release start hybrid bm25 hybrid --propose > release.toml",
+    "karat release start hybrid bm25 hybrid --policy release.toml",
+)
+@click.argument("name", metavar="NAME")
+@click.argument("baseline", metavar="BASELINE")
+@click.argument("candidate", metavar="CANDIDATE")
+@options.option("--policy FILE", "The policy (TOML): stages, guardrails, promises, switch.")
+@options.option("--propose", "Print a policy to begin with: its promises are by the review.")
+@_by
+@_where
+@_output
+def start(
+    name: str,
+    baseline: str,
+    candidate: str,
+    policy: str | None,
+    propose: bool,
+    by: str | None,
+    start: Path,
+    output: str,
+) -> None:
+    """Start the release NAME of CANDIDATE for BASELINE.
+
+    Both are runs: stored ones by name, or files, which are stored. Its policy, and what it promises
+    of gain, cost and risk, do not change afterwards.
+    """
+    from karat.workflows.release import pipeline
+
+    with opened(start) as workspace:
+        if propose:
+            sys.stdout.write(pipeline.propose(workspace, baseline, candidate, now=clock()))
+            return
+        if policy is None:
+            raise click.UsageError("--policy FILE is missing; --propose prints one to begin with.")
+        found = pipeline.start(
+            workspace, name, baseline, candidate, policy, by=_who(by), now=clock()
+        )
+    _show(found, output)
+
+
+@_command("status", "karat release status", "karat release status hybrid -f json")
+@click.argument("name", metavar="[NAME]", required=False)
+@_where
+@_output
+def status(name: str | None, start: Path, output: str) -> None:
+    """Where releases are, and what comes next; all of them without NAME."""
+    from karat.reports.release import pipeline as shown
+    from karat.workflows.release import pipeline
+
+    with opened(start) as workspace:
+        if name is not None:
+            _show(pipeline.status(workspace, name, now=clock()), output)
+            return
+        options.emit(shown, pipeline.statuses(workspace, now=clock()), output)
+
+
+@_command(
+    "evidence",
+    "karat release evidence hybrid",
+    'karat release evidence hybrid --reviewed "12 new documents, 1 wrong, and rare"',
+)
+@click.argument("name", metavar="NAME")
+@options.option(
+    "--reviewed NOTE", "Record that you looked at false positives; needed before the ramp."
+)
+@_by
+@_where
+@_output
+def evidence(name: str, reviewed: str | None, by: str | None, start: Path, output: str) -> int:
+    """Gather the evidence that the stage of a release wants, and record it.
+
+    A gate over the golden set, a shadow comparison, an analysis of the A/B test, or the rollback
+    signal. Exit codes: 0 it passes · 1 it fails · 3 it cannot tell.
+    """
+    from karat.workflows.release import pipeline
+
+    with opened(start) as workspace:
+        if reviewed is not None:
+            found = pipeline.note(
+                workspace, name, "reviewed", by=_who(by), reason=reviewed, now=clock()
+            )
+        else:
+            found = pipeline.evidence(workspace, name, now=clock())
+    _show(found, output)
+    return 0 if reviewed is not None else _exit_code(found)
+
+
+def _exit_code(found: ReleaseStatus) -> int:
+    verdicts = [each.verdict for each in found.evidence if each.stage == found.stage]
+    return _EXIT.get(verdicts[0], 3) if verdicts else 3
+
+
+@_command("advance", "karat release advance hybrid")
+@click.argument("name", metavar="NAME")
+@options.option("--stage NAME", "The stage to pass: refused if the release is in another.")
+@_by
+@_where
+@_output
+def advance(name: str, stage: str | None, by: str | None, start: Path, output: str) -> None:
+    """Pass the current stage, on its evidence."""
+    from karat.workflows.release import pipeline
+
+    with opened(start) as workspace:
+        found = pipeline.advance(workspace, name, by=_who(by), now=clock(), stage=stage or "")
+    _show(found, output)
+
+
+@_command("skip", 'karat release skip hybrid --reason "no shadow traffic: hotfix"')
+@click.argument("name", metavar="NAME")
+@_reason
+@options.option("--stage NAME", "The stage to skip: refused if the release is in another.")
+@_by
+@_where
+@_output
+def skip(
+    name: str, reason: str, stage: str | None, by: str | None, start: Path, output: str
+) -> None:
+    """Go on without the evidence of the current stage."""
+    from karat.workflows.release import pipeline
+
+    with opened(start) as workspace:
+        found = pipeline.skip(
+            workspace, name, by=_who(by), reason=reason, now=clock(), stage=stage or ""
+        )
+    _show(found, output)
+
+
+def _noted(name: str, kind: Any, by: str | None, reason: str, start: Path, output: str) -> None:
+    from karat.workflows.release import pipeline
+
+    with opened(start) as workspace:
+        found = pipeline.note(workspace, name, kind, by=_who(by), reason=reason, now=clock())
+    _show(found, output)
+
+
+@_command("hold", 'karat release hold hybrid --reason "deploy freeze"')
+@click.argument("name", metavar="NAME")
+@_reason
+@_by
+@_where
+@_output
+def hold(name: str, reason: str, by: str | None, start: Path, output: str) -> None:
+    """Stop a release where it is; guardrails still roll it back."""
+    _noted(name, "held", by, reason, start, output)
+
+
+@_command("resume", 'karat release resume hybrid --reason "freeze is over"')
+@click.argument("name", metavar="NAME")
+@_reason
+@_by
+@_where
+@_output
+def resume(name: str, reason: str, by: str | None, start: Path, output: str) -> None:
+    """Let a held release go on."""
+    _noted(name, "resumed", by, reason, start, output)
+
+
+@_command("rollback", 'karat release rollback hybrid --reason "wrong prices"')
+@click.argument("name", metavar="NAME")
+@_reason
+@_by
+@_where
+@_output
+def rollback(name: str, reason: str, by: str | None, start: Path, output: str) -> None:
+    """Give all users the baseline again.
+
+    Needs the switch and the folder of the workspace, and no database: the ledger is written as
+    soon as it can be reached. There is no way back but a new release.
+    """
+    from karat.workflows.release import pipeline, switching
+
+    root = switching.root_of(start)
+    switching.roll_back_now(root, name, by=_who(by), reason=reason, now=clock())
+    try:
+        with opened(start) as workspace:
+            found = pipeline.after_rollback(workspace, name, now=clock())
+    except Exception as error:  # noqa: BLE001 - a database may fail in any way; users are safe
+        what = str(error).splitlines()[0]
+        click.echo(f"{name} is rolled back.")
+        click.echo(
+            f"karat: the ledger could not be written: {what}\n"
+            "  fix: karat release run, once the store can be reached",
+            err=True,
+        )
+        return
+    _show(found, output)
+
+
+@_command("why", "karat release why hybrid", "karat release why -f md")
+@click.argument("name", metavar="[NAME]", required=False)
+@_where
+@_output
+def why(name: str | None, start: Path, output: str) -> None:
+    """The story of a release on one page; without NAME, promised next to measured for all."""
+    from karat.reports.release import story as shown
+    from karat.workflows.release import pipeline
+
+    with opened(start) as workspace:
+        if name is None:
+            options.emit(shown, pipeline.track_record(workspace), output)
+        else:
+            options.emit(shown, pipeline.story(workspace, name, now=clock()), output)
+
+
+@_command("run", "karat release run", "karat release run -f json")
+@_where
+@_output
+def run(start: Path, output: str) -> int:
+    """Move every release on as far as its evidence carries it, and put its switch in place.
+
+    For cron or a timer, each minute. Exit codes: 0 · 1 a switch is not where it should be.
+    """
+    from karat.reports.release import rounds as shown
+    from karat.workflows.release import pipeline
+
+    with opened(start) as workspace:
+        found = pipeline.run(workspace, now=clock())
+    options.emit(shown, found, output)
+    return int(any(each.problem for each in found))
+
+
+@_command("watch", "karat release watch hybrid")
+@click.argument("name", metavar="NAME")
+@options.option(
+    "--override REASON", "Ignore the rollback signal from now on: for those whom the policy names."
+)
+@_by
+@_where
+@_output
+def watch(name: str, override: str | None, by: str | None, start: Path, output: str) -> int:
+    """Check the rollback signal of a release that all users have.
+
+    Exit codes: 0 within its limit · 1 beyond it · 3 cannot tell.
+    """
+    from karat.workflows.release import pipeline
+
+    with opened(start) as workspace:
+        if override is not None:
+            pipeline.note(workspace, name, "overridden", by=_who(by), reason=override, now=clock())
+        found = pipeline.evidence(workspace, name, now=clock())
+    _show(found, output)
+    return _exit_code(found)

@@ -1,0 +1,79 @@
+"""Promised and measured: what releases promised, what came, and how online gains follow offline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from karat.release.pipeline import ReleaseState
+from karat.stats.student import t_quantile
+from karat.tables.release.pipeline import Kept, Relation
+
+LEAST = 10  # releases below which the relation of offline to online gains is not computed
+
+
+def kept_by(state: ReleaseState) -> Kept:
+    """What a release promised, and what was measured so far."""
+    promise, gain = state.opening.policy.promise, state.opening.review.gain
+    decided = _decision(state)
+    return Kept(
+        name=state.name,
+        state=state.state,
+        ended_us=state.last_us,
+        measure=promise.measure,
+        promised=promise.gain,
+        offline=gain.value,
+        offline_low=gain.ci_low,
+        offline_high=gain.ci_high,
+        metric=str(decided.get("metric", "")),
+        online=decided.get("relative"),
+        online_low=decided.get("relative_low"),
+        online_high=decided.get("relative_high"),
+        promised_ms=promise.latency_ms,
+        measured_ms=_latency(state),
+    )
+
+
+def _decision(state: ReleaseState) -> Mapping[str, Any]:
+    """The effect on the first decision metric in the latest experiment; empty without one."""
+    for event in sorted(state.evidence.values(), key=lambda event: -event.seq):
+        effects = () if event.evidence is None else event.evidence.result.get("effects", ())
+        for effect in effects:
+            if effect["role"] == "decision":
+                return dict(effect)
+    return {}
+
+
+def _latency(state: ReleaseState) -> float | None:
+    """Change of the 95th percentile in shadow, in ms."""
+    event = state.evidence.get("shadow")
+    rows = () if event is None or event.evidence is None else event.evidence.result.get(
+        "differences", ())  # fmt: skip
+    values = [row["value"] for row in rows if row["what"] == "p95" and row["value"] is not None]
+    return values[0] / 1000 if values else None
+
+
+def relation(rows: Sequence[Kept]) -> Relation:
+    """How online gains follow offline gains: least squares over releases, with a t interval.
+
+    Releases that were not shipped count too: leaving them out would bias the slope. The gains are
+    measured with error, which flattens it.
+    """
+    pairs = [
+        (row.offline, row.online) for row in rows
+        if row.offline is not None and row.online is not None
+    ]  # fmt: skip
+    n = len(pairs)
+    if n < LEAST:
+        return Relation(n, None, None, None, f"{n} of the {LEAST} releases that it needs")
+    x, y = np.array(pairs, float).T
+    spread = float(((x - x.mean()) ** 2).sum())
+    if spread == 0:
+        return Relation(n, None, None, None, "all offline gains are the same")
+    slope = float(((x - x.mean()) * (y - y.mean())).sum()) / spread
+    rest = y - y.mean() - slope * (x - x.mean())
+    error = float(np.sqrt((rest**2).sum() / (n - 2) / spread))
+    half = t_quantile(0.975, n - 2) * error
+    return Relation(n, slope, slope - half, slope + half)

@@ -1,0 +1,146 @@
+"""Releases: the board, one release, its story, and promised next to measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+
+from karat.reports.phrases.numbers import percent
+from karat.reports.table import Column, Table
+from karat.reports.writers.markdown import markdown, sentence
+from karat.reports.writers.plain import plain
+from karat.reports.writers.tables import draw
+from karat.tables.release.pipeline import (
+    ReleaseEvent,
+    ReleaseStatus,
+    StageStatus,
+)
+
+_ACTIONS = {
+    "advance": "passes",
+    "wait": "waits",
+    "evidence": "needs evidence",
+    "approve": "waits for approval",
+    "review": "waits for the review of false positives",
+    "fix": "does not pass",
+    "hold": "will be held",
+    "resume": "will go on",
+    "rollback": "will be rolled back",
+    "finish": "will finish",
+    "none": "",
+}
+
+
+def stage_name(stage: str) -> str:
+    """A stage in words: ``A/B test``, ``ramp 25 %``."""
+    known = {"ab": "A/B test", "rolled_back": "rolled back"}
+    if stage.startswith("ramp_"):
+        return f"ramp {stage.removeprefix('ramp_')} %"
+    return known.get(stage, stage)
+
+
+def next_text(status: ReleaseStatus) -> str:
+    """What comes next, in a sentence."""
+    step = status.step
+    said = _ACTIONS[step.action]
+    text = f"{said}: {step.reason}" if said else step.reason
+    if step.action in {"advance", "approve", "wait"} and step.consequence:
+        text += f"; then {step.consequence}"
+    return text
+
+
+def stages_text(status: ReleaseStatus) -> str:
+    """The rail of stages in a line."""
+    marks = {"passed": "✓", "skipped": "skipped", "current": "▸", "waiting": "·"}
+    return "  ".join(f"{marks[row.state]} {stage_name(row.stage)}" for row in status.stages)
+
+
+def verdict_text(row: StageStatus) -> str:
+    if row.state == "skipped":
+        return f"skipped by {row.by}"
+    if row.verdict is None:
+        return "no evidence" if row.state != "waiting" else "–"
+    return row.verdict.replace("_", " ")
+
+
+BOARD: Sequence[Column] = (
+    Column("name", "Release", "code"),
+    Column("state", "State", "words", value=lambda row: stage_name(row.state)),
+    Column("share", "Users", "share"),
+    Column("next", "Next", "sentence", value=next_text),
+    Column("margin", "Nearest guardrail", drop=1, optional=True),
+)
+STAGES: Sequence[Column] = (
+    Column("stage", "Stage", "words", value=lambda row: stage_name(row.stage)),
+    Column("state", "State", "words"),
+    Column("verdict", "Evidence", "words", value=verdict_text),
+    Column("reason", "Reason"),
+    Column("entered_us", "Since", "time", drop=1),
+)
+
+
+def sentence_of(event: ReleaseEvent) -> str:
+    """An event in a sentence."""
+    who = "" if event.by == "karat" else f" by {event.by}"
+    why = f": {event.reason}" if event.reason else ""
+    stage = stage_name(event.stage)
+    match event.kind:
+        case "evidence":
+            assert event.evidence is not None
+            return f"{stage}: {event.evidence.verdict.replace('_', ' ')}{why}"
+        case "advanced":
+            return f"{stage} passed{who}{why}"
+        case "skipped":
+            return f"{stage} skipped{who}{why}"
+        case "switched":
+            rollout = event.rollout or {}
+            if rollout.get("stopped"):
+                return "the switch gives all users the baseline"
+            return f"the switch gives {rollout.get('treatment_share', 0):.0%} the candidate"
+        case "unreachable":
+            return f"the switch cannot be reached{why}"
+        case "reviewed":
+            return f"false positives reviewed{who}{why}"
+        case "overridden":
+            return f"rollback signal overridden{who}{why}"
+    return f"{event.kind.replace('_', ' ')}{who}{why}"
+
+
+# --- the board ---
+
+
+def board(rows: Sequence[ReleaseStatus]) -> Table:
+    return Table("", BOARD, list(rows))
+
+
+def show(rows: Sequence[ReleaseStatus] | ReleaseStatus, out: Console) -> None:
+    if not isinstance(rows, ReleaseStatus):
+        if rows:
+            draw(board(rows), out, close=True)
+        else:
+            out.print(plain("No releases yet: karat release start begins one."))
+        return
+    out.print(plain(headline(rows), "bold"))
+    out.print(plain(f"Next: {next_text(rows)}"))
+    if rows.problem:
+        out.print(plain(f"The switch is not where it should be: {rows.problem}"))
+    out.print()
+    draw(Table("", STAGES, list(rows.stages)), out, close=True)
+
+
+def to_markdown(rows: Sequence[ReleaseStatus] | ReleaseStatus) -> str:
+    if not isinstance(rows, ReleaseStatus):
+        return markdown(board(rows))
+    stages = markdown(Table("", STAGES, list(rows.stages)))
+    return f"# {sentence(headline(rows))}\n\nNext: {sentence(next_text(rows))}\n\n{stages}"
+
+
+def headline(status: ReleaseStatus) -> str:
+    """A release in a line: where it is, and what users get."""
+    users = "no user has it" if not status.share else f"{percent(status.share)} of users have it"
+    why = f" ({status.reason})" if status.reason else ""
+    return (
+        f"{status.name}: {status.candidate} for {status.baseline}, "
+        f"{stage_name(status.state)}{why}; {users}"
+    )

@@ -1,0 +1,52 @@
+"""The ledger of releases, append-only; and the lease of who moves one on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import sqlalchemy as sa
+
+from karat.store.sql.schema import release_event, release_lease
+
+Content = Mapping[str, Any]
+
+
+def names(c: sa.Connection) -> list[str]:
+    """The releases, the latest first."""
+    first = sa.select(release_event.c.release).where(release_event.c.seq == 1)
+    ordered = first.order_by(release_event.c.at_us.desc(), release_event.c.release)
+    return list(c.execute(ordered).scalars())
+
+
+def events(c: sa.Connection, name: str) -> list[Content]:
+    """The content of the events of a release, in order."""
+    chosen = sa.select(release_event.c.content).where(release_event.c.release == name)
+    return list(c.execute(chosen.order_by(release_event.c.seq)).scalars())
+
+
+def append(
+    c: sa.Connection, name: str, seq: int, *, at_us: int, kind: str, content: Content
+) -> None:
+    """Append an event; raises ``sqlalchemy.exc.IntegrityError`` if its number is taken."""
+    values = {"release": name, "seq": seq, "at_us": at_us, "kind": kind, "content": content}
+    c.execute(sa.insert(release_event).values(values))
+
+
+def take(c: sa.Connection, name: str, holder: str, *, now: int, until: int) -> bool:
+    """Take the lease of a release, unless another holds it."""
+    mine = sa.or_(release_lease.c.until_us <= now, release_lease.c.holder == holder)
+    renewed = sa.update(release_lease).where(release_lease.c.release == name, mine)
+    if c.execute(renewed.values(holder=holder, until_us=until)).rowcount:
+        return True
+    known = sa.select(release_lease.c.release).where(release_lease.c.release == name)
+    if c.execute(known).first() is not None:
+        return False
+    c.execute(sa.insert(release_lease).values(release=name, holder=holder, until_us=until))
+    return True
+
+
+def give_back(c: sa.Connection, name: str, holder: str) -> None:
+    """End a lease."""
+    own = (release_lease.c.release == name, release_lease.c.holder == holder)
+    c.execute(sa.delete(release_lease).where(*own))

@@ -1,0 +1,576 @@
+"""Releases of a workspace: the verbs, which append to the ledger what the rules allow."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy.exc import IntegrityError
+
+from karat.errors import InputError, KaratError, UsageError, nearest
+from karat.experiments.assignment import Rollout
+from karat.formats.own.release_files import (
+    checked_name,
+    forget_switch,
+    tombstone,
+    write_switch,
+)
+from karat.formats.own.release_policy import read_release
+from karat.release import pipeline
+from karat.release.kept import kept_by, relation
+from karat.release.pipeline import KARAT, Current, ReleaseState, next_step, replay, rollout_of
+from karat.store.sql import annotations as marks
+from karat.store.sql import audit, golden_sets, releases
+from karat.tables.records import record_of
+from karat.tables.release.pipeline import (
+    EventKind,
+    Evidence,
+    Opening,
+    ReleaseEvent,
+    ReleasePolicy,
+    ReleaseRun,
+    ReleaseStatus,
+    ReleaseStory,
+    Step,
+    TrackRecord,
+)
+from karat.tables.release.review import DesignReview
+from karat.tables.workspace import RunRow
+from karat.workflows.online.log_requests import NothingImported, log_of
+from karat.workflows.release.release_review import (
+    POLICY,
+    missing_promises,
+    proposal,
+    release_review,
+)
+from karat.workflows.release.stage_evidence import Gathering, version_of
+from karat.workflows.release.switching import drive, roll_back_now
+from karat.workflows.workspace.artifacts import key_of
+from karat.workflows.workspace.evaluate_stored import find_runs
+from karat.workflows.workspace.stored_inputs import inputs_digest
+from karat.workflows.workspace.stored_runs import store_runs
+from karat.workflows.workspace.workspace import Workspace
+
+LEASE_US = 120_000_000
+AGAIN_US = 3_600_000_000  # after which evidence is gathered again, if there is new data
+_MOVES: set[EventKind] = {"advanced", "skipped", "rolled_back", "finished"}  # users, or their end
+
+
+class Overtaken(UsageError):
+    """Somebody else took a step meanwhile."""
+
+
+# --- reading ---
+
+
+def release_names(opened: Workspace) -> list[str]:
+    """The releases, the latest first."""
+    with opened.store.read() as connection:
+        return releases.names(connection)
+
+
+def events_of(opened: Workspace, name: str) -> list[ReleaseEvent]:
+    """The ledger of a release; raises UsageError with the nearest name if there is none."""
+    with opened.store.read() as connection:
+        contents = releases.events(connection, name)
+        known = [] if contents else releases.names(connection)
+    if not contents:
+        raise UsageError(
+            f"no release {name!r}",
+            nearest=nearest(name, known, 1),
+            fix="karat release status lists them" if known else "karat release start",
+        )
+    return [record_of(ReleaseEvent, content) for content in contents]
+
+
+def state_of(opened: Workspace, name: str) -> ReleaseState:
+    return replay(name, events_of(opened, name))
+
+
+def status(opened: Workspace, name: str, *, now: int) -> ReleaseStatus:
+    """Where a release is, and what comes next."""
+    return _status(opened, state_of(opened, name), now)
+
+
+def statuses(opened: Workspace, *, now: int) -> list[ReleaseStatus]:
+    """All releases, the latest first."""
+    return [status(opened, name, now=now) for name in release_names(opened)]
+
+
+def story(opened: Workspace, name: str, *, now: int) -> ReleaseStory:
+    """Everything about a release."""
+    events = events_of(opened, name)
+    state = replay(name, events)
+    opening = state.opening
+    shown = [replace(event, opening=None) for event in events]
+    return ReleaseStory(
+        _status(opened, state, now), opening.policy.promise, opening.review, shown, kept_by(state)
+    )
+
+
+def track_record(opened: Workspace) -> TrackRecord:
+    """What releases promised and what was measured, over all that reached users and are over."""
+    states = [state_of(opened, name) for name in release_names(opened)]
+    rows = [kept_by(state) for state in states if state.over and len(state.entered) > 2]
+    return TrackRecord(rows, relation(rows))
+
+
+def _status(opened: Workspace, state: ReleaseState, now: int) -> ReleaseStatus:
+    opening, want = state.opening, rollout_of(state)
+    dead = None if state.rolled_back else tombstone(opened.workspace.root, state.name)
+    if dead is not None:
+        step = Step("rollback", f"rolled back by {dead.by}: the ledger does not know yet")
+    else:
+        step = next_step(state, _current(opened, state, now))
+    why = state.rolled_back or state.held
+    problem = "" if state.unreachable is None else state.unreachable.reason
+    known = [event.evidence for event in state.evidence.values() if event.evidence is not None]
+    return ReleaseStatus(
+        name=state.name,
+        state="rolled_back" if dead is not None else state.state,
+        stage=state.stage,
+        over=state.over,
+        reason="" if why is None else why.reason,
+        started_us=state.started_us,
+        entered_us=state.entered_us,
+        by=state.by,
+        baseline=opening.baseline.name,
+        candidate=opening.candidate.name,
+        share=0.0 if want.stopped else want.treatment_share,
+        switched=_acknowledged(state, want),
+        problem=problem,
+        step=step,
+        stages=list(pipeline.stage_rows(state)),
+        evidence=known,
+        margin=_margin(state),
+        policy=opening.digest,
+    )
+
+
+def _acknowledged(state: ReleaseState, want: Rollout) -> bool:
+    return state.switched is not None and state.switched.rollout == asdict(want)
+
+
+def _margin(state: ReleaseState) -> str:
+    """How far the nearest guardrail is from its margin, as a share of the margin used up."""
+    known = state.evidence.get(state.stage)
+    effects = () if known is None or known.evidence is None else known.evidence.result.get(
+        "effects", ())  # fmt: skip
+    used = []
+    for effect in effects:
+        margin, difference = effect.get("margin"), effect.get("difference")
+        if effect["role"] != "guardrail" or not margin or difference is None:
+            continue
+        harm = difference if effect["direction"] == "lower" else -difference
+        used.append((harm / margin, effect["metric"]))
+    if not used:
+        return ""
+    share, metric = max(used)
+    return f"{metric} has used {max(0.0, share):.0%} of its margin"
+
+
+def _current(opened: Workspace, state: ReleaseState, now: int) -> Current:
+    try:
+        judgments = inputs_digest(opened.with_golden_set(state.opening.golden))
+    except KaratError:
+        judgments = None
+    try:
+        fed = log_of(opened).last_us
+    except (NothingImported, InputError):
+        fed = None
+    return Current(now, judgments, fed)
+
+
+# --- writing ---
+
+
+def record(
+    opened: Workspace,
+    state: ReleaseState,
+    kind: EventKind,
+    *,
+    by: str,
+    now: int,
+    reason: str = "",
+    **values: Any,
+) -> ReleaseState:
+    """Append an event that the rules allow; raises Overtaken if another came first."""
+    event = ReleaseEvent(state.seq + 1, max(now, state.last_us), kind, by, reason, **values)
+    after = pipeline.append(state.name, state, event)
+    _write(opened, state.name, event, _annotation(after, event))
+    return after
+
+
+def _write(opened: Workspace, name: str, event: ReleaseEvent, annotation: str) -> None:
+    content = {key: value for key, value in asdict(event).items() if value is not None}
+    try:
+        with opened.store.begin() as connection:
+            releases.append(
+                connection, name, event.seq, at_us=event.at_us, kind=event.kind, content=content
+            )
+            if event.by != KARAT:
+                audit.note(connection, event.by, f"release {event.kind}", name, event.at_us)
+            if annotation:
+                marks.add(
+                    connection, time_us=event.at_us, kind="release", text=annotation,
+                    made_by=event.by, now=event.at_us,
+                )  # fmt: skip
+    except IntegrityError:
+        last = events_of(opened, name)[-1]
+        raise Overtaken(
+            f"{last.by} took another step of {name} meanwhile: {last.kind.replace('_', ' ')}",
+            fix=f"karat release status {name}",
+        ) from None
+
+
+def _annotation(state: ReleaseState, event: ReleaseEvent) -> str:
+    if event.kind not in _MOVES or not (state.moves_users or event.kind == "rolled_back"):
+        return ""
+    if event.kind == "rolled_back":
+        return f"{state.name}: rolled back"
+    if event.kind == "finished":
+        return ""
+    return f"{state.name}: {state.stage}, {pipeline.consequence(state, state.stage)}"
+
+
+# --- verbs ---
+
+
+def start(
+    opened: Workspace,
+    name: str,
+    baseline: str,
+    candidate: str,
+    policy: str | Path,
+    *,
+    by: str,
+    now: int,
+    environment: Mapping[str, str] = os.environ,
+) -> ReleaseStatus:
+    """Start a release: its policy and what it promises are fixed from now on.
+
+    Args:
+        baseline: A stored run, by name, or the file of a run, which is stored.
+        candidate: Likewise.
+    """
+    checked_name(name)
+    if name in release_names(opened) or tombstone(opened.workspace.root, name) is not None:
+        raise UsageError(f"there is a release {name} already", fix=f"{name}-2, say")
+    file = read_release(policy)
+    rows = [_stored(opened, each, now) for each in (baseline, candidate)]
+    if rows[0].sha256 == rows[1].sha256:
+        raise UsageError("baseline and candidate are the same run", fix="name two runs")
+    review = release_review(opened, rows[0], rows[1], now=now)
+    if file.missing:
+        raise missing_promises(file.missing, review, str(policy))
+    _refuse_shared(opened, file.policy)
+    opening = _opening(opened, name, file.policy, rows, review)
+    first = ReleaseEvent(1, now, "started", by, opening=opening)
+    state = pipeline.append(name, None, first)
+    write_switch(opened.workspace.root, name, opening.policy.switch, rollout_of(state))
+    _write(opened, name, first, "")
+    state, _ = _switch(opened, state, now, environment)
+    return _status(opened, state, now)
+
+
+def propose(opened: Workspace, baseline: str, candidate: str, *, now: int) -> str:
+    """A policy to begin with, whose promises are by the review of the change."""
+    rows = [_stored(opened, each, now) for each in (baseline, candidate)]
+    return f"{POLICY}{proposal(release_review(opened, rows[0], rows[1], now=now))}\n"
+
+
+def _opening(
+    opened: Workspace,
+    name: str,
+    policy: ReleasePolicy,
+    rows: Sequence[RunRow],
+    review: DesignReview,
+) -> Opening:
+    arms = (policy.control_arm or f"{name}-control", policy.candidate_arm or name)
+    if arms[0] == arms[1]:
+        raise UsageError(f"both arms are called {arms[0]}", fix="[ab] control = …, candidate = …")
+    versions = [version_of(row, arm) for row, arm in zip(rows, arms, strict=True)]
+    digest = key_of(1, asdict(policy))
+    return Opening(
+        policy, digest, versions[0], versions[1], secrets.token_hex(8), opened.golden.name, review
+    )
+
+
+def _stored(opened: Workspace, run: str, now: int) -> RunRow:
+    """A stored run; a file is stored first."""
+    if Path(run).is_file():
+        [name] = store_runs(opened, [run], now=now).names
+        return find_runs(opened, [name])[0]
+    return find_runs(opened, [run])[0]
+
+
+def _refuse_shared(opened: Workspace, policy: ReleasePolicy) -> None:
+    """Two releases may not move one switch."""
+    for name in release_names(opened):
+        state = state_of(opened, name)
+        if not state.over and state.opening.policy.switch == policy.switch:
+            raise UsageError(
+                f"the release {name} uses this switch, and is in {state.state}",
+                fix=f"wait until it is finished, or karat release rollback {name}",
+            )
+
+
+def evidence(opened: Workspace, name: str, *, now: int) -> ReleaseStatus:
+    """Gather the evidence of the stage again, and record it."""
+    state = adopt(opened, state_of(opened, name), now)
+    state = _gathered(opened, state, now)
+    return _status(opened, state, now)
+
+
+def _gathered(opened: Workspace, state: ReleaseState, now: int) -> ReleaseState:
+    found = Gathering(opened.with_golden_set(state.opening.golden), state, now).gather()
+    return record(
+        opened, state, "evidence", by=KARAT, now=now, reason=found.reason, stage=found.stage,
+        evidence=found,
+    )  # fmt: skip
+
+
+def advance(
+    opened: Workspace,
+    name: str,
+    *,
+    by: str,
+    now: int,
+    stage: str = "",
+    environment: Mapping[str, str] = os.environ,
+) -> ReleaseStatus:
+    """Pass the stage that a release is in, on its evidence; ``stage`` is where the user saw it."""
+    state = adopt(opened, state_of(opened, name), now)
+    known = state.evidence.get(state.stage)
+    state = record(
+        opened, state, "advanced", by=by, now=now, stage=stage or state.stage,
+        reason="" if known is None or known.evidence is None else known.evidence.reason,
+        because=None if known is None else known.seq,
+        judgments=_current(opened, state, now).judgments,
+    )  # fmt: skip
+    return _moved(opened, state, now, environment)
+
+
+def skip(
+    opened: Workspace,
+    name: str,
+    *,
+    by: str,
+    reason: str,
+    now: int,
+    stage: str = "",
+    environment: Mapping[str, str] = os.environ,
+) -> ReleaseStatus:
+    """Go on without the evidence of a stage: by a person, with a reason."""
+    state = adopt(opened, state_of(opened, name), now)
+    state = record(
+        opened, state, "skipped", by=by, now=now, reason=reason, stage=stage or state.stage
+    )
+    return _moved(opened, state, now, environment)
+
+
+def note(
+    opened: Workspace, name: str, kind: EventKind, *, by: str, reason: str, now: int
+) -> ReleaseStatus:
+    """Hold, resume, override the rollback signal, or record the review of false positives."""
+    if not reason.strip():
+        raise UsageError("a reason is missing", fix="--reason TEXT")
+    state = adopt(opened, state_of(opened, name), now)
+    return _status(opened, record(opened, state, kind, by=by, now=now, reason=reason), now)
+
+
+def _moved(
+    opened: Workspace, state: ReleaseState, now: int, environment: Mapping[str, str]
+) -> ReleaseStatus:
+    state, _ = _switch(opened, state, now, environment)
+    return _status(opened, state, now)
+
+
+# --- rollback ---
+
+
+def roll_back(
+    opened: Workspace,
+    name: str,
+    *,
+    by: str,
+    reason: str,
+    now: int,
+    environment: Mapping[str, str] = os.environ,
+) -> ReleaseStatus:
+    """Give all users the baseline again, then record it; see ``switching.roll_back_now``."""
+    state = state_of(opened, name)
+    if state.finished:
+        raise UsageError(f"{name} is finished", fix="start a new release to go back")
+    state = _back(opened, state, by=by, reason=reason, now=now, environment=environment)
+    return _status(opened, state, now)
+
+
+def after_rollback(
+    opened: Workspace, name: str, *, now: int, environment: Mapping[str, str] = os.environ
+) -> ReleaseStatus:
+    """Record a rollback that was made without the ledger."""
+    state = adopt(opened, state_of(opened, name), now)
+    return _moved(opened, state, now, environment)
+
+
+def _back(
+    opened: Workspace,
+    state: ReleaseState,
+    *,
+    by: str,
+    reason: str,
+    now: int,
+    environment: Mapping[str, str],
+) -> ReleaseState:
+    try:
+        roll_back_now(
+            opened.workspace.root, state.name, by=by, reason=reason, now=now,
+            environment=environment,
+        )  # fmt: skip
+    finally:
+        state = adopt(opened, state, now)
+    return _switch(opened, state, now, environment)[0]
+
+
+def adopt(opened: Workspace, state: ReleaseState, now: int) -> ReleaseState:
+    """Record a rollback that the ledger does not know yet."""
+    dead = tombstone(opened.workspace.root, state.name)
+    if dead is None or state.over:
+        return state
+    return record(
+        opened, state, "rolled_back", by=dead.by, now=dead.at_us or now, reason=dead.reason
+    )
+
+
+# --- the switch ---
+
+
+def _switch(
+    opened: Workspace, state: ReleaseState, now: int, environment: Mapping[str, str]
+) -> tuple[ReleaseState, str]:
+    """Put the switch where the ledger says, and record that; the state, and why it failed."""
+    want = rollout_of(state)
+    try:
+        drive(opened.workspace.root, state.name, state.opening.policy.switch, want, environment)
+    except KaratError as error:
+        problem = str(error).splitlines()[0]
+        if state.unreachable is None or state.unreachable.reason != problem:
+            state = record(opened, state, "unreachable", by=KARAT, now=now, reason=problem)
+        return state, problem
+    if not _acknowledged(state, want) or state.unreachable is not None:
+        state = record(opened, state, "switched", by=KARAT, now=now, rollout=asdict(want))
+    if state.finished:
+        forget_switch(opened.workspace.root, state.name)
+    return state, ""
+
+
+# --- run ---
+
+
+def run(
+    opened: Workspace, *, now: int, environment: Mapping[str, str] = os.environ
+) -> list[ReleaseRun]:
+    """Move every release on as far as its evidence carries it, and put its switch in place."""
+    return [_ran(opened, name, now, environment) for name in release_names(opened)]
+
+
+def _ran(opened: Workspace, name: str, now: int, environment: Mapping[str, str]) -> ReleaseRun:
+    with _lease(opened, name, now) as mine:
+        if not mine:
+            return ReleaseRun(name, [], "", None)
+        before = state_of(opened, name)
+        state = adopt(opened, before, now)
+        try:
+            state, problem = _moving(opened, state, now, environment)
+        except Overtaken as error:
+            return ReleaseRun(name, [], error.what, status(opened, name, now=now))
+        new = events_of(opened, name)[before.seq :]
+        return ReleaseRun(name, new, problem, _status(opened, state, now))
+
+
+@contextmanager
+def _lease(opened: Workspace, name: str, now: int) -> Iterator[bool]:
+    holder = f"{socket.gethostname()} {os.getpid()} {secrets.token_hex(4)}"
+    with opened.store.begin() as connection:
+        golden_sets.hold(connection, opened.golden.id)  # so that two do not insert at once
+        mine = releases.take(connection, name, holder, now=now, until=now + LEASE_US)
+    try:
+        yield mine
+    finally:
+        if mine:
+            with opened.store.begin() as connection:
+                releases.give_back(connection, name, holder)
+
+
+def _moving(
+    opened: Workspace, state: ReleaseState, now: int, environment: Mapping[str, str]
+) -> tuple[ReleaseState, str]:
+    """One step after another, until a release waits; the switch follows each step."""
+    problem = ""
+    for _ in range(2 * len(state.opening.policy.stages) + 4):
+        state, problem = _switch(opened, state, now, environment)
+        if state.over:
+            break
+        current = _current(opened, state, now)
+        if _wants_evidence(state, current):
+            state = _gathered(opened, state, now)
+        step = next_step(state, current)
+        moved = _taken(opened, state, step, current, environment)
+        if moved is None:
+            break
+        state = moved
+    return state, problem
+
+
+def _wants_evidence(state: ReleaseState, current: Current) -> bool:
+    if state.held is not None and state.held.by != KARAT and not state.moves_users:
+        return False
+    known = state.evidence.get(state.stage)
+    if known is None or known.evidence is None:
+        return True
+    about: Evidence = known.evidence
+    if pipeline.not_about(state, about, current):
+        return current.now > about.made_us
+    if about.kind == "gate" or current.now - about.made_us < AGAIN_US:
+        return False  # a gate over the same inputs says the same
+    if about.until_us is None:
+        return about.verdict != "pass"
+    return (current.fed_us or 0) > about.until_us
+
+
+def _taken(
+    opened: Workspace,
+    state: ReleaseState,
+    step: Step,
+    current: Current,
+    environment: Mapping[str, str],
+) -> ReleaseState | None:
+    """The state after a step that karat takes by itself; None if it waits."""
+    now = current.now
+    match step.action:
+        case "advance":
+            return record(
+                opened, state, "advanced", by=KARAT, now=now, stage=state.stage,
+                reason=step.reason, because=step.because, judgments=current.judgments,
+            )  # fmt: skip
+        case "hold":
+            return record(opened, state, "held", by=KARAT, now=now, reason=step.reason)
+        case "resume":
+            return record(opened, state, "resumed", by=KARAT, now=now, reason=step.reason)
+        case "finish":
+            return record(opened, state, "finished", by=KARAT, now=now)
+        case "rollback":
+            try:
+                return _back(
+                    opened, state, by=KARAT, reason=step.reason, now=now, environment=environment
+                )
+            except KaratError:  # the tombstone is there, and the ledger has it
+                return state_of(opened, state.name)
+    return None

@@ -1,0 +1,275 @@
+"""The evidence of a stage of a release: a gate, a shadow comparison, an experiment, a watch.
+
+Each says what it is about, so that nothing passes on evidence of something else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from karat.errors import KaratError, UsageError
+from karat.experiments.assignment import Rollout
+from karat.online.rules import DAY, duration
+from karat.release.pipeline import ReleaseState, rollout_at
+from karat.release.policy import policy_of
+from karat.tables.about import configuration
+from karat.tables.days import day_of
+from karat.tables.experiments.experiment import ExperimentPlan, ExperimentResult
+from karat.tables.online.evaluation import OnlineResult
+from karat.tables.online.events import EventLog
+from karat.tables.release.pipeline import (
+    AB,
+    Evidence,
+    EvidenceVerdict,
+    Signal,
+    Version,
+)
+from karat.tables.workspace import RunRow
+from karat.workflows.experiments.analyze import analyze_events
+from karat.workflows.online.evaluate import evaluate_log
+from karat.workflows.online.log_requests import NothingImported, log_of
+from karat.workflows.online.watch import last_whole_day
+from karat.workflows.workspace.evaluate_stored import gate_stored
+from karat.workflows.workspace.stored_inputs import judged
+from karat.workflows.workspace.stored_runs import read_stored, stored_by_name
+from karat.workflows.workspace.workspace import Workspace
+
+_CHECKS = 20  # of a gate, in evidence
+_FEWEST = 30  # users below which the rollback signal says nothing
+
+
+@dataclass(frozen=True)
+class Gathering:
+    """Gathers the evidence for the stage that a release is in."""
+
+    opened: Workspace  # with the golden set of the release
+    state: ReleaseState
+    now: int
+
+    def gather(self) -> Evidence:
+        """The evidence; one that cannot tell where what it needs is missing."""
+        rule = self.state.rule
+        kind = "watch" if rule is None else rule.kind
+        try:
+            match kind:
+                case "gate":
+                    return self._gate()
+                case "shadow":
+                    return self._shadow()
+                case "experiment":
+                    return self._experiment()
+            return self._watch()
+        except NothingImported as error:
+            return self._made("cannot_tell", error.what)
+        except KaratError as error:
+            return self._made("cannot_tell", str(error).splitlines()[0])
+
+    def _made(
+        self,
+        verdict: EvidenceVerdict,
+        reason: str,
+        *,
+        marks: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {}),
+        **more: Any,
+    ) -> Evidence:
+        rule = self.state.rule
+        values = {"judgments": None, "coverage": None, **more}
+        return Evidence(
+            kind="watch" if rule is None else rule.kind,
+            stage=self.state.stage,
+            verdict=verdict,
+            reason=reason,
+            made_us=self.now,
+            baseline=marks[0],
+            candidate=marks[1],
+            policy=self.state.opening.digest,
+            **values,
+        )
+
+    # --- offline ---
+
+    def _gate(self) -> Evidence:
+        opening = self.state.opening
+        rows = [run_of(self.opened, version) for version in (opening.baseline, opening.candidate)]
+        policy = policy_of(opening.policy.gate, "gate policy")
+        # Before the gate: judgments that arrive meanwhile make it stale, not fresh.
+        judgments = judged(self.opened)
+        found = gate_stored(
+            self.opened, policy, rows[0].id if policy.needs_baseline else None, rows[1].id
+        )
+        marks = tuple({"run": row.sha256} for row in rows)
+        known = set(judgments.qrels.frame["query_id"].unique().to_list())
+        coverage = min(
+            len(known & set(run.query_ids)) / len(known) for run in read_stored(self.opened, rows)
+        )
+        verdict: EvidenceVerdict = (
+            "pass" if found.verdict == "pass"
+            else "fail" if found.verdict == "fail"
+            else "unhealthy" if found.verdict == "unhealthy" else "cannot_tell"
+        )  # fmt: skip
+        worst = found.checks[0] if found.checks else None
+        reason = "every rule of the gate holds"
+        if verdict != "pass":
+            reason = "no rule" if worst is None else f"{worst.rule}: {worst.reason}"
+        checks = [asdict(check) for check in found.checks[:_CHECKS]]
+        return self._made(
+            verdict, reason, marks=(marks[0], marks[1]), judgments=judgments.digest,
+            coverage=coverage, result={"verdict": found.verdict, "checks": checks},
+        )  # fmt: skip
+
+    # --- shadow ---
+
+    def _shadow(self) -> Evidence:
+        raise UsageError("there is no shadow comparison yet")
+
+    # --- experiment ---
+
+    def _experiment(self) -> Evidence:
+        log, state = log_of(self.opened), self.state
+        plan = plan_of(state, log)
+        found = analyze_events(log, plan)
+        verdict, reason = decided(found, plan, self.state)
+        signal = self._signal(log, {"arm": state.opening.candidate.arm})
+        if signal is not None and signal[0]:
+            verdict, reason = "breach", signal[1]
+        opening = state.opening
+        return self._made(
+            verdict, reason,
+            marks=({"arm": opening.baseline.arm}, {"arm": opening.candidate.arm}),
+            coverage=1.0, until_us=log.last_us, ended=found.ended,
+            result=_brief(found) | {"signal": None if signal is None else signal[1]},
+        )  # fmt: skip
+
+    # --- watch ---
+
+    def _watch(self) -> Evidence:
+        log, opening = log_of(self.opened), self.state.opening
+        marks = ({"arm": opening.baseline.arm}, {"arm": opening.candidate.arm})
+        signal = self._signal(log, {})
+        verdict: EvidenceVerdict = "pass"
+        if signal is None:
+            verdict, reason = "cannot_tell", "the rollback signal has no value yet"
+        else:
+            verdict, reason = ("breach" if signal[0] else "pass"), signal[1]
+        return self._made(verdict, reason, marks=marks, coverage=1.0, until_us=log.last_us)
+
+    def _signal(self, log: EventLog, only: Mapping[str, str]) -> tuple[bool, str] | None:
+        """Whether the rollback signal is beyond its limit, in words; None without a value."""
+        signal = self.state.opening.policy.promise.signal
+        last = last_whole_day(log)
+        first = last - max(1, round(duration(signal.window) / DAY)) + 1
+        if first < day_of(self.state.entered_us, log.timezone):
+            return None  # the window began before the stage
+        try:
+            results = evaluate_log(
+                log, [signal.metric], [], first_day=first, last_day=last,
+                only={**signal.slice, **only},
+            )  # fmt: skip
+        except KaratError:
+            return None
+        row = results.results[0]
+        if row.value is None or row.users < _FEWEST:
+            return None
+        return beyond(signal, row), signal_text(signal, row)
+
+
+def beyond(signal: Signal, row: OnlineResult) -> bool:
+    """Whether a metric is beyond the limit, with its interval."""
+    if row.value is None:
+        return False
+    if signal.direction == "above":
+        return (row.value if row.low is None else row.low) > signal.limit
+    return (row.value if row.high is None else row.high) < signal.limit
+
+
+def signal_text(signal: Signal, row: OnlineResult) -> str:
+    where = "".join(f" of {name} {value}" for name, value in signal.slice.items())
+    interval = "" if row.low is None or row.high is None else f" ({row.low:.4g} to {row.high:.4g})"
+    return (
+        f"{signal.metric}{where} is {row.value:.4g}{interval}; the limit is "
+        f"{signal.limit:.4g}, bad {signal.direction}"
+    )
+
+
+def plan_of(state: ReleaseState, log: EventLog) -> ExperimentPlan:
+    """The experiment of the stage that a release is in: its own users, its own control."""
+    policy, rule, rollout = state.opening.policy, state.rule, rollout_at(state, state.stage)
+    assert rule is not None
+    weeks = rule.longest_us and max(1, round(rule.longest_us / (7 * DAY)))
+    return ExperimentPlan(
+        control=state.opening.baseline.arm,
+        treatment=state.opening.candidate.arm,
+        decide=policy.decide,
+        guards=policy.guards,
+        name=state.name,
+        shares=_shares(rollout),
+        weeks=weeks,
+        start=day_of(state.entered_us, log.timezone),
+        window_us=policy.window_us,
+        trigger=policy.trigger,
+        exposures=policy.exposures,
+    )
+
+
+def _shares(rollout: Rollout) -> tuple[float, float]:
+    both = rollout.control_share, rollout.treatment_share
+    return both if all(both) else (1.0, 1.0)  # assigned by another tool: equal arms
+
+
+def decided(
+    found: ExperimentResult, plan: ExperimentPlan, state: ReleaseState
+) -> tuple[EvidenceVerdict, str]:
+    """What an experiment says about a stage.
+
+    The A/B test passes on an improvement, or where the policy declares why none is needed. A ramp
+    has had its improvement: no guardrail may be breached, and no decision metric be worse.
+    """
+    if found.verdict == "unhealthy":
+        return "unhealthy", found.reason
+    guards = [effect for effect in found.effects if effect.role == "guardrail"]
+    breached = [effect.metric for effect in guards if effect.held == "breached"]
+    if breached:
+        return "breach", f"the guardrail {breached[0]} is breached"
+    if found.verdict == "fail":
+        return "fail", found.reason
+    excused = state.opening.policy.non_inferior if state.stage == AB else "ramp"
+    if found.verdict == "pass" or not excused:
+        return ("pass" if found.verdict == "pass" else "cannot_tell"), found.reason
+    # Whole weeks are for the decision; a step of the ramp has the length of the policy.
+    ramp = {"weeks"} if state.stage != AB else set()
+    open_checks = (check for check in found.health if check.check not in ramp)
+    short = [check for check in open_checks if check.state == "cannot_tell"]
+    if short:
+        return "cannot_tell", short[0].detail
+    open_ = [effect.metric for effect in guards if effect.held != "passed"]
+    if open_ or len(guards) < len(plan.guards):
+        return "cannot_tell", f"guardrails cannot tell: {', '.join(open_) or 'not in the log'}"
+    if state.stage == AB:
+        return "pass", f"every guardrail passed, and no improvement is needed: {excused}"
+    return "pass", "every guardrail passed, and no decision metric is worse"
+
+
+def _brief(found: ExperimentResult) -> dict[str, Any]:
+    return {
+        "verdict": found.verdict,
+        "reason": found.reason,
+        "users": found.users,
+        "period": found.period,
+        "health": [asdict(check) for check in found.health],
+        "effects": [asdict(effect) for effect in found.effects if effect.role != "diagnostic"],
+    }
+
+
+def run_of(opened: Workspace, version: Version) -> RunRow:
+    """The stored run of a version, by its content."""
+    rows = stored_by_name(opened).values()
+    found = next((row for row in rows if row.sha256 == version.run), None)
+    if found is None:
+        raise UsageError(f"the run {version.name} is not stored any more", fix="import it again")
+    return found
+
+
+def version_of(row: RunRow, arm: str) -> Version:
+    return Version(row.name, row.sha256, configuration(row.about.get("recorded", {})), arm)
