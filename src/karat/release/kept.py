@@ -52,7 +52,7 @@ def _latency(state: ReleaseState) -> float | None:
     rows = () if event is None or event.evidence is None else event.evidence.result.get(
         "differences", ())  # fmt: skip
     values = [row["value"] for row in rows if row["what"] == "p95" and row["value"] is not None]
-    return values[0] / 1000 if values else None
+    return values[0] if values else None
 
 
 def relation(rows: Sequence[Kept]) -> Relation:
