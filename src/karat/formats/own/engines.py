@@ -10,6 +10,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from karat.engines.secrets import secret_value
 from karat.errors import InputError, UsageError, nearest
 from karat.formats import toml
 from karat.formats.own.workspace import find_workspace, without_password
@@ -88,27 +89,6 @@ def _opened(config: _Config, variables: Mapping[str, str]) -> _Config:
 
     headers = {key: read(value, f"headers.{key}") for key, value in config.headers.items()}
     return replace(config, url=read(config.url, "url"), headers=headers)
-
-
-def secret_value(value: str | Secret, where: str, root: Path, variables: Mapping[str, str]) -> str:
-    """A text, or a secret read from the environment or a file; one line of ASCII in a header."""
-    if isinstance(value, str):
-        text = value
-    elif value.env:
-        if value.env not in variables:
-            raise UsageError(
-                f"{where}: the environment variable {value.env} is not set",
-                fix=f"export {value.env}=…",
-            )
-        text = variables[value.env]
-    else:
-        try:
-            text = (root / value.file).read_text(encoding="utf-8").rstrip("\r\n")
-        except (OSError, ValueError) as error:
-            raise UsageError(f"{where}: {value.file} cannot be read: {error}") from None
-    if not where.endswith(" url") and not (text.isprintable() and text.isascii()):
-        raise UsageError(f"{where} has invalid characters")
-    return text
 
 
 def with_params(config: EngineConfig, given: Mapping[str, str]) -> EngineConfig:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -136,8 +138,13 @@ def _no_history(name: str) -> InputError:
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Lock a file against writes by other karat processes (on Windows: of the same user)."""
+def locked(path: Path, seconds: float | None = None) -> Iterator[int]:
+    """Lock a file against writes by other karat processes (on Windows: of the same user).
+
+    The system releases the lock of a killed process, unless a program that this started has the
+    descriptor, which is returned. After ``seconds``, if given, waiting ends in TimeoutError.
+    """
+    until = math.inf if seconds is None else time.monotonic() + seconds
     if sys.platform == "win32":
         # An open file cannot be replaced there, so lock another file.
         import msvcrt
@@ -150,15 +157,15 @@ def locked(path: Path) -> Iterator[None]:
                     msvcrt.locking(lock.fileno(), msvcrt.LK_LOCK, 1)
                     break
                 except OSError:  # it gives up after ten seconds
+                    if time.monotonic() > until:
+                        raise TimeoutError from None
                     continue
             try:
-                yield
+                yield lock.fileno()
             finally:
                 lock.seek(0)
                 msvcrt.locking(lock.fileno(), msvcrt.LK_UNLCK, 1)
     else:
-        import fcntl
-
         while True:
             try:
                 lock = path.open("ab")
@@ -166,11 +173,28 @@ def locked(path: Path) -> Iterator[None]:
                 what = f"cannot be written: {error.strerror}"
                 raise InputError(what, file=str(path)) from None
             with lock:
-                fcntl.flock(lock, fcntl.LOCK_EX)
+                _wait_for(lock.fileno(), until)
                 if not _same(path, lock.fileno()):
                     continue  # the file was replaced while we waited
-                yield
+                yield lock.fileno()
                 return
+
+
+def _wait_for(lock: int, until: float) -> None:
+    import fcntl
+
+    if until == math.inf:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > until:
+                raise TimeoutError from None
+            time.sleep(0.005)
+        else:
+            return
 
 
 def _same(path: Path, handle: int) -> bool:

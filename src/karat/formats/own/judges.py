@@ -10,10 +10,11 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
+from karat.engines.secrets import secret_value
 from karat.errors import UsageError, nearest
 from karat.formats import toml
 from karat.formats.own._model_prices import model_prices
-from karat.formats.own.engines import Declared, declared, secret_value
+from karat.formats.own.engines import Declared, declared
 from karat.formats.own.workspace import find_workspace
 from karat.tables.engines import Secret
 from karat.tables.golden.machine_judges import KINDS, JudgeConfig, Prices
