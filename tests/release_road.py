@@ -175,8 +175,10 @@ def _assigned(user: str, rollout: Path) -> str | None:
     return karat.assign(user, rollout) if rollout.exists() else None
 
 
-def make_road(folder: Path, store: str = "sqlite:///karat.db", **values: Any) -> Road:
-    """A shop with judged queries, four runs and two weeks of traffic without arms."""
+def make_road(
+    folder: Path, store: str = "sqlite:///karat.db", *, traffic: bool = True, **values: Any
+) -> Road:
+    """A shop with judged queries, runs and, unless refused, two weeks of traffic without arms."""
     folder.mkdir(parents=True, exist_ok=True)
     road = Road(folder, **values)
     make_workspace(folder, now=T0 - 15 * DAY, store=store, name="shop")
@@ -193,8 +195,9 @@ def make_road(folder: Path, store: str = "sqlite:///karat.db", **values: Any) ->
             sha256=sha256(b"judgments").hexdigest(), now=T0 - 15 * DAY,
         )  # fmt: skip
         store_runs(opened, list(_runs(ids)), now=T0 - 14 * DAY)
-    road.now = T0 - 14 * DAY
-    road.live(14)
+    if traffic:
+        road.now = T0 - 14 * DAY
+        road.live(14)
     return road
 
 

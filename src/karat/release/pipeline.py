@@ -279,8 +279,9 @@ def insufficient(state: ReleaseState, evidence: Evidence | None, current: Curren
         return "it has passed all stages"
     if evidence is None:
         return "there is no evidence"
-    foreign = not_about(state, evidence, current)
-    if foreign:
+    if evidence.verdict == "cannot_tell" and not evidence.candidate:
+        return evidence.reason  # it could not be gathered
+    if foreign := not_about(state, evidence, current):
         return foreign
     if evidence.verdict != "pass":
         return evidence.reason

@@ -63,7 +63,7 @@ def _reader(hint: Any) -> _Read | None:
     if origin is tuple:
         return lambda values: tuple(map(inner, values))
     if origin in {Union, UnionType}:
-        return lambda value: None if value is None else inner(value)
+        return lambda value: inner(value) if isinstance(value, Mapping | list | tuple) else value
     if origin in {dict, Mapping}:
         return lambda values: {name: inner(value) for name, value in values.items()}
     return lambda values: list(map(inner, values))

@@ -232,9 +232,10 @@ def rollback(name: str, reason: str, by: str | None, start: Path, output: str) -
     Needs the switch and the folder of the workspace, and no database: the ledger is written as
     soon as it can be reached. There is no way back but a new release.
     """
+    from karat.formats.own.workspace import find_workspace
     from karat.workflows.release import pipeline, switching
 
-    root = switching.root_of(start)
+    root = find_workspace(start).parent
     switching.roll_back_now(root, name, by=_who(by), reason=reason, now=clock())
     try:
         with opened(start) as workspace:

@@ -12,6 +12,10 @@ from karat.store.sql.schema import release_event, release_lease
 Content = Mapping[str, Any]
 
 
+class Taken(Exception):
+    """Another event has this number."""
+
+
 def names(c: sa.Connection) -> list[str]:
     """The releases, the latest first."""
     first = sa.select(release_event.c.release).where(release_event.c.seq == 1)
@@ -28,9 +32,12 @@ def events(c: sa.Connection, name: str) -> list[Content]:
 def append(
     c: sa.Connection, name: str, seq: int, *, at_us: int, kind: str, content: Content
 ) -> None:
-    """Append an event; raises ``sqlalchemy.exc.IntegrityError`` if its number is taken."""
+    """Append an event; raises Taken if its number is taken."""
     values = {"release": name, "seq": seq, "at_us": at_us, "kind": kind, "content": content}
-    c.execute(sa.insert(release_event).values(values))
+    try:
+        c.execute(sa.insert(release_event).values(values))
+    except sa.exc.IntegrityError:
+        raise Taken from None
 
 
 def take(c: sa.Connection, name: str, holder: str, *, now: int, until: int) -> bool:

@@ -11,8 +11,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy.exc import IntegrityError
-
+from karat.clients.switch import read
 from karat.errors import InputError, KaratError, UsageError, nearest
 from karat.experiments.assignment import Rollout
 from karat.formats.own.release_files import (
@@ -38,6 +37,7 @@ from karat.tables.release.pipeline import (
     ReleaseStatus,
     ReleaseStory,
     Step,
+    SwitchConfig,
     TrackRecord,
 )
 from karat.tables.release.review import DesignReview
@@ -142,7 +142,7 @@ def _status(opened: Workspace, state: ReleaseState, now: int) -> ReleaseStatus:
         by=state.by,
         baseline=opening.baseline.name,
         candidate=opening.candidate.name,
-        share=0.0 if want.stopped else want.treatment_share,
+        share=0.0 if dead is not None else want.treatment_share,
         switched=_acknowledged(state, want),
         problem=problem,
         step=step,
@@ -221,7 +221,7 @@ def _write(opened: Workspace, name: str, event: ReleaseEvent, annotation: str) -
                     connection, time_us=event.at_us, kind="release", text=annotation,
                     made_by=event.by, now=event.at_us,
                 )  # fmt: skip
-    except IntegrityError:
+    except releases.Taken:
         last = events_of(opened, name)[-1]
         raise Overtaken(
             f"{last.by} took another step of {name} meanwhile: {last.kind.replace('_', ' ')}",
@@ -456,9 +456,11 @@ def _switch(
     opened: Workspace, state: ReleaseState, now: int, environment: Mapping[str, str]
 ) -> tuple[ReleaseState, str]:
     """Put the switch where the ledger says, and record that; the state, and why it failed."""
-    want = rollout_of(state)
+    want, config = rollout_of(state), state.opening.policy.switch
     try:
-        drive(opened.workspace.root, state.name, state.opening.policy.switch, want, environment)
+        if _acknowledged(state, want) and _there(opened, config, want, environment):
+            return state, ""
+        drive(opened.workspace.root, state.name, config, want, environment)
     except KaratError as error:
         problem = str(error).splitlines()[0]
         if state.unreachable is None or state.unreachable.reason != problem:
@@ -469,6 +471,18 @@ def _switch(
     if state.finished:
         forget_switch(opened.workspace.root, state.name)
     return state, ""
+
+
+def _there(
+    opened: Workspace, config: SwitchConfig, want: Rollout, environment: Mapping[str, str]
+) -> bool:
+    """Whether a switch that acknowledged a rollout is still there, if it can be asked."""
+    if config.kind in {"webhook", "command"}:
+        return True
+    have = read(config, opened.workspace.root, environment=environment)
+    if config.kind == "alias":
+        return have is not None and have.treatment_share == float(want.treatment_share >= 1)
+    return have == want
 
 
 # --- run ---

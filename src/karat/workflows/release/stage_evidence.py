@@ -6,7 +6,7 @@ Each says what it is about, so that nothing passes on evidence of something else
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from karat.errors import KaratError, UsageError
@@ -198,7 +198,7 @@ def plan_of(state: ReleaseState, log: EventLog) -> ExperimentPlan:
     policy, rule, rollout = state.opening.policy, state.rule, rollout_at(state, state.stage)
     assert rule is not None
     weeks = rule.longest_us and max(1, round(rule.longest_us / (7 * DAY)))
-    return ExperimentPlan(
+    plan = ExperimentPlan(
         control=state.opening.baseline.arm,
         treatment=state.opening.candidate.arm,
         decide=policy.decide,
@@ -211,6 +211,8 @@ def plan_of(state: ReleaseState, log: EventLog) -> ExperimentPlan:
         trigger=policy.trigger,
         exposures=policy.exposures,
     )
+    # Before a step of the ramp, some users had the candidate already.
+    return plan if rule.name == AB else replace(plan, before_us=0)
 
 
 def _shares(rollout: Rollout) -> tuple[float, float]:
