@@ -9,7 +9,7 @@ import numpy as np
 
 from karat.release.pipeline import ReleaseState
 from karat.stats.student import t_quantile
-from karat.tables.release.pipeline import Kept, Relation
+from karat.tables.release.pipeline import AB, Kept, Relation
 
 LEAST = 10  # releases below which the relation of offline to online gains is not computed
 
@@ -37,8 +37,9 @@ def kept_by(state: ReleaseState) -> Kept:
 
 
 def _decision(state: ReleaseState) -> Mapping[str, Any]:
-    """The effect on the first decision metric in the latest experiment; empty without one."""
-    for event in sorted(state.evidence.values(), key=lambda event: -event.seq):
+    """The effect on the first decision metric, in the A/B test if there was one; empty without."""
+    latest = sorted(state.evidence.values(), key=lambda event: (event.stage != AB, -event.seq))
+    for event in latest:
         effects = () if event.evidence is None else event.evidence.result.get("effects", ())
         for effect in effects:
             if effect["role"] == "decision":

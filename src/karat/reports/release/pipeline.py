@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from rich.console import Console
 
@@ -68,7 +69,7 @@ BOARD: Sequence[Column] = (
     Column("name", "Release", "code"),
     Column("state", "State", "words", value=lambda row: stage_name(row.state)),
     Column("share", "Users", "share"),
-    Column("next", "Next", "sentence", value=next_text),
+    Column("next", "Next", text=next_text),
     Column("margin", "Nearest guardrail", drop=1, optional=True),
 )
 STAGES: Sequence[Column] = (
@@ -78,6 +79,16 @@ STAGES: Sequence[Column] = (
     Column("reason", "Reason"),
     Column("entered_us", "Since", "time", drop=1),
 )
+
+
+def shares_text(rollout: Mapping[str, Any]) -> str:
+    """What a rollout gives to whom."""
+    share, control = rollout.get("treatment_share", 0), rollout.get("control_share", 0)
+    if rollout.get("stopped") or not share:
+        return "all users get the baseline"
+    if share >= 1:
+        return "all users get the candidate"
+    return f"{percent(share)} of users get the candidate, {percent(control)} are its control"
 
 
 def sentence_of(event: ReleaseEvent) -> str:
@@ -95,9 +106,7 @@ def sentence_of(event: ReleaseEvent) -> str:
             return f"{stage} skipped{who}{why}"
         case "switched":
             rollout = event.rollout or {}
-            if rollout.get("stopped"):
-                return "the switch gives all users the baseline"
-            return f"the switch gives {rollout.get('treatment_share', 0):.0%} the candidate"
+            return f"switch: {shares_text(rollout)}"
         case "unreachable":
             return f"the switch cannot be reached{why}"
         case "reviewed":

@@ -25,15 +25,16 @@ from karat.tables.release.pipeline import (
 
 
 def told(events: Sequence[ReleaseEvent]) -> list[ReleaseEvent]:
-    """The events that a story has: without evidence that says the same again."""
+    """The events of a story: without evidence that says the same again, or that passed a stage."""
+    passed = {event.because for event in events if event.kind == "advanced"}
     shown: list[ReleaseEvent] = []
-    last: dict[str, tuple[str, str]] = {}
+    last: dict[str, str] = {}
     for event in events:
         if event.evidence is not None:
-            said = event.evidence.verdict, event.reason
-            if last.get(event.stage) == said:
+            repeated = last.get(event.stage) == event.evidence.verdict
+            last[event.stage] = event.evidence.verdict
+            if repeated or event.seq in passed:
                 continue
-            last[event.stage] = said
         shown.append(event)
     return shown
 

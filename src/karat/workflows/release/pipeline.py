@@ -546,6 +546,8 @@ def _moving(
 def _wants_evidence(state: ReleaseState, current: Current) -> bool:
     if state.held is not None and state.held.by != KARAT and not state.moves_users:
         return False
+    if state.moves_users and (current.fed_us or 0) <= state.entered_us:
+        return False  # no user has been seen in it
     known = state.evidence.get(state.stage)
     if known is None or known.evidence is None:
         return True

@@ -13,8 +13,6 @@ from karat.workflows.release.review import review, usual
 from karat.workflows.workspace.stored_inputs import judged, read_stored
 from karat.workflows.workspace.workspace import Workspace
 
-_UNKNOWN = "unknown: write what you expect"
-
 
 def release_review(
     opened: Workspace, baseline: RunRow, candidate: RunRow, *, now: int
@@ -48,6 +46,15 @@ def missing_promises(missing: Sequence[str], found: DesignReview, file: str) -> 
     )
 
 
+def _line(key: str, value: str | None) -> str:
+    """A promise; one that nothing measured has to be written."""
+    return (
+        f"# {key} = …  # not measured: write what you expect"
+        if value is None
+        else (f"{key} = {value}")
+    )
+
+
 def proposal(found: DesignReview) -> str:
     """``[promise]`` and ``[signal]`` by a review, as TOML."""
     gain = found.gain
@@ -57,17 +64,15 @@ def proposal(found: DesignReview) -> str:
     costs = found.costs
     latency = None if costs is None else costs.find("latency p95")
     memory = None if costs is None else costs.find("memory")
-    changed = 0.0 if latency is None else latency.difference
-    used = _UNKNOWN if memory is None else f"{memory.difference:+,.0f} {memory.unit}"
     lines = [
         "[promise]",
         f'measure = "{found.measure}"',
         f"gain = {gain.value or 0.0:.4f}{interval}",
         f'slice = "{part}"  # gains most' if first else 'slice = "none"',
-        f"latency_ms = {changed:.3g}" + ("" if latency else "  # not measured"),
-        f'memory = "{used}"',
-        f'labelling = "{_UNKNOWN}"',
-        f'attention = "{_UNKNOWN}"',
+        _line("latency_ms", None if latency is None else f"{latency.difference:.3g}"),
+        _line("memory", None if memory is None else f'"{memory.difference:+,.0f} {memory.unit}"'),
+        _line("labelling", None),
+        _line("attention", None),
         "override = []  # who may override the rollback signal",
         "",
     ]

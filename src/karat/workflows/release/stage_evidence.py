@@ -128,7 +128,7 @@ class Gathering:
 
     def _experiment(self) -> Evidence:
         log, state = log_of(self.opened), self.state
-        plan = plan_of(state, log)
+        plan = plan_of(state, log, self.now)
         found = analyze_events(log, plan)
         verdict, reason = decided(found, plan, self.state)
         signal = self._signal(log, {"arm": state.opening.candidate.arm})
@@ -158,7 +158,7 @@ class Gathering:
     def _signal(self, log: EventLog, only: Mapping[str, str]) -> tuple[bool, str] | None:
         """Whether the rollback signal is beyond its limit, in words; None without a value."""
         signal = self.state.opening.policy.promise.signal
-        last = last_whole_day(log)
+        last = min(last_whole_day(log), day_of(self.now, log.timezone))
         first = last - max(1, round(duration(signal.window) / DAY)) + 1
         if first < day_of(self.state.entered_us, log.timezone):
             return None  # the window began before the stage
@@ -193,7 +193,7 @@ def signal_text(signal: Signal, row: OnlineResult) -> str:
     )
 
 
-def plan_of(state: ReleaseState, log: EventLog) -> ExperimentPlan:
+def plan_of(state: ReleaseState, log: EventLog, now: int) -> ExperimentPlan:
     """The experiment of the stage that a release is in: its own users, its own control."""
     policy, rule, rollout = state.opening.policy, state.rule, rollout_at(state, state.stage)
     assert rule is not None
@@ -207,6 +207,7 @@ def plan_of(state: ReleaseState, log: EventLog) -> ExperimentPlan:
         shares=_shares(rollout),
         weeks=weeks,
         start=day_of(state.entered_us, log.timezone),
+        end=day_of(now, log.timezone),
         window_us=policy.window_us,
         trigger=policy.trigger,
         exposures=policy.exposures,
