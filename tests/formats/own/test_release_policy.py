@@ -104,7 +104,9 @@ def test_an_alias_moves_all_users_at_once(written: Any) -> None:
 
 
 def test_a_secret_is_not_in_the_file(written: Any) -> None:
-    webhook = POLICY.replace('kind = "file"\npath = "rollout.json"',
-                             'kind = "webhook"\nurl = "https://switch.example/r"\nsecret = "abc"')  # fmt: skip
-    with pytest.raises(InputError, match="secret is not a secret|env = "):
+    webhook = POLICY.replace(
+        'kind = "file"\npath = "rollout.json"',
+        'kind = "webhook"\nurl = "https://switch.example/r"\nsecret = "abc"',
+    )
+    with pytest.raises(InputError, match="secret is not a secret"):
         written(webhook)

@@ -314,11 +314,16 @@ def _refuse_shared(opened: Workspace, policy: ReleasePolicy) -> None:
     """Two releases may not move one switch."""
     for name in release_names(opened):
         state = state_of(opened, name)
-        if not state.over and state.opening.policy.switch == policy.switch:
+        if not _ended(state) and state.opening.policy.switch == policy.switch:
             raise UsageError(
                 f"the release {name} uses this switch, and is in {state.state}",
                 fix=f"wait until it is finished, or karat release rollback {name}",
             )
+
+
+def _ended(state: ReleaseState) -> bool:
+    """Whether a release is over, and its switch was set to that: another may have it now."""
+    return state.over and _acknowledged(state, rollout_of(state))
 
 
 def evidence(opened: Workspace, name: str, *, now: int) -> ReleaseStatus:
@@ -492,7 +497,8 @@ def run(
     opened: Workspace, *, now: int, environment: Mapping[str, str] = os.environ
 ) -> list[ReleaseRun]:
     """Move every release on as far as its evidence carries it, and put its switch in place."""
-    return [_ran(opened, name, now, environment) for name in release_names(opened)]
+    names = [name for name in release_names(opened) if not _ended(state_of(opened, name))]
+    return [_ran(opened, name, now, environment) for name in names]
 
 
 def _ran(opened: Workspace, name: str, now: int, environment: Mapping[str, str]) -> ReleaseRun:
