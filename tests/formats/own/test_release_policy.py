@@ -108,5 +108,5 @@ def test_a_secret_is_not_in_the_file(written: Any) -> None:
         'kind = "file"\npath = "rollout.json"',
         'kind = "webhook"\nurl = "https://switch.example/r"\nsecret = "abc"',
     )
-    with pytest.raises(InputError, match="secret is not a secret"):
+    with pytest.raises(InputError, match="secret does not belong in this file"):
         written(webhook)

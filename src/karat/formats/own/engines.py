@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -263,34 +263,10 @@ class Declared:
         return int(self._number(key, default, 1, high, whole=True))
 
     def _secret(self, key: str, value: Any) -> str | Secret:
-        if isinstance(value, str):
-            if key == "url" and without_password(value) != value:
-                raise self._wrong(
-                    key,
-                    "url contains a password, which does not belong in this file",
-                    'url = { env = "SEARCH_URL" }',
-                )
-            return value
-        if isinstance(value, dict) and len(value) == 1:
-            (source, name), *_ = value.items()
-            if source in {"env", "file"} and isinstance(name, str) and name:
-                return Secret(**{source: name})
-        raise self._wrong(
-            key, f"{key} is neither text nor the place of a secret", f'{key} = {{ env = "NAME" }}'
-        )
+        return secret_or_text(key, value, self._wrong)
 
     def _headers(self) -> dict[str, str | Secret]:
-        headers = {
-            key: self._secret(f"headers.{key}", v) for key, v in self._table("headers").items()
-        }
-        for key, value in headers.items():
-            if isinstance(value, str) and _SECRET.search(key):
-                raise self._wrong(
-                    "headers",
-                    f"the header {key} is a secret, which does not belong in this file",
-                    f'headers = {{ {key} = {{ env = "SEARCH_TOKEN" }} }}',
-                )
-        return headers
+        return headers_of(self._table("headers"), self._wrong)
 
     def _stages(self, kind: EngineKind) -> dict[str, Any]:
         """What asks each stage alone: a template, or a function, or a URL."""
@@ -328,6 +304,40 @@ class Declared:
                 "a path from the folder of karat.toml",
             ) from None
         return (text if sql else _json(text, str(path))), value
+
+
+def secret_or_text(key: str, value: Any, wrong: Callable[..., InputError]) -> str | Secret:
+    """A text, or the place of a secret; ``wrong`` makes an error about a key."""
+    if isinstance(value, str):
+        if key == "url" and without_password(value) != value:
+            raise wrong(
+                key,
+                "url contains a password, which does not belong in this file",
+                'url = { env = "SEARCH_URL" }',
+            )
+        return value
+    if isinstance(value, dict) and len(value) == 1:
+        (source, name), *_ = value.items()
+        if source in {"env", "file"} and isinstance(name, str) and name:
+            return Secret(**{source: name})
+    raise wrong(
+        key, f"{key} is neither text nor the place of a secret", f'{key} = {{ env = "NAME" }}'
+    )
+
+
+def headers_of(
+    values: Mapping[str, Any], wrong: Callable[..., InputError]
+) -> dict[str, str | Secret]:
+    """Headers of requests, of which secrets are not in the file."""
+    headers = {key: secret_or_text(f"headers.{key}", v, wrong) for key, v in values.items()}
+    for key, value in headers.items():
+        if isinstance(value, str) and _SECRET.search(key):
+            raise wrong(
+                "headers",
+                f"the header {key} is a secret, which does not belong in this file",
+                f'headers = {{ {key} = {{ env = "SEARCH_TOKEN" }} }}',
+            )
+    return headers
 
 
 def _json(text: str, file: str) -> Any:

@@ -173,6 +173,7 @@ def locked(path: Path, seconds: float | None = None) -> Iterator[int]:
                 what = f"cannot be written: {error.strerror}"
                 raise InputError(what, file=str(path)) from None
             with lock:
+                _wait_for(lock.fileno(), until)
                 if not _same(path, lock.fileno()):
                     continue  # the file was replaced while we waited
                 yield lock.fileno()

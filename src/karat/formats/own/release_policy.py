@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from karat.errors import InputError
 from karat.formats import toml
+from karat.formats.own.engines import headers_of, secret_or_text
 from karat.formats.own.experiments import read_guards, read_metric
 from karat.formats.own.policy import read_policy
 from karat.online.rules import DAY, duration, margin
@@ -204,29 +205,24 @@ def _switch(table: toml.Tables) -> SwitchConfig:
     for key in _NEEDED[kind]:
         if table.value("switch", key) is None:
             raise table.wrong(f"[switch] has no {key}", f'{key} = "…"')
-    headers = table.value("switch", "headers", {})
-    secret = table.value("switch", "secret")
+    headers, secret = table.value("switch", "headers", {}), table.value("switch", "secret")
+
+    def wrong(key: str, what: str, fix: str | None = None) -> InputError:
+        return table.wrong(f"[switch] {what}", fix, toml.line_of(table.data, "switch", key))
+
+    if isinstance(secret, str) or not isinstance(headers, dict):
+        key = "secret" if isinstance(secret, str) else "headers"
+        raise wrong(key, f"{key} does not belong in this file", f'{key} = {{ env = "NAME" }}')
+    signed = None if secret is None else secret_or_text("secret", secret, wrong)
     return SwitchConfig(
         kind=kind,  # type: ignore[arg-type]  # one of the choices
         path=table.text_or_none("switch", "path", "rollout.json") or "",
-        url=_secret_or_text(table, "url", table.value("switch", "url", "")),
-        secret=None if secret is None else _secret(table, "secret", secret),
-        headers={name: _secret_or_text(table, "headers", value) for name, value in headers.items()},
+        url=secret_or_text("url", table.value("switch", "url", ""), wrong),
+        secret=signed if isinstance(signed, Secret) else None,
+        headers=headers_of(headers, wrong),
         command=table.texts("switch", "command"),
         alias=table.text_or_none("switch", "alias", "search") or "",
         baseline_index=table.text_or_none("switch", "baseline_index", "docs-1") or "",
         candidate_index=table.text_or_none("switch", "candidate_index", "docs-2") or "",
         timeout=table.number("switch", "timeout", 10, 0.1, 120),
     )
-
-
-def _secret_or_text(table: toml.Tables, key: str, value: Any) -> str | Secret:
-    return value if isinstance(value, str) else _secret(table, key, value)
-
-
-def _secret(table: toml.Tables, key: str, value: Any) -> Secret:
-    """Where a secret is: a secret itself has no place in the file."""
-    good = isinstance(value, dict) and len(value) == 1 and set(value) <= {"env", "file"}
-    if not good or not isinstance(next(iter(value.values())), str):
-        raise table.wrong(f"[switch] {key} is not a secret", f'{key} = {{ env = "SWITCH_SECRET" }}')
-    return Secret(**value)

@@ -486,7 +486,7 @@ def _there(
         return True
     have = read(config, opened.workspace.root, environment=environment)
     if config.kind == "alias":
-        return have is not None and have.treatment_share == float(want.treatment_share >= 1)
+        return have is not None and have.treatment_share == float(want.treatment_share > 0.999)
     return have == want
 
 
