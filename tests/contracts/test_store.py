@@ -21,6 +21,7 @@ from karat.store.sql import (
     pairs,
     queries,
     queue,
+    releases,
     runs,
 )
 from karat.store.sql.opening import Store
@@ -357,6 +358,29 @@ def test_a_run_is_its_content(c: sa.Connection, shop: int) -> None:
     assert (row.name, row.about, row.path, row.rows) == ("old", {"commit": "1"}, given["path"], 20)
 
 
+def test_of_two_events_with_one_number_one_is_refused(store: Store) -> None:
+    with store.begin() as c:
+        for seq in (1, 2):
+            releases.append(c, "r", seq, at_us=NOW, kind="evidence", content={"seq": seq})
+        releases.append(c, "later", 1, at_us=NOW + 1, kind="started", content={})
+    with pytest.raises(releases.Taken), store.begin() as c:
+        releases.append(c, "r", 2, at_us=NOW, kind="held", content={"seq": 0})
+    with store.read() as c:
+        assert releases.events(c, "r") == [{"seq": 1}, {"seq": 2}]
+        assert releases.names(c) == ["later", "r"]
+
+
+def test_a_lease_is_of_one_holder_until_it_ends(c: sa.Connection) -> None:
+    assert releases.take(c, "r", "a", now=NOW, until=NOW + 10)
+    assert not releases.take(c, "r", "b", now=NOW + 9, until=NOW + 20)
+    assert releases.take(c, "r", "a", now=NOW + 9, until=NOW + 15)  # renewed
+    releases.give_back(c, "r", "b")  # not theirs
+    assert not releases.take(c, "r", "b", now=NOW + 14, until=NOW + 30)
+    assert releases.take(c, "r", "b", now=NOW + 15, until=NOW + 30)  # it has ended
+    releases.give_back(c, "r", "b")
+    assert releases.take(c, "r", "c", now=NOW + 16, until=NOW + 30)
+
+
 @pytest.mark.parametrize("table", APPEND_ONLY)
 @pytest.mark.parametrize("verb", ["update", "delete"])
 def test_what_was_judged_or_frozen_is_never_changed(store: Store, table: str, verb: str) -> None:
@@ -376,6 +400,7 @@ def test_what_was_judged_or_frozen_is_never_changed(store: Store, table: str, ve
             now=NOW,
         )
         audit.note(c, "ann", "freeze edition", "e", NOW)
+        releases.append(c, "r", 1, at_us=NOW, kind="started", content={})
     chosen = METADATA.tables[table]
     column = list(chosen.c)[-1]
     change = sa.delete(chosen) if verb == "delete" else sa.update(chosen).values({column: None})
