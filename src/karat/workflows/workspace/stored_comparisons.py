@@ -573,14 +573,13 @@ def _computed(opened: Workspace, row: ComparisonRow) -> tuple[str, int]:
     content = content_of(
         results, comparison, run_names, comparison.settings.rel, opened.golden.scale
     )
-    comparison_head = {
-        name: value for name, value in comparison.to_dict().items() if name != "queries"
-    }
+    comparison_head = replace(comparison, queries=[], only_found=[]).to_dict()
+    del comparison_head["queries"]
     only_found = pl.DataFrame(
         [asdict(each) for each in comparison.only_found], infer_schema_length=None
     )
     head = {
-        "comparison": comparison_head | {"only_found": []},
+        "comparison": comparison_head,
         "results": [asdict(each) for each in results.results],
         "runs": run_names,
         "drawn": drawn(content).to_dict(),
@@ -600,8 +599,9 @@ def _computed(opened: Workspace, row: ComparisonRow) -> tuple[str, int]:
 def _queries(found: Comparison, zero_weight: Collection[str]) -> pl.DataFrame:
     """The table with columns ``QUERIES``, the largest contributions first, zero weights last."""
     rows = []
+    lower = {row.measure for row in found.differences if lower_is_better(row.measure)}
     for difference in found.queries:
-        gain = difference.difference * (-1 if lower_is_better(difference.measure) else 1)
+        gain = difference.difference * (-1 if difference.measure in lower else 1)
         outcome = "better" if gain > TIED else "worse" if gain < -TIED else "same"
         shared = {name: getattr(difference, name) for name in OF_DIFFERENCES}
         derived = {"outcome": outcome, "slices": memberships(difference.slices)}
