@@ -17,6 +17,7 @@ from karat.clients.karat_server import Client
 from karat.web.api.openapi import described
 
 BY_API = {
+    "karat autojudge doubts": ("GET", "/api/golden/{golden}/doubts"),
     "karat autojudge list": ("GET", "/api/judges"),
     "karat autojudge show": ("GET", "/api/judges/{judge}"),
     "karat compare": ("POST", "/api/comparisons"),
