@@ -74,6 +74,7 @@ NOT_BY_API = {
     "karat golden source": "decides whose grades count as people's, which is for who has the store",
     "karat restore": "puts back the files of the machine that has the workspace",
     "karat search": "asks a function of this machine; the run is then uploaded",
+    "karat shadow": "asks engines, and compares logs of requests, where these are",
     "karat serve": "is what answers",
 }
 """Commands without a route, and why that is so."""

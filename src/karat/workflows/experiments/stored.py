@@ -6,7 +6,6 @@ import hashlib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ from karat.tables.online.events import EventLog
 from karat.workflows.experiments.analyze import analyze_events, with_defaults
 from karat.workflows.experiments.interleaving import TEAMS, analyze_interleaving
 from karat.workflows.experiments.plan import plan_experiment
-from karat.workflows.offline.stages import Watch, unwatched
 from karat.workflows.online.log_requests import LogRequest, Question
 from karat.workflows.workspace.workspace import Workspace
 
@@ -91,10 +89,9 @@ class Analysis(LogRequest):
         asked = {"digest": self.declared.digest, "by": list(self.by), "versions": versions}
         return {"what": self.what, "rules": Rules().id, "version": _VERSION, **asked}
 
-    def compute(self, log: EventLog, progress: Watch = unwatched) -> dict[str, Any]:
+    def compute(self, log: EventLog) -> dict[str, Any]:
         assert self.declared.plan is not None
-        read = partial(progress, "reading events")
-        return analyze_events(log, self.declared.plan, by=self.by, progress=read).to_dict()
+        return analyze_events(log, self.declared.plan, by=self.by).to_dict()
 
 
 @dataclass(frozen=True)
@@ -103,8 +100,7 @@ class Plan(LogRequest):
 
     what = "experiment-plan"
 
-    def compute(self, log: EventLog, progress: Watch = unwatched) -> dict[str, Any]:
-        progress("reading events", 0, 0)
+    def compute(self, log: EventLog) -> dict[str, Any]:
         return plan_experiment(log).to_dict()
 
 
@@ -114,8 +110,7 @@ class Preference(LogRequest):
 
     what = "interleaving"
 
-    def compute(self, log: EventLog, progress: Watch = unwatched) -> dict[str, Any]:
-        progress("reading events", 0, 0)
+    def compute(self, log: EventLog) -> dict[str, Any]:
         return analyze_interleaving(log).to_dict()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -49,7 +49,6 @@ from karat.workflows.offline.evaluation_plan import (
 )
 from karat.workflows.offline.notes import of_comparison
 from karat.workflows.offline.run_health import repeated_in
-from karat.workflows.offline.stages import Watch, unwatched, watched
 
 INTERVALS = ("t", "bca")
 SHOWN = 5  # number of queries with the largest gains, and losses, whose rank changes are listed
@@ -82,7 +81,6 @@ def compare(
     scale: str | tuple[float, float] | None = None,
     part: str | None = None,
     commit: str | None = None,
-    watch: Callable[[str, int, int], None] | None = None,
 ) -> Comparison:
     """Compare runs with a baseline, query by query.
 
@@ -116,8 +114,6 @@ def compare(
         scale: Lowest and highest grade, as in ``evaluate``.
         part: Part of the golden set to use, as in ``evaluate``.
         commit: Commit to record with a use of the held-out part, as in ``evaluate``.
-        watch: Called with the stage of the work, how many of it are done, and of how many (0 if
-            unknown); what it raises stops the work.
 
     Raises:
         UsageError: an unknown measure, attribute, test or interval, or a margin of 0 or below.
@@ -134,8 +130,6 @@ def compare(
         qrels, runs, measures, stated, queries=queries, documents=documents, by=by, part=part
     )
     _check(plan)
-    watch = watch or unwatched
-    watch("scoring runs", 0, 0)
     scored = plan.scored
     if all_pairs:
         test, scored = _bootstrap(test), shared(scored)
@@ -144,10 +138,8 @@ def compare(
     judged = {"all_pairs": all_pairs, "fully_judged": plan.rules.fully_judged}
     settings = Settings(test, interval, margin, resamples, seed, *_first_page(plan), **judged)
     testing = Testing(test, drawn, margin, resamples, seed, weighing)
-    others = watched(watch, "comparing rankings", scored[1:])
-    tested = [_Tested.of(plan, scored[0], other, by) for other in others]
-    found = _compared(plan, scored, tested, testing, settings, watch)
-    watch("listing documents", 0, 0)
+    tested = [_Tested.of(plan, scored[0], other, by) for other in scored[1:]]
+    found = _compared(plan, scored, tested, testing, settings)
     found = _with_documents(found, tested, testing, plan, full, review, judge_next)
     used, together = plan.uses([(attribute, None) for attribute in by], commit)
     unrecorded = not_recorded([(run.name, run.about) for run in plan.runs])
@@ -217,13 +209,11 @@ def _compared(
     tested: Sequence[_Tested],
     testing: Testing,
     settings: Settings,
-    watch: Watch,
 ) -> Comparison:
     """The comparison, without lists of documents and notes."""
     first, weighing = scored[0], testing.weighing
     contrasts = [contrast for each in tested for contrast in each.contrasts]
     drawn = {"resamples": testing.resamples, "seed": testing.seed}
-    watch("testing differences", 0, 0)
     pairs = leaderboard.all_pairs(scored, weighing, **drawn) if settings.all_pairs else None
     p_values = None if pairs is None else pairs.against_first(plan.measures)
     rows = testing.decided(testing.measured(contrasts, first.overall), holm, pairs=p_values)
@@ -235,7 +225,7 @@ def _compared(
         baseline=first.run.name,
         settings=settings,
         differences=rows,
-        slices=_sliced(testing, tested, rows, watch),
+        slices=_sliced(testing, tested, rows),
         standings=ranked,
         orders=orders(ranked, plan.measures),
         disagreements=[
@@ -321,7 +311,7 @@ def _contrasts(first: Scores, other: Scores, pair: Pair, plan: EvaluationPlan) -
 
 
 def _sliced(
-    testing: Testing, tested: Sequence[_Tested], differences: Sequence[Difference], watch: Watch
+    testing: Testing, tested: Sequence[_Tested], differences: Sequence[Difference]
 ) -> list[Difference]:
     """Every candidate and measure in every slice, p-values corrected within each attribute.
 
@@ -330,16 +320,16 @@ def _sliced(
     families: dict[str | None, list[Measured]] = {}
     uncounted: set[tuple[str, str | None, str | None]] = set()
     complete_slices: set[tuple[str, str | None, str | None]] = set()
-    parts = [(each, part) for each in tested for part in each.slices[1:]]
-    for each, (attribute, value, chosen) in watched(watch, "testing slices", parts):
+    for each in tested:
         overall = each.scores.overall
-        measured = testing.measured(each.contrasts, chosen, attribute, value)
-        families.setdefault(attribute, []).extend(measured)
-        key = (each.scores.run.name, attribute, value)
-        if not (chosen & overall).any():
-            uncounted.add(key)
-        elif (chosen == overall).all():
-            complete_slices.add(key)
+        for attribute, value, chosen in each.slices[1:]:
+            measured = testing.measured(each.contrasts, chosen, attribute, value)
+            families.setdefault(attribute, []).extend(measured)
+            key = (each.scores.run.name, attribute, value)
+            if not (chosen & overall).any():
+                uncounted.add(key)
+            elif (chosen == overall).all():
+                complete_slices.add(key)
     overall_rows = {(row.candidate, row.measure): row for row in differences}
     return [
         replace(overall_rows[row.candidate, row.measure], **_named(row))
