@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from karat.workflows.diagnosis.diagnose import diagnose
     from karat.workflows.experiments.analyze import experiment
     from karat.workflows.experiments.assignment import assign
+    from karat.workflows.experiments.shadowing import Shadow
     from karat.workflows.golden.golden_set import GoldenSet
     from karat.workflows.offline.benchmark import benchmark
     from karat.workflows.offline.compare import compare
@@ -74,6 +75,7 @@ _HOMES = {
     "karat.workflows.diagnosis.diagnose": ("diagnose",),
     "karat.workflows.experiments.analyze": ("experiment",),
     "karat.workflows.experiments.assignment": ("assign",),
+    "karat.workflows.experiments.shadowing": ("Shadow",),
     "karat.workflows.golden.golden_set": ("GoldenSet",),
     "karat.workflows.online.evaluate": ("evaluate_online",),
 }
@@ -92,6 +94,7 @@ __all__ = [
     "Queries",
     "Results",
     "Run",
+    "Shadow",
     "UsageError",
     "assign",
     "benchmark",

@@ -78,6 +78,8 @@ LINES = {
     "review": "q r r2",
     "search": "--python my_search:search queries.csv -o searched.trec",
     "serve": "",
+    "shadow compare": "r r2",
+    "shadow run": "mine tunable --log queries.csv --out s.jsonl --rate 100",
     "trend": "h.jsonl",
     "try": "mine foo",
     "tune": "tunable queries.csv --judgments q --param n=1:2",
@@ -86,7 +88,8 @@ CORE = {
     "autojudge fake-server", "autojudge list", "autojudge show",
     "compare", "completion", "diagnose", "engine check", "engine import", "engine list",
     "evaluate", "explain", "fuse", "gate", "golden plan", "golden split",
-    "lint", "measures", "online metrics", "online simulate", "review", "search", "trend",
+    "lint", "measures", "online metrics", "online simulate", "review", "search", "shadow compare",
+    "shadow run", "trend",
 }  # fmt: skip
 """What does its work with the core alone."""
 _RUN = """

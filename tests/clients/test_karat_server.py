@@ -119,6 +119,9 @@ def test_tables_are_frames_of_their_own_types(client: Client) -> None:
     assert client.query("shop", "q1")["query"]["text"] == "query 1"
     assert client.pair("shop", "q1", "d1")["doc_id"] == "d1"
     assert client.disagreements("shop", between="import").height == 0
+    for asked in (client.doubts, client.queue_doubts):
+        with pytest.raises(UsageError, match="no judge"):
+            asked("shop", ["cheap"])
 
 
 def test_numbers_are_those_of_the_same_grades_and_run_here(client: Client) -> None:

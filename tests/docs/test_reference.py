@@ -351,7 +351,8 @@ def _default(schema: dict[str, Any], *, required: bool) -> str:
     if required:
         return "needed"
     held = schema.get("default")
-    return "" if held in (None, "", []) else f"`{str(held).lower()}`"
+    text = str(held).lower() if isinstance(held, bool) else str(held)
+    return "" if held in (None, "", []) else f"`{text}`"
 
 
 def _members(thing: type) -> Iterator[str]:

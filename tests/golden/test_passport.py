@@ -140,3 +140,17 @@ def test_a_run_of_the_judges_family_is_named_with_its_model():
     assert "hybrid" not in note
     assert "hybrid" in family_note(replace(judge, family="Command"), abouts)
     assert family_note(replace(judge, model="house-model"), abouts) is None
+
+
+def test_the_interval_of_a_share_is_within_0_and_1():
+    # The retest gives another grade in one of six queries: 5/6, and the interval of Student would
+    # reach 5/6 + 2.57 · 1/6 = 1.26.
+    keys = [(f"q{n}", "d") for n in range(6)]
+    again = [
+        (replace(pair, probe="retest"), replace(each, verdict=Verdict("ok", float(n == 0))))
+        for n, (pair, each) in enumerate(judged(dict.fromkeys(keys, 0.0)))
+    ]
+    human = dict.fromkeys(keys, 0.0)
+    found = passport(CONFIG, judged(human) + again, human, Spent(), slices={})
+    [row] = [test for test in found.tests if test.name == "retest"]
+    assert (row.value, row.ci_high) == (pytest.approx(5 / 6), 1.0)

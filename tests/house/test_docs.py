@@ -81,6 +81,7 @@ SLOW = {
             "report",
             "review",
             "search-engines",
+            "shadow",
             "slices",
             "trend",
             "try-changes",

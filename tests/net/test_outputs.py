@@ -37,6 +37,7 @@ THREE = "demo demo/runs/bm25.trec demo/runs/semantic.trec demo/runs/hybrid.trec"
 OTHER = "demo demo/runs/bm25.trec demo/runs/semantic.trec"
 ONE = "demo demo/runs/bm25.trec"
 W = "-w demo"
+RUNS = "demo/runs/bm25.trec demo/runs/hybrid.trec"
 SEARCH = "def search(text):\n    return [(word, len(word)) for word in sorted(set(text.split()))]\n"
 JUDGE = (
     "def judge(asked):\n"
@@ -275,6 +276,11 @@ DEMO: dict[str, tuple[Asked, ...]] = {
         Asked("tune-unknown", "tune mine few.csv --judgments judged.csv --param k=1:2"),
         Asked("search-engine", "search mine few.csv -o b.trec", "", ("b.trec",)),
     ),
+    "shadow": (
+        Asked("shadow-compare", f"shadow compare {RUNS} --qrels demo/qrels/test.tsv -k 5", "json"),
+        Asked("shadow-by", f"shadow compare {RUNS} {W} --by class --judge-next 5 -f md"),
+        Asked("shadow-nothing", "shadow compare demo/runs/bm25.trec"),
+    ),
     "judges": (
         Asked("autojudge-dry-run", f"autojudge run words {FILES} --dry-run", "json"),
         Asked("autojudge-run", f"autojudge run words {FILES} -o g.csv", "", ("g.csv",)),
@@ -337,6 +343,7 @@ LEFT_OUT = {
     "karat autojudge doubts": "tests/cli/judging asks it",
     "karat autojudge fake-server": "does not end; tests/cli/judging asks it",
     "karat serve": "does not end; test_pages.py records what it serves",
+    "karat shadow run": "prints latencies; tests/cli/experiments asks it",
 }
 """Commands of which nothing is recorded, and why."""
 

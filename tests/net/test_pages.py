@@ -52,6 +52,7 @@ ASKS: dict[str, tuple[str, ...]] = {
     "/api/golden/{golden}/diff": ("?old=first",),
     "/api/golden/{golden}/coverage": ("?run=bm25",),
     "/api/golden/{golden}/export": ("?format=csv",),
+    "/api/golden/{golden}/doubts": ("?judge=fake&budget=9",),
     "/api/golden/{golden}/documents": ("?per=5",),
     "/api/golden/{golden}/judgments": ("?per=20",),
     "/api/golden/{golden}/pairs": ("?per=20&sort=-doc_id",),

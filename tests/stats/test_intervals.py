@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from karat.stats import Interval, bca_interval, mean, resample, t_interval, t_quantile
+from karat.stats import Interval, bca_interval, intervals, mean, resample, t_interval, t_quantile
 from karat.stats.intervals import bca_intervals, estimate, pooled_strata, resampled_estimates
 
 RNG_SEED = 20_260_101
@@ -336,3 +336,15 @@ def test_stratified_intervals_hold_the_truth_too() -> None:
         assert interval.low is not None
         hits += interval.low <= 0.5 <= interval.high
     assert 0.90 < hits / 300 < 0.99
+
+
+def test_a_share_has_the_interval_of_clopper_and_pearson() -> None:
+    for hits, n in ((0, 10), (3, 10), (10, 10), (1, 500)):
+        found = intervals.share_interval(hits / n, n)
+        theirs = stats.binomtest(hits, n).proportion_ci(0.95, "exact")
+        assert (found.low, found.high) == pytest.approx((theirs.low, theirs.high))
+
+
+def test_the_effective_number_of_clusters() -> None:
+    assert intervals.effective(np.full(7, 3.0)) == pytest.approx(7)
+    assert intervals.effective(np.array([1000.0, 1.0])) == pytest.approx(1.002, abs=1e-5)

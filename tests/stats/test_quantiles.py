@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karat.stats import quantiles
-from karat.stats.quantiles import latency_of, quantile_change
+from karat.stats.quantiles import latency_of, quantile_change, quantile_changes, swap_p
 from karat.tables import Run
 from karat.tables.results import Latency
 
@@ -88,3 +88,34 @@ def test_draws_in_parts_are_those_of_one_call(monkeypatch: pytest.MonkeyPatch) -
     whole = quantile_change(before, after)
     monkeypatch.setattr(quantiles, "_BLOCK", 1000)
     assert quantile_change(before, after) == whole
+
+
+def test_times_that_are_drawn_together_say_less() -> None:
+    draws = np.random.default_rng(0)
+    clusters = np.repeat(np.arange(50), 20)
+    before = draws.lognormal(size=50)[clusters] + draws.random(1000) / 10
+    after = before * 1.1
+    alone = quantile_changes(before, after, [0.95])[0].level
+    together = quantile_changes(before, after, [0.95], clusters=clusters)[0].level
+    assert alone.low is not None
+    assert alone.high is not None
+    assert together.low is not None
+    assert together.high is not None
+    assert together.high - together.low > 2 * (alone.high - alone.low)
+    few = quantile_changes(before, after, [0.95], clusters=clusters % 20)[0].level
+    assert few.reason == "fewer than 25 timed queries"
+
+
+def test_swapping_the_sides_of_equal_runs() -> None:
+    draws = np.random.default_rng(0)
+    clusters = np.repeat(np.arange(60), 2)
+    p = [
+        swap_p(*draws.lognormal(size=(2, 120)), [0.5, 0.95], clusters, resamples=199, seed=at)
+        for at in range(100)
+    ]
+    # 100 tests at .1: 10 expected; 99.9 % of binomials (100, .1) are below 21.
+    assert ((np.array(p) <= 0.1).sum(axis=0) <= 20).all()
+    times = draws.lognormal(size=120)
+    slower = swap_p(times, times * 3, [0.5], clusters, resamples=999)
+    assert slower[0] < 0.05
+    assert swap_p(times, times, [0.5], clusters) == [1.0]

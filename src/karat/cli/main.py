@@ -14,7 +14,7 @@ from karat.cli import _streams, completion, mistakes, options
 from karat.cli.accounts import people
 from karat.cli.diagnosis import diagnose
 from karat.cli.engines import engine, search, tries, tune
-from karat.cli.experiments import experiment
+from karat.cli.experiments import experiment, shadow
 from karat.cli.golden import golden
 from karat.cli.judging import autojudge, judge
 from karat.cli.lint import lint
@@ -94,6 +94,7 @@ for command in (
     review.review,
     search.search,
     serve.serve,
+    shadow.shadow,
     trend.trend,
     tries.try_,
     tune.tune,

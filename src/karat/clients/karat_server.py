@@ -416,6 +416,31 @@ class Client:
         """One machine judge with its passport, as `karat autojudge show --format json` has it."""
         return self._calls.get(f"/judges/{quote(judge, safe='')}")
 
+    def doubts(
+        self,
+        golden: str,
+        judges: Sequence[str],
+        *,
+        runs: Sequence[Name] = (),
+        measure: str = "DCG@10",
+        budget: int = 50,
+    ) -> dict[str, Any]:
+        """Pairs that people should look at, as `karat autojudge doubts --format json`.
+
+        Args:
+            golden: Name of a golden set.
+            judges: Names of declared judges.
+            runs: A stored run whose mean is to be estimated, or two for their difference.
+            measure: P@k, DCG@k or RBP.
+            budget: Number of pairs to draw.
+        """
+        params = {"judge": list(judges), "run": list(runs), "measure": measure, "budget": budget}
+        return self._calls.get(_of(golden, "doubts"), **params)
+
+    def queue_doubts(self, golden: str, judges: Sequence[str], **settings: Any) -> dict[str, Any]:
+        """Queue the pairs that `doubts` returns, with the same settings."""
+        return self._calls.post(_of(golden, "doubts", "queue"), judges=list(judges), **settings)
+
     def try_query(self, engine: str, query: str, **settings: Any) -> dict[str, Any]:
         """Ask an engine one query, as `karat try --format json`.
 

@@ -92,6 +92,17 @@ def slices_of(
     return [(value, scores[0].counting(chosen)) for value, chosen in found]
 
 
+def slices_of_queries(queries: Queries, attribute: str) -> Slices:
+    """Slices of all queries by their own attributes, without judgments; shape (queries,).
+
+    The same as ``slices_of``, except that every query counts.
+
+    Raises:
+        UsageError: an unknown attribute, or one of judgments or documents.
+    """
+    return _found(_AllQueries(queries, (), None, None), attribute)
+
+
 def sliceable(attribute: str, queries: Queries | None, documents: Documents | None) -> bool:
     """Whether these queries and documents have an attribute, or each part of a combination."""
     own = [] if queries is None else queries.attributes
@@ -245,3 +256,24 @@ class _Asked:
         """The nearest attributes; those of documents that end in the name, if any."""
         bare = [choice for choice in self.choices if name and choice.partition(".")[2] == name]
         return bare or nearest(name, self.choices, 1)
+
+
+class _AllQueries(_Asked):
+    """Queries that need not be judged."""
+
+    @property
+    def query_ids(self) -> list[str]:
+        assert self.queries is not None
+        ids: list[str] = self.queries.frame["query_id"].to_list()
+        return ids
+
+    @property
+    def counted(self) -> Mask:
+        return np.ones(len(self.query_ids), np.bool_)
+
+    def sliced(self, name: str) -> Slices:
+        assert self.queries is not None
+        own = self.queries.attributes
+        if name.removesuffix(QUARTILES) in {"relevant_documents", "first_relevant"} - {*own}:
+            raise UsageError(f"slicing by {name} needs judgments", fix="--by query_length")
+        return super().sliced(name)

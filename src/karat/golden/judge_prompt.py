@@ -12,6 +12,7 @@ from typing import Any
 from karat.tables.golden.machine_judges import ABSTENTIONS, JudgeConfig, JudgePair, hash_of
 
 KEY_VERSION = 1
+LONGEST = 300  # characters of each text of a reply, so that a model that repeats itself ends
 CHARACTERS_PER_TOKEN = 3.0  # of English and JSON, cautiously; an estimate of input tokens
 
 TEMPLATE = """\
@@ -90,12 +91,13 @@ def messages(config: JudgeConfig, pair: JudgePair) -> list[dict[str, str]]:
     ]
 
 
-def schema(config: JudgeConfig) -> dict[str, Any]:
-    """The JSON schema of a reply, as strict modes require it."""
+def schema(config: JudgeConfig, *, bounded: bool = False) -> dict[str, Any]:
+    """The JSON schema of a reply, as strict modes require it; ``bounded`` limits its texts."""
+    text = {"type": "string"} | ({"maxLength": LONGEST} if bounded else {})
     properties: dict[str, Any] = {
-        "intent_match": {"type": "string"},
-        "evidence": {"type": "string"},
-        "reason": {"type": "string"},
+        "intent_match": text,
+        "evidence": text,
+        "reason": text,
         "instructions_in_document": {"type": "boolean"},
         "cannot_judge": {"type": ["string", "null"], "enum": [*ABSTENTIONS, None]},
         "grade": {"type": ["number", "null"], "enum": [*map(number, config.grades), None]},
@@ -109,7 +111,11 @@ def schema(config: JudgeConfig) -> dict[str, Any]:
 
 
 def request(
-    config: JudgeConfig, chat: list[dict[str, str]], max_tokens: int | None = None
+    config: JudgeConfig,
+    chat: list[dict[str, str]],
+    max_tokens: int | None = None,
+    *,
+    bounded: bool = False,
 ) -> dict[str, Any]:
     """The body of a chat completion, also in files of batches."""
     body: dict[str, Any] = {
@@ -122,7 +128,7 @@ def request(
         "reasoning_effort": config.reasoning_effort or None,
     }
     if config.response == "json_schema":
-        named = {"name": "judgment", "strict": True, "schema": schema(config)}
+        named = {"name": "judgment", "strict": True, "schema": schema(config, bounded=bounded)}
         body["response_format"] = {"type": "json_schema", "json_schema": named}
     elif config.response == "json_object":
         body["response_format"] = {"type": "json_object"}

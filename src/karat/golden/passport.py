@@ -24,6 +24,7 @@ from karat.stats.agreement import (
     ratio,
 )
 from karat.stats.averages import Floats
+from karat.stats.intervals import Interval
 from karat.tables.golden.machine_judges import JudgeConfig, Judged, JudgePair, Passport, Spent, Test
 
 _PAD = 0.05  # shift of the mean grade that padding or time may cause, in grades
@@ -106,7 +107,7 @@ def _verdict(
     failed = [test.name for test in tests if test.passed is False]
     notes = []
     if not certified:
-        shown = "undefined" if low is None else f"{low:.2f}"
+        shown = "undefined" if low is None else f"{round(low, 2) + 0.0:.2f}"
         notes.append(f"the lower end of κ is {shown}; the bar is {config.kappa:g}")
     if failed:
         notes.append(f"tests not passed: {', '.join(failed)}")
@@ -317,6 +318,8 @@ def _tests(
         }.get(name, change > 0)
         sums = ratio(query, values.astype(np.float64), np.ones(len(rows)), int(query.max()) + 1)
         span = agreement_interval(sums)
+        if name not in (PADDING, DRIFT) and span.low is not None and span.high is not None:
+            span = Interval(max(span.low, 0.0), min(span.high, 1.0))  # of a share
         passed, detail = None, _DETAILS[name]
         if name == INJECTION:
             passed = not values.any()

@@ -400,3 +400,33 @@ def paired_share_interval(more: int, fewer: int, n: int) -> Interval:
     spread = math.sqrt(more + fewer + 1 - (more - fewer) ** 2 / size) / size
     half = NormalDist().inv_cdf(0.975) * spread
     return Interval(max(centre - half, -1.0), min(centre + half, 1.0))
+
+
+def share_interval(share: float, n: float) -> Interval:
+    """95 % interval of a share of n trials, by Clopper and Pearson; valid for any share, also 0.
+
+    Args:
+        share: The observed one, 0 to 1.
+        n: Number of trials above 0. For trials in clusters the effective number: then it need not
+            be whole (``effective``).
+
+    Source: Clopper & Pearson 1934, doi:10.1093/biomet/26.4.404; Korn & Graubard 1998, Survey
+    Methodology 24, for clusters.
+    """
+    from scipy.special import betaincinv
+
+    hits = share * n
+    low = float(betaincinv(hits, n - hits + 1, 0.025)) if hits > 0 else 0.0
+    high = float(betaincinv(hits + 1, n - hits, 0.975)) if hits < n else 1.0
+    return Interval(low, high)
+
+
+def effective(sizes: Floats) -> float:
+    """Number of clusters of equal size that say as much as these, if each is of one kind.
+
+    Args:
+        sizes: Of each cluster, above 0; shape (n,).
+
+    Source: Kish 1965, Survey Sampling, 11.7.
+    """
+    return float(sizes.sum() ** 2 / (sizes**2).sum())

@@ -35,7 +35,7 @@ from karat.web.golden import (
     pairs,
     queries,
 )
-from karat.web.judging import judge, machine_judges, table
+from karat.web.judging import doubts, judge, machine_judges, table
 from karat.web.offline import comparisons, new_comparison, runs, side_by_side
 from karat.web.online import dashboard, offline_correlation, rows, watch
 from karat.web.online import queries as online_queries
@@ -61,6 +61,7 @@ PAGES = (
     judge.ROUTER,
     table.ROUTER,
     machine_judges.ROUTER,
+    doubts.ROUTER,
     experiments.ROUTER,
     runs.ROUTER,
     diagnosis.ROUTER,

@@ -8,7 +8,7 @@ import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 from tests.choosing import deep_but
-from tests.web.api.conftest import ProgramOf, error_of, rows_of
+from tests.web.api.conftest import Printed, ProgramOf, error_of, rows_of
 from tests.web.conftest import Clock
 from tests.web.machine_judge import declare, judged
 
@@ -145,3 +145,34 @@ def test_machine_judges_are_listed_with_their_passports(
     assert found["passport"]["judge"] == row["rater"]
     assert error_of(egon.get("/api/judges/mime"))[:2] == (404, "not_found")
     assert program_of("rater").get("/api/judges").status_code == 403
+
+
+def test_doubts_are_those_of_the_command_line_and_are_queued(
+    workspace: Path,
+    app: FastAPI,
+    program_of: ProgramOf,
+    printed: Printed,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    declare(workspace)
+    judged(app.state.site.opened("shop"))
+    monkeypatch.chdir(workspace)
+    egon, path = program_of("engineer"), "/api/golden/shop/doubts"
+    found = egon.get(path, params={"judge": "mine", "budget": 9}).json()
+    words = ("autojudge", "doubts", "mine", "--budget", "9", "-f", "json")
+    assert found == printed(*words, within=False)
+    assert {row["doc_id"] for row in found["pairs"] if row["chance"]} == {"d5"}  # nobody judged it
+    assert any(row["people"] is not None for row in found["pairs"])
+    assert found["queued"] is None
+    of_runs = {"judge": "mine", "run": ["old", "new"], "measure": "DCG@5"}
+    assert {row["chosen_by"] for row in egon.get(path, params=of_runs).json()["pairs"]} == {
+        "it moves the result", "people disagree",
+    }  # fmt: skip
+    body = {"judges": ["mine"], "budget": 9}
+    assert program_of("rater").post(f"{path}/queue", json=body).status_code == 403
+    queued = egon.post(f"{path}/queue", json=body).json()
+    assert queued["pairs"] == found["pairs"]
+    assert queued["queued"] is not None
+    assert error_of(egon.get(path, params={"judge": "mime"}))[:2] == (400, "usage")
+    wrong = egon.get(path, params={**of_runs, "measure": "nDCG@10"})
+    assert "not linear" in error_of(wrong)[2]

@@ -17,6 +17,7 @@ from karat.clients.karat_server import Client
 from karat.web.api.openapi import described
 
 BY_API = {
+    "karat autojudge doubts": ("GET", "/api/golden/{golden}/doubts"),
     "karat autojudge list": ("GET", "/api/judges"),
     "karat autojudge show": ("GET", "/api/judges/{judge}"),
     "karat compare": ("POST", "/api/comparisons"),
@@ -73,6 +74,7 @@ NOT_BY_API = {
     "karat golden source": "decides whose grades count as people's, which is for who has the store",
     "karat restore": "puts back the files of the machine that has the workspace",
     "karat search": "asks a function of this machine; the run is then uploaded",
+    "karat shadow": "asks engines, and compares logs of requests, where these are",
     "karat serve": "is what answers",
 }
 """Commands without a route, and why that is so."""

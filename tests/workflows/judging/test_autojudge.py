@@ -21,7 +21,7 @@ import pytest
 from karat.clients.llm.fake_server import FakeJudge, read_confusion
 from karat.errors import InputError, UsageError
 from karat.formats.own.passports import write_passport
-from karat.golden.judge_prompt import messages
+from karat.golden.judge_prompt import LONGEST, messages
 from karat.reports.judging.autojudge import passport_json
 from karat.reports.writers.plain import to_json
 from karat.tables import Documents, Qrels, Queries
@@ -329,7 +329,29 @@ def test_a_server_without_schemas_is_asked_in_its_own_way(tmp_path):
     with serving(old) as (url, asked):
         found = run(config(tmp_path, url, concurrency=1), PAIRS[:3])
     assert found.states == {"ok": 3}
-    assert len(asked) == 3 + 3  # three refusals once, then no more
+    assert len(asked) == 4 + 3  # four refusals once, then no more
+
+
+def test_texts_of_a_reply_have_a_limit_where_the_server_knows_limits(tmp_path):
+    """A small model that repeats itself would else never get to the grade."""
+
+    def strict(_header, body, _number):
+        if "maxLength" in json.dumps(body):
+            return 400, {"error": "In context=('properties'), 'maxLength' is not permitted"}, {}
+        return 200, completion(GOOD), {}
+
+    def schemas(asked):
+        return [body["response_format"]["json_schema"]["schema"] for _, body, _ in asked]
+
+    with serving(lambda *_: (200, completion(GOOD), {})) as (url, asked):
+        assert run(config(tmp_path, url), PAIRS[:1]).states == {"ok": 1}
+    [sent] = schemas(asked)
+    assert {p.get("maxLength") for p in sent["properties"].values()} == {LONGEST, None}
+    with serving(strict) as (url, asked):
+        assert run(config(tmp_path, url, concurrency=1), PAIRS[:3]).states == {"ok": 3}
+    plain = schemas(asked)[1:]
+    assert len(plain) == 3
+    assert all("maxLength" not in json.dumps(each) for each in plain)
 
 
 def test_refusals_at_the_same_time_weaken_a_request_once(tmp_path):

@@ -60,10 +60,10 @@ def test_drawn_pairs_are_queued_with_their_chances_and_disagreements_for_one_mor
     graded, judge, tick
 ):
     found = doubts_in(graded, [judge], queue=True, now=tick(), budget=8)
-    drawn = {(r.query_id, r.doc_id): r.chance for r in found.rows if r.chosen_by != PEOPLE}
+    drawn = {(r.query_id, r.doc_id): r.chance for r in found.pairs if r.chosen_by != PEOPLE}
     assert found.queued == len(drawn) > 0
     # Of d0 people said 2.5 and the judge 0: two steps apart, and judged.
-    assert {r.doc_id for r in found.rows if r.chosen_by == PEOPLE} == {"d0"}
+    assert {r.doc_id for r in found.pairs if r.chosen_by == PEOPLE} == {"d0"}
     with graded.store.read() as connection:
         frame = pairs.frame(connection, graded.golden.id)
     rows = {(r["query_id"], r["doc_id"]): r for r in frame.iter_rows(named=True)}
@@ -84,8 +84,8 @@ def test_what_people_say_of_drawn_pairs_enters_an_estimate_by_its_chances(judge)
     ]
     none = pl.DataFrame(schema={"query_id": pl.String, "doc_id": pl.String, "grade": pl.Float64})
     found = doubts([judge], none, budget=18, salt="s", runs=runs, measure="DCG@3")
-    assert {row.doc_id for row in found.rows} <= {"d0", "d1", "d3", "d4"}  # d2 is third in both
-    rows = [(row.query_id, row.doc_id, true[row.query_id, row.doc_id]) for row in found.rows]
+    assert {row.doc_id for row in found.pairs} <= {"d0", "d1", "d3", "d4"}  # d2 is third in both
+    rows = [(row.query_id, row.doc_id, true[row.query_id, row.doc_id]) for row in found.pairs]
     people = pl.DataFrame(rows, schema=["query_id", "doc_id", "grade"], orient="row")
     machine = pl.DataFrame(
         [(q, d, float(int(d[1:]) % 4), judge.rater) for q, d in ALL],
@@ -95,7 +95,7 @@ def test_what_people_say_of_drawn_pairs_enters_an_estimate_by_its_chances(judge)
         Qrels(people), runs, machine, ["DCG@3"], difference=True, chances=found.chances
     )
     assert row.ci_low < row.estimate < row.ci_high
-    assert row.judged == len(found.rows)
+    assert row.judged == len(found.pairs)
 
 
 def test_what_people_judged_is_certain(judge):

@@ -264,8 +264,8 @@ def doubts(
         write_grades(found.chances, out)
     _print(
         output,
-        report.doubts_json(found.rows, found.queued),
-        lambda: report.show_doubts(found.rows, found.queued, options.out()),
+        report.doubts_json(found.pairs, found.queued),
+        lambda: report.show_doubts(found.pairs, found.queued, options.out()),
     )
 
 

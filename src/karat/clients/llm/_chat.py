@@ -16,6 +16,7 @@ from karat.tables.golden.machine_judges import JudgeConfig
 
 _AGAIN = {408, 409, 425, 429, 500, 502, 503, 504, 529}
 _WEAKER = {"json_schema": "json_object", "json_object": "text"}
+_NAMES = "response_format", "json_schema", "json_object", "maxLength"
 _CONNECT = 5.0  # seconds
 _IDLE = 5.0  # seconds that a connection is kept
 _LARGEST = 4 << 20  # bytes of a reply
@@ -35,7 +36,7 @@ class Chat:
         self._host = host_of(self._url, f"{config.where} base_url", "http://localhost:8080/v1")
         self._config = config
         self._response: str = config.response
-        self._limit = "max_tokens"
+        self._limit, self._lengths = "max_tokens", True
         headers = {
             "accept": "application/json",
             "accept-encoding": "identity",
@@ -69,8 +70,11 @@ class Chat:
         named = "/".join(quote(name, safe="") for name in names).encode()
         http = self._http
         while True:
-            form = self._response, self._limit
-            body = self._adapted(request(self._config, question.chat, question.max_tokens))
+            form = self._response, self._limit, self._lengths
+            asked_for = request(
+                self._config, question.chat, question.max_tokens, bounded=self._lengths
+            )
+            body = self._adapted(asked_for)
             content = json.dumps(body, ensure_ascii=False).encode()
             asked = http.Request(
                 "POST",
@@ -121,21 +125,24 @@ class Chat:
             body[self._limit] = body.pop("max_tokens")
         return body
 
-    def _weakened(self, status: int, data: bytes, form: tuple[str, str]) -> bool:
+    def _weakened(self, status: int, data: bytes, form: tuple[str, str, bool]) -> bool:
         """Whether the server refuses a form of request for which there is another one.
 
         Requests that were sent in the same form at the same time weaken it once.
         """
         said = data[:5000].decode("utf-8", "replace")
-        response, limit = form
+        response, limit, lengths = form
         if status not in {400, 422}:
             return False
         if "max_completion_tokens" in said and limit == "max_tokens":
             self._limit = "max_completion_tokens"
             return True
-        named = any(word in said for word in ("response_format", "json_schema", "json_object"))
+        named = any(word in said for word in _NAMES)
         if not named or response not in _WEAKER:
             return False
+        if response == "json_schema" and lengths:  # strict modes of some providers have none
+            self._lengths = False
+            return True
         if self._response == response:
             self._response = _WEAKER[response]
         return True

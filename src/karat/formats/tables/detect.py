@@ -26,6 +26,7 @@ _KINDS = {
     "certificate": "a certificate",
     "history": "a history",
     "about": "the description of a run",
+    "shadow_log": "a shadow log",
 }
 _MARK = re.compile(rf'\s*\{{\s*"karat_({"|".join(_KINDS)})"\s*:'.encode())
 _TOML = re.compile(r"\[\[?\s*[A-Za-z_]\w*\s*\]|[A-Za-z_]\w*\s*=")

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Response
+from fastapi import APIRouter, Depends, Query, Response
 from pydantic import Field
 
 from karat.golden.queue import Progress
 from karat.tables.golden.machine_judges import JudgeReport, JudgeState
 from karat.web.api.bodies import Body, RequestBody
 from karat.web.api.models import many, one, picked
-from karat.web.api.responses import Paged, TheGolden, json_response
-from karat.web.framework.auth import ARater, AReader
+from karat.web.api.responses import Paged, Several, TheGolden, json_response
+from karat.web.framework.auth import AnEngineer, ARater, AReader
 from karat.web.framework.call import Call
 from karat.web.framework.errors import or_not_found
 from karat.web.judging.cards import EntryPoint, grades_of, lease_card
-from karat.workflows.judging.machine_grades import judge_in, judges_in
+from karat.workflows.judging.doubts import Doubts
+from karat.workflows.judging.machine_grades import doubts_stored, judge_in, judges_in
 from karat.workflows.judging.queue import Card as LeasedCard
 from karat.workflows.judging.queue import Judging, Vote
 from karat.workflows.workspace.workspace import Workspace
@@ -237,3 +238,37 @@ def machine_judge(call: AReader, judge: str) -> Response:
     """One machine judge: its passport, what it may grade, and its last run."""
     with or_not_found():
         return json_response(judge_in(call.site.workspace, judge, now=call.now))
+
+
+@ROUTER.get("/golden/{golden}/doubts", response_model=one(Doubts))
+def doubts(
+    call: AReader,
+    workspace: TheGolden,
+    judge: Annotated[list[str], Query()],  # A judge of karat.toml; repeatable.
+    run: Several = None,  # A stored run whose mean is to be known; of two, the difference.
+    measure: str = "DCG@10",  # The measure of the runs: P@k, DCG@k or RBP.
+    budget: Annotated[int, Query(ge=1, lt=2**31)] = 50,  # Number of pairs to draw.
+) -> Response:
+    """Pairs that people should look at next to what machine judges graded."""
+    how: dict[str, Any] = {"now": call.now, "measure": measure, "budget": budget}
+    return json_response(doubts_stored(workspace, judge, run or (), **how), without=["chances"])
+
+
+class DoubtsRequest(RequestBody):
+    """Pairs to draw, and to put into the queue."""
+
+    judges: list[str] = Field(min_length=1, max_length=1000)  # judges of karat.toml
+    runs: list[int | str] = Field([], max_length=2)  # stored runs, by name or number
+    measure: str = "DCG@10"  # the measure of the runs: P@k, DCG@k or RBP
+    budget: int = Field(50, ge=1, lt=2**31)  # number of pairs to draw
+
+
+@ROUTER.post("/golden/{golden}/doubts/queue", response_model=one(Doubts))
+def queue_doubts(
+    call: AnEngineer,
+    workspace: TheGolden,
+    body: Annotated[DoubtsRequest, Depends(Body(DoubtsRequest))],
+) -> Response:
+    """Put such pairs into the queue, each with its chance."""
+    found = doubts_stored(workspace, **body.model_dump(), **call.by, queue=True)
+    return json_response(found, without=["chances"])

@@ -27,6 +27,7 @@ from karat.tables.online.watch import Watched
 from karat.tables.release.gate import Gate
 from karat.tables.release.trend import Trend
 from karat.tables.schema import Column
+from karat.workflows.judging.doubts import Doubts
 
 _T = TypeVar("_T")
 _COMMENTED = re.compile(r"((?:^    # .*\n)*)^    (\w+): [^#\n]*(?:  # (.*))?$", re.MULTILINE)
@@ -34,6 +35,7 @@ _Change = tuple[set[str], dict[str, Any]]
 _CHANGES: dict[type, _Change] = {
     Agreement: (set(), {"sentence": str}),
     Comparison: ({"meant"}, {}),
+    Doubts: ({"chances"}, {}),
     ExperimentResult: (set(), {"exit_code": int}),
     InterleavingResult: (set(), {"exit_code": int}),
     LogStatus: ({"folder"}, {}),

@@ -61,9 +61,10 @@ class Job:
     @property
     def left_s(self) -> float | None:
         """Seconds that the stage still takes at its pace so far; None if unknown."""
-        if self.over or not self.done or self.total <= self.done:
+        took_us = self.updated_us - self.stage_us
+        if self.over or not self.done or not took_us or self.total <= self.done:
             return None
-        return (self.updated_us - self.stage_us) / 1e6 * (self.total - self.done) / self.done
+        return took_us / 1e6 * (self.total - self.done) / self.done
 
 
 @dataclass(frozen=True)

@@ -254,8 +254,8 @@ def list_of_queries(
         other = other.select("query_id", pl.col("difference").alias(name))
         frame = frame.join(other, on="query_id", how="left", maintain_order="left")
     modes = _modes(rows, why)
-    mode = pl.col("query_id").replace_strict(modes, default=None, return_dtype=pl.String)
-    frame = frame.with_columns(why=mode)
+    why_of = [modes.get(query_id) for query_id in frame["query_id"].to_list()]
+    frame = frame.with_columns(why=pl.Series(why_of, dtype=pl.String))
     params = {"measure": measure} if measure != measures[0] else {}
     tail = f"?{urlencode(params)}" if params else ""
     unequal = stored_comparisons.adds_unequally(rows)

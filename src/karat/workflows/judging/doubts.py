@@ -21,7 +21,9 @@ PEOPLE = "people disagree"
 
 @dataclass(frozen=True)
 class Doubts:
-    rows: list[Doubt]  # those to judge
+    """Pairs that people should judge, as machine judges suggest."""
+
+    pairs: list[Doubt]  # those to judge
     # `query_id`, `doc_id`, `chance`: of what people judged, and of all that could be drawn
     chances: pl.DataFrame
     queued: int | None = None  # pairs added to the queue; None if it was not asked for
@@ -33,6 +35,7 @@ def doubts(
     *,
     budget: int,
     salt: str,
+    queries: pl.Series | None = None,
     runs: Sequence[Run] = (),
     measure: str = "DCG@10",
 ) -> Doubts:
@@ -40,6 +43,7 @@ def doubts(
 
     Args:
         budget: Expected number of pairs to draw, and most disagreements with people.
+        queries: Ids of the queries whose pairs may be drawn; all if None.
         runs: One whose mean, or two whose difference, is to be estimated.
         measure: P, RBP or DCG.
 
@@ -49,6 +53,8 @@ def doubts(
     if len(runs) > 2:
         raise UsageError(f"{len(runs)} runs", fix="one run, or two whose difference is in question")
     machine = _graded(judges)
+    if queries is not None:
+        machine = machine.filter(pl.col("query_id").is_in(queries.implode()))
     people = people.select(*_KEYS, people="grade")
     weights = None
     if runs:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import polars as pl
@@ -12,12 +12,20 @@ import polars as pl
 from karat.errors import UsageError
 from karat.formats.own.judges import read_judge, read_judges
 from karat.golden.aggregation import RULE, grades
-from karat.store.sql import documents, judgments, pairs, ratings
+from karat.store.sql import audit, browsing, documents, judgments, pairs, queries, ratings
 from karat.tables import Documents, Pairs
-from karat.tables.golden.machine_judges import JudgeConfig, JudgeReport, JudgeState, JudgingRun
+from karat.tables.golden.machine_judges import (
+    Doubt,
+    JudgeConfig,
+    JudgeReport,
+    JudgeState,
+    JudgingRun,
+)
 from karat.workflows.judging.autojudge import ToJudge, judgments_frame, pairs_to_judge
 from karat.workflows.judging.doubts import PEOPLE, Doubts, doubts
 from karat.workflows.judging.machine_judges import judge_report, judge_states
+from karat.workflows.workspace.evaluate_stored import find_runs
+from karat.workflows.workspace.stored_runs import read_stored
 from karat.workflows.workspace.workspace import Workspace, queries_in
 
 _SOURCES = ("human", "import")  # of people's judgments
@@ -68,11 +76,12 @@ def doubts_in(
     golden = opened.golden
     with opened.store.read() as connection:
         people = grades(judgments.current(connection, golden.id), RULE, _SOURCES)
-    found = doubts(judges, people, salt=golden.salt, **how)
+        asked = queries.frame(connection, golden.id)["query_id"]
+    found = doubts(judges, people, salt=golden.salt, queries=asked, **how)
     if not queue:
         return found
     names = ("query_id", "doc_id", "chosen_by", "chance")
-    columns = {name: [getattr(row, name) for row in found.rows] for name in names}
+    columns = {name: [getattr(row, name) for row in found.pairs] for name in names}
     frame = pl.DataFrame(columns, schema_overrides={"chance": pl.Float64})
     again = pl.col("chosen_by") == PEOPLE
     added = 0
@@ -81,7 +90,49 @@ def doubts_in(
         for part, raters in ((frame.filter(~again), 0), (frame.filter(again), 1)):
             if part.height:
                 added += pairs.put(connection, golden.id, part, golden.raters + raters, now).added
-    return Doubts(found.rows, found.chances, added)
+    return Doubts(found.pairs, found.chances, added)
+
+
+def doubts_stored(
+    opened: Workspace,
+    judges: Sequence[str],
+    runs: Sequence[int | str] = (),
+    *,
+    queue: bool = False,
+    person: str = "",
+    now: int,
+    **how: Any,
+) -> Doubts:
+    """``doubts_in`` by names of judges and of stored runs; audited if they are queued."""
+    if not judges:
+        raise UsageError("expected at least one judge, got none", fix="name one or more")
+    root = opened.workspace.root
+    configs = [read_judge(name, root) for name in dict.fromkeys(judges)]
+    read = read_stored(opened, find_runs(opened, runs))
+    found = doubts_in(opened, configs, queue=queue, now=now, runs=read, **how)
+    if queue:
+        about = {"judges": ", ".join(judges), "new": found.queued}
+        with opened.store.begin() as connection:
+            audit.note(connection, person, "queue doubts", opened.golden.name, now, about)
+    return found
+
+
+def doubts_listed(opened: Workspace, found: Doubts) -> pl.DataFrame:
+    """The pairs with the ``text`` of the query and the ``title`` of the document, for a list."""
+    names = [each.name for each in fields(Doubt)]
+    columns = {name: [getattr(row, name) for row in found.pairs] for name in names}
+    numbers = dict.fromkeys(("machine", "people", "chance"), pl.Float64)
+    schema = dict.fromkeys(names, pl.String) | numbers
+    with opened.store.read() as connection:
+        texts = queries.frame(connection, opened.golden.id).select("query_id", "text")
+        ids = set(columns["doc_id"])
+        titles = browsing.documents(connection, opened.golden.id, "title", doc_ids=ids)
+    frame = pl.DataFrame(columns, schema=schema)
+    for on, more in (("query_id", texts), ("doc_id", titles)):
+        frame = frame.join(more, on=on, how="left", maintain_order="left")
+    return frame.with_columns(
+        text=pl.coalesce("text", "query_id"), title=pl.coalesce("title", "doc_id")
+    )
 
 
 def judges_in(opened: Workspace, *, now: int) -> list[JudgeState]:

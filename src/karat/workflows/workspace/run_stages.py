@@ -11,10 +11,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from karat.diagnosis.waterfall import SERVED
+from karat.store.sql import runs
 from karat.tables.workspace import RunRow
 from karat.workflows.workspace.artifacts import Memory
 from karat.workflows.workspace.evaluate_stored import find_runs
-from karat.workflows.workspace.listed import list_runs
 from karat.workflows.workspace.stored_runs import file_of, trace_of
 from karat.workflows.workspace.workspace import Workspace
 
@@ -39,7 +39,9 @@ class Choice:
 def choices(opened: Workspace) -> list[Choice]:
     """The stored runs as stages, oldest first; an older run of the same name by its number."""
     found, taken = [], {SERVED}
-    for row in list_runs(opened)[0]:
+    with opened.store.read() as connection:
+        rows = runs.runs(connection, opened.golden.id)
+    for row in reversed(rows):
         found.append(Choice(str(row.id) if row.name in taken else row.name, row))
         taken.add(found[-1].stage)
     return found[::-1]

@@ -65,6 +65,13 @@ def judged(opened: Workspace, edition: str = NOW, *, with_documents: bool = Fals
     )
 
 
+def qrels_now(opened: Workspace) -> Qrels | None:
+    """The judgments of the golden set that count now; None without any."""
+    with opened.store.read() as connection:
+        content = standing_in(connection, opened, NOW)
+    return qrels_of(content, opened) if content.grades.height else None
+
+
 def inputs_digest(opened: Workspace, edition: str = NOW, *, with_documents: bool = False) -> str:
     """Hash that changes whenever the result of ``judged`` would change."""
     live = edition == NOW
