@@ -32,6 +32,8 @@ POLICY = """\
 gate = "gate.toml"
 [shadow]
 min_requests = 100
+max_errors = "5%"
+max_zero_gained = "5%"
 max_p95_increase = "50%"
 min_overlap = 0.2
 [ab]

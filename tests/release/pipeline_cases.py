@@ -7,6 +7,7 @@ from typing import Any
 
 from karat.release.pipeline import Current, ReleaseState, append
 from karat.tables.experiments.experiment import Guard
+from karat.tables.experiments.shadow import ShadowLimits
 from karat.tables.release.pipeline import (
     Evidence,
     Opening,
@@ -44,7 +45,7 @@ def policy(**changes: Any) -> ReleasePolicy:
         Signal("ZeroResults", 0.1, "above"), ("anna",),
     )  # fmt: skip
     base = ReleasePolicy(
-        stages=STAGES, gate={}, shadow={}, shadow_log="", decide=("SAT",),
+        stages=STAGES, gate={}, shadow=ShadowLimits(), shadow_log="", decide=("SAT",),
         guards=(Guard("ErrorRate", 0.01),), non_inferior="", control_arm="", candidate_arm="",
         window_us=None, trigger=None, exposures=None, silent_us=6 * 3_600_000_000, give_up_us=DAY,
         watch_us=14 * DAY, coverage=0.95, promise=promise,

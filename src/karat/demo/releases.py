@@ -39,6 +39,8 @@ gate = "release-gate.toml"
 
 [shadow]  # the stored runs are compared: they have no times
 min_requests = 50
+max_errors = "5%"
+max_zero_gained = "5%"
 max_p95_increase = false
 min_overlap = false
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,11 +28,6 @@ KEYS = (
 """Keys with a meaning of their own, in the order they are shown; any other key is free."""
 LARGEST = 48 << 10
 """Maximum size of ``about`` as JSON, in bytes: it has to fit into the first bytes of a file."""
-_CONFIGURATION = (
-    "engine", "engine_version", "index", "index_fingerprint", "template", "parameters", "function",
-    "commit", "settings", "embed",
-)  # fmt: skip
-"""Keys that say which search answered."""
 _NOT_SHOWN = {"tag"}  # the run tag that a TREC file repeats on every line
 _NOT_COMPARED = {"name", "asked_at"}
 _BRIEF = {"engine": "engine", "index": "index", "commit": "commit", "asked_at": "asked"}
@@ -75,12 +69,6 @@ def flat(values: Mapping[str, Any], source: str) -> dict[str, str]:
             fix="store the large value in a file, and its name or hash in about",
         )
     return texts
-
-
-def configuration(about: Mapping[str, Any]) -> str | None:
-    """Hash of which search answered; None if the metadata does not say."""
-    parts = {key: about[key] for key in sorted(about) if key.partition(".")[0] in _CONFIGURATION}
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:24] if parts else None
 
 
 def _flattened(values: Mapping[str, Any], prefix: str, source: str) -> Iterator[tuple[str, str]]:

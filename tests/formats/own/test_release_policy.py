@@ -11,6 +11,7 @@ from tests.release_road import GATE, POLICY
 from karat.errors import InputError
 from karat.formats.own.release_policy import read_release
 from karat.tables.engines import Secret
+from karat.tables.experiments.shadow import Increase, ShadowLimits
 from karat.workflows.release.release_review import POLICY as TEMPLATE
 
 DAY = 86_400_000_000
@@ -59,7 +60,13 @@ def test_a_complete_policy(written: Any) -> None:
     assert {guard.metric: guard.margin for guard in policy.guards} == {
         "ZeroResults": 0.02, "Latency(p95)": 200.0,
     }  # fmt: skip
-    assert policy.shadow == {"min_requests": 100, "max_p95_increase": "50%", "min_overlap": 0.2}
+    assert policy.shadow == ShadowLimits(
+        min_requests=100,
+        max_errors=0.05,
+        max_zero_gained=0.05,
+        max_p95_increase=Increase(0.5),
+        min_overlap=0.2,
+    )
     assert policy.gate["rule"][0]["measure"] == "nDCG@10"
 
 

@@ -10,6 +10,7 @@ from karat.formats import toml
 from karat.formats.own.engines import headers_of, secret_or_text
 from karat.formats.own.experiments import read_guards, read_metric
 from karat.formats.own.policy import read_policy
+from karat.formats.own.shadow_log import LIMITS, limits_of
 from karat.online.rules import DAY, duration, margin
 from karat.tables.engines import Secret
 from karat.tables.release.pipeline import (
@@ -24,17 +25,13 @@ from karat.tables.release.pipeline import (
 )
 
 _TIMES = ("least", "longest", "fresh", "approvers")
-_LIMITS = (
-    "min_requests", "max_errors", "max_p95_ms", "max_p95_increase", "max_zero_gained",
-    "min_overlap", "max_dropped", "min_answered",
-)  # fmt: skip
 _PROMISE = (
     "measure", "gain", "slice", "latency_ms", "memory", "labelling", "attention", "override",
 )  # fmt: skip
 _KEYS = {
     "release": ("coverage",),
     "offline": ("gate", *_TIMES),
-    "shadow": ("log", *_LIMITS, *_TIMES),
+    "shadow": ("log", *LIMITS, *_TIMES),
     "ab": ("share", "control", "candidate", "decide", "window", "trigger", "exposures",
            "non_inferior", *_TIMES),
     "guard": None,
@@ -77,11 +74,10 @@ def read_release(path: str | Path) -> ReleaseFile:
         f"signal.{key}" for key in ("metric", "limit", "direction")
         if table.value("signal", key) is None
     ]  # fmt: skip
-    limits = table.content.get(SHADOW, {})
     policy = ReleasePolicy(
         stages=tuple(_stages(table)),
         gate=toml.read(place).content,
-        shadow={key: limits[key] for key in _LIMITS if key in limits},
+        shadow=limits_of(table),
         shadow_log=table.text_or_none(SHADOW, "log", "shadow/candidate.jsonl") or "",
         decide=tuple(read_metric(table, AB, name) for name in table.texts(AB, "decide", ["SAT"])),
         guards=read_guards(table),

@@ -36,7 +36,7 @@ MARK = "karat_shadow_log"
 _STATES = ("ok", "empty", "failed")
 _MADE = "write one with karat shadow run, or karat.Shadow in your service"
 _SHARES = ("min_answered", "max_dropped", "max_errors", "max_zero_gained", "min_overlap")
-_KEYS = ("min_requests", *_SHARES, "max_p95_ms", "max_p95_increase")
+LIMITS = ("min_requests", *_SHARES, "max_p95_ms", "max_p95_increase")
 
 
 class ShadowLog:
@@ -177,6 +177,7 @@ class _Reader:
         self.documents: dict[Side, dict[str, list[Any]]] = {}
         self.answers: dict[Side, dict[str, list[Any]]] = {}
         self.seen: set[str] = set()
+        self.last_us: int | None = None
         self.dropped: dict[str, int] = {}  # of each process
 
     def take(self, number: int, line: bytes) -> None:
@@ -202,6 +203,8 @@ class _Reader:
         if row.get("query_id") is not None and not isinstance(row["query_id"], str):
             raise self.wrong("query_id is not text", number)
         late = self._whole(row.get("late_us", 0), "late_us", number)
+        at = self._whole(row.get("at_us"), "at_us", number)
+        self.last_us = at if self.last_us is None else max(self.last_us, at or 0)
         values = request, query, row.get("query_id"), phase, late or 0
         for column, value in zip(self.requests.values(), values, strict=True):
             column.append(value)
@@ -275,6 +278,7 @@ class _Reader:
         return Observed(
             pl.DataFrame(self.requests, schema=_REQUESTS), runs, texts, named,
             planned if isinstance(planned, int) else None, sum(self.dropped.values()), notes,
+            self.last_us,
         )  # fmt: skip
 
 
@@ -290,10 +294,15 @@ _ANSWERS: dict[str, Any] = {
 
 def read_limits(path: str | Path) -> ShadowLimits:
     """The limits of ``[shadow]`` in a TOML file; those it leaves out have their defaults."""
-    table = toml.read(path).check({"shadow": _KEYS})
+    return limits_of(toml.read(path).check({"shadow": LIMITS}))
+
+
+def limits_of(table: toml.Tables) -> ShadowLimits:
+    """The limits of ``[shadow]``, which may have other keys too."""
     given = table.content.get("shadow", {})
     found: dict[str, Any] = {}
-    for key, value in given.items():
+    for key in filter(given.__contains__, LIMITS):
+        value = given[key]
         if value is False:
             found[key] = None
         elif key == "min_requests":

@@ -63,6 +63,7 @@ class Observed:
     planned: int | None = None  # requests that were to be made; None if unknown
     dropped: int = 0  # requests that the candidate was not asked
     notes: Sequence[str] = ()
+    last_us: int | None = None  # time of the last request; None if the source has no times
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from karat.tables.engines import Secret
 from karat.tables.experiments.experiment import Guard
+from karat.tables.experiments.shadow import ShadowLimits
 from karat.tables.release.review import DesignReview
 
 SCHEMA_VERSION = 1
@@ -98,7 +99,7 @@ class ReleasePolicy:
 
     stages: tuple[Stage, ...]
     gate: Mapping[str, Any]  # the policy of the gate, as its file has it
-    shadow: Mapping[str, Any]  # limits of the shadow comparison
+    shadow: ShadowLimits
     shadow_log: str  # a shadow log, relative to the workspace; empty: the stored runs are compared
     decide: tuple[str, ...]  # metrics of which one must be better in the A/B test
     guards: tuple[Guard, ...]  # metrics that must not be worse by more than their margin

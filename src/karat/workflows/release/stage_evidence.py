@@ -11,12 +11,14 @@ from typing import Any
 
 from karat.errors import KaratError, UsageError
 from karat.experiments.assignment import Rollout
+from karat.experiments.shadow import side_digest
+from karat.formats.own.shadow_log import read_shadow_log
 from karat.online.rules import DAY, duration
 from karat.release.pipeline import ReleaseState, rollout_at
 from karat.release.policy import policy_of
-from karat.tables.about import configuration
 from karat.tables.days import day_of
 from karat.tables.experiments.experiment import ExperimentPlan, ExperimentResult
+from karat.tables.experiments.shadow import ShadowResult
 from karat.tables.online.evaluation import OnlineResult
 from karat.tables.online.events import EventLog
 from karat.tables.release.pipeline import (
@@ -28,13 +30,14 @@ from karat.tables.release.pipeline import (
 )
 from karat.tables.workspace import RunRow
 from karat.workflows.experiments.analyze import analyze_events
+from karat.workflows.experiments.shadow import compare_observed, of_runs
 from karat.workflows.online.evaluate import evaluate_log
 from karat.workflows.online.log_requests import NothingImported, log_of
 from karat.workflows.online.watch import last_whole_day
 from karat.workflows.workspace.evaluate_stored import gate_stored
 from karat.workflows.workspace.stored_inputs import judged
 from karat.workflows.workspace.stored_runs import read_stored, stored_by_name
-from karat.workflows.workspace.workspace import Workspace
+from karat.workflows.workspace.workspace import Workspace, queries_in
 
 _CHECKS = 20  # of a gate, in evidence
 _FEWEST = 30  # users below which the rollback signal says nothing
@@ -122,7 +125,30 @@ class Gathering:
     # --- shadow ---
 
     def _shadow(self) -> Evidence:
-        raise UsageError("there is no shadow comparison yet")
+        opening, opened = self.state.opening, self.opened
+        queries, runs = queries_in(opened), []
+        if opening.policy.shadow_log:
+            observed = read_shadow_log(opened.workspace.root / opening.policy.shadow_log)
+        else:
+            versions = (opening.baseline, opening.candidate)
+            runs = read_stored(opened, [run_of(opened, version) for version in versions])
+            observed = of_runs(runs, queries)
+        found = compare_observed(observed, runs, queries=queries, limits=opening.policy.shadow)
+        sides = {
+            side: {"run": found.runs.get(side), "configuration": found.hashes.get(side)}
+            for side in ("baseline", "candidate")
+        }
+        marks = [{key: value for key, value in sides[side].items() if value} for side in sides]
+        answered = next((c.value for c in found.checks if c.rule == "min_answered"), None)
+        # A log is as old as its last request, whenever it is read.
+        made = self.now if observed.last_us is None else min(self.now, observed.last_us)
+        return replace(
+            self._made(
+                found.verdict, found.reason, marks=(marks[0], marks[1]), coverage=answered,
+                result=_of_shadow(found),
+            ),
+            made_us=made,
+        )  # fmt: skip
 
     # --- experiment ---
 
@@ -254,6 +280,16 @@ def decided(
     return "pass", "every guardrail passed, and no decision metric is worse"
 
 
+def _of_shadow(found: ShadowResult) -> dict[str, Any]:
+    names = ("verdict", "reason", "requests", "queries", "dropped", "late")
+    return {
+        **{name: getattr(found, name) for name in names},
+        "checks": [asdict(check) for check in found.checks],
+        "sides": [asdict(side) for side in found.sides],
+        "differences": [asdict(row) for row in found.differences],
+    }
+
+
 def _brief(found: ExperimentResult) -> dict[str, Any]:
     return {
         "verdict": found.verdict,
@@ -275,4 +311,4 @@ def run_of(opened: Workspace, version: Version) -> RunRow:
 
 
 def version_of(row: RunRow, arm: str) -> Version:
-    return Version(row.name, row.sha256, configuration(row.about.get("recorded", {})), arm)
+    return Version(row.name, row.sha256, side_digest(row.about.get("recorded", {})), arm)
