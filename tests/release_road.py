@@ -42,11 +42,11 @@ least = "7d"
 longest = "14d"
 decide = ["CTR"]
 [guard]
-ZeroResults = 0.02
+ZeroResults = 0.05
 "Latency(p95)" = 200
 [ramp]
 steps = [50, 100]
-holdback = "20%"
+holdback = "30%"
 least = "1d"
 [feed]
 silent = "1d"
@@ -86,7 +86,7 @@ class Road:
     """A workspace with users; ``now`` is the time."""
 
     folder: Path
-    users: int = 1_500
+    users: int = 900
     now: int = T0
     seed: int = 1
     policy: str = POLICY

@@ -46,7 +46,7 @@ def test_the_template_is_a_policy_that_promises_nothing(written: Any) -> None:
 
 
 def test_without_a_holdback_the_last_step_is_watched_only(written: Any) -> None:
-    policy = written(POLICY.replace('holdback = "20%"', "holdback = 0")).policy
+    policy = written(POLICY.replace('holdback = "30%"', "holdback = 0")).policy
     last = policy.stages[-1]
     assert (last.share, last.control, last.kind) == (1.0, 0.0, "watch")
 
@@ -58,7 +58,7 @@ def test_a_complete_policy(written: Any) -> None:
     assert policy.promise.signal.metric == "ZeroResults"
     assert policy.promise.override == ("anna",)
     assert {guard.metric: guard.margin for guard in policy.guards} == {
-        "ZeroResults": 0.02, "Latency(p95)": 200.0,
+        "ZeroResults": 0.05, "Latency(p95)": 200.0,
     }  # fmt: skip
     assert policy.shadow == ShadowLimits(
         min_requests=100,
@@ -79,8 +79,8 @@ def test_a_complete_policy(written: Any) -> None:
         ("steps = [50, 100]", "steps = [50, 25, 100]", "rising percentages up to 100"),
         ("steps = [50, 100]", "step = [50, 100]", "did you mean steps"),
         ('decide = ["CTR"]', 'decide = ["CTRR"]', "CTRR"),
-        ("ZeroResults = 0.02\n", 'ZeroResults = "lots"\n', "not a margin"),
-        ('ZeroResults = 0.02\n"Latency(p95)" = 200\n', "", "no guardrail"),
+        ("ZeroResults = 0.05\n", 'ZeroResults = "lots"\n', "not a margin"),
+        ('ZeroResults = 0.05\n"Latency(p95)" = 200\n', "", "no guardrail"),
         ('kind = "file"', 'kind = "files"', "did you mean file"),
         ('path = "rollout.json"', "", "has no path"),
         ('[switch]\nkind = "file"\npath = "rollout.json"\n', "", "nothing moves the traffic"),
@@ -105,7 +105,7 @@ def test_an_alias_moves_all_users_at_once(written: Any) -> None:
     with pytest.raises(InputError, match="an alias moves all users at once, and ab moves some"):
         written(alias)
     whole = alias.replace('share = "40%"', "share = 0").replace("[50, 100]", "[100]")
-    policy = written(whole.replace('holdback = "20%"', "holdback = 0")).policy
+    policy = written(whole.replace('holdback = "30%"', "holdback = 0")).policy
     assert policy.switch.url == Secret(env="ENGINE")
     assert [stage.kind for stage in policy.stages[2:]] == ["experiment", "watch"]
 
