@@ -290,6 +290,22 @@ DEMO: dict[str, tuple[Asked, ...]] = {
         Asked("autojudge-list", "autojudge list", "json"),
         Asked("evaluate-machine", f"evaluate judged.csv {ONE[5:]} --machine-grades g.csv", "json"),
     ),
+    "releases": (
+        Asked("release-status", f"release status {W}", "json md"),
+        Asked("release-one", f"release status {W} hybrid-2", "json md"),
+        Asked("release-story", f"release why {W} hybrid-1", "json md"),
+        Asked("release-record", f"release why {W}", "json md"),
+        Asked("release-propose", f"release start {W} next bm25 hybrid --propose"),
+        Asked("release-too-early", f"release advance {W} semantic --by anna"),
+        Asked("release-skip", f"release skip {W} semantic --by anna --reason looks"),
+        Asked("release-hold", f"release hold {W} semantic --by anna --reason freeze"),
+        Asked("release-resume", f"release resume {W} semantic --by anna --reason over"),
+        Asked("release-evidence", f"release evidence {W} semantic", "json"),
+        Asked("release-run", f"release run {W}"),
+        Asked("release-rollback", f"release rollback {W} semantic --by anna --reason worse"),
+        Asked("release-watch", f"release watch {W} semantic"),
+        Asked("release-unknown", f"release status {W} hybrid"),
+    ),
     "online-read": (
         Asked("online-status", f"online status {W}", "json"),
         Asked("online-evaluate", f"online evaluate {W} --by arm --notes", "json", deep=True),
@@ -337,7 +353,7 @@ ENGINES = (
     Asked("engine-import", "engine import case.json"),
 )
 """What is run in the demo's own folder, whose karat.toml has engines."""
-CHANGING = {"golden-write", "judges", "new", "online-write"}
+CHANGING = {"golden-write", "judges", "new", "online-write", "releases"}
 """Where a command finds what those before it left, in whatever form they were asked."""
 LEFT_OUT = {
     "karat autojudge doubts": "tests/cli/judging asks it",
