@@ -39,7 +39,7 @@ class NotAllowed(UsageError):
 
 @dataclass(frozen=True)
 class Current:
-    """What a decision depends on beside the ledger."""
+    """What a decision depends on besides the ledger."""
 
     now: int
     judgments: str | None  # hash of the judgments as they are now
@@ -230,7 +230,7 @@ def _overridden(state: ReleaseState, event: ReleaseEvent) -> ReleaseState:
         raise NotAllowed(
             f"{event.by} may not override the rollback signal of {state.name}",
             nearest=nearest(event.by, allowed, 1),
-            fix=f"ask {' or '.join(allowed)}" if allowed else "the policy names nobody who may",
+            fix=f"ask {' or '.join(allowed)}" if allowed else "the policy names no user who may",
         )
     return replace(state, overridden=event)
 

@@ -12,7 +12,7 @@ from karat.errors import InputError
 from karat.formats.own.release_policy import read_release
 from karat.tables.engines import Secret
 from karat.tables.experiments.shadow import Increase, ShadowLimits
-from karat.workflows.release.release_review import POLICY as TEMPLATE
+from karat.workflows.release._release_review import POLICY as TEMPLATE
 
 DAY = 86_400_000_000
 

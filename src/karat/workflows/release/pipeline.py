@@ -43,13 +43,13 @@ from karat.tables.release.pipeline import (
 from karat.tables.release.review import DesignReview
 from karat.tables.workspace import RunRow
 from karat.workflows.online.log_requests import NothingImported, log_of
-from karat.workflows.release.release_review import (
+from karat.workflows.release._release_review import (
     POLICY,
     missing_promises,
     proposal,
     release_review,
 )
-from karat.workflows.release.stage_evidence import Gathering, version_of
+from karat.workflows.release._stage_evidence import Gathering, version_of
 from karat.workflows.release.switching import drive, roll_back_now
 from karat.workflows.workspace.artifacts import key_of
 from karat.workflows.workspace.evaluate_stored import find_runs

@@ -52,7 +52,7 @@ class Gathering:
     now: int
 
     def gather(self) -> Evidence:
-        """The evidence; one that cannot tell where what it needs is missing."""
+        """The evidence; "cannot tell" if what it needs is missing."""
         rule = self.state.rule
         kind = "watch" if rule is None else rule.kind
         try:
