@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import secrets
 import socket
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from karat.clients.switch import read
+from karat.clients.switch import SwitchError, read
 from karat.errors import InputError, KaratError, UsageError, nearest
 from karat.experiments.assignment import Rollout
 from karat.formats.own.release_files import (
@@ -23,11 +23,20 @@ from karat.formats.own.release_files import (
 from karat.formats.own.release_policy import read_release
 from karat.release import pipeline
 from karat.release.kept import kept_by, relation
-from karat.release.pipeline import KARAT, Current, ReleaseState, next_step, replay, rollout_of
+from karat.release.pipeline import (
+    KARAT,
+    Current,
+    NotAllowed,
+    ReleaseState,
+    next_step,
+    replay,
+    rollout_of,
+)
 from karat.store.sql import annotations as marks
 from karat.store.sql import audit, golden_sets, releases
 from karat.tables.records import record_of
 from karat.tables.release.pipeline import (
+    Choice,
     EventKind,
     Evidence,
     Opening,
@@ -36,6 +45,7 @@ from karat.tables.release.pipeline import (
     ReleaseRun,
     ReleaseStatus,
     ReleaseStory,
+    RolledBack,
     Step,
     SwitchConfig,
     TrackRecord,
@@ -62,7 +72,7 @@ AGAIN_US = 3_600_000_000  # after which evidence is gathered again, if there is 
 _MOVES: set[EventKind] = {"advanced", "skipped", "rolled_back", "finished"}  # users, or their end
 
 
-class Overtaken(UsageError):
+class Overtaken(NotAllowed):
     """Somebody else took a step meanwhile."""
 
 
@@ -112,6 +122,14 @@ def story(opened: Workspace, name: str, *, now: int) -> ReleaseStory:
     return ReleaseStory(
         _status(opened, state, now), opening.policy.promise, opening.review, shown, kept_by(state)
     )
+
+
+def choices(opened: Workspace, name: str, *, by: str, now: int) -> list[Choice]:
+    """What a user may do with a release now."""
+    state = state_of(opened, name)
+    if tombstone(opened.workspace.root, name) is not None:
+        return []
+    return list(pipeline.choices(state, by, _current(opened, state, now)))
 
 
 def track_record(opened: Workspace) -> TrackRecord:
@@ -415,6 +433,42 @@ def roll_back(
         raise UsageError(f"{name} is finished", fix="start a new release to go back")
     state = _back(opened, state, by=by, reason=reason, now=now, environment=environment)
     return _status(opened, state, now)
+
+
+def roll_back_first(
+    root: Path,
+    name: str,
+    opening: Callable[[], AbstractContextManager[Workspace]],
+    *,
+    by: str,
+    reason: str,
+    now: int,
+    environment: Mapping[str, str] = os.environ,
+) -> RolledBack:
+    """Give all users the baseline again, before the workspace is opened and the ledger written.
+
+    Args:
+        opening: Opens the workspace; whatever it or its database raises, users are safe.
+
+    Raises:
+        SwitchError: the switch is not where it should be; the rollback is recorded nevertheless.
+    """
+    failed: SwitchError | None = None
+    try:
+        roll_back_now(root, name, by=by, reason=reason, now=now, environment=environment)
+    except SwitchError as error:
+        failed = error
+    try:
+        with opening() as opened:
+            if failed is None:
+                status_ = after_rollback(opened, name, now=now, environment=environment)
+                return RolledBack(name, status_, "")
+            adopt(opened, state_of(opened, name), now)
+    except Exception as error:  # noqa: BLE001 - a database may fail in any way; users are safe
+        if failed is None:
+            return RolledBack(name, None, str(error).splitlines()[0])
+    assert failed is not None
+    raise failed
 
 
 def after_rollback(
