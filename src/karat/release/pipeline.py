@@ -172,8 +172,8 @@ def _left(state: ReleaseState, event: ReleaseEvent) -> ReleaseState:
     if needs_review(state):
         raise NotAllowed(
             f"false positives of {state.name} are not reviewed",
-            fix=f"look at the queries that get worse: karat release evidence {state.name} "
-            "--reviewed NOTE",
+            fix="look at the queries that get worse, and record what you saw",
+            command=f"karat release evidence {state.name} --reviewed NOTE",
         )
     to = state.opening.policy.after(state.stage)
     return replace(
@@ -189,8 +189,9 @@ def _current(state: ReleaseState, event: ReleaseEvent) -> Stage:
     """The rules of the stage that an event leaves."""
     if state.held is not None:
         raise NotAllowed(
-            f"{state.name} is held: {state.held.reason}", fix=f"karat release resume {state.name}"
-        )
+            f"{state.name} is held: {state.held.reason}", fix="resume it first",
+            command=f"karat release resume {state.name}",
+        )  # fmt: skip
     if state.rule is None:
         raise NotAllowed(f"{state.name} has passed all stages")
     if event.stage != state.stage:
@@ -208,7 +209,8 @@ def _approver(rule: Stage, event: ReleaseEvent, state: ReleaseState) -> None:
 
 def _named(event: ReleaseEvent, what: str) -> None:
     if event.by in {"", KARAT} or not event.reason.strip():
-        raise NotAllowed(f"{what} needs a person and a reason", fix="--by NAME --reason TEXT")
+        raise NotAllowed(f"{what} needs a person and a reason", fix="say who and why",
+                         command="--by NAME --reason TEXT")  # fmt: skip
 
 
 def _held(state: ReleaseState, event: ReleaseEvent) -> ReleaseState:

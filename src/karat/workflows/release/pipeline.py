@@ -243,7 +243,8 @@ def _write(opened: Workspace, name: str, event: ReleaseEvent, annotation: str) -
         last = events_of(opened, name)[-1]
         raise Overtaken(
             f"{last.by} took another step of {name} meanwhile: {last.kind.replace('_', ' ')}",
-            fix=f"karat release status {name}",
+            fix="look at it again",
+            command=f"karat release status {name}",
         ) from None
 
 
@@ -403,7 +404,9 @@ def note(
 ) -> ReleaseStatus:
     """Hold, resume, override the rollback signal, or record the review of false positives."""
     if not reason.strip():
-        raise UsageError("a reason is missing", fix="--reason TEXT")
+        raise UsageError(
+            "a reason is missing", fix="say why, in a sentence", command="--reason TEXT"
+        )
     state = adopt(opened, state_of(opened, name), now)
     return _status(opened, record(opened, state, kind, by=by, now=now, reason=reason), now)
 
