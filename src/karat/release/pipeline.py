@@ -444,7 +444,7 @@ def consequence(state: ReleaseState, stage: str) -> str:
     share = rollout_at(state, stage).treatment_share
     if not share:
         return "no user gets the candidate yet"
-    return "all users get the candidate" if share >= 1 else f"{share:.0%} of users get it"
+    return "all users get the candidate" if share >= 1 else f"{100 * share:.0f} % of users get it"
 
 
 # --- what a user may do ---

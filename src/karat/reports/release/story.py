@@ -56,7 +56,7 @@ def story_parts(story: ReleaseStory) -> Iterator[tuple[str, Table | list[str]]]:
 def promised(story: ReleaseStory) -> Table:
     """What a release promised, and what was measured."""
     rows = list(_promises(story.promise, story.kept))
-    return of_texts("", ("", "Promised", "Measured"), rows)
+    return of_texts("", ("Promise", "Promised", "Measured"), rows, texts=3)
 
 
 def _promises(promise: Promise, kept: Kept) -> Iterator[tuple[str, str, str]]:
@@ -124,7 +124,7 @@ KEPT: Sequence[Column] = (
     Column("measure", "Measure", "words", drop=2),
     Column("promised", "Promised", "signed", digits=4),
     Column("offline", "Offline", "signed", digits=4),
-    Column("metric", "Online metric", "words", drop=1),
+    Column("metric", "Online metric", "words", drop=1, optional=True),
     Column("online", "Online", text=lambda r: _span(r.online, r.online_low, r.online_high,
                                                      share=True)),
 )  # fmt: skip

@@ -134,8 +134,9 @@ def board(call: AReader) -> Response:
         title="Releases",
         releases=rows,
         record=record,
-        in_flight=[_shown(row) for row in rows if not row.over],
-        ended=[_shown(row) for row in rows if row.over],
+        # Users may still get the candidate of one whose switch is not where it should be.
+        in_flight=[_shown(row) for row in rows if not row.over or row.problem],
+        ended=[_shown(row) for row in rows if row.over and not row.problem],
         measured=stories.kept_table(record),
         relation=stories.relation_text(record.relation),
     )
@@ -178,6 +179,8 @@ def act(
 def _done(call: Call, name: str, do: Act, stage: str, reason: str, *, sure: bool) -> str:
     """Take a step; the new state in a sentence."""
     workspace, by, now = call.site.workspace, call.who, call.now
+    if do != "advanced" and not reason:
+        raise UsageError("a reason is missing", fix="say why, in a sentence")
     if do == "rolled_back":
         if not sure:
             raise UsageError("the rollback is not confirmed", fix="tick the box")
@@ -198,15 +201,13 @@ def _done(call: Call, name: str, do: Act, stage: str, reason: str, *, sure: bool
 def roll_back(call: Call, name: str, reason: str) -> RolledBack:
     """Roll a release back, users first: also if the ledger cannot be read or written."""
     workspace = call.site.workspace
-    if not reason.strip():
-        raise UsageError("a reason is missing")
     try:
         with or_not_found():
             over = pipeline.state_of(workspace, name).over
     except UsageError:
         raise
-    except Exception as error:
-        LOG.error("the ledger of %s cannot be read: %s", name, error)  # noqa: TRY400 - its text says all
+    except Exception as error:  # noqa: BLE001 - a database may fail in any way; users come first
+        LOG.error("the ledger of %s cannot be read: %s", name, error)
         over = False
     if over:
         raise NotAllowed(f"{name} is over already", fix="start a new release to go back")

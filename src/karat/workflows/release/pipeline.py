@@ -190,7 +190,7 @@ def _margin(state: ReleaseState) -> str:
     if not used:
         return ""
     share, metric = max(used)
-    return f"{metric} has used {max(0.0, share):.0%} of its margin"
+    return f"{metric} has used {100 * max(0.0, share):.0f} % of its margin"
 
 
 def _current(opened: Workspace, state: ReleaseState, now: int) -> Current:
