@@ -56,7 +56,10 @@ def next_text(status: ReleaseStatus) -> str:
     """What comes next, in a sentence."""
     step = status.step
     said = _ACTIONS[step.action]
-    text = f"{said}: {step.reason}" if said else step.reason
+    reason = step.reason
+    if any(row.state == "current" and row.verdict is None for row in status.stages):
+        reason = reason.replace("there is no evidence", "none was gathered yet")
+    text = f"{said}: {reason}" if said else reason
     return f"{text}; {then}" if (then := consequence_text(status)) else text
 
 

@@ -143,37 +143,37 @@ def board(call: AReader) -> Response:
     return show(call, page)
 
 
-@ROUTER.get("/releases/{name}")
-def release(call: AReader, name: str) -> Response:
+@ROUTER.get("/releases/{release}")
+def one_release(call: AReader, release: str) -> Response:
     """Show a release: what is next, what a user may do, its evidence and its story."""
     with or_not_found():
-        pipeline.events_of(call.site.workspace, name)
+        pipeline.events_of(call.site.workspace, release)
     return show_with(
-        call, f"/releases/{name}", lambda flash: _release_page(call, name, said=flash.said)
+        call, f"/releases/{release}", lambda flash: _release_page(call, release, said=flash.said)
     )
 
 
-@ROUTER.post("/releases/{name}")
+@ROUTER.post("/releases/{release}")
 def act(
     call: AnEngineer,
-    name: str,
+    release: str,
     do: Annotated[Act, Form()],
     stage: Annotated[str, Form(max_length=40)] = "",
     reason: Annotated[str, Form(max_length=2_000)] = "",
     sure: Annotated[bool, Form()] = False,
 ) -> Response:
     """Take a step with a release; ``stage`` is the one that the form was shown for."""
-    where = f"/releases/{name}"
     try:
         if do == "evidence":
-            return _gather(call, name)
-        said = _done(call, name, do, stage, reason.strip(), sure=sure)
+            return _gather(call, release)
+        said = _done(call, release, do, stage, reason.strip(), sure=sure)
     except KaratError as error:
         with or_not_found():
-            pipeline.events_of(call.site.workspace, name)
+            pipeline.events_of(call.site.workspace, release)
         status, wrong = refused(error)
-        return show(call, _release_page(call, name, typed=Typed(do, reason), wrong=wrong), status)
-    return redirect_with(call, where, said=said)
+        typed = Typed(do, reason)
+        return show(call, _release_page(call, release, typed=typed, wrong=wrong), status)
+    return redirect_with(call, f"/releases/{release}", said=said)
 
 
 def _done(call: Call, name: str, do: Act, stage: str, reason: str, *, sure: bool) -> str:
