@@ -233,10 +233,10 @@ def rollback(name: str, reason: str, by: str | None, start: Path, output: str) -
     soon as it can be reached. There is no way back but a new release.
     """
     from karat.formats.own.workspace import find_workspace
-    from karat.workflows.release import pipeline
+    from karat.workflows.release.rollback import roll_back_first
 
     root = find_workspace(start).parent
-    found = pipeline.roll_back_first(
+    found = roll_back_first(
         root, name, lambda: opened(start), by=_who(by), reason=reason, now=clock()
     )
     if found.status is None:

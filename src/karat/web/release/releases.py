@@ -39,6 +39,7 @@ from karat.web.framework.idempotency import redirect_with, show_with
 from karat.web.framework.pages import Page, redirect, show
 from karat.web.framework.progress import Outcome, begin
 from karat.workflows.release import pipeline
+from karat.workflows.release.rollback import roll_back_first
 
 ROUTER = APIRouter()
 LOG = logging.getLogger("karat.web")
@@ -211,7 +212,7 @@ def roll_back(call: Call, name: str, reason: str) -> RolledBack:
         over = False
     if over:
         raise NotAllowed(f"{name} is over already", fix="start a new release to go back")
-    return pipeline.roll_back_first(
+    return roll_back_first(
         workspace.workspace.root, name, lambda: nullcontext(workspace), by=call.who,
         reason=reason, now=call.now,
     )  # fmt: skip

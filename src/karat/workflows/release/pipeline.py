@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import secrets
 import socket
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from karat.clients.switch import SwitchError, read
+from karat.clients.switch import read
 from karat.errors import InputError, KaratError, UsageError, nearest
 from karat.experiments.assignment import Rollout
 from karat.formats.own.release_files import (
@@ -45,7 +45,6 @@ from karat.tables.release.pipeline import (
     ReleaseRun,
     ReleaseStatus,
     ReleaseStory,
-    RolledBack,
     Step,
     SwitchConfig,
     TrackRecord,
@@ -436,42 +435,6 @@ def roll_back(
         raise UsageError(f"{name} is finished", fix="start a new release to go back")
     state = _back(opened, state, by=by, reason=reason, now=now, environment=environment)
     return _status(opened, state, now)
-
-
-def roll_back_first(
-    root: Path,
-    name: str,
-    opening: Callable[[], AbstractContextManager[Workspace]],
-    *,
-    by: str,
-    reason: str,
-    now: int,
-    environment: Mapping[str, str] = os.environ,
-) -> RolledBack:
-    """Give all users the baseline again, before the workspace is opened and the ledger written.
-
-    Args:
-        opening: Opens the workspace; whatever it or its database raises, users are safe.
-
-    Raises:
-        SwitchError: the switch is not where it should be; the rollback is recorded nevertheless.
-    """
-    failed: SwitchError | None = None
-    try:
-        roll_back_now(root, name, by=by, reason=reason, now=now, environment=environment)
-    except SwitchError as error:
-        failed = error
-    try:
-        with opening() as opened:
-            if failed is None:
-                status_ = after_rollback(opened, name, now=now, environment=environment)
-                return RolledBack(name, status_, "")
-            adopt(opened, state_of(opened, name), now)
-    except Exception as error:  # noqa: BLE001 - a database may fail in any way; users are safe
-        if failed is None:
-            return RolledBack(name, None, str(error).splitlines()[0])
-    assert failed is not None
-    raise failed
 
 
 def after_rollback(
