@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -18,6 +17,7 @@ from karat.reports.experiments.analysis import ROLES
 from karat.reports.phrases.numbers import percent
 from karat.reports.release import pipeline as words
 from karat.reports.release import story as stories
+from karat.reports.release.evidence import tables as behind
 from karat.reports.release.review import Section, sections
 from karat.reports.table import Table
 from karat.tables.experiments.experiment import Effect
@@ -59,6 +59,7 @@ class StageShown:
 
     name: str
     state: str
+    now: bool  # whether the release is in it, and not over
     said: str  # its evidence in words
     chip: str  # class of the chip
     entered_us: int | None
@@ -86,10 +87,9 @@ class EvidenceShown:
     chip: str
     evidence: Evidence
     hashes: Sequence[tuple[str, str]]
-    checks: Sequence[Mapping[str, str]]
+    tables: Sequence[Table]
     roles: Sequence[tuple[str, Sequence[Mapping[str, Any]]]]
     axis: float
-    more: str  # the result as JSON, if it has nothing to draw
 
 
 @dataclass(frozen=True)
@@ -259,6 +259,7 @@ def _shown(status: ReleaseStatus) -> Shown:
         StageShown(
             words.stage_name(row.stage),
             row.state,
+            row.state == "current" and not status.over,
             words.verdict_text(row),
             "" if row.state == "skipped" else _CHIPS.get(row.verdict or "", ""),
             row.entered_us,
@@ -275,32 +276,21 @@ def _shown(status: ReleaseStatus) -> Shown:
 
 
 def _evidence(each: Evidence) -> EvidenceShown:
-    result = each.result
-    effects = [record_of(Effect, row) for row in result.get("effects", ())]
+    effects = [record_of(Effect, row) for row in each.result.get("effects", ())]
     roles = [
         (title, [effect_cells(effect) for effect in effects if effect.role == role])
         for role, title in ROLES.items()
     ]
-    checks = [
-        {
-            "name": row.get("rule") or row["check"].replace("_", " "),
-            "state": row.get("verdict") or row["state"],
-            "detail": row.get("reason") or row.get("detail", ""),
-        }
-        for row in (*result.get("checks", ()), *result.get("health", ()))
-    ]
     sides = (("baseline", each.baseline), ("candidate", each.candidate))
     hashes = [(f"{side} {name}", value) for side, marks in sides for name, value in marks.items()]
     hashes += [("judgments", each.judgments)] if each.judgments else []
-    drawn = checks or effects or not result
     return EvidenceShown(
         stage=words.stage_name(each.stage),
         said=words.VERDICTS[each.verdict],
         chip=_CHIPS.get(each.verdict, ""),
         evidence=each,
         hashes=[*hashes, ("policy", each.policy)],
-        checks=checks,
+        tables=[table for table in behind(each) if table.rows],
         roles=[(title, rows) for title, rows in roles if rows],
         axis=axis_of(effects),
-        more="" if drawn else json.dumps(result, indent=1, ensure_ascii=False),
     )
