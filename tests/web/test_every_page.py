@@ -12,6 +12,7 @@ from tests.web.conftest import Browser, Clock, make_shop
 from tests.web.framework.test_auth import Route, routes_of
 from tests.web.machine_judge import declare
 from tests.web.online_log import plan_experiment, put_users
+from tests.web.release_shop import begin
 
 from karat.formats.own import history
 from karat.store.sql import people
@@ -36,6 +37,7 @@ IDS = {
     "place": "history.jsonl",
     "history": "history.jsonl",
     "person_id": "1",
+    "release": "newer",
 }
 """What is there, by the name that a parameter of a route has."""
 ASKS = {
@@ -93,6 +95,7 @@ def owner(
         freeze(opened, "2026/03", now=now)
         assert put_before_adjudicator(opened, None, person="olga", now=now) == 16
         add_annotation(opened, time="", kind="release", text="4", person="olga", now=now)
+        begin(opened, now=now)
         site.accounts.make_token(person, "a token", ["read"])
         site.accounts.invite("dora", "rater", "olga")
         number = stored_comparisons.ask(

@@ -24,6 +24,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from tests.web.release_shop import begin
 from uvicorn.config import STARTUP_FAILURE
 
 from karat.errors import UsageError
@@ -45,6 +46,7 @@ from karat.web.server import (
     unreached,
 )
 from karat.workflows.accounts.accounts import Accounts
+from karat.workflows.release import pipeline
 from karat.workflows.workspace.workspace import open_workspace
 
 NOW = 1_800_000_000_000_000
@@ -299,6 +301,21 @@ def test_it_serves_and_ends_in_order(workspace: Path, workers: str, how: signal.
     assert link.removeprefix("/link/") not in log
     assert '"path": "/link/\\u2026"' in log
     assert who_asked(log) == ["127.0.0.1"]
+
+
+@pytest.mark.deep  # tests/web/release/test_rounds.py, in this process
+@posix
+def test_releases_go_on_while_it_serves(workspace: Path) -> None:
+    with open_workspace(workspace, now=NOW) as opened:
+        begin(opened, now=NOW)
+    with served(workspace, "--workers", "2"), open_workspace(workspace, now=NOW) as opened:
+        until = time.monotonic() + 60
+        while pipeline.state_of(opened, "newer").evidence == {}:
+            assert time.monotonic() < until
+            time.sleep(0.1)
+        time.sleep(1)  # the other process has had its round, too
+        kinds = [event.kind for event in pipeline.events_of(opened, "newer")]
+    assert kinds.count("evidence") == 1, "one of the processes acts"
 
 
 def who_asked(log: str) -> list[str]:

@@ -496,6 +496,54 @@ class Client:
         path = f"/trends/{quote(history, safe='')}"
         return self._calls.get(path, measure=_listed(measures), **params)
 
+    def releases(self) -> list[dict[str, Any]]:
+        """The releases, the latest first, as `karat release status --format json`."""
+        return self._calls.rows("/releases")
+
+    def release(self, name: str) -> dict[str, Any]:
+        """Where a release is, and what comes next."""
+        return self._calls.get(_release(name))
+
+    def release_story(self, name: str) -> dict[str, Any]:
+        """The story of a release, as `karat release why NAME --format json`."""
+        return self._calls.get(_release(name, "story"))
+
+    def release_record(self) -> dict[str, Any]:
+        """Promised next to measured for all, as `karat release why --format json`."""
+        return self._calls.get("/releases/record")
+
+    def release_evidence(self, name: str) -> dict[str, Any]:
+        """Gather the evidence of the stage again, and record it; the status."""
+        return self._calls.post(_release(name, "evidence"))
+
+    def release_advance(self, name: str, stage: str = "") -> dict[str, Any]:
+        """Pass the stage on its evidence; refused if the release is not in `stage` any more."""
+        return self._calls.post(_release(name, "advance"), stage=stage)
+
+    def release_skip(self, name: str, reason: str, stage: str = "") -> dict[str, Any]:
+        """Go on without the evidence of the stage; refused if it is not `stage` any more."""
+        return self._calls.post(_release(name, "skip"), reason=reason, stage=stage)
+
+    def release_hold(self, name: str, reason: str) -> dict[str, Any]:
+        """Stop a release where it is; guardrails still roll it back."""
+        return self._calls.post(_release(name, "hold"), reason=reason)
+
+    def release_resume(self, name: str, reason: str) -> dict[str, Any]:
+        """Let a held release go on."""
+        return self._calls.post(_release(name, "resume"), reason=reason)
+
+    def release_reviewed(self, name: str, note: str) -> dict[str, Any]:
+        """Record the review of false positives, which is needed before the ramp."""
+        return self._calls.post(_release(name, "reviewed"), reason=note)
+
+    def release_override(self, name: str, reason: str) -> dict[str, Any]:
+        """Ignore the rollback signal from now on: for those whom the policy names."""
+        return self._calls.post(_release(name, "override"), reason=reason)
+
+    def release_rollback(self, name: str, reason: str) -> dict[str, Any]:
+        """Give all users the baseline again; `status` is None if the ledger is not written yet."""
+        return self._calls.post(_release(name, "rollback"), reason=reason)
+
     def measures(self) -> list[dict[str, Any]]:
         """The catalogue of measures."""
         return self._calls.rows("/measures")
@@ -645,6 +693,10 @@ def _of(golden: str, *parts: str) -> str:
 
 def _run(run: Name, *parts: str) -> str:
     return "/".join(["/runs", quote(str(run), safe=""), *parts])
+
+
+def _release(name: str, *parts: str) -> str:
+    return "/".join(["/releases", quote(name, safe=""), *parts])
 
 
 def _judge(golden: str, part: str) -> str:

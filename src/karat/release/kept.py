@@ -42,7 +42,7 @@ def _decision(state: ReleaseState) -> Mapping[str, Any]:
     for event in latest:
         effects = () if event.evidence is None else event.evidence.result.get("effects", ())
         for effect in effects:
-            if effect["role"] == "decision":
+            if effect["role"] == "decision" and effect["relative"] is not None:
                 return dict(effect)
     return {}
 

@@ -19,6 +19,8 @@ from karat.tables.release.pipeline import (
     DONE,
     OFFLINE,
     SHADOW,
+    Choice,
+    EventKind,
     Evidence,
     Opening,
     ReleaseEvent,
@@ -31,6 +33,7 @@ from karat.tables.release.pipeline import (
 KARAT = "karat"
 """Who did what no person did."""
 _SWITCHED = {"switched", "unreachable"}
+_BACK = "all users get the baseline again"
 
 
 class NotAllowed(UsageError):
@@ -169,8 +172,8 @@ def _left(state: ReleaseState, event: ReleaseEvent) -> ReleaseState:
     if needs_review(state):
         raise NotAllowed(
             f"false positives of {state.name} are not reviewed",
-            fix=f"look at the queries that get worse: karat release evidence {state.name} "
-            "--reviewed NOTE",
+            fix="look at the queries that get worse, and record what you saw",
+            command=f"karat release evidence {state.name} --reviewed NOTE",
         )
     to = state.opening.policy.after(state.stage)
     return replace(
@@ -186,8 +189,9 @@ def _current(state: ReleaseState, event: ReleaseEvent) -> Stage:
     """The rules of the stage that an event leaves."""
     if state.held is not None:
         raise NotAllowed(
-            f"{state.name} is held: {state.held.reason}", fix=f"karat release resume {state.name}"
-        )
+            f"{state.name} is held: {state.held.reason}", fix="resume it first",
+            command=f"karat release resume {state.name}",
+        )  # fmt: skip
     if state.rule is None:
         raise NotAllowed(f"{state.name} has passed all stages")
     if event.stage != state.stage:
@@ -205,7 +209,8 @@ def _approver(rule: Stage, event: ReleaseEvent, state: ReleaseState) -> None:
 
 def _named(event: ReleaseEvent, what: str) -> None:
     if event.by in {"", KARAT} or not event.reason.strip():
-        raise NotAllowed(f"{what} needs a person and a reason", fix="--by NAME --reason TEXT")
+        raise NotAllowed(f"{what} needs a person and a reason", fix="say who and why",
+                         command="--by NAME --reason TEXT")  # fmt: skip
 
 
 def _held(state: ReleaseState, event: ReleaseEvent) -> ReleaseState:
@@ -364,11 +369,10 @@ def _protections(state: ReleaseState, current: Current) -> Iterator[Step]:
     about = None if known is None else known.evidence
     if about is not None and not_about(state, about, current):
         about = None
-    back = "all users get the baseline again"
     if about is not None and about.verdict in {"breach", "fail"} and known is not None:
         ignored = about.kind == "watch" and state.overridden is not None
         if not ignored:
-            yield Step("rollback", about.reason, back, because=known.seq)
+            yield Step("rollback", about.reason, _BACK, because=known.seq)
     why = _doubt(state, current, about)
     held = state.held
     if held is not None and held.by == KARAT:
@@ -376,7 +380,7 @@ def _protections(state: ReleaseState, current: Current) -> Iterator[Step]:
             yield Step("resume", "what held it is over")
         elif current.now - held.at_us >= policy.give_up_us:
             waited = duration_text(policy.give_up_us)
-            yield Step("rollback", f"held for {waited} without an end: {held.reason}", back)
+            yield Step("rollback", f"held for {waited} without an end: {held.reason}", _BACK)
     elif held is None and why:
         yield Step("hold", why, "users keep what they have")
 
@@ -426,7 +430,7 @@ def _passing(state: ReleaseState, rule: Stage, current: Current) -> Step:
         return Step(
             "rollback",
             f"no improvement at the end of the planned time: {lacking}",
-            "all users get the baseline again",
+            _BACK,
         )
     if late:
         return Step("hold", f"not passed within {duration_text(rule.longest_us or 0)}: {lacking}")
@@ -440,7 +444,37 @@ def consequence(state: ReleaseState, stage: str) -> str:
     share = rollout_at(state, stage).treatment_share
     if not share:
         return "no user gets the candidate yet"
-    return "all users get the candidate" if share >= 1 else f"{share:.0%} of users get it"
+    return "all users get the candidate" if share >= 1 else f"{100 * share:.0f} % of users get it"
+
+
+# --- what a user may do ---
+
+
+def choices(state: ReleaseState, by: str, current: Current) -> Iterator[Choice]:
+    """What a user may do with a release now: what ``append`` allows, and has an effect."""
+    rule, known = state.rule, state.evidence.get(state.stage)
+    onward = "" if rule is None else consequence(state, state.opening.policy.after(rule.name))
+    effects: dict[EventKind, str] = {
+        "advanced": onward,
+        "skipped": onward,
+        "held": "users keep what they have; guardrails still roll it back",
+        "resumed": "it goes on as far as its evidence carries it",
+        "rolled_back": _BACK if rollout_of(state).treatment_share else "no user gets the candidate",
+    }
+    if state.reviewed is None and state.stage in {OFFLINE, SHADOW, AB}:
+        effects["reviewed"] = "the ramp may begin"
+    if state.overridden is None and state.moves_users:
+        effects["overridden"] = "a bad rollback signal no longer rolls it back"
+    for kind, effect in effects.items():
+        event = ReleaseEvent(
+            state.seq + 1, max(current.now, state.last_us), kind, by, "a reason", state.stage,
+            because=None if known is None else known.seq, judgments=current.judgments,
+        )  # fmt: skip
+        try:
+            append(state.name, state, event)
+        except NotAllowed:
+            continue
+        yield Choice(kind, effect)
 
 
 # --- traffic ---

@@ -39,7 +39,7 @@ from karat.web.judging import doubts, judge, machine_judges, table
 from karat.web.offline import comparisons, new_comparison, runs, side_by_side
 from karat.web.online import dashboard, offline_correlation, rows, watch
 from karat.web.online import queries as online_queries
-from karat.web.release import reviews, trends
+from karat.web.release import releases, reviews, trends
 from karat.workflows.accounts.accounts import Accounts
 from karat.workflows.workspace.workspace import open_workspace
 
@@ -70,6 +70,7 @@ PAGES = (
     side_by_side.ROUTER,
     trends.ROUTER,
     reviews.ROUTER,
+    releases.ROUTER,
     playground.ROUTER,
     engines.ROUTER,
     progress.ROUTER,
@@ -99,7 +100,18 @@ def create_app(
     clock: Callable[[], int] = _clock,
     routers: Sequence[APIRouter] = PAGES,
     around: Callable[[], AbstractContextManager[None]] = nullcontext,
+    during: Callable[[AppState], AbstractContextManager[None]] | None = None,
 ) -> FastAPI:
+    """The app.
+
+    Args:
+        config: Its settings.
+        clock: The current time, microseconds UTC.
+        routers: Its routes.
+        around: What its process does before it opens the workspace and after it closed it.
+        during: What it does in the background in between.
+    """
+
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         templates()  # now, rather than during the first request
@@ -107,6 +119,8 @@ def create_app(
             accounts = Accounts(opened.store, clock)
             app.state.site = AppState(config, opened, accounts, clock)
             async with AsyncExitStack() as stack:
+                if during is not None:
+                    stack.enter_context(during(app.state.site))
                 for router in routers:
                     await stack.enter_async_context(router.lifespan_context(app))
                 yield

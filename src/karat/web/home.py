@@ -9,6 +9,7 @@ from urllib.parse import quote, urlencode
 from fastapi import APIRouter, Response
 
 from karat.reports.phrases.numbers import counted
+from karat.reports.release.pipeline import next_text, state_name
 from karat.tables.golden.golden_sets import addressable
 from karat.web.framework.auth import ARater
 from karat.web.framework.pages import PlainPage, redirect, show
@@ -16,6 +17,7 @@ from karat.web.framework.state import AppState
 from karat.web.golden.golden_sets import address, place
 from karat.workflows.golden.status import Status
 from karat.workflows.golden.status import status as status_of
+from karat.workflows.release.pipeline import statuses
 from karat.workflows.release.stored_trends import histories_of, newest_gates
 from karat.workflows.workspace.evaluate_stored import damaged_runs
 from karat.workflows.workspace.stored_comparisons import listed
@@ -101,6 +103,18 @@ def failing_gates(site: AppState, _sets: Sequence[Status]) -> Iterable[Attention
                 yield Attention(f"The newest gate of {run} {outcome}", where, history.name)
 
 
+def in_flight(site: AppState, _sets: Sequence[Status]) -> Iterable[Attention]:
+    """Releases in flight, with what comes next."""
+    for status in statuses(site.workspace, now=site.clock()):
+        where = f"/releases/{quote(status.name, safe='')}"
+        if status.problem:
+            what = f"The switch of {status.name} is not where it should be: {status.problem}"
+            yield Attention(what, where)
+        elif not status.over:
+            what = f"The release {status.name} ({state_name(status)}) {next_text(status)}"
+            yield Attention(what, where)
+
+
 def damaged_files(site: AppState, sets: Sequence[Status]) -> Iterable[Attention]:
     """Damaged histories, and stored runs whose files are missing or damaged."""
     for history in histories_of(site.workspace):
@@ -158,6 +172,7 @@ def out_of_reach(site: AppState, _sets: Sequence[Status]) -> Iterable[Attention]
 
 WATCHES: list[Watch] = [
     out_of_reach,
+    in_flight,
     damaged_files,
     failing_gates,
     to_settle,

@@ -1,4 +1,4 @@
-"""Search for golden sets, runs, comparisons, queries and pages; and the page about the API."""
+"""Search for objects of the workspace, queries and pages; and the page about the API."""
 
 from __future__ import annotations
 
@@ -66,6 +66,5 @@ def _page_of(hit: Hit, golden: str) -> str:
     key = quote(hit.key, safe="")
     if hit.kind == "query":
         return f"/golden/{quote(golden, safe='')}/queries/{key}"
-    return {"golden set": "/golden/", "run": "/runs/", "comparison": "/comparisons/"}[
-        hit.kind
-    ] + key
+    folder = {"golden set": "golden"}.get(hit.kind, f"{hit.kind}s")
+    return f"/{folder}/{key}"

@@ -172,12 +172,13 @@ def app_of_process() -> FastAPI:
     """The app of a process, by the settings in its environment; uvicorn calls this."""
     _end_with_parent()  # before the imports, which take a second
     from karat.web.app import create_app
+    from karat.web.release.rounds import releases_go_on
 
     settings = Settings.from_environment()
     most = most_open(settings.connections)
     Bounded.limits = Limits(settings.patience_s, most, settings.proxies)
     try:
-        return create_app(settings, around=_process)
+        return create_app(settings, around=_process, during=releases_go_on)
     except KaratError as error:
         LOG.error("cannot start: %s", error)
         raise SystemExit(STARTUP_FAILURE) from None  # a new worker would fail as well

@@ -18,6 +18,7 @@ from karat.web.framework.navigation import STAGES, place_of
         ("/golden/queries/changes", "Golden", "Editions", "queries"),
         ("/runs/1/queries/q1", "Offline", "Runs", None),
         ("/online/watch", "Online", "Alerts", None),
+        ("/releases/hybrid", "Release", "Board", None),
         ("/judge/shop", None, None, "shop"),
         ("/account", None, None, None),
         ("/goldenx", None, None, None),

@@ -233,23 +233,21 @@ def rollback(name: str, reason: str, by: str | None, start: Path, output: str) -
     soon as it can be reached. There is no way back but a new release.
     """
     from karat.formats.own.workspace import find_workspace
-    from karat.workflows.release import pipeline, switching
+    from karat.workflows.release.rollback import roll_back_first
 
     root = find_workspace(start).parent
-    switching.roll_back_now(root, name, by=_who(by), reason=reason, now=clock())
-    try:
-        with opened(start) as workspace:
-            found = pipeline.after_rollback(workspace, name, now=clock())
-    except Exception as error:  # noqa: BLE001 - a database may fail in any way; users are safe
-        what = str(error).splitlines()[0]
+    found = roll_back_first(
+        root, name, lambda: opened(start), by=_who(by), reason=reason, now=clock()
+    )
+    if found.status is None:
         click.echo(f"{name} is rolled back.")
         click.echo(
-            f"karat: the ledger could not be written: {what}\n"
+            f"karat: the ledger could not be written: {found.problem}\n"
             "  fix: karat release run, once the store can be reached",
             err=True,
         )
         return
-    _show(found, output)
+    _show(found.status, output)
 
 
 @_command("why", "karat release why hybrid", "karat release why -f md")

@@ -169,7 +169,7 @@ DIFFERENCES: Sequence[Column] = (
     Column("beyond_noise", "Beyond", "number", optional=True, text=_beyond, drop=2,
            help="Value minus noise."),
     Column("p_corrected", "p", "p", drop=1),
-    Column("different", "", "words", optional=True,
+    Column("different", "Different", "words", optional=True, short="",
            text=lambda row: "different" if row.different else ""),
 )  # fmt: skip
 

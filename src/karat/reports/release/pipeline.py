@@ -13,6 +13,8 @@ from karat.reports.writers.markdown import markdown, sentence
 from karat.reports.writers.plain import plain
 from karat.reports.writers.tables import draw
 from karat.tables.release.pipeline import (
+    DONE,
+    EvidenceVerdict,
     ReleaseEvent,
     ReleaseStatus,
     StageStatus,
@@ -33,6 +35,15 @@ _ACTIONS = {
 }
 
 
+VERDICTS: Mapping[EvidenceVerdict, str] = {
+    "pass": "passed",
+    "fail": "failed",
+    "breach": "breached",
+    "cannot_tell": "cannot tell",
+    "unhealthy": "unhealthy",
+}
+
+
 def stage_name(stage: str) -> str:
     """A stage in words: ``A/B test``, ``ramp 25 %``."""
     known = {"ab": "A/B test", "rolled_back": "rolled back"}
@@ -45,10 +56,25 @@ def next_text(status: ReleaseStatus) -> str:
     """What comes next, in a sentence."""
     step = status.step
     said = _ACTIONS[step.action]
-    text = f"{said}: {step.reason}" if said else step.reason
-    if step.action in {"advance", "approve", "wait"} and step.consequence:
-        text += f"; then {step.consequence}"
-    return text
+    reason = step.reason
+    if any(row.state == "current" and row.verdict is None for row in status.stages):
+        reason = reason.replace("there is no evidence", "none was gathered yet")
+    text = f"{said}: {reason}" if said else reason
+    return f"{text}; {then}" if (then := consequence_text(status)) else text
+
+
+def consequence_text(status: ReleaseStatus) -> str:
+    """What the next step does to users; empty if it does nothing."""
+    step = status.step
+    later = step.action in {"advance", "approve", "wait"} and step.consequence
+    return f"then {step.consequence}" if later else step.consequence
+
+
+def state_name(status: ReleaseStatus) -> str:
+    """The state of a release in words."""
+    if status.state == DONE:
+        return "finished" if status.over else "watched"
+    return stage_name(status.state)
 
 
 def stages_text(status: ReleaseStatus) -> str:
@@ -58,16 +84,17 @@ def stages_text(status: ReleaseStatus) -> str:
 
 
 def verdict_text(row: StageStatus) -> str:
+    """The evidence of a stage in words."""
     if row.state == "skipped":
         return f"skipped by {row.by}"
     if row.verdict is None:
         return "no evidence" if row.state != "waiting" else "–"
-    return row.verdict.replace("_", " ")
+    return VERDICTS[row.verdict]
 
 
 BOARD: Sequence[Column] = (
     Column("name", "Release", "code"),
-    Column("state", "State", "words", value=lambda row: stage_name(row.state)),
+    Column("state", "State", "words", value=state_name),
     Column("share", "Users", "share"),
     Column("next", "Next", text=next_text),
     Column("margin", "Nearest guardrail", drop=1, optional=True),
@@ -99,7 +126,7 @@ def sentence_of(event: ReleaseEvent) -> str:
     match event.kind:
         case "evidence":
             assert event.evidence is not None
-            return f"{stage}: {event.evidence.verdict.replace('_', ' ')}{why}"
+            return f"{stage}: {VERDICTS[event.evidence.verdict]}{why}"
         case "advanced":
             return f"{stage} passed{who}{why}"
         case "skipped":
@@ -151,5 +178,5 @@ def headline(status: ReleaseStatus) -> str:
     why = f" ({status.reason})" if status.reason else ""
     return (
         f"{status.name}: {status.candidate} for {status.baseline}, "
-        f"{stage_name(status.state)}{why}; {users}"
+        f"{state_name(status)}{why}; {users}"
     )

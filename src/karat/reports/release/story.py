@@ -46,14 +46,17 @@ def story_parts(story: ReleaseStory) -> Iterator[tuple[str, Table | list[str]]]:
     skipped = [row for row in story.status.stages if row.state == "skipped"]
     if skipped:
         yield "Skipped", [f"{stage_name(row.stage)}: by {row.by}, {row.reason}" for row in skipped]
-    yield (
-        "Promised and measured",
-        of_texts("", ("", "Promised", "Measured"), list(_promises(story.promise, story.kept))),
-    )
+    yield "Promised and measured", promised(story)
     yield "Review before the release", [
         f"{section.title}: {section.text}" for section in review_sections(story.review)
         if section.text
     ]  # fmt: skip
+
+
+def promised(story: ReleaseStory) -> Table:
+    """What a release promised, and what was measured."""
+    rows = list(_promises(story.promise, story.kept))
+    return of_texts("", ("Promise", "Promised", "Measured"), rows, texts=3)
 
 
 def _promises(promise: Promise, kept: Kept) -> Iterator[tuple[str, str, str]]:
@@ -121,7 +124,7 @@ KEPT: Sequence[Column] = (
     Column("measure", "Measure", "words", drop=2),
     Column("promised", "Promised", "signed", digits=4),
     Column("offline", "Offline", "signed", digits=4),
-    Column("metric", "Online metric", "words", drop=1),
+    Column("metric", "Online metric", "words", drop=1, optional=True),
     Column("online", "Online", text=lambda r: _span(r.online, r.online_low, r.online_high,
                                                      share=True)),
 )  # fmt: skip

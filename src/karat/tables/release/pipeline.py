@@ -206,6 +206,14 @@ class Step:
 
 
 @dataclass(frozen=True)
+class Choice:
+    """What a user may do with a release now."""
+
+    kind: EventKind  # the event that is appended
+    consequence: str  # what it does to users
+
+
+@dataclass(frozen=True)
 class StageStatus:
     """A stage, as a release's page shows it."""
 
@@ -265,6 +273,16 @@ class ReleaseRun:
     events: Sequence[ReleaseEvent]  # what was appended
     problem: str  # why the switch is not where it should be; empty if it is
     status: ReleaseStatus | None  # None while another round has the release
+
+
+@dataclass(frozen=True)
+class RolledBack:
+    """A rollback: all users get the baseline again."""
+
+    name: str
+    status: ReleaseStatus | None  # None while the ledger cannot be written
+    problem: str  # why it cannot be written; empty if it is
+    schema_version: int = SCHEMA_VERSION
 
 
 @dataclass(frozen=True)

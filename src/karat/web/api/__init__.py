@@ -12,6 +12,7 @@ from karat.web.api import (
     online,
     openapi,
     release,
+    releases,
 )
 
 ROUTERS = (
@@ -27,6 +28,7 @@ ROUTERS = (
     offline.COMPARISONS,
     engines.ROUTER,
     release.ROUTER,
+    releases.ROUTER,
     online.ROUTER,
     experiments.ROUTER,
     offline.CATALOGUE,

@@ -207,16 +207,10 @@ def _row(call: Call, log: EventLog, each: stored.Declared) -> dict[str, Any]:
 def _shown(answer: Mapping[str, Any]) -> dict[str, Any]:
     result = record_of(ExperimentResult, answer)
     roles = [
-        (title, [_effect(effect) for effect in result.effects if effect.role == role])
+        (title, [effect_cells(effect) for effect in result.effects if effect.role == role])
         for role, title in analysis.ROLES.items()
     ]
     rows = sorted(result.slices, key=lambda row: (list(row.slice.values()), row.role))
-    ends = [
-        abs(end)
-        for effect in result.effects
-        for end in (effect.relative_low, effect.relative_high)
-        if end is not None
-    ]
     return {
         "result": answer,
         "headline": analysis.headline(result),
@@ -225,15 +219,26 @@ def _shown(answer: Mapping[str, Any]) -> dict[str, Any]:
             {"name": check.check.replace("_", " "), "state": check.state, "detail": check.detail}
             for check in result.health
         ],
-        "sliced": [_effect(row) for row in rows[:_MOST]],
+        "sliced": [effect_cells(row) for row in rows[:_MOST]],
         "charts": _charts(result),
         "carried": _table(analysis.carriers(result)) if result.queries else None,
-        "axis": min(_WIDE, max([0.02, *ends])),
+        "axis": axis_of(result.effects),
         "notes": result.notes,
     }
 
 
-def _effect(effect: Effect) -> dict[str, Any]:
+def axis_of(effects: Sequence[Effect]) -> float:
+    """Half the width of an axis on which the lifts of effects are drawn."""
+    ends = [
+        abs(end)
+        for effect in effects
+        for end in (effect.relative_low, effect.relative_high)
+        if end is not None
+    ]
+    return min(_WIDE, max([0.02, *ends]))
+
+
+def effect_cells(effect: Effect) -> dict[str, Any]:
     """The cells of an effect, and its lift to draw."""
     return {
         "metric": effect.metric,

@@ -19,6 +19,7 @@ from starlette.routing import Match
 
 from karat.errors import InputError, KaratError, MissingExtra, UsageError, is_disk_full
 from karat.golden.queue import LeaseLost
+from karat.release.pipeline import NotAllowed
 from karat.web.framework.auth import Refused, by_session
 from karat.web.framework.call import Call
 from karat.web.framework.jobs import BUSY
@@ -119,7 +120,7 @@ def describe(error: Exception, *, trusted: bool = True) -> tuple[int, Said]:
 def _of_usage(error: UsageError) -> tuple[int, str]:
     if isinstance(error, SignInRefused):
         return (429, "too_many") if error.wait_s else (403, "not_allowed")
-    if isinstance(error, LeaseLost):
+    if isinstance(error, LeaseLost | NotAllowed):
         return 409, "conflict"
     return (404, "not_found") if isinstance(error, NotFound) else (400, "usage")
 

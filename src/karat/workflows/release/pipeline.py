@@ -23,11 +23,20 @@ from karat.formats.own.release_files import (
 from karat.formats.own.release_policy import read_release
 from karat.release import pipeline
 from karat.release.kept import kept_by, relation
-from karat.release.pipeline import KARAT, Current, ReleaseState, next_step, replay, rollout_of
+from karat.release.pipeline import (
+    KARAT,
+    Current,
+    NotAllowed,
+    ReleaseState,
+    next_step,
+    replay,
+    rollout_of,
+)
 from karat.store.sql import annotations as marks
 from karat.store.sql import audit, golden_sets, releases
 from karat.tables.records import record_of
 from karat.tables.release.pipeline import (
+    Choice,
     EventKind,
     Evidence,
     Opening,
@@ -62,7 +71,7 @@ AGAIN_US = 3_600_000_000  # after which evidence is gathered again, if there is 
 _MOVES: set[EventKind] = {"advanced", "skipped", "rolled_back", "finished"}  # users, or their end
 
 
-class Overtaken(UsageError):
+class Overtaken(NotAllowed):
     """Somebody else took a step meanwhile."""
 
 
@@ -112,6 +121,14 @@ def story(opened: Workspace, name: str, *, now: int) -> ReleaseStory:
     return ReleaseStory(
         _status(opened, state, now), opening.policy.promise, opening.review, shown, kept_by(state)
     )
+
+
+def choices(opened: Workspace, name: str, *, by: str, now: int) -> list[Choice]:
+    """What a user may do with a release now."""
+    state = state_of(opened, name)
+    if tombstone(opened.workspace.root, name) is not None:
+        return []
+    return list(pipeline.choices(state, by, _current(opened, state, now)))
 
 
 def track_record(opened: Workspace) -> TrackRecord:
@@ -172,7 +189,7 @@ def _margin(state: ReleaseState) -> str:
     if not used:
         return ""
     share, metric = max(used)
-    return f"{metric} has used {max(0.0, share):.0%} of its margin"
+    return f"{metric} has used {100 * max(0.0, share):.0f} % of its margin"
 
 
 def _current(opened: Workspace, state: ReleaseState, now: int) -> Current:
@@ -225,7 +242,8 @@ def _write(opened: Workspace, name: str, event: ReleaseEvent, annotation: str) -
         last = events_of(opened, name)[-1]
         raise Overtaken(
             f"{last.by} took another step of {name} meanwhile: {last.kind.replace('_', ' ')}",
-            fix=f"karat release status {name}",
+            fix="look at it again",
+            command=f"karat release status {name}",
         ) from None
 
 
@@ -385,7 +403,9 @@ def note(
 ) -> ReleaseStatus:
     """Hold, resume, override the rollback signal, or record the review of false positives."""
     if not reason.strip():
-        raise UsageError("a reason is missing", fix="--reason TEXT")
+        raise UsageError(
+            "a reason is missing", fix="say why, in a sentence", command="--reason TEXT"
+        )
     state = adopt(opened, state_of(opened, name), now)
     return _status(opened, record(opened, state, kind, by=by, now=now, reason=reason), now)
 

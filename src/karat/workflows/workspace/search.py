@@ -1,4 +1,4 @@
-"""Find golden sets, runs, comparisons and queries by name, as for the palette of the pages."""
+"""Find objects of a workspace and queries by name, as for the palette of the pages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
-from karat.store.sql import comparisons, golden_sets, queries, runs
+from karat.store.sql import comparisons, golden_sets, queries, releases, runs
 from karat.workflows.workspace.workspace import Workspace
 
 _T = TypeVar("_T")
@@ -16,7 +16,7 @@ MOST = 8  # hits of one kind
 
 @dataclass(frozen=True)
 class Hit:
-    kind: Literal["golden set", "run", "comparison", "query"]
+    kind: Literal["golden set", "run", "comparison", "release", "query"]
     name: str
     key: str
 
@@ -24,7 +24,7 @@ class Hit:
 def search(opened: Workspace, words: str, golden: str) -> list[Hit]:
     """Objects with all words in their name or id; the best of each kind, at most ``MOST``.
 
-    Runs and comparisons of the workspace, and queries of the golden set ``golden``.
+    Runs, comparisons and releases of the workspace, and queries of the golden set ``golden``.
     """
     with opened.store.read() as c:
         names = golden_sets.names(c)
@@ -33,6 +33,7 @@ def search(opened: Workspace, words: str, golden: str) -> list[Hit]:
         found += best(words, [(Hit("run", r.name, str(r.id)), r.name) for r in runs.runs(c, own)])
         stored = comparisons.comparisons(c, own)
         found += best(words, [(Hit("comparison", r.name, str(r.id)), r.name) for r in stored])
+        found += best(words, [(Hit("release", name, name), name) for name in releases.names(c)])
         if words.strip() and golden in names:
             rows = queries.frame(c, golden_sets.find(c, golden).id)
             texts = rows.select("query_id", "text").iter_rows()

@@ -1,0 +1,50 @@
+"""A rollback before everything else: users first, then the workspace and its ledger."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from karat.clients.switch import SwitchError
+from karat.tables.release.pipeline import RolledBack
+from karat.workflows.release import pipeline
+from karat.workflows.release.switching import roll_back_now
+from karat.workflows.workspace.workspace import Workspace
+
+
+def roll_back_first(
+    root: Path,
+    name: str,
+    opening: Callable[[], AbstractContextManager[Workspace]],
+    *,
+    by: str,
+    reason: str,
+    now: int,
+    environment: Mapping[str, str] = os.environ,
+) -> RolledBack:
+    """Give all users the baseline again, before the workspace is opened and the ledger written.
+
+    Args:
+        opening: Opens the workspace; whatever it or its database raises, users are safe.
+
+    Raises:
+        SwitchError: the switch is not where it should be; the rollback is recorded nevertheless.
+    """
+    failed: SwitchError | None = None
+    try:
+        roll_back_now(root, name, by=by, reason=reason, now=now, environment=environment)
+    except SwitchError as error:
+        failed = error
+    try:
+        with opening() as opened:
+            if failed is None:
+                status = pipeline.after_rollback(opened, name, now=now, environment=environment)
+                return RolledBack(name, status, "")
+            pipeline.adopt(opened, pipeline.state_of(opened, name), now)
+    except Exception as error:  # noqa: BLE001 - a database may fail in any way; users are safe
+        if failed is None:
+            return RolledBack(name, None, str(error).splitlines()[0])
+    assert failed is not None
+    raise failed
