@@ -250,6 +250,10 @@ def test_a_comparison_that_runs_shows_how_far_it_is_and_can_be_cancelled(
     assert "The computation was cancelled." not in egon.get(where).text
     assert until_over(egon, where) is None
     assert row_of(egon, where).state == "done"
+    ended = egon.fill(cancel[1], back=where)  # pressed too late
+    assert (ended.status_code, ended.headers["location"]) == (303, where)
+    elsewhere = egon.fill(cancel[1], back="//example.com")
+    assert elsewhere.status_code == 404
 
 
 def test_a_cancelled_recomputation_leaves_the_previous_numbers(

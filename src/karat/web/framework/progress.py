@@ -216,6 +216,7 @@ def job_page(call: AnEngineer, job_id: str) -> Response:
 def cancel_job(
     call: AnEngineer, job_id: str, back: Annotated[str, Form(max_length=8_000)] = ""
 ) -> Response:
-    cancel(call.site, job_id)
     own = back.startswith("/") and not {"//", "/\\"} & {back[:2]}
+    if not own or last(call.site, job_id) is not None:  # else it has just ended
+        cancel(call.site, job_id)
     return redirect(call, back if own else f"/jobs/{job_id}")
