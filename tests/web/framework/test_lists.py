@@ -358,6 +358,25 @@ def test_a_number_in_words_is_sorted_as_the_number() -> None:
     assert to_csv(down).splitlines()[:2] == ["said,value", "10.1 %,0.101"]
 
 
+def test_texts_are_made_for_the_rows_of_the_page_unless_more_are_asked_for() -> None:
+    frame, made = pl.DataFrame({"n": [1, 2, 3]}), []
+
+    def text(row: dict[str, Any]) -> str:
+        made.append(row["n"])
+        return f"{row['n']} of 3"
+
+    columns = [Column("n", "Number", "count"), Column("said", "Text", by="n", value=text)]
+
+    def texts(ask: Ask) -> list[str]:
+        return [row["said"] for row in listed(frame, columns, ask, search=[], per_page=1).rows]
+
+    assert texts(Ask(sort="-said")) == ["3 of 3"]
+    assert made == [3]
+    assert texts(Ask(where={"said": "2 of 3"})) == ["2 of 3"]
+    every = listed(frame, columns, Ask(strict=True), search=[], per_page=1).every
+    assert every["said"].to_list() == ["1 of 3", "2 of 3", "3 of 3"]
+
+
 def test_a_list_further_down_is_come_back_to() -> None:
     frame = pl.DataFrame({"band": ["head", "torso", "head"]})
     columns = [Column("band", "Band", choices=True)]

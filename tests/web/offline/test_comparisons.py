@@ -5,17 +5,21 @@ from __future__ import annotations
 import csv
 import io
 import re
+import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 from tests.choosing import deep_but
-from tests.web.conftest import NOW, Browser, ClientOf
+from tests.web.conftest import NOW, Browser, ClientOf, Clock
 
 from karat.store.sql import audit, comparisons, pairs
 from karat.store.sql import comparisons as stored
 from karat.store.sql.schema import comparison
+from karat.web.framework.progress import Job, last
 from karat.web.offline import runs, stored_comparisons
 from karat.workflows.judging.in_place import rate
 from karat.workflows.workspace import stored_comparisons as kept_comparisons
@@ -188,6 +192,95 @@ def test_what_takes_long_is_waited_for_on_its_page(
     assert said(egon, where)["numbers"] is None
     monkeypatch.setattr(kept_comparisons, "compute", compute)
     assert "The comparison is being computed" not in egon.get(where).text
+
+
+@pytest.fixture
+def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[threading.Event, threading.Event]]:
+    """Comparisons that are computed stop before their second run: whether one has, and go on."""
+    read, at_second, go_on = kept_comparisons.read_stored, threading.Event(), threading.Event()
+
+    def slowly(opened: Any, row: Any) -> Any:
+        if row.id == 2:
+            at_second.set()
+            assert go_on.wait(60)
+        return read(opened, row)
+
+    monkeypatch.setattr(kept_comparisons, "read_stored", slowly)
+    yield at_second, go_on
+    go_on.set()
+
+
+def until_over(browser: Browser, where: str) -> Job | None:
+    name = f"comparison-{where.rsplit('/', 1)[1]}"
+    while (job := last(browser.site, name)) is not None and not job.over:
+        time.sleep(0.01)
+    return job
+
+
+def test_a_comparison_that_runs_shows_how_far_it_is_and_can_be_cancelled(
+    egon: Browser,
+    held: tuple[threading.Event, threading.Event],
+    monkeypatch: pytest.MonkeyPatch,
+    clock: Clock,
+) -> None:
+    at_second, go_on = held
+    monkeypatch.setattr(stored_comparisons, "WAIT_S", 0.0)
+    where = asked(egon)
+    assert at_second.wait(60)
+    page = egon.get(where).text
+    assert "reading runs" in page
+    assert '<noscript><meta http-equiv="refresh"' in page
+    clock.pass_by(1)
+    cancel = re.search(r'action="(/jobs/comparison-\d+/cancel)".*?name="back" value="(.*?)"', page)
+    assert cancel is not None
+    assert cancel[2] == where
+    answer = egon.fill(cancel[1], back=where)
+    assert (answer.status_code, answer.headers["location"]) == (303, where)
+    assert "stopping" in egon.get(where).text
+    go_on.set()
+    job = until_over(egon, where)
+    assert job is not None
+    assert job.state == "cancelled"
+    assert not folder_of(egon, where).exists()
+    assert "The computation was cancelled." in egon.get(where).text
+    assert row_of(egon, where).error == "cancelled"
+    assert "cancelled" in egon.get("/comparisons").text
+    monkeypatch.setattr(stored_comparisons, "WAIT_S", 60.0)
+    egon.fill(f"{where}/again")
+    assert "The computation was cancelled." not in egon.get(where).text
+    assert until_over(egon, where) is None
+    assert row_of(egon, where).state == "done"
+    ended = egon.fill(cancel[1], back=where)  # pressed too late
+    assert (ended.status_code, ended.headers["location"]) == (303, where)
+    elsewhere = egon.fill(cancel[1], back="//example.com")
+    assert elsewhere.status_code == 404
+
+
+def test_a_cancelled_recomputation_leaves_the_previous_numbers(
+    egon: Browser,
+    held: tuple[threading.Event, threading.Event],
+    monkeypatch: pytest.MonkeyPatch,
+    clock: Clock,
+) -> None:
+    at_second, go_on = held
+    go_on.set()
+    where = asked(egon)
+    numbers = said(egon, where)["numbers"]
+    rate(egon.site.opened("shop"), "egon", "q1", "d5", 3.0, now=NOW)
+    at_second.clear()
+    go_on.clear()
+    monkeypatch.setattr(stored_comparisons, "WAIT_S", 0.0)
+    egon.fill(f"{where}/again")
+    assert at_second.wait(60)
+    clock.pass_by(1)
+    assert "these are the previous numbers" in egon.get(where).text
+    egon.fill(f"/jobs/comparison-{where.rsplit('/', 1)[1]}/cancel", back=where)
+    go_on.set()
+    until_over(egon, where)
+    assert row_of(egon, where).state == "done"
+    found = said(egon, where)
+    assert found["numbers"] == numbers
+    assert found["since"] == "1 judgment was given since this was computed."
 
 
 def test_what_fails_says_why_and_can_be_tried_again(egon: Browser) -> None:

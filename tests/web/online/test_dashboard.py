@@ -345,6 +345,38 @@ def test_a_refused_form_is_shown_again_with_what_was_typed(
 
 
 @pytest.mark.usefixtures("anew")
+def test_numbers_that_are_computed_show_how_far_they_are_and_can_be_cancelled(
+    engineer: Browser, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_users(workspace)
+    gate, calls, real = threading.Event(), [], log_requests.evaluate_log
+
+    def slow(*args: Any, progress: Any, **how: Any) -> Any:
+        calls.append(1)
+        progress(1, 4)
+        assert gate.wait(60)
+        return real(*args, progress=progress, **how)
+
+    monkeypatch.setattr(log_requests, "evaluate_log", slow)
+    monkeypatch.setattr("karat.web.online.log.WAIT_S", 0.05)
+    where = "/online?metrics=CTR"
+    while "25%" not in (page := engineer.get(where).text):
+        assert "are being computed" in page
+    assert "reading events" in page
+    cancel = re.search(r'action="(/jobs/online-\w+/cancel)".*?name="back" value="(.*?)"', page)
+    assert cancel is not None
+    answer = engineer.fill(cancel[1], back=html.unescape(cancel[2]))
+    assert answer.headers["location"] == where
+    gate.set()
+    while "The computation was cancelled." not in (page := engineer.get(where).text):
+        assert "data-waits" in page
+    assert "data-waits" not in page
+    assert "refresh" not in page
+    assert engineer.get(f"{where}&format=json").status_code == 503
+    assert len(calls) == 1
+
+
+@pytest.mark.usefixtures("anew")
 def test_a_page_whose_numbers_take_long_says_so_and_has_them_later(
     engineer: Browser, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -70,6 +70,14 @@ def fail(c: sa.Connection, comparison_id: int, error: str, now: int) -> None:
     )
 
 
+def restore(c: sa.Connection, comparison_id: int) -> None:
+    """Count the previous numbers of a comparison again: their recomputation was cancelled."""
+    waiting = sa.update(comparison).where(
+        comparison.c.id == comparison_id, comparison.c.state == "waiting"
+    )
+    c.execute(waiting.values(state="done"))
+
+
 def again(c: sa.Connection, comparison_id: int) -> bool:
     """Request the numbers of a comparison anew; False if they are requested already."""
     finished = comparison.c.state.in_(["done", "failed"])

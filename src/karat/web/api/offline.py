@@ -309,7 +309,7 @@ async def one_comparison(
         if not stored_comparisons.to_compute(row, stored_comparisons.kept(workspace, row)):
             return True
         with suppress(Busy):  # the next poll tries again
-            compute(call.site, workspace, row.id, 0.0)
+            compute(call.site, workspace, row, 0.0)
         return False
 
     until = time.monotonic() + wait

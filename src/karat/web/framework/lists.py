@@ -198,9 +198,13 @@ def listed(
     ``frame`` has all rows, in the list's own order, perhaps with further columns for links. Unknown
     columns, invalid values and pages beyond the last are ignored with a note, or an error if a
     program asks. A row matches a search if it has every word in any column of ``search``, ignoring
-    case.
+    case. Texts that ``frame`` lacks are made for the rows of the page only, unless more are asked
+    for.
     """
     by_name = {column.name: column for column in columns}
+    made = {c.name: c.value for c in columns if c.name not in frame.columns and c.value}
+    if ask.strict or made.keys() & ask.where.keys():
+        frame, made = _with_texts(frame, made), {}
     others = ask.others or frozenset()
     offered = {
         column.name: _choices(column, frame)
@@ -256,14 +260,10 @@ def listed(
     if errors and ask.strict:
         raise errors[0]
     shown = found.slice((ask.page - 1) * per_page, per_page)
-    rows = []
-    for row in shown.iter_rows(named=True):
-        links = {c.name: c.link(row) for c in columns if c.link is not None}
-        rows.append(row | {"_links": links})
     return Listed(
         columns=[c for c in columns if c.shown and not (c.optional and _is_empty(frame[c.name]))],
-        rows=rows,
-        every=found.select(list(by_name)),
+        rows=[_linked(row, columns, made) for row in shown.iter_rows(named=True)],
+        every=found.select(name for name in by_name if name not in made),
         found=found.height,
         total=frame.height,
         ask=ask,
@@ -272,6 +272,20 @@ def listed(
         heads={column.name: column.heading for column in columns},
         passed_over=passed_over,
         notes=[_sentence(error) for error in errors],
+    )
+
+
+def _linked(
+    row: Mapping[str, Any], columns: Sequence[Column], made: Mapping[str, Callable[[Any], Any]]
+) -> dict[str, Any]:
+    links = {c.name: c.link(row) for c in columns if c.link is not None}
+    return {**row, **{name: make(row) for name, make in made.items()}, "_links": links}
+
+
+def _with_texts(frame: pl.DataFrame, made: Mapping[str, Callable[[Any], Any]]) -> pl.DataFrame:
+    rows = list(frame.iter_rows(named=True)) if made else []
+    return frame.with_columns(
+        pl.Series(name, [make(row) for row in rows], pl.String) for name, make in made.items()
     )
 
 

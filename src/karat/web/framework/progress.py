@@ -10,7 +10,7 @@ import json
 import os
 import re
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -20,9 +20,10 @@ from fastapi import APIRouter, Form, Response
 from karat.errors import KaratError
 from karat.web.framework.auth import AnEngineer
 from karat.web.framework.errors import NotFound
-from karat.web.framework.jobs import COMPUTING
+from karat.web.framework.jobs import COMPUTING, REMEMBERED_S, JobQueue, Place
 from karat.web.framework.pages import PlainPage, redirect, show
 from karat.web.framework.state import AppState
+from karat.workflows.offline.stages import Cancelled
 
 ROUTER = APIRouter()
 FOLDER = "jobs"
@@ -30,11 +31,7 @@ _MOST = 200  # files
 _EVERY_US = 200_000  # between writes of the same stage
 _LOST_US = 600_000_000  # without news, after which a job is given up
 _ID = re.compile(r"[\w-]{1,80}")
-JobStatus = Literal["waiting", "running", "done", "failed", "cancelled"]
-
-
-class Cancelled(KaratError):
-    """A user cancelled the job."""
+JobStatus = Literal["waiting", "running", "cancelling", "done", "failed", "cancelled"]
 
 
 @dataclass(frozen=True)
@@ -85,44 +82,83 @@ class Progress:
         if not new and done < total and now - before.updated_us < _EVERY_US:
             return
         if self._path.with_suffix(".cancel").exists():
-            raise Cancelled("cancelled")
+            raise Cancelled
         self.write(state="running", stage=stage, done=done, total=total,
                    stage_us=now if new else before.stage_us)  # fmt: skip
 
     def write(self, **fields: Any) -> None:
         self.job = replace(self.job, **fields, updated_us=self._site.clock())
-        self._path.parent.mkdir(exist_ok=True)
         beside = self._path.with_suffix(f".{os.getpid()}.part")
-        beside.write_text(json.dumps(asdict(self.job)), encoding="utf-8")
-        beside.replace(self._path)
+        with suppress(OSError):  # a full disk stops no computation
+            self._path.parent.mkdir(exist_ok=True)
+            beside.write_text(json.dumps(asdict(self.job)), encoding="utf-8")
+            beside.replace(self._path)
+
+    def forget(self) -> None:
+        with suppress(OSError):
+            self._path.unlink()
 
 
 def begin(
     site: AppState, job_id: str, title: str, work: Callable[[Progress], Outcome], wait_s: float
 ) -> Job:
     """Start a job, unless it is running, and wait a little for it; its state is returned."""
-    key = "job", str(site.workspace.workspace.root), job_id
-    if not COMPUTING.has(key):
-        _forget_old(site)
-        now = site.clock()
-        progress = Progress(site, Job(job_id, title, "waiting", "", 0, 0, now, now, now))
-        with COMPUTING.place() as place:
-            progress.write()
-            _place(site, job_id).with_suffix(".cancel").unlink(missing_ok=True)
-            COMPUTING.run(key, lambda: _run(progress, work), wait_s, 0.0, place)
+    with suppress(KaratError):  # its state has the error
+        run(site, job_id, title, work, wait_s, remembered_s=0.0)
     return find(site, job_id)
 
 
-def _run(progress: Progress, work: Callable[[Progress], Outcome]) -> None:
+def run(
+    site: AppState,
+    job_id: str,
+    title: str,
+    work: Callable[[Progress], Outcome | None],  # None if its result is elsewhere: no state is left
+    wait_s: float,
+    *,
+    queue: JobQueue = COMPUTING,
+    remembered_s: float = REMEMBERED_S,
+    place: Place | None = None,
+) -> bool:
+    """Run a job as ``JobQueue.run``; its state can be seen, and it can be cancelled.
+
+    A job that was cancelled is not started again within ``remembered_s`` seconds.
+    """
+    key, now = queue_key(site, job_id), site.clock()
+    progress = Progress(site, Job(job_id, title, "waiting", "", 0, 0, now, now, now))
+    with ExitStack() as stack:
+        if not queue.has(key):
+            before = last(site, job_id)
+            if before is not None and before.state == "cancelling":  # in another process
+                return False
+            again_us = 0.0 if before is None else before.updated_us + remembered_s * 1e6
+            if before is not None and before.state == "cancelled" and now < again_us:
+                raise Cancelled
+            place = place or stack.enter_context(queue.place())
+            _forget_old(site)
+            _place(site, job_id).with_suffix(".cancel").unlink(missing_ok=True)
+            progress.write()
+        return queue.run(key, lambda: _run(progress, work), wait_s, remembered_s, place)
+
+
+def queue_key(site: AppState, job_id: str) -> tuple[str, str, str]:
+    """The key of a job in its queue."""
+    return "job", str(site.workspace.workspace.root), job_id
+
+
+def _run(progress: Progress, work: Callable[[Progress], Outcome | None]) -> None:
     try:
         outcome = work(progress)
     except Cancelled:
         progress.write(state="cancelled")
+        raise
     except KaratError as error:
         progress.write(state="failed", error=str(error))
+        raise
     except BaseException:
         progress.write(state="failed", error="this is a bug in karat; see the server's log")
         raise
+    if outcome is None:
+        progress.forget()
     else:
         progress.write(state="done", page=outcome.page, result=outcome.result)
 
@@ -145,6 +181,8 @@ def last(site: AppState, job_id: str) -> Job | None:
         return None
     if not job.over and site.clock() - job.updated_us > _LOST_US:
         return replace(job, state="failed", error="the server stopped before it had finished")
+    if not job.over and _place(site, job_id).with_suffix(".cancel").exists():
+        return replace(job, state="cancelling")
     return job
 
 
@@ -176,7 +214,9 @@ def job_page(call: AnEngineer, job_id: str) -> Response:
 
 @ROUTER.post("/jobs/{job_id}/cancel")
 def cancel_job(
-    call: AnEngineer, job_id: str, back: Annotated[str, Form(max_length=500)] = ""
+    call: AnEngineer, job_id: str, back: Annotated[str, Form(max_length=8_000)] = ""
 ) -> Response:
-    cancel(call.site, job_id)
-    return redirect(call, back if back.startswith("/") and "//" not in back else f"/jobs/{job_id}")
+    own = back.startswith("/") and not {"//", "/\\"} & {back[:2]}
+    if not own or last(call.site, job_id) is not None:  # else it has just ended
+        cancel(call.site, job_id)
+    return redirect(call, back if own else f"/jobs/{job_id}")

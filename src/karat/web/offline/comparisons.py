@@ -28,15 +28,25 @@ from karat.web.framework.form_values import Id, packed, unpacked
 from karat.web.framework.idempotency import redirect_with, show_with
 from karat.web.framework.lists import Ask, Listed, frame_of, listed
 from karat.web.framework.pages import Page, PlainPage, redirect, show
+from karat.web.framework.progress import Job, last
+from karat.web.framework.state import AppState
 from karat.web.offline.counted import counts_in, in_slice, narrowed, uncounted
-from karat.web.offline.stored_comparisons import axes, confirm, find, look, request_again, state_of
+from karat.web.offline.stored_comparisons import (
+    axes,
+    confirm,
+    find,
+    job_of,
+    look,
+    request_again,
+    state_of,
+)
+from karat.workflows.offline.stages import CANCELLED
 from karat.workflows.workspace import stored_comparisons
 from karat.workflows.workspace.artifacts import ArtifactCorrupted
 from karat.workflows.workspace.run_import import remove_comparison
 from karat.workflows.workspace.stored_comparisons import StoredComparison
 from karat.workflows.workspace.stored_runs import stored_run_names
 from karat.workflows.workspace.stored_views import document_titles
-from karat.workflows.workspace.workspace import Workspace
 
 ROUTER = APIRouter()
 WAIT_S = 0.5
@@ -47,6 +57,7 @@ _PENDING = {
     "waiting": "waiting to be computed",
     "running": "being computed",
     "failed": "could not be computed",
+    CANCELLED: "cancelled",
 }
 
 
@@ -57,6 +68,7 @@ class ComparisonPage(Page):
     runs: Sequence[RunRow]
     since: str = ""
     numbers: Mapping[str, Any] | None = None
+    job: Job | None = field(default=None, repr=False)  # its computation, while it runs
     lead: Sequence[str] = ()
     comparison: Comparison | None = field(default=None, repr=False)
     results: Sequence[Result] = ()
@@ -98,7 +110,7 @@ def list_comparisons(call: AReader) -> Response:
         Column("id", "Number", "count", shown=False),
         Column("state", "State", shown=False),
     ]
-    frame = frame_of(((each.row, _listed(workspace, each)) for each in stored_rows), columns)
+    frame = frame_of(((each.row, _listed(call.site, each)) for each in stored_rows), columns)
     page = PlainPage(
         "comparisons.html.j2",
         "Comparisons",
@@ -109,10 +121,10 @@ def list_comparisons(call: AReader) -> Response:
     return show(call, page)
 
 
-def _listed(workspace: Workspace, each: stored_comparisons.Listed) -> dict[str, Any]:
-    row, state = each.row, state_of(workspace, each.row)
+def _listed(site: AppState, each: stored_comparisons.Listed) -> dict[str, Any]:
+    row, state = each.row, state_of(site, each.row)
     return {
-        "said": each.verdict or _PENDING.get(state),
+        "said": each.verdict or _PENDING.get(CANCELLED if row.error == CANCELLED else state),
         "baseline": _baseline(each),
         "edition": row.settings["edition"],
         "computed": row.computed_us if row.state == "done" else None,
@@ -154,6 +166,7 @@ def _comparison_page(
     }
     [described] = stored_comparisons.described(workspace, [row])
     common["runs"] = described.runs
+    common["job"] = last(call.site, job_of(row)) if row.state == "waiting" else None
     if result is None:
         return ComparisonPage(**common)
     queued, raised = unpacked(just_queued, 2) or [None, None]

@@ -11,7 +11,9 @@ from karat.tables.comparison import Comparison
 from karat.tables.workspace import ComparisonRow
 from karat.web.framework.errors import NotFound
 from karat.web.framework.jobs import COMPUTING, Busy, Place
+from karat.web.framework.progress import Progress, queue_key, run
 from karat.web.framework.state import AppState
+from karat.workflows.offline.stages import Cancelled
 from karat.workflows.workspace import stored_comparisons
 from karat.workflows.workspace.artifacts import ArtifactCorrupted
 from karat.workflows.workspace.stored_comparisons import Asked, StoredComparison
@@ -41,7 +43,7 @@ def look(
     result = stored_comparisons.kept(workspace, row)
     if stored_comparisons.to_compute(row, result):
         with suppress(Busy):  # it stays requested in the store; the next request tries again
-            compute(site, workspace, row.id, 0.0 if result else WAIT_S)
+            compute(site, workspace, row, 0.0 if result else WAIT_S)
         row = find(site, comparison_id)[1]
         result = stored_comparisons.kept(workspace, row)
     return workspace, row, result
@@ -50,7 +52,7 @@ def look(
 def ask(site: AppState, workspace: Workspace, inputs: Asked, *, by: str) -> int:
     with COMPUTING.place() as place:
         comparison_id = stored_comparisons.ask(workspace, inputs, by=by, now=site.clock())
-        compute(site, workspace, comparison_id, WAIT_S, place)
+        compute(site, *find(site, comparison_id), WAIT_S, place)
     return comparison_id
 
 
@@ -58,36 +60,36 @@ def request_again(site: AppState, comparison_id: int, *, by: str) -> None:
     workspace, row = find(site, comparison_id)
     with COMPUTING.place() as place:
         stored_comparisons.request_again(workspace, row, by=by, now=site.clock())
-        compute(site, workspace, row.id, WAIT_S, place)
+        compute(site, workspace, row, WAIT_S, place)
 
 
 def compute(
     site: AppState,
     workspace: Workspace,
-    comparison_id: int,
+    row: ComparisonRow,
     wait_s: float,
     place: Place | None = None,
 ) -> None:
     """Compute a comparison in the background, and wait briefly for it."""
+
+    def work(progress: Progress) -> None:
+        stored_comparisons.compute(workspace, row.id, site.clock, progress)
+
     # The store has the reason of a failure; a new request retries at once.
-    COMPUTING.run(
-        _job(workspace, comparison_id),
-        lambda: stored_comparisons.compute(workspace, comparison_id, site.clock),
-        wait_s,
-        remembered_s=0.0,
-        place=place,
-    )
+    with suppress(Cancelled):
+        run(site, job_of(row), row.name, work, wait_s, remembered_s=0.0, place=place)
 
 
-def state_of(workspace: Workspace, row: ComparisonRow) -> str:
+def state_of(site: AppState, row: ComparisonRow) -> str:
     """The state of a comparison; ``running`` while this process computes it."""
-    if row.state == "waiting" and COMPUTING.has(_job(workspace, row.id)):
+    if row.state == "waiting" and COMPUTING.has(queue_key(site, job_of(row))):
         return "running"
     return row.state
 
 
-def _job(workspace: Workspace, comparison_id: int) -> tuple[str, str, int]:
-    return "comparison", workspace.store.url, comparison_id
+def job_of(row: ComparisonRow) -> str:
+    """The job that computes a comparison."""
+    return f"comparison-{row.id}"
 
 
 def confirm(sure: str, seen: str, there: object) -> None:

@@ -328,14 +328,21 @@ def list_of_results(
         period = days if row["day"] is None else (day_number(row["day"]),) * 2
         return figures.rows_address(row["metric"], period, [*hour, *part], "yes")
 
+    def said(row: Mapping[str, Any]) -> str | None:
+        value = row["value"]
+        return None if value is None else figure(by_name[row["metric"]], value)
+
+    def interval(row: Mapping[str, Any]) -> str | None:
+        return span(by_name[row["metric"]], row["low"], row["high"]) or None
+
     columns = [
         Column("metric", "Metric", link=link, choices=True),
         Column("day", "Day", choices=True),
         Column("hour", "Hour", choices=True, shown=axis.hourly),
         Column("slice", by.label or "slice", choices=True, shown=bool(by.key)),
         Column("position", "Position", choices=True, optional=True),
-        Column("said", "Value", by="value"),
-        Column("interval", "95 %", by="low"),
+        Column("said", "Value", by="value", value=said),
+        Column("interval", "95 %", by="low", value=interval),
         Column("bounds", "Bounds", by="least", optional=True),
         Column("n", "n", "count"),
         Column("users", "Users", "count"),
@@ -351,7 +358,8 @@ def list_of_results(
         Column("version", "Metric version", "count", shown=False),
     ]
     records = ((row, _row(row, by_name[row.metric], by.key)) for row in results.results)
-    frame = frame_of(records, columns).with_row_index("at")
+    stored = [column for column in columns if column.value is None]
+    frame = frame_of(records, stored).with_row_index("at")
     return listed(frame, columns, call.ask, search=["metric", "slice"], per_page=20)
 
 
@@ -362,8 +370,6 @@ def _row(row: OnlineResult, metric: Metric, key: str) -> dict[str, Any]:
         "hour": row.slice.get("hour"),
         "slice": None if part is None else figures.slice_text(part),
         "position": row.slice.get("position"),
-        "said": None if row.value is None else figure(metric, row.value),
-        "interval": span(metric, row.low, row.high) or None,
         "bounds": figures.bounds_text(row, metric) or None,
         "reason": row.reason or None,
     }

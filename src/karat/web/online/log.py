@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Query
@@ -18,7 +18,9 @@ from karat.tables.online.events import EventLog
 from karat.web.framework.call import Call
 from karat.web.framework.jobs import Busy, JobQueue
 from karat.web.framework.pages import Page
+from karat.web.framework.progress import Job, Progress, last, queue_key, run
 from karat.web.framework.state import AppState
+from karat.workflows.offline.stages import Cancelled
 from karat.workflows.online import log_requests
 from karat.workflows.online.log_requests import (
     DayRange,
@@ -39,6 +41,7 @@ WAIT_S, LONGEST_S = 1.0, 10.0
 ENDLESS_S = 1800.0
 """Longest wait of the API for a computation."""
 _LOOK_S = 0.2
+_CANCELLED = "The computation was cancelled. To start it again, reload after a minute."
 _VERSION = 1  # of the computations, besides those of their metrics and rules
 _T = TypeVar("_T")
 _L = TypeVar("_L", bound="LogPage")
@@ -71,6 +74,7 @@ class LogPage(Page):
     notes: Sequence[str] = ()
     computed: bool = False
     wrong: str | None = None
+    job: Job | None = field(default=None, repr=False)  # what computes the numbers
 
     @property
     def unlisted(self) -> str:
@@ -144,24 +148,33 @@ async def awaited(site: AppState, log: EventLog, asked: LogRequest) -> Any:
 def _ask(
     site: AppState, log: EventLog, asked: LogRequest, wait_s: float, queue: JobQueue = ONLINE
 ) -> Any | None:
-    question, artifacts = asked.question(log), site.workspace.artifacts
-    kind, key = f"online-{question['what']}", key_of(_VERSION, log.version, question)
+    artifacts, (kind, key) = site.workspace.artifacts, _key(log, asked)
     answer = artifacts.found(kind, key)
     if answer is not None:
         return answer
-    job = str(log.folder), key
-    if UNASKED.has(job):  # already started in advance
+    job = _job(key)
+    if UNASKED.has(queue_key(site, job)):  # already started in advance
         queue = UNASKED
 
-    def work() -> Any:
-        return artifacts.answer(kind, key, lambda: asked.compute(log))
+    def work(progress: Progress) -> None:
+        artifacts.answer(kind, key, lambda: asked.compute(log, progress))
 
     try:
-        if queue.run(job, work, wait_s):
+        if run(site, job, "Numbers of the event log", work, wait_s, queue=queue):
             return artifacts.found(kind, key)
     except InputError as error:
         raise without_file(error) from None
     return None
+
+
+def _key(log: EventLog, asked: LogRequest) -> tuple[str, str]:
+    """The kind and key of the artifact of an answer."""
+    question = asked.question(log)
+    return f"online-{question['what']}", key_of(_VERSION, log.version, question)
+
+
+def _job(key: str) -> str:
+    return f"online-{key}"
 
 
 class Lenient:
@@ -232,8 +245,13 @@ def log_page(
     if asked is not None and not lenient.errors:
         try:
             answer = lenient.take(lambda: find_or_compute(call, log, asked), None)
+            values["job"] = None if answer else last(call.site, _job(_key(log, asked)[1]))
         except InputError as error:
             return kind(**values, wrong=error_text(error)), 200
+        except Cancelled:
+            if lenient.program:
+                raise
+            return kind(**values, wrong=_CANCELLED), 200
     if lenient.errors:
         return kind(**{**values, "wrong": lenient.wrong}), 400
     more = None if answer is None else shown(answer)

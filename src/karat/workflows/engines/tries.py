@@ -43,6 +43,7 @@ from karat.workflows.engines.live import about_engine, engine_queries, open_live
 from karat.workflows.engines.search import run_of
 from karat.workflows.offline.catalogue import default_measures
 from karat.workflows.offline.evaluate import evaluate
+from karat.workflows.offline.stages import Watch, unwatched
 from karat.workflows.workspace import stored_comparisons, stored_evaluations
 from karat.workflows.workspace.known_queries import query_frame
 from karat.workflows.workspace.run_import import KEPT, remove_comparison, remove_run
@@ -52,8 +53,6 @@ from karat.workflows.workspace.stored_views import document_titles, grades_now
 from karat.workflows.workspace.workspace import Workspace, queries_in
 
 DEPTH, DEEPEST = 10, 100  # documents asked for in one query: by default, and at most
-Watch = Callable[[str, int, int], None]
-"""Called with the stage, how many of it are done, and of how many; may raise to stop the work."""
 _TITLE, _TEXT = 300, 10_001  # characters
 _VARIANTS = 2
 
@@ -289,7 +288,7 @@ def run_all(
     person: str,
     clock: Callable[[], int],
     name: str = "",
-    watch: Watch = lambda _stage, _done, _total: None,
+    watch: Watch = unwatched,
     progress: bool = False,
 ) -> TryRow:
     """Ask a variant all queries of the golden set; store, evaluate and compare the try."""

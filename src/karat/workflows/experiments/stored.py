@@ -6,6 +6,7 @@ import hashlib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from karat.tables.online.events import EventLog
 from karat.workflows.experiments.analyze import analyze_events, with_defaults
 from karat.workflows.experiments.interleaving import TEAMS, analyze_interleaving
 from karat.workflows.experiments.plan import plan_experiment
+from karat.workflows.offline.stages import Watch, unwatched
 from karat.workflows.online.log_requests import LogRequest, Question
 from karat.workflows.workspace.workspace import Workspace
 
@@ -89,9 +91,10 @@ class Analysis(LogRequest):
         asked = {"digest": self.declared.digest, "by": list(self.by), "versions": versions}
         return {"what": self.what, "rules": Rules().id, "version": _VERSION, **asked}
 
-    def compute(self, log: EventLog) -> dict[str, Any]:
+    def compute(self, log: EventLog, progress: Watch = unwatched) -> dict[str, Any]:
         assert self.declared.plan is not None
-        return analyze_events(log, self.declared.plan, by=self.by).to_dict()
+        read = partial(progress, "reading events")
+        return analyze_events(log, self.declared.plan, by=self.by, progress=read).to_dict()
 
 
 @dataclass(frozen=True)
@@ -100,7 +103,8 @@ class Plan(LogRequest):
 
     what = "experiment-plan"
 
-    def compute(self, log: EventLog) -> dict[str, Any]:
+    def compute(self, log: EventLog, progress: Watch = unwatched) -> dict[str, Any]:
+        progress("reading events", 0, 0)
         return plan_experiment(log).to_dict()
 
 
@@ -110,7 +114,8 @@ class Preference(LogRequest):
 
     what = "interleaving"
 
-    def compute(self, log: EventLog) -> dict[str, Any]:
+    def compute(self, log: EventLog, progress: Watch = unwatched) -> dict[str, Any]:
+        progress("reading events", 0, 0)
         return analyze_interleaving(log).to_dict()
 
 

@@ -60,7 +60,7 @@ def to_grade(opened: Workspace, doc_ids: Collection[str]) -> Mapping[str, Gradab
 def own_of(opened: Workspace, rater: str, query_id: str) -> Mapping[str, OwnRating]:
     with opened.store.read() as connection:
         own = ratings.own(connection, opened.golden.id, rater, query_id)
-        newest = queue.newest(connection, opened.golden.id, rater)
+        newest = queue.newest(connection, opened.golden.id, rater) if own else None
     return {
         doc: OwnRating(rating.judgment, rating.grade, rating.judgment == newest)
         for doc, rating in own.items()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -49,6 +49,7 @@ from karat.workflows.offline.evaluation_plan import (
 )
 from karat.workflows.offline.notes import of_comparison
 from karat.workflows.offline.run_health import repeated_in
+from karat.workflows.offline.stages import Watch, unwatched, watched
 
 INTERVALS = ("t", "bca")
 SHOWN = 5  # number of queries with the largest gains, and losses, whose rank changes are listed
@@ -81,6 +82,7 @@ def compare(
     scale: str | tuple[float, float] | None = None,
     part: str | None = None,
     commit: str | None = None,
+    watch: Callable[[str, int, int], None] | None = None,
 ) -> Comparison:
     """Compare runs with a baseline, query by query.
 
@@ -114,6 +116,8 @@ def compare(
         scale: Lowest and highest grade, as in ``evaluate``.
         part: Part of the golden set to use, as in ``evaluate``.
         commit: Commit to record with a use of the held-out part, as in ``evaluate``.
+        watch: Called with the stage of the work, how many of it are done, and of how many (0 if
+            unknown); what it raises stops the work.
 
     Raises:
         UsageError: an unknown measure, attribute, test or interval, or a margin of 0 or below.
@@ -130,6 +134,8 @@ def compare(
         qrels, runs, measures, stated, queries=queries, documents=documents, by=by, part=part
     )
     _check(plan)
+    watch = watch or unwatched
+    watch("scoring runs", 0, 0)
     scored = plan.scored
     if all_pairs:
         test, scored = _bootstrap(test), shared(scored)
@@ -138,8 +144,10 @@ def compare(
     judged = {"all_pairs": all_pairs, "fully_judged": plan.rules.fully_judged}
     settings = Settings(test, interval, margin, resamples, seed, *_first_page(plan), **judged)
     testing = Testing(test, drawn, margin, resamples, seed, weighing)
-    tested = [_Tested.of(plan, scored[0], other, by) for other in scored[1:]]
-    found = _compared(plan, scored, tested, testing, settings)
+    others = watched(watch, "comparing rankings", scored[1:])
+    tested = [_Tested.of(plan, scored[0], other, by) for other in others]
+    found = _compared(plan, scored, tested, testing, settings, watch)
+    watch("listing documents", 0, 0)
     found = _with_documents(found, tested, testing, plan, full, review, judge_next)
     used, together = plan.uses([(attribute, None) for attribute in by], commit)
     unrecorded = not_recorded([(run.name, run.about) for run in plan.runs])
@@ -209,11 +217,13 @@ def _compared(
     tested: Sequence[_Tested],
     testing: Testing,
     settings: Settings,
+    watch: Watch,
 ) -> Comparison:
     """The comparison, without lists of documents and notes."""
     first, weighing = scored[0], testing.weighing
     contrasts = [contrast for each in tested for contrast in each.contrasts]
     drawn = {"resamples": testing.resamples, "seed": testing.seed}
+    watch("testing differences", 0, 0)
     pairs = leaderboard.all_pairs(scored, weighing, **drawn) if settings.all_pairs else None
     p_values = None if pairs is None else pairs.against_first(plan.measures)
     rows = testing.decided(testing.measured(contrasts, first.overall), holm, pairs=p_values)
@@ -225,7 +235,7 @@ def _compared(
         baseline=first.run.name,
         settings=settings,
         differences=rows,
-        slices=_sliced(testing, tested, rows),
+        slices=_sliced(testing, tested, rows, watch),
         standings=ranked,
         orders=orders(ranked, plan.measures),
         disagreements=[
@@ -311,7 +321,7 @@ def _contrasts(first: Scores, other: Scores, pair: Pair, plan: EvaluationPlan) -
 
 
 def _sliced(
-    testing: Testing, tested: Sequence[_Tested], differences: Sequence[Difference]
+    testing: Testing, tested: Sequence[_Tested], differences: Sequence[Difference], watch: Watch
 ) -> list[Difference]:
     """Every candidate and measure in every slice, p-values corrected within each attribute.
 
@@ -320,16 +330,16 @@ def _sliced(
     families: dict[str | None, list[Measured]] = {}
     uncounted: set[tuple[str, str | None, str | None]] = set()
     complete_slices: set[tuple[str, str | None, str | None]] = set()
-    for each in tested:
+    parts = [(each, part) for each in tested for part in each.slices[1:]]
+    for each, (attribute, value, chosen) in watched(watch, "testing slices", parts):
         overall = each.scores.overall
-        for attribute, value, chosen in each.slices[1:]:
-            measured = testing.measured(each.contrasts, chosen, attribute, value)
-            families.setdefault(attribute, []).extend(measured)
-            key = (each.scores.run.name, attribute, value)
-            if not (chosen & overall).any():
-                uncounted.add(key)
-            elif (chosen == overall).all():
-                complete_slices.add(key)
+        measured = testing.measured(each.contrasts, chosen, attribute, value)
+        families.setdefault(attribute, []).extend(measured)
+        key = (each.scores.run.name, attribute, value)
+        if not (chosen & overall).any():
+            uncounted.add(key)
+        elif (chosen == overall).all():
+            complete_slices.add(key)
     overall_rows = {(row.candidate, row.measure): row for row in differences}
     return [
         replace(overall_rows[row.candidate, row.measure], **_named(row))

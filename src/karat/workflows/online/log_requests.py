@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import polars as pl
@@ -21,6 +22,7 @@ from karat.tables.days import day_number, day_text
 from karat.tables.online.evaluation import OnlineResult
 from karat.tables.online.events import EventLog
 from karat.tables.workspace import RunRow
+from karat.workflows.offline.stages import Watch, unwatched
 from karat.workflows.online.evaluate import class_table, evaluate_log
 from karat.workflows.online.event_rows import for_eyes
 from karat.workflows.online.facts import Table, look
@@ -66,9 +68,13 @@ class LogRequest:
         asked = {each.name: _said(getattr(self, each.name)) for each in fields(self)}
         return {"what": self.what, "rules": Rules().id, "limits": [MOST_QUERIES, LEAST], **asked}
 
-    def compute(self, log: EventLog) -> dict[str, Any]:
-        """The answer, as JSON."""
+    def compute(self, log: EventLog, progress: Watch = unwatched) -> dict[str, Any]:
+        """The answer, as JSON; ``progress`` gets how far it is."""
         raise NotImplementedError
+
+
+def _read(progress: Watch) -> Callable[[int, int], None]:
+    return partial(progress, "reading events")
 
 
 def _said(value: Any) -> Any:
@@ -171,12 +177,14 @@ class Evaluation(LogRequest):
     steps: Sequence[str]
     by: Dimension
 
-    def compute(self, log: EventLog) -> dict[str, Any]:
+    def compute(self, log: EventLog, progress: Watch = unwatched) -> dict[str, Any]:
         """The results of the largest ``MOST_SLICES`` values, and a note on the others."""
         step, key = ",".join(self.steps), self.by.key
         by = [step, *([key, f"{step},{key}"] if key else [])]
         names = [each.name for each in self.metrics]
-        results = evaluate_log(log, names, by, queries=self.by.queries, **self.days.scope)
+        results = evaluate_log(
+            log, names, by, queries=self.by.queries, progress=_read(progress), **self.days.scope
+        )
         answer = results.to_dict()
         if key:
             values = largest(results.results, key)
@@ -200,11 +208,13 @@ class EvaluationBy(LogRequest):
     days: Days
     cuts: Sequence[Sequence[Dimension]]
 
-    def compute(self, log: EventLog) -> dict[str, Any]:
+    def compute(self, log: EventLog, progress: Watch = unwatched) -> dict[str, Any]:
         names = [each.name for each in self.metrics]
         by = [",".join(part.key for part in cut) for cut in self.cuts]
         queries = queries_of(part for cut in self.cuts for part in cut)
-        return evaluate_log(log, names, by, queries=queries, **self.days.scope).to_dict()
+        return evaluate_log(
+            log, names, by, queries=queries, progress=_read(progress), **self.days.scope
+        ).to_dict()
 
 
 def largest(rows: Sequence[OnlineResult], dimension: str) -> list[str]:
@@ -225,11 +235,17 @@ class Worst(LogRequest):
     days: Days
     by: Dimension
 
-    def compute(self, log: EventLog) -> dict[str, Any]:
+    def compute(self, log: EventLog, progress: Watch = unwatched) -> dict[str, Any]:
         by, most = self.by.key or None, MOST_QUERIES
         with open_engine() as engine:
             return worst_queries(
-                log, engine, by=by, limit=most, queries=self.by.queries, **self.days.scope
+                log,
+                engine,
+                by=by,
+                limit=most,
+                queries=self.by.queries,
+                progress=_read(progress),
+                **self.days.scope,
             ).to_dict()
 
 
@@ -253,7 +269,7 @@ class Watching(LogRequest):
         instead = {"window": [window.label, self.until is None], "now": None, "until": None}
         return {**super().question(log), **instead, "versions": _said(metrics)}
 
-    def compute(self, log: EventLog) -> dict[str, Any]:
+    def compute(self, log: EventLog, progress: Watch = unwatched) -> dict[str, Any]:
         """``Watched``, as JSON; ``compared_in_all`` counts the changes if some are left out."""
         with open_engine() as engine:
             result = watch(
@@ -267,6 +283,7 @@ class Watching(LogRequest):
                 by=[",".join(part.key for part in cut) for cut in self.cuts],
                 margins=self.margins,
                 queries=queries_of(part for cut in self.cuts for part in cut),
+                progress=_read(progress),
             )
         answer = result.to_dict()
         more = len(result.changes) - (self.most or len(result.changes))
@@ -341,7 +358,7 @@ class Against(LogRequest):
             inputs_digest(workspace),
         )
 
-    def compute(self, log: EventLog) -> dict[str, Any]:
+    def compute(self, log: EventLog, progress: Watch = unwatched) -> dict[str, Any]:
         judgments = judged(self.workspace)
         other_metrics = [name for name in METRICS if name != self.metric.name]
         with open_engine() as engine:
@@ -355,6 +372,7 @@ class Against(LogRequest):
                 queries=judgments.queries,
                 by=self.by or None,
                 min_searches=LEAST,
+                progress=_read(progress),
                 **self.days.scope,
             ).to_dict()
 
@@ -404,8 +422,9 @@ class Rows(LogRequest):
             return None
         return self.metric.name if self.counts == "yes" else f"!{self.metric.name}"
 
-    def compute(self, log: EventLog) -> dict[str, Any]:
+    def compute(self, log: EventLog, progress: Watch = unwatched) -> dict[str, Any]:
         """``total``, ``rows`` by column (with pseudonyms, times in seconds), and ``schema``."""
+        progress("reading events", 0, 0)
         queries = queries_of(part.dimension for part in self.slices)
         with open_engine() as engine:
             frame, total = look(
@@ -435,11 +454,13 @@ class SliceValues(LogRequest):
     days: Days
     of: Sequence[Dimension]
 
-    def compute(self, log: EventLog) -> dict[str, list[str]]:
+    def compute(self, log: EventLog, progress: Watch = unwatched) -> dict[str, list[str]]:
         keys = [each.key for each in self.of]
         queries = queries_of(self.of)
         try:
-            results = evaluate_log(log, [_EACH], keys, queries=queries, **self.days.scope)
+            results = evaluate_log(
+                log, [_EACH], keys, queries=queries, progress=_read(progress), **self.days.scope
+            )
         except UsageError:  # no searches in these days, or an unusable dimension
             return {}
         rows = sorted(results.results, key=lambda row: -(row.total or 0))

@@ -32,6 +32,7 @@ from karat.workflows.offline.compare import compare
 from karat.workflows.offline.costs import with_judgments, with_stages
 from karat.workflows.offline.evaluate import evaluate
 from karat.workflows.offline.evaluation_plan import settle
+from karat.workflows.offline.stages import Cancelled, Watch, unwatched, watched
 from karat.workflows.workspace.artifacts import Artifact, key_of
 from karat.workflows.workspace.stored_inputs import (
     heads,
@@ -226,21 +227,30 @@ def find(opened: Workspace, comparison_id: int) -> tuple[Workspace, ComparisonRo
         return replace(opened, golden=golden_sets.by_id(connection, row.set_id)), row
 
 
-def compute(opened: Workspace, comparison_id: int, clock: Callable[[], int]) -> None:
-    """Compute the numbers of a comparison unless they are stored, or note why they cannot be."""
+def compute(
+    opened: Workspace, comparison_id: int, clock: Callable[[], int], watch: Watch = unwatched
+) -> None:
+    """Compute the numbers of a comparison unless they are stored, or note why they cannot be.
+
+    If it is cancelled, its previous numbers stay, if there are any.
+    """
     with opened.store.read() as connection:
         row = comparisons.find(connection, comparison_id)
     if row is None or not to_compute(row, kept(opened, row)):
         return
     try:
-        key, newest = _computed(opened, row)
+        key, newest = _computed(opened, row, watch)
     except BaseException as error:
         reason = str(error) if isinstance(error, KaratError) else "this is a bug in karat"
+        cancelled = isinstance(error, Cancelled)
         with opened.store.begin() as connection:
-            comparisons.fail(connection, row.id, reason, clock())
-        if isinstance(error, KaratError):
-            return
-        raise
+            if cancelled and kept(opened, row) is not None:
+                comparisons.restore(connection, row.id)
+            else:
+                comparisons.fail(connection, row.id, reason, clock())
+        if cancelled or not isinstance(error, KaratError):
+            raise
+        return
     with opened.store.begin() as connection:
         comparisons.finish(connection, row.id, key, newest, clock())
 
@@ -533,7 +543,7 @@ def _slices(memberships: Sequence[str]) -> dict[str, list[str]]:
     return slices
 
 
-def _computed(opened: Workspace, row: ComparisonRow) -> tuple[str, int]:
+def _computed(opened: Workspace, row: ComparisonRow, watch: Watch) -> tuple[str, int]:
     """Compute and store a comparison unless its numbers are stored.
 
     Returns:
@@ -541,11 +551,12 @@ def _computed(opened: Workspace, row: ComparisonRow) -> tuple[str, int]:
     """
     settings, of_runs = row.settings, runs_of(opened, row)
     by = list(settings["by"])
+    watch("reading judgments", 0, 0)
     judgments = judged(opened, settings["edition"], with_documents=of_documents(by))
     key = _key(row, of_runs, opened, judgments.digest)
     if opened.artifacts.find(KIND, key, _read) is not None:
         return key, judgments.newest
-    stored = [read_stored(opened, each) for each in of_runs]
+    stored = [read_stored(opened, each) for each in watched(watch, "reading runs", of_runs)]
     if len(stored) != len(row.runs):
         raise UsageError("a run of the comparison was deleted")
     shared: dict[str, Any] = {"queries": judgments.queries, "documents": judgments.documents}
@@ -558,7 +569,9 @@ def _computed(opened: Workspace, row: ComparisonRow) -> tuple[str, int]:
         by=by,
         margin=settings["margin"],
         judge_next=JUDGE_NEXT if first.symbol in EXACT and first.ours else 0,
+        watch=watch,
     )
+    watch("listing queries", 0, 0)
     if settings["edition"] == NOW:
         comparison = with_judgments(comparison, plan.runs, single_judgments(opened))
     times = {
@@ -570,17 +583,17 @@ def _computed(opened: Workspace, row: ComparisonRow) -> tuple[str, int]:
     names = list(dict.fromkeys(each.measure for each in comparison.differences))
     run_names = [run.name for run in plan.runs]
     results = evaluate(plan, plan.runs, per_query=True)
+    watch("drawing charts", 0, 0)
     content = content_of(
         results, comparison, run_names, comparison.settings.rel, opened.golden.scale
     )
-    comparison_head = {
-        name: value for name, value in comparison.to_dict().items() if name != "queries"
-    }
+    comparison_head = replace(comparison, queries=[], only_found=[]).to_dict()
+    del comparison_head["queries"]
     only_found = pl.DataFrame(
         [asdict(each) for each in comparison.only_found], infer_schema_length=None
     )
     head = {
-        "comparison": comparison_head | {"only_found": []},
+        "comparison": comparison_head,
         "results": [asdict(each) for each in results.results],
         "runs": run_names,
         "drawn": drawn(content).to_dict(),
@@ -600,8 +613,9 @@ def _computed(opened: Workspace, row: ComparisonRow) -> tuple[str, int]:
 def _queries(found: Comparison, zero_weight: Collection[str]) -> pl.DataFrame:
     """The table with columns ``QUERIES``, the largest contributions first, zero weights last."""
     rows = []
+    lower = {row.measure for row in found.differences if lower_is_better(row.measure)}
     for difference in found.queries:
-        gain = difference.difference * (-1 if lower_is_better(difference.measure) else 1)
+        gain = difference.difference * (-1 if difference.measure in lower else 1)
         outcome = "better" if gain > TIED else "worse" if gain < -TIED else "same"
         shared = {name: getattr(difference, name) for name in OF_DIFFERENCES}
         derived = {"outcome": outcome, "slices": memberships(difference.slices)}

@@ -150,7 +150,7 @@ def beside(
     runs = _runs(content, heads, query_id, values)
     if not heads.height and not grades.height and not values:
         return None
-    qrels = Qrels(grades, "the query").on_scale(content.grades)
+    qrels = Qrels(grades, "the query", scale=content.grades)
     parsed = parse_all([measure])[0]
     rel = float(parsed.settings.get("rel") or 1.0)
     k = min(parsed.depth or 10, ranks)
