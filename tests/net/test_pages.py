@@ -68,6 +68,8 @@ LEFT_OUT = {
     "/static/{name}": "files as they lie in the package, whose names hold sums of their content",
     "/jobs/{job_id}": "how far a computation is, which tests/web/engines looks at",
     "/api/jobs/{job_id}": "likewise",
+    "/shadow/{shadow}": "the demo has no shadow log; tests/web/experiments has",
+    "/api/shadow/{shadow}": "likewise",
     "/playground/tries/{try_name:path}": "the demo has no tries; tests/web/engines has",
 }
 """Routes that are not recorded, and why."""

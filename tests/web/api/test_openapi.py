@@ -50,6 +50,7 @@ BY_API = {
     "karat online queries": ("GET", "/api/online/queries"),
     "karat online status": ("GET", "/api/online/status"),
     "karat review": ("GET", "/api/comparisons/{comparison_id}/review"),
+    "karat shadow compare": ("GET", "/api/shadow/{shadow}"),
     "karat trend": ("GET", "/api/trends/{history}"),
 }
 NOT_BY_API = {
@@ -74,7 +75,7 @@ NOT_BY_API = {
     "karat golden source": "decides whose grades count as people's, which is for who has the store",
     "karat restore": "puts back the files of the machine that has the workspace",
     "karat search": "asks a function of this machine; the run is then uploaded",
-    "karat shadow": "asks engines, and compares logs of requests, where these are",
+    "karat shadow run": "asks engines that the machine reaches which has karat.toml",
     "karat serve": "is what answers",
 }
 """Commands without a route, and why that is so."""

@@ -12,6 +12,7 @@ from karat.web.api import (
     online,
     openapi,
     release,
+    shadow,
 )
 
 ROUTERS = (
@@ -29,6 +30,7 @@ ROUTERS = (
     release.ROUTER,
     online.ROUTER,
     experiments.ROUTER,
+    shadow.ROUTER,
     offline.CATALOGUE,
     accounts.ROUTER,
 )

@@ -75,6 +75,7 @@ STAGES = (
         "Release",
         "M5 19L19 5M9 5h10v10",
         (
+            Tab("Shadow", "/shadow"),
             Tab("Experiments", "/experiments"),
             Tab("Planning", "/experiments/planning"),
             Tab("Interleaving", "/experiments/interleaving"),
