@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -49,10 +51,30 @@ def run_of(
     )
 
 
+def write_shadow_log(
+    path: Path, queries: int = 400, changed: int = 0, *, ids: bool = False
+) -> Path:
+    """A log of queries ``q0``, ``q1``, … of which the first get other documents, in other order."""
+    old = {"state": "ok", "doc_ids": ["d1", "d2", "d3"], "latency_us": 1000}
+    new = old | {"doc_ids": ["d2", "d1", "new"]}
+    rows: list[dict[str, Any]] = [
+        {"karat_shadow_log": 1, "digest": "", "engines": {"baseline": "old", "candidate": "new"},
+         "about": {"baseline": {"engine": "old"}, "candidate": {"engine": "new"}}}
+    ]  # fmt: skip
+    for at in range(queries):
+        answers = {"baseline": old, "candidate": new if at < changed else old, "again": old}
+        own = {"query_id": f"q{at}"} if ids else {}
+        rows.append({"id": str(at), "query": f"q{at}", **own, "answers": answers})
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
 def observed(
     sides: Mapping[Side, Sequence[Answer]],
     *,
     queries: Sequence[str] | None = None,
+    query_ids: Sequence[str] | None = None,
     times_us: Mapping[Side, Sequence[int | None]] | None = None,
     phase: Callable[[int], str] = lambda _at: "warm",
     late_us: Sequence[int] | None = None,
@@ -70,7 +92,7 @@ def observed(
         {
             "id": [str(at) for at in range(1, n + 1)],
             "query": texts,
-            "query_id": [None] * n,
+            "query_id": [None] * n if query_ids is None else query_ids,
             "phase": [phase(at) for at in range(1, n + 1)],
             "late_us": [0] * n if late_us is None else late_us,
         },

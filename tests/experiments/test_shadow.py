@@ -228,8 +228,8 @@ def test_changed_queries_and_what_to_judge() -> None:
         "baseline": [A, A, A, A], "candidate": [B, B, ["x", "b", "c"], A],
     }  # fmt: skip
     found = analyze(
-        observed(sides, queries=["often", "often", "once", "same"]), LIMITS, k=3,
-        judged={("often", "d"), ("once", "a")}, judge_next=9,
+        observed(sides, queries=["often", "often", "once", "same"], query_ids=list("1123")),
+        LIMITS, k=3, judged={("1", "d"), ("2", "a")}, judge_next=9,
     )  # fmt: skip
     assert [(q.query, q.requests, q.kind) for q in found.most_changed] == [
         ("often", 2, "other_documents"), ("once", 1, "other_documents"),

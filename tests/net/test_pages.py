@@ -68,9 +68,8 @@ LEFT_OUT = {
     "/static/{name}": "files as they lie in the package, whose names hold sums of their content",
     "/jobs/{job_id}": "how far a computation is, which tests/web/engines looks at",
     "/api/jobs/{job_id}": "likewise",
-    "/releases/{release}": "the demo has no releases; tests/web/release has",
-    "/api/releases/{release}": "likewise",
-    "/api/releases/{release}/story": "likewise",
+    "/shadow/{shadow}": "the demo has no shadow log; tests/web/experiments has",
+    "/api/shadow/{shadow}": "likewise",
     "/playground/tries/{try_name:path}": "the demo has no tries; tests/web/engines has",
 }
 """Routes that are not recorded, and why."""

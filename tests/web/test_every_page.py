@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 import pytest
 from starlette.testclient import TestClient
+from tests.shadow_traffic import write_shadow_log
 from tests.web.conftest import Browser, Clock, make_shop
 from tests.web.framework.test_auth import Route, routes_of
 from tests.web.machine_judge import declare
@@ -34,6 +35,7 @@ IDS = {
     "comparison_id": "1",
     "judge": "mine",
     "experiment": "ranker",
+    "shadow": "next",
     "place": "history.jsonl",
     "history": "history.jsonl",
     "person_id": "1",
@@ -85,6 +87,7 @@ def owner(
     put_users(root)
     declare(root)
     plan_experiment(root)
+    write_shadow_log(root / "shadow" / "next.jsonl")
     app = create_app(Settings(root, hosts=("127.0.0.1",)), clock)
     with TestClient(app, base_url="http://127.0.0.1"):
         site = app.state.site

@@ -556,6 +556,14 @@ class Client:
         """The number of queries needed to detect a difference, as `karat golden plan`."""
         return self._calls.get("/plan", difference=difference, **settings)
 
+    def shadow_logs(self) -> list[dict[str, Any]]:
+        """The shadow logs of the workspace."""
+        return self._calls.rows("/shadow")
+
+    def shadow_log(self, name: str, *, by: str | None = None) -> dict[str, Any]:
+        """A shadow log, as `karat shadow compare --format json`; `by` slices its queries."""
+        return self._calls.get(f"/shadow/{quote(name, safe='')}", by=by)
+
     def experiments(self) -> list[dict[str, Any]]:
         """The experiments that the workspace plans."""
         return self._calls.rows("/experiments")

@@ -60,7 +60,7 @@ def analyze(
     k: int = 10,
     slices: Slices = (),
     explained: str = "",
-    judged: Collection[tuple[str, str]] = frozenset(),
+    judged: Collection[tuple[str | None, str]] = frozenset(),
     most: int = 20,
     judge_next: int = 0,
 ) -> ShadowResult:
@@ -240,14 +240,14 @@ def _histogram(evidence: Evidence) -> list[ShadowBar]:
 
 
 def _judge_next(
-    evidence: Evidence, judged: Collection[tuple[str, str]], count: int
+    evidence: Evidence, judged: Collection[tuple[str | None, str]], count: int
 ) -> list[ShadowPair]:
     found: list[ShadowPair] = []
     if not count:
         return found
     order = evidence.by_traffic()[:count]
     for at, (old, new) in zip(order, evidence.tops(order), strict=True):
-        query = evidence.query_ids[at] or evidence.names[at]
+        query = evidence.query_ids[at]
         ranks = [{doc: rank for rank, doc in enumerate(docs, 1)} for docs in (old, new)]
         # First those that the candidate adds, then those that it moves or leaves out.
         docs = sorted(dict.fromkeys([*new, *old]), key=lambda doc: doc in ranks[0])

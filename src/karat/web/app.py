@@ -18,7 +18,7 @@ from karat.web import api, home, search
 from karat.web.accounts import account, audit_log, people, sign_in
 from karat.web.diagnosis import diagnosis
 from karat.web.engines import engines, playground
-from karat.web.experiments import experiments
+from karat.web.experiments import experiments, shadow
 from karat.web.framework import errors, progress
 from karat.web.framework.auth import Anonymous, requires_of
 from karat.web.framework.errors import NotFound
@@ -63,6 +63,7 @@ PAGES = (
     machine_judges.ROUTER,
     doubts.ROUTER,
     experiments.ROUTER,
+    shadow.ROUTER,
     runs.ROUTER,
     diagnosis.ROUTER,
     new_comparison.ROUTER,  # before comparisons: "new" is not a number

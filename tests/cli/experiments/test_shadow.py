@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.shadow_traffic import run_of
+from tests.shadow_traffic import run_of, write_shadow_log
 
 import karat
 
@@ -39,13 +39,7 @@ def new(text):
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
     """A shadow log of 400 equal answers."""
-    answer = {"state": "ok", "doc_ids": ["a", "b"], "latency_us": 1000}
-    answers = {"baseline": answer, "candidate": answer, "again": answer}
-    rows: list[dict[str, Any]] = [{"karat_shadow_log": 1, "digest": ""}]
-    rows += [{"id": str(at), "query": f"q{at}", "answers": answers} for at in range(400)]
-    path = tmp_path / "s.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
+    return write_shadow_log(tmp_path / "s.jsonl")
 
 
 @pytest.mark.usefixtures("log")

@@ -59,6 +59,7 @@ BY_API = {
     "karat release watch": ("POST", "/api/releases/{release}/evidence"),
     "karat release why": ("GET", "/api/releases/{release}/story"),
     "karat review": ("GET", "/api/comparisons/{comparison_id}/review"),
+    "karat shadow compare": ("GET", "/api/shadow/{shadow}"),
     "karat trend": ("GET", "/api/trends/{history}"),
 }
 NOT_BY_API = {
@@ -85,7 +86,7 @@ NOT_BY_API = {
     "karat release start": "reads the files of a policy, and fixes what moves the traffic",
     "karat restore": "puts back the files of the machine that has the workspace",
     "karat search": "asks a function of this machine; the run is then uploaded",
-    "karat shadow": "asks engines, and compares logs of requests, where these are",
+    "karat shadow run": "asks engines that the machine reaches which has karat.toml",
     "karat serve": "is what answers",
 }
 """Commands without a route, and why that is so."""

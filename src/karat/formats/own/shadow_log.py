@@ -131,6 +131,15 @@ def is_shadow_log(path: str | Path) -> bool:
         return own_kind(source) == "a shadow log"
 
 
+def head_of(path: str | Path) -> dict[str, Any]:
+    """The first line of a log: what both sides are."""
+    try:
+        with Source(path) as source:
+            return _header(source.head.partition(b"\n")[0], source.name)
+    except EmptyFile:
+        raise InputError("the file is empty", file=str(path), fix=_MADE) from None
+
+
 def read_shadow_log(path: str | Path) -> Observed:
     """The requests of a log, and both sides' answers to them.
 

@@ -35,6 +35,7 @@ KIND_WORDS = {
     "gained_results": "gains results", "lost_results": "loses all results",
     "failed": "no answer",
 }  # fmt: skip
+CHANGED, PRIORITIES = "Queries that change most traffic", "Judging priorities"
 _QUERIES = 10  # shown
 _TOP = 3  # documents shown of each side
 
@@ -76,8 +77,8 @@ def tables(result: ShadowResult) -> Iterator[Table]:
         Table("By phase", PHASES, list(result.by_phase), group="phase"),
         Table("Answers", GROUPS, list(result.groups), group="attribute"),
         Table(f"Overlap of the top {result.k}", HISTOGRAM, list(result.histogram)),
-        Table("Queries that change most traffic", QUERIES, list(result.most_changed[:_QUERIES])),
-        Table("Judging priorities", PAIRS, list(result.judge_next)),
+        Table(CHANGED, QUERIES, list(result.most_changed[:_QUERIES])),
+        Table(PRIORITIES, PAIRS, list(result.judge_next)),
     ]
     yield from (table for table in found if table.rows)
 

@@ -70,21 +70,21 @@ class Observed:
 class ShadowCheck:
     """A limit, and whether the candidate is within it."""
 
-    rule: str  # the name of the limit: min_requests, max_errors, …
+    rule: str  # the name of the limit: `min_requests`, `max_errors`, …
     verdict: Verdict
     reason: str
     value: float | None  # what was seen: a number, a share from 0 to 1, or milliseconds
     ci_low: float | None  # 95 % interval; None for a count or without enough requests
     ci_high: float | None
     limit: float  # in the unit of the value
-    unit: str  # requests | share | ms
+    unit: str  # `requests` | `share` | `ms`
 
 
 @dataclass(frozen=True, slots=True)
 class ShadowSide:
     """What a side answered, cold requests left out."""
 
-    side: Side  # baseline | candidate | again: the baseline, asked twice
+    side: Side  # `again`: the baseline, asked a second time
     name: str
     answered: int  # requests with an answer, empty or not
     empty: int  # of these, those without results
@@ -100,9 +100,9 @@ class ShadowSide:
 class ShadowDifference:
     """Candidate against baseline; requests of one query are averaged, and queries are the unit."""
 
-    # p50 | p95 | p99 (change of the latency, in milliseconds) | errors | timeouts (change of their
-    # share) | zero_results_gained | zero_results_lost (shares of queries) | overlap@k | rbo (both 0
-    # to 1) | displacement@k (mean change of rank)
+    # `p50` | `p95` | `p99` (change of the latency, in milliseconds) | `errors` | `timeouts` (change
+    # of their share) | `zero_results_gained` | `zero_results_lost` (shares of queries) |
+    # `overlap@k` | `rbo` (both 0 to 1) | `displacement@k` (mean change of rank)
     what: str
     value: float | None
     ci_low: float | None  # 95 % interval
@@ -123,7 +123,7 @@ class ShadowDifference:
 class ShadowPhase:
     """A side in a phase of a replay."""
 
-    phase: str  # cold | warm | load 10: requests a second
+    phase: str  # `cold` | `warm` | `load 10`: requests a second
     side: Side
     requests: int
     failed: int
@@ -144,8 +144,7 @@ class ShadowQuery:
     change: float  # 1 minus its mean RBO; 1 if the candidate failed
     rbo: float | None  # mean over its requests; None if a side always failed
     overlap: float | None
-    # The most frequent outcome of its requests: same | reordered | other_documents (in the top k) |
-    # gained_results | lost_results | failed (a side did not answer)
+    # The most frequent outcome of its requests; `failed`: a side did not answer
     kind: Kind
     baseline_top: list[str]  # the first documents of one request
     candidate_top: list[str]
@@ -155,7 +154,7 @@ class ShadowQuery:
 class ShadowGroup:
     """Queries by what happens to their answers: all of them, or those of a slice."""
 
-    attribute: str | None  # None for all queries
+    attribute: str | None  # the attribute sliced by, or None for all queries
     slice: str | None
     queries: int
     requests: int
@@ -179,7 +178,7 @@ class ShadowBar:
 class ShadowPair:
     """An unjudged document of a query whose answers differ."""
 
-    query_id: str
+    query_id: str | None  # None if the log does not say it, and no known query has this text
     query: str
     doc_id: str
     baseline_rank: int | None  # None below the top k
@@ -191,7 +190,7 @@ class ShadowPair:
 class ShadowResult:
     """Whether a candidate that was asked next to the baseline passes."""
 
-    verdict: Verdict  # pass | fail | cannot_tell: the worst of the checks
+    verdict: Verdict  # the worst of the checks
     reason: str
     checks: Sequence[ShadowCheck]  # the worst first
     k: int  # depth of the top

@@ -13,6 +13,7 @@ from karat.web.api import (
     openapi,
     release,
     releases,
+    shadow,
 )
 
 ROUTERS = (
@@ -31,6 +32,7 @@ ROUTERS = (
     releases.ROUTER,
     online.ROUTER,
     experiments.ROUTER,
+    shadow.ROUTER,
     offline.CATALOGUE,
     accounts.ROUTER,
 )

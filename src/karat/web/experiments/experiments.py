@@ -14,13 +14,13 @@ from fastapi import APIRouter, Query, Response
 from karat.errors import KaratError, MissingExtra
 from karat.reports.charts import online as drawing
 from karat.reports.experiments import analysis, interleaving, planning
-from karat.reports.table import Table
 from karat.tables.days import EPOCH, day_number
 from karat.tables.experiments.experiment import DayEffect, Effect, ExperimentResult
 from karat.tables.experiments.interleaving import InterleavingResult
 from karat.tables.experiments.planning import Planning
 from karat.tables.online.events import EventLog
 from karat.tables.records import record_of
+from karat.web.experiments._texts import as_texts
 from karat.web.framework.auth import AReader
 from karat.web.framework.call import Call
 from karat.web.framework.errors import or_not_found
@@ -93,7 +93,7 @@ def plan(call: AReader) -> Response:
 
     def shown(answer: Mapping[str, Any]) -> dict[str, Any]:
         found = record_of(Planning, answer)
-        tables = list(map(_table, planning.tables(found)))
+        tables = list(map(as_texts, planning.tables(found)))
         return {"result": answer, "tables": tables, "notes": found.notes}
 
     return show(
@@ -122,7 +122,7 @@ def preference(call: AReader) -> Response:
         return {
             "headline": interleaving.headline(found),
             "result": answer,
-            "tables": list(map(_table, interleaving.tables(found))),
+            "tables": list(map(as_texts, interleaving.tables(found))),
             "notes": found.notes,
         }
 
@@ -221,7 +221,7 @@ def _shown(answer: Mapping[str, Any]) -> dict[str, Any]:
         ],
         "sliced": [effect_cells(row) for row in rows[:_MOST]],
         "charts": _charts(result),
-        "carried": _table(analysis.carriers(result)) if result.queries else None,
+        "carried": as_texts(analysis.carriers(result)) if result.queries else None,
         "axis": axis_of(result.effects),
         "notes": result.notes,
     }
@@ -301,12 +301,3 @@ def _chart(metric: str, rows: Sequence[DayEffect], result: ExperimentResult) -> 
         for size in (drawing.WIDE, drawing.NARROW)
     )
     return wide, narrow
-
-
-def _table(table: Table) -> dict[str, Any]:
-    """A table of a report as texts."""
-    return {
-        "title": table.title,
-        "heads": [(column.heading, column.is_text) for column in table.visible],
-        "rows": [[column.cell(row) for column in table.visible] for row in table.rows],
-    }

@@ -121,7 +121,7 @@ def to_judge(found: ShadowResult, known: Queries | None = None) -> Pairs:
     rows = [
         (pair.query_id, pair.doc_id, "shadow")
         for pair in found.judge_next
-        if ids is None or pair.query_id in ids
+        if pair.query_id is not None and (ids is None or pair.query_id in ids)
     ]
     schema = {"query_id": pl.String, "doc_id": pl.String, "chosen_by": pl.String}
     return Pairs(pl.DataFrame(rows, schema=schema, orient="row"), "shadow")
@@ -211,7 +211,7 @@ def _slices(
             yield attribute, value, chosen
 
 
-def _pairs(qrels: Qrels | None) -> set[tuple[str, str]]:
+def _pairs(qrels: Qrels | None) -> set[tuple[str | None, str]]:
     return set() if qrels is None else set(qrels.rows.select("query_id", "doc_id").iter_rows())
 
 
