@@ -32,6 +32,7 @@ IDS = {
     "comparison_id": "1",
     "judge": "fake",
     "experiment": "hybrid",
+    "release": "hybrid-2",
     "place": "history.jsonl",
     "history": "history.jsonl",
     "person_id": "1",

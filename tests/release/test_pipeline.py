@@ -102,7 +102,7 @@ def test_evidence_from_before_the_stage_does_not_pass() -> None:
     release = Release().to("ab")
     release.now += 7 * DAY
     release.found(until_us=release.state.entered_us - 1)
-    with pytest.raises(NotAllowed, match="ends before ab began"):
+    with pytest.raises(NotAllowed, match="ends before the stage began"):
         release.advance()
 
 

@@ -317,7 +317,7 @@ def not_about(state: ReleaseState, evidence: Evidence, current: Current) -> str:
     if current.now - evidence.made_us > fresh:
         return f"its evidence is older than {duration_text(fresh)}"
     if evidence.until_us is not None and evidence.until_us < state.entered_us:
-        return f"its data ends before {state.stage} began"
+        return "its data ends before the stage began"
     return ""
 
 

@@ -27,7 +27,8 @@ _by = options.option(
     "--by NAME", "Who does it.  [default: the user logged in]", envvar="KARAT_USER"
 )
 _reason = options.option("--reason TEXT", "Why; shown with the release for ever.", required=True)
-_output = options.output("table", "json", "md")
+_output = options.output("table", "json")
+_printed = options.output("table", "json", "md")
 _Command = Callable[..., Any]
 
 
@@ -106,7 +107,7 @@ def start(
 @_command("status", "karat release status", "karat release status hybrid -f json")
 @click.argument("name", metavar="[NAME]", required=False)
 @_where
-@_output
+@_printed
 def status(name: str | None, start: Path, output: str) -> None:
     """Where releases are, and what comes next; all of them without NAME."""
     from karat.reports.release import pipeline as shown
@@ -253,7 +254,7 @@ def rollback(name: str, reason: str, by: str | None, start: Path, output: str) -
 @_command("why", "karat release why hybrid", "karat release why -f md")
 @click.argument("name", metavar="[NAME]", required=False)
 @_where
-@_output
+@_printed
 def why(name: str | None, start: Path, output: str) -> None:
     """The story of a release on one page; without NAME, promised next to measured for all."""
     from karat.reports.release import story as shown

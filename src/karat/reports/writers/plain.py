@@ -11,6 +11,7 @@ import json
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, is_dataclass
 from typing import Any
 
 from rich.text import Text
@@ -40,8 +41,15 @@ def shortened(text: str, longest: int) -> str:
 
 
 def to_json(result: Any) -> str:
-    content = result if isinstance(result, dict | list) else result.to_dict()
+    """A record, a dictionary, or a list of them, as JSON."""
+    content = [_content(each) for each in result] if isinstance(result, list) else _content(result)
     return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _content(result: Any) -> Any:
+    if hasattr(result, "to_dict"):
+        return result.to_dict()
+    return asdict(result) if is_dataclass(result) else result  # type: ignore[arg-type]
 
 
 def csv_table(rows: Sequence[Mapping[str, Any]]) -> str:

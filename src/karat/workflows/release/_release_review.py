@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
 
 from karat.engines.frames.opening import open_engine
 from karat.errors import InputError, KaratError
+from karat.tables.online.watch import Watched
+from karat.tables.records import record_of
 from karat.tables.release.review import DesignReview
 from karat.tables.workspace import RunRow
 from karat.workflows.online.log_requests import log_of
 from karat.workflows.release.review import review, usual
+from karat.workflows.workspace.artifacts import key_of
 from karat.workflows.workspace.stored_inputs import judged, read_stored
 from karat.workflows.workspace.workspace import Workspace
+
+_VERSION = 1  # of the signal
 
 
 def release_review(
@@ -21,11 +28,15 @@ def release_review(
     inputs = judged(opened, with_documents=True)
     by = ["class"] if "class" in inputs.queries.frame.columns else []
     watched = None
-    try:
-        with open_engine() as engine:
-            watched = usual(log_of(opened), engine, by, now=now, queries=inputs.queries)
-    except KaratError:
-        pass  # without a log the limit is the measure's
+    with suppress(KaratError):  # without a log the limit is the measure's
+        log = log_of(opened)
+
+        def usually() -> dict[str, Any]:
+            with open_engine() as engine:
+                return usual(log, engine, by, now=now, queries=inputs.queries).to_dict()
+
+        key = key_of(_VERSION, log.version, inputs.digest, by)
+        watched = record_of(Watched, opened.artifacts.answer("release-signal", key, usually))
     return review(
         inputs.qrels,
         read_stored(opened, baseline),

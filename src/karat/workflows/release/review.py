@@ -42,7 +42,7 @@ def usual(log: EventLog, engine: Engine, by: Sequence[str], **settings: Any) -> 
     """
     from karat.workflows.online.watch import last_whole_day, watch  # needs the store of events
 
-    settings |= {"window": WINDOW, "until": day_text(last_whole_day(log)), "metrics": _SIGNALS}
+    settings |= {"window": WINDOW, "until": day_text(last_whole_day(log))}
     known = [name for name in by if name in log.attributes or name == "class"]
     with suppress(KaratError):  # the queries may have no texts or classes
         return watch(log, engine, by=known, **settings)
