@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from karat.experiments._shadow_evidence import EMPTY, OK, Evidence, Mask
-from karat.stats.intervals import Interval, effective, share_interval
+from karat.stats.intervals import TRUSTED_FROM, Interval, effective, share_interval
 from karat.stats.quantiles import LEAST, QuantileChange
 from karat.tables.experiments.shadow import (
     ShadowCheck,
@@ -50,7 +50,7 @@ def verdict(found: Sequence[ShadowCheck]) -> tuple[Verdict, str]:
     if worst.verdict == "pass":
         return "pass", f"within {'its limit' if len(found) == 1 else f'all {len(found)} limits'}"
     more = sum(check.verdict == worst.verdict for check in found) - 1
-    others = f" (and {more} more)" if more else ""
+    others = f" (and {more} more {'limit' if more == 1 else 'limits'})" if more else ""
     return worst.verdict, worst.reason + others
 
 
@@ -169,9 +169,8 @@ def _time(
 
     what = "p95 latency"
     if value is None or span is None or span.low is None or span.high is None:
-        why = "neither side's latency is known" if not seen.latency else ""
-        few = f"{what}: {span.reason if span else why}; ask at least {LEAST} requests"
-        said = f"{what}: {why}" if why else few
+        why = "no request has a latency on both sides" if span is None else span.reason
+        said = f"{what}: {why}; ask {LEAST} requests or more, of {TRUSTED_FROM} queries"
         return ShadowCheck(rule, "cannot_tell", said, value, None, None, limit, unit)
     found = _within(span, limit)
     said = f"{what} {text(value)}"

@@ -190,7 +190,9 @@ def _glance(found: ShadowResult) -> list[tuple[str, str]]:
         ]
     if p95[0] is not None and p95[1] is not None:
         before, after = (milliseconds(each) for each in p95 if each is not None)
-        rows.append(("p95, baseline and candidate", f"{before} and {after} ms"))
+        rows.append(
+            ("95th percentile of latency, baseline and candidate", f"{before} and {after} ms")
+        )
     return rows
 
 
