@@ -17,6 +17,7 @@ from karat.tables.golden.golden_sets import Exchange
 from karat.workflows.golden.import_ import import_exchange
 from karat.workflows.online.import_events import import_events
 from karat.workflows.release import pipeline
+from karat.workflows.workspace import workspace
 from karat.workflows.workspace.stored_runs import store_runs
 from karat.workflows.workspace.workspace import make_workspace, open_workspace
 
@@ -109,9 +110,7 @@ class Road:
             text = "\n".join(lines)
         (self.folder / "gate.toml").write_text(GATE)
         (self.folder / "release.toml").write_text(text)
-        # A random assignment is unhealthy by chance in 1 of 200 tests.
-        salt = patch.object(pipeline.secrets, "token_hex", lambda _: f"salt of {name}")
-        with salt, self.open() as opened:
+        with self.open() as opened:
             return pipeline.start(
                 opened, name, "bm25", candidate, self.folder / "release.toml", by="ben",
                 now=self.now,
@@ -188,7 +187,9 @@ def make_road(
     """A shop with judged queries, runs and, unless refused, two weeks of traffic without arms."""
     folder.mkdir(parents=True, exist_ok=True)
     road = Road(folder, **values)
-    make_workspace(folder, now=T0 - 15 * DAY, store=store, name="shop")
+    # A random assignment is unhealthy by chance in 1 of 200 tests.
+    with patch.object(workspace.secrets, "token_hex", lambda _: "00ff00ff"):
+        make_workspace(folder, now=T0 - 15 * DAY, store=store, name="shop")
     ids = [f"q{at}" for at in range(QUERIES)]
     judgments = pl.DataFrame({
         "query_id": [query for query in ids for _ in range(3)],

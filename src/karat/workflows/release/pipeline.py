@@ -32,6 +32,7 @@ from karat.release.pipeline import (
     replay,
     rollout_of,
 )
+from karat.reports.release.pipeline import stage_name
 from karat.store.sql import annotations as marks
 from karat.store.sql import audit, golden_sets, releases
 from karat.tables.records import record_of
@@ -254,7 +255,7 @@ def _annotation(state: ReleaseState, event: ReleaseEvent) -> str:
         return f"{state.name}: rolled back"
     if event.kind == "finished":
         return ""
-    return f"{state.name}: {state.stage}, {pipeline.consequence(state, state.stage)}"
+    return f"{state.name}: {stage_name(state.stage)}, {pipeline.consequence(state, state.stage)}"
 
 
 # --- verbs ---
@@ -288,7 +289,7 @@ def start(
     if file.missing:
         raise missing_promises(file.missing, review, str(policy))
     _refuse_shared(opened, file.policy)
-    opening = _opening(opened, name, file.policy, rows, review)
+    opening = _opening(opened, name, file.policy, rows, review, now)
     first = ReleaseEvent(1, now, "started", by, opening=opening)
     state = pipeline.append(name, None, first)
     write_switch(opened.workspace.root, name, opening.policy.switch, rollout_of(state))
@@ -309,15 +310,16 @@ def _opening(
     policy: ReleasePolicy,
     rows: Sequence[RunRow],
     review: DesignReview,
+    now: int,
 ) -> Opening:
     arms = (policy.control_arm or f"{name}-control", policy.candidate_arm or name)
     if arms[0] == arms[1]:
         raise UsageError(f"both arms are called {arms[0]}", fix="[ab] control = …, candidate = …")
     versions = [version_of(row, arm) for row, arm in zip(rows, arms, strict=True)]
+    # Not a secret: another salt is another assignment.
+    salt = key_of(opened.golden.salt, name, now)[:16]
     digest = key_of(1, asdict(policy))
-    return Opening(
-        policy, digest, versions[0], versions[1], secrets.token_hex(8), opened.golden.name, review
-    )
+    return Opening(policy, digest, versions[0], versions[1], salt, opened.golden.name, review)
 
 
 def _stored(opened: Workspace, run: str, now: int) -> RunRow:
