@@ -67,6 +67,7 @@ ELSEWHERE = {
     "/experiments/planning",  # a week of events
     "/api/experiments/planning",
     "/api/experiments/interleaving",  # interleaved searches
+    "/api/golden/{golden}/doubts",  # a certified judge; tests/net/test_pages.py has one
     "/jobs/{job_id}",
     "/api/jobs/{job_id}",
 }

@@ -187,6 +187,11 @@ def test_a_rollback_whose_switch_fails_is_recorded_and_said(road: Road, egon: Br
     assert "users may still get the candidate" in said.casefold()
     assert pipeline.state_of(egon.site.workspace, "hybrid").rolled_back is not None
     assert "wrong prices" in said
+    road.rollout.rmdir()
+    again = led(egon, act(egon, "rolled_back", reason="once more", sure="yes"))
+    assert stopped(road)
+    assert "Roll back again" not in again
+    assert act(egon, "rolled_back", reason="once more", sure="yes").status_code == 409
 
 
 def test_search_and_home_find_releases(road: Road, egon: Browser) -> None:

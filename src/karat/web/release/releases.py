@@ -204,14 +204,14 @@ def roll_back(call: Call, name: str, reason: str) -> RolledBack:
     workspace = call.site.workspace
     try:
         with or_not_found():
-            over = pipeline.state_of(workspace, name).over
+            allowed = pipeline.choices(workspace, name, by=call.who, now=call.now)
     except UsageError:
         raise
     except Exception as error:  # noqa: BLE001 - a database may fail in any way; users come first
         LOG.error("the ledger of %s cannot be read: %s", name, error)
-        over = False
-    if over:
-        raise NotAllowed(f"{name} is over already", fix="start a new release to go back")
+    else:
+        if "rolled_back" not in {each.kind for each in allowed}:
+            raise NotAllowed(f"{name} is over already", fix="start a new release to go back")
     return roll_back_first(
         workspace.workspace.root, name, lambda: nullcontext(workspace), by=call.who,
         reason=reason, now=call.now,

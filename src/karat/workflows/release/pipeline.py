@@ -127,9 +127,10 @@ def story(opened: Workspace, name: str, *, now: int) -> ReleaseStory:
 def choices(opened: Workspace, name: str, *, by: str, now: int) -> list[Choice]:
     """What a user may do with a release now."""
     state = state_of(opened, name)
-    if tombstone(opened.workspace.root, name) is not None:
-        return []
-    return list(pipeline.choices(state, by, _current(opened, state, now)))
+    if state.finished or tombstone(opened.workspace.root, name) is None:
+        return list(pipeline.choices(state, by, _current(opened, state, now)))
+    done = state.rolled_back is not None and _acknowledged(state, rollout_of(state))
+    return [] if done else [Choice("rolled_back", "the switch is set again")]
 
 
 def track_record(opened: Workspace) -> TrackRecord:
