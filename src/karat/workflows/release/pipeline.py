@@ -318,7 +318,7 @@ def _opening(
         raise UsageError(f"both arms are called {arms[0]}", fix="[ab] control = …, candidate = …")
     versions = [version_of(row, arm) for row, arm in zip(rows, arms, strict=True)]
     # Not a secret: another salt is another assignment.
-    salt = key_of(opened.golden.salt, name, now)[:16]
+    salt = key_of(name, now, versions[0].run, versions[1].run)[:16]
     digest = key_of(1, asdict(policy))
     return Opening(policy, digest, versions[0], versions[1], salt, opened.golden.name, review)
 
