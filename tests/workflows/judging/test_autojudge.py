@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -18,7 +19,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from karat.clients.llm.asking import NoReply, Question, open_judge
 from karat.clients.llm.fake_server import FakeJudge, read_confusion
+from karat.clients.llm.ledger import Ledger
 from karat.errors import InputError, UsageError
 from karat.formats.own.passports import write_passport
 from karat.golden.judge_prompt import LONGEST, messages
@@ -147,8 +150,6 @@ def test_another_model_or_template_is_another_judge(tmp_path):
 
 
 def test_equal_texts_under_other_ids_are_asked_once_and_both_graded(tmp_path):
-    from karat.clients.llm.ledger import Ledger
-
     twin = replace(PAIRS[3], doc_id="copy")
     with serving(fake()) as (url, asked):
         declared = config(tmp_path, url)
@@ -256,6 +257,26 @@ def test_a_server_that_hangs_is_a_timeout(tmp_path):
     assert "may have been paid" in found.notes[0]
 
 
+def test_a_timeout_lowers_the_number_of_requests_at_once(tmp_path):
+    """A local server answers one at once, and lets the others wait."""
+
+    def hang(_header, _body, _number):
+        time.sleep(0.3)
+        return OK
+
+    async def ask(url):
+        declared = config(tmp_path, url, timeout=0.05)
+        judge = open_judge(declared)
+        try:
+            await judge.ask(Question(PAIRS[0], messages(declared, PAIRS[0]), 9))
+        finally:
+            await judge.close()
+
+    with serving(hang) as (url, _), pytest.raises(NoReply) as error:
+        asyncio.run(ask(url))
+    assert error.value.slower
+
+
 @pytest.mark.parametrize(("status", "fix"), [(401, "api_key"), (403, "key"), (404, "model")])
 def test_a_wrong_key_or_model_ends_the_run_at_once(status, fix, tmp_path):
     def refuse(_header, _body, _number):
@@ -291,11 +312,6 @@ def test_many_pairs_without_a_grade_end_the_run_unless_it_is_patient(tmp_path):
 
 
 def test_a_long_retry_after_parks_all_requests_and_fails_none(tmp_path):
-    import asyncio
-
-    from karat.clients.llm.asking import open_judge
-    from karat.clients.llm.ledger import Ledger
-
     slept = []
 
     async def sleep(seconds):

@@ -97,7 +97,8 @@ class Chat:
                 raise NoReply(f"cannot reach {self._host}: {_line(error)}", again=True) from None
             except http.TimeoutException:
                 what = f"timeout after {self._config.timeout:g} s"
-                raise NoReply(what, again=True, billed=True) from None
+                # A local server answers few at once, and lets the others wait.
+                raise NoReply(what, again=True, billed=True, slower=True) from None
             except (http.NetworkError, http.ProtocolError) as error:
                 what = f"{self._host} dropped the connection: {_line(error)}"
                 raise NoReply(what, again=True, billed=True) from None
