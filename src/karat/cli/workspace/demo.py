@@ -199,15 +199,15 @@ def _keep(made: Demo, found: Comparison, deep: Comparison, screen: Console, port
     experiments.keep_experiments(made, log)
     screen.print()
     show_paragraphs("Their experiments", experiments.paragraphs(made, log), screen)
-    print("· Three releases, day by day", file=sys.stderr)
-    releases.keep_releases(made, log)
-    screen.print()
-    show_paragraphs("Releases", releases.paragraphs(made, clock()), screen)
     print("· A fake machine judge grades the golden set", file=sys.stderr)
     judged = keep_judge(made, now=clock())
     screen.print()
     title = "A fake machine judge, made for the demonstration"
     show_paragraphs(title, of_judge(judged, found), screen)
+    print("· Three releases, day by day", file=sys.stderr)
+    releases.keep_releases(made, log)
+    screen.print()
+    show_paragraphs("Releases", releases.paragraphs(made, clock()), screen)
     try:
         need_web()
     except MissingExtra:
