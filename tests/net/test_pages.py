@@ -33,7 +33,6 @@ IDS = {
     "judge": "fake",
     "experiment": "hybrid",
     "release": "hybrid-2",
-    "release": "hybrid-2",
     "place": "history.jsonl",
     "history": "history.jsonl",
     "person_id": "1",

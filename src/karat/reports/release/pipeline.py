@@ -46,7 +46,7 @@ VERDICTS: Mapping[EvidenceVerdict, str] = {
 
 def stage_name(stage: str) -> str:
     """A stage in words: ``A/B test``, ``ramp 25 %``."""
-    known = {"ab": "A/B test", "rolled_back": "rolled back"}
+    known = {"ab": "A/B test", "rolled_back": "rolled back", DONE: "watch"}
     if stage.startswith("ramp_"):
         return f"ramp {stage.removeprefix('ramp_')} %"
     return known.get(stage, stage)

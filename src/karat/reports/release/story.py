@@ -9,11 +9,12 @@ from rich.console import Console
 
 from karat.reports.release.pipeline import headline, next_text, sentence_of, stage_name
 from karat.reports.release.review import sections as review_sections
-from karat.reports.table import Column, Table, of_texts
+from karat.reports.table import Column, Table, of_texts, to
 from karat.reports.writers.markdown import bullets, markdown, sentence
 from karat.reports.writers.plain import plain
 from karat.reports.writers.tables import draw
 from karat.tables.release.pipeline import (
+    DONE,
     Kept,
     Promise,
     Relation,
@@ -63,7 +64,7 @@ def _promises(promise: Promise, kept: Kept) -> Iterator[tuple[str, str, str]]:
     offline = _span(kept.offline, kept.offline_low, kept.offline_high)
     online = _span(kept.online, kept.online_low, kept.online_high, share=True)
     measured = "–" if kept.measured_ms is None else f"{kept.measured_ms:+.3g} ms"
-    yield f"{promise.measure}, offline", f"{promise.gain:+.4f}", offline
+    yield f"{promise.measure}, offline", _span(promise.gain, None, None), offline
     yield f"{kept.metric or 'decision metric'}, online", "better", online
     yield "first slice to gain", promise.slice, ""
     yield "latency, p95", f"{promise.latency_ms:+.3g} ms", measured
@@ -81,11 +82,13 @@ def signal_words(signal: Signal) -> str:
 def _span(
     value: float | None, low: float | None, high: float | None, *, share: bool = False
 ) -> str:
+    def text(number: float) -> str:
+        return (f"{100 * number:+.1f} %" if share else f"{number:+.4f}").replace("-", "−")
+
     if value is None:
         return "–"
-    form = "{:+.1%}" if share else "{:+.4f}"
-    ends = "" if low is None or high is None else f" ({form.format(low)} to {form.format(high)})"
-    return f"{form.format(value)}{ends}"
+    ends = "" if low is None or high is None else f" ({to(text(low), text(high))})"
+    return f"{text(value)}{ends}"
 
 
 def show(story: ReleaseStory | TrackRecord, out: Console) -> None:
@@ -120,7 +123,8 @@ def when(at_us: int) -> str:
 
 KEPT: Sequence[Column] = (
     Column("name", "Release", "code"),
-    Column("state", "End", "words", value=lambda row: stage_name(row.state)),
+    Column("state", "End", "words",
+           value=lambda row: "finished" if row.state == DONE else stage_name(row.state)),
     Column("measure", "Measure", "words", drop=2),
     Column("promised", "Promised", "signed", digits=4),
     Column("offline", "Offline", "signed", digits=4),

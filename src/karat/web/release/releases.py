@@ -86,6 +86,7 @@ class EvidenceShown:
     said: str
     chip: str
     evidence: Evidence
+    reason: str
     hashes: Sequence[tuple[str, str]]
     tables: Sequence[Table]
     roles: Sequence[tuple[str, Sequence[Mapping[str, Any]]]]
@@ -247,7 +248,9 @@ def _release_page(call: Call, name: str, **more: Any) -> ReleasePage:
         choices={each.kind: each.consequence for each in choices},
         shown=_shown(story.status),
         evidence=[_evidence(each) for each in story.status.evidence],
-        events=[(event, words.sentence_of(event)) for event in stories.told(story.events)],
+        events=[
+            (event, _capital(words.sentence_of(event))) for event in stories.told(story.events)
+        ],
         promised=stories.promised(story),
         review=list(sections(story.review)),
         **more,
@@ -271,7 +274,7 @@ def _shown(status: ReleaseStatus) -> Shown:
     users = "no user" if not share else "all users" if share >= 1 else f"{percent(share)} of users"
     return Shown(
         status, words.state_name(status), _STATES.get(status.state, ""), users,
-        words.next_text(status), rail,
+        _capital(words.next_text(status)), rail,
     )  # fmt: skip
 
 
@@ -289,8 +292,15 @@ def _evidence(each: Evidence) -> EvidenceShown:
         said=words.VERDICTS[each.verdict],
         chip=_CHIPS.get(each.verdict, ""),
         evidence=each,
+        reason=_capital(each.reason),
         hashes=[*hashes, ("policy", each.policy)],
         tables=[table for table in behind(each) if table.rows],
         roles=[(title, rows) for title, rows in roles if rows],
         axis=axis_of(effects),
     )
+
+
+def _capital(sentence: str) -> str:
+    """A sentence with a capital, unless it begins with a name such as ``nDCG@10``."""
+    first = sentence.partition(" ")[0].rstrip(":;,")
+    return sentence[:1].upper() + sentence[1:] if first.isalpha() and first.islower() else sentence
