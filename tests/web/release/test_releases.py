@@ -55,7 +55,7 @@ def test_the_board_has_a_row_for_each_release(road: Road, egon: Browser) -> None
     assert re.search(r"shadow (skipped by ben|passed|cannot tell)", said)
     assert "40 % of users" in said
     assert "of its margin" in said
-    assert "Next: Needs evidence: none was gathered yet." in said
+    assert "Next: needs evidence: none was gathered yet." in said
     assert "No release has reached users and ended yet." in said
     assert "0 of the 10 releases that it needs" in said
     rows = egon.get("/releases?format=json").json()["releases"]

@@ -118,6 +118,7 @@ class ReleasePage(Page):
     story: ReleaseStory
     choices: Mapping[EventKind, str]  # what the user may do, with its consequence
     shown: Shown = field(repr=False)
+    next: str = field(repr=False)
     evidence: Sequence[EvidenceShown] = field(repr=False)
     events: Sequence[tuple[ReleaseEvent, str]] = field(repr=False)
     promised: Table = field(repr=False)
@@ -247,6 +248,7 @@ def _release_page(call: Call, name: str, **more: Any) -> ReleasePage:
         story=story,
         choices={each.kind: each.consequence for each in choices},
         shown=_shown(story.status),
+        next=_capital(words.next_text(story.status)),
         evidence=[_evidence(each) for each in story.status.evidence],
         events=[
             (event, _capital(words.sentence_of(event))) for event in stories.told(story.events)
@@ -274,7 +276,7 @@ def _shown(status: ReleaseStatus) -> Shown:
     users = "no user" if not share else "all users" if share >= 1 else f"{percent(share)} of users"
     return Shown(
         status, words.state_name(status), _STATES.get(status.state, ""), users,
-        _capital(words.next_text(status)), rail,
+        words.next_text(status), rail,
     )  # fmt: skip
 
 
