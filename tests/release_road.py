@@ -16,6 +16,7 @@ from karat.tables.golden.golden_sets import Exchange
 from karat.workflows.golden.import_ import import_exchange
 from karat.workflows.online.import_events import import_events
 from karat.workflows.release import pipeline
+from karat.workflows.release.rollback import roll_back_first
 from karat.workflows.workspace.stored_runs import store_runs
 from karat.workflows.workspace.workspace import make_workspace, open_workspace
 
@@ -125,6 +126,10 @@ class Road:
     def call(self, verb: Any, name: str = "hybrid", **values: Any) -> Any:
         with self.open() as opened:
             return verb(opened, name, now=self.now, **values)
+
+    def roll_back(self, reason: str, name: str = "hybrid") -> Any:
+        """Give all users the baseline again, as a person."""
+        return roll_back_first(self.folder, name, self.open, by="anna", reason=reason, now=self.now)
 
     def review(self, name: str = "hybrid") -> Any:
         return self.call(pipeline.note, name, kind="reviewed", by="anna", reason="ten, all fine")

@@ -137,7 +137,8 @@ def _weeks(evidence: Evidence) -> HealthCheck:
     if evidence.first_day is None or evidence.last_day is None:
         return HealthCheck("weeks", "cannot_tell", "no user has a search from the exposure on")
     days = evidence.days
-    span = f"{day_text(evidence.first_day)} to {day_text(evidence.last_day)}: {days} days"
+    many = f"{days} day{'' if days == 1 else 's'}"
+    span = f"{day_text(evidence.first_day)} to {day_text(evidence.last_day)}: {many}"
     if days < WEEK:
         return HealthCheck("weeks", "cannot_tell", f"{span}, less than a week")
     if days < 2 * WEEK:

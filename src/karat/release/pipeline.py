@@ -28,6 +28,7 @@ from karat.tables.release.pipeline import (
     StageStatus,
     Step,
     Version,
+    stage_name,
 )
 
 KARAT = "karat"
@@ -151,12 +152,12 @@ def _advanced(state: ReleaseState, event: ReleaseEvent) -> ReleaseState:
     rule = _current(state, event)
     known = state.evidence.get(rule.name)
     if known is None or known.seq != event.because:
-        raise NotAllowed(f"{rule.name} of {state.name} has no such evidence")
+        raise NotAllowed(f"{stage_name(rule.name)} of {state.name} has no such evidence")
     lacking = insufficient(state, known.evidence, Current(event.at_us, event.judgments))
     if lacking:
-        raise NotAllowed(f"{rule.name} of {state.name} does not pass: {lacking}")
+        raise NotAllowed(f"{stage_name(rule.name)} of {state.name} does not pass: {lacking}")
     if waits := too_early(state, event.at_us):
-        raise NotAllowed(f"{rule.name} of {state.name} does not pass: {waits}")
+        raise NotAllowed(f"{stage_name(rule.name)} of {state.name} does not pass: {waits}")
     _approver(rule, event, state)
     return _left(state, event)
 
@@ -195,14 +196,15 @@ def _current(state: ReleaseState, event: ReleaseEvent) -> Stage:
     if state.rule is None:
         raise NotAllowed(f"{state.name} has passed all stages")
     if event.stage != state.stage:
-        raise NotAllowed(f"{state.name} is in {state.stage}, not in {event.stage or 'no stage'}")
+        here, there = stage_name(state.stage), stage_name(event.stage) or "no stage"
+        raise NotAllowed(f"{state.name} is in {here}, not in {there}")
     return state.rule
 
 
 def _approver(rule: Stage, event: ReleaseEvent, state: ReleaseState) -> None:
     if rule.approvers and event.by not in rule.approvers:
         raise NotAllowed(
-            f"{event.by} may not pass {rule.name} of {state.name}",
+            f"{event.by} may not pass {stage_name(rule.name)} of {state.name}",
             fix=f"ask {' or '.join(rule.approvers)}",
         )
 
@@ -302,7 +304,7 @@ def not_about(state: ReleaseState, evidence: Evidence, current: Current) -> str:
     rule, opening = state.rule, state.opening
     kind = "watch" if rule is None else rule.kind
     if evidence.stage != state.stage or evidence.kind != kind:
-        return f"its evidence is of {evidence.stage}"
+        return f"its evidence is of {stage_name(evidence.stage)}"
     for side, version in (("candidate", opening.candidate), ("baseline", opening.baseline)):
         if why := _other(side, version, getattr(evidence, side)):
             return why

@@ -50,7 +50,7 @@ def test_reading_is_what_the_verbs_return(road: Road, program: TestClient) -> No
 def test_steps_that_the_rules_refuse_are_conflicts(road: Road, program: TestClient) -> None:
     refused = error_of(program.post(f"{HERE}/advance", json={"stage": "offline"}))
     assert refused[:2] == (409, "conflict")
-    assert "hybrid is in ab, not in offline" in refused[2]
+    assert "hybrid is in A/B test, not in offline" in refused[2]
     assert program.post(f"{HERE}/advance").status_code == 409, "its evidence does not suffice"
     late = program.post(f"{HERE}/skip", json={"reason": "late", "stage": "shadow"})
     assert late.status_code == 409

@@ -60,7 +60,7 @@ def test_the_board_has_a_row_for_each_release(road: Road, egon: Browser) -> None
     assert "0 of the 10 releases that it needs" in said
     rows = egon.get("/releases?format=json").json()["releases"]
     assert [row["name"] for row in rows] == ["synonyms", "hybrid"]
-    road.call(pipeline.roll_back, by="anna", reason="wrong prices")
+    road.roll_back("wrong prices")
     said = words(egon.get("/releases"))
     assert said.index("Ended") < said.index("wrong prices")
     assert "hybrid rolled back nDCG@10" in said
@@ -92,7 +92,7 @@ def test_buttons_are_those_of_the_rules(road: Road, egon: Browser, client_of: Cl
     page = egon.get(PAGE).text
     assert 'value="skipped"' in page
     assert 'value="advanced"' not in page
-    road.call(pipeline.roll_back, by="anna", reason="wrong prices")
+    road.roll_back("wrong prices")
     assert egon.get(f"{PAGE}?format=json").json()["choices"] == {}
     assert "<form" not in egon.get(PAGE).text.partition("<main")[2]
     assert client_of("rater").get(PAGE).status_code == 403

@@ -15,6 +15,7 @@ from karat.errors import InputError, UsageError
 from karat.tables.golden.golden_sets import Exchange
 from karat.workflows.golden.import_ import import_exchange
 from karat.workflows.release import pipeline
+from karat.workflows.release.switching import roll_back_now
 from karat.workflows.workspace.annotations import annotations_of
 
 BETTER = Effect(lift=0.1)
@@ -81,15 +82,16 @@ def test_a_good_change_ships(road: Road) -> None:
     with road.open() as opened:
         texts = annotations_of(opened)["text"].to_list()
         record = pipeline.track_record(opened)
-    assert texts[-1] == "hybrid: done, all users get the candidate"
+    assert texts[-1] == "hybrid: watch, all users get the candidate"
     assert [row.name for row in record.releases] == ["hybrid"]
     assert record.relation.reason == "1 of the 10 releases that it needs"
     # Another release has the switch now: rounds leave it alone.
     road.start("second", "slow")
     road.run("second")
     assert json.loads(road.rollout.read_bytes())["experiment"] == "second"
-    with pytest.raises(UsageError, match="is finished"):
-        road.call(pipeline.roll_back, by="anna", reason="too late")
+    with pytest.raises(UsageError, match="hybrid is finished"):
+        roll_back_now(road.folder, "hybrid", by="anna", reason="too late", now=road.now)
+    assert json.loads(road.rollout.read_bytes())["experiment"] == "second"
 
 
 def test_a_good_change_ships_with_postgresql(tmp_path: Path, database: Any) -> None:
@@ -218,7 +220,7 @@ def test_a_silent_feed_holds_then_comes_back(testing: Road) -> None:
 def test_other_arms_in_the_log_are_no_evidence(testing: Road) -> None:
     """Users of an earlier release are not users of this one."""
     testing.live(7, BETTER)
-    testing.call(pipeline.roll_back, by="anna", reason="another try")
+    testing.roll_back("another try")
     testing.start("second")
     status = testing.run("second")
     assert (status.state, status.step.reason) == ("ab", "there is no evidence")
@@ -249,6 +251,33 @@ def test_a_policy_without_promises_gets_a_proposal(road: Road) -> None:
 
 def _statuses(opened: Any, _name: str, *, now: int) -> Any:
     return pipeline.statuses(opened, now=now)
+
+
+def test_one_release_that_fails_does_not_stop_the_others(testing: Road) -> None:
+    """A damaged folder of one, and a breached guardrail of the other."""
+    testing.start("second", "slow", path='path = "second.json"')
+    shutil.rmtree(testing.folder / "releases" / "second")
+    (testing.folder / "releases" / "second").write_text("a file")
+    testing.live(3, Effect(zero=0.2))
+    with testing.open() as opened:
+        rounds = {each.name: each for each in pipeline.run(opened, now=testing.now)}
+    assert rounds["second"].problem
+    assert rounds["hybrid"].status is not None
+    assert rounds["hybrid"].status.state == "rolled_back"
+
+
+def test_a_lost_folder_is_written_again(testing: Road) -> None:
+    shutil.rmtree(testing.folder / "releases" / "hybrid")
+    testing.now += 1
+    testing.run()
+    roll_back_now(testing.folder, "hybrid", by="anna", reason="wrong", now=testing.now)
+    assert json.loads(testing.rollout.read_bytes())["stopped"]
+
+
+@pytest.mark.parametrize("by", ["karat", ""])
+def test_only_karat_is_called_karat(testing: Road, by: str) -> None:
+    with pytest.raises(UsageError, match="not the name of a user"):
+        testing.call(pipeline.skip, by=by, reason="me", stage="ab")
 
 
 def test_two_releases_do_not_share_a_switch(testing: Road) -> None:

@@ -25,6 +25,7 @@ from karat.tables.release.pipeline import SwitchConfig, SwitchKind
 
 FOLDER = "releases"
 SWITCH, TOMBSTONE, LOCK = "switch.json", "rollback.json", "switch.lock"
+FINISHED = "finished.json"
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _KIND = Kind("switch", 1, "restore it from a backup; karat release run writes it again")
@@ -227,6 +228,15 @@ def _unwritable(path: Path, error: OSError) -> InputError:
     )
 
 
-def forget_switch(root: Path, name: str) -> None:
-    """Delete what a rollback needs: a finished release is not rolled back any more."""
-    (release_folder(root, name) / SWITCH).unlink(missing_ok=True)
+def restore_switch(root: Path, name: str, config: SwitchConfig, rollout: Rollout) -> None:
+    """Write what a rollback needs, if the folder of the release was damaged."""
+    if not (release_folder(root, name) / SWITCH).exists():
+        write_switch(root, name, config, rollout)
+
+
+def mark_finished(root: Path, name: str) -> None:
+    """Note that a release is finished: it is not rolled back any more."""
+    path = release_folder(root, name) / FINISHED
+    if not path.exists():
+        with beside(path) as stream:
+            stream.write(b"{}\n")

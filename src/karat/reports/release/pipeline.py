@@ -18,6 +18,7 @@ from karat.tables.release.pipeline import (
     ReleaseEvent,
     ReleaseStatus,
     StageStatus,
+    stage_name,
 )
 
 _ACTIONS = {
@@ -42,14 +43,6 @@ VERDICTS: Mapping[EvidenceVerdict, str] = {
     "cannot_tell": "cannot tell",
     "unhealthy": "unhealthy",
 }
-
-
-def stage_name(stage: str) -> str:
-    """A stage in words: ``A/B test``, ``ramp 25 %``."""
-    known = {"ab": "A/B test", "rolled_back": "rolled back", DONE: "watch"}
-    if stage.startswith("ramp_"):
-        return f"ramp {stage.removeprefix('ramp_')} %"
-    return known.get(stage, stage)
 
 
 def next_text(status: ReleaseStatus) -> str:

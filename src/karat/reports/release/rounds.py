@@ -6,17 +6,17 @@ from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 
-from karat.reports.release.pipeline import next_text, sentence_of, stage_name
+from karat.reports.release.pipeline import next_text, sentence_of
 from karat.reports.writers.markdown import bullets
 from karat.reports.writers.plain import plain
-from karat.tables.release.pipeline import ReleaseRun
+from karat.tables.release.pipeline import ReleaseRun, stage_name
 
 
 def lines(runs: Sequence[ReleaseRun]) -> Iterator[str]:
     """What a round did, a line for each step and problem."""
     for each in runs:
         if each.status is None:
-            yield f"{each.name}: another round has it"
+            yield f"{each.name}: {each.problem or 'another round has it'}"
             continue
         for event in each.events:
             if event.kind != "switched":

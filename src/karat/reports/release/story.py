@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from rich.console import Console
 
-from karat.reports.release.pipeline import headline, next_text, sentence_of, stage_name
+from karat.reports.release.pipeline import headline, next_text, sentence_of
 from karat.reports.release.review import sections as review_sections
 from karat.reports.table import Column, Table, of_texts, to
 from karat.reports.writers.markdown import bullets, markdown, sentence
@@ -22,6 +22,7 @@ from karat.tables.release.pipeline import (
     ReleaseStory,
     Signal,
     TrackRecord,
+    stage_name,
 )
 
 

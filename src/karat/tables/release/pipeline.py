@@ -15,6 +15,15 @@ SCHEMA_VERSION = 1
 DONE = "done"
 OFFLINE, SHADOW, AB = "offline", "shadow", "ab"
 
+
+def stage_name(stage: str) -> str:
+    """A stage in words: ``A/B test``, ``ramp 25 %``."""
+    known = {AB: "A/B test", "rolled_back": "rolled back", DONE: "watch"}
+    if stage.startswith("ramp_"):
+        return f"ramp {stage.removeprefix('ramp_')} %"
+    return known.get(stage, stage)
+
+
 EvidenceKind = Literal["gate", "shadow", "experiment", "watch"]
 EvidenceVerdict = Literal["pass", "fail", "breach", "cannot_tell", "unhealthy"]
 """``breach``: a guardrail is breached, or the rollback signal is beyond its limit."""

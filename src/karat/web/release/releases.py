@@ -30,6 +30,7 @@ from karat.tables.release.pipeline import (
     ReleaseStory,
     RolledBack,
     TrackRecord,
+    stage_name,
 )
 from karat.web.experiments.experiments import axis_of, effect_cells
 from karat.web.framework.auth import AnEngineer, AReader
@@ -262,7 +263,7 @@ def _release_page(call: Call, name: str, **more: Any) -> ReleasePage:
 def _shown(status: ReleaseStatus) -> Shown:
     rail = [
         StageShown(
-            words.stage_name(row.stage),
+            stage_name(row.stage),
             row.state,
             row.state == "current" and not status.over,
             words.verdict_text(row),
@@ -290,7 +291,7 @@ def _evidence(each: Evidence) -> EvidenceShown:
     hashes = [(f"{side} {name}", value) for side, marks in sides for name, value in marks.items()]
     hashes += [("judgments", each.judgments)] if each.judgments else []
     return EvidenceShown(
-        stage=words.stage_name(each.stage),
+        stage=stage_name(each.stage),
         said=words.VERDICTS[each.verdict],
         chip=_CHIPS.get(each.verdict, ""),
         evidence=each,

@@ -16,11 +16,13 @@ from karat.errors import InputError, KaratError, UsageError, nearest
 from karat.experiments.assignment import Rollout
 from karat.formats.own.release_files import (
     checked_name,
-    forget_switch,
+    mark_finished,
+    restore_switch,
     tombstone,
     write_switch,
 )
 from karat.formats.own.release_policy import read_release
+from karat.online.rules import DAY
 from karat.release import pipeline
 from karat.release.kept import kept_by, relation
 from karat.release.pipeline import (
@@ -32,7 +34,6 @@ from karat.release.pipeline import (
     replay,
     rollout_of,
 )
-from karat.reports.release.pipeline import stage_name
 from karat.store.sql import annotations as marks
 from karat.store.sql import audit, golden_sets, releases
 from karat.tables.records import record_of
@@ -49,6 +50,7 @@ from karat.tables.release.pipeline import (
     Step,
     SwitchConfig,
     TrackRecord,
+    stage_name,
 )
 from karat.tables.release.review import DesignReview
 from karat.tables.workspace import RunRow
@@ -70,6 +72,9 @@ from karat.workflows.workspace.workspace import Workspace
 LEASE_US = 120_000_000
 AGAIN_US = 3_600_000_000  # after which evidence is gathered again, if there is new data
 _MOVES: set[EventKind] = {"advanced", "skipped", "rolled_back", "finished"}  # users, or their end
+
+
+_RESERVED = {"record"}  # whose address is that of something else
 
 
 class Overtaken(NotAllowed):
@@ -280,6 +285,9 @@ def start(
         candidate: Likewise.
     """
     checked_name(name)
+    _person(by)
+    if name in _RESERVED:
+        raise UsageError(f"{name} is the name of a page", fix=f"{name}-1, say")
     if name in release_names(opened) or tombstone(opened.workspace.root, name) is not None:
         raise UsageError(f"there is a release {name} already", fix=f"{name}-2, say")
     file = read_release(policy)
@@ -303,6 +311,12 @@ def propose(opened: Workspace, baseline: str, candidate: str, *, now: int) -> st
     """A policy to begin with, whose promises are by the review of the change."""
     rows = [_stored(opened, each, now) for each in (baseline, candidate)]
     return f"{POLICY}{proposal(release_review(opened, rows[0], rows[1], now=now))}\n"
+
+
+def _person(by: str) -> None:
+    """Refuse a user whose name is that of karat itself."""
+    if by.strip() in {"", KARAT}:
+        raise UsageError(f"{by!r} is not the name of a user", fix="--by NAME")
 
 
 def _opening(
@@ -350,16 +364,40 @@ def _ended(state: ReleaseState) -> bool:
 def evidence(opened: Workspace, name: str, *, now: int) -> ReleaseStatus:
     """Gather the evidence of the stage again, and record it."""
     state = adopt(opened, state_of(opened, name), now)
-    state = _gathered(opened, state, now)
-    return _status(opened, state, now)
+    if state.over:
+        raise NotAllowed(f"{name} is over: no stage of it wants evidence")
+    return _status(opened, _recorded(opened, state, _gathering(opened, state, now).gather()), now)
 
 
-def _gathered(opened: Workspace, state: ReleaseState, now: int) -> ReleaseState:
-    found = Gathering(opened.with_golden_set(state.opening.golden), state, now).gather()
+def _gathering(opened: Workspace, state: ReleaseState, now: int) -> Gathering:
+    return Gathering(opened.with_golden_set(state.opening.golden), state, now)
+
+
+def _recorded(opened: Workspace, state: ReleaseState, found: Evidence) -> ReleaseState:
     return record(
-        opened, state, "evidence", by=KARAT, now=now, reason=found.reason, stage=found.stage,
-        evidence=found,
+        opened, state, "evidence", by=KARAT, now=found.made_us, reason=found.reason,
+        stage=found.stage, evidence=found,
     )  # fmt: skip
+
+
+def _gathered(opened: Workspace, state: ReleaseState, current: Current) -> ReleaseState:
+    """The state with evidence of now: recorded if it says something else, or the last is old."""
+    now, known = current.now, state.evidence.get(state.stage)
+    before = None if known is None else known.evidence
+    if before is not None and before.kind in {"experiment", "watch"}:
+        # Logs grow by the minute: they are read once an hour.
+        key = key_of(state.opening.digest, state.name, state.stage, now // AGAIN_US)
+        made = opened.artifacts.answer(
+            "release-evidence", key, lambda: asdict(_gathering(opened, state, now).gather())
+        )
+        found = record_of(Evidence, made)
+    else:
+        found = _gathering(opened, state, now).gather()
+    if before is not None and not pipeline.not_about(state, before, current):
+        same = (before.verdict, before.ended) == (found.verdict, found.ended)
+        if same and found.made_us - before.made_us < DAY // 2:
+            return state
+    return _recorded(opened, state, found)
 
 
 def advance(
@@ -372,6 +410,7 @@ def advance(
     environment: Mapping[str, str] = os.environ,
 ) -> ReleaseStatus:
     """Pass the stage that a release is in, on its evidence; ``stage`` is where the user saw it."""
+    _person(by)
     state = adopt(opened, state_of(opened, name), now)
     known = state.evidence.get(state.stage)
     state = record(
@@ -394,6 +433,7 @@ def skip(
     environment: Mapping[str, str] = os.environ,
 ) -> ReleaseStatus:
     """Go on without the evidence of a stage: by a person, with a reason."""
+    _person(by)
     state = adopt(opened, state_of(opened, name), now)
     state = record(
         opened, state, "skipped", by=by, now=now, reason=reason, stage=stage or state.stage
@@ -405,6 +445,7 @@ def note(
     opened: Workspace, name: str, kind: EventKind, *, by: str, reason: str, now: int
 ) -> ReleaseStatus:
     """Hold, resume, override the rollback signal, or record the review of false positives."""
+    _person(by)
     if not reason.strip():
         raise UsageError(
             "a reason is missing", fix="say why, in a sentence", command="--reason TEXT"
@@ -421,23 +462,6 @@ def _moved(
 
 
 # --- rollback ---
-
-
-def roll_back(
-    opened: Workspace,
-    name: str,
-    *,
-    by: str,
-    reason: str,
-    now: int,
-    environment: Mapping[str, str] = os.environ,
-) -> ReleaseStatus:
-    """Give all users the baseline again, then record it; see ``switching.roll_back_now``."""
-    state = state_of(opened, name)
-    if state.finished:
-        raise UsageError(f"{name} is finished", fix="start a new release to go back")
-    state = _back(opened, state, by=by, reason=reason, now=now, environment=environment)
-    return _status(opened, state, now)
 
 
 def after_rollback(
@@ -486,9 +510,11 @@ def _switch(
     """Put the switch where the ledger says, and record that; the state, and why it failed."""
     want, config = rollout_of(state), state.opening.policy.switch
     try:
-        if _acknowledged(state, want) and _there(opened, config, want, environment):
-            return state, ""
-        drive(opened.workspace.root, state.name, config, want, environment)
+        there = _acknowledged(state, want) and _there(opened, config, want, environment)
+        root = opened.workspace.root
+        if not there and drive(root, state.name, config, want, environment) != want:
+            state = adopt(opened, state, now)  # rolled back meanwhile
+            want = rollout_of(state)
     except KaratError as error:
         problem = str(error).splitlines()[0]
         if state.unreachable is None or state.unreachable.reason != problem:
@@ -497,7 +523,7 @@ def _switch(
     if not _acknowledged(state, want) or state.unreachable is not None:
         state = record(opened, state, "switched", by=KARAT, now=now, rollout=asdict(want))
     if state.finished:
-        forget_switch(opened.workspace.root, state.name)
+        mark_finished(opened.workspace.root, state.name)
     return state, ""
 
 
@@ -520,8 +546,18 @@ def run(
     opened: Workspace, *, now: int, environment: Mapping[str, str] = os.environ
 ) -> list[ReleaseRun]:
     """Move every release on as far as its evidence carries it, and put its switch in place."""
-    names = [name for name in release_names(opened) if not _ended(state_of(opened, name))]
-    return [_ran(opened, name, now, environment) for name in names]
+    rounds = []
+    for name in release_names(opened):
+        try:
+            state = state_of(opened, name)
+            if state.finished:
+                mark_finished(opened.workspace.root, name)
+            if not _ended(state):
+                rounds.append(_ran(opened, name, now, environment))
+        except Exception as error:  # noqa: BLE001 - the other releases must not wait for this one
+            problem = str(error).splitlines()[0] if str(error) else type(error).__name__
+            rounds.append(ReleaseRun(name, [], problem, None))
+    return rounds
 
 
 def _ran(opened: Workspace, name: str, now: int, environment: Mapping[str, str]) -> ReleaseRun:
@@ -529,6 +565,9 @@ def _ran(opened: Workspace, name: str, now: int, environment: Mapping[str, str])
         if not mine:
             return ReleaseRun(name, [], "", None)
         before = state_of(opened, name)
+        restore_switch(
+            opened.workspace.root, name, before.opening.policy.switch, rollout_of(before)
+        )
         state = adopt(opened, before, now)
         try:
             state, problem = _moving(opened, state, now, environment)
@@ -563,7 +602,7 @@ def _moving(
             break
         current = _current(opened, state, now)
         if _wants_evidence(state, current):
-            state = _gathered(opened, state, now)
+            state = _gathered(opened, state, current)
         step = next_step(state, current)
         moved = _taken(opened, state, step, current, environment)
         if moved is None:
@@ -583,11 +622,8 @@ def _wants_evidence(state: ReleaseState, current: Current) -> bool:
     about: Evidence = known.evidence
     if pipeline.not_about(state, about, current):
         return current.now > about.made_us
-    if about.kind == "gate" or current.now - about.made_us < AGAIN_US:
-        return False  # a gate over the same inputs says the same
-    if about.until_us is None:
-        return about.verdict != "pass"
-    return (current.fed_us or 0) > about.until_us
+    # A gate over the same inputs says the same.
+    return about.kind != "gate" and current.now - about.made_us >= AGAIN_US
 
 
 def _taken(

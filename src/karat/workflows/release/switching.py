@@ -13,10 +13,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from karat.clients.switch import SwitchError, longest, put
-from karat.errors import InputError, KaratError
+from karat.errors import InputError, KaratError, UsageError
 from karat.experiments.assignment import Rollout
 from karat.formats.own.history import locked
 from karat.formats.own.release_files import (
+    FINISHED,
     FOLDER,
     LOCK,
     TOMBSTONE,
@@ -90,7 +91,8 @@ def roll_back_now(
         UsageError: unknown release.
         SwitchError: a part of it failed; the text says which, and what will happen.
     """
-    existing_folder(root, name)
+    if (existing_folder(root, name) / FINISHED).exists():
+        raise UsageError(f"{name} is finished", fix="start a new release to go back")
     unrecorded = unlocked = unset = None
     try:
         write_tombstone(root, Tombstone(name, now, by, reason))
