@@ -164,7 +164,7 @@ class Gathering:
         return self._made(
             verdict, reason,
             marks=({"arm": opening.baseline.arm}, {"arm": opening.candidate.arm}),
-            coverage=1.0, until_us=log.last_us, ended=found.ended,
+            coverage=1.0, until_us=min(log.last_us or 0, self.now), ended=found.ended,
             result=_brief(found) | {"signal": None if signal is None else signal[1]},
         )  # fmt: skip
 
@@ -179,7 +179,9 @@ class Gathering:
             verdict, reason = "cannot_tell", "the rollback signal has no value yet"
         else:
             verdict, reason = ("breach" if signal[0] else "pass"), signal[1]
-        return self._made(verdict, reason, marks=marks, coverage=1.0, until_us=log.last_us)
+        return self._made(
+            verdict, reason, marks=marks, coverage=1.0, until_us=min(log.last_us or 0, self.now)
+        )
 
     def _signal(self, log: EventLog, only: Mapping[str, str]) -> tuple[bool, str] | None:
         """Whether the rollback signal is beyond its limit, in words; None without a value."""
