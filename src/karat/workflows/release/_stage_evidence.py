@@ -186,7 +186,7 @@ class Gathering:
     def _signal(self, log: EventLog, only: Mapping[str, str]) -> tuple[bool, str] | None:
         """Whether the rollback signal is beyond its limit, in words; None without a value."""
         signal = self.state.opening.policy.promise.signal
-        last = min(last_whole_day(log), day_of(self.now, log.timezone))
+        last = min(last_whole_day(log), day_of(self.now, log.timezone) - 1)  # a whole day
         first = last - max(1, round(duration(signal.window) / DAY)) + 1
         if first < day_of(self.state.entered_us, log.timezone):
             return None  # the window began before the stage
