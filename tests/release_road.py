@@ -51,6 +51,7 @@ holdback = "30%"
 least = "1d"
 [feed]
 silent = "1d"
+give_up = "24h"
 [watch]
 for = "2d"
 [promise]
@@ -66,6 +67,7 @@ override = ["anna"]
 metric = "ZeroResults"
 limit = 0.2
 direction = "above"
+window = "1d"
 [switch]
 kind = "file"
 path = "rollout.json"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
-from karat.release.pipeline import Current, ReleaseState, append
+from karat.release.pipeline import Current, ReleaseState, append, rollout_of
 from karat.tables.experiments.experiment import Guard
 from karat.tables.experiments.shadow import ShadowLimits
 from karat.tables.release.pipeline import (
@@ -78,6 +78,8 @@ class Release:
         event = ReleaseEvent(self.state.seq + 1, self.now, kind, by, reason, **values)
         self.state = append("r", self.state, event)
         self.events.append(event)
+        if kind in {"advanced", "skipped"}:  # the switch follows at once
+            self.add("switched", rollout=asdict(rollout_of(self.state)))
         return self.state
 
     def evidence(self, verdict: Any = "pass", **changes: Any) -> Evidence:

@@ -31,7 +31,10 @@ def action(release: Release, **changes: Any) -> str:
 def test_a_release_passes_stage_after_stage() -> None:
     release = Release().to("done")
     assert rollout_of(release.state).treatment_share == 1.0
-    release.now += 14 * DAY
+    release.now += DAY
+    release.found()
+    release.now += 13 * DAY
+    release.found()
     assert action(release) == "finish"
     release.add("finished")
     assert release.state.over
@@ -161,12 +164,67 @@ def test_no_improvement_at_the_end_goes_back() -> None:
     assert "no improvement at the end of the planned time" in step.reason
 
 
-def test_no_evidence_long_after_the_end_goes_back() -> None:
+def test_the_evidence_of_the_last_day_may_come_a_day_late() -> None:
     release = Release().to("ab")
     release.now += 28 * DAY
-    assert action(release) == "evidence"  # the log of the last day may still come
+    release.found("cannot_tell")
+    assert action(release) == "evidence"
     release.now += DAY
     assert action(release) == "rollback"
+
+
+@pytest.mark.parametrize("stage", ["ab", "ramp_25", "done"])
+def test_what_is_not_measured_is_held_then_goes_back(stage: str) -> None:
+    release = Release().to(stage)
+    release.found("cannot_tell", candidate={}, reason="the log has no arm")
+    release.now += 30 * HOUR
+    assert action(release) == ("wait" if stage == "done" else "evidence")
+    release.now += HOUR
+    step = next_step(release.state, release.current())
+    assert step.reason == "what users get is not measured: the log has no arm"
+    release.add("held", KARAT, step.reason)
+    release.now += DAY
+    assert action(release) == "rollback"
+
+
+def test_a_ramp_that_does_not_pass_in_time_is_held_then_goes_back() -> None:
+    release = Release().to("ramp_25")
+    release.now += 8 * DAY
+    release.found("cannot_tell")
+    step = next_step(release.state, release.current())
+    assert (step.action, step.reason[:22]) == ("hold", "not passed within 7 d:")
+    release.add("held", KARAT, step.reason)
+    assert action(release) == "none"  # and is not resumed
+    release.now += DAY
+    release.found("cannot_tell")
+    assert action(release) == "rollback"
+
+
+def test_nothing_passes_while_the_switch_is_elsewhere() -> None:
+    release = Release().to("ramp_25")
+    release.now += DAY
+    release.found()
+    release.state = replace(release.state, switched=None)
+    assert action(release) == "wait"
+    done = Release().to("done")
+    done.now += 15 * DAY
+    done.found()
+    done.state = replace(done.state, switched=None)
+    assert action(done) == "wait"
+
+
+def test_no_release_finishes_without_its_signal() -> None:
+    release = Release().to("done")
+    release.now += 15 * DAY
+    release.found("cannot_tell")
+    assert action(release) == "evidence"
+
+
+def test_a_known_breach_is_not_skipped() -> None:
+    release = Release().to("ramp_25")
+    release.found("breach")
+    with pytest.raises(NotAllowed, match="no stage is skipped now: breach by a test"):
+        release.add("skipped", "anna", "in a hurry", stage="ramp_25")
 
 
 def test_too_little_traffic_waits() -> None:

@@ -106,18 +106,18 @@ def _came_back(opened: Workspace, days: _Days) -> None:
     policy = days.policy(FIRST, longest="7d", latency=50, promised=20)
     pipeline.start(opened, FIRST, "bm25", "hybrid", policy, by=WHO, now=days.at(0))
     pipeline.run(opened, now=days.at(0, 1))
-    pipeline.run(opened, now=days.at(7))
+    pipeline.run(opened, now=days.at(7, 2))
 
 
 def _shipped(opened: Workspace, days: _Days) -> None:
     """It promises what it costs."""
     policy = days.policy(SECOND, longest="21d", latency=120, promised=80)
-    pipeline.start(opened, SECOND, "bm25", "hybrid", policy, by=WHO, now=days.at(7))
-    pipeline.run(opened, now=days.at(7, 1))
+    pipeline.start(opened, SECOND, "bm25", "hybrid", policy, by=WHO, now=days.at(7, 3))
+    pipeline.run(opened, now=days.at(7, 4))
     reason = "ten queries that got worse looked at: two new documents were wrong, and both far down"
     pipeline.note(opened, SECOND, "reviewed", by=WHO, reason=reason, now=days.at(27))
-    for day in (28, 29, 30, 34):
-        pipeline.run(opened, now=days.at(day, 2))
+    for day in (28, 30, 32, 35):
+        pipeline.run(opened, now=days.at(day, 6))
 
 
 class _Days:

@@ -9,11 +9,11 @@ evidence nothing passes. After a rollback only a new release leads back.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 
 from karat.errors import UsageError, nearest
 from karat.experiments.assignment import Rollout
-from karat.online.rules import duration_text
+from karat.online.rules import DAY, duration_text
 from karat.tables.release.pipeline import (
     AB,
     DONE,
@@ -35,6 +35,7 @@ KARAT = "karat"
 """Who did what no person did."""
 _SWITCHED = {"switched", "unreachable"}
 _BACK = "all users get the baseline again"
+_NOT_SET = "the switch has not acknowledged the shares of this stage"
 
 
 class NotAllowed(UsageError):
@@ -165,6 +166,10 @@ def _advanced(state: ReleaseState, event: ReleaseEvent) -> ReleaseState:
 def _skipped(state: ReleaseState, event: ReleaseEvent) -> ReleaseState:
     rule = _current(state, event)
     _named(event, "a skipped stage")
+    known = state.evidence.get(rule.name)
+    seen = None if known is None else known.evidence
+    if state.moves_users and seen is not None and seen.verdict == "breach":
+        raise NotAllowed(f"no stage is skipped now: {seen.reason}", fix="roll the release back")
     _approver(rule, event, state)
     return _left(state, event)
 
@@ -395,16 +400,44 @@ def _doubt(state: ReleaseState, current: Current, about: Evidence | None) -> str
     if current.now - since > silent:
         return f"the log has had no events for {duration_text(silent)}"
     known = state.evidence.get(state.stage)
+    if about is None and current.now - state.entered_us > silent + DAY:
+        gathered = None if known is None else known.evidence
+        why = "no evidence was gathered"
+        if gathered is not None:
+            why = gathered.reason if not gathered.candidate else not_about(state, gathered, current)
+        return f"what users get is not measured: {why}"
     if about is not None and about.verdict == "unhealthy" and known is not None:
         return "" if known.seq < state.resumed else about.reason
-    return ""
+    rule = state.rule
+    late = rule is not None and rule.name != AB and _late(state, rule, current)
+    lacking = insufficient(state, about, current) if late else ""
+    longest = duration_text((rule.longest_us if rule is not None else None) or 0)
+    return f"not passed within {longest}: {lacking}" if lacking else ""
+
+
+def _late(state: ReleaseState, rule: Stage, current: Current) -> bool:
+    """Whether the longest time of the stage has passed, with what a log takes to arrive."""
+    spent = current.now - state.entered_us - state.opening.policy.give_up_us
+    return rule.longest_us is not None and spent >= rule.longest_us
+
+
+def is_set(state: ReleaseState) -> bool:
+    """Whether the switch has acknowledged what the ledger says."""
+    return state.switched is not None and state.switched.rollout == asdict(rollout_of(state))
 
 
 def _done(state: ReleaseState, current: Current) -> Step:
     ends = state.entered_us + state.opening.policy.watch_us
-    if current.now >= ends:
-        return Step("finish", "the rollback signal was watched to the end")
-    return Step("wait", "the rollback signal is watched", at_us=ends)
+    if not is_set(state):
+        return Step("wait", _NOT_SET)
+    if current.now < ends:
+        return Step("wait", "the rollback signal is watched", at_us=ends)
+    known = state.evidence.get(DONE)
+    evidence = None if known is None else known.evidence
+    if evidence is None or not_about(state, evidence, current) or evidence.verdict == "cannot_tell":
+        why = "there is none" if evidence is None else evidence.reason
+        return Step("evidence", f"it cannot finish without its rollback signal: {why}")
+    return Step("finish", "the rollback signal was watched to the end")
 
 
 def _passing(state: ReleaseState, rule: Stage, current: Current) -> Step:
@@ -412,9 +445,9 @@ def _passing(state: ReleaseState, rule: Stage, current: Current) -> Step:
     evidence = None if known is None else known.evidence
     lacking = insufficient(state, evidence, current)
     after = state.opening.policy.after(rule.name)
-    # A log arrives later than its events: the evidence of the last day may still come.
-    spent = current.now - state.entered_us - state.opening.policy.give_up_us
-    late = rule.longest_us is not None and spent >= rule.longest_us
+    late = _late(state, rule, current)
+    if state.moves_users and not is_set(state) and not late:
+        return Step("wait", _NOT_SET)
     if not lacking:
         assert known is not None
         if waits := too_early(state, current.now):
@@ -434,8 +467,6 @@ def _passing(state: ReleaseState, rule: Stage, current: Current) -> Step:
             f"no improvement at the end of the planned time: {lacking}",
             _BACK,
         )
-    if late:
-        return Step("hold", f"not passed within {duration_text(rule.longest_us or 0)}: {lacking}")
     if evidence is not None and evidence.verdict == "fail" and lacking == evidence.reason:
         return Step("fix", lacking)
     return Step("evidence", lacking, at_us=None)

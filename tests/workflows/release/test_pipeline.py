@@ -89,7 +89,7 @@ def test_a_good_change_ships(road: Road) -> None:
     road.start("second", "slow")
     road.run("second")
     assert json.loads(road.rollout.read_bytes())["experiment"] == "second"
-    with pytest.raises(UsageError, match="hybrid is finished"):
+    with pytest.raises(UsageError, match="hybrid is over already"):
         roll_back_now(road.folder, "hybrid", by="anna", reason="too late", now=road.now)
     assert json.loads(road.rollout.read_bytes())["experiment"] == "second"
 

@@ -26,7 +26,7 @@ _where = options.option(
 _by = options.option(
     "--by NAME", "Who does it.  [default: the user logged in]", envvar="KARAT_USER"
 )
-_reason = options.option("--reason TEXT", "Why; shown with the release for ever.", required=True)
+_reason = options.option("--reason TEXT", "Why; shown permanently.", required=True)
 _output = options.output("table", "json")
 _printed = options.output("table", "json", "md")
 _Command = Callable[..., Any]
@@ -53,7 +53,8 @@ def _command(name: str, *examples: str) -> Callable[[_Command], _Command]:
 
 
 def _who(by: str | None) -> str:
-    return getpass.getuser() if by is None else by
+    name = getpass.getuser() if by is None else by
+    return name.encode("utf-8", "replace").decode().strip()
 
 
 def _show(status: ReleaseStatus, output: str) -> None:
@@ -302,6 +303,6 @@ def watch(name: str, override: str | None, by: str | None, start: Path, output: 
     with opened(start) as workspace:
         if override is not None:
             pipeline.note(workspace, name, "overridden", by=_who(by), reason=override, now=clock())
-        found = pipeline.evidence(workspace, name, now=clock())
+        found = pipeline.watch(workspace, name, now=clock())
     _show(found, output)
     return _exit_code(found)

@@ -235,7 +235,7 @@ def restore_switch(root: Path, name: str, config: SwitchConfig, rollout: Rollout
 
 
 def mark_finished(root: Path, name: str) -> None:
-    """Note that a release is finished: it is not rolled back any more."""
+    """Note that a release is over: another may have its switch."""
     path = release_folder(root, name) / FINISHED
     if not path.exists():
         with beside(path) as stream:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from karat.formats.own.engines import headers_of, secret_or_text
 from karat.formats.own.experiments import read_guards, read_metric
 from karat.formats.own.policy import read_policy
 from karat.formats.own.shadow_log import LIMITS, limits_of
+from karat.online.metrics import registry
 from karat.online.rules import DAY, duration, margin
 from karat.tables.engines import Secret
 from karat.tables.release.pipeline import (
@@ -66,6 +68,8 @@ def read_release(path: str | Path) -> ReleaseFile:
         InputError: it is not a policy, with file, line and fix.
     """
     table = toml.read(path).check(_KEYS)
+    if "\\u0000" in json.dumps(table.content, default=str):
+        raise table.wrong("a text has the character NUL", "delete it")
     gate = table.text(OFFLINE, "gate", "gate.toml")
     place = Path(path).parent / gate
     read_policy(place)  # it has to be a policy of a gate
@@ -89,8 +93,8 @@ def read_release(path: str | Path) -> ReleaseFile:
         else table.read(AB, "window", "7d", duration),
         trigger=table.text_or_none(AB, "trigger", "differs"),
         exposures=_beside(path, table.text_or_none(AB, "exposures", "exposures.csv")),
-        silent_us=table.read("feed", "silent", "6h", duration),
-        give_up_us=table.read("feed", "give_up", "24h", duration),
+        silent_us=table.read("feed", "silent", "30h", duration),
+        give_up_us=table.read("feed", "give_up", "48h", duration),
         watch_us=table.read("watch", "for", "14d", duration),
         coverage=table.number("release", "coverage", 0.95, 0, 1),
         promise=_promise(table),
@@ -101,10 +105,25 @@ def read_release(path: str | Path) -> ReleaseFile:
 
 
 def _beside(path: str | Path, name: str | None) -> str | None:
-    return None if name is None else str(Path(path).parent / name)
+    return None if name is None else str((Path(path).parent / name).resolve())
 
 
 def _refuse_unguarded(table: toml.Tables, policy: ReleasePolicy) -> None:
+    names = [guard.metric for guard in policy.guards]
+    both = [name for name in names if name in policy.decide or names.count(name) > 1]
+    if both:
+        raise table.wrong(
+            f"{both[0]} decides, or is a guardrail twice", "a metric has one role: leave one out"
+        )
+    signal = policy.promise.signal.metric
+    for name in (*policy.decide, *names, *([signal] if signal else [])):
+        if registry.find(name).direction == "none":
+            raise table.wrong(
+                f"{name} has no direction: neither more nor less of it is better",
+                "karat online metrics lists the directions",
+            )
+    if not policy.decide:
+        raise table.wrong("[ab] decide names no metric", 'decide = ["SAT"]')
     if not policy.guards:
         raise table.wrong("the policy has no guardrail", "[guard] with ErrorRate = 0.002, say")
     if policy.switch.kind == "alias":
@@ -127,6 +146,9 @@ def _stages(table: toml.Tables) -> list[Stage]:
         raise table.invalid(
             "ramp", "steps", "rising percentages up to 100", "steps = [25, 50, 100]"
         )
+    if holdback > 0.5 or (len(steps) > 1 and 1 - holdback <= steps[-2] / 100):
+        fix = 'holdback = "5%": the last step has more users than the one before'
+        raise table.invalid("ramp", "holdback", "at most half, and less than what is left", fix)
     if share > 0.5:
         raise table.invalid(AB, "share", "at most half of the users", 'share = "5%"')
     parts = [(OFFLINE, OFFLINE, 0.0, 0.0), (SHADOW, SHADOW, 0.0, 0.0), (AB, AB, share, share)]
@@ -145,12 +167,17 @@ def _stage(table: toml.Tables, section: str, name: str, share: float, control: f
             return None
         return table.read(section, key, default, duration)
 
+    shortest, most = length("least", least) or 0, length("longest", longest)
+    if most is not None and section in {AB, "ramp"} and most % (7 * DAY):
+        raise table.invalid(section, "longest", "whole weeks", 'longest = "14d"')
+    if most is not None and shortest > most:
+        raise table.invalid(section, "least", "at most longest", f'least = "{least or "1d"}"')
     return Stage(
         name,
         share,
         round(control, 12),
-        length("least", least) or 0,
-        length("longest", longest),
+        shortest,
+        most,
         length("fresh", fresh) or DAY,
         table.texts(section, "approvers"),
     )
@@ -177,7 +204,7 @@ def _promise(table: toml.Tables) -> Promise:
         table.number("signal", "limit", 0, -1e15, 1e15),
         "above" if direction == "above" else "below",
         part,
-        table.text("signal", "window", "1d"),
+        f"{table.read('signal', 'window', '1d', duration) // DAY or 1}d",
     )
     words = {
         key: table.text_or_none("promise", key, "…") or ""
@@ -199,7 +226,7 @@ def _switch(table: toml.Tables) -> SwitchConfig:
             "nothing moves the traffic", '[switch] kind = "file", path = "rollout.json"'
         )
     for key in _NEEDED[kind]:
-        if table.value("switch", key) is None:
+        if not table.value("switch", key):
             raise table.wrong(f"[switch] has no {key}", f'{key} = "…"')
     headers, secret = table.value("switch", "headers", {}), table.value("switch", "secret")
 

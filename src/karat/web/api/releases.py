@@ -38,7 +38,7 @@ class StepBody(RequestBody):
 class ReasonBody(RequestBody):
     """A decision of a person."""
 
-    reason: str = Field(min_length=1, max_length=2_000)  # why; shown with the release for ever
+    reason: str = Field(min_length=1, max_length=2_000)  # why; shown permanently
 
 
 class SkipBody(ReasonBody):

@@ -130,8 +130,8 @@ steps = [25, 50, 100]
 holdback = "5%"  # stays as control; 0: the last step is watched only
 
 [feed]
-silent = "6h"  # without events for this long, the release is held
-give_up = "24h"  # held for this long, it goes back
+silent = "30h"  # without events for this long, the release is held; less for a live log
+give_up = "48h"  # held for this long, it goes back
 
 [watch]
 for = "14d"  # how long the rollback signal is watched afterwards

@@ -6,6 +6,7 @@ Each says what it is about, so that nothing passes on evidence of something else
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -157,16 +158,25 @@ class Gathering:
         plan = plan_of(state, log, self.now)
         found = analyze_events(log, plan)
         verdict, reason = decided(found, plan, self.state)
-        signal = self._signal(log, {"arm": state.opening.candidate.arm})
-        if signal is not None and signal[0]:
+        signal = None
+        with suppress(KaratError):  # the guardrails are there
+            signal = self._signal(log, {"arm": state.opening.candidate.arm})
+        if signal is not None and signal[0] and state.overridden is None:
             verdict, reason = "breach", signal[1]
         opening = state.opening
         return self._made(
             verdict, reason,
             marks=({"arm": opening.baseline.arm}, {"arm": opening.candidate.arm}),
-            coverage=1.0, until_us=min(log.last_us or 0, self.now), ended=found.ended,
+            coverage=1.0, until_us=min(log.last_us or 0, self.now),
+            ended=found.ended and self._spent(),
             result=_brief(found) | {"signal": None if signal is None else signal[1]},
         )  # fmt: skip
+
+    def _spent(self) -> bool:
+        """Whether the longest time of the stage has passed."""
+        rule = self.state.rule
+        longest = None if rule is None else rule.longest_us
+        return longest is None or self.now - self.state.entered_us >= longest
 
     # --- watch ---
 
@@ -188,15 +198,12 @@ class Gathering:
         signal = self.state.opening.policy.promise.signal
         last = min(last_whole_day(log), day_of(self.now, log.timezone) - 1)  # a whole day
         first = last - max(1, round(duration(signal.window) / DAY)) + 1
-        if first < day_of(self.state.entered_us, log.timezone):
+        if first < first_day(self.state, log):
             return None  # the window began before the stage
-        try:
-            results = evaluate_log(
-                log, [signal.metric], [], first_day=first, last_day=last,
-                only={**signal.slice, **only},
-            )  # fmt: skip
-        except KaratError:
-            return None
+        results = evaluate_log(
+            log, [signal.metric], [], first_day=first, last_day=last,
+            only={**signal.slice, **only},
+        )  # fmt: skip
         row = results.results[0]
         if row.value is None or row.users < _FEWEST:
             return None
@@ -221,6 +228,11 @@ def signal_text(signal: Signal, row: OnlineResult) -> str:
     )
 
 
+def first_day(state: ReleaseState, log: EventLog) -> int:
+    """The first whole day of the stage: on a part of one, the shares were others."""
+    return day_of(state.entered_us - 1, log.timezone) + 1
+
+
 def plan_of(state: ReleaseState, log: EventLog, now: int) -> ExperimentPlan:
     """The experiment of the stage that a release is in: its own users, its own control."""
     policy, rule, rollout = state.opening.policy, state.rule, rollout_at(state, state.stage)
@@ -234,7 +246,7 @@ def plan_of(state: ReleaseState, log: EventLog, now: int) -> ExperimentPlan:
         name=state.name,
         shares=_shares(rollout),
         weeks=weeks,
-        start=day_of(state.entered_us, log.timezone),
+        start=first_day(state, log),
         end=day_of(now, log.timezone),
         window_us=policy.window_us,
         trigger=policy.trigger,

@@ -6,8 +6,9 @@ import os
 import secrets
 import socket
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,7 @@ from karat.workflows.workspace.stored_runs import store_runs
 from karat.workflows.workspace.workspace import Workspace
 
 LEASE_US = 120_000_000
+_SKEW_US = 300_000_000  # by which clocks of machines may differ
 AGAIN_US = 3_600_000_000  # after which evidence is gathered again, if there is new data
 _MOVES: set[EventKind] = {"advanced", "skipped", "rolled_back", "finished"}  # users, or their end
 
@@ -225,7 +227,8 @@ def record(
     **values: Any,
 ) -> ReleaseState:
     """Append an event that the rules allow; raises Overtaken if another came first."""
-    event = ReleaseEvent(state.seq + 1, max(now, state.last_us), kind, by, reason, **values)
+    at_us = max(now, state.last_us)
+    event = ReleaseEvent(state.seq + 1, at_us, kind, by, " ".join(reason.split()), **values)
     after = pipeline.append(state.name, state, event)
     _write(opened, state.name, event, _annotation(after, event))
     return after
@@ -298,6 +301,7 @@ def start(
     if file.missing:
         raise missing_promises(file.missing, review, str(policy))
     _refuse_shared(opened, file.policy)
+    read(file.policy.switch, opened.workspace.root, environment=environment)  # a file may be ours
     opening = _opening(opened, name, file.policy, rows, review, now)
     first = ReleaseEvent(1, now, "started", by, opening=opening)
     state = pipeline.append(name, None, first)
@@ -339,7 +343,7 @@ def _opening(
 
 def _stored(opened: Workspace, run: str, now: int) -> RunRow:
     """A stored run; a file is stored first."""
-    if Path(run).is_file():
+    if len(run) < 256 and Path(run).is_file():
         [name] = store_runs(opened, [run], now=now).names
         return find_runs(opened, [name])[0]
     return find_runs(opened, [run])[0]
@@ -349,28 +353,60 @@ def _refuse_shared(opened: Workspace, policy: ReleasePolicy) -> None:
     """Two releases may not move one switch."""
     for name in release_names(opened):
         state = state_of(opened, name)
-        if not _ended(state) and state.opening.policy.switch == policy.switch:
+        if not _ended(state) and _moves(opened, state.opening.policy) == _moves(opened, policy):
             raise UsageError(
                 f"the release {name} uses this switch, and is in {state.state}",
                 fix=f"wait until it is finished, or karat release rollback {name}",
             )
 
 
+def _moves(opened: Workspace, policy: ReleasePolicy) -> object:
+    """What a switch moves, however it is written."""
+    config = policy.switch
+    if config.kind == "file":
+        return (opened.workspace.root / config.path).resolve()
+    return (config.kind, str(config.url), config.command, config.alias)
+
+
 def _ended(state: ReleaseState) -> bool:
     """Whether a release is over, and its switch was set to that: another may have it now."""
-    return state.over and _acknowledged(state, rollout_of(state))
+    return state.over and pipeline.is_set(state)
 
 
-def evidence(opened: Workspace, name: str, *, now: int) -> ReleaseStatus:
-    """Gather the evidence of the stage again, and record it."""
+def evidence(
+    opened: Workspace, name: str, *, now: int, environment: Mapping[str, str] = os.environ
+) -> ReleaseStatus:
+    """Gather the evidence of the stage again, record it, and roll back if it says so."""
     state = adopt(opened, state_of(opened, name), now)
     if state.over:
         raise NotAllowed(f"{name} is over: no stage of it wants evidence")
-    return _status(opened, _recorded(opened, state, _gathering(opened, state, now).gather()), now)
+    state = _recorded(opened, state, _gathering(opened, state, now).gather())
+    current = _current(opened, state, now)
+    step = next_step(state, current)
+    if step.action == "rollback":
+        state = _taken(opened, state, step, current, environment) or state
+        return _moved(opened, state, now, environment)
+    return _status(opened, state, now)
+
+
+def watch(
+    opened: Workspace, name: str, *, now: int, environment: Mapping[str, str] = os.environ
+) -> ReleaseStatus:
+    """Gather the evidence of a release whose candidate users get, with its rollback signal."""
+    state = state_of(opened, name)
+    if not state.over and not state.moves_users:
+        raise NotAllowed(f"{name} is in {state.stage}: no user gets the candidate yet")
+    return evidence(opened, name, now=now, environment=environment)
 
 
 def _gathering(opened: Workspace, state: ReleaseState, now: int) -> Gathering:
     return Gathering(opened.with_golden_set(state.opening.golden), state, now)
+
+
+def _says(found: Evidence) -> tuple[object, ...]:
+    """What evidence is about, and what it says; numbers in its reason may change."""
+    reason = "" if found.candidate else found.reason
+    return (found.stage, found.verdict, found.ended, found.candidate, found.judgments, reason)
 
 
 def _recorded(opened: Workspace, state: ReleaseState, found: Evidence) -> ReleaseState:
@@ -393,10 +429,9 @@ def _gathered(opened: Workspace, state: ReleaseState, current: Current) -> Relea
         found = record_of(Evidence, made)
     else:
         found = _gathering(opened, state, now).gather()
-    if before is not None and not pipeline.not_about(state, before, current):
-        same = (before.verdict, before.ended) == (found.verdict, found.ended)
-        if same and found.made_us - before.made_us < DAY // 2:
-            return state
+    recent = before is not None and found.made_us - before.made_us < DAY // 2
+    if before is not None and recent and _says(before) == _says(found):
+        return state
     return _recorded(opened, state, found)
 
 
@@ -481,14 +516,15 @@ def _back(
     now: int,
     environment: Mapping[str, str],
 ) -> ReleaseState:
-    try:
+    with suppress(KaratError):  # the store is there: the switch follows the ledger
         roll_back_now(
             opened.workspace.root, state.name, by=by, reason=reason, now=now,
             environment=environment,
         )  # fmt: skip
-    finally:
-        state = adopt(opened, state, now)
-    return _switch(opened, state, now, environment)[0]
+    state = adopt(opened, state, now)
+    if state.rolled_back is None:
+        state = record(opened, state, "rolled_back", by=by, reason=reason, now=now)
+    return state
 
 
 def adopt(opened: Workspace, state: ReleaseState, now: int) -> ReleaseState:
@@ -522,7 +558,7 @@ def _switch(
         return state, problem
     if not _acknowledged(state, want) or state.unreachable is not None:
         state = record(opened, state, "switched", by=KARAT, now=now, rollout=asdict(want))
-    if state.finished:
+    if state.over:
         mark_finished(opened.workspace.root, state.name)
     return state, ""
 
@@ -550,8 +586,6 @@ def run(
     for name in release_names(opened):
         try:
             state = state_of(opened, name)
-            if state.finished:
-                mark_finished(opened.workspace.root, name)
             if not _ended(state):
                 rounds.append(_ran(opened, name, now, environment))
         except Exception as error:  # noqa: BLE001 - the other releases must not wait for this one
@@ -565,6 +599,10 @@ def _ran(opened: Workspace, name: str, now: int, environment: Mapping[str, str])
         if not mine:
             return ReleaseRun(name, [], "", None)
         before = state_of(opened, name)
+        if before.last_us > now + _SKEW_US:
+            when = f"{datetime.fromtimestamp(before.last_us / 1e6, tz=UTC):%Y-%m-%d %H:%M}"
+            what = f"clocks disagree: its last step was taken at {when} UTC, which is to come"
+            return ReleaseRun(name, [], what, _status(opened, before, now))
         restore_switch(
             opened.workspace.root, name, before.opening.policy.switch, rollout_of(before)
         )
@@ -648,10 +686,7 @@ def _taken(
         case "finish":
             return record(opened, state, "finished", by=KARAT, now=now)
         case "rollback":
-            try:
-                return _back(
-                    opened, state, by=KARAT, reason=step.reason, now=now, environment=environment
-                )
-            except KaratError:  # the tombstone is there, and the ledger has it
-                return state_of(opened, state.name)
+            return _back(
+                opened, state, by=KARAT, reason=step.reason, now=now, environment=environment
+            )
     return None

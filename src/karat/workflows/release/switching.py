@@ -92,7 +92,7 @@ def roll_back_now(
         SwitchError: a part of it failed; the text says which, and what will happen.
     """
     if (existing_folder(root, name) / FINISHED).exists():
-        raise UsageError(f"{name} is finished", fix="start a new release to go back")
+        raise UsageError(f"{name} is over already", fix="start a new release to go back")
     unrecorded = unlocked = unset = None
     try:
         write_tombstone(root, Tombstone(name, now, by, reason))
