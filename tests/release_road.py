@@ -13,6 +13,7 @@ import polars as pl
 import karat
 from karat.tables import Run
 from karat.tables.golden.golden_sets import Exchange
+from karat.workflows.experiments.assignment import read_rollout
 from karat.workflows.golden.import_ import import_exchange
 from karat.workflows.online.import_events import import_events
 from karat.workflows.release import pipeline
@@ -150,8 +151,11 @@ class Road:
         own = np.random.default_rng(self.seed)
         likes, often = own.beta(4, 6, self.users), own.gamma(2.0, 0.4, self.users)
         lost = own.random(self.users) < effect.lost
+        # Read here: karat.assign looks at a file once a second.
+        rollout = read_rollout(self.rollout) if self.rollout.exists() else None
         arms = np.array(
-            [_assigned(f"u{number}", self.rollout) for number in range(self.users)], dtype=object
+            [rollout and karat.assign(f"u{number}", rollout) for number in range(self.users)],
+            dtype=object,
         )
         treated = np.array([arm is not None and not str(arm).endswith("control") for arm in arms])
         counts = rng.poisson(often * days)
@@ -179,11 +183,6 @@ class Road:
             returned=pl.lit(None, pl.Int64), total_hits=pl.lit(None, pl.Int64),
         )  # fmt: skip
         return pl.concat([searches, clicks], how="diagonal")
-
-
-def _assigned(user: str, rollout: Path) -> str | None:
-    """The arm of a user, as a service asks for it."""
-    return karat.assign(user, rollout) if rollout.exists() else None
 
 
 def make_road(

@@ -43,10 +43,19 @@ SINCE_MOVE = "e742c9c574b2"
 """The last commit before modules were moved and renamed."""
 
 
+def unpacked(folder: Path) -> Path:
+    """The workspace as the older karat left it."""
+    with tarfile.open(OLD / "workspace.tar.xz") as packed:
+        packed.extractall(folder / "old", filter="data")
+    return folder
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    with tarfile.open(OLD / "workspace.tar.xz") as packed:
-        packed.extractall(tmp_path / "old", filter="data")
+    """The workspace, upgraded as the error of its first command says."""
+    assert "karat init --upgrade" in typed(ASKED["status"], unpacked(tmp_path))
+    upgraded = typed("init old --upgrade", tmp_path)
+    assert upgraded.endswith("--- exit code 0"), upgraded
     return tmp_path
 
 
@@ -92,6 +101,8 @@ def test_its_store_on_postgresql_holds_the_same(folder: Path, database: Callable
     toml = folder / "old" / "karat.toml"
     text = toml.read_text(encoding="utf-8")
     toml.write_text(text.replace("sqlite:///karat.db", url), encoding="utf-8")
+    upgraded = typed("init old --upgrade", folder)
+    assert upgraded.endswith("--- exit code 0"), upgraded
     on_postgresql = [typed(line, folder) for line in lines]
     assert "sqlite" in on_sqlite[0]
     assert "postgresql" in on_postgresql[0]
@@ -118,17 +129,18 @@ def test_numbers_are_those_of_the_version_before_the_move(folder: Path, root: Pa
             ["git", "archive", SINCE_MOVE, "src"], cwd=root, check=True, stdout=subprocess.PIPE
         )
         subprocess.run(["tar", "x", "-C", place], input=source.stdout, check=True)
+        before = unpacked(Path(place))  # the older version does not read an upgraded store
         for name, line in ASKED.items():
             then, now = (
                 subprocess.run(
                     [sys.executable, "-m", "karat.cli.main", *line.split()],
-                    cwd=folder,
+                    cwd=where,
                     env={**os.environ, "PYTHONPATH": str(path), "COLUMNS": "80"},
                     capture_output=True,
                     encoding="utf-8",
                     check=False,
                 )
-                for path in (Path(place) / "src", root / "src")
+                for path, where in ((before / "src", before), (root / "src", folder))
             )
             assert then.returncode == now.returncode, (name, then.stderr, now.stderr)
             lost = set(facts_of(then.stdout)) - set(facts_of(now.stdout))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.group(
     epilog=options.examples(
         "karat shadow compare shadow.jsonl",
-        "karat shadow run prod next --log queries.csv --out shadow.jsonl --rate 10",
+        "karat shadow run prod next --log queries.csv --out s.jsonl --rate 10",
     )
 )
 def shadow() -> None:
@@ -88,9 +88,8 @@ def compare(
 @shadow.command(
     "run",
     epilog=options.examples(
-        "karat shadow run prod next --log queries.csv --out shadow.jsonl --rate 10",
-        "karat shadow run prod next --log log.jsonl --out shadow.jsonl --load 10,20,50 "
-        "--seconds 60",
+        "karat shadow run prod next --log queries.csv --out s.jsonl --rate 10",
+        "karat shadow run prod next --log l.jsonl --out s.jsonl --load 10,20,50",
     ),
 )
 @click.argument("baseline")

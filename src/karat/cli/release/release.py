@@ -34,7 +34,6 @@ _Command = Callable[..., Any]
 
 @click.group(
     epilog=options.examples(
-        "karat release start hybrid bm25 hybrid --propose",
         "karat release start hybrid bm25 hybrid --policy release.toml",
         "karat release status",
         "karat release run",
@@ -124,7 +123,7 @@ def status(name: str | None, start: Path, output: str) -> None:
 @_command(
     "evidence",
     "karat release evidence hybrid",
-    'karat release evidence hybrid --reviewed "12 new documents, 1 wrong, and rare"',
+    'karat release evidence hybrid --reviewed "12 new documents, 1 wrong"',
 )
 @click.argument("name", metavar="NAME")
 @options.option(
