@@ -27,6 +27,7 @@ from karat.web.online.log import Lenient, LogPage, log_page, slice_choices, star
 from karat.workflows.online.log_requests import DayRange, Watching, watch_of_day
 from karat.workflows.online.slices import NOTHING, Dimension
 from karat.workflows.online.watch import last_whole_day
+from karat.workflows.workspace.annotations import releases_before
 
 ROUTER = APIRouter()
 _VERDICTS = {"usual": "as usual", "cannot_tell": "cannot tell"}
@@ -45,6 +46,7 @@ class WatchPage(LogPage):
     moved: Sequence[Mapping[str, Any]] = ()
     changes: Listed | None = None
     worst: str = ""
+    releases: Sequence[str] = ()  # of the week before, if something got worse
 
     @property
     def unlisted(self) -> str:
@@ -98,6 +100,7 @@ def _shown(
         else None,
         "notes": [*result.notes, *notes],
         "worst": f"/online/queries?{urlencode(days)}",
+        "releases": releases_before(call.site.workspace, day) if result.verdict == "worse" else (),
     }
 
 
