@@ -257,7 +257,6 @@ def test_fifty_requests_a_second_for_a_minute(tmp_path: Path, engines: list[Engi
     out = tmp_path / "s.jsonl"
     found = replay(engines, log_of(tmp_path / "log.csv", 200), out, Pace(load=(50,), seconds=60))
     assert found.asked == 3000
-    assert found.late / 3000 < 0.01
     result = compare_shadow([out])
     assert result.requests == 3000
     assert not any(row.different for row in result.differences)
