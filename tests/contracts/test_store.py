@@ -370,6 +370,19 @@ def test_of_two_events_with_one_number_one_is_refused(store: Store) -> None:
         assert releases.names(c) == ["later", "r"]
 
 
+def test_a_release_is_in_flight_until_its_switch_has_followed(c: sa.Connection) -> None:
+    ledgers = {
+        "a": ("started", "switched", "evidence"),
+        "b": ("started", "switched", "rolled_back", "unreachable"),
+        "c": ("started", "rolled_back", "switched"),
+        "d": ("started", "switched", "finished"),
+    }
+    for name, kinds in ledgers.items():
+        for seq, kind in enumerate(kinds, 1):
+            releases.append(c, name, seq, at_us=NOW, kind=kind, content={})
+    assert releases.in_flight(c) == ["a", "b"]
+
+
 def test_a_lease_is_of_one_holder_until_it_ends(c: sa.Connection) -> None:
     assert releases.take(c, "r", "a", now=NOW, until=NOW + 10)
     assert not releases.take(c, "r", "b", now=NOW + 9, until=NOW + 20)

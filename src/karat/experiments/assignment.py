@@ -10,7 +10,7 @@ A service asks for arms in its requests: this module imports nothing that is hea
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from hashlib import sha256
 from typing import Any
 
@@ -42,6 +42,11 @@ class Rollout:
             )
         if self.control == self.treatment:
             raise UsageError(f"both arms of {self.experiment} are called {self.control}")
+
+
+def stopped(rollout: Rollout) -> Rollout:
+    """The rollout that gives the treatment to no unit, whatever its shares were."""
+    return replace(rollout, control_share=0.0, treatment_share=0.0, stopped=True)
 
 
 def place(unit: str, salt: str) -> float:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from karat.release.pipeline import ReleaseState
 from karat.stats.student import t_quantile
-from karat.tables.release.pipeline import AB, Kept, Relation
+from karat.tables.release.pipeline import AB, SHADOW, Kept, Relation
 
 LEAST = 10  # releases below which the relation of offline to online gains is not computed
 
@@ -49,9 +47,8 @@ def _decision(state: ReleaseState) -> Mapping[str, Any]:
 
 def _latency(state: ReleaseState) -> float | None:
     """Change of the 95th percentile in shadow, in ms."""
-    event = state.evidence.get("shadow")
-    rows = () if event is None or event.evidence is None else event.evidence.result.get(
-        "differences", ())  # fmt: skip
+    evidence = state.evidence_of(SHADOW)
+    rows = () if evidence is None else evidence.result.get("differences", ())
     values = [row["value"] for row in rows if row["what"] == "p95" and row["value"] is not None]
     return values[0] if values else None
 
@@ -62,6 +59,8 @@ def relation(rows: Sequence[Kept]) -> Relation:
     Releases that were not shipped count too: leaving them out would bias the slope. The gains are
     measured with error, which flattens it.
     """
+    from scipy.stats import linregress  # slow to import
+
     pairs = [
         (row.offline, row.online) for row in rows
         if row.offline is not None and row.online is not None
@@ -69,12 +68,9 @@ def relation(rows: Sequence[Kept]) -> Relation:
     n = len(pairs)
     if n < LEAST:
         return Relation(n, None, None, None, f"{n} of the {LEAST} releases that it needs")
-    x, y = np.array(pairs, float).T
-    spread = float(((x - x.mean()) ** 2).sum())
-    if spread == 0:
+    x, y = zip(*pairs, strict=True)
+    if len(set(x)) == 1:
         return Relation(n, None, None, None, "all offline gains are the same")
-    slope = float(((x - x.mean()) * (y - y.mean())).sum()) / spread
-    rest = y - y.mean() - slope * (x - x.mean())
-    error = float(np.sqrt((rest**2).sum() / (n - 2) / spread))
-    half = t_quantile(0.975, n - 2) * error
+    line = linregress(x, y)
+    slope, half = float(line.slope), t_quantile(0.975, n - 2) * float(line.stderr)
     return Relation(n, slope, slope - half, slope + half)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 
 from karat.errors import UsageError, nearest
-from karat.experiments.assignment import Rollout
+from karat.experiments.assignment import Rollout, stopped
 from karat.online.rules import DAY, duration_text
 from karat.tables.release.pipeline import (
     AB,
@@ -90,6 +90,11 @@ class ReleaseState:
         """The rules of its stage; None once it is done."""
         return None if self.stage == DONE else self.opening.policy.stage(self.stage)
 
+    def evidence_of(self, stage: str) -> Evidence | None:
+        """The latest evidence of a stage."""
+        event = self.evidence.get(stage)
+        return None if event is None else event.evidence
+
     @property
     def moves_users(self) -> bool:
         """Whether users get the candidate."""
@@ -166,8 +171,7 @@ def _advanced(state: ReleaseState, event: ReleaseEvent) -> ReleaseState:
 def _skipped(state: ReleaseState, event: ReleaseEvent) -> ReleaseState:
     rule = _current(state, event)
     _named(event, "a skipped stage")
-    known = state.evidence.get(rule.name)
-    seen = None if known is None else known.evidence
+    seen = state.evidence_of(rule.name)
     if state.moves_users and seen is not None and seen.verdict == "breach":
         raise NotAllowed(f"no stage is skipped now: {seen.reason}", fix="roll the release back")
     _approver(rule, event, state)
@@ -318,7 +322,7 @@ def not_about(state: ReleaseState, evidence: Evidence, current: Current) -> str:
     judged = evidence.judgments
     if (judged or kind == "gate") and (judged is None or judged != current.judgments):
         return "its evidence is by other judgments than those of now"
-    fresh = 7 * 86_400_000_000 if rule is None else rule.fresh_us
+    fresh = 7 * DAY if rule is None else rule.fresh_us
     if evidence.made_us > current.now:
         return "its evidence is from the future: check the clocks"
     if current.now - evidence.made_us > fresh:
@@ -432,8 +436,7 @@ def _done(state: ReleaseState, current: Current) -> Step:
         return Step("wait", _NOT_SET)
     if current.now < ends:
         return Step("wait", "the rollback signal is watched", at_us=ends)
-    known = state.evidence.get(DONE)
-    evidence = None if known is None else known.evidence
+    evidence = state.evidence_of(DONE)
     if evidence is None or not_about(state, evidence, current) or evidence.verdict == "cannot_tell":
         why = "there is none" if evidence is None else evidence.reason
         return Step("evidence", f"it cannot finish without its rollback signal: {why}")
@@ -441,8 +444,7 @@ def _done(state: ReleaseState, current: Current) -> Step:
 
 
 def _passing(state: ReleaseState, rule: Stage, current: Current) -> Step:
-    known = state.evidence.get(rule.name)
-    evidence = None if known is None else known.evidence
+    known, evidence = state.evidence.get(rule.name), state.evidence_of(rule.name)
     lacking = insufficient(state, evidence, current)
     after = state.opening.policy.after(rule.name)
     late = _late(state, rule, current)
@@ -516,7 +518,7 @@ def choices(state: ReleaseState, by: str, current: Current) -> Iterator[Choice]:
 def rollout_of(state: ReleaseState) -> Rollout:
     """Where the switch has to be."""
     if state.rolled_back is not None:
-        return replace(rollout_at(state, OFFLINE), stopped=True)
+        return stopped(rollout_at(state, state.stage))
     return rollout_at(state, state.stage)
 
 
@@ -539,9 +541,8 @@ def rollout_at(state: ReleaseState, stage: str) -> Rollout:
 def stage_rows(state: ReleaseState) -> Iterator[StageStatus]:
     """The stages of a release, in order."""
     for rule in state.opening.policy.stages:
-        ended, known = state.left.get(rule.name), state.evidence.get(rule.name)
-        verdict = None if known is None or known.evidence is None else known.evidence.verdict
-        said = "" if known is None or known.evidence is None else known.evidence.reason
+        ended, evidence = state.left.get(rule.name), state.evidence_of(rule.name)
+        verdict, said = (None, "") if evidence is None else (evidence.verdict, evidence.reason)
         now = rule.name == state.stage
         yield StageStatus(
             rule.name,

@@ -17,7 +17,7 @@ from karat.web.framework.state import AppState
 from karat.web.golden.golden_sets import address, place
 from karat.workflows.golden.status import Status
 from karat.workflows.golden.status import status as status_of
-from karat.workflows.release.pipeline import statuses
+from karat.workflows.release import pipeline
 from karat.workflows.release.stored_trends import histories_of, newest_gates
 from karat.workflows.workspace.evaluate_stored import damaged_runs
 from karat.workflows.workspace.stored_comparisons import listed
@@ -105,7 +105,7 @@ def failing_gates(site: AppState, _sets: Sequence[Status]) -> Iterable[Attention
 
 def in_flight(site: AppState, _sets: Sequence[Status]) -> Iterable[Attention]:
     """Releases in flight, with what comes next."""
-    for status in statuses(site.workspace, now=site.clock()):
+    for status in pipeline.in_flight(site.workspace, now=site.clock()):
         where = f"/releases/{quote(status.name, safe='')}"
         if status.problem:
             what = f"The switch of {status.name} is not where it should be: {status.problem}"

@@ -24,6 +24,20 @@ def names(c: sa.Connection) -> list[str]:
     return list(c.execute(ordered).scalars())
 
 
+def in_flight(c: sa.Connection) -> list[str]:
+    """The releases that are not over, or whose switch has not followed; the latest first."""
+    event = release_event.c
+    ended = sa.select(event.release).where(event.kind.in_(("finished", "rolled_back")))
+    newest = sa.select(event.release, sa.func.max(event.seq)).group_by(event.release)
+    followed = sa.select(event.release).where(
+        sa.tuple_(event.release, event.seq).in_(newest),
+        event.kind.in_(("finished", "switched")),
+        event.release.in_(ended),
+    )
+    over = set(c.execute(followed).scalars())
+    return [name for name in names(c) if name not in over]
+
+
 def events(c: sa.Connection, name: str) -> list[Content]:
     """The content of the events of a release, in order."""
     chosen = sa.select(release_event.c.content).where(release_event.c.release == name)

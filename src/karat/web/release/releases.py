@@ -132,8 +132,7 @@ class ReleasePage(Page):
 @ROUTER.get("/releases")
 def board(call: AReader) -> Response:
     """Show all releases: those in flight first, then promised next to measured."""
-    rows = pipeline.statuses(call.site.workspace, now=call.now)
-    record = pipeline.track_record(call.site.workspace)
+    rows, record = pipeline.board(call.site.workspace, now=call.now)
     page = BoardPage(
         title="Releases",
         releases=rows,

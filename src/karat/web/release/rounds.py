@@ -49,10 +49,8 @@ def _rounds(site: AppState, stop: threading.Event, every_s: float) -> None:
 
 
 def one_round(site: AppState, problems: dict[str, str]) -> None:
-    """One round of all releases, if there are any; ``problems`` are those that are logged."""
+    """One round of all releases; ``problems`` are those that are logged."""
     workspace = site.workspace
-    if not pipeline.release_names(workspace):
-        return
     for each in pipeline.run(workspace, now=site.clock()):
         for event in each.events:
             LOG.info("release %s: %s", each.name, sentence_of(event))

@@ -33,14 +33,15 @@ from karat.tables.workspace import RunRow
 from karat.workflows.experiments.analyze import analyze_events
 from karat.workflows.experiments.shadow import compare_observed, of_runs
 from karat.workflows.online.evaluate import evaluate_log
-from karat.workflows.online.log_requests import NothingImported, log_of
+from karat.workflows.online.log_requests import log_of
 from karat.workflows.online.watch import last_whole_day
 from karat.workflows.workspace.evaluate_stored import gate_stored
-from karat.workflows.workspace.stored_inputs import judged
+from karat.workflows.workspace.stored_inputs import inputs_digest
 from karat.workflows.workspace.stored_runs import read_stored, stored_by_name
 from karat.workflows.workspace.workspace import Workspace, queries_in
 
 _CHECKS = 20  # of a gate, in evidence
+_OF_GATE: Mapping[str, EvidenceVerdict] = {"pass": "pass", "fail": "fail", "unhealthy": "unhealthy"}
 _FEWEST = 30  # users below which the rollback signal says nothing
 
 
@@ -65,8 +66,6 @@ class Gathering:
                 case "experiment":
                     return self._experiment()
             return self._watch()
-        except NothingImported as error:
-            return self._made("cannot_tell", error.what)
         except KaratError as error:
             return self._made("cannot_tell", str(error).splitlines()[0])
 
@@ -79,13 +78,12 @@ class Gathering:
         **more: Any,
     ) -> Evidence:
         rule = self.state.rule
-        values = {"judgments": None, "coverage": None, **more}
+        values = {"judgments": None, "coverage": None, "made_us": self.now, **more}
         return Evidence(
             kind="watch" if rule is None else rule.kind,
             stage=self.state.stage,
             verdict=verdict,
             reason=reason,
-            made_us=self.now,
             baseline=marks[0],
             candidate=marks[1],
             policy=self.state.opening.digest,
@@ -99,27 +97,24 @@ class Gathering:
         rows = [run_of(self.opened, version) for version in (opening.baseline, opening.candidate)]
         policy = policy_of(opening.policy.gate, "gate policy")
         # Before the gate: judgments that arrive meanwhile make it stale, not fresh.
-        judgments = judged(self.opened)
+        judgments = inputs_digest(self.opened)
         found = gate_stored(
             self.opened, policy, rows[0].id if policy.needs_baseline else None, rows[1].id
         )
         marks = tuple({"run": row.sha256} for row in rows)
-        known = set(judgments.qrels.frame["query_id"].unique().to_list())
-        coverage = min(
-            len(known & set(run.query_ids)) / len(known) for run in read_stored(self.opened, rows)
-        )
-        verdict: EvidenceVerdict = (
-            "pass" if found.verdict == "pass"
-            else "fail" if found.verdict == "fail"
-            else "unhealthy" if found.verdict == "unhealthy" else "cannot_tell"
-        )  # fmt: skip
+        known = set(found.plan.qrels.query_ids)
+        runs = [*found.plan.given]
+        if not policy.needs_baseline:
+            runs += read_stored(self.opened, rows[:1])
+        coverage = min(len(known & set(run.query_ids)) / len(known) for run in runs)
+        verdict = _OF_GATE.get(found.verdict, "cannot_tell")
         worst = found.checks[0] if found.checks else None
         reason = "every rule of the gate holds"
         if verdict != "pass":
             reason = "no rule" if worst is None else f"{worst.rule}: {worst.reason}"
         checks = [asdict(check) for check in found.checks[:_CHECKS]]
         return self._made(
-            verdict, reason, marks=(marks[0], marks[1]), judgments=judgments.digest,
+            verdict, reason, marks=(marks[0], marks[1]), judgments=judgments,
             coverage=coverage, result={"verdict": found.verdict, "checks": checks},
         )  # fmt: skip
 
@@ -135,20 +130,17 @@ class Gathering:
             runs = read_stored(opened, [run_of(opened, version) for version in versions])
             observed = of_runs(runs, queries)
         found = compare_observed(observed, runs, queries=queries, limits=opening.policy.shadow)
-        sides = {
-            side: {"run": found.runs.get(side), "configuration": found.hashes.get(side)}
+        marks = [
+            {key: value for key, known in (("run", found.runs), ("configuration", found.hashes))
+             if (value := known.get(side))}
             for side in ("baseline", "candidate")
-        }
-        marks = [{key: value for key, value in sides[side].items() if value} for side in sides]
+        ]  # fmt: skip
         answered = next((c.value for c in found.checks if c.rule == "min_answered"), None)
         # A log is as old as its last request, whenever it is read.
         made = self.now if observed.last_us is None else min(self.now, observed.last_us)
-        return replace(
-            self._made(
-                found.verdict, found.reason, marks=(marks[0], marks[1]), coverage=answered,
-                result=_of_shadow(found),
-            ),
-            made_us=made,
+        return self._made(
+            found.verdict, found.reason, marks=(marks[0], marks[1]), coverage=answered,
+            made_us=made, result=_of_shadow(found),
         )  # fmt: skip
 
     # --- experiment ---
@@ -197,7 +189,7 @@ class Gathering:
         """Whether the rollback signal is beyond its limit, in words; None without a value."""
         signal = self.state.opening.policy.promise.signal
         last = min(last_whole_day(log), day_of(self.now, log.timezone) - 1)  # a whole day
-        first = last - max(1, round(duration(signal.window) / DAY)) + 1
+        first = last - duration(signal.window) // DAY + 1
         if first < first_day(self.state, log):
             return None  # the window began before the stage
         results = evaluate_log(
@@ -237,7 +229,7 @@ def plan_of(state: ReleaseState, log: EventLog, now: int) -> ExperimentPlan:
     """The experiment of the stage that a release is in: its own users, its own control."""
     policy, rule, rollout = state.opening.policy, state.rule, rollout_at(state, state.stage)
     assert rule is not None
-    weeks = rule.longest_us and max(1, round(rule.longest_us / (7 * DAY)))
+    assert rule.longest_us is not None
     plan = ExperimentPlan(
         control=state.opening.baseline.arm,
         treatment=state.opening.candidate.arm,
@@ -245,7 +237,7 @@ def plan_of(state: ReleaseState, log: EventLog, now: int) -> ExperimentPlan:
         guards=policy.guards,
         name=state.name,
         shares=_shares(rollout),
-        weeks=weeks,
+        weeks=rule.longest_us // (7 * DAY),
         start=first_day(state, log),
         end=day_of(now, log.timezone),
         window_us=policy.window_us,

@@ -92,6 +92,12 @@ def release_names(opened: Workspace) -> list[str]:
         return releases.names(connection)
 
 
+def names_in_flight(opened: Workspace) -> list[str]:
+    """The releases that are not over, or whose switch has not followed yet."""
+    with opened.store.read() as connection:
+        return releases.in_flight(connection)
+
+
 def events_of(opened: Workspace, name: str) -> list[ReleaseEvent]:
     """The ledger of a release; raises UsageError with the nearest name if there is none."""
     with opened.store.read() as connection:
@@ -120,6 +126,17 @@ def statuses(opened: Workspace, *, now: int) -> list[ReleaseStatus]:
     return [status(opened, name, now=now) for name in release_names(opened)]
 
 
+def in_flight(opened: Workspace, *, now: int) -> list[ReleaseStatus]:
+    """The releases that are not over, or whose switch has not followed; the latest first."""
+    return [status(opened, name, now=now) for name in names_in_flight(opened)]
+
+
+def board(opened: Workspace, *, now: int) -> tuple[list[ReleaseStatus], TrackRecord]:
+    """All releases, and their track record, each ledger read once."""
+    states = [state_of(opened, name) for name in release_names(opened)]
+    return [_status(opened, state, now) for state in states], _record_of(states)
+
+
 def story(opened: Workspace, name: str, *, now: int) -> ReleaseStory:
     """Everything about a release."""
     events = events_of(opened, name)
@@ -136,13 +153,16 @@ def choices(opened: Workspace, name: str, *, by: str, now: int) -> list[Choice]:
     state = state_of(opened, name)
     if state.finished or tombstone(opened.workspace.root, name) is None:
         return list(pipeline.choices(state, by, _current(opened, state, now)))
-    done = state.rolled_back is not None and _acknowledged(state, rollout_of(state))
+    done = state.rolled_back is not None and pipeline.is_set(state)
     return [] if done else [Choice("rolled_back", "the switch is set again")]
 
 
 def track_record(opened: Workspace) -> TrackRecord:
     """What releases promised and what was measured, over all that reached users and are over."""
-    states = [state_of(opened, name) for name in release_names(opened)]
+    return _record_of([state_of(opened, name) for name in release_names(opened)])
+
+
+def _record_of(states: Sequence[ReleaseState]) -> TrackRecord:
     rows = [kept_by(state) for state in states if state.over and len(state.entered) > 2]
     return TrackRecord(rows, relation(rows))
 
@@ -152,11 +172,12 @@ def _status(opened: Workspace, state: ReleaseState, now: int) -> ReleaseStatus:
     dead = None if state.rolled_back else tombstone(opened.workspace.root, state.name)
     if dead is not None:
         step = Step("rollback", f"rolled back by {dead.by}: the ledger does not know yet")
-    else:
-        step = next_step(state, _current(opened, state, now))
+    else:  # of one that is over nothing but the ledger is needed
+        current = Current(now, None) if state.over else _current(opened, state, now)
+        step = next_step(state, current)
     why = state.rolled_back or state.held
     problem = "" if state.unreachable is None else state.unreachable.reason
-    known = [event.evidence for event in state.evidence.values() if event.evidence is not None]
+    known = [each for each in map(state.evidence_of, state.evidence) if each is not None]
     return ReleaseStatus(
         name=state.name,
         state="rolled_back" if dead is not None else state.state,
@@ -169,7 +190,7 @@ def _status(opened: Workspace, state: ReleaseState, now: int) -> ReleaseStatus:
         baseline=opening.baseline.name,
         candidate=opening.candidate.name,
         share=0.0 if dead is not None else want.treatment_share,
-        switched=_acknowledged(state, want),
+        switched=pipeline.is_set(state),
         problem=problem,
         step=step,
         stages=list(pipeline.stage_rows(state)),
@@ -179,16 +200,10 @@ def _status(opened: Workspace, state: ReleaseState, now: int) -> ReleaseStatus:
     )
 
 
-def _acknowledged(state: ReleaseState, want: Rollout) -> bool:
-    return state.switched is not None and state.switched.rollout == asdict(want)
-
-
 def _margin(state: ReleaseState) -> str:
     """How far the nearest guardrail is from its margin, as a share of the margin used up."""
-    known = state.evidence.get(state.stage)
-    effects = () if known is None or known.evidence is None else known.evidence.result.get(
-        "effects", ())  # fmt: skip
-    used = []
+    evidence, used = state.evidence_of(state.stage), []
+    effects = () if evidence is None else evidence.result.get("effects", ())
     for effect in effects:
         margin, difference = effect.get("margin"), effect.get("difference")
         if effect["role"] != "guardrail" or not margin or difference is None:
@@ -288,7 +303,7 @@ def start(
         candidate: Likewise.
     """
     checked_name(name)
-    _person(by)
+    check_person(by)
     if name in _RESERVED:
         raise UsageError(f"{name} is the name of a page", fix=f"{name}-1, say")
     if name in release_names(opened) or tombstone(opened.workspace.root, name) is not None:
@@ -317,7 +332,7 @@ def propose(opened: Workspace, baseline: str, candidate: str, *, now: int) -> st
     return f"{POLICY}{proposal(release_review(opened, rows[0], rows[1], now=now))}\n"
 
 
-def _person(by: str) -> None:
+def check_person(by: str) -> None:
     """Refuse a user whose name is that of karat itself."""
     if by.strip() in {"", KARAT}:
         raise UsageError(f"{by!r} is not the name of a user", fix="--by NAME")
@@ -351,9 +366,9 @@ def _stored(opened: Workspace, run: str, now: int) -> RunRow:
 
 def _refuse_shared(opened: Workspace, policy: ReleasePolicy) -> None:
     """Two releases may not move one switch."""
-    for name in release_names(opened):
+    for name in names_in_flight(opened):
         state = state_of(opened, name)
-        if not _ended(state) and _moves(opened, state.opening.policy) == _moves(opened, policy):
+        if _moves(opened, state.opening.policy) == _moves(opened, policy):
             raise UsageError(
                 f"the release {name} uses this switch, and is in {state.state}",
                 fix=f"wait until it is finished, or karat release rollback {name}",
@@ -366,11 +381,6 @@ def _moves(opened: Workspace, policy: ReleasePolicy) -> object:
     if config.kind == "file":
         return (opened.workspace.root / config.path).resolve()
     return (config.kind, str(config.url), config.command, config.alias)
-
-
-def _ended(state: ReleaseState) -> bool:
-    """Whether a release is over, and its switch was set to that: another may have it now."""
-    return state.over and pipeline.is_set(state)
 
 
 def evidence(
@@ -418,8 +428,7 @@ def _recorded(opened: Workspace, state: ReleaseState, found: Evidence) -> Releas
 
 def _gathered(opened: Workspace, state: ReleaseState, current: Current) -> ReleaseState:
     """The state with evidence of now: recorded if it says something else, or the last is old."""
-    now, known = current.now, state.evidence.get(state.stage)
-    before = None if known is None else known.evidence
+    now, before = current.now, state.evidence_of(state.stage)
     if before is not None and before.kind in {"experiment", "watch"}:
         # Logs grow by the minute: they are read once an hour.
         key = key_of(state.opening.digest, state.name, state.stage, now // AGAIN_US)
@@ -435,6 +444,12 @@ def _gathered(opened: Workspace, state: ReleaseState, current: Current) -> Relea
     return _recorded(opened, state, found)
 
 
+def _asked(opened: Workspace, name: str, by: str, now: int) -> ReleaseState:
+    """The release in which a person takes a step."""
+    check_person(by)
+    return adopt(opened, state_of(opened, name), now)
+
+
 def advance(
     opened: Workspace,
     name: str,
@@ -445,12 +460,11 @@ def advance(
     environment: Mapping[str, str] = os.environ,
 ) -> ReleaseStatus:
     """Pass the stage that a release is in, on its evidence; ``stage`` is where the user saw it."""
-    _person(by)
-    state = adopt(opened, state_of(opened, name), now)
-    known = state.evidence.get(state.stage)
+    state = _asked(opened, name, by, now)
+    known, about = state.evidence.get(state.stage), state.evidence_of(state.stage)
     state = record(
         opened, state, "advanced", by=by, now=now, stage=stage or state.stage,
-        reason="" if known is None or known.evidence is None else known.evidence.reason,
+        reason="" if about is None else about.reason,
         because=None if known is None else known.seq,
         judgments=_current(opened, state, now).judgments,
     )  # fmt: skip
@@ -468,8 +482,7 @@ def skip(
     environment: Mapping[str, str] = os.environ,
 ) -> ReleaseStatus:
     """Go on without the evidence of a stage: by a person, with a reason."""
-    _person(by)
-    state = adopt(opened, state_of(opened, name), now)
+    state = _asked(opened, name, by, now)
     state = record(
         opened, state, "skipped", by=by, now=now, reason=reason, stage=stage or state.stage
     )
@@ -480,12 +493,11 @@ def note(
     opened: Workspace, name: str, kind: EventKind, *, by: str, reason: str, now: int
 ) -> ReleaseStatus:
     """Hold, resume, override the rollback signal, or record the review of false positives."""
-    _person(by)
+    state = _asked(opened, name, by, now)
     if not reason.strip():
         raise UsageError(
             "a reason is missing", fix="say why, in a sentence", command="--reason TEXT"
         )
-    state = adopt(opened, state_of(opened, name), now)
     return _status(opened, record(opened, state, kind, by=by, now=now, reason=reason), now)
 
 
@@ -546,18 +558,18 @@ def _switch(
     """Put the switch where the ledger says, and record that; the state, and why it failed."""
     want, config = rollout_of(state), state.opening.policy.switch
     try:
-        there = _acknowledged(state, want) and _there(opened, config, want, environment)
+        there = pipeline.is_set(state) and _there(opened, config, want, environment)
         root = opened.workspace.root
         if not there and drive(root, state.name, config, want, environment) != want:
             state = adopt(opened, state, now)  # rolled back meanwhile
-            want = rollout_of(state)
     except KaratError as error:
         problem = str(error).splitlines()[0]
         if state.unreachable is None or state.unreachable.reason != problem:
             state = record(opened, state, "unreachable", by=KARAT, now=now, reason=problem)
         return state, problem
-    if not _acknowledged(state, want) or state.unreachable is not None:
-        state = record(opened, state, "switched", by=KARAT, now=now, rollout=asdict(want))
+    if not pipeline.is_set(state) or state.unreachable is not None:
+        is_now = asdict(rollout_of(state))
+        state = record(opened, state, "switched", by=KARAT, now=now, rollout=is_now)
     if state.over:
         mark_finished(opened.workspace.root, state.name)
     return state, ""
@@ -583,11 +595,9 @@ def run(
 ) -> list[ReleaseRun]:
     """Move every release on as far as its evidence carries it, and put its switch in place."""
     rounds = []
-    for name in release_names(opened):
+    for name in names_in_flight(opened):
         try:
-            state = state_of(opened, name)
-            if not _ended(state):
-                rounds.append(_ran(opened, name, now, environment))
+            rounds.append(_ran(opened, name, now, environment))
         except Exception as error:  # noqa: BLE001 - the other releases must not wait for this one
             problem = str(error).splitlines()[0] if str(error) else type(error).__name__
             rounds.append(ReleaseRun(name, [], problem, None))
@@ -599,6 +609,8 @@ def _ran(opened: Workspace, name: str, now: int, environment: Mapping[str, str])
         if not mine:
             return ReleaseRun(name, [], "", None)
         before = state_of(opened, name)
+        if before.over and pipeline.is_set(before):  # meanwhile: another may have its switch
+            return ReleaseRun(name, [], "", _status(opened, before, now))
         if before.last_us > now + _SKEW_US:
             when = f"{datetime.fromtimestamp(before.last_us / 1e6, tz=UTC):%Y-%m-%d %H:%M}"
             what = f"clocks disagree: its last step was taken at {when} UTC, which is to come"
@@ -654,10 +666,9 @@ def _wants_evidence(state: ReleaseState, current: Current) -> bool:
         return False
     if state.moves_users and (current.fed_us or 0) <= state.entered_us:
         return False  # no user has been seen in it
-    known = state.evidence.get(state.stage)
-    if known is None or known.evidence is None:
+    about = state.evidence_of(state.stage)
+    if about is None:
         return True
-    about: Evidence = known.evidence
     if pipeline.not_about(state, about, current):
         return current.now > about.made_us
     # A gate over the same inputs says the same.

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from karat.clients.switch import SwitchError
 from karat.errors import UsageError
-from karat.release.pipeline import KARAT
 from karat.tables.release.pipeline import RolledBack
 from karat.workflows.release import pipeline
 from karat.workflows.release.switching import roll_back_now
@@ -35,8 +34,9 @@ def roll_back_first(
         SwitchError: the switch is not where it should be; the rollback is recorded nevertheless.
     """
     reason = " ".join(reason.encode("utf-8", "replace").decode().split())
-    if by in {"", KARAT} or not reason:
-        raise UsageError("a rollback needs a person and a reason", fix="--by NAME --reason TEXT")
+    pipeline.check_person(by)
+    if not reason:
+        raise UsageError("a rollback needs a reason", fix="--reason TEXT")
     failed: SwitchError | None = None
     try:
         roll_back_now(root, name, by=by, reason=reason, now=now, environment=environment)

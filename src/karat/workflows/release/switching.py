@@ -9,12 +9,11 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 
 from karat.clients.switch import SwitchError, longest, put
 from karat.errors import InputError, KaratError, UsageError
-from karat.experiments.assignment import Rollout
+from karat.experiments.assignment import Rollout, stopped
 from karat.formats.own.history import locked
 from karat.formats.own.release_files import (
     FINISHED,
@@ -30,11 +29,6 @@ from karat.formats.own.release_files import (
 from karat.tables.release.pipeline import SwitchConfig
 
 MARGIN = 2.0  # seconds for which another process is waited for beyond what its switch takes
-
-
-def stopped(rollout: Rollout) -> Rollout:
-    """The rollout that gives the candidate to no user, whatever its shares were."""
-    return replace(rollout, control_share=0.0, treatment_share=0.0, stopped=True)
 
 
 def drive(
