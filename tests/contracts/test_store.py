@@ -12,9 +12,11 @@ from tests.contracts.conftest import ON_BOTH
 
 from karat.errors import InputError, KaratError, UsageError
 from karat.store.sql import (
+    alerts,
     audit,
     documents,
     editions,
+    gates,
     golden_sets,
     imports,
     judgments,
@@ -394,6 +396,56 @@ def test_a_lease_is_of_one_holder_until_it_ends(c: sa.Connection) -> None:
     assert releases.take(c, "r", "c", now=NOW + 16, until=NOW + 30)
 
 
+GATE = {
+    "time_us": NOW,
+    "candidate": "new",
+    "baseline": "old",
+    "policy": "gate.toml",
+    "verdict": "fail",
+    "source": "command",
+    "person": "ann",
+    "commit": None,
+    "content": {"checks": []},
+}
+ALERT = {
+    "cause": "CTR",
+    "opened_us": NOW,
+    "onset_us": NOW - 5,
+    "seen_us": NOW,
+    "closed_us": None,
+    "content": {},
+}
+ACKNOWLEDGED = {
+    "time_us": NOW,
+    "person": "ann",
+    "action": "acknowledged",
+    "until_us": None,
+    "note": "",
+}
+
+
+def test_results_of_gates_are_listed_newest_first(c: sa.Connection) -> None:
+    shop = declared(c)
+    first = gates.add(c, shop, GATE)
+    second = gates.add(c, shop, GATE | {"time_us": NOW + 1, "verdict": "pass"})
+    assert [row["id"] for row in gates.listed(c, shop)] == [second, first]
+    found = gates.find(c, first)
+    assert found is not None
+    assert found["content"] == {"checks": []}
+    assert gates.find(c, second + 1) is None
+
+
+def test_alerts_last_until_they_are_closed(c: sa.Connection) -> None:
+    older, newer = alerts.add(c, ALERT), alerts.add(c, ALERT | {"onset_us": NOW})
+    alerts.change(c, older, closed_us=NOW + 7)
+    assert [row["id"] for row in alerts.still_open(c)] == [newer]
+    assert [row["id"] for row in alerts.listed(c)] == [newer, older]
+    alerts.act(c, newer, ACKNOWLEDGED)
+    alerts.act(c, newer, ACKNOWLEDGED | {"action": "muted", "until_us": NOW + 9})
+    assert [row["action"] for row in alerts.actions(c, [newer])] == ["acknowledged", "muted"]
+    assert alerts.actions(c, [older]) == []
+
+
 @pytest.mark.parametrize("table", APPEND_ONLY)
 @pytest.mark.parametrize("verb", ["update", "delete"])
 def test_what_was_judged_or_frozen_is_never_changed(store: Store, table: str, verb: str) -> None:
@@ -414,6 +466,8 @@ def test_what_was_judged_or_frozen_is_never_changed(store: Store, table: str, ve
         )
         audit.note(c, "ann", "freeze edition", "e", NOW)
         releases.append(c, "r", 1, at_us=NOW, kind="started", content={})
+        gates.add(c, shop, GATE)
+        alerts.act(c, alerts.add(c, ALERT), ACKNOWLEDGED)
     chosen = METADATA.tables[table]
     column = list(chosen.c)[-1]
     change = sa.delete(chosen) if verb == "delete" else sa.update(chosen).values({column: None})

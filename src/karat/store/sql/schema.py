@@ -34,6 +34,7 @@ METADATA = MetaData(
 )
 APPEND_ONLY = (
     "judgment", "edition", "edition_query", "edition_grade", "audit", "release_event",
+    "gate_result", "alert_action",
 )  # fmt: skip
 """Tables whose triggers reject every UPDATE and DELETE."""
 
@@ -373,4 +374,49 @@ release_lease = Table(  # who moves a release on
     Column("release", Text, primary_key=True),
     Column("holder", Text, nullable=False),
     Column("until_us", BigInteger, nullable=False),
+)
+
+gate_result = Table(  # what `karat gate` found, in full
+    "gate_result",
+    METADATA,
+    Column("id", Id, primary_key=True),
+    _golden_set(),
+    Column("time_us", BigInteger, nullable=False),
+    Column("candidate", Text, nullable=False),
+    Column("baseline", Text),
+    Column("policy", Text, nullable=False),
+    Column("verdict", Text, nullable=False),
+    Column("source", Text, nullable=False),  # command | page | api | release
+    Column("person", Text, nullable=False),
+    Column("commit", Text),
+    Column("content", JSON, nullable=False),  # `Gate.to_dict`, and what its page needs besides
+    Index("ix_gate_result_golden_set_id", "golden_set_id", "time_us"),
+    sqlite_autoincrement=True,
+)
+
+alert = Table(  # changes of online metrics that share a cause
+    "alert",
+    METADATA,
+    Column("id", Id, primary_key=True),
+    Column("cause", Text, nullable=False, index=True),  # what makes it the same alert
+    Column("opened_us", BigInteger, nullable=False),
+    Column("onset_us", BigInteger, nullable=False),  # the hour in which it began
+    Column("seen_us", BigInteger, nullable=False),  # the newest watch that saw it
+    Column("closed_us", BigInteger),  # the first watch that did not; null while it lasts
+    Column("content", JSON, nullable=False),
+    sqlite_autoincrement=True,
+)
+
+alert_action = Table(  # what people did about alerts
+    "alert_action",
+    METADATA,
+    Column("id", Id, primary_key=True),
+    Column("alert_id", ForeignKey("alert.id"), nullable=False, index=True),
+    Column("time_us", BigInteger, nullable=False),
+    Column("person", Text, nullable=False),
+    Column("action", Text, nullable=False),
+    Column("until_us", BigInteger),  # of `muted`
+    Column("note", Text, nullable=False),
+    CheckConstraint("action IN ('acknowledged', 'muted', 'resolved', 'reopened')", name="action"),
+    sqlite_autoincrement=True,
 )

@@ -1,0 +1,32 @@
+"""Results of gates, append-only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import sqlalchemy as sa
+
+from karat.store.sql.schema import gate_result
+
+_COLUMNS = [column for column in gate_result.c if column.name not in ("golden_set_id", "content")]
+
+
+def add(c: sa.Connection, set_id: int, row: Mapping[str, Any]) -> int:
+    """Add a result, a value for each column but the id; its id."""
+    added = c.execute(sa.insert(gate_result).values(golden_set_id=set_id, **row))
+    return int(added.inserted_primary_key[0])  # type: ignore[index]
+
+
+def listed(c: sa.Connection, set_id: int) -> list[dict[str, Any]]:
+    """The results of a golden set without their content, newest first."""
+    chosen = sa.select(*_COLUMNS).where(gate_result.c.golden_set_id == set_id)
+    newest = chosen.order_by(gate_result.c.time_us.desc(), gate_result.c.id.desc())
+    return [dict(row) for row in c.execute(newest).mappings()]
+
+
+def find(c: sa.Connection, gate_id: int) -> dict[str, Any] | None:
+    """A result of any golden set in full; None if there is none."""
+    chosen = sa.select(gate_result).where(gate_result.c.id == gate_id)
+    row = c.execute(chosen).mappings().first()
+    return None if row is None else dict(row)
