@@ -8,6 +8,7 @@ from urllib.parse import quote, urlencode
 
 from fastapi import APIRouter, Response
 
+from karat.reports.phrases.gate import brief
 from karat.reports.phrases.numbers import counted
 from karat.reports.release.pipeline import next_text, state_name
 from karat.tables.golden.golden_sets import addressable
@@ -18,7 +19,9 @@ from karat.web.golden.golden_sets import address, place
 from karat.workflows.golden.status import Status
 from karat.workflows.golden.status import status as status_of
 from karat.workflows.release import pipeline
+from karat.workflows.release.stored_gates import newest_of_candidates, with_checks
 from karat.workflows.release.stored_trends import histories_of, newest_gates
+from karat.workflows.workspace.annotations import time_of
 from karat.workflows.workspace.evaluate_stored import damaged_runs
 from karat.workflows.workspace.stored_comparisons import listed
 
@@ -93,12 +96,24 @@ def to_begin_or_freeze(_site: AppState, sets: Sequence[Status]) -> Iterable[Atte
                 yield Attention(freeze, place(status.name, command), status.name)
 
 
-def failing_gates(site: AppState, _sets: Sequence[Status]) -> Iterable[Attention]:
-    """Histories in which the newest gate of a run failed or could not be run."""
+def failing_gates(site: AppState, sets: Sequence[Status]) -> Iterable[Attention]:
+    """Candidates and runs of histories whose newest gate failed or could not be run."""
+    since: dict[str, int] = {}
+    for status in sets:
+        opened, lines = site.opened(status.name), []
+        newest = newest_of_candidates(opened)
+        since |= {name: row.time_us for name, row in newest.items()}
+        failed = [row for row in newest.values() if row.verdict in _GATES]
+        for row in with_checks(opened, failed):
+            why = f": {brief(row.decides)}" if row.decides else ""
+            what = f"Gate of {row.candidate} {_GATES[row.verdict]}{why}"
+            lines.append(Attention(what, f"/gates/{row.id}", status.name))
+        yield from _first(lines, "gates that failed", "/gates")
     for history in histories_of(site.workspace):
         for run, point in newest_gates(history).items():
             outcome = _GATES.get(point.verdict or "")
-            if outcome is not None:
+            # What is stored says which rule: a point of the same gate is not named again.
+            if outcome is not None and time_of(point.time) > since.get(point.run, 0):
                 where = f"/trends/{quote(history.name, safe='')}?{urlencode({'run': run})}"
                 yield Attention(f"The newest gate of {run} {outcome}", where, history.name)
 
