@@ -87,7 +87,7 @@ def sentence(check: Check) -> str:
 
 
 def brief(check: Check) -> str:
-    """What a check measured, and where, in one line: ``nDCG@10, class name: −14.2 % (limit −10 %)``.
+    """What a check measured, and where: ``nDCG@10, class name: −14.2 % (limit −10 %)``.
 
     Without a value, the rule and the reason.
     """
