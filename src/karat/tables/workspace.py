@@ -14,6 +14,23 @@ State = Literal["waiting", "done", "failed"]
 """State of a comparison: its numbers are requested, computed, or could not be computed."""
 
 
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """A number that says how search is doing, with its change."""
+
+    title: str  # in words
+    what: str  # the measure or metric
+    unit: Literal["number", "share"]
+    value: float
+    change: float | None  # against what was before; None without that
+    better: bool | None  # whether the change is for the better; None for none
+    since: str  # when the value is of, in words
+    against: str  # what `change` is against, in words
+    points: Sequence[float | None]  # its course, oldest first
+    # Whether the change is significant: `yes` | `no`; empty where that is not tested
+    apart: str = ""
+
+
 @dataclass(frozen=True)
 class RunRow:
     """A stored run."""

@@ -14,7 +14,7 @@ from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipMiddle
 
 from karat.errors import KaratError
 from karat.formats.own.workspace import find_workspace, read_workspace
-from karat.web import api, home, search
+from karat.web import api, first_steps, home, search
 from karat.web.accounts import account, audit_log, people, sign_in
 from karat.web.diagnosis import diagnosis
 from karat.web.engines import engines, playground
@@ -50,6 +50,7 @@ PAGES = (
     ROUTER,
     sign_in.ROUTER,
     home.ROUTER,
+    first_steps.ROUTER,
     search.ROUTER,
     golden_sets.ROUTER,
     queries.ROUTER,

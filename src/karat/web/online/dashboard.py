@@ -144,6 +144,13 @@ def _asked(
     )
 
 
+def usual_evaluation(log: EventLog) -> Evaluation:
+    """What the dashboard shows unless something else is asked."""
+    days = DayRange().within(log)
+    metrics = registry.find_all(registry.DEFAULT)
+    return Evaluation(metrics, days, Axis.of(days).cut, slices.NOTHING)
+
+
 def _evaluation(asked: Asked, axis: Axis) -> Evaluation:
     return Evaluation(asked.metrics, asked.days, axis.cut, asked.by)
 
