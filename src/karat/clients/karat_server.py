@@ -329,10 +329,21 @@ class Client:
     def gate(
         self, policy: str | Path, candidate: Name, baseline: Name | None = None, **settings: Any
     ) -> dict[str, Any]:
-        """Check a stored run against a policy (file or text), as `karat gate --format json`."""
+        """Check a stored run against a policy (file or text), as `karat gate --format json`.
+
+        The server keeps the result if the token has the scope `write`: `gates` lists it.
+        """
         text = policy if isinstance(policy, str) and "\n" in policy else text_of(policy)
         body = {"policy": text, "candidate": candidate, "baseline": baseline, **settings}
         return self._calls.post("/gate", safe=True, **body)
+
+    def gates(self, golden: str | None = None, **where: str) -> list[dict[str, Any]]:
+        """Stored results of gates, newest first; `verdict=`, `candidate=`, `policy=`."""
+        return self._calls.rows("/gates", golden=golden, **where)
+
+    def gate_result(self, gate_id: int) -> dict[str, Any]:
+        """A stored result of a gate in full, and where the workspace has what it is about."""
+        return self._calls.get(f"/gates/{int(gate_id)}")
 
     def compare(
         self,

@@ -33,6 +33,16 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """What a result was computed from: judgments, queries, a run, a policy."""
+
+    name: str  # `judgments`, `queries`, `policy`, or the name of a run
+    source: str  # its file or other name
+    size: str  # its size, in words
+    sha256: str | None  # SHA-256 of its content; None if not computed
+
+
+@dataclass(frozen=True, slots=True)
 class Explanation:
     """How the value of one query comes about."""
 

@@ -39,7 +39,7 @@ from karat.web.judging import doubts, judge, machine_judges, table
 from karat.web.offline import comparisons, new_comparison, runs, side_by_side
 from karat.web.online import dashboard, offline_correlation, rows, watch
 from karat.web.online import queries as online_queries
-from karat.web.release import releases, reviews, trends
+from karat.web.release import gates, releases, reviews, trends
 from karat.workflows.accounts.accounts import Accounts
 from karat.workflows.workspace.workspace import open_workspace
 
@@ -73,6 +73,7 @@ PAGES = (
     trends.ROUTER,
     reviews.ROUTER,
     releases.ROUTER,
+    gates.ROUTER,
     playground.ROUTER,
     engines.ROUTER,
     progress.ROUTER,

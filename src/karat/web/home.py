@@ -12,6 +12,7 @@ from fastapi import APIRouter, Response
 
 from karat.errors import InputError
 from karat.reports.charts.sparkline import sparkline
+from karat.reports.phrases.gate import brief
 from karat.reports.phrases.numbers import counted
 from karat.reports.release.pipeline import next_text, state_name
 from karat.tables.golden.golden_sets import addressable
@@ -33,7 +34,9 @@ from karat.workflows.online.log_requests import log_of
 from karat.workflows.online.watch import last_whole_day
 from karat.workflows.release import pipeline
 from karat.workflows.release.headline import headline
+from karat.workflows.release.stored_gates import newest_of_candidates, with_checks
 from karat.workflows.release.stored_trends import History, histories_of, newest_gates
+from karat.workflows.workspace.annotations import time_of
 from karat.workflows.workspace.evaluate_stored import damaged_runs
 from karat.workflows.workspace.stored_comparisons import listed
 
@@ -120,12 +123,24 @@ def to_begin_or_freeze(_site: AppState, sets: Sequence[Status]) -> Iterable[Atte
                 yield Attention(freeze, place(status.name, command), status.name)
 
 
-def failing_gates(site: AppState, _sets: Sequence[Status]) -> Iterable[Attention]:
-    """Histories in which the newest gate of a run failed or could not be run."""
+def failing_gates(site: AppState, sets: Sequence[Status]) -> Iterable[Attention]:
+    """Candidates and runs of histories whose newest gate failed or could not be run."""
+    since: dict[str, int] = {}
+    for status in sets:
+        opened, lines = site.opened(status.name), []
+        newest = newest_of_candidates(opened)
+        since |= {name: row.time_us for name, row in newest.items()}
+        failed = [row for row in newest.values() if row.verdict in _GATES]
+        for row in with_checks(opened, failed):
+            why = f": {brief(row.decides)}" if row.decides else ""
+            what = f"Gate of {row.candidate} {_GATES[row.verdict]}{why}"
+            lines.append(Attention(what, f"/gates/{row.id}", status.name, about="search"))
+        yield from _first(lines, "gates that failed", "/gates")
     for history in histories_of(site.workspace):
         for run, point in newest_gates(history).items():
             outcome = _GATES.get(point.verdict or "")
-            if outcome is not None:
+            # What is stored says which rule: a point of the same gate is not named again.
+            if outcome is not None and time_of(point.time) > since.get(point.run, 0):
                 where = f"/trends/{quote(history.name, safe='')}?{urlencode({'run': run})}"
                 what = f"The newest gate of {run} {outcome}"
                 yield Attention(what, where, history.name, about="search")
@@ -187,7 +202,8 @@ def _first(lines: Sequence[Attention], rest: str, where: str) -> Iterable[Attent
     few = len(lines) if len(lines) <= _MOST + 1 else _MOST
     yield from lines[:few]
     if lines[few:]:
-        yield Attention(f"And {len(lines) - few:,} more {rest}", where, lines[0].of)
+        more = f"And {len(lines) - few:,} more {rest}"
+        yield Attention(more, where, lines[0].of, about=lines[0].about)
 
 
 def out_of_reach(site: AppState, _sets: Sequence[Status]) -> Iterable[Attention]:
@@ -229,20 +245,26 @@ def online_look(site: AppState) -> Look:
     return Look(name, verdict, said, seen["where"])  # type: ignore[arg-type]
 
 
-def gates_look(histories: Sequence[History]) -> Look:
-    """Whether the newest gate of each run passed."""
-    newest = [point for each in histories for point in newest_gates(each).values()]
-    where, failed = "/trends", [each for each in newest if each.verdict in _GATES]
+def gates_look(site: AppState, sets: Sequence[Status], histories: Sequence[History]) -> Look:
+    """Whether the newest gate of each candidate passed."""
+    newest = {
+        point.series_name: point.verdict or ""
+        for each in histories
+        for point in newest_gates(each).values()
+    }
+    for status in sets:
+        stored = newest_of_candidates(site.opened(status.name))
+        newest |= {name: row.verdict for name, row in stored.items()}
+    where = "/gates"
+    failed = [name for name, verdict in newest.items() if verdict in _GATES]
+    unsure = [name for name, verdict in newest.items() if verdict == "cannot_tell"]
     if not newest:
         return Look("Gates", "none", "none yet", where)
     if failed:
-        names = ", ".join(each.series_name for each in failed[:2])
-        said = f"{len(failed)} of {len(newest)} did not pass: {names}"
+        said = f"{len(failed)} of {len(newest)} did not pass: {', '.join(failed[:2])}"
         return Look("Gates", "worse", said, where)
-    unsure = [each for each in newest if each.verdict != "pass"]
     if unsure:
-        said = f"{len(unsure)} of {len(newest)} cannot tell"
-        return Look("Gates", "cannot_tell", said, where)
+        return Look("Gates", "cannot_tell", f"{len(unsure)} of {len(newest)} cannot tell", where)
     said = counted(len(newest), "run passes", "runs pass")
     return Look("Gates", "fine", f"the newest: {said}", where)
 
@@ -305,7 +327,7 @@ def home(call: ARater) -> Response:
     sets = [status_of(call.site.opened(name), now=call.now) for name in names]
     attention = [item for watch in WATCHES for item in watch(call.site, sets)]
     histories = histories_of(call.site.workspace)
-    looks = [online_look(call.site), gates_look(histories), trends_look(histories)]
+    looks = [online_look(call.site), gates_look(call.site, sets, histories), trends_look(histories)]
     verdict, said = _verdict(looks, attention)
     page = PlainPage(
         "home.html.j2",

@@ -114,11 +114,14 @@ def now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def moment() -> str:
-    """The current time in UTC, to the microsecond: points of one second keep their order."""
-    from datetime import UTC, datetime
+def moment(at_us: int | None = None) -> str:
+    """A time in UTC, by default now, to the microsecond: points of one second keep their order."""
+    from datetime import UTC, datetime, timedelta
 
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    when = datetime.now(UTC)
+    if at_us is not None:
+        when = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=at_us)
+    return when.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def commit(given: str | None, environment: Mapping[str, str]) -> str | None:

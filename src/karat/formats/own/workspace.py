@@ -43,6 +43,7 @@ _KEYS: Mapping[str, tuple[str, ...] | None] = {
     "engine": None,  # read by formats.own.engines
     "judge": None,  # read by formats.own.judges
 }
+_DATABASE = "karat.db"
 _HISTORIES = ("history.jsonl",)
 _ORIGIN = re.compile(r"https?://[\w.-]+(:\d{1,5})?")
 _SECRETS = ("password", "sslpassword")
@@ -116,6 +117,12 @@ def read_workspace(path: Path, environment: Mapping[str, str] | None = None) -> 
     """Read a ``karat.toml``; ``KARAT_STORE`` is looked up in ``os.environ`` if None."""
     variables = os.environ if environment is None else environment
     return _config(toml.read(path).check(_KEYS), path.resolve().parent, variables)
+
+
+def declares_store(path: Path) -> bool:
+    """Whether a ``karat.toml`` is of a workspace; else it only has settings of commands."""
+    made = (path.parent / _DATABASE).exists() or bool(os.environ.get(STORE))
+    return made or "workspace" in toml.read(path).content
 
 
 def read_defaults(start: Path) -> Defaults | None:
@@ -209,7 +216,7 @@ def _grades(low: float, high: float) -> dict[float, str]:
 
 def _config(tables: Tables, root: Path, environment: Mapping[str, str]) -> WorkspaceConfig:
     scale = tables.read("golden", "scale", "0-3", read_scale)
-    file_store = tables.text("workspace", "store", "sqlite:///karat.db")
+    file_store = tables.text("workspace", "store", f"sqlite:///{_DATABASE}")
     store = environment.get(STORE) or file_store
     try:
         _check_url(file_store)

@@ -76,6 +76,7 @@ STAGES = (
         "M5 19L19 5M9 5h10v10",
         (
             Tab("Board", "/releases"),
+            Tab("Gates", "/gates"),
             Tab("Shadow", "/shadow"),
             Tab("Experiments", "/experiments"),
             Tab("Planning", "/experiments/planning"),

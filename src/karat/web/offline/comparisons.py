@@ -25,6 +25,7 @@ from karat.web.framework.call import Call
 from karat.web.framework.chart_links import Charts, charts
 from karat.web.framework.diagnosis_links import Why, begin, whys
 from karat.web.framework.form_values import Id, packed, unpacked
+from karat.web.framework.gate_links import GateLinks, gate_links
 from karat.web.framework.idempotency import redirect_with, show_with
 from karat.web.framework.lists import Ask, Listed, frame_of, listed
 from karat.web.framework.pages import Page, PlainPage, redirect, show
@@ -47,6 +48,7 @@ from karat.workflows.workspace.run_import import remove_comparison
 from karat.workflows.workspace.stored_comparisons import StoredComparison
 from karat.workflows.workspace.stored_runs import stored_run_names
 from karat.workflows.workspace.stored_views import document_titles
+from karat.workflows.workspace.workspace import Workspace
 
 ROUTER = APIRouter()
 WAIT_S = 0.5
@@ -80,6 +82,7 @@ class ComparisonPage(Page):
     counts: Mapping[str, int] = field(default_factory=dict)
     zero_weight: int = 0
     queries: Listed | None = None
+    gates: GateLinks | None = None  # the gates of the candidate against the baseline
     whys: Sequence[Why] = ()  # the diagnosis of each run whose stages are known
     listing: bool = field(default=False, repr=False)
     titles: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -217,6 +220,7 @@ def _comparison_page(
         counts={outcome: counts.get(outcome, 0) for outcome in OUTCOMES},
         zero_weight=list_rows.height - counted_rows.height,
         queries=list_of_queries(row, result, list_rows, measure, candidate, call.ask, why),
+        gates=_gates(workspace, described.runs, candidate),
         whys=known,
         listing=bool(call.request.query_params),
         titles=titles,
@@ -242,6 +246,11 @@ def _comparison_page(
             for each in comparison.differences
         },
     )
+
+
+def _gates(workspace: Workspace, runs: Sequence[RunRow], candidate: str) -> GateLinks | None:
+    row = next((run for run in runs[1:] if run.name == candidate), None)
+    return None if row is None else gate_links(workspace, row, runs[0])
 
 
 def list_of_queries(
