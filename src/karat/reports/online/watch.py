@@ -16,6 +16,7 @@ from karat.reports.phrases.online import (
     onset_text,
     quoted,
     usual_text,
+    usual_values,
     value,
     where,
 )
@@ -43,7 +44,7 @@ def show(found: Watched, out: Console, *, all_notes: bool = False) -> None:
     if found.searches and found.compared:
         out.print(plain(compared_text(found), "dim"))
     for cause in found.causes:
-        _show_cause(cause, out)
+        show_cause(cause, out)
     for change in better:
         out.print()
         out.print(plain(change_text(change)))
@@ -66,12 +67,13 @@ def show(found: Watched, out: Console, *, all_notes: bool = False) -> None:
     show_footnotes(found.notes, out, every=all_notes)
 
 
-def _show_cause(cause: Cause, out: Console) -> None:
+def show_cause(cause: Cause, out: Console) -> None:
+    """Print a cause, what it explains, and the queries behind it."""
     out.print()
     out.print(plain(cause_text(cause), "bold"))
-    usual = usual_text(cause.lead)
+    usual = usual_values(cause.lead)
     known = f"usual: {usual}; " if usual else ""
-    out.print(plain(f"{known}{onset_text(cause.onset)}", "dim"))
+    out.print(plain(f"{known}onset: {onset_text(cause.onset)}", "dim"))
     if cause.explains:
         out.print(plain(f"explains {'; '.join(map(explained_text, cause.explains))}", "dim"))
     if cause.lead.queries:

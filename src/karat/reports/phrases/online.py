@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from karat.online.metrics.registry import find
-from karat.reports.online.evaluation import figure, span
+from karat.reports.online.evaluation import UNITS, figure, span
 from karat.reports.phrases.numbers import signed
 from karat.tables.online.watch import Cause, Change, Explained, Onset
 
@@ -102,15 +102,13 @@ def since_text(onset: Onset | None) -> str:
 
 
 def onset_text(onset: Onset | None) -> str:
-    """How sure an onset is, in a sentence."""
+    """An onset with the hours that it may be; or why it is unknown."""
     if onset is None:
-        return "The hour in which it began is unknown: the metric does not add up over hours"
-    if onset.at is None and onset.earliest is None:
-        return f"The hour in which it began is unknown: {onset.reason}"
-    within = onset.latest if onset.earliest == onset.latest else None
-    span = f"in {within}" if within else f"between {onset.earliest} and {onset.latest}"
-    unsure = f"; the hour is unknown: {onset.reason}" if onset.reason else ""
-    return f"It began {span}, 19 times in 20{unsure}"
+        return "unknown: the metric does not add up over hours"
+    span = f"{onset.earliest or 'before'} to {onset.latest}" if onset.latest else ""
+    if onset.at is None:
+        return f"unknown: {onset.reason}{f' (95 %: {span})' if onset.earliest else ''}"
+    return f"{onset.at} (95 %: {'that hour' if onset.earliest == onset.latest else span})"
 
 
 def explained_text(explained: Explained) -> str:
@@ -127,3 +125,9 @@ def _named(change: Change | Explained) -> str:
 def usual_text(change: Change) -> str:
     """The usual interval; empty if unknown."""
     return span(find(change.metric), change.usual_low, change.usual_high)
+
+
+def usual_values(change: Change) -> str:
+    """The usual interval with its unit; empty if unknown."""
+    text = usual_text(change)
+    return text and f"{text}{UNITS.get(change.unit, '')}"

@@ -20,7 +20,7 @@ from karat.store.sql import alerts as rows
 from karat.store.sql import audit
 from karat.tables.online.alerts import QUIET, Alert, AlertAction, Did
 from karat.tables.online.events import EventLog
-from karat.tables.online.watch import Cause, Watched
+from karat.tables.online.watch import Cause, Change, Explained, Watched
 from karat.tables.records import record_of
 from karat.tables.workspace import WebhookForm
 from karat.workflows.online.watch import event
@@ -29,6 +29,7 @@ from karat.workflows.workspace.annotations import time_of
 from karat.workflows.workspace.workspace import Workspace
 
 _LONGEST = 1_000  # characters of a note
+_MOST = 200  # alerts of a list, those with the newest onset
 _LONGEST_MUTE = 366 * DAY
 _AUDITED: Mapping[Did, str] = {
     "acknowledged": "acknowledge alert",
@@ -60,7 +61,7 @@ def remember(
     if (log.last_us or 0) >= watched.ends_us + watched.hours * HOUR:
         return None
     fresh = record(opened, watched, now=now)
-    news = [each for each in alerts(opened, now=now) if each.id in fresh]
+    news = [each for each in lasting(opened, now=now) if each.id in fresh]
     if not news:
         return []
     time = datetime.fromtimestamp(now / 1e6, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -82,7 +83,7 @@ def record(opened: Workspace, watched: Watched, *, now: int) -> list[int]:
     Of two processes that record the same, one opens the alert and gets its id.
     """
     ended = {
-        key_of(cause.lead.metric, cause.lead.slice): hour_us(cause.onset.ended, watched.timezone)
+        _key(cause.lead): hour_us(cause.onset.ended, watched.timezone)
         for cause in watched.causes
         if cause.onset is not None and cause.onset.ended is not None
     }
@@ -94,8 +95,7 @@ def record(opened: Workspace, watched: Watched, *, now: int) -> list[int]:
             alert_id = _write(c, step, watched, now)
             if step.kind in ("open", "reopen"):
                 fresh.append(alert_id)
-        states = {each.id: each.state for each in _read(c, fresh, now)}
-    return [each for each in fresh if states[each] not in QUIET]
+        return [each for each in fresh if _find(c, each, now).state not in QUIET]
 
 
 def _known(row: Mapping[str, Any]) -> KnownAlert:
@@ -143,8 +143,30 @@ def _write(c: sa.Connection, step: Step, watched: Watched, now: int) -> int:
 def alerts(opened: Workspace, *, now: int) -> list[Alert]:
     """The alerts of a workspace: those that last first, then the newest onset."""
     with opened.store.read() as c:
-        found = _read(c, None, now)
+        found = _read(c, rows.listed(c, _MOST), now)
     return sorted(found, key=lambda each: not each.lasts)
+
+
+def lasting(opened: Workspace, *, now: int) -> list[Alert]:
+    """The alerts that last, the oldest first."""
+    with opened.store.read() as c:
+        return _read(c, rows.still_open(c), now)
+
+
+def ids_of(opened: Workspace, causes: Sequence[Cause]) -> list[int | None]:
+    """The alert that lasts of each cause; None for one without."""
+    with opened.store.read() as c:
+        by_key = {row["cause"]: row["id"] for row in rows.still_open(c)}
+    found = []
+    for cause in causes:
+        parts: list[Change | Explained] = [cause.lead, *cause.explains]
+        ids = (by_key[key] for key in map(_key, parts) if key in by_key)
+        found.append(next(ids, None))
+    return found
+
+
+def _key(change: Change | Explained) -> str:
+    return key_of(change.metric, change.slice)
 
 
 def find(opened: Workspace, alert_id: int, *, now: int) -> Alert:
@@ -154,17 +176,13 @@ def find(opened: Workspace, alert_id: int, *, now: int) -> Alert:
 
 
 def _find(c: sa.Connection, alert_id: int, now: int) -> Alert:
-    found = _read(c, [alert_id], now)
-    if not found:
+    row = rows.find(c, alert_id)
+    if row is None:
         raise UsageError(f"there is no alert {alert_id}", fix="karat online alerts list")
-    return found[0]
+    return _read(c, [row], now)[0]
 
 
-def _read(c: sa.Connection, ids: Sequence[int] | None, now: int) -> list[Alert]:
-    if ids is None:
-        found = rows.listed(c)
-    else:
-        found = [row for each in ids if (row := rows.find(c, each)) is not None]
+def _read(c: sa.Connection, found: Sequence[Mapping[str, Any]], now: int) -> list[Alert]:
     by_alert: dict[int, list[AlertAction]] = {row["id"]: [] for row in found}
     for row in rows.actions(c, list(by_alert)):
         names = ("time_us", "person", "action", "until_us", "note")

@@ -307,6 +307,25 @@ def last_whole_day(log: EventLog) -> int:
     return max(log.first_day, log.last_day - bool(incomplete(window, log)))
 
 
+def last_whole_window(length: str, log: EventLog) -> Window:
+    """The last window of a length that a log covers."""
+    hours = hours_of(length)
+    if hours >= 24:
+        return pure.latest(length, last_whole_day(log), 24)
+    assert log.last_us is not None
+    day, hour = local_hour(log.last_us, log)
+    end = min(24, hour - hour % hours + hours)
+    window = pure.latest(length, day, end)
+    return pure.latest(length, day, hour) if incomplete(window, log) else window
+
+
+def window_end(window: Window) -> str:
+    """The end of a window as ``until`` is typed: a day, or ``2026-11-20 12:00``."""
+    if window.end_hour == 24:
+        return day_text(window.last_day)
+    return f"{day_text(window.last_day)} {window.end_hour:02}:00"
+
+
 def event(
     watched: Watched, *, time: str, news: Sequence[Alert] | None = None
 ) -> dict[str, Any] | None:
