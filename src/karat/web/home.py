@@ -12,10 +12,12 @@ from fastapi import APIRouter, Response
 
 from karat.errors import InputError
 from karat.reports.charts.sparkline import sparkline
+from karat.reports.online.alerts import state_text
 from karat.reports.phrases.gate import brief
 from karat.reports.phrases.numbers import counted
 from karat.reports.release.pipeline import next_text, state_name
 from karat.tables.golden.golden_sets import addressable
+from karat.tables.online.alerts import QUIET
 from karat.tables.online.evaluation import OnlineResults
 from karat.tables.workspace import Headline
 from karat.web.first_steps import first_steps, loading, may_load_demo
@@ -29,6 +31,7 @@ from karat.web.online.watch import glance
 from karat.web.release.trends import address_of
 from karat.workflows.golden.status import Status
 from karat.workflows.golden.status import status as status_of
+from karat.workflows.online.alerts import lasting
 from karat.workflows.online.headlines import headlines
 from karat.workflows.online.log_requests import log_of
 from karat.workflows.online.watch import last_whole_day
@@ -146,6 +149,20 @@ def failing_gates(site: AppState, sets: Sequence[Status]) -> Iterable[Attention]
                 yield Attention(what, where, history.name, about="search")
 
 
+def alerting(site: AppState, _sets: Sequence[Status]) -> Iterable[Attention]:
+    """Alerts that last, are not muted, and not resolved."""
+    shown = [each for each in lasting(site.workspace, now=site.clock()) if each.state not in QUIET]
+    lines = [
+        Attention(
+            each.text + (f" ({state_text(each)})" if each.state == "acknowledged" else ""),
+            f"/online/alerts/{each.id}",
+            about="search",
+        )
+        for each in sorted(shown, key=lambda each: -each.onset_us)
+    ]
+    yield from _first(lines, "alerts", "/online/alerts")
+
+
 def in_flight(site: AppState, _sets: Sequence[Status]) -> Iterable[Attention]:
     """Releases in flight, with what comes next."""
     for status in pipeline.in_flight(site.workspace, now=site.clock()):
@@ -216,6 +233,7 @@ def out_of_reach(site: AppState, _sets: Sequence[Status]) -> Iterable[Attention]
 
 WATCHES: list[Watch] = [
     out_of_reach,
+    alerting,
     in_flight,
     damaged_files,
     failing_gates,
@@ -235,6 +253,9 @@ def online_look(site: AppState) -> Look:
         log = log_of(site.workspace)
     except InputError:
         return Look(name, "none", "no events yet", where)
+    alerts = [each for each in lasting(site.workspace, now=site.clock()) if each.state not in QUIET]
+    if alerts:
+        return Look(name, "worse", counted(len(alerts), "alert", "alerts"), "/online/alerts")
     seen = None if log.last_day is None else glance(site, log, log.last_day)
     if seen is None:
         return Look(name, "cannot_tell", "too few weeks to compare with", where)
