@@ -189,6 +189,9 @@ def test_the_whole_way_of_a_release(client: Client, tmp_path: Path) -> None:
     gated = client.gate(tmp_path / "gate.toml", "new", "old")
     assert gated == client.gate(policy, "new", "old")
     assert gated["verdict"] in {"pass", "cannot_tell", "fail"}
+    [listed] = client.gates(candidate="new")
+    assert client.gate_result(listed["id"])["gate"] == gated
+    assert client.gates("shop", verdict="stale") == []
     made = client.freeze("shop", "2027-01")
     assert client.edition("shop", "2027-01")["sha256"] == made["sha256"]
     assert [row["name"] for row in client.editions("shop")] == ["2027-01"]

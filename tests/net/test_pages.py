@@ -33,6 +33,7 @@ IDS = {
     "judge": "fake",
     "experiment": "hybrid",
     "release": "hybrid-2",
+    "gate_id": "1",
     "place": "history.jsonl",
     "history": "history.jsonl",
     "person_id": "1",

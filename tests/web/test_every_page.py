@@ -16,12 +16,14 @@ from tests.web.online_log import plan_experiment, put_users
 from tests.web.release_shop import begin
 
 from karat.formats.own import history
+from karat.release.policy import policy_of
 from karat.store.sql import people
 from karat.tables.release.history import Point, Value
 from karat.web.app import create_app
 from karat.web.framework.settings import Settings
 from karat.workflows.golden.agreement import put_before_adjudicator
 from karat.workflows.golden.editions import freeze
+from karat.workflows.release.stored_gates import Checked, check_stored
 from karat.workflows.workspace import stored_comparisons
 from karat.workflows.workspace.annotations import add_annotation
 
@@ -40,6 +42,7 @@ IDS = {
     "history": "history.jsonl",
     "person_id": "1",
     "release": "newer",
+    "gate_id": "1",
 }
 """What is there, by the name that a parameter of a route has."""
 ASKS = {
@@ -100,6 +103,8 @@ def owner(
         assert put_before_adjudicator(opened, None, person="olga", now=now) == 16
         add_annotation(opened, time="", kind="release", text="4", person="olga", now=now)
         begin(opened, now=now)
+        policy = policy_of({"rule": [{"measure": "nDCG@5", "min": 0.9}]})
+        check_stored(opened, policy, None, "old", Checked("page", "olga", now))
         site.accounts.make_token(person, "a token", ["read"])
         site.accounts.invite("dora", "rater", "olga")
         number = stored_comparisons.ask(

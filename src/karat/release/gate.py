@@ -100,7 +100,9 @@ def queries_to_decide(check: Check) -> int | None:
         return None
     half = check.ci_high - drop if drop <= limit else drop - check.ci_low
     gap = abs(limit - drop)
-    return max(LEAST, math.ceil(n * (half / gap) ** 2)) if ROUNDING < gap < half else None
+    return (
+        max(LEAST, math.ceil(n * (half / gap) ** 2 - ROUNDING)) if ROUNDING < gap < half else None
+    )
 
 
 def unless_worse(check: Check, at_worst: Check, failed: int) -> Check:

@@ -136,7 +136,7 @@ def read_workspace(path: Path, environment: Mapping[str, str] | None = None) -> 
 def declares_store(path: Path) -> bool:
     """Whether a ``karat.toml`` is of a workspace; else it only has settings of commands."""
     made = (path.parent / _DATABASE).exists() or bool(os.environ.get(STORE))
-    return made or "workspace" in toml.read(path).content
+    return made or (path.stat().st_size > 0 and "workspace" in toml.read(path).content)
 
 
 def read_defaults(start: Path) -> Defaults | None:

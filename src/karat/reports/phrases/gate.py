@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from karat.release.gate import queries_to_decide
-from karat.reports.phrases.numbers import counted, percent
+from karat.reports.phrases.numbers import counted
 from karat.reports.writers.plain import shortened
 from karat.tables.comparison import RankChange
 from karat.tables.release.gate import Check, Gate, GateVerdict, KnownFailure, Regression
@@ -87,7 +87,7 @@ def sentence(check: Check) -> str:
 
 
 def brief(check: Check) -> str:
-    """What a check measured, and where, in one line: ``nDCG@10, class name: −14 % (limit −10 %)``.
+    """What a check measured, and where, in one line: ``nDCG@10, class name: −14.2 % (limit −10 %)``.
 
     Without a value, the rule and the reason.
     """
@@ -102,7 +102,8 @@ def brief(check: Check) -> str:
     better = "+" if worse == "−" else "−"
     size, limit = f"{abs(drop):.3f}", f"{check.limit:.3f}"
     if before:
-        size, limit = percent(abs(drop / before)), percent(check.limit / abs(before))
+        shares = abs(drop / before), check.limit / abs(before)
+        size, limit = (f"{100 * share:.1f}".removesuffix(".0") + " %" for share in shares)
     return f"{where}: {worse if drop > 0 else better}{size} (limit {worse}{limit})"
 
 

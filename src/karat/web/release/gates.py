@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode
 from fastapi import APIRouter, Form, Response
 from pydantic import Field
 
-from karat.errors import UsageError
+from karat.errors import KaratError
 from karat.reports.html.page import ORIGINS
 from karat.reports.offline.evaluation import what_changed
 from karat.reports.phrases import gate as words
@@ -27,7 +27,7 @@ from karat.web.framework.errors import NotFound, refused
 from karat.web.framework.form_values import Id
 from karat.web.framework.lists import Listed, frame_of, listed
 from karat.web.framework.pages import Page, redirect, show
-from karat.web.framework.progress import Outcome, Progress, begin
+from karat.web.framework.progress import Outcome, Progress, find, run
 from karat.workflows.golden.editions import NOW, list_editions
 from karat.workflows.release import stored_gates
 from karat.workflows.release.stored_gates import Checked
@@ -106,12 +106,13 @@ def check(
         return Outcome(f"/gates/{number}")
 
     number = hashlib.sha256(repr((workspace.golden.id, typed)).encode()).hexdigest()[:12]
-    job = begin(call.site, f"gate-{number}", f"Gate by {policy}", work, WAIT_S)
-    if job.state == "failed":
-        what, _, fix = (job.error or "").partition("\n  fix: ")
-        status, wrong = refused(UsageError(what, fix=fix or None))
+    name = f"gate-{number}"
+    try:
+        run(call.site, name, f"Gate by {policy}", work, WAIT_S, remembered_s=0.0)
+    except KaratError as error:
+        status, wrong = refused(error)
         return show(call, _gates_page(call, typed=typed, wrong=wrong), status)
-    return redirect(call, job.page if job.over and job.page else f"/jobs/{job.id}")
+    return redirect(call, find(call.site, name).page or f"/jobs/{name}")
 
 
 @ROUTER.get("/gates/{gate_id}")
