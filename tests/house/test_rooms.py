@@ -48,7 +48,7 @@ LONGER = {
     "web/framework/lists.py listed": 81,
     "web/offline/comparisons.py _comparison_page": 96,
     "web/offline/runs.py _run_page": 76,
-    "web/online/_charts.py chart_of": 67,
+    "web/online/charts.py chart_of": 67,
     "workflows/golden/export.py export_golden_set": 78,
     "workflows/golden/import_.py import_exchange": 77,
     "workflows/lint/fields.py look": 61,

@@ -660,6 +660,30 @@ class Client:
             "/online/watch", until=until, window=window, history=history, **params
         )
 
+    def alerts(self) -> list[dict[str, Any]]:
+        """The alerts that watches opened, those that last first."""
+        return self._calls.rows("/online/alerts")
+
+    def alert(self, number: int) -> dict[str, Any]:
+        """An alert: its cause, the hours around its onset, and what was done about it."""
+        return self._calls.get(f"/online/alerts/{number}")
+
+    def acknowledge_alert(self, number: int, note: str = "") -> dict[str, Any]:
+        """Say that you look into an alert."""
+        return self._calls.post(f"/online/alerts/{number}/acknowledge", note=note)
+
+    def mute_alert(self, number: int, until: str, note: str = "") -> dict[str, Any]:
+        """Keep an alert quiet until a time: `8h`, or `2026-11-21T08:00` (UTC)."""
+        return self._calls.post(f"/online/alerts/{number}/mute", until=until, note=note)
+
+    def resolve_alert(self, number: int, note: str = "") -> dict[str, Any]:
+        """Say that an alert is dealt with: it is quiet until it comes back."""
+        return self._calls.post(f"/online/alerts/{number}/resolve", note=note)
+
+    def reopen_alert(self, number: int, note: str = "") -> dict[str, Any]:
+        """Undo what was done about an alert."""
+        return self._calls.post(f"/online/alerts/{number}/reopen", note=note)
+
     def online_against(
         self,
         run: int | str,

@@ -13,6 +13,7 @@ from karat.cli.pages import need_report, show_page
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from karat.clients.webhook import Delivery
     from karat.tables.release.trend import Trend
 
 
@@ -138,7 +139,11 @@ def send(url: str, event: dict[str, Any] | None) -> None:
 
     if event is None:
         return
-    delivery = webhook.post(url, event, secret=os.environ.get(webhook.SECRET))
+    report(webhook.post(url, event, secret=os.environ.get(webhook.SECRET)))
+
+
+def report(delivery: Delivery) -> None:
+    """Print why an event was not delivered, if so."""
     if not delivery.delivered:
         times = "1 attempt" if delivery.tries == 1 else f"{delivery.tries} attempts"
         failure = f"karat: notification failed after {times}: {delivery.reason}"

@@ -65,7 +65,7 @@ STAGES = (
         "M3 12h4l3-8 4 16 3-8h4",
         (
             Tab("Dashboard", "/online"),
-            Tab("Alerts", "/online/watch"),
+            Tab("Alerts", "/online/alerts", also=["/online/watch"]),
             Tab("Worst queries", "/online/queries"),
             Tab("Searches", "/online/rows"),
             Tab("Offline vs online", "/online/against"),
