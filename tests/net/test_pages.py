@@ -33,6 +33,8 @@ IDS = {
     "judge": "fake",
     "experiment": "hybrid",
     "release": "hybrid-2",
+    "alert_id": "1",
+    "alert": "1",
     "place": "history.jsonl",
     "history": "history.jsonl",
     "person_id": "1",

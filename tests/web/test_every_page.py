@@ -9,6 +9,7 @@ from urllib.parse import quote
 import pytest
 from starlette.testclient import TestClient
 from tests.shadow_traffic import write_shadow_log
+from tests.watches import watched
 from tests.web.conftest import Browser, Clock, make_shop
 from tests.web.framework.test_auth import Route, routes_of
 from tests.web.machine_judge import declare
@@ -22,6 +23,7 @@ from karat.web.app import create_app
 from karat.web.framework.settings import Settings
 from karat.workflows.golden.agreement import put_before_adjudicator
 from karat.workflows.golden.editions import freeze
+from karat.workflows.online.alerts import record
 from karat.workflows.workspace import stored_comparisons
 from karat.workflows.workspace.annotations import add_annotation
 
@@ -40,6 +42,8 @@ IDS = {
     "history": "history.jsonl",
     "person_id": "1",
     "release": "newer",
+    "alert_id": "1",
+    "alert": "1",
 }
 """What is there, by the name that a parameter of a route has."""
 ASKS = {
@@ -100,6 +104,7 @@ def owner(
         assert put_before_adjudicator(opened, None, person="olga", now=now) == 16
         add_annotation(opened, time="", kind="release", text="4", person="olga", now=now)
         begin(opened, now=now)
+        assert record(opened, watched(), now=now) == [1]
         site.accounts.make_token(person, "a token", ["read"])
         site.accounts.invite("dora", "rater", "olga")
         number = stored_comparisons.ask(
