@@ -461,6 +461,9 @@ def test_alerts_last_until_they_are_closed(c: sa.Connection) -> None:
     alerts.change(c, older, closed_us=NOW + 7)
     assert [row["id"] for row in alerts.still_open(c)] == [newer]
     assert [row["id"] for row in alerts.listed(c)] == [newer, older]
+    assert [row["id"] for row in alerts.since(c, NOW + 7)] == [older, newer]
+    assert [row["id"] for row in alerts.since(c, NOW + 8)] == [newer]
+    alerts.hold(c)
     alerts.act(c, newer, ACKNOWLEDGED)
     alerts.act(c, newer, ACKNOWLEDGED | {"action": "muted", "until_us": NOW + 9})
     assert [row["action"] for row in alerts.actions(c, [newer])] == ["acknowledged", "muted"]

@@ -307,6 +307,15 @@ DEMO: dict[str, tuple[Asked, ...]] = {
         Asked("release-rollback", f"release rollback {W} semantic --by anna --reason no -f json"),
         Asked("release-unknown", f"release status {W} hybrid"),
     ),
+    "alerts": (
+        Asked("alerts-list", f"online alerts list {W}", "json"),
+        Asked("alerts-acknowledge", f"online alerts acknowledge 1 {W} --by eve --note looking"),
+        Asked("alerts-mute", f"online alerts mute 1 {W} --by eve --until 8h -f json"),
+        Asked("alerts-resolve", f"online alerts resolve 1 {W} --by eve"),
+        Asked("alerts-reopen", f"online alerts reopen 1 {W} --by eve"),
+        Asked("alerts-show", f"online alerts show 1 {W}", "json"),
+        Asked("alerts-unknown", f"online alerts show 9 {W}"),
+    ),
     "online-read": (
         Asked("online-status", f"online status {W}", "json"),
         Asked("online-evaluate", f"online evaluate {W} --by arm --notes", "json", deep=True),
@@ -354,7 +363,7 @@ ENGINES = (
     Asked("engine-import", "engine import case.json"),
 )
 """What is run in the demo's own folder, whose karat.toml has engines."""
-CHANGING = {"golden-write", "judges", "new", "online-write", "releases"}
+CHANGING = {"alerts", "golden-write", "judges", "new", "online-write", "releases"}
 """Where a command finds what those before it left, in whatever form they were asked."""
 LEFT_OUT = {
     "karat autojudge doubts": "tests/cli/judging asks it",

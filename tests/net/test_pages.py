@@ -34,6 +34,8 @@ IDS = {
     "experiment": "hybrid",
     "release": "hybrid-2",
     "gate_id": "1",
+    "alert_id": "1",
+    "alert": "1",
     "place": "history.jsonl",
     "history": "history.jsonl",
     "person_id": "1",

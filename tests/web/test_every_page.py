@@ -9,6 +9,7 @@ from urllib.parse import quote
 import pytest
 from starlette.testclient import TestClient
 from tests.shadow_traffic import write_shadow_log
+from tests.watches import watched
 from tests.web.conftest import Browser, Clock, make_shop
 from tests.web.framework.test_auth import Route, routes_of
 from tests.web.machine_judge import declare
@@ -23,6 +24,7 @@ from karat.web.app import create_app
 from karat.web.framework.settings import Settings
 from karat.workflows.golden.agreement import put_before_adjudicator
 from karat.workflows.golden.editions import freeze
+from karat.workflows.online.alerts import record
 from karat.workflows.release.stored_gates import Checked, check_stored
 from karat.workflows.workspace import stored_comparisons
 from karat.workflows.workspace.annotations import add_annotation
@@ -43,6 +45,8 @@ IDS = {
     "person_id": "1",
     "release": "newer",
     "gate_id": "1",
+    "alert_id": "1",
+    "alert": "1",
 }
 """What is there, by the name that a parameter of a route has."""
 ASKS = {
@@ -105,6 +109,7 @@ def owner(
         begin(opened, now=now)
         policy = policy_of({"rule": [{"measure": "nDCG@5", "min": 0.9}]})
         check_stored(opened, policy, None, "old", Checked("page", "olga", now))
+        assert record(opened, watched(), now=now) == [1]
         site.accounts.make_token(person, "a token", ["read"])
         site.accounts.invite("dora", "rater", "olga")
         number = stored_comparisons.ask(

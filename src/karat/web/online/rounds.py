@@ -12,7 +12,7 @@ from karat.reports.online.watch import verdict_text
 from karat.web.framework.rounds import EVERY_S, rounds
 from karat.web.framework.state import AppState
 from karat.web.online.log import ENDLESS_S, start_computing
-from karat.web.online.watch import remembering, watched_of
+from karat.web.online.watch import remember, remembering, watched_of
 from karat.workflows.online.log_requests import NothingImported, log_of, watch_of
 from karat.workflows.online.watch import last_whole_window, window_end
 
@@ -41,11 +41,10 @@ def watch_goes_on(site: AppState, every_s: float = EVERY_S) -> Iterator[None]:
 
 
 def one_round(site: AppState, watches: Watches) -> None:
-    """Watch the last window of the log, if it is time and the window is new."""
+    """Watch the last window of the log if it is new, at most as often as configured."""
     config, now = site.workspace.workspace.watch, site.clock()
     if now < watches.next_us:
         return
-    watches.next_us = now + config.every_us
     try:
         log = log_of(site.workspace)
     except NothingImported:
@@ -55,11 +54,13 @@ def one_round(site: AppState, watches: Watches) -> None:
     window = last_whole_window(config.window, log)
     if window.label == watches.window:
         return
+    watches.next_us = now + config.every_us
     asked, _ = watch_of(site.workspace, log, config.window, window_end(window), config.by)
     answer = start_computing(site, log, remembering(site, asked), ENDLESS_S)
     if answer is None:
         return
     found = watched_of(answer)
     LOG.info("watch: %s: %s", found.window, verdict_text(found))
+    remember(site, log, found)  # it may have been computed for something else
     if found.changes:
         watches.window = window.label

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Annotated, Any, ClassVar
 from urllib.parse import urlencode
 
@@ -14,7 +15,7 @@ from karat.errors import KaratError
 from karat.reports.online.watch import compared_text, verdict_text
 from karat.reports.phrases.online import cause_text, moved_text, usual_text, value, where
 from karat.reports.table import Column
-from karat.tables.days import day_text
+from karat.tables.days import day_number, day_text
 from karat.tables.online.events import EventLog
 from karat.tables.online.watch import Watched
 from karat.tables.records import record_of
@@ -26,7 +27,7 @@ from karat.web.framework.state import AppState
 from karat.web.online.causes import CauseShown, query_rows, rows_of, shown
 from karat.web.online.log import Lenient, LogPage, log_page, slice_choices, start_computing
 from karat.workflows.online import alerts
-from karat.workflows.online.log_requests import Watching, watch_of
+from karat.workflows.online.log_requests import DayRange, Watching, watch_of
 from karat.workflows.online.watch import last_whole_window, window_end
 from karat.workflows.online.watch_windows import window_of
 
@@ -81,9 +82,10 @@ def watched(
 
         def request(length: str, end: str, slice_by: str) -> tuple[Watching, list[str]]:
             end = end or window_end(last_whole_window(length, log))
-            window_of(length, end, log, 0)  # refuses invalid ones
-            by_ = [slice_by] if slice_by else []
-            return watch_of(call.site.workspace, log, length, end, by_)
+            day_number(end[:10])
+            last = day_text(window_of(length, end, log, 0)[0].last_day)
+            DayRange(last, last).within(log)
+            return watch_of(call.site.workspace, log, length, end, [slice_by] if slice_by else [])
 
         asked, notes = lenient.take(
             lambda: request(window, typed, by),
@@ -111,18 +113,19 @@ def watched(
 
 def remembering(site: AppState, asked: Watching) -> Watching:
     """A watch that records alerts when it is computed."""
+    return replace(asked, found=partial(remember, site))
 
-    def found(log: EventLog, result: Watched) -> None:
-        try:
-            posted = alerts.remember(site.workspace, log, result, now=site.clock())
-        except KaratError as error:  # the result is shown in any case
-            LOG.error("alerts could not be recorded: %s", error)
-            return
-        for each in posted or ():
-            if not each.delivered:
-                LOG.error("an alert was not delivered: %s", each.reason)
 
-    return replace(asked, found=found)
+def remember(site: AppState, log: EventLog, result: Watched) -> None:
+    """Record alerts, and post what is new; a failure is logged."""
+    try:
+        posted = alerts.remember(site.workspace, log, result, now=site.clock())
+    except KaratError as error:  # the result is shown in any case
+        LOG.error("alerts could not be recorded: %s", error)
+        return
+    for each in posted or ():
+        if not each.delivered:
+            LOG.error("an alert was not delivered: %s", each.reason)
 
 
 def _shown(
