@@ -22,7 +22,7 @@ from karat.tables import Qrels, QueryValue, Results, Run
 from karat.tables.comparison import Comparison
 from karat.tables.schema import Scale
 from karat.workflows.golden.agreement import Moment
-from karat.workflows.golden.editions import NOW, standing
+from karat.workflows.golden.editions import standing
 from karat.workflows.offline.evaluate import evaluate
 from karat.workflows.offline.evaluation_plan import settle
 from karat.workflows.offline.report_queries import shown, views
@@ -135,7 +135,7 @@ def beside(
     measure: str,  # the measure whose contributions are shown
     values: Sequence[QueryValue],  # the query's stored values
     tables: Mapping[str, Any],  # Parquet files by name: `grades` and `heads`
-    edition: str,  # `now` for current grades; otherwise those of the edition
+    live: bool,  # whether grades may have changed since: then the current ones are read
     ranks: int = _DEEPEST,  # maximum number of ranks, if the measure looks as deep
 ) -> Beside | None:
     """One query: stored numbers, rankings, and current grades.
@@ -145,7 +145,7 @@ def beside(
     """
     stored_grades = _of_query(tables["grades"], query_id)
     heads = _of_query(tables["heads"], query_id)
-    grades = grades_now(opened, query_id) if edition == NOW else stored_grades
+    grades = grades_now(opened, query_id) if live else stored_grades
     changed = _changed(stored_grades, grades)
     runs = _runs(content, heads, query_id, values)
     if not heads.height and not grades.height and not values:
