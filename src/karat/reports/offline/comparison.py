@@ -490,11 +490,12 @@ def judge_next(
 
     columns = [
         Column("query_id", "Query", text=query, link=link),
-        Column("doc_id", "Document", text=lambda row: (titles or {}).get(row.doc_id, row.doc_id)),
+        Column("doc_id", "Document", link=link,
+               text=lambda row: (titles or {}).get(row.doc_id, row.doc_id)),
         Column("baseline_rank", comparison.baseline, "count"),
         Column("candidate_rank", comparison.differences[0].candidate, "count"),
         Column("effect", "Could change", "signed"),
-    ]
+    ]  # fmt: skip
     title = "Judging priorities, most informative first"
     return Table(title, columns, comparison.judge_next if rows is None else rows)
 

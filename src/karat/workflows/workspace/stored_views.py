@@ -36,9 +36,10 @@ class Drawn:
     """The charts of a page, and the targets of their links."""
 
     measures: list[DrawnChart]  # every measure with its interval
-    # Slices of the first measure, by candidate (empty without one) and attribute
+    # Slices of the first measure, by candidate (empty without one) and attribute; without an
+    # attribute the contributions of queries
     sliced: dict[str, DrawnChart]
-    spread: list[DrawnChart]  # contributions of queries, or the distribution of values
+    spread: list[DrawnChart]  # the distribution of values
     # Link targets by the id of a chart element: measure and candidate, attribute and value, or a
     # query
     leads: dict[str, dict[str, str]]
@@ -106,17 +107,21 @@ def drawn(content: Content) -> Drawn:
         return marks.setdefault(query_id, f"q-{len(marks)}")
 
     with suppress(MissingExtra):
-        charts.measures.extend(figures.of_measures(content))
-        for view, name in figures.ids_of_views(content).items():
-            charts.leads[name] = {"measure": view.measure, "candidate": view.candidate or ""}
-        for part in figures.of_slices(content):
-            charts.sliced[slice_key(part.subject, part.attribute)] = part.figure
-            for value, name in part.ids.items():
-                target = {"slice": f"{part.attribute}={value}", "candidate": part.subject or ""}
-                charts.leads[name] = target
-        if content.comparison is not None:
-            charts.spread.extend(figures.of_queries(content.comparison, mark))
+        if content.comparison is not None:  # its tables draw intervals in their rows
+            found = content.comparison
+            for candidate in dict.fromkeys(row.candidate for row in found.differences):
+                own = [row for row in found.differences if row.candidate == candidate]
+                for chart in figures.of_queries(replace(found, differences=own), mark):
+                    charts.sliced[slice_key(candidate, "")] = chart
         else:
+            charts.measures.extend(figures.of_measures(content))
+            for view, name in figures.ids_of_views(content).items():
+                charts.leads[name] = {"measure": view.measure, "candidate": view.candidate or ""}
+            for part in figures.of_slices(content):
+                charts.sliced[slice_key(part.subject, part.attribute)] = part.figure
+                for value, name in part.ids.items():
+                    target = {"slice": f"{part.attribute}={value}", "candidate": part.subject or ""}
+                    charts.leads[name] = target
             charts.spread.extend(figures.of_values(content))
     charts.leads.update({name: {"query": query_id} for query_id, name in marks.items()})
     return charts
