@@ -46,7 +46,6 @@ LONGER = {
     "online/simulate/tasks.py _ask": 79,
     "reports/html/page.py _shown": 66,
     "web/framework/lists.py listed": 81,
-    "web/offline/comparisons.py _comparison_page": 96,
     "web/offline/runs.py _run_page": 76,
     "web/online/charts.py chart_of": 67,
     "workflows/golden/export.py export_golden_set": 78,

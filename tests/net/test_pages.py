@@ -49,6 +49,12 @@ ASKS: dict[str, tuple[str, ...]] = {
     "/golden/{name}/changes": ("?old=first",),
     "/golden/{name}/exchange/file": ("?to=csv",),
     "/golden/{name}/pairs": ("", "?q=json&per=5"),
+    "/comparisons/{comparison_id}": (
+        "",
+        *(f"?view={view}" for view in ("slices", "queries", "priorities", "notes")),
+        "?candidate=hybrid",
+    ),
+    "/comparisons/{comparison_id}/queries/{query_id:path}": ("", "?doc=json"),
     "/runs/{run_id}": ("", "?measure=RR%4010"),
     "/runs/{run_id}/diagnosis": ("", "?stage=semantic&stage=bm25"),
     "/runs/{run_id}/diagnosis/{query_id:path}": ("?stage=semantic&stage=bm25",),

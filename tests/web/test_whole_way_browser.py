@@ -219,12 +219,14 @@ def compare(page: Any) -> None:
     page.locator("[name=baseline][value='1']").check()
     assert page.locator("[name=candidate]:checked").count() == 1
     page.get_by_role("button", name="Compare", exact=True).click()
-    page.wait_for_selector("#queries")
+    page.get_by_role("link", name="Queries 4").click()
+    page.wait_for_selector("section#queries")
     page.locator("#queries tbody a", has_text="red shoes").click()
     page.wait_for_selector("#rankings")
     assert page.locator(".grade.unjudged").count() == 1
+    page.get_by_role("link", name="Grade what is not judged").click()
+    page.wait_for_selector("#drawer form")
     sound(page)
-    page.locator("details.judge summary").click()
     page.locator("form[data-in-place] button[value='3']").click()
     page.wait_for_function("() => document.querySelectorAll('.grade.unjudged').length === 0")
     assert "Grade 3 recorded for d9" in page.locator("#said").inner_text()

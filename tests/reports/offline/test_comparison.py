@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 
 import polars as pl
 import pytest
 from tests.choosing import deep_but
 
-from karat.reports.offline.comparison import show, to_json
+from karat.reports.offline.comparison import (
+    axis,
+    costs_and_answers,
+    differences,
+    judge_next,
+    show,
+    to_json,
+)
 from karat.reports.writers.terminal import console
-from karat.tables.comparison import Comparison
+from karat.tables.comparison import Comparison, CostChange, Costs
 from karat.workflows.offline.compare import compare
 
 N = 24
@@ -117,3 +125,49 @@ def test_an_id_from_a_stranger_cannot_paint_the_screen() -> None:
     qrels = {query: {evil: 1} for query in QUERIES}
     found = compare(qrels, dict.fromkeys(QUERIES, ranked("x", evil)), OLD | {"q00": ranked(evil)})
     assert "\x1b" not in shown(found, full=True)
+
+
+def test_a_page_has_intervals_drawn_and_judged_shares() -> None:
+    rows = compared().differences
+    shares = {("R@3", rows[0].baseline): 0.5, ("R@3", rows[0].candidate): 1.0, ("RR", "x"): 1.0}
+    table = differences(rows, drawn=lambda row: f"<svg>{row.measure}</svg>", judged=shares)
+    [drawn] = [column for column in table.columns if column.name == "ci_low"]
+    [judged] = [column for column in table.columns if column.name == "judged"]
+    assert drawn.html is not None
+    assert drawn.html(rows[0]) == "<svg>R@3</svg>"
+    assert [judged.cell(row) for row in rows[:2]] == ["50 % → 100 %", "–"]
+    assert "judged" not in {column.name for column in differences(rows).columns}
+    # The widest interval is that of RR, which falls by 1/2 in every query; nothing is wider than 1.
+    ends = [e for row in rows for e in (row.ci_low, row.ci_high, row.difference) if e is not None]
+    assert axis(rows) == max(map(abs, ends)) <= 1.0
+    assert axis([]) == 0.01
+
+
+def test_costs_stand_with_speed_and_answers() -> None:
+    found = compared()
+    name = found.differences[0].candidate
+    changes = [
+        CostChange("latency p95", "ms", 10.0, 28.0, 18.0, 1.0, 30.0, 24),  # among the answers
+        CostChange("index", "bytes", 1e9, 2.2e9, 1.2e9, None, None, None),
+        CostChange("judgments", "judgments", None, None, 240.0, None, None, None),
+        CostChange("latency p95", "ms", 1.0, 2.0, 1.0, None, None, 24, "class", "odd"),
+    ]
+    costs = [Costs(found.baseline, name, changes)]
+    table = costs_and_answers(replace(found, answers=[], costs=costs), name)
+    cells = [[column.cell(row) for column in table.visible] for row in table.rows]
+    assert cells == [
+        ["index size", "1 GB", "2.2 GB", "+1.2 GB", "–", ""],
+        ["judgments made", "–", "–", "240", "–", ""],
+    ]
+    assert costs_and_answers(found, "nobody").rows == []
+
+
+def test_pairs_to_judge_next_lead_to_their_documents_on_a_page() -> None:
+    found = compared()
+    table = judge_next(found, link=lambda row: f"/{row.query_id}", titles={"x": "A title"})
+    query, document = table.columns[:2]
+    row = next(each for each in found.judge_next if each.doc_id == "x")
+    assert (query.cell(row), document.cell(row)) == (row.text, "A title")
+    assert query.link is not None
+    assert query.link(row) == f"/{row.query_id}"
+    assert judge_next(found).columns[0].cell(row) == row.query_id

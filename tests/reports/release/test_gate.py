@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from karat.reports.phrases.gate import brief, to_change
+from karat.reports.phrases.gate import brief, deciding, to_change, would_change
 from karat.reports.release.gate import (
     Failed,
     broke,
@@ -267,3 +267,44 @@ def test_queries_are_of_the_check_that_they_broke() -> None:
         (DROPPED, [replace(row, attribute=None, slice=None)]),
     ]
     assert broke(PASSED) == []
+
+
+SPAN, ALLOWED = "The 95 % interval of the drop", "what is allowed: "
+CHANGES, MORE = "candidate changes this.", "more queries could change this."
+POWER = "Its 20 queries detect a drop of 0.0550 (power 80 %)."
+
+
+@pytest.mark.parametrize(
+    ("verdict", "check", "text"),
+    [
+        # BROKEN: 0.0412 to 0.07 is all above 0.02
+        ("fail", {}, f"{SPAN}, 0.041 to 0.070, is beyond {ALLOWED}only another {CHANGES} {POWER}"),
+        (
+            "fail", {"ci_low": 0.01},
+            f"{SPAN}, 0.010 to 0.070, reaches into {ALLOWED}{MORE} {POWER}",
+        ),
+        (
+            "cannot_tell", {"smallest_detected": None},
+            "More queries could tell; a drop of 0.0200 is allowed.",
+        ),
+        (
+            "pass", {"drop": -0.01, "smallest_detected": None},
+            f"Nearest to its limit: {RULE}; the drop is −0.0100, allowed 0.0200.",
+        ),
+        ("fail", {"ci_low": None}, ""),
+        ("unhealthy", {}, ""),
+    ],
+)  # fmt: skip
+def test_what_would_change_the_verdict_of_a_gate(
+    verdict: str, check: dict[str, object], text: str
+) -> None:
+    own = replace(BROKEN, verdict=verdict, **check)  # type: ignore[arg-type]
+    found = replace(GATE, verdict=verdict, checks=[own, FLOOR, HEALTH])  # type: ignore[arg-type]
+    assert would_change(found) == text
+
+
+def test_the_check_nearest_to_its_limit_is_named() -> None:
+    passed = [replace(BROKEN, verdict="pass", drop=drop) for drop in (-0.2, 0.015, 0.01)]
+    assert "the drop is 0.0150" in would_change(replace(PASSED, checks=[*passed, FLOOR]))
+    assert would_change(PASSED) == ""  # a floor has no drop
+    assert deciding(replace(PASSED, checks=[])) is None

@@ -172,6 +172,7 @@ def test_comparisons_and_runs_lead_to_the_diagnosis_of_a_query(
     assert {r["query_id"]: r["why"] for r in rows if r["why"]} == {
         r["query_id"]: r["mode"] for r in failing if r["query_id"] in {r["query_id"] for r in rows}
     }
+    page = egon.get(f"/comparisons/{number}?view=queries").text.replace("&amp;", "&")
     assert "Ranked too low" in page[page.index(f'href="{where}&baseline=1"') :][:300]
     assert egon.get(f"{where}&baseline=1").status_code == 200
 

@@ -44,17 +44,17 @@ def test_from_a_comparison_to_why_a_query_fails(
     number = stored_comparisons.ask(shop, Asked([2, 3]), by="egon", now=NOW)
     stored_comparisons.compute(shop, number, lambda: NOW)
     with page_of("egon", "engineer", **LAPTOP) as page:
-        page.goto(f"/comparisons/{number}")
+        page.goto(f"/comparisons/{number}?view=queries")
         # One click on the failure that its row names.
         failing = page.locator("#queries tr").filter(has_text="red shoes")
         failing.get_by_role("link").last.click()
         page.wait_for_url("**/runs/3/diagnosis/*baseline=2")
         assert "d2: not in words, not in top, not served." in page.locator("main").inner_text()
         # The long way, by the rankings side by side.
-        page.goto(f"/comparisons/{number}")
+        page.goto(f"/comparisons/{number}?view=queries")
         page.locator("#queries").get_by_role("link", name="red shoes").click()
         page.wait_for_url("**/queries/*")
-        page.get_by_role("paragraph").filter(has_text="stage by stage").get_by_text("top").click()
+        page.get_by_role("listitem").filter(has_text="stage by stage").get_by_text("top").click()
         page.wait_for_url("**/runs/3/diagnosis/*baseline=2")
         page.get_by_text("Ranks of the relevant documents of").first.wait_for()
         assert "4.1 ms" in page.locator("figure").first.inner_text()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 import threading
 import time
@@ -89,6 +90,47 @@ def test_two_runs_are_chosen_and_compared(egon: Browser) -> None:
         assert audit.frame(c).row(0, named=True)["action"] == "make comparison"
 
 
+def test_each_tab_has_its_part_and_old_addresses_lead_to_theirs(egon: Browser) -> None:
+    where = asked(egon, by=["query_length"])
+    parts = {
+        "summary": ("Differences under every measure",),
+        "slices": ("nDCG@3 by query_length",),
+        "queries": ("Queries, the largest change first",),
+        "priorities": ("What to judge next",),
+        "notes": ('<section id="notes">',),
+    }
+    pages = {view: egon.get(f"{where}?view={view}").text for view in parts}
+    for view, page in pages.items():
+        for other, texts in parts.items():
+            assert all((text in page) == (view == other) for text in texts), (view, other)
+        current = re.findall(r'href="\?view=(\w+)" aria-current="page"', page)
+        assert current == [view]
+    # Anchors of other tabs are the links to them.
+    anchors = {"slices", "queries", "next", "notes"}
+    assert anchors <= set(re.findall(r'id="(\w+)"', pages["summary"]))
+    for asks in ("measure=P%402", "outcome=same", "slice=query_length%3D2+words", "q=shoes"):
+        assert 'id="queries-head"' in egon.get(f"{where}?{asks}").text
+    assert egon.get(f"{where}?view=sumary").status_code == 400
+    keys = "title crumbs row runs since numbers lead results measure candidate slice uncounted"
+    keys += " counts zero_weight queries whys queued raised policy"
+    assert list(said(egon, where)) == keys.split()
+    assert said(egon, where) == said(egon, f"{where}?view=notes")
+
+
+def test_intervals_are_drawn_in_the_rows_and_what_changed_is_shown(egon: Browser) -> None:
+    for engine, score in (("solr", 2.0), ("vespa", 0.5)):
+        rows = [{"about": {"engine": engine}}]
+        rows += [{"query_id": f"q{n}", "doc_id": "d1", "score": score} for n in range(1, 5)]
+        rows += [{"query_id": f"q{n}", "doc_id": "d5", "score": 1.0} for n in range(1, 5)]
+        body = "\n".join(map(json.dumps, rows)).encode()
+        files = {"file": (f"{engine}.jsonl", body)}
+        egon.post("/runs", data={"csrf": egon.csrf, "name": engine}, files=files)
+    page = egon.get(asked(egon, baseline=3, candidate=[4])).text
+    assert page.count('<svg class="drawn"') == 3  # a row for each measure
+    assert "<h3>What changed</h3>" in page
+    assert re.search(r"engine</th><td[^>]*>solr</td><td[^>]*>vespa</td>", page)
+
+
 @pytest.mark.deep  # each count in test_counted.py
 def test_counts_lead_to_their_queries(egon: Browser) -> None:
     where = asked(egon)
@@ -110,8 +152,7 @@ def test_counts_lead_to_their_queries(egon: Browser) -> None:
 @pytest.mark.deep  # as those of a run: test_runs.py
 def test_slices_lead_to_their_queries(egon: Browser) -> None:
     where = asked(egon, by=["query_length"])
-    page = egon.get(where).text
-    assert "slice=query_length%3D2+words" in page
+    assert "slice=query_length%3D2+words" in egon.get(f"{where}?view=slices").text
     for tail in ("measure=P%402", "candidate=new", "slice=query_length%3D2+words"):
         assert 'class="wrong"' not in egon.get(f"{where}?{tail}").text
     rows = said(egon, f"{where}?slice=query_length%3D2+words")["queries"]
@@ -142,8 +183,6 @@ def test_a_slice_that_is_not_there_is_refused_with_the_nearest(egon: Browser) ->
 @pytest.mark.deep  # that of the demo is in tests/net
 def test_three_runs_have_a_list_each_and_a_leaderboard(egon: Browser) -> None:
     third = {"q1": {"d3": 2.0, "d1": 1.0}, "q2": {"d2": 1.0}, "q3": {"d4": 1.0}, "q4": {"d1": 1.0}}
-    import json
-
     files = {"file": ("third.json", json.dumps(third).encode())}
     egon.post("/runs", data={"csrf": egon.csrf}, files=files)
     where = asked(egon, candidate=[2, 3])
@@ -293,16 +332,17 @@ def test_what_fails_says_why_and_can_be_tried_again(egon: Browser) -> None:
 
 
 def test_pairs_to_judge_next_go_into_the_queue(egon: Browser) -> None:
-    where = asked(egon, measure=["P@5", "nDCG@10"])
+    where = asked(egon, measure=["P@2", "nDCG@10"])
     found = said(egon, where)["numbers"]
     assert isinstance(found, dict)
     wanted = {(each["query_id"], each["doc_id"]) for each in found["judge_next"]}
-    page = egon.get(where).text
-    for _, doc_id in wanted:
-        assert f"<bdi>Document {doc_id}</bdi>" in page, "a document is called what it is called"
+    assert wanted == {(query, "d5") for query in ("q1", "q2", "q3", "q4")}  # first in the candidate
+    page = egon.get(f"{where}?view=priorities").text
+    assert "Document d5" in page, "a document is called what it is called"
+    assert f'href="{where}/queries/q1?doc=d5"' in page, "to be read and graded beside its rankings"
     answer = egon.fill(f"{where}/queue")
     assert answer.status_code == 303  # type: ignore[attr-defined]
-    assert answer.headers["location"] == f"{where}#next"  # type: ignore[attr-defined]
+    assert answer.headers["location"] == f"{where}?view=priorities"  # type: ignore[attr-defined]
     assert any(each.name.endswith("_said") for each in egon.cookies.jar)
     assert egon.get(where).status_code == 200
     assert not any(each.name.endswith("_said") for each in egon.cookies.jar), "it is said once"

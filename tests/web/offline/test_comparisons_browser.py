@@ -28,27 +28,36 @@ def test_two_runs_are_compared_and_a_missing_grade_is_given(
         if deep:
             sound(page)
         page.get_by_role("button", name="Compare", exact=True).click()
-        page.wait_for_selector("#queries")
+        page.wait_for_selector("#measures")
         sound(page)
         narrow(page)
+        page.goto(f"{page.url}#queries")  # an address of before there were tabs
+        page.wait_for_selector("section#queries")
         listed(page)
         page.locator("#queries tbody a", has_text="red shoes").click()
         page.wait_for_selector("#rankings")
         if deep:
             sound(page)
         narrow(page)
-        lacking = page.locator(".grade.unjudged").count()
-        assert lacking == 2  # d5, in both rankings
-        page.locator("details.judge summary").first.click()
-        assert "What d5 says of shoes" in page.locator("details.judge").first.inner_text()
-        page.locator("form[data-in-place] button[value='3']").first.click()
-        page.wait_for_function("() => document.querySelectorAll('.grade.unjudged').length === 0")
+        for key, back in (("j", "k"), ("k", "j")):  # to the next query, or the previous one
+            if page.locator(f"a[rel={'next' if key == 'j' else 'prev'}]").count():
+                here = page.url
+                page.keyboard.press(key)
+                page.wait_for_url(lambda url, here=here: url != here)
+                page.wait_for_selector("#rankings")
+                page.keyboard.press(back)
+                page.wait_for_url(here)
+                break
+        assert page.locator(".grade.unjudged").count() == 2  # d5, in both rankings
+        read(page)
+        assert page.locator(".grade.unjudged").count() == 0
         assert "/queries/q1" in page.url
-        assert "Grade 3 recorded for d5" in page.locator("#said").inner_text()
         assert "1 judgment was given since" in page.locator("#rankings").inner_text()
         sound(page)
+        page.locator("#drawer a.close").click()
+        page.wait_for_selector("#drawer[hidden]", state="attached")
         page.get_by_role("button", name="Recompute").click()
-        page.wait_for_selector("#queries")
+        page.wait_for_selector("#measures")
         assert "given since" not in page.locator("main").inner_text()
 
 
@@ -57,8 +66,8 @@ def test_the_last_list_that_was_asked_for_is_shown(page_of: PageOf, client_of: C
     client_of("engineer").fill("/comparisons/new", baseline=1, candidate=[2], measure=["nDCG@3"])
     with page_of("egon", "engineer") as page:
         late: list[Any] = []
-        page.goto("/comparisons/1")
-        page.wait_for_selector("#queries")
+        page.goto("/comparisons/1?view=queries")
+        page.wait_for_selector("section#queries")
         page.route("**outcome=worse**", lambda route: late.append(route))  # noqa: PLW0108 - it marks what it calls
         page.evaluate("window.stayed = true")
         page.locator("#queries .pills a", has_text="worse").click()
@@ -96,6 +105,42 @@ def narrow(page: Any) -> None:
     page.wait_for_function(f"() => innerWidth === {width}")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.set_viewport_size(before)
+
+
+def read(page: Any) -> None:
+    """Open documents beside the rankings, by a click and by keys, and grade what lacks a grade."""
+    page.evaluate("window.stayed = true")
+    page.locator("#rankings a.opens", has_text="Document d1").first.click()
+    drawer = page.locator("#drawer")
+    drawer.get_by_text("What d1 says of shoes").wait_for()
+    assert page.evaluate("document.activeElement.id") == "drawer-head"
+    over = drawer.bounding_box()
+    if page.viewport_size["width"] < 700:  # it covers the page
+        assert (over["x"], over["width"]) == (0, page.viewport_size["width"])
+    else:
+        assert over["x"] > page.locator("#rankings").bounding_box()["width"]
+    page.keyboard.press("Escape")
+    page.wait_for_selector("#drawer[hidden]", state="attached")
+    assert page.evaluate("document.activeElement.textContent") == "Document d1"
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    drawer.get_by_text("What d2 says of shoes").wait_for()
+    page.keyboard.press("n")
+    drawer.get_by_text("What d5 says of shoes").wait_for()
+    page.keyboard.press("?")
+    keys = page.locator("dialog[open]").inner_text()
+    for words in ("open the document", "grade the open document", "close the document"):
+        assert words in keys
+    page.keyboard.press("Escape")
+    page.keyboard.press("3")
+    page.wait_for_function("() => document.querySelectorAll('.grade.unjudged').length === 0")
+    page.locator("#said", has_text="Grade 3 recorded for d5").wait_for()
+    assert "Your grade: 3" in drawer.inner_text()
+    page.go_back()
+    drawer.get_by_text("What d2 says of shoes").wait_for()
+    page.go_forward()
+    drawer.get_by_text("What d5 says of shoes").wait_for()
+    assert page.evaluate("window.stayed") is True
 
 
 def listed(page: Any) -> None:

@@ -92,7 +92,7 @@ def test_what_a_run_records_is_shown_and_what_changed_since_another(client_of: C
     assert "names x" not in egon.get("/runs/1").text
     fields = {"baseline": 1, "candidate": [int(where.rpartition("/")[2])], "measure": ["P@2"]}
     made = egon.fill("/comparisons/new", **fields)
-    page = egon.get(made.headers["location"])  # type: ignore[attr-defined]
+    page = egon.get(f"{made.headers['location']}?view=notes")  # type: ignore[attr-defined]
     assert EVIL not in page.text
     assert "nothing is recorded about" in unescape(page.text)  # the other run came without
 

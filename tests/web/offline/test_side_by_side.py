@@ -52,7 +52,7 @@ def test_both_rankings_stand_side_by_side(egon: Browser, where: str) -> None:
 
 
 def token_on(page: str, doc_id: str = "d5") -> str:
-    """What the form beside a document says of what was shown."""
+    """What the form of the open document says of what was shown."""
     field = rf'name="doc_id" value="{doc_id}"><input type="hidden" name="token" value="([^"]+)"'
     token = re.search(field, page)
     assert token is not None
@@ -61,11 +61,15 @@ def token_on(page: str, doc_id: str = "d5") -> str:
 
 def test_a_grade_given_there_shows_at_once(egon: Browser, where: str) -> None:
     address = f"{where}/queries/q1"
-    page = egon.get(address).text
-    said = {"doc_id": "d5", "grade": "3", "token": token_on(page), "measure": "nDCG@3"}
+    page = egon.get(f"{address}?measure=P%402&doc=d5").text
+    assert "No judgments yet." in page
+    asked = "?measure=P%402&doc=d5"
+    assert f'name="asked" value="{asked.replace("&", "&amp;")}"' in page
+    said = {"doc_id": "d5", "grade": "3", "token": token_on(page), "asked": asked}
     for _ in range(2):  # sent twice, it is one judgment
         answer = egon.fill(address, **said)
         assert answer.status_code == 303, answer.text  # type: ignore[attr-defined]
+        assert answer.headers["location"] == address + asked  # type: ignore[attr-defined]
     found = egon.get(f"{address}?format=json").json()
     assert found["query"]["rankings"][1]["top"][0]["grade"] == 3.0
     assert found["since"] == "1 judgment was given since this was computed."
@@ -85,7 +89,7 @@ def test_a_grade_given_there_shows_at_once(egon: Browser, where: str) -> None:
 
 def test_what_changed_since_it_was_shown_is_not_graded(egon: Browser, where: str) -> None:
     address, opened = f"{where}/queries/q1", egon.site.opened("shop")
-    said = {"doc_id": "d5", "grade": "3", "token": token_on(egon.get(address).text)}
+    said = {"doc_id": "d5", "grade": "3", "token": token_on(egon.get(f"{address}?doc=d5").text)}
     with opened.store.begin() as c:
         new = pl.DataFrame({"doc_id": ["d5"], "title": ["Another"], "text": ["Of boats."]})
         documents.put(c, opened.golden.id, new, NOW)
@@ -93,7 +97,7 @@ def test_what_changed_since_it_was_shown_is_not_graded(egon: Browser, where: str
     assert answer.status_code == 400  # type: ignore[attr-defined]
     assert "document changed since you opened it" in answer.text  # type: ignore[attr-defined]
     assert not own_of(opened, "egon", "q1")
-    done = egon.fill(address, **(said | {"token": token_on(egon.get(address).text)}))
+    done = egon.fill(address, **(said | {"token": token_on(egon.get(f"{address}?doc=d5").text)}))
     assert done.status_code == 303  # type: ignore[attr-defined]
     with opened.store.read() as c:
         mine = judgments.current(c, opened.golden.id).frame.filter(rater="egon")
@@ -118,7 +122,7 @@ def test_a_form_that_does_not_say_what_was_shown_is_refused(
 
 def test_a_grade_is_taken_back_where_it_was_given(egon: Browser, where: str) -> None:
     address, opened = f"{where}/queries/q1", egon.site.opened("shop")
-    said = {"doc_id": "d5", "grade": "3", "token": token_on(egon.get(address).text)}
+    said = {"doc_id": "d5", "grade": "3", "token": token_on(egon.get(f"{address}?doc=d5").text)}
     egon.fill(address, **said)
     own = egon.get(f"{address}?format=json").json()["yours"]["d5"]
     assert (own["grade"], own["newest"]) == (3.0, True)
@@ -128,16 +132,86 @@ def test_a_grade_is_taken_back_where_it_was_given(egon: Browser, where: str) -> 
     found = egon.get(f"{address}?format=json").json()
     assert found["yours"] == {}
     assert found["query"]["rankings"][1]["top"][0]["grade"] is None
-    said["token"] = token_on(egon.get(address).text)
+    said["token"] = token_on(egon.get(f"{address}?doc=d5").text)
     assert egon.fill(address, **(said | {"grade": "1"})).status_code == 303  # type: ignore[attr-defined]
     assert own_of(opened, "egon", "q1")["d5"].grade == 1.0
     assert egon.fill(address, doc_id="d5").status_code == 400  # type: ignore[attr-defined]
 
 
+def test_a_document_is_read_beside_its_rankings_with_the_history_of_its_grade(
+    egon: Browser, where: str
+) -> None:
+    closed = egon.get(f"{where}/queries/q1").text
+    assert '<aside id="drawer" hidden></aside>' in closed
+    assert "What d1 says" not in closed
+    link = f"{where}/queries/q1?doc=d1"
+    assert f'<a class="opens" href="{link}#drawer"><bdi>Document d1</bdi></a>' in closed
+    page = egon.get(link).text
+    assert "What d1 says of shoes, hoses and hats." in page
+    assert f'href="{link}#drawer" aria-current="true"' in page
+    assert f'class="close" href="{where}/queries/q1"' in page
+    found = egon.get(f"{link}&format=json").json()["document"]
+    # Three people graded it: (0 + j) % 4 by the j-th, the newest first.
+    assert [(row["rater"], row["grade"], row["kind"]) for row in found["history"]] == [
+        ("cleo", 2.0, "rating"), ("ben", 1.0, "rating"), ("rita", 0.0, "rating"),
+    ]  # fmt: skip
+    assert (found["own"], found["by_others"]) == (None, True)
+    assert "seen" not in found
+    for row in found["history"]:
+        assert f"<bdi>{row['rater']}</bdi>" in page
+    # Egon sees their grades, so that his own would not be blind.
+    assert "yours would not be blind" in page
+    assert "data-in-place" not in page
+    for doc_id in ("nowhere", EVIL):
+        assert egon.get(f"{where}/queries/q1", params={"doc": doc_id}).status_code == 404
+
+
+def test_an_own_grade_is_corrected_where_it_is_read(egon: Browser, where: str) -> None:
+    address = f"{where}/queries/q1"
+    for grade in ("3", "1"):
+        page = egon.get(f"{address}?doc=d5").text
+        answer = egon.fill(address, doc_id="d5", grade=grade, token=token_on(page), asked="?doc=d5")
+        assert answer.status_code == 303  # type: ignore[attr-defined]
+    found = egon.get(f"{address}?doc=d5&format=json").json()["document"]
+    assert [(row["grade"], row["counts"]) for row in found["history"]] == [
+        (1.0, True),
+        (3.0, False),
+    ]
+    page = egon.get(f"{address}?doc=d5").text
+    assert 'data-key="1" aria-pressed="true"' in page
+    assert ", does not count" in page
+    answer = egon.fill(address, doc_id="d5", undo=found["own"]["judgment"], asked="//example.com")
+    assert answer.headers["location"] == address  # type: ignore[attr-defined]
+
+
+def test_the_next_query_is_the_next_of_the_list_that_led_here(egon: Browser, where: str) -> None:
+    rows = egon.get(f"{where}?format=json").json()["queries"]
+    for outcome in ("", "worse", "better"):
+        ids = [row["query_id"] for row in rows if outcome in {"", row["outcome"]}]
+        asks = {"outcome": outcome} if outcome else {}
+        tail = f"?outcome={outcome}" if outcome else ""
+        listed = egon.get(where, params={"view": "queries", **asks}).text
+        walked, at = [], f"{where}/queries/{ids[0]}{tail}" if ids else None
+        while at is not None:
+            assert f'href="{at}"' in listed
+            found = egon.get(at, params={"format": "json", **asks}).json()
+            walked.append(found["query_id"])
+            at = found["after"]
+        assert walked == ids
+
+
+def test_what_is_not_judged_is_one_key_away(egon: Browser, where: str) -> None:
+    address = f"{where}/queries/q1"
+    following = re.compile(r'<a data-next href="([^"]*)">')
+    [first] = following.findall(egon.get(address).text)
+    assert first == f"{address}?doc=d5#drawer"
+    assert not following.findall(egon.get(f"{address}?doc=d5").text)  # it is the only one
+
+
 @pytest.mark.deep  # a race; what changed is refused in the one above
 def test_what_others_graded_meanwhile_is_not_graded_there(egon: Browser, where: str) -> None:
     opened = egon.site.opened("shop")
-    token = token_on(egon.get(f"{where}/queries/q1").text)
+    token = token_on(egon.get(f"{where}/queries/q1?doc=d5").text)
     for rater in ("ann", "ben"):
         rate_pairs(opened, rater, [("q1", "d5")], 1.0, now=NOW)
     answer = egon.fill(f"{where}/queries/q1", doc_id="d5", grade="3", token=token)
@@ -157,7 +231,7 @@ def test_what_others_graded_meanwhile_is_not_graded_there(egon: Browser, where: 
 def test_what_cannot_be_judged_is_refused(
     egon: Browser, where: str, query_id: str, fields: dict[str, str], status: int
 ) -> None:
-    token = token_on(egon.get(f"{where}/queries/q1").text)
+    token = token_on(egon.get(f"{where}/queries/q1?doc=d5").text)
     answer = egon.fill(f"{where}/queries/{query_id}", **fields, token=token)
     assert answer.status_code == status  # type: ignore[attr-defined]
     opened = egon.site.opened("shop")
@@ -172,7 +246,9 @@ def test_an_edition_is_not_judged_here(egon: Browser) -> None:
     freeze(egon.site.opened("shop"), "first", now=NOW)
     given = {"baseline": 1, "candidate": [2], "edition": "first"}
     where = egon.fill("/comparisons/new", **given).headers["location"]  # type: ignore[attr-defined]
-    assert "data-in-place" not in egon.get(f"{where}/queries/q1").text
+    page = egon.get(f"{where}/queries/q1?doc=d5").text
+    assert "data-in-place" not in page
+    assert "What d5 says" in page
 
 
 @pytest.mark.deep  # the templates escape: test_dashboard.py and test_judge.py
@@ -205,7 +281,8 @@ def test_queries_with_odd_names_are_reached(egon: Browser) -> None:
         egon.post("/runs", data={"csrf": egon.csrf}, files=files)
     given = {"baseline": 3, "candidate": [4], "measure": ["RR@10"]}
     where = egon.fill("/comparisons/new", **given).headers["location"]  # type: ignore[attr-defined]
-    link = re.search(rf'href="({where}/queries/a%2F[^"]*)"', egon.get(where).text)
+    page = egon.get(f"{where}?view=queries").text
+    link = re.search(rf'href="({where}/queries/a%2F[^"]*)"', page)
     assert link is not None
     page = egon.get(link[1])
     assert page.status_code == 200

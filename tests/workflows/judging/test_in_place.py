@@ -11,10 +11,12 @@ from karat.store.sql import documents, judgments, queries
 from karat.store.sql.queue import PairRefused
 from karat.workflows.judging.in_place import (
     GradableDocument,
+    OwnRating,
     Seen,
     own_of,
     rate,
     rate_pairs,
+    read_document,
     take_back,
     to_grade,
 )
@@ -126,3 +128,25 @@ def test_a_form_sent_again_with_another_grade_is_told(known: Workspace, tick: Ti
     with pytest.raises(PairRefused, match="sent before, with another grade"):
         rate(known, "ann", "q1", "d1", 1, now=tick(), token="t1")
     assert facts(known)["grade"].to_list() == [3.0]
+
+
+def test_a_document_is_read_with_its_judgments_and_says_who_may_grade_it(
+    known: Workspace, tick: Tick
+) -> None:
+    found = read_document(known, "ann", "q1", "d1")
+    assert (found.text, found.history.height, found.own, found.by_others) == (
+        "A door",
+        0,
+        None,
+        False,
+    )
+    first = rate(known, "ann", "q1", "d1", 2, now=tick(), seen=found.seen)
+    rate(known, "ben", "q1", "d2", 1, now=tick(), seen=read_document(known, "ben", "q1", "d2").seen)
+    own = read_document(known, "ann", "q1", "d1")
+    assert (own.own, own.by_others) == (OwnRating(first, 2.0, newest=True), False)
+    other = read_document(known, "ann", "q1", "d2")  # not in the store
+    assert (other.text, other.title, other.attributes, other.by_others) == (None, None, {}, True)
+    assert other.history.select("rater", "grade", "counts").rows() == [("ben", 1.0, True)]
+    rate(known, "ann", "q1", "d1", 3, now=tick(), seen=own.seen)
+    both = read_document(known, "ben", "q1", "d1").history  # the newest first
+    assert both.select("grade", "counts").rows() == [(3.0, True), (2.0, False)]

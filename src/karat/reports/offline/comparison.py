@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
+from operator import itemgetter
 from typing import Any
 
 from rich.console import Console
@@ -43,6 +44,13 @@ from karat.tables.comparison import (
 to_latex = comparison_table
 _QUERIES = 5  # that gain, and that lose
 _FEW = 3  # of several candidates
+_WIDE = 1.0  # largest difference that is drawn
+_COSTS = {
+    "index": "index size",
+    "price": "price of 1,000 queries",
+    "judgments": "judgments made",
+    "judging": "time of these",
+}
 _FOLLOWED = 2  # most candidates whose documents are shown without --full
 _DISAGREEMENTS = 3
 _TOLD = {"better", "worse"}
@@ -105,13 +113,16 @@ def differences(
     links: Mapping[Any, str] | None = None,
     views: Mapping[tuple[str, str | None], str] | None = None,
     ways: Any = None,
+    drawn: Any = None,
     costs: Sequence[Costs] = (),
+    judged: Mapping[tuple[str, str], float | None] | None = None,
 ) -> Table:
     """Candidates against the baseline, over all queries or sliced: the table of every medium.
 
     On pages, ``links`` lead from (measure, candidate) or slice to queries, ``views`` name the view
-    that a slice's link opens, and ``ways`` gives trusted HTML in place of the numbers of queries.
-    Slices show their latency, if ``costs`` has it.
+    that a slice's link opens; ``ways`` and ``drawn`` give trusted HTML in place of the numbers of
+    queries and of the interval. Slices show their latency, if ``costs`` has it; ``judged`` has the
+    judged share by measure and run.
     """
     links, views = links or {}, views or {}
     times = {
@@ -133,7 +144,7 @@ def differences(
         Column("candidate_value", "To", "number", drop=1, help="Mean of the candidate"),
         Column("difference", "Change", "signed", style=lambda _: "strong"),
         Column("ci_low", "95 % alone" if corrected else "95 %", "signed", high="ci_high", drop=3,
-               help="95 % interval of the change"
+               html=drawn, help="95 % interval of the change"
                + (", without the correction of p" if corrected else "")),
         Column("shrunk", "Shrunk", "signed", shown=sliced),
         Column("p_corrected", "p, corrected" if corrected else "p", "p", short="p", optional=True),
@@ -145,7 +156,29 @@ def differences(
     ]  # fmt: skip
     if times:
         columns.insert(-2, _latency(times))
+    if judged:
+        columns.insert(-2, _judged(judged))
     return Table(title, columns, rows)
+
+
+def axis(rows: Sequence[Difference]) -> float:
+    """Half the width of an axis on which the intervals of differences are drawn."""
+    ends = [abs(e) for row in rows for e in (row.ci_low, row.ci_high, row.difference) if e]
+    return min(_WIDE, max([0.01, *ends]))
+
+
+def _judged(shares: Mapping[tuple[str, str], float | None]) -> Column:
+    """The judged share in the baseline and in the candidate."""
+
+    def text(row: Difference) -> str:
+        both = [percent(shares.get((row.measure, run))) for run in (row.baseline, row.candidate)]
+        return " → ".join(dict.fromkeys(both)) if all(both) else DASH
+
+    return Column(
+        "judged", "Judged", "share", text=text, optional=True,
+        value=lambda row: shares.get((row.measure, row.candidate)),
+        help="Mean share of the documents above the cutoff that is judged",
+    )  # fmt: skip
 
 
 def _latency(times: Mapping[Any, CostChange]) -> Column:
@@ -160,6 +193,25 @@ def _latency(times: Mapping[Any, CostChange]) -> Column:
         text=lambda row: amount(cost, cost.difference) if (cost := found(row)) else DASH,
         help="Change of the latency p95 over the queries timed in both",
     )  # fmt: skip
+
+
+def costs_and_answers(comparison: Comparison, candidate: str) -> Table:
+    """Speed, answers and costs of a candidate against the baseline."""
+    answers = answer_changes(_of(comparison.answers, candidate))
+    names = [column.name for column in answers.columns]
+    rows = [{c.name: c.cell(row) for c in answers.columns} for row in answers.rows]
+    for each in _of(comparison.costs, candidate):
+        for row in each.changes:
+            if row.slice is None and row.stage is None and not row.what.startswith("latency"):
+                values = (row.baseline_value, row.candidate_value)
+                both = [DASH if v is None else amount(row, v, sign=False) for v in values]
+                change = amount(row, row.difference)
+                n = DASH if row.n is None else f"{row.n:,}"
+                cells = [candidate, _COSTS.get(row.what, row.what), *both, change, DASH, n, ""]
+                rows.append(dict(zip(names, cells, strict=True)))
+    columns = [replace(c, text=itemgetter(c.name), value=None) for c in answers.columns]
+    columns[1] = replace(columns[1], heading="What")
+    return Table("Speed, answers and costs", columns, rows)
 
 
 def stage_latency(costs: Sequence[Costs]) -> Table:
@@ -421,15 +473,29 @@ def _review(title: str, baseline: str, rows: Sequence[Review]) -> Table:
     return Table(title, columns, rows)
 
 
-def judge_next(comparison: Comparison, rows: Sequence[NextJudgment] | None = None) -> Table:
-    """The pairs whose grades say most about the sign of the first difference."""
+def judge_next(
+    comparison: Comparison,
+    rows: Sequence[NextJudgment] | None = None,
+    *,
+    link: Callable[[NextJudgment], str] | None = None,
+    titles: Mapping[str, str] | None = None,
+) -> Table:
+    """The pairs whose grades say most about the sign of the first difference.
+
+    On pages, ``titles`` of documents replace ids, and texts of queries theirs.
+    """
+
+    def query(row: NextJudgment) -> str:
+        return row.query_id if titles is None else row.text or row.query_id
+
     columns = [
-        Column("query_id", "Query"),
-        Column("doc_id", "Document"),
+        Column("query_id", "Query", text=query, link=link),
+        Column("doc_id", "Document", link=link,
+               text=lambda row: (titles or {}).get(row.doc_id, row.doc_id)),
         Column("baseline_rank", comparison.baseline, "count"),
         Column("candidate_rank", comparison.differences[0].candidate, "count"),
         Column("effect", "Could change", "signed"),
-    ]
+    ]  # fmt: skip
     title = "Judging priorities, most informative first"
     return Table(title, columns, comparison.judge_next if rows is None else rows)
 

@@ -41,12 +41,46 @@ def why(gate: Gate) -> str:
         if len(gate.checks) == 1:
             return sentence(gate.checks[0])
         return f"{gate.candidate} passes all {len(gate.checks):,} checks ({_counts(gate)})"
-    causes = [check for check in gate.checks if check.verdict == gate.verdict]
-    if not causes:
+    first = deciding(gate)
+    if first is None:
         return "nothing was checked"
-    more = len(causes) - 1
+    more = sum(check.verdict == gate.verdict for check in gate.checks) - 1
     rest = f" (and {counted(more, 'more check')})" if more else ""
-    return sentence(causes[0]) + rest
+    return sentence(first) + rest
+
+
+def deciding(gate: Gate) -> Check | None:
+    """The check that decides the verdict; None if nothing was checked."""
+    return next((check for check in gate.checks if check.verdict == gate.verdict), None)
+
+
+def would_change(gate: Gate) -> str:
+    """What would change the verdict, in sentences; empty if nothing more is known than why."""
+    drops = [check for check in gate.checks if check.drop is not None and check.limit is not None]
+    check = deciding(gate)
+    if gate.verdict == "pass":
+        check = min(drops, key=lambda each: (each.limit or 0) - (each.drop or 0), default=None)
+    if check is None or check not in drops or check.limit is None or check.drop is None:
+        return ""
+    most, queries = f"{check.limit:.4f}", counted(check.n or 0, "query")
+    least = check.smallest_detected
+    power = "" if least is None else f"Its {queries} detect a drop of {least:.4f} (power 80 %)."
+    match gate.verdict:
+        case "pass":
+            now = f"{check.drop:.4f}".replace("-", "−")
+            text = f"Nearest to its limit: {label(check)}; the drop is {now}, allowed {most}."
+        case "fail" if check.ci_low is not None:
+            near = check.ci_low <= check.limit
+            text = f"The 95 % interval of the drop, {span(check)}, " + (
+                "reaches into what is allowed: more queries could change this."
+                if near
+                else "is beyond what is allowed: only another candidate changes this."
+            )
+        case "cannot_tell":
+            text = f"More queries could tell; a drop of {most} is allowed."
+        case _:
+            return ""
+    return f"{text} {power}".rstrip()
 
 
 def _counts(gate: Gate) -> str:

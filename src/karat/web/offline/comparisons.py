@@ -1,19 +1,20 @@
-"""Comparisons: their list, and the results of each."""
+"""Comparisons: their list, and the results of each, a part on each tab."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Annotated, Any, ClassVar
 from urllib.parse import quote, urlencode
 
 import polars as pl
 from fastapi import APIRouter, Form, Query, Response
 
-from karat.errors import UsageError
+from karat.errors import UsageError, nearest
 from karat.reports.diagnosis.diagnosis import entry
-from karat.reports.offline.comparison import stage_latency
-from karat.reports.offline.evaluation import answer_changes, what_changed
+from karat.reports.offline import comparison as tables
+from karat.reports.offline.evaluation import what_changed
 from karat.reports.phrases import report
 from karat.reports.phrases.costs import cost_lines
 from karat.reports.table import Column, Table
@@ -31,6 +32,7 @@ from karat.web.framework.lists import Ask, Listed, frame_of, listed
 from karat.web.framework.pages import Page, PlainPage, redirect, show
 from karat.web.framework.progress import Job, last
 from karat.web.framework.state import AppState
+from karat.web.offline._policy import PolicyVerdict, policy_verdict
 from karat.web.offline.counted import counts_in, in_slice, narrowed, uncounted
 from karat.web.offline.stored_comparisons import (
     axes,
@@ -42,6 +44,7 @@ from karat.web.offline.stored_comparisons import (
     state_of,
 )
 from karat.workflows.offline.stages import CANCELLED
+from karat.workflows.release.policy_verdicts import write_first_policy
 from karat.workflows.workspace import stored_comparisons
 from karat.workflows.workspace.artifacts import ArtifactCorrupted
 from karat.workflows.workspace.run_import import remove_comparison
@@ -52,15 +55,25 @@ from karat.workflows.workspace.workspace import Workspace
 
 ROUTER = APIRouter()
 WAIT_S = 0.5
-"""Longest wait of a page for the diagnosis of its candidate, the first time."""
+"""Longest wait of a page for the diagnosis of its candidate, and for the policy's verdict."""
 OUTCOMES = ("better", "same", "worse")
 """Outcomes of a query under a measure."""
+VIEWS = ("summary", "slices", "queries", "priorities", "notes")
+"""The tabs of a comparison; programs get all of them."""
 _PENDING = {
     "waiting": "waiting to be computed",
     "running": "being computed",
     "failed": "could not be computed",
     CANCELLED: "cancelled",
 }
+
+
+@dataclass(frozen=True)
+class Tab:
+    view: str
+    name: str
+    where: str
+    anchor: str = ""  # of the addresses that older versions had
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +85,7 @@ class ComparisonPage(Page):
     numbers: Mapping[str, Any] | None = None
     job: Job | None = field(default=None, repr=False)  # its computation, while it runs
     lead: Sequence[str] = ()
+    # The comparison with the rows of the chosen candidate only
     comparison: Comparison | None = field(default=None, repr=False)
     results: Sequence[Result] = ()
     measure: str = ""
@@ -84,19 +98,29 @@ class ComparisonPage(Page):
     queries: Listed | None = None
     gates: GateLinks | None = None  # the gates of the candidate against the baseline
     whys: Sequence[Why] = ()  # the diagnosis of each run whose stages are known
-    listing: bool = field(default=False, repr=False)
-    titles: Mapping[str, str] = field(default_factory=dict, repr=False)
     queued: int | None = None
     raised: int = 0
-    charts: Charts | None = field(default=None, repr=False)
+    policy: PolicyVerdict | None = None
+    view: str = field(default="", repr=False)
+    tabs: Sequence[Tab] = field(default=(), repr=False)
+    candidates: Sequence[str] = field(default=(), repr=False)
+    measures: Sequence[str] = field(default=(), repr=False)
+    verdicts: Sequence[str] = field(default=(), repr=False)  # of the chosen candidate
+    costs: Sequence[str] = field(default=(), repr=False)
     sheets: Sequence[Table] = field(default=(), repr=False)
-    view_ids: Mapping[Any, str] = field(default_factory=dict, repr=False)
-    parts: Mapping[Any, Mapping[str, Sequence[Difference]]] = field(
+    leaderboard: Table | None = field(default=None, repr=False)
+    judged: Mapping[Any, float | None] = field(default_factory=dict, repr=False)
+    axis: float = field(default=1.0, repr=False)
+    charts: Charts | None = field(default=None, repr=False)
+    priorities: Table | None = field(default=None, repr=False)
+    written: bool = field(default=False, repr=False)  # whether the policy was just written
+    # Addresses of queries: by measure and candidate, by attribute and slice; and of any of these
+    links: Mapping[Any, str] = field(default_factory=dict, repr=False)
+    slice_links: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
+    address: Callable[..., str] = field(default=str, repr=False)
+    parts: Mapping[str, Mapping[str, Sequence[Difference]]] = field(
         default_factory=dict, repr=False
     )
-    links: Mapping[Any, Mapping[str, str]] = field(default_factory=dict, repr=False)
-    # Link of each outcome, by measure and candidate
-    ways: Mapping[Any, Mapping[str, str]] = field(default_factory=dict, repr=False)
 
 
 @ROUTER.get("/comparisons")
@@ -143,109 +167,253 @@ def one_comparison(
     measure: str = "",
     candidate: str = "",
     part: Annotated[str, Query(alias="slice")] = "",
+    view: str = "",
 ) -> Response:
-    return show_with(
-        call,
-        f"/comparisons/{comparison_id}",
-        lambda flash: _comparison_page(call, comparison_id, measure, candidate, part, flash.said),
-    )
+    if view and view not in VIEWS:
+        raise UsageError(f"unknown view {view[:50]!r}", nearest=nearest(view, VIEWS) or VIEWS)
+
+    def page(said: str) -> ComparisonPage:
+        workspace, row, result = look(call.site, comparison_id)
+        if result is not None:
+            shown = _Shown(call, workspace, row, result, measure, candidate, part, view)
+            try:
+                return shown.page(said)
+            except ArtifactCorrupted:
+                workspace, row, result = look(call.site, comparison_id)
+                if result is not None:
+                    return replace(shown, workspace=workspace, row=row, result=result).page(said)
+        return ComparisonPage(**_common(call.site, workspace, row))
+
+    where = f"/comparisons/{comparison_id}"
+    return show_with(call, where, lambda flash: page(flash.said))
 
 
-def _comparison_page(
-    call: Call, comparison_id: int, measure: str, candidate: str, part: str, just_queued: str
-) -> ComparisonPage:
-    workspace, row, result = look(call.site, comparison_id)
-    numbers: Mapping[str, Any] = {}
-    if result is not None and call.request.query_params.get("format") == "json":
-        try:
-            numbers = result.to_dict()
-        except ArtifactCorrupted:
-            workspace, row, result = look(call.site, comparison_id)
-            numbers = result.to_dict() if result is not None else {}
-    common: dict[str, Any] = {
+def _common(site: AppState, workspace: Workspace, row: ComparisonRow) -> dict[str, Any]:
+    [described] = stored_comparisons.described(workspace, [row])
+    return {
         "title": row.name,
         "crumbs": [("Comparisons", "/comparisons")],
         "row": row,
+        "runs": described.runs,
+        "since": described.older.said,
+        "job": last(site, job_of(row)) if row.state == "waiting" else None,
     }
-    [described] = stored_comparisons.described(workspace, [row])
-    common["runs"] = described.runs
-    common["job"] = last(call.site, job_of(row)) if row.state == "waiting" else None
-    if result is None:
-        return ComparisonPage(**common)
-    queued, raised = unpacked(just_queued, 2) or [None, None]
-    comparison = result.comparison
-    measures, candidates = axes(comparison)
-    measure, candidate = measure or measures[0], candidate or candidates[0]
-    if measure not in measures or candidate not in candidates:
-        unknown = measure if measure not in measures else candidate
-        raise UsageError(
-            f"the comparison has no measure or candidate {unknown!r}",
-            nearest=[*measures, *candidates],
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """A computed comparison, and what the address asks of it."""
+
+    call: Call
+    workspace: Workspace
+    row: ComparisonRow
+    result: StoredComparison
+    asked_measure: str
+    asked_candidate: str
+    part: str
+    asked_view: str
+
+    @property
+    def whole(self) -> bool:
+        """Whether a program asks, which gets all tabs."""
+        return self.call.request.query_params.get("format") == "json"
+
+    @cached_property
+    def view(self) -> str:
+        """The tab; the parameters of a list lead to the list."""
+        params = self.call.request.query_params
+        of_list = set(params) - {"candidate", "format", "view"} or params.get("format") == "csv"
+        return self.asked_view or ("queries" if of_list else "summary")
+
+    @cached_property
+    def measure(self) -> str:
+        return self._known(self.asked_measure, axes(self.result.comparison)[0])
+
+    @cached_property
+    def candidate(self) -> str:
+        return self._known(self.asked_candidate, axes(self.result.comparison)[1])
+
+    @staticmethod
+    def _known(asked: str, known: Sequence[str]) -> str:
+        if asked and asked not in known:
+            what = f"the comparison has no measure or candidate {asked!r}"
+            raise UsageError(what, nearest=known)
+        return asked or known[0]
+
+    @cached_property
+    def comparison(self) -> Comparison:
+        """The rows of the chosen candidate."""
+        whole = self.result.comparison
+        names = "differences", "slices", "disagreements", "answers", "costs", "changes"
+        own: dict[str, Any] = {
+            name: [row for row in getattr(whole, name) if row.candidate == self.candidate]
+            for name in names
+        }
+        return replace(whole, **own)
+
+    def address(self, **lead: str) -> str:
+        """The queries of a number: of a measure, a slice, an outcome."""
+        params = narrowed({name: value for name, value in lead.items() if value}, self.result.frame)
+        return self._tab("queries", params) + "#queries"
+
+    def query_page(self, query_id: str, **params: str) -> str:
+        where = f"{self.call.site.settings.base}/comparisons/{self.row.id}/queries/"
+        return where + quote(query_id, safe="") + (f"?{urlencode(params)}" if params else "")
+
+    def _tab(self, view: str, params: Mapping[str, str]) -> str:
+        several = len(axes(self.result.comparison)[1]) > 1
+        own = {"candidate": self.candidate} if several else {}
+        return f"?{urlencode({'view': view, **own, **params})}"
+
+    def tabs(self) -> list[Tab]:
+        found = self.comparison
+        counts = {
+            "slices": len({row.attribute for row in found.slices}),
+            "queries": self.result.frame["query_id"].n_unique(),
+            "priorities": len(found.judge_next),
+            "notes": len(found.notes),
+        }
+        anchors = {"priorities": "next"}
+        return [
+            Tab(view, f"{view.capitalize()} {counts[view]:,}" if counts.get(view) else
+                view.capitalize(), self._tab(view, {}), anchors.get(view, view))
+            for view in VIEWS
+        ]  # fmt: skip
+
+    def page(self, said: str) -> ComparisonPage:
+        common = _common(self.call.site, self.workspace, self.row)
+        found, rows = self.comparison, self.result.results.results
+        measures, candidates = axes(self.result.comparison)
+        kind, *said_of = unpacked(said, 3) or [None, None, None]
+        queued, raised = said_of if kind == "queued" else (None, None)
+        shown = {
+            **common,
+            "lead": _lead(self.result, candidates),
+            "comparison": found,
+            "results": rows,
+            "measure": self.measure,
+            "candidate": self.candidate,
+            "slice": self.part,
+            "uncounted": uncounted(self.result.frame),
+            "queued": None if queued is None else int(queued),
+            "raised": int(raised or 0),
+            "written": kind == "written",
+            "view": self.view,
+            "tabs": self.tabs(),
+            "candidates": candidates,
+            "measures": measures,
+            "verdicts": _lead(self.result, [self.candidate], found),
+            "address": self.address,
+            "policy": self._policy(),
+        }
+        if self.whole:
+            shown["numbers"] = self.result.to_dict()
+        for view, part in (
+            ("summary", self._summary),
+            ("slices", self._slices),
+            ("queries", self._queries),
+            ("priorities", self._priorities),
+        ):
+            if view == self.view or self.whole:
+                shown |= part(common["runs"])
+        return ComparisonPage(**shown)
+
+    def _policy(self) -> PolicyVerdict:
+        known, _ = axes(self.result.comparison)
+        return policy_verdict(
+            self.workspace,
+            self.row,
+            self.result,
+            self.candidate,
+            WAIT_S if self.view == "summary" else 0.0,
+            lambda lost: self.query_page(
+                lost.query_id, **({"measure": lost.measure} if lost.measure in known else {})
+            ),
         )
-    several = len(candidates) > 1
-    query_pages = f"{call.site.settings.base}/comparisons/{row.id}/queries/"
 
-    def address(lead: Mapping[str, str]) -> str:
-        if "query" in lead:
-            return query_pages + quote(lead["query"], safe="")
-        params = narrowed({name: value for name, value in lead.items() if value}, result.frame)
-        if not several:
-            params.pop("candidate", None)
-        return f"?{urlencode(params)}#queries"
+    def _summary(self, runs: Sequence[RunRow]) -> dict[str, Any]:
+        found = self.comparison
+        every = [
+            tables.costs_and_answers(found, self.candidate),
+            what_changed(found.changes),
+            tables.stage_latency(found.costs),
+        ]
+        return {
+            "whys": self._whys(runs),
+            "gates": _gates(self.workspace, runs, self.candidate),
+            "costs": cost_lines(found, self.candidate),
+            "sheets": [table for table in every if table.rows],
+            "leaderboard": tables.standings(self.result.comparison, found.standings),
+            "axis": tables.axis(found.differences),
+            "judged": {(row.measure, row.run): row.judged for row in self.result.results.results},
+            "links": {
+                (row.measure, row.candidate): self.address(measure=row.measure)
+                for row in found.differences
+            },
+        }
 
-    parts, links = _slices(comparison, address)
-    list_rows = result.frame.filter(candidate=candidate, measure=measure)
-    sliced = [(str(each.attribute), str(each.slice)) for each in comparison.slices]
-    list_rows = in_slice(list_rows, part, result.frame, sliced)
-    counted_rows = counts_in(list_rows)
-    counts = dict(counted_rows.group_by("outcome").len().iter_rows())
-    known = [
-        replace(why, diagnosis=begin(why, WAIT_S)) if why.run == candidate else why
-        for why in whys(workspace, described.runs)
-    ]
-    why = next((each for each in known if each.run == candidate), None)
-    doc_ids = sorted({each.doc_id for each in comparison.judge_next})
-    titles = document_titles(workspace, doc_ids)
-    return ComparisonPage(
-        **common,
-        since=described.older.said,
-        numbers=numbers,
-        lead=_lead(result, candidates),
-        comparison=comparison,
-        results=result.results.results,
-        measure=measure,
-        candidate=candidate,
-        slice=part,
-        uncounted=uncounted(result.frame),
-        counts={outcome: counts.get(outcome, 0) for outcome in OUTCOMES},
-        zero_weight=list_rows.height - counted_rows.height,
-        queries=list_of_queries(row, result, list_rows, measure, candidate, call.ask, why),
-        gates=_gates(workspace, described.runs, candidate),
-        whys=known,
-        listing=bool(call.request.query_params),
-        titles=titles,
-        queued=None if queued is None else int(queued),
-        raised=int(raised or 0),
-        charts=charts(result.drawn, address),
-        sheets=_sheets(comparison),
-        view_ids={
-            (each.measure, each.candidate): address(
-                {"measure": each.measure, "candidate": each.candidate}
+    def _whys(self, runs: Sequence[RunRow]) -> list[Why]:
+        return [
+            replace(why, diagnosis=begin(why, WAIT_S)) if why.run == self.candidate else why
+            for why in whys(self.workspace, runs)
+        ]
+
+    def _slices(self, _runs: Sequence[RunRow]) -> dict[str, Any]:
+        parts: dict[str, dict[str, list[Difference]]] = {}
+        links: dict[str, dict[str, str]] = {}
+        for each in self.comparison.slices:
+            name, part = str(each.attribute), str(each.slice)
+            parts.setdefault(name, {}).setdefault(each.measure, []).append(each)
+            links.setdefault(name, {})[part] = self.address(slice=f"{name}={part}")
+        return {"parts": parts, "slice_links": links, "axis": tables.axis(self.comparison.slices)}
+
+    def _queries(self, runs: Sequence[RunRow]) -> dict[str, Any]:
+        result, known = self.result, self._whys(runs)
+        rows = result.frame.filter(candidate=self.candidate, measure=self.measure)
+        sliced = [(str(each.attribute), str(each.slice)) for each in result.comparison.slices]
+        rows = in_slice(rows, self.part, result.frame, sliced)
+        counted = counts_in(rows)
+        counts = dict(counted.group_by("outcome").len().iter_rows())
+        why = next((each for each in known if each.run == self.candidate), None)
+
+        ask = self.call.ask
+        ask = replace(ask, where={**ask.where, "view": "queries"})
+
+        def target(lead: Mapping[str, str]) -> str:
+            return self.query_page(lead["query"]) if "query" in lead else self.address(**lead)
+
+        return {
+            "whys": known,
+            "counts": {outcome: counts.get(outcome, 0) for outcome in OUTCOMES},
+            "zero_weight": rows.height - counted.height,
+            "queries": list_of_queries(
+                result, rows, self.measure, self.candidate, ask, self._query_link, why
+            ),
+            "charts": charts(result.drawn, target),
+        }
+
+    def _query_link(self, query_id: str) -> str:
+        """The page of a query, which leads on in the order of this list."""
+        measures, candidates = axes(self.result.comparison)
+        params = {
+            "measure": self.measure if self.measure != measures[0] else "",
+            "candidate": self.candidate if self.candidate != candidates[0] else "",
+            "outcome": self.call.ask.where.get("outcome", ""),
+            "slice": self.part,
+        }
+        where = self.query_page(query_id, **{name: text for name, text in params.items() if text})
+        return where.removeprefix(self.call.site.settings.base)
+
+    def _priorities(self, _runs: Sequence[RunRow]) -> dict[str, Any]:
+        rows = self.comparison.judge_next
+        titles = document_titles(self.workspace, sorted({each.doc_id for each in rows}))
+        return {
+            "priorities": tables.judge_next(
+                self.result.comparison,
+                link=lambda row: self.query_page(row.query_id, doc=row.doc_id),
+                titles=titles,
             )
-            for each in comparison.differences
-        },
-        parts=parts,
-        links=links,
-        ways={
-            (each.measure, each.candidate): {
-                outcome: address(
-                    {"measure": each.measure, "candidate": each.candidate, "outcome": outcome}
-                )
-                for outcome in OUTCOMES
-            }
-            for each in comparison.differences
-        },
-    )
+        }
 
 
 def _gates(workspace: Workspace, runs: Sequence[RunRow], candidate: str) -> GateLinks | None:
@@ -254,17 +422,17 @@ def _gates(workspace: Workspace, runs: Sequence[RunRow], candidate: str) -> Gate
 
 
 def list_of_queries(
-    row: ComparisonRow,
     result: StoredComparison,
     rows: pl.DataFrame,
     measure: str,
     candidate: str,
     ask: Ask,
+    page_of: Callable[[str], str],
     why: Why | None = None,
 ) -> Listed:
     """A row per query: its change under one measure, next to it under the others, and why it fails.
 
-    ``why`` is the diagnosis of the candidate.
+    ``page_of`` is the address of a query, and ``why`` the diagnosis of the candidate.
     """
     measures = axes(result.comparison)[0]
     plain = ["query_id", "text", "outcome", "baseline_value", "candidate_value", "difference"]
@@ -278,18 +446,13 @@ def list_of_queries(
     modes = _modes(rows, why)
     why_of = [modes.get(query_id) for query_id in frame["query_id"].to_list()]
     frame = frame.with_columns(why=pl.Series(why_of, dtype=pl.String))
-    params = {"measure": measure} if measure != measures[0] else {}
-    tail = f"?{urlencode(params)}" if params else ""
     unequal = stored_comparisons.adds_unequally(rows)
-
-    def link(query: Mapping[str, Any]) -> str:
-        return f"/comparisons/{row.id}/queries/{quote(query['query_id'], safe='')}{tail}"
 
     def why_link(query: Mapping[str, Any]) -> str | None:
         return None if why is None or query["why"] is None else why.of_query(query["query_id"])
 
     columns = [
-        Column("query", "Query", link=link, longest=90),
+        Column("query", "Query", link=lambda row: page_of(row["query_id"]), longest=90),
         Column("query_id", "Id"),
         Column("outcome", "Outcome", choices=True, vocabulary=OUTCOMES),
         Column("counts", "Counts", "flag", choices=True, shown=not rows["counts"].all()),
@@ -350,17 +513,18 @@ def queue_next(call: AnEngineer, comparison_id: Id) -> Response:
     if result is None:
         raise UsageError("the comparison is not computed yet", fix="wait and try again")
     put = stored_comparisons.queue_next(workspace, row, result, by=call.who, now=call.now)
-    notice = packed(str(put.added), str(put.raised))
-    return redirect_with(call, f"/comparisons/{row.id}", "#next", said=notice)
+    notice = packed("queued", str(put.added), str(put.raised))
+    return redirect_with(call, f"/comparisons/{row.id}", "?view=priorities", said=notice)
 
 
-def _sheets(comparison: Comparison) -> list[Table]:
-    every = [
-        what_changed(comparison.changes),
-        answer_changes(comparison.answers),
-        stage_latency(comparison.costs),
-    ]
-    return [table for table in every if table.rows]
+@ROUTER.post("/comparisons/{comparison_id}/policy")
+def write_policy(call: AnEngineer, comparison_id: Id) -> Response:
+    """Write a policy for the workspace that fits the baseline; never over another."""
+    workspace, row, result = look(call.site, comparison_id)
+    if result is None:
+        raise UsageError("the comparison is not computed yet", fix="wait and try again")
+    write_first_policy(workspace, row, result, **call.by)
+    return redirect_with(call, f"/comparisons/{row.id}", said=packed("written", None, None))
 
 
 def _baseline(found: stored_comparisons.Listed) -> str | None:
@@ -368,11 +532,14 @@ def _baseline(found: stored_comparisons.Listed) -> str | None:
     return first.name if first is not None and first.id == found.row.runs[0] else None
 
 
-def _lead(result: StoredComparison, candidates: Sequence[str]) -> list[str]:
-    rows, comparison = result.results.results, result.comparison
+def _lead(
+    result: StoredComparison, candidates: Sequence[str], found: Comparison | None = None
+) -> list[str]:
+    """The verdicts in sentences; of all candidates also their first change and its costs."""
+    rows, comparison = result.results.results, found or result.comparison
     first_measure = [row for row in rows if row.measure == rows[0].measure]
     headlines = []
-    for name in candidates:
+    for name in candidates if found is None else ():
         first = next(each for each in comparison.differences if each.candidate == name)
         lines = [report.headline(first), *(f"{line}." for line in cost_lines(comparison, name))]
         headlines += [f"{name}: {line}" for line in lines] if len(candidates) > 1 else lines
@@ -381,17 +548,3 @@ def _lead(result: StoredComparison, candidates: Sequence[str]) -> list[str]:
         *report.verdicts(comparison),
         *headlines,
     ]
-
-
-def _slices(
-    comparison: Comparison, address: Callable[[Mapping[str, str]], str]
-) -> tuple[dict[Any, dict[str, list[Difference]]], dict[Any, dict[str, str]]]:
-    """By candidate and attribute: the differences by measure, and the link of each slice."""
-    parts: dict[Any, dict[str, list[Difference]]] = {}
-    links: dict[Any, dict[str, str]] = {}
-    for each in comparison.slices:
-        key = each.candidate, str(each.attribute)
-        parts.setdefault(key, {}).setdefault(each.measure, []).append(each)
-        lead = {"slice": f"{each.attribute}={each.slice}", "candidate": each.candidate}
-        links.setdefault(key, {})[str(each.slice)] = address(lead)
-    return parts, links

@@ -1,15 +1,15 @@
-"""One query of a comparison: its rankings side by side, and judging unjudged documents."""
+"""One query of a comparison: its rankings, and a document to read and to grade next to them."""
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from typing import Annotated
 from urllib.parse import quote, urlencode
 
 import polars as pl
-from fastapi import APIRouter, Form, Query, Response
+from fastapi import APIRouter, Depends, Form, Query, Response
 
 from karat.errors import UsageError
 from karat.reports.html.content import ShownQuery
@@ -20,6 +20,7 @@ from karat.web.framework.errors import NotFound
 from karat.web.framework.form_values import Id, packed, unpacked
 from karat.web.framework.pages import Page, PlainPage, redirect, show
 from karat.web.judging.cards import grades_of, safe_link
+from karat.web.offline.counted import in_slice
 from karat.web.offline.stored_comparisons import DEEPEST, RANKS, axes, find, shown
 from karat.workflows.golden.editions import NOW
 from karat.workflows.judging import in_place
@@ -30,16 +31,40 @@ from karat.workflows.workspace.workspace import Workspace
 ROUTER = APIRouter()
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What an address asks of a query, and of the list that led to it."""
+
+    measure: str = ""
+    candidate: str = ""
+    outcome: str = ""
+    slice: str = ""
+    ranks: int = RANKS
+    doc: str = ""  # the document that is open
+
+    def tail(self, **changed: str | int) -> str:
+        values = {**asdict(self), "ranks": self.ranks if self.ranks != RANKS else "", **changed}
+        given = {name: value for name, value in values.items() if value}
+        return f"?{urlencode(given)}" if given else ""
+
+
+def _asked(
+    measure: str = "",
+    candidate: str = "",
+    outcome: str = "",
+    part: Annotated[str, Query(alias="slice")] = "",
+    ranks: Annotated[int, Query(ge=1, le=DEEPEST)] = RANKS,
+    doc: Annotated[str, Query(max_length=2_000)] = "",
+) -> Asked:
+    return Asked(measure, candidate, outcome, part, ranks, doc)
+
+
 @ROUTER.get("/comparisons/{comparison_id}/queries/{query_id:path}")
 def one_query(
-    call: AReader,
-    comparison_id: Id,
-    query_id: str,
-    measure: str = "",
-    ranks: Annotated[int, Query(ge=1, le=DEEPEST)] = RANKS,
+    call: AReader, comparison_id: Id, query_id: str, asked: Annotated[Asked, Depends(_asked)]
 ) -> Response:
     def make_page(workspace: Workspace, row: ComparisonRow, result: StoredComparison) -> Page:
-        return _page(workspace, row, result, query_id, measure, ranks, call.who)
+        return _page(workspace, row, result, query_id, asked, call.who)
 
     row, page = shown(call.site, comparison_id, make_page)
     if page is None:
@@ -52,29 +77,30 @@ def _page(
     row: ComparisonRow,
     result: StoredComparison,
     query_id: str,
-    measure: str,
-    ranks: int,
+    asked: Asked,
     who: str,
 ) -> Page:
     measures, candidates = axes(result.comparison)
-    chosen = _known(measure, measures)
-    side = stored_comparisons.side(workspace, result, row, query_id, chosen, ranks)
+    measure = _known(asked.measure, measures)
+    [described] = stored_comparisons.described(workspace, [row])
+    side = stored_comparisons.side(
+        workspace, result, row, query_id, measure, asked.ranks, stale=described.older.changed
+    )
     if side is None:
         raise NotFound(f"the comparison has no query {query_id!r}")
     query_rows = result.frame.filter(query_id=query_id)
-    order = result.frame.filter(candidate=candidates[0], measure=chosen)["query_id"]
+    order = _order(result, measure, _known(asked.candidate, candidates), asked)
     at = order.index_of(query_id)
-    judging = row.settings["edition"] == NOW and stored_comparisons.has_query(workspace, query_id)
-    tail = f"?{urlencode({'measure': chosen})}" if chosen != measures[0] else ""
+    live = row.settings["edition"] == NOW and stored_comparisons.has_query(workspace, query_id)
+    document = _document(workspace, result, who, query_id, asked.doc)
+    text = query_rows["text"].drop_nulls().first() if query_rows.height else None
+    base = f"/comparisons/{row.id}/queries/"
 
     def address(position: int | None) -> str | None:
         if position is None or not 0 <= position < len(order):
             return None
-        return f"/comparisons/{row.id}/queries/{quote(order[position], safe='')}{tail}"
+        return base + quote(order[position], safe="") + asked.tail(doc="")
 
-    to_judge = _ungraded(workspace, side.query) if judging else {}
-    text = query_rows["text"].drop_nulls().first() if query_rows.height else None
-    [described] = stored_comparisons.described(workspace, [row])
     return PlainPage(
         "comparison_query.html.j2",
         str(text or query_id),
@@ -83,26 +109,40 @@ def _page(
         since=described.older.said,
         query_id=query_id,
         text=None if text is None else str(text),
-        measure=chosen,
+        measure=measure,
         measures=measures,
-        where=f"/comparisons/{row.id}/queries/{quote(query_id, safe='')}",
-        ranks=ranks,
-        changes=query_rows.filter(pl.col("measure") == chosen).drop("text", "query_id").to_dicts(),
+        where=base + quote(query_id, safe=""),
+        ranks=asked.ranks,
+        changes=query_rows.filter(pl.col("measure") == measure).drop("text", "query_id").to_dicts(),
         counts=bool(query_rows["counts"].all()),
         query=side.query,
         changed=side.changed,
         now=side.now,
-        grades=grades_of(workspace.golden) if judging else [],
-        yours=in_place.own_of(workspace, who, query_id) if judging else {},
+        grades=grades_of(workspace.golden) if live else [],
+        yours=in_place.own_of(workspace, who, query_id) if live else {},
         whys=whys(workspace, described.runs, query_id),
         before=address(None if at is None else at - 1),
         after=address(None if at is None else at + 1),
+        document=document,
         not_in_json={
             "content": side.content,
-            "to_judge": to_judge,
-            "tokens": {doc: _token(document.seen) for doc, document in to_judge.items()},
+            "asked": asked,
+            "token": "" if document is None else _token(document.seen),
+            "place": None if at is None else (at + 1, len(order)),
+            "unjudged": _unjudged(side.query, asked.doc) if live else None,
         },
     )
+
+
+def _order(result: StoredComparison, measure: str, candidate: str, asked: Asked) -> pl.Series:
+    """The queries in the order of the list that led here."""
+    rows = result.frame.filter(candidate=candidate, measure=measure)
+    if asked.outcome:
+        rows = rows.filter(outcome=asked.outcome)
+    if asked.slice:
+        sliced = [(str(each.attribute), str(each.slice)) for each in result.comparison.slices]
+        rows = in_slice(rows, asked.slice, result.frame, sliced)
+    return rows["query_id"]
 
 
 def _known(measure: str, measures: Sequence[str]) -> str:
@@ -112,15 +152,25 @@ def _known(measure: str, measures: Sequence[str]) -> str:
     return chosen
 
 
-def _ungraded(workspace: Workspace, query: ShownQuery) -> dict[str, in_place.GradableDocument]:
-    ungraded = {
-        document.doc_id
-        for ranking in query.rankings
-        for document in (*ranking.top, *ranking.below)
-        if document.grade is None
-    }
-    documents = in_place.to_grade(workspace, ungraded).items()
-    return {doc: replace(each, url=safe_link(each.url)) for doc, each in documents}
+def _unjudged(query: ShownQuery, doc: str) -> str | None:
+    """The next document without a grade, from the candidate's first on; None if all have one."""
+    placed = [one for ranking in reversed(query.rankings) for one in (*ranking.top, *ranking.below)]
+    ids = list(dict.fromkeys(one.doc_id for one in placed))
+    at = ids.index(doc) + 1 if doc in ids else 0
+    lacking = {one.doc_id for one in placed if one.grade is None} - {doc}
+    return next((each for each in (*ids[at:], *ids[:at]) if each in lacking), None)
+
+
+def _document(
+    workspace: Workspace, result: StoredComparison, who: str, query_id: str, doc_id: str
+) -> in_place.ReadDocument | None:
+    """The document that is open; None if none is."""
+    if not doc_id:
+        return None
+    if not stored_comparisons.returned(result, query_id, doc_id):
+        raise NotFound("no run of the comparison returned this document for this query")
+    found = in_place.read_document(workspace, who, query_id, doc_id)
+    return replace(found, url=safe_link(found.url))
 
 
 def _token(seen: in_place.Seen) -> str:
@@ -143,7 +193,7 @@ def judge(
     grade: Annotated[float | None, Form()] = None,
     token: Annotated[str, Form(max_length=1_000)] = "",
     undo: Annotated[int | None, Form(ge=1, lt=2**63)] = None,
-    measure: Annotated[str, Form(max_length=200)] = "",
+    asked: Annotated[str, Form(max_length=5_000)] = "",
 ) -> Response:
     """Record the user's own grade for a document of this query, or undo it."""
     row, returned = shown(
@@ -164,6 +214,5 @@ def judge(
     else:
         token_id, seen = _seen(token)
         in_place.rate(workspace, rater, query_id, doc_id, grade, now=now, token=token_id, seen=seen)
-    tail = f"?{urlencode({'measure': measure})}" if measure else ""
     where = f"/comparisons/{row.id}/queries/{quote(query_id, safe='')}"
-    return redirect(call, f"{where}{tail}")
+    return redirect(call, where + (asked if asked.startswith("?") else ""))

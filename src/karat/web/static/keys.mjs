@@ -4,7 +4,11 @@ const find = (selector) => document.querySelector(selector);
 const KEYS = [
   ["j", "next page or query", "a[rel=next]"],
   ["k", "previous page or query", "a[rel=prev]"],
+  ["n", "next document without a grade", "a[data-next]"],
+  ["u", "undo your grade", "#drawer button[name=undo]"],
+  ["Escape", "close the document", "#drawer a.close"],
 ];
+const GRADES = "#drawer button[data-key]";
 const dialog = (label, ...parts) => {
   const made = document.createElement("dialog");
   made.setAttribute("aria-label", label);
@@ -87,12 +91,15 @@ if (opener) {
 
 let help = null;
 function keys() {
-  const own = KEYS.filter(([, , where]) => find(where)).map(([key, words]) => [key, words]);
+  const own = KEYS.filter(([key, , where]) => key.length === 1 && find(where)).map(([key, words]) => [key, words]);
   if (find("form.filters input[type=search]")) own.push(["/", "search the list"]);
   if (find("table[data-list]")) own.push(["↑ ↓", "the row above or below, from a link in a row"]);
+  if (find("#rankings a.opens")) own.push(["↑ ↓", "the document above or below, from a document"], ["Enter", "open the document"]);
+  const grades = [...document.querySelectorAll(GRADES)].map((button) => button.dataset.key);
+  if (grades.length) own.push([`${grades[0]} – ${grades.at(-1)}`, "grade the open document"]);
   if (find("figure svg .mark")) own.push(["← →", "the next point, from a chart"]);
   if (opener) own.push(["Ctrl K or ⌘K", "search everything"]);
-  own.push(["?", "this list"], ["Esc", "close"]);
+  own.push(["?", "this list"], ["Esc", find("#drawer a.close") ? "close the document" : "close"]);
   const rows = own.flatMap(([key, words]) => [element("dt", {}, element("kbd", {}, key)), element("dd", {}, words)]);
   help?.remove();
   help = dialog("Keys", element("h2", {}, "Keys"), element("dl", { className: "keys" }, ...rows), element("button", { onclick: () => help.close() }, "Close"));
@@ -112,7 +119,7 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "?") keys();
   else if (event.key === "/" && field) field.select();
   else {
-    const link = find(KEYS.find(([key]) => key === event.key)?.[2] ?? "dialog[open]");
+    const link = find(KEYS.find(([key]) => key === event.key)?.[2] ?? `${GRADES}[data-key="${CSS.escape(event.key)}"]`);
     if (!link) return;
     link.click();
   }

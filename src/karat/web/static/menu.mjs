@@ -14,10 +14,11 @@ for (const menu of menus) {
     if (event.relatedTarget && !menu.contains(event.relatedTarget)) menu.open = false;
   });
 }
-// A link to a folded form opens it.
+// A link to a folded form opens it; one to a part that is on another tab leads there.
 const unfold = () => {
-  const fold = document.querySelector("details:target");
-  if (fold) fold.open = true;
+  const target = document.querySelector("details:target, .tabs a:target");
+  if (target?.href) location.replace(target.href);
+  else if (target) target.open = true;
 };
 addEventListener("hashchange", unfold);
 unfold();

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
@@ -55,6 +55,43 @@ def to_grade(opened: Workspace, doc_ids: Collection[str]) -> Mapping[str, Gradab
         text, url, sha256 = by_doc.get(doc, (None, None, None))
         shown[doc] = GradableDocument(text, url, Seen(sha256, opened.golden.guideline))
     return shown
+
+
+@dataclass(frozen=True)
+class ReadDocument:
+    """A document of a query with its judgments, as shown to one rater."""
+
+    doc_id: str
+    title: str | None
+    text: str | None
+    url: str | None
+    attributes: Mapping[str, Any]
+    history: pl.DataFrame  # as ``store.sql.judgments.history``, the newest first
+    own: OwnRating | None  # the rater's own rating
+    # Whether another rater has graded it, and this one has not: their grade would not be blind
+    by_others: bool
+    seen: Seen = field(repr=False)
+
+
+def read_document(opened: Workspace, rater: str, query_id: str, doc_id: str) -> ReadDocument:
+    set_id = opened.golden.id
+    with opened.store.read() as connection:
+        row = browsing.one_document(connection, set_id, doc_id) or {}
+        hashes = browsing.documents(connection, set_id, "sha256", doc_ids=[doc_id])
+        history = judgments.history(connection, set_id, query_id, doc_id)
+        others = rated_by_others(connection, set_id, rater, query_id, doc_id)
+    own = own_of(opened, rater, query_id).get(doc_id)
+    return ReadDocument(
+        doc_id,
+        row.get("title"),
+        row.get("text"),
+        row.get("url"),
+        row.get("attributes") or {},
+        history.reverse(),
+        own,
+        others and own is None,
+        Seen(next(iter(hashes["sha256"].to_list()), None), opened.golden.guideline),
+    )
 
 
 def own_of(opened: Workspace, rater: str, query_id: str) -> Mapping[str, OwnRating]:

@@ -18,7 +18,7 @@ from karat.workflows.workspace.run_stages import chosen, stages_of
 from karat.workflows.workspace.stored_comparisons import (
     StoredComparison,
     query_differences,
-    runs_of,
+    sides,
 )
 from karat.workflows.workspace.stored_inputs import inputs_digest, judged, single_judgments
 from karat.workflows.workspace.stored_runs import read_stored, trace_mark
@@ -40,10 +40,7 @@ class Reviewing:
 
     @property
     def sides(self) -> Mapping[str, RunRow]:
-        names = [self.found.comparison.baseline]
-        names += dict.fromkeys(each.candidate for each in self.found.comparison.differences)
-        rows = dict(zip(names, runs_of(self.opened, self.row), strict=False))
-        return {"baseline": rows[names[0]], "candidate": rows[self.candidate]}
+        return sides(self.opened, self.row, self.found, self.candidate)
 
     @property
     def key(self) -> str:

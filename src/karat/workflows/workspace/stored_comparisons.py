@@ -218,6 +218,16 @@ def runs_of(opened: Workspace, row: ComparisonRow) -> list[RunRow]:
     return [by_id[run] for run in row.runs if run in by_id]
 
 
+def sides(
+    opened: Workspace, row: ComparisonRow, found: StoredComparison, candidate: str
+) -> Mapping[str, RunRow]:
+    """The runs ``baseline`` and ``candidate`` of a comparison."""
+    first = found.comparison.baseline
+    names = [first, *dict.fromkeys(each.candidate for each in found.comparison.differences)]
+    rows = dict(zip(names, runs_of(opened, row), strict=False))
+    return {"baseline": rows[first], "candidate": rows[candidate]}
+
+
 def find(opened: Workspace, comparison_id: int) -> tuple[Workspace, ComparisonRow] | None:
     """A comparison of any golden set, and the workspace with that; None if there is none."""
     with opened.store.read() as connection:
@@ -305,6 +315,8 @@ def side(
     query_id: str,
     measure: str,
     ranks: int = 100,
+    *,
+    stale: bool = True,  # whether grades may have changed since the numbers were computed
 ) -> Beside | None:
     """One query: its rankings side by side, as ``stored_views.beside``; None for an unknown one."""
     rows = found.frame.filter(query_id=query_id)
@@ -337,7 +349,7 @@ def side(
             measure=measure,
             values=list(values.values()),
             tables=found.files.tables,
-            edition=row.settings["edition"],
+            live=stale and row.settings["edition"] == NOW,
             ranks=ranks,
         )
 

@@ -214,7 +214,7 @@ def side(
             measure=measure,
             values=values,
             tables=found.files.tables,
-            edition=found.rules.edition,
+            live=found.older and found.rules.edition == NOW,
             ranks=ranks,
         )
 

@@ -22,7 +22,7 @@ from karat.tables import Qrels, QueryValue, Results, Run
 from karat.tables.comparison import Comparison
 from karat.tables.schema import Scale
 from karat.workflows.golden.agreement import Moment
-from karat.workflows.golden.editions import NOW, standing
+from karat.workflows.golden.editions import standing
 from karat.workflows.offline.evaluate import evaluate
 from karat.workflows.offline.evaluation_plan import settle
 from karat.workflows.offline.report_queries import shown, views
@@ -36,9 +36,10 @@ class Drawn:
     """The charts of a page, and the targets of their links."""
 
     measures: list[DrawnChart]  # every measure with its interval
-    # Slices of the first measure, by candidate (empty without one) and attribute
+    # Slices of the first measure, by candidate (empty without one) and attribute; without an
+    # attribute the contributions of queries
     sliced: dict[str, DrawnChart]
-    spread: list[DrawnChart]  # contributions of queries, or the distribution of values
+    spread: list[DrawnChart]  # the distribution of values
     # Link targets by the id of a chart element: measure and candidate, attribute and value, or a
     # query
     leads: dict[str, dict[str, str]]
@@ -106,17 +107,21 @@ def drawn(content: Content) -> Drawn:
         return marks.setdefault(query_id, f"q-{len(marks)}")
 
     with suppress(MissingExtra):
-        charts.measures.extend(figures.of_measures(content))
-        for view, name in figures.ids_of_views(content).items():
-            charts.leads[name] = {"measure": view.measure, "candidate": view.candidate or ""}
-        for part in figures.of_slices(content):
-            charts.sliced[slice_key(part.subject, part.attribute)] = part.figure
-            for value, name in part.ids.items():
-                target = {"slice": f"{part.attribute}={value}", "candidate": part.subject or ""}
-                charts.leads[name] = target
-        if content.comparison is not None:
-            charts.spread.extend(figures.of_queries(content.comparison, mark))
+        if content.comparison is not None:  # its tables draw intervals in their rows
+            found = content.comparison
+            for candidate in dict.fromkeys(row.candidate for row in found.differences):
+                own = [row for row in found.differences if row.candidate == candidate]
+                for chart in figures.of_queries(replace(found, differences=own), mark):
+                    charts.sliced[slice_key(candidate, "")] = chart
         else:
+            charts.measures.extend(figures.of_measures(content))
+            for view, name in figures.ids_of_views(content).items():
+                charts.leads[name] = {"measure": view.measure, "candidate": view.candidate or ""}
+            for part in figures.of_slices(content):
+                charts.sliced[slice_key(part.subject, part.attribute)] = part.figure
+                for value, name in part.ids.items():
+                    target = {"slice": f"{part.attribute}={value}", "candidate": part.subject or ""}
+                    charts.leads[name] = target
             charts.spread.extend(figures.of_values(content))
     charts.leads.update({name: {"query": query_id} for query_id, name in marks.items()})
     return charts
@@ -135,7 +140,7 @@ def beside(
     measure: str,  # the measure whose contributions are shown
     values: Sequence[QueryValue],  # the query's stored values
     tables: Mapping[str, Any],  # Parquet files by name: `grades` and `heads`
-    edition: str,  # `now` for current grades; otherwise those of the edition
+    live: bool,  # whether grades may have changed since: then the current ones are read
     ranks: int = _DEEPEST,  # maximum number of ranks, if the measure looks as deep
 ) -> Beside | None:
     """One query: stored numbers, rankings, and current grades.
@@ -145,7 +150,7 @@ def beside(
     """
     stored_grades = _of_query(tables["grades"], query_id)
     heads = _of_query(tables["heads"], query_id)
-    grades = grades_now(opened, query_id) if edition == NOW else stored_grades
+    grades = grades_now(opened, query_id) if live else stored_grades
     changed = _changed(stored_grades, grades)
     runs = _runs(content, heads, query_id, values)
     if not heads.height and not grades.height and not values:
