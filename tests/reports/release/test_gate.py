@@ -295,9 +295,7 @@ POWER = "Its 20 queries detect a drop of 0.0550 (power 80 %)."
         ("unhealthy", {}, ""),
     ],
 )  # fmt: skip
-def test_what_would_change_the_verdict_of_a_gate(
-    verdict: str, check: dict[str, object], text: str
-) -> None:
+def test_what_would_change_a_gate(verdict: str, check: dict[str, object], text: str) -> None:
     own = replace(BROKEN, verdict=verdict, **check)  # type: ignore[arg-type]
     found = replace(GATE, verdict=verdict, checks=[own, FLOOR, HEALTH])  # type: ignore[arg-type]
     assert would_change(found) == text
