@@ -1,0 +1,84 @@
+"""What click models see of a log: impressions and clicks, counted.
+
+``Cells`` count by document and place; ``Pages`` keep the order of each page of results, for models
+of reading from the top. Frame engines and the reader of the research form produce both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Impressions and clicks of each document at each place; a row is called a cell.
+
+    A pair is a query and a document. A place is a rank, or a rank and a presentation (such as with
+    an image), which users may see differently.
+    """
+
+    pairs: pl.DataFrame  # `query`, `doc_id`; sorted, each once; a pair is its row number
+    places: pl.DataFrame  # `rank` (Int64, from 1), `presentation` (String or null); sorted
+    pair: Integers  # of each cell: row of `pairs`; shape (c,)
+    place: Integers  # of each cell: row of `places`; shape (c,)
+    shown: Floats  # pages that showed it there, whole or weighted by age; above 0
+    clicked: Floats  # those of them on which it was clicked
+    # Clicks that satisfied for certain, and those that may have (their dwell is not known); as
+    # `clicked` for logs without times
+    satisfied_low: Floats
+    satisfied_high: Floats
+    # Sum over those pages of 1 / documents on the page: of all, and of those with the click
+    share: Floats
+    share_clicked: Floats
+    pages: float  # number of pages, or their weight
+
+
+@dataclass(frozen=True)
+class Pages:
+    """Distinct pages of results with their clicks; a row is called a page."""
+
+    pairs: pl.DataFrame  # as in `Cells`
+    docs: npt.NDArray[np.int32]  # row of `pairs`, by rank from 1; -1 below the last; shape (p, k)
+    clicked: npt.NDArray[np.bool_]  # whether it was clicked; shape (p, k)
+    count: Floats  # how often this page with these clicks was seen; shape (p,)
+
+    def cells(self) -> Cells:
+        """The same log by document and rank; clicks are all taken as satisfied."""
+        page, rank = np.nonzero(self.docs >= 0)
+        length = (self.docs >= 0).sum(axis=1)
+        pair = self.docs[page, rank].astype(np.int64)
+        deepest = self.docs.shape[1]
+        keys, cell = np.unique(pair * deepest + rank, return_inverse=True)
+        weight = self.count[page]
+        click = self.clicked[page, rank]
+        sums = [
+            np.bincount(cell, values, len(keys))
+            for values in (
+                weight,
+                weight * click,
+                weight / length[page],
+                weight / length[page] * click,
+            )
+        ]
+        shown, clicked, share, share_clicked = sums
+        ranks = pl.int_range(1, deepest + 1, eager=True, dtype=pl.Int64).alias("rank")
+        return Cells(
+            self.pairs,
+            pl.DataFrame([ranks]).with_columns(presentation=pl.lit(None, pl.String)),
+            keys // deepest,
+            keys % deepest,
+            shown,
+            clicked,
+            clicked,
+            clicked,
+            share,
+            share_clicked,
+            float(self.count.sum()),
+        )
