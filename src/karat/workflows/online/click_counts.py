@@ -21,6 +21,7 @@ from karat.online.clicks.reduction import MOST, Reduction
 from karat.online.evidence import column_of
 from karat.online.health import NO_REAL_PEOPLE
 from karat.online.rules import DAY, Rules
+from karat.reports.phrases.numbers import counted
 from karat.tables.days import day_number
 from karat.tables.notes import Concern, Note
 from karat.tables.online.events import EventLog
@@ -136,6 +137,8 @@ def _tables(log: EventLog, engine: Engine, needs: Needs, counting: Counting) -> 
     if counting.present is not None:
         _attribute(counting.present, log, "present")
     only = counting.only or {}
+    for name in only:
+        _attribute(name, log, "only", ("arm", "day", "hour", "query"))
     asked = Asked(counting.rules or Rules(), first, last, only, counting.present)
     tables = read_tables(log, engine, reduction, asked, form=needs, progress=counting.progress)
     if not tables.rows.height:
@@ -176,16 +179,16 @@ def _click_notes(tables: ClickTables) -> list[str]:
     notes = []
     if empty:
         notes.append(
-            f"{empty:,} of {totals['searches']:,} searches showed no documents, or the log does "
-            "not say which"
+            f"{empty:,} of {counted(totals['searches'], 'search')} showed no documents, or the log "
+            "does not say which"
         )
     if off:
         notes.append(
-            f"{off:,} of {totals['clicks']:,} clicks are on documents that their search did not "
-            f"show in its first {tables.reduction.depth}"
+            f"{off:,} of {counted(totals['clicks'], 'click')} are on documents that their search "
+            f"did not show in its first {tables.reduction.depth}"
         )
     if lost:
-        notes.append(f"{lost:,} clicks follow no search of their session")
+        notes.append(f"{counted(lost, 'click')} without a search in the same session")
     return [Note(note, Concern.INPUT) for note in notes]
 
 
@@ -270,16 +273,18 @@ def _of_pages(path: str | Path, needs: Needs, counting: Counting) -> Counted:
 def _read_notes(read: ReadPages, depth: int) -> list[str]:
     notes = []
     if read.off_page:
-        notes.append(f"{read.off_page:,} clicks on documents that their page does not show")
+        off = counted(read.off_page, "click")
+        notes.append(f"{off} on documents that their page does not show: not counted")
     if read.below:
         notes.append(
-            f"{read.below:,} documents below rank {depth}, with {read.clicks_below:,} clicks, are "
-            "left out (depth)"
+            f"{counted(read.below, 'document')} below rank {depth}, with "
+            f"{counted(read.clicks_below, 'click')}: not counted"
         )
     if read.repeated:
         notes.append(
-            f"{read.repeated:,} pages show a document at several ranks: a click counts at each"
+            f"{counted(read.repeated, 'page')} with a document at several ranks: a click on it "
+            "counts at each"
         )
     if read.uncut:
-        notes.append(f"{read.uncut:,} pages have no ':' and count as pages without clicks")
+        notes.append(f"{counted(read.uncut, 'page')} without ':': taken as a page without clicks")
     return [Note(note, Concern.INPUT) for note in notes]
