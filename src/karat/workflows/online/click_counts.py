@@ -248,7 +248,7 @@ def _of_pages(path: str | Path, needs: Needs, counting: Counting) -> Counted:
         if counting.progress is not None:
             counting.progress(done, size)
 
-    read = read_pages(path, depth=counting.depth, watch=watch)
+    read = read_pages(path, depth=counting.depth, distinct=needs == "pages", watch=watch)
     pages = read.pages
     shown = pages.docs >= 0
     query = pages.pairs["query"].rle_id().to_numpy()  # pairs are sorted by query
