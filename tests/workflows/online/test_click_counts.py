@@ -240,7 +240,6 @@ def test_notes_of_the_research_form(tmp_path: Path) -> None:
     counted = count_clicks(path, needs="pages", depth=10, progress=lambda *at: seen.append(at))
     assert counted[None].notes == [
         "1 click on documents that their page does not show: not counted",
-        "1 page with a document at several ranks: a click on it counts at each",
         "1 page without ':': taken as a page without clicks",
     ]
     assert seen[-1] == (20, 20)

@@ -33,7 +33,6 @@ class ReadPages:
     below: int  # documents shown below the depth, which are left out
     clicks_below: int  # clicks on them
     off_page: int  # clicks on documents that their page does not show, each once a page
-    repeated: int  # pages that show a document at more than one rank
     uncut: int  # pages without `:`, which have no clicks
 
 
@@ -184,7 +183,6 @@ class _Log:
             self._below,
             self._clicks_below,
             self._off_page,
-            _repeated(docs),
             self._uncut,
         )
 
@@ -271,10 +269,3 @@ def _distinct(pages: Pages) -> Pages:
     docs = np.where(both >= 0, both >> 1, np.int32(-1))
     count = merged["count"].to_numpy().astype(np.float64)
     return Pages(pages.pairs, docs, (both >= 0) & (both % 2 == 1), count)
-
-
-def _repeated(docs: npt.NDArray[np.int32]) -> int:
-    """Pages that show a document at more than one rank."""
-    ordered = np.sort(docs, axis=1)
-    same = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)
-    return int(same.any(axis=1).sum())

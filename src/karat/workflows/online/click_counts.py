@@ -280,11 +280,6 @@ def _read_notes(read: ReadPages, depth: int) -> list[str]:
             f"{counted(read.below, 'document')} below rank {depth}, with "
             f"{counted(read.clicks_below, 'click')}: not counted"
         )
-    if read.repeated:
-        notes.append(
-            f"{counted(read.repeated, 'page')} with a document at several ranks: a click on it "
-            "counts at each"
-        )
     if read.uncut:
         notes.append(f"{counted(read.uncut, 'page')} without ':': taken as a page without clicks")
     return [Note(note, Concern.INPUT) for note in notes]
