@@ -59,7 +59,7 @@ def check_name(path: str | Path) -> None:
 def write_click_grades(grades: pl.DataFrame, origin: ClickOrigin, path: Path) -> None:
     """Write grades whole or not at all; CSV has the column ``source`` in place of metadata."""
     check_name(path)
-    frame = grades.select(COLUMNS)
+    frame = grades.select(*COLUMNS)
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix.lower() == ".csv":
         first = frame.select("query_id", "doc_id", "grade", source=pl.lit("clicks"))

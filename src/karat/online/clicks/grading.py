@@ -108,7 +108,7 @@ def naive(cells: Cells) -> pl.DataFrame:
     }
     frame = cells.pairs.with_columns(pl.Series(name, each) for name, each in columns.items())
     none = pl.lit(None, pl.Float64)
-    return frame.with_columns(logit=none, logit_se=none).select(RELEVANCE)
+    return frame.with_columns(logit=none, logit_se=none).select(*RELEVANCE)
 
 
 def graded(relevance: pl.DataFrame, grading: Grading) -> pl.DataFrame:
@@ -136,7 +136,7 @@ def by_grade(grades: pl.DataFrame, points: CutPoints) -> list[GradeCount]:
 def rated_by_ctr(
     grades: pl.DataFrame, most: int = _EXAMPLES
 ) -> tuple[list[RatedByCtr], list[RatedByCtr]]:
-    """Pairs that raw click rates overrate most, and those that they underrate.
+    """Pairs of ``graded``, by ``query_id``, that raw click rates overrate and underrate most.
 
     Raw rates are of documents where they were shown, so the relevance is first scaled to the mean
     of these places. A pair is overrated if its rate is above that, and raw rates put it before
@@ -148,14 +148,14 @@ def rated_by_ctr(
     rows = rows.with_columns(
         (pl.col("ctr") - (seen * pl.col("value")).clip(upper_bound=1.0)).alias("excess"),
         *(
-            pl.col(name).rank("min", descending=True).over("query").cast(pl.Int64).alias(place)
+            pl.col(name).rank("min", descending=True).over("query_id").cast(pl.Int64).alias(place)
             for name, place in (("ctr", "ctr_place"), ("value", "value_place"))
         ),
     )
     before, after = pl.col("ctr_place"), pl.col("value_place")
     over = rows.filter(before < after, pl.col("excess") > 0)
     under = rows.filter(before > after, pl.col("excess") < 0)
-    order = ["excess", "query", "doc_id"]
+    order = ["excess", "query_id", "doc_id"]
     return (
         _rated(over.sort(order, descending=[True, False, False]).head(most)),
         _rated(under.sort(order).head(most)),
@@ -163,10 +163,10 @@ def rated_by_ctr(
 
 
 def _rated(rows: pl.DataFrame) -> list[RatedByCtr]:
-    names = ("doc_id", "ctr", "value", "ci_low", "ci_high", "rank", "shown")
+    names = ("query_id", "doc_id", "ctr", "value", "ci_low", "ci_high", "rank", "shown")
     places = ("ctr_place", "value_place")
     return [
-        RatedByCtr(query_id=row["query"], text=row["query"], **{n: row[n] for n in names + places})
+        RatedByCtr(text=row["query_id"], **{n: row[n] for n in names + places})
         for row in rows.iter_rows(named=True)
     ]
 
