@@ -75,7 +75,6 @@ class OfPages:
     estimate: Callable[[Pages, Settings], Estimated]
     log_likelihood: Callable[[Values, Pages], Floats]  # of each page
     clicks: Callable[[Values, Pages], Floats]  # probability of a click by rank, before any click
-    examined: Callable[[Values, Pages], Floats]  # probability that it was looked at, given clicks
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from karat.errors import UsageError, nearest
-from karat.online.clicks import ctr, pbm
+from karat.online.clicks import cascade, ctr, dbn, pbm
 from karat.online.clicks.entry import ClickModel
 
-MODELS: tuple[ClickModel, ...] = (*ctr.FAMILY, pbm.PBM)
+MODELS: tuple[ClickModel, ...] = (*ctr.FAMILY, pbm.PBM, cascade.CASCADE, cascade.SDBN, dbn.DBN)
 """Every click model, baselines first."""
 
 _BY_NAME = {model.name.casefold(): model for model in MODELS}
