@@ -140,8 +140,7 @@ def _by_model(
     fitted = fit(name, counted.counts, prior="query", propensities=examination)
     if not fitted.identified:
         raise CannotTell(
-            f"positions are not identified: {fitted.reason}; clicks do not show what is "
-            "relevant",
+            f"positions are not identified: {fitted.reason}; clicks do not show what is relevant",
             fix="a log in which documents change places, or searches in random order; the naive "
             "rule takes position for relevance",
         )
@@ -290,7 +289,7 @@ def judge_clicks(
     elif workspace is None and not preview:
         raise UsageError("nowhere to write the grades", fix="a workspace, or a file")
     start, now = time.perf_counter(), time.time_ns() // 1000 if now is None else now
-    with _opened(workspace, now) as opened:
+    with opened_workspace(workspace, now) as opened:
         _points(None if opened is None else sorted(opened.golden.grades), cuts)  # before the log
         found = click_relevance(log, model, opened=opened, **options)
         judged, grades = graded_clicks(found, cuts=cuts, least=least, now=now)
@@ -310,7 +309,10 @@ def judge_clicks(
 
 
 @contextmanager
-def _opened(workspace: Workspace | str | Path | None, now: int) -> Iterator[Workspace | None]:
+def opened_workspace(
+    workspace: Workspace | str | Path | None, now: int
+) -> Iterator[Workspace | None]:
+    """A workspace that is open or named; None for none."""
     if not isinstance(workspace, str | Path):
         yield workspace
         return
