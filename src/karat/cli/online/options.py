@@ -77,6 +77,12 @@ rules = options.option(
     multiple=True,
 )
 counted = options.together(only, days, engine)
+read_log = options.together(
+    options.option(
+        "--mapping FILE", "With a log file: the meaning of its columns and actions (TOML)."
+    ),
+    options.option("--timezone ZONE", "With a log file: the time zone in which days begin."),
+)
 
 
 def found_workspace(start: Path) -> WorkspaceConfig:

@@ -30,8 +30,8 @@ class Propensities:
     source: PropensitySource
     searches: int
     examination: Sequence[Examination]
-    # Largest difference to the model's examination, at a rank whose interval excludes it; None if
-    # they agree, or the model has none
+    # Rank of the largest difference to the model's examination, of those where the intervals do not
+    # overlap; None if they agree, or the model has none
     differs_at: int | None
 
 
