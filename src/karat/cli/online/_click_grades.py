@@ -21,7 +21,9 @@ _WORKSPACE = options.option(
 )
 
 
-def _cuts(_context: click.Context, _option: click.Parameter, text: str | None) -> list[float] | None:
+def _cuts(
+    _context: click.Context, _option: click.Parameter, text: str | None
+) -> list[float] | None:
     if text is None:
         return None
     try:
@@ -37,9 +39,9 @@ def _cuts(_context: click.Context, _option: click.Parameter, text: str | None) -
     "karat clicks judge pages.txt --model SDBN -o grades.parquet",
     name="judge",
 )
-@click.argument("log", metavar="[LOG]", required=False)
+@click.argument("log", metavar="[LOG]", required=False, type=click.Path(path_type=Path))
 @options.option(
-    "--model NAME",
+    "-m --model NAME",
     "A click model (karat clicks models), or naive: the share of impressions that ended in a "
     "satisfied click, which takes position for relevance.",
     "PBM",
@@ -59,6 +61,10 @@ def _cuts(_context: click.Context, _option: click.Parameter, text: str | None) -
     "--randomised NAME=VALUE",
     "Searches whose order was random, such as shuffled=yes: the examination of ranks is theirs.",
 )
+@options.option(
+    "--presentation ATTRIBUTE",
+    "How documents were shown, such as with an image: an attribute of impressions or searches.",
+)
 @_WORKSPACE
 @options.option("-o --output-file file FILE", "Write the grades there: .parquet or .csv.")
 @options.option("--preview", "Count the grades, and write nothing.")
@@ -66,7 +72,7 @@ def _cuts(_context: click.Context, _option: click.Parameter, text: str | None) -
 @options.output("table", "json", "md")
 @options.all_notes
 def judge(
-    log: str | None,
+    log: Path | None,
     start: Path | None,
     file: str | None,
     output: str,
@@ -85,6 +91,7 @@ def judge(
     from karat.reports.online import click_grades
     from karat.workflows.online.click_judgments import judge_clicks
 
+    online_options.click_settings(log, settings)
     within = start if start is not None or file is not None else Path()
     place = nullcontext(None) if within is None else opened(within)
     with place as workspace, working("events") as progress:
@@ -106,8 +113,8 @@ def judge(
 @options.option("--by ATTRIBUTE", "Also by this attribute of the queries.")
 @options.rel
 @options.option(
-    "--queue", "Put pairs whose clicks oppose people's grade into the judging queue, for one more "
-    "rater."
+    "--queue",
+    "Put pairs whose clicks oppose people's grade into the judging queue, for one more rater.",
 )
 @options.output("table", "json", "md")
 @options.all_notes
@@ -125,7 +132,9 @@ def agree(
 
     settings["rel"] = 1.0 if rel is None else rel
     if clicks is not None and start is not None:
-        raise UsageError("a workspace has its own grades from clicks", fix="--clicks or --workspace")
+        raise UsageError(
+            "a workspace has its own grades from clicks", fix="--clicks or --workspace"
+        )
     place = nullcontext(None) if clicks is not None else opened(start or Path())
     with place as workspace:
         found = agree_clicks(workspace, clicks=clicks, person=_user(), now=clock(), **settings)

@@ -54,7 +54,8 @@ def agreement(
     if "text" not in both.columns:
         both = both.with_columns(text=pl.col("query_id"))
     points = CutPoints(tuple(origin.cuts), tuple(origin.grades))
-    opposed = opposing(both, points, rel)
+    # Without the effect of position removed, clicks oppose whatever was shown low.
+    opposed = opposing(both if origin.identified else both.head(0), points, rel)
     best = best_cuts(both, points, weights) if both.height >= _FEW else None
     levels = _levels(both, points)
     return ClickAgreement(

@@ -22,9 +22,7 @@ from karat.tables.online.clicks import ClickAgreement, ClickAgreementPart, Click
 _SHOWN = 10  # opposing pairs
 
 
-def show(
-    found: ClickJudgments | ClickAgreement, out: Console, *, all_notes: bool = False
-) -> None:
+def show(found: ClickJudgments | ClickAgreement, out: Console, *, all_notes: bool = False) -> None:
     out.print(plain(headline(found), "bold"), soft_wrap=True)
     for table in tables(found):
         draw(table, out)

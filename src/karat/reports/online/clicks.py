@@ -56,7 +56,7 @@ def about(result: ClickFit) -> str:
     """Model and log in a line."""
     return (
         f"{result.model}, {counted(result.pages, 'page')} of results, "
-        f"{counted(result.pairs, "pair")} of query and document, {counted(result.clicks, 'click')}"
+        f"{counted(result.pairs, 'pair')} of query and document, {counted(result.clicks, 'click')}"
     )
 
 

@@ -91,7 +91,7 @@ class ClickOrigin:
     half_life_us: int | None  # after which a page counts half; None if all count the same
     log: str
     made_us: int
-    identified: bool  # whether the log can tell positions from documents
+    identified: bool  # whether positions were separated from documents; not by the naive rule
     # Whose examination was taken; None if the model's own
     propensities: PropensitySource | None = None
     pairs: int = 0  # that have a grade
@@ -129,7 +129,6 @@ class ClickJudgments:
     """Grades made from a log's clicks."""
 
     origin: ClickOrigin
-    reason: str  # why positions are not identified; empty if they are
     pairs: int  # of query and document that were shown
     graded: int  # of these, pairs with a grade
     too_few: int  # pairs with too few effective impressions

@@ -138,6 +138,7 @@ def _opposed(
 ) -> pl.DataFrame:
     """Pairs whose clicks are on the other side of relevant than their grade."""
     people = qrels.frame.select("query_id", "doc_id", people="grade")
+    clicks = clicks if origin.identified else clicks.head(0)
     both = clicks.join(people, on=["query_id", "doc_id"])
     return opposing(both, CutPoints(tuple(origin.cuts), tuple(origin.grades)), rel)
 

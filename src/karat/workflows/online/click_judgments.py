@@ -15,19 +15,28 @@ from karat.errors import CannotTell, InputError, UsageError
 from karat.formats.own.click_grades import check_name, click_grades_file, write_click_grades
 from karat.golden.traffic import folded
 from karat.online.clicks import grading
-from karat.online.clicks.counts import Cells, Pages
-from karat.online.clicks.fitting import fit, propensities_of
+from karat.online.clicks.counts import Pages
+from karat.online.clicks.entry import ClickModel
+from karat.online.clicks.fitting import fit
 from karat.online.clicks.grading import LEAST, NAIVE, Grading, cut_points
 from karat.online.clicks.registry import find
 from karat.online.rules import duration, duration_text
 from karat.tables.notes import Concern, Note
 from karat.tables.online.clicks import ClickJudgments, ClickOrigin, Examination, PropensitySource
 from karat.tables.provenance import CutPoints
-from karat.workflows.online.click_counts import Counted, count_clicks
+from karat.workflows.online.click_counts import Counted, count_strata
+from karat.workflows.online.click_fit import named_value, open_log, propensities
 
 if TYPE_CHECKING:
     from karat.workflows.workspace.workspace import Workspace
 
+UNFIT = {
+    "GCTR": "does not distinguish documents",
+    "RCTR": "does not distinguish documents",
+    "DCTR": "takes position for relevance",
+    "COEC": "estimates a ratio of clicks, not the probability that a document is relevant",
+}
+"""Models that make no grades, and why."""
 _GRADES = (0.0, 1.0, 2.0, 3.0)  # without a workspace and cut points
 
 
@@ -40,8 +49,7 @@ class ClickRelevance:
     frame: pl.DataFrame
     texts: Mapping[str, str]  # most frequent spelling of queries, by id
     grades: Sequence[float] | None  # of the golden set's scale; None without one
-    identified: bool
-    reason: str  # why positions are not identified; empty if they are
+    identified: bool  # whether positions were separated from documents; not by the naive rule
     propensities: PropensitySource | None  # whose examination was taken
     unmatched_queries: int  # of the log, that the golden set does not have
     unmatched_pairs: int
@@ -78,33 +86,35 @@ def click_relevance(
     log = _log(log, opened)
     half_life_us = None if half_life is None else duration(half_life)
     naive = model.strip().casefold() == NAIVE
-    needs = "cells" if naive else find(model).needs
-    [counted] = count_clicks(log, needs=needs, half_life_us=half_life_us, **options).values()
-    examination, source, more = None, None, list[str]()
-    if naive:
+    entry = None if naive else judging_model(model, randomised)
+    needs = "cells" if entry is None else entry.needs
+    found, notes = None, list[str]()
+    options = {"mapping": None, "timezone": None, **options, "half_life_us": half_life_us}
+    with open_log(log, **options) as opened_log:
+        counted, _ = count_strata(opened_log.log, needs=needs, **opened_log.options)
+        if entry is not None and entry.name == "PBM":
+            found, notes = propensities(opened_log, named_value(randomised))
+        notes = [*opened_log.notes, *counted.notes, *notes]
+    if entry is None:
         cells = counted.counts.cells() if isinstance(counted.counts, Pages) else counted.counts
-        frame, name, reason = grading.naive(cells), NAIVE, ""
-        more.append(Note("the naive rule takes position for relevance", Concern.INPUT))
+        frame = grading.naive(cells)
+        notes.insert(0, Note("the naive rule takes position for relevance", Concern.INPUT))
     else:
-        name = find(model).name
-        if name == "PBM":
-            examination, source = _propensities(log, randomised, options)
-        frame, reason = _by_model(name, counted, examination)
+        frame = _by_model(entry.name, counted, None if found is None else found.examination)
     return _matched(
         ClickRelevance(
-            name,
+            NAIVE if entry is None else entry.name,
             frame,
             dict(counted.queries.select("query", "text").iter_rows()),
             None if opened is None else sorted(opened.golden.grades),
-            not naive,
-            reason,
-            source,
+            entry is not None,
+            None if found is None else found.source,
             0,
             0,
             counted,
             half_life_us,
             _log_name(log),
-            [*more, *counted.notes],
+            notes,
         ),
         opened,
     )
@@ -122,21 +132,22 @@ def _log_name(log: Any) -> str:
     return str(log) if isinstance(log, str | Path) else str(getattr(log, "folder", "a data frame"))
 
 
-def _propensities(
-    log: Any, randomised: str | None, options: Mapping[str, Any]
-) -> tuple[Sequence[Examination] | None, PropensitySource | None]:
-    if randomised is None:
-        return None, None
-    name, _, value = randomised.partition("=")
-    only = {**(options.get("only") or {}), name: value}
-    [counted] = count_clicks(log, needs="cells", **{**options, "only": only}).values()
-    assert isinstance(counted.counts, Cells)
-    return propensities_of(counted.counts, "randomised"), "randomised"
+def judging_model(name: str, randomised: str | None = None) -> ClickModel:
+    """A model whose relevance can be cut into grades; raises UsageError for others."""
+    entry = find(name)
+    if entry.name in UNFIT:
+        raise UsageError(
+            f"{entry.name} {UNFIT[entry.name]}",
+            fix="PBM, for example; or naive, which says that it takes position for relevance",
+        )
+    if randomised is not None and entry.name != "PBM":
+        raise UsageError(f"{entry.name} does not use searches in random order", fix="use the PBM")
+    return entry
 
 
 def _by_model(
     name: str, counted: Counted, examination: Sequence[Examination] | None
-) -> tuple[pl.DataFrame, str]:
+) -> pl.DataFrame:
     fitted = fit(name, counted.counts, prior="query", propensities=examination)
     if not fitted.identified:
         raise CannotTell(
@@ -144,12 +155,7 @@ def _by_model(
             fix="a log in which documents change places, or searches in random order; the naive "
             "rule takes position for relevance",
         )
-    if fitted.relevance["logit"].null_count() == fitted.relevance.height:
-        raise UsageError(
-            f"{name} does not estimate the probability that a document is relevant",
-            fix="PBM, for example; or naive",
-        )
-    return fitted.relevance.select(*grading.RELEVANCE), ""
+    return fitted.relevance.select(*grading.RELEVANCE)
 
 
 def _matched(found: ClickRelevance, opened: Workspace | None) -> ClickRelevance:
@@ -215,7 +221,6 @@ def graded_clicks(
     over, under = grading.rated_by_ctr(grades)
     judged = ClickJudgments(
         origin=origin,
-        reason=found.reason,
         pairs=found.frame.height + found.unmatched_pairs,
         graded=grades.height,
         too_few=found.frame.height - grades.height,
@@ -247,8 +252,6 @@ def _points(grades: Sequence[float] | None, cuts: Sequence[float] | None) -> Cut
 def _notes(found: ClickRelevance) -> Iterator[str]:
     if found.half_life_us is not None:
         yield f"pages count half after {duration_text(found.half_life_us)}, by the log's last day"
-    if found.model == "DCTR":
-        yield Note("DCTR is the click rate: it takes position for relevance", Concern.INPUT)
 
 
 def judge_clicks(
