@@ -193,6 +193,8 @@ DEMO: dict[str, tuple[Asked, ...]] = {
         Asked("measures-nothing", "measures nDGC"),
         Asked("online-metrics", "online metrics", "json md"),
         Asked("online-metrics-one", "online metrics CTR@5", "json"),
+        Asked("clicks-models", "clicks models", "json md"),
+        Asked("clicks-models-one", "clicks models sdbn", "json"),
         Asked("golden-plan", "golden plan --difference 0.02 --per-hour 30", "json"),
         Asked("completion-bash", "completion bash"),
         Asked("completion-zsh", "completion zsh"),
@@ -318,6 +320,8 @@ DEMO: dict[str, tuple[Asked, ...]] = {
         ),
         Asked("experiment-plan", "experiment plan demo/events -m SAT", "json md"),
         Asked("experiment-interleaving", "experiment interleaving demo/events", "json md"),
+        Asked("clicks-fit", "clicks fit demo/events --by device", "json md"),
+        Asked("clicks-fit-of-pages", "clicks fit pages.txt -m DBN --held-out pages.txt", "json"),
         Asked("online-watch-by", f"online watch {W} --by query_class -f json"),
         Asked("online-against", f"online against {W} demo demo/runs/bm25.trec", "json", deep=True),
     ),
@@ -443,6 +447,7 @@ def _prepare(folder: Path) -> None:
     )
     (folder / "faulty.trec").write_text(FAULTY)
     (folder / "log.csv").write_text(LOG)
+    (folder / "pages.txt").write_text("a\tx,y : x\na\ty,x : y , x;a\tx,z : \n")
     (folder / "few.csv").write_text("query_id,text\na,sort a list\nb,read\n")
     (folder / "own_search_of_the_net.py").write_text(SEARCH)
     (folder / "own_judge_of_the_net.py").write_text(JUDGE)
