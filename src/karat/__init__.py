@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from karat.workflows.offline.evaluate import evaluate
     from karat.workflows.offline.explain import explain
     from karat.workflows.offline.fuse import fuse, fuse_tuned
+    from karat.workflows.online import clicks as clicks
     from karat.workflows.online.evaluate import evaluate_online
     from karat.workflows.release.baseline import save_baseline
     from karat.workflows.release.certify import certify, verify_certificate
@@ -79,6 +80,8 @@ _HOMES = {
     "karat.workflows.golden.golden_set": ("GoldenSet",),
     "karat.workflows.online.evaluate": ("evaluate_online",),
 }
+_MODULES = {"clicks": "karat.workflows.online.clicks", "measures": "karat.measures"}
+"""Modules whose functions work without another import, such as ``karat.measures.recall_at_k``."""
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
@@ -128,8 +131,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "measures":  # karat.measures.recall_at_k works without another import
-        return importlib.import_module("karat.measures")
+    if name in _MODULES:
+        return importlib.import_module(_MODULES[name])
     if name not in _HOME:
         raise AttributeError(f"module 'karat' has no attribute {name!r}")
     return getattr(importlib.import_module(_HOME[name]), name)

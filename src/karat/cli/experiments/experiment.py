@@ -52,14 +52,6 @@ planned = options.together(
 )
 
 
-read_log = options.together(
-    options.option(
-        "--mapping FILE", "With a log file: the meaning of its columns and actions (TOML)."
-    ),
-    options.option("--timezone ZONE", "With a log file: the time zone in which days begin."),
-)
-
-
 def _prepare(settings: dict[str, Any]) -> None:
     """Check that the packages for a log are there, and read the rules."""
     from karat.online.rules import rules_from
@@ -89,7 +81,7 @@ def _prepare(settings: dict[str, Any]) -> None:
     "from the first search on whose top ten differ.",
     multiple=True,
 )
-@read_log
+@online_options.read_log
 @options.option(
     "--despite REASON", "Show effects of an unhealthy experiment; the reason is recorded."
 )
@@ -185,7 +177,7 @@ def _plan(settings: dict[str, Any]) -> ExperimentPlan:
     "A metric that could decide; repeat for more.  [default: the usual ones]",
     multiple=True,
 )
-@read_log
+@online_options.read_log
 @online_options.rules
 @online_options.engine
 @options.option("--seed", "Random seed of the splits.", 0, type=click.IntRange(min=0))
@@ -219,7 +211,7 @@ def plan(log: str | Path, output: str, all_notes: bool, **settings: Any) -> None
     "click",
     type=click.Choice(["click", "satisfied", "purchase"]),
 )
-@read_log
+@online_options.read_log
 @online_options.rules
 @online_options.engine
 @options.output("table", "json", "md")

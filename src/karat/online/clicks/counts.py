@@ -16,6 +16,11 @@ Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 
+def queries_of(pairs: pl.DataFrame) -> Integers:
+    """Number of the query of each pair, from 0."""
+    return pairs["query"].rle_id().cast(pl.Int64).to_numpy()
+
+
 @dataclass(frozen=True)
 class Cells:
     """Impressions and clicks of each document at each place; a row is called a cell.
@@ -39,6 +44,21 @@ class Cells:
     share_clicked: Floats
     pages: float  # number of pages, or their weight
 
+    @property
+    def anchor(self) -> int:
+        """The place that others are compared with: rank 1 as it was shown most often."""
+        shown = self.by_place(self.shown)
+        top = self.places["rank"].to_numpy() == 1
+        return int(np.argmax(np.where(top, shown, -1.0))) if top.any() else int(np.argmax(shown))
+
+    def by_pair(self, values: Floats) -> Floats:
+        """Sums over the cells of each pair."""
+        return np.bincount(self.pair, values, len(self.pairs)).astype(np.float64)
+
+    def by_place(self, values: Floats) -> Floats:
+        """Sums over the cells of each place."""
+        return np.bincount(self.place, values, len(self.places)).astype(np.float64)
+
 
 @dataclass(frozen=True)
 class Pages:
@@ -59,7 +79,7 @@ class Pages:
         weight = self.count[page]
         click = self.clicked[page, rank]
         sums = [
-            np.bincount(cell, values, len(keys))
+            np.bincount(cell, values, len(keys)).astype(np.float64)
             for values in (
                 weight,
                 weight * click,

@@ -47,6 +47,7 @@ from karat.workflows.offline.evaluation_plan import (
     names,
     settle,
 )
+from karat.workflows.offline.judgment_source import judged_by
 from karat.workflows.offline.notes import of_comparison
 from karat.workflows.offline.run_health import repeated_in
 from karat.workflows.offline.stages import Watch, unwatched, watched
@@ -81,6 +82,7 @@ def compare(
     collapse: str | None = None,
     scale: str | tuple[float, float] | None = None,
     part: str | None = None,
+    judgments: str | None = None,
     commit: str | None = None,
     watch: Callable[[str, int, int], None] | None = None,
 ) -> Comparison:
@@ -115,6 +117,8 @@ def compare(
         collapse: Column of ``documents`` that names the document of each chunk.
         scale: Lowest and highest grade, as in ``evaluate``.
         part: Part of the golden set to use, as in ``evaluate``.
+        judgments: Whose judgments count, as in ``evaluate``. Intervals (t) include the uncertainty
+            of grades from clicks; p-values do not, so a verdict needs an interval without 0 too.
         commit: Commit to record with a use of the held-out part, as in ``evaluate``.
         watch: Called with the stage of the work, how many of it are done, and of how many (0 if
             unknown); what it raises stops the work.
@@ -130,18 +134,22 @@ def compare(
     by = list(dict.fromkeys(names(by, "by") or ()))
     stated = Conditions(rel, complete, depth, judged_only, fully_judged, collapse, None, scale)
     runs = inputs.named_runs(baseline, candidates)
+    qrels, own_queries = judged_by(qrels, judgments)
+    queries = own_queries if queries is None else queries
     plan = settle(
         qrels, runs, measures, stated, queries=queries, documents=documents, by=by, part=part
     )
     _check(plan)
     watch = watch or unwatched
     watch("scoring runs", 0, 0)
-    scored = plan.scored
+    scored = plan.drawn if interval == "t" else plan.scored
     if all_pairs:
         test, scored = _bootstrap(test), shared(scored)
     weighing = Weighing.of(plan.about, scored[0].evidence.query_ids)
     drawn = weighing.drawn(RESAMPLES, seed) if interval == "bca" else None
-    judged = {"all_pairs": all_pairs, "fully_judged": plan.rules.fully_judged}
+    judged: dict[str, Any] = {"all_pairs": all_pairs, "fully_judged": plan.rules.fully_judged}
+    source = plan.qrels.provenance
+    judged |= {"judgments": None if source is None else source.sources}
     settings = Settings(test, interval, margin, resamples, seed, *_first_page(plan), **judged)
     testing = Testing(test, drawn, margin, resamples, seed, weighing)
     others = watched(watch, "comparing rankings", scored[1:])

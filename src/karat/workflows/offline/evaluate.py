@@ -30,6 +30,7 @@ from karat.workflows.offline.evaluation_plan import (
     names,
     settle,
 )
+from karat.workflows.offline.judgment_source import judged_by
 
 INTERVALS = ("t", "bca", "none")
 
@@ -57,13 +58,15 @@ def evaluate(
     threshold: float | None = None,
     outcomes: str | Sequence[str] | Mapping[str, Mapping[str, Any]] = (),
     part: str | None = None,
+    judgments: str | None = None,
     commit: str | None = None,
 ) -> Results:
     """Evaluate one or more runs.
 
     Args:
         qrels: The judgments: a path, ``{query: {document: grade}}``, ``{query: {"a", "b"}}`` (ids
-            of relevant documents, each of grade 1), a data frame, or Qrels.
+            of relevant documents, each of grade 1), a data frame, or Qrels; or the folder of a
+            workspace, for its golden set.
         runs: One run, a list of runs, or ``{name: run}``: a path, ``{query: {document: score}}``,
             ``{query: ["a", "b"]}`` (ids, or pairs of id and score, best first), a data frame, or
             a Run. Duplicate names are made unique.
@@ -102,6 +105,10 @@ def evaluate(
         part: Use only this part of the golden set, ``dev`` or ``held_out`` (``GoldenSet.split``,
             ``karat golden split``). Each use of the held-out part, also as a slice by ``part``, is
             recorded next to the golden set's file and counted in a note.
+        judgments: Whose judgments count: ``human``, ``llm``, ``clicks`` or ``import``. ``qrels`` is
+            then the folder of a workspace, a golden set with sources, or a file of
+            ``karat clicks judge``. If None, all; of a workspace those of people, and imported ones
+            where people gave none. Intervals (t) include the uncertainty of grades from clicks.
         commit: Commit of the code that made the runs, recorded with a use of the held-out part.
 
     Raises:
@@ -121,6 +128,8 @@ def evaluate(
         )
     by = names(by, "by") or ()
     stated = Conditions(rel, complete, depth, judged_only, fully_judged, collapse, compat, scale)
+    qrels, own_queries = judged_by(qrels, judgments)
+    queries = own_queries if queries is None else queries
     plan = settle(
         qrels, runs, measures, stated, queries=queries, documents=documents, by=by, part=part
     )
@@ -150,7 +159,8 @@ def results_of(
     outcomes: str | Sequence[str] | Mapping[str, Mapping[str, Any]] = (),
 ) -> Results:
     """The results of ``evaluate``, from the scores of a plan."""
-    about, rules, scored = plan.about, plan.rules, plan.scored
+    about, rules = plan.about, plan.rules
+    scored = plan.drawn if interval == "t" else plan.scored
     ids = scored[0].evidence.query_ids
     # trec_eval has neither weights nor strata.
     weighing = Weighing.of(None if rules.compat else about, ids)
@@ -178,11 +188,14 @@ def results_of(
     correlated, outcome_notes = _correlate(scored, observed)
     silence = _silent(scored, threshold)
     unequal = notes.of_unequal(scored[0], about)
+    shares = [share for of_run in rows for share in of_run.grade_shares]
+    sourced = notes.of_sources(plan.qrels, interval, shares)
     return Results(
         results,
         slices,
         [row for s in scored for row in values_by_query(s, observed)] if per_query else [],
-        in_order([*unequal, *of_rows, *notes.of_silence(silence), *outcome_notes]),
+        in_order([*sourced, *unequal, *of_rows, *notes.of_silence(silence), *outcome_notes]),
+        judgments=None if plan.qrels.provenance is None else plan.qrels.provenance.sources,
         no_answer=silence,
         latency=[latency for run in plan.runs if (latency := latency_of(run)) is not None],
         outcomes=correlated,

@@ -12,8 +12,9 @@ import numpy as np
 
 from karat.errors import UsageError, nearest
 from karat.measures import DEFAULTS, Measure, parse_all
-from karat.measures.scores import Rules, Scores, score
+from karat.measures.scores import Rules, Scores, score, with_draws
 from karat.measures.trec import COMPAT, Compat, as_in
+from karat.stats.imputation import DRAWS
 from karat.tables import Documents, Qrels, Queries, Run
 from karat.tables.asked import Meant
 from karat.workflows.offline import inputs
@@ -72,6 +73,14 @@ class EvaluationPlan:
         """Scores of every run, computed once: one value for each query and measure."""
         judgments = _whole_grades(self.qrels) if self.rules.compat else self.qrels
         return [score(run, judgments, self.measures, self.rules) for run in self.runs]
+
+    @cached_property
+    def drawn(self) -> list[Scores]:
+        """``scored``, with the values in draws of the grades if these are uncertain."""
+        source = self.qrels.provenance
+        if source is None or source.uncertain is None or self.rules.compat:
+            return self.scored
+        return with_draws(self.scored, self.qrels, DRAWS, np.random.default_rng(0))
 
     def uses(
         self,

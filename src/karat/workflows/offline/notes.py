@@ -10,8 +10,10 @@ from karat.measures import Measure
 from karat.measures.no_answer import MOST_POINTS, best_threshold
 from karat.measures.scores import Rules, Scores
 from karat.reports.phrases.numbers import DIGITS, counted, moves, percent
+from karat.reports.phrases.sources import whose
 from karat.stats.aggregation import Aggregation
 from karat.stats.averages import mean
+from karat.stats.imputation import DRAWS
 from karat.stats.intervals import LEAST, RESAMPLES, TRUSTED_FROM
 from karat.stats.weighing import Weighing
 from karat.tables import Qrels, Queries, Result, Run
@@ -63,6 +65,39 @@ def of(
     if interval == "bca":
         notes.append(f"BCa bootstrap intervals from 2,000 resamples, seed {seed}")
     return notes
+
+
+def of_sources(qrels: Qrels, interval: str, shares: Sequence[float] = ()) -> Iterator[Note]:
+    """Notes on whose judgments they are, and on how uncertain these are.
+
+    Args:
+        qrels: The judgments.
+        interval: Method of the intervals.
+        shares: Of the variance of each mean, the part due to uncertain grades; empty if unknown.
+    """
+    source = qrels.provenance
+    if source is None:
+        return
+    how = f" ({source.how})" if source.how else ""
+    yield Note(f"judgments of {whose(source.sources)}{how}", Concern.INPUT)
+    if source.uncertain is None or interval == "none":
+        return
+    if interval != "t":
+        yield Note(
+            f"{interval} intervals take the grades as certain; t intervals do not",
+            Concern.INPUT,
+        )
+        return
+    part = f": {_spread(shares)} of the variance" if shares else ", p-values do not"
+    yield Note(
+        f"intervals include the uncertainty of the grades, by {DRAWS} draws (Rubin 1987){part}",
+        Concern.FEW,
+    )
+
+
+def _spread(shares: Sequence[float]) -> str:
+    low, high = percent(min(shares)), percent(max(shares))
+    return low if low == high else f"{low} to {high}"
 
 
 def of_cuts(rows: Sequence[Result] | Sequence[Difference]) -> Iterator[str]:
@@ -392,6 +427,7 @@ def of_comparison(
             "nothing to judge next; try a deeper measure (-m R@100)",
             Concern.UNJUDGED,
         )
+    yield from of_sources(plan.qrels, comparison.settings.interval)
     yield from of_weights(scored[0])
     yield from of_unequal(scored[0], plan.about)
     waiting = plan.waiting

@@ -160,12 +160,12 @@ def evaluate(
     only = only or {}
     classes, notes = classes_of([*cuts, tuple(only)], queries)
     if health.period(log, first_day, last_day) is None:
-        _no_events(log, first_day, last_day)
+        no_events(log, first_day, last_day)
     part = Selection(log, engine, rules, first_day, last_day, only=only, classes=classes)
     evidence = gather(part, needed(selected), [(), *cuts], progress)
     events = evidence.counts.get("events", 0)
     if not events:
-        _no_events(log, first_day, last_day)
+        no_events(log, first_day, last_day)
     rows: list[OnlineResult] = []
     for cut in ((), *cuts):
         rows += estimate(evidence, selected, cut, log, rules, seed=seed)
@@ -247,7 +247,7 @@ def evaluate_online(
     return replace(results, notes=[*notes, *results.notes])
 
 
-def _no_events(log: EventLog, first_day: int | None, last_day: int | None) -> None:
+def no_events(log: EventLog, first_day: int | None, last_day: int | None) -> None:
     """Refuse days without events; an empty log is not an error."""
     if log.first_day is None or log.last_day is None or first_day is last_day is None:
         return
