@@ -12,6 +12,7 @@ from karat.stats.averages import Floats
 from karat.stats.intervals import Estimate, Interval
 
 DRAWS = 20  # of the uncertain grades
+_ROUNDING = 1e-12  # share of the variance that is rounding error
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ def combined(within: Estimate, drawn: Floats) -> Combined:
     between = (1 + 1 / count) * float(np.var(drawn, ddof=1))
     total = inside + between
     share = between / total if total else 0.0
-    if not share:
+    if share < _ROUNDING:
         return Combined(within.error, within.df, 0.0)
     by_draws = (count - 1) / share**2
     by_queries = within.df * (within.df + 1) / (within.df + 3) * (1 - share)

@@ -61,12 +61,11 @@ def judged_by(
     if source is None:
         return qrels, None
     if (golden_set := inputs.golden_set(qrels)) is not None:
-        return _of_golden(list(golden_set), source, golden_set.name, golden_set.scale)
+        name, file = golden_set.name, golden_set.qrels.file
+        return _of_golden(list(golden_set), source, name, golden_set.scale, file)
     if isinstance(qrels, str | Path) and str(qrels) != "-" and _is_golden(Path(qrels)):
         read = golden.read(qrels)
-        found, queries = _of_golden(read.queries, source, str(qrels), read.scale)
-        found.file = str(qrels)
-        return found, queries
+        return _of_golden(read.queries, source, str(qrels), read.scale, str(qrels))
     path = isinstance(qrels, str | Path)
     found = read_qrels(qrels, qrels_format) if path else inputs.qrels(qrels)
     known = None if found.provenance is None else found.provenance.sources
@@ -91,7 +90,7 @@ def _is_golden(path: Path) -> bool:
 
 
 def _of_golden(
-    every: Sequence[GoldenQuery], source: str, name: str, scale: Any
+    every: Sequence[GoldenQuery], source: str, name: str, scale: Any, file: str | None
 ) -> tuple[Qrels, Queries]:
     """The judgments of a source in a golden set's file; people's are those without one."""
     own = {"human": {PERSON, "human"}}.get(source, {source})
@@ -117,7 +116,7 @@ def _of_golden(
             fix=f"it has those of {', '.join(sorted(known))}" if known else "judge it first",
         )
     found = Qrels(frame, name, scale, without_relevant(chosen))
-    found.provenance = Provenance(source)
+    found.file, found.provenance = file, Provenance(source)
     return found, Queries(query_frame(chosen, name), name)
 
 

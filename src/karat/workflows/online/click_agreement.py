@@ -148,7 +148,7 @@ def _notes(found: ClickAgreement) -> Iterator[str]:
 
 
 def queue_opposing(opened: Workspace, found: ClickAgreement, person: str, now: int) -> int:
-    """Put the opposing pairs into the judging queue, for one more rater than others; audited."""
+    """Put the opposing pairs into the judging queue, for one more rater; audited."""
     from karat.store.sql import audit, pairs
 
     golden = opened.golden
@@ -156,8 +156,16 @@ def queue_opposing(opened: Workspace, found: ClickAgreement, person: str, now: i
     if not rows:
         return 0
     frame = pl.DataFrame(rows, ["query_id", "doc_id", "chosen_by"], orient="row")
+    keys = ["query_id", "doc_id"]
     with opened.store.begin() as connection:
-        pairs.put(connection, golden.id, frame, golden.raters + 1, now)
+        queued = pairs.frame(connection, golden.id).select(keys)
+        # Grades of pairs that are not in the queue were imported: they have no slot.
+        for part, raters in (
+            (frame.join(queued, on=keys, how="semi"), golden.raters + 1),
+            (frame.join(queued, on=keys, how="anti"), 1),
+        ):
+            if part.height:
+                pairs.put(connection, golden.id, part, raters, now)
         about = {"pairs": len(rows), "clicks": found.origin.model}
         audit.note(connection, person, "queue opposing clicks", golden.name, now, about)
     return len(rows)
