@@ -45,6 +45,7 @@ class ClicksPage(LogPage):
     overview: Mapping[str, Any] | None = None
     added: ClickOrigin | None = None
     done: str | None = None
+    refused: str | None = None  # why grades were not added
     pairs: Listed | None = None
     lead: str = field(default="", repr=False)
     models: Sequence[tuple[str, str]] = field(default=(), repr=False)
@@ -79,7 +80,7 @@ def add(
         asked = _asked(workspace, model, cut, least)
         if do == "add":
             made = click_overview.add_grades(asked, **call.by)
-            done = f"{counted(made.graded, 'grade')} from clicks added; people's are as they were."
+            done = f"{counted(made.graded, 'grade')} from clicks added; people’s are as they were."
         else:
             queued = click_overview.queue_conflicts(asked, **call.by)
             done = f"{counted(queued, 'pair')} queued for one more rater."
@@ -115,7 +116,7 @@ def _page(
 
     def prepare(_log: EventLog, lenient: Lenient) -> Any:
         asked = lenient.take(lambda: _asked(workspace, model, cut, least), None)
-        return {"wrong": refused}, asked, shown
+        return {}, asked, shown
 
     def shown(answer: Mapping[str, Any]) -> dict[str, Any]:
         found = click_overview.overview(workspace, answer)
@@ -135,6 +136,7 @@ def _page(
         cuts=[(at, text) for at, text in enumerate(cut, 1)],
         least=least,
         done=done,
+        refused=refused,
         added=click_overview.added(workspace),
     )
     return show(call, page, 400 if refused else status)

@@ -14,7 +14,7 @@ from karat.errors import CannotTell, InputError, UsageError
 from karat.formats.own.click_grades import click_grades_file, read_origin, write_click_grades
 from karat.online.clicks.agreement import agreement
 from karat.online.clicks.fitting import evaluated, fit
-from karat.online.clicks.grading import LEAST
+from karat.online.clicks.grading import LEAST, NAIVE, Grading, cut_points
 from karat.store.sql import audit
 from karat.store.sql.states import queries_state
 from karat.tables.days import day_text
@@ -64,8 +64,9 @@ class FromClicks(LogRequest):
         cuts: Sequence[float] | None = None,
         least: float = LEAST,
     ) -> FromClicks:
-        """The request; raises UsageError for a model without grades."""
-        name = model if model == "naive" else judging_model(model).name
+        """The request; raises UsageError for a model without grades, or invalid cut points."""
+        Grading(cut_points(sorted(workspace.golden.grades), cuts), least)
+        name = NAIVE if model.casefold() == NAIVE else judging_model(model).name
         return cls(workspace, name, cuts, least, inputs_digest(workspace))
 
     def compute(self, log: EventLog, progress: Watch = unwatched) -> dict[str, Any]:
