@@ -213,6 +213,14 @@ def test_a_workspace_by_source(filled: Workspace) -> None:
     clicks = karat.evaluate(folder, run, "RR@10", judgments="clicks")
     assert (rr(clicks), clicks.judgments) == ((1.0, 1), "clicks")
     assert karat.evaluate(folder, run, "RR@10").judgments == "human+import"  # never mixed
+    # A BEIR folder that is a workspace too is read as before, unless a source is named.
+    (folder / "queries.jsonl").write_text('{"_id": "q1", "text": "one"}\n', encoding="utf-8")
+    (folder / "qrels").mkdir()
+    (folder / "qrels" / "test.tsv").write_text(
+        "query-id\tcorpus-id\tscore\nq1\tb\t1\n", encoding="utf-8"
+    )
+    assert rr(karat.evaluate(folder, {"q1": ["b"]}, "RR@10")) == (1.0, 1)
+    assert rr(karat.evaluate(folder, run, "RR@10", judgments="human")) == (0.5, 1)
     compared = karat.compare(folder, run, {"q1": ["a"], "q2": ["b"]}, "RR@10", judgments="clicks")
     assert compared.differences[0].difference == -1.0
 

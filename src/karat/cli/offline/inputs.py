@@ -57,7 +57,7 @@ def _judged_by(
     from karat import formats
     from karat.workflows.offline.judgment_source import is_workspace, judged_by
 
-    if is_workspace(qrels):
+    if is_workspace(qrels, source):
         need_store(Path(qrels))
     found, queries = judged_by(qrels, source, qrels_format)
     if queries is not None and not settings["queries"]:

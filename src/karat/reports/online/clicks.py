@@ -105,7 +105,7 @@ def _fit(result: ClickFit) -> Table:
         ("perplexity", f"{result.perplexity:.4f}", "1 is perfect, 2 a coin"),
     ]
     if result.unseen is not None:
-        rows.append(("unseen", f"{result.unseen:,}", "documents of queries not in the log fitted"))
+        rows.append(("unseen", f"{result.unseen:,}", "pairs that the fitted log does not have"))
     where = "Held-out log" if result.held_out else "Fit"
     return of_texts(where, ("", "Value", "Meaning"), [(a, b, c) for a, b, c in rows])
 

@@ -53,7 +53,7 @@ class ClickFit:
     log_likelihood: float  # of a page, per rank (natural logarithm): mean over ranks, then pages
     perplexity: float  # mean over ranks; 1 is perfect, 2 a coin
     perplexity_by_rank: Sequence[float]  # from rank 1
-    # By rank; None for models without it, and where the log cannot tell positions from documents
+    # By rank; None for models without it, and where positions are not identified
     examination: Sequence[Examination] | None
     identified: bool  # whether the log can tell positions from documents
     seconds: float  # it took to fit and evaluate
@@ -92,7 +92,7 @@ class ClickOrigin:
     log: str
     made_us: int
     identified: bool  # whether positions were separated from documents; not by the naive rule
-    # Whose examination was taken; None if the model's own
+    # Traffic whose examination was taken; None if the model's own
     propensities: PropensitySource | None = None
     pairs: int = 0  # that have a grade
     simulated: bool = False
@@ -134,12 +134,11 @@ class ClickJudgments:
     too_few: int  # pairs with too few effective impressions
     by_grade: Sequence[GradeCount]
     queries: int  # with a graded pair
-    # Queries of the log that the golden set does not have, and their pairs: left out
-    unmatched_queries: int
-    unmatched_pairs: int
+    unmatched_queries: int  # queries of the log that the golden set does not have: left out
+    unmatched_pairs: int  # their pairs
     overrated: Sequence[RatedByCtr]  # by raw click rates, most first
-    underrated: Sequence[RatedByCtr]
-    pages: int
+    underrated: Sequence[RatedByCtr]  # likewise
+    pages: int  # of results
     impressions: int
     clicks: int
     file: str | None  # where they were written; None for a preview
@@ -175,7 +174,7 @@ class OpposingGrade:
     value: float  # relevance from clicks
     ci_low: float
     ci_high: float
-    effective: float  # impressions
+    effective: float  # effective impressions: how often it was looked at, as expected
     rank: float  # mean rank at which it was shown
 
 
@@ -185,7 +184,7 @@ class ClickAgreement:
 
     origin: ClickOrigin
     weights: str  # of κ: none, linear or quadratic
-    all: ClickAgreementPart
+    all: ClickAgreementPart  # over all pairs that both graded
     only_clicks: int  # pairs that only clicks grade
     only_people: int  # pairs that only people graded
     by: str | None  # attribute of the queries of `classes`
@@ -193,11 +192,11 @@ class ClickAgreement:
     ranks: Sequence[ClickAgreementPart]  # by the mean rank shown, rounded
     # Cut points with the highest κ over all pairs; None for too few
     best_cuts: Sequence[float] | None
-    cross_fitted: Figure  # κ by cut points chosen on the other queries, in five parts
+    cross_fitted: Figure  # Cohen's κ by cut points chosen on the other queries, in five parts
     confusion: Confusion  # people in rows, clicks in columns
     oppose: int  # pairs whose interval is on the other side of relevant than people's grade
     opposing: Sequence[OpposingGrade]  # the farthest of them
-    queued: int | None = None  # of these, new in the judging queue; None if not asked for
+    queued: int | None = None  # of these, put into the judging queue; None if not asked for
     notes: Sequence[str] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:

@@ -97,9 +97,8 @@ def diagnose(
     found = _roads(traced, served, grades, query_ids, about, parsed, rel)
     notes: list[str] = []
     index = None if engine is None else _in_index(found, engine, notes)
-    opposed = None if clicks is None else _opposed(grades, *clicks, rel=found.rel)
-    evidence = Evidence(judgments, inputs.documents(documents), index, grades, opposed)
-    named = name_modes(found, evidence)
+    doubts = judgments, inputs.documents(documents), index, grades
+    named = name_modes(found, Evidence(*doubts, _opposed(grades, clicks, found.rel)))
     other = None if baseline is None else _one(inputs.runs(baseline), "baseline")
     before = _before(other, grades, main, query_ids)
     rows = of_queries(found, named, _failing(found, values, below, before), values, texts)
@@ -134,9 +133,12 @@ def diagnose(
 
 
 def _opposed(
-    qrels: Qrels, clicks: pl.DataFrame, origin: ClickOrigin, *, rel: float
-) -> pl.DataFrame:
+    qrels: Qrels, given: tuple[pl.DataFrame, ClickOrigin] | None, rel: float
+) -> pl.DataFrame | None:
     """Pairs whose clicks are on the other side of relevant than their grade."""
+    if given is None:
+        return None
+    clicks, origin = given
     people = qrels.frame.select("query_id", "doc_id", people="grade")
     clicks = clicks if origin.identified else clicks.head(0)
     both = clicks.join(people, on=["query_id", "doc_id"])

@@ -47,7 +47,6 @@ from karat.workflows.offline.evaluation_plan import (
     names,
     settle,
 )
-from karat.workflows.offline.judgment_source import judged_by
 from karat.workflows.offline.notes import of_comparison
 from karat.workflows.offline.run_health import repeated_in
 from karat.workflows.offline.stages import Watch, unwatched, watched
@@ -132,25 +131,21 @@ def compare(
     if interval not in INTERVALS:
         raise UsageError(f"unknown interval {interval!r}", nearest=INTERVALS)
     by = list(dict.fromkeys(names(by, "by") or ()))
-    stated = Conditions(rel, complete, depth, judged_only, fully_judged, collapse, None, scale)
+    read = (rel, complete, depth, judged_only, fully_judged, collapse, None, scale)
+    stated = Conditions(*read, judgments)
     runs = inputs.named_runs(baseline, candidates)
-    qrels, own_queries = judged_by(qrels, judgments)
-    queries = own_queries if queries is None else queries
     plan = settle(
         qrels, runs, measures, stated, queries=queries, documents=documents, by=by, part=part
     )
     _check(plan)
     watch = watch or unwatched
     watch("scoring runs", 0, 0)
-    scored = plan.drawn if interval == "t" else plan.scored
+    scored = plan.with_draws(interval)
     if all_pairs:
         test, scored = _bootstrap(test), shared(scored)
     weighing = Weighing.of(plan.about, scored[0].evidence.query_ids)
     drawn = weighing.drawn(RESAMPLES, seed) if interval == "bca" else None
-    judged: dict[str, Any] = {"all_pairs": all_pairs, "fully_judged": plan.rules.fully_judged}
-    source = plan.qrels.provenance
-    judged |= {"judgments": None if source is None else source.sources}
-    settings = Settings(test, interval, margin, resamples, seed, *_first_page(plan), **judged)
+    settings = _settings(plan, (test, interval, margin, resamples, seed), all_pairs)
     testing = Testing(test, drawn, margin, resamples, seed, weighing)
     others = watched(watch, "comparing rankings", scored[1:])
     tested = [_Tested.of(plan, scored[0], other, by) for other in others]
@@ -160,8 +155,7 @@ def compare(
     used, together = plan.uses([(attribute, None) for attribute in by], commit)
     unrecorded = not_recorded([(run.name, run.about) for run in plan.runs])
     notes = [*unrecorded, *of_comparison(found, scored, plan, judge_next), *together]
-    notes += unreadable(plan.runs)
-    return replace(found, notes=[*used, *in_order(notes)])
+    return replace(found, notes=[*used, *in_order([*notes, *unreadable(plan.runs)])])
 
 
 def _with_documents(
@@ -423,6 +417,14 @@ def _judge_next(
     return [
         NextJudgment(**row, text=texts.get(row["query_id"])) for row in chosen.iter_rows(named=True)
     ]
+
+
+def _settings(
+    plan: EvaluationPlan, how: tuple[str, str, float | None, int, int], all_pairs: bool
+) -> Settings:
+    """``how``: test, interval, margin, resamples and seed."""
+    k, rel = _first_page(plan)
+    return Settings(*how, k, rel, all_pairs, plan.rules.fully_judged, plan.sources)
 
 
 def _first_page(plan: EvaluationPlan) -> tuple[int, float]:

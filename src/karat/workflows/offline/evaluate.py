@@ -30,7 +30,6 @@ from karat.workflows.offline.evaluation_plan import (
     names,
     settle,
 )
-from karat.workflows.offline.judgment_source import judged_by
 
 INTERVALS = ("t", "bca", "none")
 
@@ -127,9 +126,8 @@ def evaluate(
             fix="leave out one of the two",
         )
     by = names(by, "by") or ()
-    stated = Conditions(rel, complete, depth, judged_only, fully_judged, collapse, compat, scale)
-    qrels, own_queries = judged_by(qrels, judgments)
-    queries = own_queries if queries is None else queries
+    read = (rel, complete, depth, judged_only, fully_judged, collapse, compat, scale)
+    stated = Conditions(*read, judgments)
     plan = settle(
         qrels, runs, measures, stated, queries=queries, documents=documents, by=by, part=part
     )
@@ -159,8 +157,7 @@ def results_of(
     outcomes: str | Sequence[str] | Mapping[str, Mapping[str, Any]] = (),
 ) -> Results:
     """The results of ``evaluate``, from the scores of a plan."""
-    about, rules = plan.about, plan.rules
-    scored = plan.drawn if interval == "t" else plan.scored
+    about, rules, scored = plan.about, plan.rules, plan.with_draws(interval)
     ids = scored[0].evidence.query_ids
     # trec_eval has neither weights nor strata.
     weighing = Weighing.of(None if rules.compat else about, ids)
@@ -176,26 +173,19 @@ def results_of(
         for measure in plan.measures
     ]
     observed = _outcome_values(outcomes, about)
+    every, waiting = [*results, *slices], plan.waiting
     of_rows = notes.of(
-        plan.qrels,
-        rows,
-        [*results, *slices],
-        rules,
-        interval=interval,
-        seed=seed,
-        waiting=plan.waiting,
+        plan.qrels, rows, every, rules, interval=interval, seed=seed, waiting=waiting
     )
     correlated, outcome_notes = _correlate(scored, observed)
     silence = _silent(scored, threshold)
     unequal = notes.of_unequal(scored[0], about)
-    shares = [share for of_run in rows for share in of_run.grade_shares]
-    sourced = notes.of_sources(plan.qrels, interval, shares)
     return Results(
         results,
         slices,
         [row for s in scored for row in values_by_query(s, observed)] if per_query else [],
-        in_order([*sourced, *unequal, *of_rows, *notes.of_silence(silence), *outcome_notes]),
-        judgments=None if plan.qrels.provenance is None else plan.qrels.provenance.sources,
+        in_order([*unequal, *of_rows, *notes.of_silence(silence), *outcome_notes]),
+        judgments=plan.sources,
         no_answer=silence,
         latency=[latency for run in plan.runs if (latency := latency_of(run)) is not None],
         outcomes=correlated,

@@ -23,11 +23,14 @@ from karat.workflows.offline import inputs
 _FIX = "name a workspace, a golden set with sources, or grades of karat clicks judge"
 
 
-def is_workspace(value: Any) -> bool:
-    """Whether a value is the folder of a workspace, and not a BEIR folder with a karat.toml."""
+def is_workspace(value: Any, source: str | None = None) -> bool:
+    """Whether a value is the folder of a workspace.
+
+    One that is a BEIR folder too is read as such, unless a source of judgments is asked for.
+    """
     if not isinstance(value, str | Path) or str(value) == "-":
         return False
-    return (Path(value) / NAME).is_file() and not holds_queries(value)
+    return (Path(value) / NAME).is_file() and (source is not None or not holds_queries(value))
 
 
 def checked_source(source: str) -> None:
@@ -56,7 +59,7 @@ def judged_by(
     """
     if source is not None:
         checked_source(source)
-    if is_workspace(qrels):
+    if is_workspace(qrels, source):
         return _of_workspace(Path(qrels), source)
     if source is None:
         return qrels, None

@@ -39,7 +39,9 @@ def of(
 ) -> list[str]:
     """Notes on an evaluation; ``waiting`` lists queries of the golden set not judged yet."""
     scored = [of_run.scores for of_run in rows]
-    notes = [*of_weights(scored[0]), *of_waiting(waiting)]
+    shares = [share for of_run in rows for share in of_run.grade_shares]
+    notes: list[str] = [*of_sources(qrels, interval, shares), *of_weights(scored[0])]
+    notes += of_waiting(waiting)
     for scores in scored:
         name = f"{scores.run.name}: " if len(scored) > 1 else ""
         of_one = (*of_ids(scores, qrels), *of_run(scores, rules, waiting), *of_repeats(scores.run))

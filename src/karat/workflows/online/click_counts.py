@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import date
 from pathlib import Path
 from typing import Any, Literal
@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
+from karat.engines.frames.engine import Engine
 from karat.engines.frames.opening import open_engine
 from karat.errors import InputError, UsageError, nearest
 from karat.formats.events.click_pages import ReadPages, looks_like_pages, read_pages
@@ -20,6 +21,7 @@ from karat.online.clicks.reduction import MOST, Reduction
 from karat.online.evidence import column_of
 from karat.online.health import NO_REAL_PEOPLE
 from karat.online.rules import DAY, Rules
+from karat.reports.phrases.numbers import counted
 from karat.tables.days import day_number
 from karat.tables.notes import Concern, Note
 from karat.tables.online.events import EventLog
@@ -46,117 +48,102 @@ class Counted:
     engine: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class Counting:
+    """What to count of a log."""
+
+    depth: int = 10  # ranks below it are left out
+    by: str | None = None  # an attribute of searches, or `arm`
+    presentation: str | None = None  # an attribute of impressions or searches: how they were shown
+    # Age at which a page counts half, in whole days before the last of the log; None: all alike
+    half_life_us: int | None = None
+    only: Mapping[str, str] | None = None  # attributes and values of the searches to count
+    present: str | None = None  # an attribute that they have
+    engine: str = "polars"  # `polars` | `duckdb` | `spark`
+    master: str | None = None  # Spark master
+    rules: Rules | None = None  # of sessions and searches
+    first: str | date | None = None  # first day; None: the first of the log
+    last: str | date | None = None
+    mapping: str | Path | None = None  # of the columns and actions of a log that is not imported
+    timezone: str | None = None  # in which its days begin
+    progress: Callable[[int, int], None] | None = None  # gets the part done and the whole
+
+
 def count_clicks(log: Any, *, needs: Needs, **options: Any) -> dict[str | None, Counted]:
-    """Counts of a log by value of an attribute, None last; ``{None: …}`` without ``by``.
+    """Counts of a log by value of the attribute ``by``, None last; ``{None: …}`` without it.
 
     Args:
         log: An event log, as ``evaluate_online`` takes it, or a file in the research form.
-        needs: What the click model is fitted on: ``registry.find(model).needs``.
-        options: As of ``count_strata``.
-    """
-    whole, strata = count_strata(log, needs=needs, **options)
-    return {None: whole} if options.get("by") is None else strata
-
-
-def count_strata(
-    log: Any,
-    *,
-    needs: Needs,
-    depth: int = 10,
-    by: str | None = None,
-    presentation: str | None = None,
-    half_life_us: int | None = None,
-    only: Mapping[str, str] | None = None,
-    present: str | None = None,
-    engine: str = "polars",
-    master: str | None = None,
-    rules: Rules | None = None,
-    first: str | date | None = None,
-    last: str | date | None = None,
-    mapping: str | Path | None = None,
-    timezone: str | None = None,
-    progress: Callable[[int, int], None] | None = None,
-) -> tuple[Counted, dict[str | None, Counted]]:
-    """Counts of a log, and of its searches with each value of the attribute ``by``.
-
-    Args:
-        log: As in ``count_clicks``.
-        needs: As in ``count_clicks``.
-        depth: Ranks below it are left out.
-        by: An attribute of searches, or ``arm``.
-        presentation: An attribute of impressions or searches: how documents were shown.
-        half_life_us: Age at which a page counts half, in whole days before the last of the log;
-            None: all alike.
-        only: Attributes and values of the searches to count.
-        present: An attribute that the searches to count have.
-        engine: ``polars`` | ``duckdb`` | ``spark``.
-        master: Spark master.
-        rules: Of sessions and searches.
-        first: First day; None: the first of the log.
-        last: Last day; None: the last of the log.
-        mapping: The meaning of columns and actions of a log that is not imported yet.
-        timezone: Time zone in which its days begin.
-        progress: Called with the part done and the whole.
+        needs: What the click model is fitted to: ``registry.find(model).needs``.
+        options: As in ``Counting``.
 
     Raises:
         UsageError: an option that the form of the log does not support, or no such searches.
         InputError: the log cannot be read, or does not say which documents were shown.
     """
-    if not 1 <= depth <= MOST:
-        raise UsageError(f"the depth must be from 1 to {MOST}, got {depth}")
+    counting = Counting(**options)
+    whole, strata = count_strata(log, needs, counting)
+    return {None: whole} if counting.by is None else strata
+
+
+def count_strata(
+    log: Any, needs: Needs, counting: Counting
+) -> tuple[Counted, dict[str | None, Counted]]:
+    """Counts of a log, and of its searches with each value of ``counting.by``."""
+    if not 1 <= counting.depth <= MOST:
+        raise UsageError(f"the depth must be from 1 to {MOST}, got {counting.depth}")
     if isinstance(log, str | Path) and looks_like_pages(log):
-        _refuse_options(
-            log,
-            by=by,
-            presentation=presentation,
-            half_life=half_life_us,
-            only=only,
-            present=present,
-            first=first,
-            last=last,
-            mapping=mapping,
-            timezone=timezone,
-            engine=None if engine == "polars" else engine,
-        )
-        return _of_pages(log, needs, depth, progress), {}
-    if presentation is not None and needs == "pages":
+        _refuse_options(log, counting)
+        return _of_pages(log, needs, counting), {}
+    if counting.presentation is not None and needs == "pages":
         raise UsageError(
             "models that read a page from the top do not support presentation",
             fix="use a model of cells, such as PBM, or leave it out",
         )
     with (
-        event_log(log, mapping=mapping, timezone=timezone) as (events, imported),
-        open_engine(engine, master=master) as opened,
+        event_log(log, mapping=counting.mapping, timezone=counting.timezone) as (events, imported),
+        open_engine(counting.engine, master=counting.master) as engine,
     ):
-        from_day, to_day = (None if day is None else day_number(day) for day in (first, last))
-        if health.period(events, from_day, to_day) is None:
-            no_events(events, from_day, to_day)
-        reduction = Reduction(
-            depth,
-            None if by is None else _attribute(by, events, "by", ("arm",)),
-            None if presentation is None else _attribute(presentation, events, "presentation"),
-            None if half_life_us is None else half_life_us / DAY,
-            events.last_day or 0,
-        )
-        if present is not None:
-            _attribute(present, events, "present")
-        asked = Asked(rules or Rules(), from_day, to_day, only or {}, present)
-        tables = read_tables(events, opened, reduction, asked, form=needs, progress=progress)
-        if not tables.rows.height:
-            _refuse_empty(tables, events, only or {})
-        notes = [
-            *([NO_REAL_PEOPLE] if events.simulated else []),
-            *imported,
-            *only_note(only or {}),
-            *_click_notes(tables),
-        ]
+        tables = _tables(events, engine, needs, counting)
         simulated = events.simulated
-    whole = _counted(tables, needs, notes, simulated, opened.name)
+    notes = [
+        *([NO_REAL_PEOPLE] if simulated else []),
+        *imported,
+        *only_note(counting.only or {}),
+        *_click_notes(tables),
+    ]
+    whole = _counted(tables, needs, notes, simulated, counting.engine)
     strata = {
-        value: _counted(part, needs, [], simulated, opened.name)
-        for value, part in (tables.by_value() if by is not None else {}).items()
+        value: _counted(part, needs, [], simulated, counting.engine)
+        for value, part in (tables.by_value() if counting.by is not None else {}).items()
     }
     return whole, strata
+
+
+def _tables(log: EventLog, engine: Engine, needs: Needs, counting: Counting) -> ClickTables:
+    first, last = (
+        None if day is None else day_number(day) for day in (counting.first, counting.last)
+    )
+    if health.period(log, first, last) is None:
+        no_events(log, first, last)
+    by, presentation, half_life = counting.by, counting.presentation, counting.half_life_us
+    reduction = Reduction(
+        counting.depth,
+        None if by is None else _attribute(by, log, "by", ("arm",)),
+        None if presentation is None else _attribute(presentation, log, "presentation"),
+        None if half_life is None else half_life / DAY,
+        log.last_day or 0,
+    )
+    if counting.present is not None:
+        _attribute(counting.present, log, "present")
+    only = counting.only or {}
+    for name in only:
+        _attribute(name, log, "only", ("arm", "day", "hour", "query"))
+    asked = Asked(counting.rules or Rules(), first, last, only, counting.present)
+    tables = read_tables(log, engine, reduction, asked, form=needs, progress=counting.progress)
+    if not tables.rows.height:
+        _refuse_empty(tables, log, only)
+    return tables
 
 
 def _attribute(name: str, log: EventLog, option: str, more: Sequence[str] = ()) -> str:
@@ -192,16 +179,16 @@ def _click_notes(tables: ClickTables) -> list[str]:
     notes = []
     if empty:
         notes.append(
-            f"{empty:,} of {totals['searches']:,} searches showed no documents, or the log does "
-            "not say which"
+            f"{empty:,} of {counted(totals['searches'], 'search')} showed no documents, or the log "
+            "does not say which"
         )
     if off:
         notes.append(
-            f"{off:,} of {totals['clicks']:,} clicks are on documents that their search did not "
-            f"show in its first {tables.reduction.depth}"
+            f"{off:,} of {counted(totals['clicks'], 'click')} are on documents that their search "
+            f"did not show in its first {tables.reduction.depth}"
         )
     if lost:
-        notes.append(f"{lost:,} clicks follow no search of their session")
+        notes.append(f"{counted(lost, 'click')} without a search in the same session")
     return [Note(note, Concern.INPUT) for note in notes]
 
 
@@ -233,28 +220,35 @@ def _counted(
     )
 
 
-def _refuse_options(path: str | Path, **options: Any) -> None:
-    for name, value in options.items():
-        if value is not None:
-            raise UsageError(
-                f"{name} needs an event log, and {path} is in the research form: pages of results "
-                "and clicks, without times or attributes",
-                fix=f"leave out {name}, or give events",
-            )
+_SUPPORTED = {"depth", "engine", "rules", "master", "progress"}
+"""Options of a log in the research form; rules do nothing there."""
 
 
-def _of_pages(
-    path: str | Path, needs: Needs, depth: int, progress: Callable[[int, int], None] | None
-) -> Counted:
+def _refuse_options(path: str | Path, counting: Counting) -> None:
+    given = [
+        each.name.removesuffix("_us")
+        for each in fields(counting)
+        if each.name not in _SUPPORTED and getattr(counting, each.name) is not None
+    ]
+    given += ["engine"] if counting.engine != "polars" else []
+    if given:
+        raise UsageError(
+            f"{given[0]} needs an event log, and {path} is in the research form: pages of results "
+            "and clicks, without times or attributes",
+            fix=f"leave out {given[0]}, or give events",
+        )
+
+
+def _of_pages(path: str | Path, needs: Needs, counting: Counting) -> Counted:
     size, done = Path(path).stat().st_size, 0
 
     def watch(read: int) -> None:
         nonlocal done
         done = min(done + read, size)  # a compressed file is larger than on disk
-        if progress is not None:
-            progress(done, size)
+        if counting.progress is not None:
+            counting.progress(done, size)
 
-    read = read_pages(path, depth=depth, watch=watch)
+    read = read_pages(path, depth=counting.depth, watch=watch)
     pages = read.pages
     shown = pages.docs >= 0
     query = pages.pairs["query"].rle_id().to_numpy()  # pairs are sorted by query
@@ -270,7 +264,7 @@ def _of_pages(
         ),
         first_us=None,
         last_us=None,
-        notes=_read_notes(read, depth),
+        notes=_read_notes(read, counting.depth),
         simulated=False,
         engine="polars",
     )
@@ -279,16 +273,18 @@ def _of_pages(
 def _read_notes(read: ReadPages, depth: int) -> list[str]:
     notes = []
     if read.off_page:
-        notes.append(f"{read.off_page:,} clicks on documents that their page does not show")
+        off = counted(read.off_page, "click")
+        notes.append(f"{off} on documents that their page does not show: not counted")
     if read.below:
         notes.append(
-            f"{read.below:,} documents below rank {depth}, with {read.clicks_below:,} clicks, are "
-            "left out (depth)"
+            f"{counted(read.below, 'document')} below rank {depth}, with "
+            f"{counted(read.clicks_below, 'click')}: not counted"
         )
     if read.repeated:
         notes.append(
-            f"{read.repeated:,} pages show a document at several ranks: a click counts at each"
+            f"{counted(read.repeated, 'page')} with a document at several ranks: a click on it "
+            "counts at each"
         )
     if read.uncut:
-        notes.append(f"{read.uncut:,} pages have no ':' and count as pages without clicks")
+        notes.append(f"{counted(read.uncut, 'page')} without ':': taken as a page without clicks")
     return [Note(note, Concern.INPUT) for note in notes]

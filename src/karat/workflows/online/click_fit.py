@@ -28,7 +28,7 @@ from karat.tables.online.clicks import (
     Stratum,
 )
 from karat.tables.online.events import EventLog
-from karat.workflows.online.click_counts import Counted, count_strata
+from karat.workflows.online.click_counts import Counted, Counting, count_strata
 from karat.workflows.online.evaluate import event_log
 
 INTERLEAVED = 300  # interleaved searches from which they have propensities
@@ -43,7 +43,7 @@ class OpenLog:
 
     log: Any  # an EventLog, or the path of a file in the research form
     notes: Sequence[str]  # of its import
-    options: Mapping[str, Any]  # of ``count_strata``
+    counting: Counting
 
     @property
     def attributes(self) -> Sequence[str]:
@@ -51,15 +51,13 @@ class OpenLog:
 
 
 @contextmanager
-def open_log(
-    log: Any, *, mapping: str | Path | None, timezone: str | None, **options: Any
-) -> Iterator[OpenLog]:
+def open_log(log: Any, counting: Counting) -> Iterator[OpenLog]:
     """A log as ``count_strata`` takes it, imported once, until the block ends."""
     if isinstance(log, str | Path) and looks_like_pages(log):
-        yield OpenLog(log, [], {**options, "mapping": mapping, "timezone": timezone})
+        yield OpenLog(log, [], counting)
         return
-    with event_log(log, mapping=mapping, timezone=timezone) as (events, notes):
-        yield OpenLog(events, notes, options)
+    with event_log(log, mapping=counting.mapping, timezone=counting.timezone) as (events, notes):
+        yield OpenLog(events, notes, replace(counting, mapping=None, timezone=None))
 
 
 def models(name: str | None = None) -> list[ClickModel]:
@@ -117,19 +115,21 @@ def fit_clicks(
     """
     entry = find(model)
     shuffled = named_value(randomised)
-    options = {
-        "depth": depth,
-        "presentation": presentation,
-        "only": only,
-        "first": first,
-        "last": last,
-        "rules": rules,
-        "engine": engine,
-        "master": master,
-        "progress": progress,
-    }
-    with open_log(log, mapping=mapping, timezone=timezone, **options) as opened:
-        whole, strata = count_strata(opened.log, needs=entry.needs, by=by, **opened.options)
+    counting = Counting(
+        depth=depth,
+        presentation=presentation,
+        only=only,
+        engine=engine,
+        master=master,
+        rules=rules,
+        first=first,
+        last=last,
+        mapping=mapping,
+        timezone=timezone,
+        progress=progress,
+    )
+    with open_log(log, counting) as opened:
+        whole, strata = count_strata(opened.log, entry.needs, replace(opened.counting, by=by))
         random, random_notes = propensities(opened, shuffled)
         notes = [*opened.notes, *whole.notes, *random_notes]
     started = time.perf_counter()
@@ -137,20 +137,19 @@ def fit_clicks(
     seconds = time.perf_counter() - started
     test = whole
     if held_out is not None:
-        test = _held_out(held_out, entry, options, mapping, timezone)
+        test = _held_out(held_out, entry, counting)
         notes += [prefixed("held-out log: ", note) for note in test.notes]
     started = time.perf_counter()
     scores = evaluated(fitted, test.counts)
     seconds += time.perf_counter() - started
-    largest = sorted(strata.items(), key=lambda each: -each[1].pages)[:_STRATA]
-    if len(strata) > len(largest):
-        notes.append(f"{len(strata) - len(largest):,} more values of {by} have fewer pages")
+    if len(strata) > _STRATA:
+        notes.append(f"{len(strata) - _STRATA:,} more values of {by} have fewer pages")
     return replace(
         _result(fitted, scores, whole, test, seconds),
         held_out=held_out is not None,
         unseen=None if held_out is None else scores.unseen,
         by=by,
-        strata=[_stratum(entry, value, counted) for value, counted in largest],
+        strata=_strata(entry, strata),
         propensities=_compared(random, fitted),
         notes=notes,
     )
@@ -166,15 +165,15 @@ def propensities(
         randomised: Attribute and value of searches in random order.
     """
     source: PropensitySource = "interleaved" if randomised is None else "randomised"
-    options = dict(opened.options)
-    if randomised is None:
-        if TEAMS not in opened.attributes:
-            return None, []
-        options["present"] = TEAMS
+    counting = opened.counting
+    if randomised is not None:
+        counting = replace(counting, only={**(counting.only or {}), randomised[0]: randomised[1]})
+    elif TEAMS in opened.attributes:
+        counting = replace(counting, present=TEAMS)
     else:
-        options["only"] = {**(options.get("only") or {}), randomised[0]: randomised[1]}
+        return None, []
     try:
-        counted, _ = count_strata(opened.log, needs="cells", **options)
+        counted, _ = count_strata(opened.log, "cells", counting)
         if randomised is None and counted.pages < INTERLEAVED:
             return None, [f"{counted.pages:,} interleaved searches are too few for propensities"]
         found = propensities_of(counted.counts, source)  # type: ignore[arg-type]
@@ -198,19 +197,13 @@ def named_value(randomised: str | None) -> tuple[str, str] | None:
     return name.strip(), value
 
 
-def _held_out(
-    log: Any,
-    entry: ClickModel,
-    options: Mapping[str, Any],
-    mapping: str | Path | None,
-    timezone: str | None,
-) -> Counted:
+def _held_out(log: Any, entry: ClickModel, counting: Counting) -> Counted:
     """The counts of another log; days are those of the first log alone."""
+    counting = replace(counting, first=None, last=None)
     if isinstance(log, EventLog) or (isinstance(log, str | Path) and Path(log).is_dir()):
-        mapping = timezone = None  # it is imported already
-    own = {**options, "first": None, "last": None}
-    with open_log(log, mapping=mapping, timezone=timezone, **own) as opened:
-        return count_strata(opened.log, needs=entry.needs, **opened.options)[0]
+        counting = replace(counting, mapping=None, timezone=None)  # it is imported already
+    with open_log(log, counting) as opened:
+        return count_strata(opened.log, entry.needs, opened.counting)[0]
 
 
 def _result(
@@ -248,9 +241,13 @@ def _worst(scores: Evaluated, counted: Counted) -> list[dict[str, Any]]:
     return worst.head(_WORST).select(**columns).to_dicts()
 
 
-def _stratum(entry: ClickModel, value: str | None, counted: Counted) -> Stratum:
-    fitted = fit(entry.name, counted.counts)
-    return Stratum(value, counted.pages, fitted.examination, fitted.identified)
+def _strata(entry: ClickModel, strata: Mapping[str | None, Counted]) -> list[Stratum]:
+    """Those with most pages, fitted."""
+    found = []
+    for value, counted in sorted(strata.items(), key=lambda each: -each[1].pages)[:_STRATA]:
+        fitted = fit(entry.name, counted.counts)
+        found.append(Stratum(value, counted.pages, fitted.examination, fitted.identified))
+    return found
 
 
 def _compared(random: Propensities | None, fitted: Fitted) -> Propensities | None:

@@ -24,7 +24,7 @@ from karat.online.rules import duration, duration_text
 from karat.tables.notes import Concern, Note
 from karat.tables.online.clicks import ClickJudgments, ClickOrigin, Examination, PropensitySource
 from karat.tables.provenance import CutPoints
-from karat.workflows.online.click_counts import Counted, count_strata
+from karat.workflows.online.click_counts import Counted, Counting, count_strata
 from karat.workflows.online.click_fit import named_value, open_log, propensities
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def click_relevance(
         half_life: Age at which a page of results counts half, such as ``30d``; None: all alike.
         randomised: ``NAME=VALUE`` of the searches whose order was random; the examination of places
             is taken from them.
-        options: As of ``count_clicks``: depth, only, first, last, engine and so on.
+        options: As in ``click_counts.Counting``: depth, only, first, last, engine and so on.
 
     Raises:
         UsageError: a model without relevance.
@@ -93,9 +93,8 @@ def click_relevance(
     entry = None if naive else judging_model(model, randomised)
     needs = "cells" if entry is None else entry.needs
     found, notes = None, list[str]()
-    options = {"mapping": None, "timezone": None, **options, "half_life_us": half_life_us}
-    with open_log(log, **options) as opened_log:
-        counted, _ = count_strata(opened_log.log, needs=needs, **opened_log.options)
+    with open_log(log, Counting(half_life_us=half_life_us, **options)) as opened_log:
+        counted, _ = count_strata(opened_log.log, needs, opened_log.counting)
         if entry is not None and entry.name == "PBM":
             found, notes = propensities(opened_log, named_value(randomised))
         notes = [*opened_log.notes, *counted.notes, *notes]

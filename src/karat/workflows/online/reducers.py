@@ -111,6 +111,12 @@ class Scope:
         return ("hits", "page") if self.lists else ()
 
     @property
+    def of_impressions(self) -> tuple[str, ...]:
+        """The columns of impressions that are needed."""
+        more = ("position", *self.attributes) if self.lists else ()
+        return (*_SHOWN, *more, *self.tags)
+
+    @property
     def columns(self) -> list[str]:
         more = [*(["query"] if self.text else []), *(["bot"] if self.log.bots else [])]
         return [*ACTIVITY, *more, *self.attributes, *self._lists]
@@ -203,13 +209,12 @@ def facts_of(
     names = engine.keep(attribution.named(requests)) if "query_id" in log.known else None
     now = attribution.current(requests)
     done = sessions.with_next(activity)
-    first = shown = lost = None
+    first = shown = clicked = None
     touches = []
     if "click" in kinds:
         clicked = dwell.clicks(done, hides="hide" in kinds)
         clicked = engine.keep(attribution.by_name_or_time(clicked, names, now, rules))
         touches.append(clicked.select(*_TOUCH))
-        lost = clicked.filter(nw.col("intent").is_null()) if scope.lists else None
         first = engine.keep(
             dwell.read(
                 attribution.first_clicks(clicked),
@@ -224,9 +229,8 @@ def facts_of(
         shown_answers = dwell.answers(activity, bounds, rules)
         answers = attribution.by_name_or_time(shown_answers, names, now, rules)
     if "impression" in kinds:
-        more = ("position", *scope.attributes) if scope.lists else ()
-        seen_by = people.filter(nw.col("kind") == "impression")
-        shown = attribution.by_name(seen_by.select(*_SHOWN, *more, *scope.tags), names, rules)
+        impressions = people.filter(nw.col("kind") == "impression").select(*scope.of_impressions)
+        shown = attribution.by_name(impressions, names, rules)
         if scope.lists or kinds & {"cart", "purchase"}:
             shown = engine.keep(shown)
         touches.append(shown.select(*_TOUCH[:-1], intent="named"))
@@ -255,7 +259,7 @@ def facts_of(
         inside,
         facts.clicks(first, inside, attributes=scope.carried),
         scope.within(facts.sessions(searches, bounds, attributes=scope.carried)),
-        _counted(activity, lost, shown, names, carts, sold, inside, scope),
+        _counted(activity, clicked, shown, names, carts, sold, inside, scope),
         shown if scope.lists else None,
     )
 
@@ -296,7 +300,7 @@ def _attributed(
 
 def _counted(
     activity: nw.LazyFrame[Any],
-    lost: nw.LazyFrame[Any] | None,
+    clicked: nw.LazyFrame[Any] | None,
     shown: nw.LazyFrame[Any] | None,
     names: nw.LazyFrame[Any] | None,
     carts: nw.LazyFrame[Any] | None,
@@ -325,8 +329,9 @@ def _counted(
             name, every = f"unattributed_{kind}s", active.filter(nw.col("kind") == kind)
             parts.append(count(name, every, nw.len(), tags))
             parts.append(count(name, scope.within(led), nw.len(), tags, sign=-1))
-    if lost is not None:
-        parts.append(count("unattributed_clicks", scope.within(lost), nw.len(), tags))
+    if scope.lists and clicked is not None:
+        lost = scope.within(clicked.filter(nw.col("intent").is_null()))
+        parts.append(count("unattributed_clicks", lost, nw.len(), tags))
     if names is not None:
         own = active.filter(nw.col("kind").is_in(list(_NAMING)))
         own = own.select(USER, "time_us", "query_id", *tags)
