@@ -16,6 +16,7 @@ from tests.buckets import Bucket, serving
 from karat.errors import InputError, KaratError, UsageError
 from karat.store.events.log import STAGING, read_event_log, read_manifest
 from karat.workflows.online import _import_inputs
+from karat.workflows.online.click_fit import fit_clicks
 from karat.workflows.online.evaluate import evaluate_online, event_log
 from karat.workflows.online.import_events import held, import_events
 
@@ -234,3 +235,9 @@ def test_an_object_that_goes_meanwhile(stores: tuple[Path, str], bucket: Bucket)
 def test_events_are_not_imported_into_s3(bucket: Bucket) -> None:
     with pytest.raises(UsageError, match="has no locks"):
         import_events(bucket.address("events"), [bucket.address("")], now=NOW)
+
+
+def test_click_models_read_it_too(stores: tuple[Path, str]) -> None:
+    store, address = stores
+    here, there = (fit_clicks(each, "DCTR").to_dict() for each in (store, address))
+    assert there | {"seconds": 0} == here | {"seconds": 0}

@@ -99,7 +99,7 @@ click_log = options.together(
 """How the log of a click model is counted."""
 
 
-def click_settings(log: Path | None, settings: dict[str, Any]) -> None:
+def click_settings(log: str | Path | None, settings: dict[str, Any]) -> None:
     """The settings of ``click_log`` as verbs take them; checks that the log can be read."""
     from karat.errors import UsageError
     from karat.formats.events.click_pages import looks_like_pages
