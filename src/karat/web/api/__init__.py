@@ -5,6 +5,7 @@ from __future__ import annotations
 from karat.web.api import (
     accounts,
     alerts,
+    clicks,
     engines,
     experiments,
     golden,
@@ -33,6 +34,7 @@ ROUTERS = (
     releases.ROUTER,
     online.ROUTER,
     alerts.ROUTER,
+    clicks.ROUTER,
     experiments.ROUTER,
     shadow.ROUTER,
     offline.CATALOGUE,
