@@ -33,7 +33,8 @@ from karat.workflows.golden.status import Status
 from karat.workflows.golden.status import status as status_of
 from karat.workflows.online.alerts import lasting
 from karat.workflows.online.headlines import headlines
-from karat.workflows.online.log_requests import log_of
+from karat.workflows.online.log_requests import DayRange, Worst, log_of
+from karat.workflows.online.slices import NOTHING
 from karat.workflows.online.watch import last_whole_day
 from karat.workflows.release import pipeline
 from karat.workflows.release.headline import headline
@@ -74,6 +75,18 @@ class Look:
 
 Watch = Callable[[AppState, Sequence[Status]], Iterable[Attention]]
 """Finds what needs attention, from the state of the app and the status of golden sets."""
+
+
+def worst_query(site: AppState, _sets: Sequence[Status]) -> Iterable[Attention]:
+    """The query that loses most searches of the usual period, if that is counted."""
+    with suppress(InputError):
+        log = log_of(site.workspace)
+        answer = start_computing(site, log, Worst(DayRange().within(log), NOTHING))
+        first = next(iter([] if answer is None else answer["queries"]), None)
+        if first and first["failed"]:
+            counts = f"{first['failed']:,} of {first['searches']:,} searches"
+            what = f"“{first['text']}” fails most: {counts}"
+            yield Attention(what, "/online/queries#queries")
 
 
 def to_settle(_site: AppState, sets: Sequence[Status]) -> Iterable[Attention]:
@@ -237,6 +250,7 @@ WATCHES: list[Watch] = [
     in_flight,
     damaged_files,
     failing_gates,
+    worst_query,
     to_settle,
     gone_stale,
     unsure_comparisons,
