@@ -51,9 +51,9 @@ class ClickFit:
     log_likelihood: float  # of a page, per rank (natural logarithm): mean over ranks, then pages
     perplexity: float  # mean over ranks; 1 is perfect, 2 a coin
     perplexity_by_rank: Sequence[float]  # from rank 1
-    # By rank; None for models without it, and where the log cannot tell positions from documents
+    # By rank; None for models without it, and where the log cannot separate positions from documents
     examination: Sequence[Examination] | None
-    identified: bool  # whether the log can tell positions from documents
+    identified: bool  # whether the log can separate positions from documents
     seconds: float  # it took to fit and evaluate
     reason: str  # why it is not identified; empty if it is
     held_out: bool  # whether likelihood and perplexity are of a held-out log
