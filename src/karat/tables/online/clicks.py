@@ -51,7 +51,7 @@ class ClickFit:
     log_likelihood: float  # of a page, per rank (natural logarithm): mean over ranks, then pages
     perplexity: float  # mean over ranks; 1 is perfect, 2 a coin
     perplexity_by_rank: Sequence[float]  # from rank 1
-    # By rank; None for models without it, and where the log cannot separate positions from documents
+    # By rank; None for models without it, and where positions are not identified
     examination: Sequence[Examination] | None
     identified: bool  # whether the log can separate positions from documents
     seconds: float  # it took to fit and evaluate
