@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from karat.clients.karat_server import Client
     from karat.clients.tracing import trace
-    from karat.errors import InputError, KaratError, MissingExtra, PolicyRefused, UsageError
+    from karat.errors import (
+        CannotTell,
+        InputError,
+        KaratError,
+        MissingExtra,
+        PolicyRefused,
+        UsageError,
+    )
     from karat.experiments.interleaving import interleave
     from karat.formats import (
         read_certificate,
@@ -48,7 +55,14 @@ if TYPE_CHECKING:
 _HOMES = {
     "karat.clients.karat_server": ("Client",),
     "karat.clients.tracing": ("trace",),
-    "karat.errors": ("InputError", "KaratError", "MissingExtra", "PolicyRefused", "UsageError"),
+    "karat.errors": (
+        "CannotTell",
+        "InputError",
+        "KaratError",
+        "MissingExtra",
+        "PolicyRefused",
+        "UsageError",
+    ),
     "karat.experiments.interleaving": ("interleave",),
     "karat.formats": (
         "read_certificate",
@@ -85,6 +99,7 @@ _MODULES = {"clicks": "karat.workflows.online.clicks", "measures": "karat.measur
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "CannotTell",
     "Client",
     "Documents",
     "GoldenSet",

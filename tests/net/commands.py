@@ -111,6 +111,7 @@ def masked(text: str, folder: Path) -> str:
     if "own_search_of_the_net" in text or "queries asked" in text:  # how long a search took here
         text = re.sub(r"\b(p50|p95) [\d.,]+ m?s\b", r"\1 TIME", text)
     text = re.sub(r"(documents? in) [\d.]+ ms", r"\1 TIME", text)
+    text = re.sub(r'"seconds": \d+\.\d{5,}', '"seconds": "TIME"', text)
     text = re.sub(r'"seconds": [\d.e-]+(,\s+"reason")', r'"seconds": "TIME"\1', text)  # of a fit
     return re.sub(r'"((?:p50|p95|p99|max)_us)": [\d.]+', r'"\1": "TIME"', text)
 

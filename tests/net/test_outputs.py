@@ -325,6 +325,14 @@ DEMO: dict[str, tuple[Asked, ...]] = {
         Asked("online-watch-by", f"online watch {W} --by query_class -f json"),
         Asked("online-against", f"online against {W} demo demo/runs/bm25.trec", "json", deep=True),
     ),
+    "clicks-grades": (
+        Asked("clicks-preview", f"clicks judge {W} --preview --least 50 -f json"),
+        Asked("clicks-judge", f"clicks judge {W}", "md"),
+        Asked("clicks-agree", f"clicks agree {W} --by class --notes", "json md"),
+        Asked("clicks-naive", f"clicks judge {W} --model naive --cut 0.05,0.1,0.2 -o g.csv"),
+        Asked("evaluate-clicks", f"evaluate {ONE} --judgments clicks -m nDCG@10", "json"),
+        Asked("compare-clicks", f"compare {TWO} --judgments clicks -m nDCG@10"),
+    ),
     "online-write": (
         Asked(
             "online-simulate",
@@ -358,7 +366,7 @@ ENGINES = (
     Asked("engine-import", "engine import case.json"),
 )
 """What is run in the demo's own folder, whose karat.toml has engines."""
-CHANGING = {"golden-write", "judges", "new", "online-write", "releases"}
+CHANGING = {"clicks-grades", "golden-write", "judges", "new", "online-write", "releases"}
 """Where a command finds what those before it left, in whatever form they were asked."""
 LEFT_OUT = {
     "karat autojudge doubts": "tests/cli/judging asks it",

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from karat.cli import options
+from karat.cli.online import _click_grades
 from karat.cli.online import options as online_options
 
 
@@ -21,16 +22,6 @@ def clicks() -> None:
     """Click models: what clicks say about documents, with the effect of positions removed."""
 
 
-def _only(texts: tuple[str, ...]) -> dict[str, str] | None:
-    from karat.errors import UsageError
-
-    pairs = [text.partition("=") for text in texts]
-    for text, (name, equals, value) in zip(texts, pairs, strict=True):
-        if not (name.strip() and equals and value):
-            raise UsageError(f"--only {text}: no value given", fix="--only NAME=VALUE")
-    return {name.strip(): value for name, _, value in pairs} or None
-
-
 @clicks.command(
     epilog=options.examples(
         "karat clicks fit events",
@@ -38,7 +29,7 @@ def _only(texts: tuple[str, ...]) -> dict[str, str] | None:
         "karat clicks fit train.txt --model DBN --held-out test.txt -f json",
     )
 )
-@click.argument("log", type=click.Path(path_type=Path))
+@click.argument("log", type=options.Place())
 @options.option("-m --model NAME", "The click model; karat clicks models lists them.", "PBM")
 @options.option(
     "--held-out LOG2", "Compute likelihood and perplexity on this log, in the form of LOG."
@@ -53,24 +44,15 @@ def _only(texts: tuple[str, ...]) -> dict[str, str] | None:
     "Searches with this value of an attribute had results in random order: they show how likely "
     "each rank is looked at without a model.",
 )
-@options.option("--depth RANK", "Leave out lower ranks.", 10, type=click.IntRange(1, 60))
 @options.option(
     "--compat NAME",
     "pyclick: estimate as PyClick 98e7e46 does.",
     type=click.Choice(["pyclick"]),
 )
-@options.option(
-    "--only NAME=VALUE",
-    "Count only searches with this value of arm or an attribute; repeat for more.",
-    multiple=True,
-)
-@online_options.days
-@online_options.read_log
-@online_options.rules
-@online_options.engine
+@online_options.click_log
 @options.output("table", "json", "md")
 @options.all_notes
-def fit(log: Path, output: str, all_notes: bool, **settings: Any) -> None:
+def fit(log: str | Path, output: str, all_notes: bool, **settings: Any) -> None:
     """Fit a click model: how likely each rank is looked at, and how well it predicts.
 
     LOG is an event store (see karat online import), a log file, or pages of results in the
@@ -78,19 +60,10 @@ def fit(log: Path, output: str, all_notes: bool, **settings: Any) -> None:
     of examination.
     """
     from karat.cli.progress import working
-    from karat.formats.events.click_pages import looks_like_pages
-    from karat.online.rules import rules_from
     from karat.reports.online import clicks as shown
-    from karat.tables.days import day_text
     from karat.workflows.online.click_fit import fit_clicks
 
-    if not looks_like_pages(log):
-        online_options.need_log(settings["engine"])
-    for name in ("first", "last"):
-        day = settings.pop(f"{name}_day")
-        settings[name] = None if day is None else day_text(day)
-    settings["only"] = _only(settings["only"])
-    settings["rules"] = rules_from(settings["rules"])
+    online_options.click_settings(log, settings)
     with working("events") as progress:
         result = fit_clicks(log, progress=progress, **settings)
     options.emit(shown, result, output, all_notes=all_notes)
@@ -114,3 +87,7 @@ def models(name: str | None, output: str) -> None:
         shown.show_entries(found, options.out())
     else:
         shown.show_entry(found[0], options.out())
+
+
+clicks.add_command(_click_grades.judge)
+clicks.add_command(_click_grades.agree)

@@ -114,7 +114,7 @@ def fit_clicks(
         InputError: the log cannot be read, or does not say which documents were shown.
     """
     entry = find(model)
-    shuffled = None if randomised is None else _named(randomised)
+    shuffled = named_value(randomised)
     counting = Counting(
         depth=depth,
         presentation=presentation,
@@ -184,7 +184,10 @@ def propensities(
     return Propensities(source, counted.pages, found, None), []
 
 
-def _named(randomised: str) -> tuple[str, str]:
+def named_value(randomised: str | None) -> tuple[str, str] | None:
+    """Attribute and value of ``NAME=VALUE``; None for None."""
+    if randomised is None:
+        return None
     name, equals, value = randomised.partition("=")
     if not equals or not name.strip() or not value:
         raise UsageError(
