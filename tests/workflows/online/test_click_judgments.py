@@ -9,11 +9,14 @@ import numpy as np
 import polars as pl
 import pytest
 from scipy.stats import kendalltau
+from tests.click_traffic import traffic
+from tests.event_stores import keep_events
 from tests.misleading_clicks import write_pages
 
 from karat.errors import CannotTell, InputError, UsageError
 from karat.formats.own.click_grades import click_grades_file, read_click_grades
 from karat.tables.golden.golden_sets import Exchange
+from karat.tables.online.events import EventLog
 from karat.workflows.golden.import_ import import_exchange
 from karat.workflows.online.click_judgments import judge_clicks
 from karat.workflows.workspace.workspace import Workspace
@@ -137,3 +140,43 @@ def test_grades_of_a_golden_set_are_next_to_its_store(
     assert texts.get("first", "q0") == "q0"
     with pytest.raises(UsageError, match="expected 3 cut points for the grades 0 to 3"):
         judge_clicks(tmp_path / "log.txt", workspace=shop, cuts=[0.5], now=tick())
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> EventLog:
+    """Events of two days; half of the searches in random order, the others always in one."""
+    return keep_events(tmp_path_factory.mktemp("clicks") / "log", traffic(3_000, random=0.5))
+
+
+def test_events_and_searches_in_random_order(log: EventLog, tmp_path: Path) -> None:
+    by_model = judge_clicks(log, file=tmp_path / "a.parquet", least=1)
+    random = judge_clicks(log, file=tmp_path / "b.parquet", least=1, randomised="order=random")
+    assert by_model.origin.propensities is None
+    assert random.origin.propensities == "randomised"
+    assert random.origin.log == str(log.folder)
+    frames = [read_click_grades(tmp_path / name)[0] for name in ("a.parquet", "b.parquet")]
+    both = frames[0].join(frames[1], on=["query_id", "doc_id"], suffix="_b")
+    assert both.height == frames[0].height == 48  # six queries of eight documents
+    assert (both["value"] - both["value_b"]).abs().max() < 0.2  # type: ignore[operator]
+    assert set(both["query_id"]) == {f"query {i}" for i in range(6)}  # folded texts
+
+
+def test_older_pages_count_less(log: EventLog, tmp_path: Path) -> None:
+    whole = judge_clicks(log, file=tmp_path / "a.parquet", least=1)
+    recent = judge_clicks(log, file=tmp_path / "b.parquet", least=1, half_life="1d")
+    shown = [read_click_grades(tmp_path / f"{name}.parquet")[0]["shown"].sum() for name in "ab"]
+    assert shown[1] < shown[0]
+    assert recent.impressions == whole.impressions  # never weighted
+    assert recent.origin.half_life_us == 86_400_000_000
+    assert "pages count half after 24 h, by the log's last day" in recent.notes
+
+
+def test_the_naive_rule_has_bounds_where_the_end_of_a_click_is_not_logged(
+    log: EventLog, tmp_path: Path
+) -> None:
+    found = judge_clicks(log, "naive", file=tmp_path / "a.parquet", least=1)
+    frame, _ = read_click_grades(tmp_path / "a.parquet")
+    assert (frame["value"] == frame["ci_low"]).all()
+    assert (frame["ci_low"] < frame["ci_high"]).any()  # every last click may have satisfied
+    assert sum(row.uncertain for row in found.by_grade) > 0
+    assert frame["logit_se"].null_count() == frame.height
