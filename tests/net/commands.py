@@ -101,7 +101,8 @@ def readable(text: str) -> str:
 
 def masked(text: str, folder: Path) -> str:
     """The text without what is another on another day or machine."""
-    text = text.replace(os.fspath(folder), "FOLDER")
+    path = os.fspath(folder)
+    text = text.replace(path, "FOLDER").replace(path.replace("_", "&#95;"), "FOLDER")
     text = re.sub(rf"(?<![\d.]){re.escape(metadata.version('karat'))}(?![\d.])", "VERSION", text)
     text = re.sub(r"(?<![\w.])-?\d+\.\d{11,}(?:e-?\d+)?", _rounded, text)
     today = datetime.now(UTC)  # of what does not ask the clock that stands still

@@ -15,7 +15,7 @@ from karat.errors import InputError, MissingExtra, UsageError
 from karat.reports.charts import online as drawing
 from karat.reports.online import click_grades
 from karat.reports.phrases.numbers import counted, percent
-from karat.reports.table import Column
+from karat.reports.table import Column, Table
 from karat.tables.online.clicks import ClickJudgments, ClickOrigin, ClickOverview, Examination
 from karat.tables.online.events import EventLog
 from karat.web.framework.auth import AnEngineer, AReader
@@ -155,7 +155,7 @@ def _graded(
         "cuts": [(g, f"{c:g}") for g, c in zip(origin.grades[1:], origin.cuts, strict=True)],
         "least": f"{origin.least:g}",
         "lead": _lead(judgments, found),
-        "grades": list(map(as_texts, click_grades.tables(judgments))),
+        "grades": [_titled(each, "Grades") for each in click_grades.tables(judgments)],
         "misled": click_grades.misled(judgments),
         "pairs": _pairs(call, name, pairs, judgments.graded) if pairs else None,
         "notes": judgments.notes,
@@ -167,7 +167,7 @@ def _graded(
     more = [("model", origin.model), ("least", f"{origin.least:g}")]
     return values | {
         "agrees": _sentence(click_grades.headline(agreed)),
-        "agreement": list(map(as_texts, tables)),
+        "agreement": [_titled(each, "All pairs") for each in tables],
         "best": "" if best is None else urlencode([*more, *(("cut", f"{c:.2f}") for c in best)]),
         "conflicts": [
             {**asdict(each), "where": _pair(name, each.query_id, each.doc_id)}
@@ -185,6 +185,12 @@ def _lead(judgments: ClickJudgments, found: ClickOverview) -> str:
         f"{judgments.graded:,} of {counted(judgments.pairs, 'pair')} that users saw "
         f"({percent(share)}) could get a grade from clicks{both}."
     )
+
+
+def _titled(table: Table, title: str) -> dict[str, Any]:
+    """A table as texts; with a title, which names its region."""
+    texts = as_texts(table)
+    return texts | {"title": texts["title"] or title}
 
 
 def _sentence(text: str) -> str:
