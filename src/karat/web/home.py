@@ -147,7 +147,7 @@ def failing_gates(site: AppState, sets: Sequence[Status]) -> Iterable[Attention]
         newest = newest_of_candidates(opened)
         since |= {name: row.time_us for name, row in newest.items()}
         failed = [row for row in newest.values() if row.verdict in _GATES]
-        for row in with_checks(opened, failed):
+        for row in [*with_checks(opened, failed[: _MOST + 1]), *failed[_MOST + 1 :]]:
             why = f": {brief(row.decides)}" if row.decides else ""
             what = f"Gate of {row.candidate} {_GATES[row.verdict]}{why}"
             lines.append(Attention(what, f"/gates/{row.id}", status.name, about="search"))

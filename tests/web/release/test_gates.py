@@ -94,6 +94,8 @@ def test_the_list_is_newest_first_and_filtered(egon: Browser, opened: Workspace)
         rows = egon.get(f"/gates?format=json&{asked}").json()["gates"]
         assert [row["id"] for row in rows] == [failed], asked
     assert egon.get("/gates?format=csv").text.count("\n") == 3
+    sorted_ = words(egon.get("/gates?sort=rule"))
+    assert sorted_.index(f"/gates/{failed}") < sorted_.index(f"/gates/{passed}"), "no rule: last"
     assert f'href="/gates/{failed}"' in page.text
 
 

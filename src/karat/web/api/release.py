@@ -95,7 +95,9 @@ def gates(
         and candidate in {"", row.candidate}
         and policy in {"", row.policy}
     ]
-    return page.items(rows, lambda row: with_checks(workspace, [row])[0])
+    first = (page.page - 1) * page.per
+    shown = {row.id: row for row in with_checks(workspace, rows[first : first + page.per])}
+    return page.items(rows, lambda row: shown[row.id])
 
 
 @ROUTER.get("/gates/{gate_id}", response_model=one(GateRecord))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar
 from urllib.parse import quote, urlencode
 
@@ -146,18 +146,15 @@ def _gates_page(call: Call, typed: Typed | None = None, wrong: Any = None) -> Ga
 
 
 def _listed(call: Call, rows: Sequence[GateRow]) -> Listed:
-    by_id, workspace = {row.id: row for row in rows}, call.workspace
-
-    def rule(row: Mapping[str, Any]) -> str | None:
-        if row["verdict"] == "pass":
-            return None
-        [found] = stored_gates.with_checks(workspace, [by_id[row["id"]]])
-        return None if found.decides is None else words.label(found.decides)
-
+    """The list; the checks that decide are read for the rows of the page, unless all are asked."""
+    ask, workspace = call.ask, call.workspace
+    asked = ask.strict or "rule" in {*ask.where, (ask.sort or "").removeprefix("-")}
+    if asked:
+        rows = stored_gates.with_checks(workspace, rows)
     columns = [
         Column("candidate", "Candidate", choices=True, link=lambda row: f"/gates/{row['id']}"),
         Column("answer", "Verdict", choices=True, vocabulary=list(words.ANSWERS.values())),
-        Column("rule", "Rule that decides", value=rule),
+        Column("rule", "Rule that decides"),
         Column("baseline", "Baseline", choices=True, optional=True),
         Column("policy", "Policy", choices=True),
         Column("time_us", "When", "time"),
@@ -167,9 +164,20 @@ def _listed(call: Call, rows: Sequence[GateRow]) -> Listed:
         Column("id", "Number", "count", shown=False),
         Column("verdict", "Verdict as the command has it", shown=False),
     ]
-    own = [column for column in columns if column.name != "rule"]
-    frame = frame_of(((row, {"answer": words.ANSWERS[row.verdict]}) for row in rows), own)
-    return listed(frame, columns, call.ask, search=["candidate", "policy", "commit"])
+    frame = frame_of(
+        ((row, {"answer": words.ANSWERS[row.verdict], "rule": _rule(row)}) for row in rows), columns
+    )
+    found = listed(frame, columns, ask, search=["candidate", "policy", "commit"])
+    if asked:
+        return found
+    by_id = {row.id: row for row in rows}
+    shown = stored_gates.with_checks(workspace, [by_id[row["id"]] for row in found.rows])
+    both = zip(found.rows, shown, strict=True)
+    return replace(found, rows=[{**row, "rule": _rule(gate)} for row, gate in both])
+
+
+def _rule(row: GateRow) -> str | None:
+    return None if row.decides is None else words.label(row.decides)
 
 
 def _gate_page(call: Call, record: GateRecord) -> GatePage:
