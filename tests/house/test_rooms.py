@@ -53,7 +53,6 @@ LONGER = {
     "workflows/lint/fields.py look": 61,
     "workflows/online/offline_correlation.py against": 92,
     "workflows/online/reducers.py facts_of": 72,
-    "workflows/online/watch.py watch": 62,
 }
 
 

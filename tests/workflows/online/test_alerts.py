@@ -177,7 +177,7 @@ def test_a_resolved_alert_stays_so_until_it_was_usual_and_comes_back(shop: Works
     [alert] = all_(shop)
     assert (alert.state, alert.window) == ("open", "2026-11-23")
     assert alert.actions[-1].person == "karat"
-    assert alert.actions[-1].note == "it came back in 2026-11-23"
+    assert alert.actions[-1].note == "it came back: 2026-11-23"
     # Weeks after its end it is another incident.
     alerts.record(shop, usual(FRIDAY_ENDS + 4 * DAY), now=NOW)
     assert alerts.record(shop, watched(ends_us=FRIDAY_ENDS + 30 * DAY), now=NOW) == [2]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @options.command(
     "karat online watch",
     "karat online watch --by arm --margin 0.02",
-    "karat online watch --window 6h --notify https://hooks.example.org/x --notify-as slack",
+    "karat online watch --window 6h --notify https://ops.example.org/search",
 )
 @online_options.where
 @options.option(

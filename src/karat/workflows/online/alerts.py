@@ -130,7 +130,7 @@ def _write(c: sa.Connection, step: Step, watched: Watched, now: int) -> int:
     if step.kind == "reopen":
         values |= {"onset_us": onset_us, "closed_us": None}
         action = {"time_us": now, "person": KARAT, "action": "reopened", "until_us": None}
-        rows.act(c, step.alert.id, action | {"note": f"it came back in {watched.window}"})
+        rows.act(c, step.alert.id, action | {"note": f"it came back: {watched.window}"})
     elif begun is not None and step.alert.cause.onset is not None:
         values |= {"onset_us": onset_us}
     rows.change(c, step.alert.id, **values)

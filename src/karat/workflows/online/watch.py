@@ -208,25 +208,7 @@ def watch(
     latest_window, window_notes = window_of(window, until, log, now)
     chosen, open_metric_notes = _over(chosen, latest_window, log, rules)
     notes += [*class_notes, *only_note(only), *window_notes, *open_metric_notes]
-    blank = Watched(
-        verdict="cannot_tell",
-        window=latest_window.label,
-        compared=[],
-        absent=[],
-        searches=0,
-        searches_before=None,
-        health=[],
-        changes=[],
-        tests=0,
-        by=tuple(",".join(cut) for cut in cuts[1:]),
-        rules=rules.id,
-        timezone=log.timezone,
-        notes=notes,
-        simulated=log.simulated,
-        engine=engine.name,
-        ends_us=ends_us(latest_window, log),
-        hours=hours_of(window),
-    )
+    blank = _blank(log, engine, latest_window, hours_of(window), cuts, rules, notes)
     if broken := unhealthy(latest_window, log):
         return replace(blank, verdict="unhealthy", health=[broken])
     if until is None and (partial := incomplete(latest_window, log)):
@@ -245,6 +227,37 @@ def watch(
     reader = WindowReader(Selection(log, engine, rules, only=only, classes=classes))
     windows = [latest_window, *past]
     return _compared(blank, reader, windows, absent, chosen, cuts, allowed, progress)
+
+
+def _blank(
+    log: EventLog,
+    engine: Engine,
+    window: Window,
+    hours: int,
+    cuts: Sequence[Cut],
+    rules: Rules,
+    notes: Sequence[str],
+) -> Watched:
+    """The result before anything is compared."""
+    return Watched(
+        verdict="cannot_tell",
+        window=window.label,
+        compared=[],
+        absent=[],
+        searches=0,
+        searches_before=None,
+        health=[],
+        changes=[],
+        tests=0,
+        by=tuple(",".join(cut) for cut in cuts[1:]),
+        rules=rules.id,
+        timezone=log.timezone,
+        notes=notes,
+        simulated=log.simulated,
+        engine=engine.name,
+        ends_us=ends_us(window, log),
+        hours=hours,
+    )
 
 
 def _days(history: str) -> int:
