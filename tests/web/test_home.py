@@ -184,7 +184,7 @@ def seen(browser: TestClient) -> dict[str, Any]:
 
 def test_the_first_line_says_how_search_is(client_of: ClientOf, workspace: Path) -> None:
     browser = client_of("engineer")
-    said = "Cannot tell how search is doing: nothing is measured over time yet."
+    said = "No verdict yet: nothing is measured over time."
     assert (seen(browser)["verdict"], seen(browser)["said"]) == ("cannot_tell", said)
     history = workspace / "history.jsonl"
     history.write_text(gate_point("main", "pass", "2026-03-01T02:00:00Z"))

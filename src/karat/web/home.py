@@ -329,7 +329,7 @@ def _verdict(looks: Sequence[Look], attention: Sequence[Attention]) -> tuple[str
     fine = [each.name.lower() for each in looks if each.verdict == "fine"]
     if fine:
         return "fine", f"Nothing got worse that karat can see in {' and '.join(fine)}."
-    return "cannot_tell", "Cannot tell how search is doing: nothing is measured over time yet."
+    return "cannot_tell", "No verdict yet: nothing is measured over time."
 
 
 def _headlines(site: AppState, histories: Sequence[History]) -> list[Mapping[str, Any]]:

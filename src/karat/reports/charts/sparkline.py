@@ -1,4 +1,4 @@
-"""A course as a line without axes, beside its newest value."""
+"""A course as a line without axes, next to its newest value."""
 
 from __future__ import annotations
 
