@@ -53,6 +53,16 @@ def test_the_same_alert_whatever_leads() -> None:
     assert [(e.metric, e.slice) for e in step.cause.explains] == [("Abandonment", HOWTO)]
 
 
+def test_what_an_alert_explains_is_no_other_one() -> None:
+    # In a smaller window the class has too few users, and all searches are worse.
+    whole = watched([cause(change(part={}), Explained("CTR", {}, 1.0))], ends_us=FRIDAY_ENDS + DAY)
+    assert kinds([known()], whole) == ["see"]
+    assert kinds([], whole) == ["open"]
+    # Of the class it is known that it is usual again: it is something else.
+    other = change(verdict="usual", value=0.05)
+    assert kinds([known()], replace(whole, changes=[*whole.changes, other])) == ["open", "close"]
+
+
 def test_the_onset_stays_once_it_is_known() -> None:
     later = replace(ONSET, at="2026-11-20 05:00")
     [step] = steps([known()], watched([cause(onset=later)], ends_us=FRIDAY_ENDS + DAY), {})

@@ -1,10 +1,10 @@
 """What a watch changes in the alerts that are known: opened, seen again, come back, or over.
 
 An alert is of a metric in a slice. It lasts while watches see it, as the lead of a cause or as a
-change that a cause explains, and it is over once a window at least as long as the shortest that
-saw it is usual again: a shorter one may be too small to see it. It comes back as the same alert
-within ``AGAIN``, later as a new one. Windows that end before one that an alert knows change
-nothing, so that watches of several lengths agree.
+change that a cause explains, or see only something that it explains. It is over once a window at
+least as long as the shortest that saw it is usual again: a shorter one may be too small to see it.
+It comes back as the same alert within ``AGAIN``, later as a new one. Windows that end before one
+that an alert knows change nothing, so that watches of several lengths agree.
 """
 
 from __future__ import annotations
@@ -62,10 +62,17 @@ def steps(
         ended: For causes that have ended, by the key of the lead, when they did.
     """
     last = {each.key: each for each in known}
+    usual = {_key(change) for change in watched.changes if change.verdict in ("usual", "better")}
+    covered = {
+        _key(part): each
+        for each in known
+        if each.closed_us is None and each.key not in usual
+        for part in each.cause.explains
+    }
     seen: set[int] = set()
     for cause in watched.causes:
         parts: list[Change | Explained] = [cause.lead, *cause.explains]
-        keys = [key_of(each.metric, each.slice) for each in parts]
+        keys = [_key(each) for each in parts]
         there = [last[key] for key in keys if key in last]
         open_ = [each for each in there if each.closed_us is None]
         for each in open_:
@@ -74,20 +81,24 @@ def steps(
         seen |= {each.id for each in open_}
         if open_:
             continue
+        if (wider := covered.get(keys[0])) is not None:
+            if wider.id not in seen and watched.ends_us >= wider.seen_us:
+                yield Step("see", wider.key, wider, wider.cause)
+            seen.add(wider.id)
+            continue
         over = max(there, key=lambda each: each.closed_us or 0, default=None)
         if over is None:
             yield Step("open", keys[0], None, cause)
         elif max(over.closed_us or 0, over.seen_us) < _end(watched, ended.get(keys[0])):
             yield Step("reopen", over.key, over, _as_of(over, cause, watched.changes, new=True))
-    usual = {
-        key_of(change.metric, change.slice)
-        for change in watched.changes
-        if change.verdict in ("usual", "better")
-    }
     for each in known:
         late = watched.ends_us > each.seen_us and watched.hours >= each.hours
         if each.closed_us is None and each.id not in seen and late and each.key in usual:
             yield Step("close", each.key, each, None)
+
+
+def _key(change: Change | Explained) -> str:
+    return key_of(change.metric, change.slice)
 
 
 def _end(watched: Watched, ended: int | None) -> int:
@@ -100,10 +111,9 @@ def _as_of(
 ) -> Cause:
     """A cause as an alert has it: with its own change as the lead, and its onset once known."""
     lead = cause.lead
-    if key_of(lead.metric, lead.slice) != alert.key:
-        own = next(each for each in changes if key_of(each.metric, each.slice) == alert.key)
-        others = [each for each in cause.explains
-                  if key_of(each.metric, each.slice) != alert.key]  # fmt: skip
+    if _key(lead) != alert.key:
+        own = next(each for each in changes if _key(each) == alert.key)
+        others = [each for each in cause.explains if _key(each) != alert.key]
         explains = [Explained(lead.metric, lead.slice, None), *others]
         cause = replace(cause, lead=own, explains=explains, share=None)
     before, onset = alert.cause.onset, cause.onset

@@ -197,7 +197,7 @@ def test_causes_know_their_alerts(shop: Workspace) -> None:
     other = cause(change("ErrorRate", {"arm": "b"}), Explained("CTR", {"arm": "b"}, 1.0))
     alerts.record(shop, watched([other]), now=NOW)
     explained = cause(change("CTR", {"arm": "b"}))
-    assert alerts.ids_of(shop, [cause(), other, explained]) == [None, 1, None]
+    assert alerts.ids_of(shop, [cause(), other, explained]) == [None, 1, 1]
     assert [each.id for each in alerts.lasting(shop, now=NOW)] == [1]
 
 

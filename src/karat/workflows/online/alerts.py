@@ -154,9 +154,11 @@ def lasting(opened: Workspace, *, now: int) -> list[Alert]:
 
 
 def ids_of(opened: Workspace, causes: Sequence[Cause]) -> list[int | None]:
-    """The alert that lasts of each cause; None for one without."""
+    """The alert that lasts of each cause, or that explains it; None for one without."""
     with opened.store.read() as c:
-        by_key = {row["cause"]: row["id"] for row in rows.still_open(c)}
+        known = [_known(row) for row in rows.still_open(c)]
+    by_key = {_key(part): each.id for each in known for part in each.cause.explains}
+    by_key |= {each.key: each.id for each in known}
     found = []
     for cause in causes:
         parts: list[Change | Explained] = [cause.lead, *cause.explains]
