@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from karat.clients.karat_server import Client
     from karat.clients.tracing import trace
-    from karat.errors import InputError, KaratError, MissingExtra, PolicyRefused, UsageError
+    from karat.errors import (
+        CannotTell,
+        InputError,
+        KaratError,
+        MissingExtra,
+        PolicyRefused,
+        UsageError,
+    )
     from karat.experiments.interleaving import interleave
     from karat.formats import (
         read_certificate,
@@ -39,6 +46,7 @@ if TYPE_CHECKING:
     from karat.workflows.offline.evaluate import evaluate
     from karat.workflows.offline.explain import explain
     from karat.workflows.offline.fuse import fuse, fuse_tuned
+    from karat.workflows.online import clicks as clicks
     from karat.workflows.online.evaluate import evaluate_online
     from karat.workflows.release.baseline import save_baseline
     from karat.workflows.release.certify import certify, verify_certificate
@@ -47,7 +55,14 @@ if TYPE_CHECKING:
 _HOMES = {
     "karat.clients.karat_server": ("Client",),
     "karat.clients.tracing": ("trace",),
-    "karat.errors": ("InputError", "KaratError", "MissingExtra", "PolicyRefused", "UsageError"),
+    "karat.errors": (
+        "CannotTell",
+        "InputError",
+        "KaratError",
+        "MissingExtra",
+        "PolicyRefused",
+        "UsageError",
+    ),
     "karat.experiments.interleaving": ("interleave",),
     "karat.formats": (
         "read_certificate",
@@ -79,9 +94,12 @@ _HOMES = {
     "karat.workflows.golden.golden_set": ("GoldenSet",),
     "karat.workflows.online.evaluate": ("evaluate_online",),
 }
+_MODULES = {"clicks": "karat.workflows.online.clicks", "measures": "karat.measures"}
+"""Modules whose functions work without another import, such as ``karat.measures.recall_at_k``."""
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "CannotTell",
     "Client",
     "Documents",
     "GoldenSet",
@@ -128,8 +146,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "measures":  # karat.measures.recall_at_k works without another import
-        return importlib.import_module("karat.measures")
+    if name in _MODULES:
+        return importlib.import_module(_MODULES[name])
     if name not in _HOME:
         raise AttributeError(f"module 'karat' has no attribute {name!r}")
     return getattr(importlib.import_module(_HOME[name]), name)

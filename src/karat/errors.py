@@ -2,6 +2,7 @@
 
     KaratError                 exit 4   an operation failed, but not because of its arguments
     ├── InputError             exit 2   invalid data: file, line, query, and the fix
+    │   └── CannotTell         exit 3   sound data that do not decide it: "cannot tell"
     ├── UsageError             exit 2   invalid arguments: the nearest valid choice, and the fix
     │   ├── LeaseLost          exit 2   another rater has the pair now (karat.store.sql.judgments)
     │   └── PolicyRefused      exit 1   a policy rejects it: the verdict is "fail"
@@ -74,6 +75,12 @@ class InputError(KaratError):
     def at_line(self, line: int | None) -> InputError:
         """The same error with its line filled in."""
         return but(self, line=line)
+
+
+class CannotTell(InputError):
+    """The data are sound, but do not decide the question: the verdict is "cannot tell"."""
+
+    exit_code = 3
 
 
 def but(error: InputError, **changed: Any) -> InputError:

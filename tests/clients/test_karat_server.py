@@ -119,6 +119,11 @@ def test_tables_are_frames_of_their_own_types(client: Client) -> None:
     assert client.query("shop", "q1")["query"]["text"] == "query 1"
     assert client.pair("shop", "q1", "d1")["doc_id"] == "d1"
     assert client.disagreements("shop", between="import").height == 0
+    with pytest.raises(InputError, match="no events were imported yet"):
+        client.clicks("shop", cuts=[0.1, 0.2, 0.3])
+    for click_grades in (client.add_clicks, client.queue_clicks):
+        with pytest.raises(InputError, match="no events were imported yet"):
+            click_grades("shop", model="naive")
     for asked in (client.doubts, client.queue_doubts):
         with pytest.raises(UsageError, match="no judge"):
             asked("shop", ["cheap"])
@@ -189,6 +194,9 @@ def test_the_whole_way_of_a_release(client: Client, tmp_path: Path) -> None:
     gated = client.gate(tmp_path / "gate.toml", "new", "old")
     assert gated == client.gate(policy, "new", "old")
     assert gated["verdict"] in {"pass", "cannot_tell", "fail"}
+    [listed] = client.gates(candidate="new")
+    assert client.gate_result(listed["id"])["gate"] == gated
+    assert client.gates("shop", verdict="stale") == []
     made = client.freeze("shop", "2027-01")
     assert client.edition("shop", "2027-01")["sha256"] == made["sha256"]
     assert [row["name"] for row in client.editions("shop")] == ["2027-01"]

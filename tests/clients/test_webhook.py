@@ -231,3 +231,24 @@ def test_an_address_that_is_none(url: str) -> None:
     with pytest.raises(UsageError) as refused:
         webhook.post(url, EVENT)
     assert "secret" not in str(refused.value)
+
+
+def test_a_message_for_slack(receiver: Receiver) -> None:
+    lines = ["CTR <fell> & fell", *(f"line {at}" for at in range(30))]
+    event = {"event": "online.worse", "time": "2026-11-21T03:00:00Z", "karat": "1.0"}
+    message = webhook.formed(event | {"text": "CTR <fell>", "lines": lines}, "slack")
+    assert webhook.post(receiver.url, message).delivered
+    [(_, _, body)] = receiver.came
+    sent = json.loads(body)
+    assert set(sent) == {"text", "blocks"}
+    assert sent["text"] == "CTR &lt;fell&gt;"
+    sections = [each["text"] for each in sent["blocks"] if each["type"] == "section"]
+    # Slack takes 50 blocks: 19 lines, and how many more there are.
+    assert len(sections) == 20
+    assert sections[0] == {"type": "mrkdwn", "text": "CTR &lt;fell&gt; &amp; fell"}
+    assert sections[-1]["text"] == "and 12 more"
+    [context] = sent["blocks"][20:]
+    assert context["elements"][0]["text"] == "online.worse · 2026-11-21T03:00:00Z · karat 1.0"
+    assert webhook.formed(EVENT, "json") == EVENT
+    only = webhook.formed(event | {"text": "x" * 9000}, "slack")
+    assert len(only["blocks"][0]["text"]["text"]) < 3000, "Slack's limit"

@@ -435,11 +435,35 @@ def test_results_of_gates_are_listed_newest_first(c: sa.Connection) -> None:
     assert gates.find(c, second + 1) is None
 
 
+def test_a_part_of_a_content_is_read_alone(c: sa.Connection) -> None:
+    shop = declared(c)
+    content = {"gate": {"checks": [{"rule": "é", "n": 3}], "none": None}}
+    first = gates.add(c, shop, GATE | {"content": content})
+    second = gates.add(c, shop, GATE)
+    both = [first, second]
+    assert gates.parts(c, both, "gate", "checks", 0) == {first: {"rule": "é", "n": 3}, second: None}
+    assert gates.parts(c, both, "checks") == {first: None, second: []}
+    assert gates.parts(c, [], "checks") == {}
+
+
+def test_releases_have_an_opening(c: sa.Connection) -> None:
+    for at, name in enumerate(("first", "last")):
+        releases.append(c, name, 1, at_us=at, kind="started", content={"by": name})
+        releases.append(c, name, 2, at_us=at, kind="advanced", content={})
+    assert list(releases.openings(c).items()) == [
+        ("last", {"by": "last"}),
+        ("first", {"by": "first"}),
+    ]
+
+
 def test_alerts_last_until_they_are_closed(c: sa.Connection) -> None:
     older, newer = alerts.add(c, ALERT), alerts.add(c, ALERT | {"onset_us": NOW})
     alerts.change(c, older, closed_us=NOW + 7)
     assert [row["id"] for row in alerts.still_open(c)] == [newer]
     assert [row["id"] for row in alerts.listed(c)] == [newer, older]
+    assert [row["id"] for row in alerts.since(c, NOW + 7)] == [older, newer]
+    assert [row["id"] for row in alerts.since(c, NOW + 8)] == [newer]
+    alerts.hold(c)
     alerts.act(c, newer, ACKNOWLEDGED)
     alerts.act(c, newer, ACKNOWLEDGED | {"action": "muted", "until_us": NOW + 9})
     assert [row["action"] for row in alerts.actions(c, [newer])] == ["acknowledged", "muted"]

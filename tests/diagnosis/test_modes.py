@@ -12,6 +12,7 @@ from karat.tables import Documents, Qrels, Run
 from karat.tables.diagnosis.results import MODES
 from karat.tables.diagnosis.traces import Trace, from_runs
 from karat.tables.judgments import Judgments
+from karat.tables.online.clicks import ClickOrigin
 from karat.workflows.diagnosis.diagnose import diagnose, road_of
 
 QRELS = {"q1": {"a": 1}}
@@ -45,6 +46,29 @@ def judged(*rows: tuple[str, str, str, float | None, str]) -> Judgments:
         schema_overrides={"grade": pl.Float64},
     )  # fmt: skip
     return Judgments(frame, (0.0, 3.0))
+
+
+def clicked(low: float, high: float, *, identified: bool = True) -> Any:
+    """Grades from clicks of the document of q1, with this interval of its relevance."""
+    origin = ClickOrigin("PBM", (0.1, 0.3), (0.0, 1.0, 2.0), 20, None, "log", 0, identified)
+    row = {"query_id": "q1", "doc_id": "a", "value": (low + high) / 2, "ci_low": low}
+    return pl.DataFrame([row | {"ci_high": high, "effective": 1234.0}]), origin
+
+
+def test_clicks_that_oppose_the_label() -> None:
+    against = clicked(0.02, 0.06)
+    assert mode(clicks=against) == (
+        "feedback",
+        None,
+        "clicks oppose its grade: relevance 0.04 (0.02 to 0.06) from 1,234 looks at it",
+    )
+    assert mode(clicks=clicked(0.02, 0.2))[0] == "debugging"  # its interval has relevant values
+    assert mode(clicks=clicked(0.02, 0.06, identified=False))[0] == "debugging"  # the naive rule
+    # What an adjudicator settled is not in doubt; what one rater said is.
+    settled = judged(("a", "ann", "rating", 1, ""), ("a", "eve", "adjudication", 1, ""))
+    assert mode(clicks=against, judgments=settled)[0] == "debugging"
+    one = judged(("a", "ann", "rating", 1, ""))
+    assert mode(clicks=against, judgments=one)[0] == "feedback"
 
 
 def test_a_document_that_no_retriever_has() -> None:

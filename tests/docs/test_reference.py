@@ -147,6 +147,11 @@ def python() -> str:
         out.append(f"## karat.measures.{name}\n")
         out.append(f"```text\n{name}{_signature(thing, 70)}\n```\n")
         out.append(f"{_first_sentence(thing)}\n")
+    for name in karat.clicks.__all__:
+        thing = getattr(karat.clicks, name)
+        out.append(f"## karat.clicks.{name}\n")
+        out.append(f"```text\n{name}{_signature(thing, 70)}\n```\n")
+        out.append(f"{_first_sentence(thing)}\n")
     return "\n".join(part for part in out if part)
 
 

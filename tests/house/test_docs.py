@@ -67,6 +67,7 @@ SLOW = {
             "agreement",
             "certificate",
             "choose-queries",
+            "clicks",
             "compare",
             "compare-with-trec_eval",
             "editions",

@@ -40,20 +40,19 @@ LISTS = {"__main__", "main", "server", "app", "api", "registry", "catalogue", "o
 LONGER = {
     "cli/offline/compare.py compare": 102,
     "cli/offline/evaluate.py evaluate": 95,
-    "cli/release/gate.py _gate": 92,
+    "cli/release/gate.py _gate": 83,
     "cli/workspace/demo.py demo": 74,
     "demo/build.py build": 78,
     "online/simulate/tasks.py _ask": 79,
     "reports/html/page.py _shown": 66,
     "web/framework/lists.py listed": 81,
     "web/offline/runs.py _run_page": 76,
-    "web/online/_charts.py chart_of": 67,
+    "web/online/charts.py chart_of": 67,
     "workflows/golden/export.py export_golden_set": 78,
     "workflows/golden/import_.py import_exchange": 77,
     "workflows/lint/fields.py look": 61,
     "workflows/online/offline_correlation.py against": 92,
     "workflows/online/reducers.py facts_of": 72,
-    "workflows/online/watch.py watch": 62,
 }
 
 

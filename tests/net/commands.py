@@ -101,7 +101,8 @@ def readable(text: str) -> str:
 
 def masked(text: str, folder: Path) -> str:
     """The text without what is another on another day or machine."""
-    text = text.replace(os.fspath(folder), "FOLDER")
+    path = os.fspath(folder)
+    text = text.replace(path, "FOLDER").replace(path.replace("_", "&#95;"), "FOLDER")
     text = re.sub(rf"(?<![\d.]){re.escape(metadata.version('karat'))}(?![\d.])", "VERSION", text)
     text = re.sub(r"(?<![\w.])-?\d+\.\d{11,}(?:e-?\d+)?", _rounded, text)
     today = datetime.now(UTC)  # of what does not ask the clock that stands still
@@ -111,6 +112,8 @@ def masked(text: str, folder: Path) -> str:
     if "own_search_of_the_net" in text or "queries asked" in text:  # how long a search took here
         text = re.sub(r"\b(p50|p95) [\d.,]+ m?s\b", r"\1 TIME", text)
     text = re.sub(r"(documents? in) [\d.]+ ms", r"\1 TIME", text)
+    text = re.sub(r'"seconds": \d+\.\d{5,}', '"seconds": "TIME"', text)
+    text = re.sub(r'"seconds": [\d.e-]+(,\s+"reason")', r'"seconds": "TIME"\1', text)  # of a fit
     return re.sub(r'"((?:p50|p95|p99|max)_us)": [\d.]+', r'"\1": "TIME"', text)
 
 

@@ -193,6 +193,8 @@ DEMO: dict[str, tuple[Asked, ...]] = {
         Asked("measures-nothing", "measures nDGC"),
         Asked("online-metrics", "online metrics", "json md"),
         Asked("online-metrics-one", "online metrics CTR@5", "json"),
+        Asked("clicks-models", "clicks models", "json md"),
+        Asked("clicks-models-one", "clicks models sdbn", "json"),
         Asked("golden-plan", "golden plan --difference 0.02 --per-hour 30", "json"),
         Asked("completion-bash", "completion bash"),
         Asked("completion-zsh", "completion zsh"),
@@ -307,6 +309,15 @@ DEMO: dict[str, tuple[Asked, ...]] = {
         Asked("release-rollback", f"release rollback {W} semantic --by anna --reason no -f json"),
         Asked("release-unknown", f"release status {W} hybrid"),
     ),
+    "alerts": (
+        Asked("alerts-list", f"online alerts list {W}", "json"),
+        Asked("alerts-acknowledge", f"online alerts acknowledge 1 {W} --by eve --note looking"),
+        Asked("alerts-mute", f"online alerts mute 1 {W} --by eve --until 8h -f json"),
+        Asked("alerts-resolve", f"online alerts resolve 1 {W} --by eve"),
+        Asked("alerts-reopen", f"online alerts reopen 1 {W} --by eve"),
+        Asked("alerts-show", f"online alerts show 1 {W}", "json"),
+        Asked("alerts-unknown", f"online alerts show 9 {W}"),
+    ),
     "online-read": (
         Asked("online-status", f"online status {W}", "json"),
         Asked("online-evaluate", f"online evaluate {W} --by arm --notes", "json", deep=True),
@@ -318,8 +329,18 @@ DEMO: dict[str, tuple[Asked, ...]] = {
         ),
         Asked("experiment-plan", "experiment plan demo/events -m SAT", "json md"),
         Asked("experiment-interleaving", "experiment interleaving demo/events", "json md"),
+        Asked("clicks-fit", "clicks fit demo/events --by device", "json md"),
+        Asked("clicks-fit-of-pages", "clicks fit pages.txt -m DBN --held-out pages.txt", "json"),
         Asked("online-watch-by", f"online watch {W} --by query_class -f json"),
         Asked("online-against", f"online against {W} demo demo/runs/bm25.trec", "json", deep=True),
+    ),
+    "clicks-grades": (
+        Asked("clicks-preview", f"clicks judge {W} --preview --least 50 -f json"),
+        Asked("clicks-judge", f"clicks judge {W}", "md"),
+        Asked("clicks-agree", f"clicks agree {W} --by class --notes", "json md"),
+        Asked("clicks-naive", f"clicks judge {W} --model naive --cut 0.05,0.1,0.2 -o g.csv"),
+        Asked("evaluate-clicks", f"evaluate {ONE} --judgments clicks -m nDCG@10", "json"),
+        Asked("compare-clicks", f"compare {TWO} --judgments clicks -m nDCG@10"),
     ),
     "online-write": (
         Asked(
@@ -354,7 +375,9 @@ ENGINES = (
     Asked("engine-import", "engine import case.json"),
 )
 """What is run in the demo's own folder, whose karat.toml has engines."""
-CHANGING = {"golden-write", "judges", "new", "online-write", "releases"}
+CHANGING = {
+    "alerts", "clicks-grades", "golden-write", "judges", "new", "online-write", "releases",
+}  # fmt: skip
 """Where a command finds what those before it left, in whatever form they were asked."""
 LEFT_OUT = {
     "karat autojudge doubts": "tests/cli/judging asks it",
@@ -435,6 +458,7 @@ def _prepare(folder: Path) -> None:
     )
     (folder / "faulty.trec").write_text(FAULTY)
     (folder / "log.csv").write_text(LOG)
+    (folder / "pages.txt").write_text("a\tx,y : x\na\ty,x : y , x;a\tx,z : \n")
     (folder / "few.csv").write_text("query_id,text\na,sort a list\nb,read\n")
     (folder / "own_search_of_the_net.py").write_text(SEARCH)
     (folder / "own_judge_of_the_net.py").write_text(JUDGE)

@@ -17,9 +17,11 @@ from karat.release.gate import (
     drop_check,
     floor_check,
     overall,
+    queries_to_decide,
     unless_worse,
 )
 from karat.release.policy import Drop, Rule, policy_of
+from karat.stats.intervals import LEAST
 from karat.tables.release.gate import EXIT_CODES, WORST_FIRST, Check
 
 FINE = Numbers(
@@ -239,3 +241,34 @@ def test_a_limit_has_the_same_digits_everywhere() -> None:
     found = list(rule_checks(rule(max_drop="5%"), seen))
     assert "= 0.0495" in found[0].reason
     assert "and 0.0495 is allowed" in next(blind(found))
+
+
+OPEN = Check(
+    "nDCG@10 drops by at most 0.05, surely",
+    "cannot_tell",
+    "",
+    "nDCG@10",
+    n=80,
+    drop=0.01,
+    ci_low=-0.07,
+    ci_high=0.09,
+    limit=0.05,
+)
+
+
+def test_queries_that_would_decide_an_interval() -> None:
+    # Half the interval is .08, and .04 lie between the drop and the limit: twice as narrow takes
+    # four times the queries.
+    assert queries_to_decide(OPEN) == 320
+    # Beyond the limit the lower half counts: .09 - .05 = .04, of .09 - .01 = .08.
+    assert queries_to_decide(replace(OPEN, drop=0.09, ci_low=0.01, ci_high=0.17)) == 320
+    assert queries_to_decide(replace(OPEN, drop=0.0499999, ci_high=0.05)) is None
+    assert queries_to_decide(replace(OPEN, drop=0.05)) is None, "no number of queries would"
+    assert queries_to_decide(replace(OPEN, n=2, ci_high=0.051)) == LEAST
+    for other in (
+        replace(OPEN, verdict="fail"),
+        replace(OPEN, rule="nDCG@10 drops by at most 0.05"),
+        replace(OPEN, ci_low=None, ci_high=None),
+        replace(OPEN, limit=None),
+    ):
+        assert queries_to_decide(other) is None

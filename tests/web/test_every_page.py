@@ -9,6 +9,7 @@ from urllib.parse import quote
 import pytest
 from starlette.testclient import TestClient
 from tests.shadow_traffic import write_shadow_log
+from tests.watches import watched
 from tests.web.conftest import Browser, Clock, make_shop
 from tests.web.framework.test_auth import Route, routes_of
 from tests.web.machine_judge import declare
@@ -16,12 +17,15 @@ from tests.web.online_log import plan_experiment, put_users
 from tests.web.release_shop import begin
 
 from karat.formats.own import history
+from karat.release.policy import policy_of
 from karat.store.sql import people
 from karat.tables.release.history import Point, Value
 from karat.web.app import create_app
 from karat.web.framework.settings import Settings
 from karat.workflows.golden.agreement import put_before_adjudicator
 from karat.workflows.golden.editions import freeze
+from karat.workflows.online.alerts import record
+from karat.workflows.release.stored_gates import Checked, check_stored
 from karat.workflows.workspace import stored_comparisons
 from karat.workflows.workspace.annotations import add_annotation
 
@@ -40,6 +44,9 @@ IDS = {
     "history": "history.jsonl",
     "person_id": "1",
     "release": "newer",
+    "gate_id": "1",
+    "alert_id": "1",
+    "alert": "1",
 }
 """What is there, by the name that a parameter of a route has."""
 ASKS = {
@@ -67,6 +74,8 @@ ELSEWHERE = {
     "/experiments/planning",  # a week of events
     "/api/experiments/planning",
     "/api/experiments/interleaving",  # interleaved searches
+    "/golden/{name}/clicks",  # a log of what was shown
+    "/api/golden/{golden}/clicks",
     "/api/golden/{golden}/doubts",  # a certified judge; tests/net/test_pages.py has one
     "/jobs/{job_id}",
     "/api/jobs/{job_id}",
@@ -100,6 +109,9 @@ def owner(
         assert put_before_adjudicator(opened, None, person="olga", now=now) == 16
         add_annotation(opened, time="", kind="release", text="4", person="olga", now=now)
         begin(opened, now=now)
+        policy = policy_of({"rule": [{"measure": "nDCG@5", "min": 0.9}]})
+        check_stored(opened, policy, None, "old", Checked("page", "olga", now))
+        assert record(opened, watched(), now=now) == [1]
         site.accounts.make_token(person, "a token", ["read"])
         site.accounts.invite("dora", "rater", "olga")
         number = stored_comparisons.ask(

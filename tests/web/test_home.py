@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Iterable, Sequence
 from html import unescape
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
 from starlette.testclient import TestClient
-from tests.web.conftest import NOW, ClientOf, with_deep
+from tests.web.conftest import NOW, Browser, ClientOf, Clock, with_deep
 
-from karat.store.sql import runs
+from karat.demo import load
+from karat.demo.build import Demo
+from karat.store.sql import people, runs
 from karat.store.sql.schema import golden_set
 from karat.tables.workspace import RunRow
 from karat.web import home
@@ -25,7 +29,7 @@ from karat.web.home import Attention
 from karat.workflows.golden.status import Status
 from karat.workflows.judging.in_place import rate
 from karat.workflows.workspace.stored_comparisons import Older
-from karat.workflows.workspace.workspace import Workspace
+from karat.workflows.workspace.workspace import Workspace, make_workspace
 
 
 def test_it_says_what_waits_and_where(client_of: ClientOf) -> None:
@@ -171,6 +175,74 @@ def test_a_gate_that_failed_last_is_named(
     # 30 days before the newest gate: it may still be gated, once a month.
     assert [each.where for each in found] == [f"{where}weekly", *[f"{where}main"] * bool(words)]
     assert words in found[-1].what
+
+
+def seen(browser: TestClient) -> dict[str, Any]:
+    found: dict[str, Any] = browser.get("/", params={"format": "json"}).json()
+    return found
+
+
+def test_the_first_line_says_how_search_is(client_of: ClientOf, workspace: Path) -> None:
+    browser = client_of("engineer")
+    said = "Cannot tell how search is doing: nothing is measured over time yet."
+    assert (seen(browser)["verdict"], seen(browser)["said"]) == ("cannot_tell", said)
+    history = workspace / "history.jsonl"
+    history.write_text(gate_point("main", "pass", "2026-03-01T02:00:00Z"))
+    found = seen(browser)
+    assert found["said"] == "Nothing got worse that karat can see in gates."
+    assert [each["verdict"] for each in found["looks"]] == ["none", "fine", "cannot_tell"]
+    [quality] = found["headlines"]
+    assert (quality["title"], quality["value"]) == ("nDCG@10 of main", 0.5)
+    assert quality["change"] is None
+    with history.open("a") as file:
+        file.write(gate_point("main", "fail", "2026-03-02T02:00:00Z"))
+    found = seen(browser)
+    assert (found["verdict"], found["said"]) == ("worse", "The newest gate of main failed.")
+    text = browser.get("/").text
+    assert text.index("The newest gate of main failed.") < text.index("What got worse")
+    assert '<polyline points="2.0,14.0 118.0,14.0"/>' in text  # twice the same value: its middle
+
+
+def test_an_empty_workspace_has_steps_and_the_demo(
+    tmp_path: Path, built_demo: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_workspace(tmp_path, now=NOW, environment={})
+
+    def build(folder: Path, _said: object) -> Demo:
+        paths = {name: folder / path for name, path in WRITTEN.items()}
+        runs = [folder / "runs" / f"{name}.trec" for name in ("bm25", "semantic", "hybrid")]
+        for path in (*paths.values(), *runs):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(built_demo / "demo" / path.relative_to(folder), path)
+        return Demo(folder, **paths, report=folder, runs=tuple(runs), **COUNTS)
+
+    monkeypatch.setattr(load, "build", build)
+    app = create_app(Settings(tmp_path, hosts=("127.0.0.1",)), clock)
+    with TestClient(app):
+        site = app.state.site
+        with site.workspace.store.begin() as c:
+            olga = people.add(c, "olga", "owner", None, clock())
+        browser = Browser(app, olga)
+        found = seen(browser)
+        assert [each["name"] for each in found["steps"] if not each["done"]] == [
+            *("Queries", "A run", "Judgments", "A comparison", "Events")
+        ]
+        assert "Load the demo" in browser.get("/").text
+        browser.fill("/demo")
+        found = seen(browser)
+        assert found["steps"] == []
+        assert found["golden"][0]["made_of"]["queries"] == 88
+        assert "karat demo" in browser.fill("/demo").text  # type: ignore[attr-defined]
+
+
+WRITTEN = {
+    "corpus": "corpus.jsonl",
+    "queries": "queries.jsonl",
+    "qrels": "qrels/test.tsv",
+    "judgments": "judgments.tsv",
+    "policy": "gate.toml",
+}
+COUNTS = {"document_count": 0, "query_count": 0, "judgment_count": 0}
 
 
 def test_a_set_whose_name_cannot_stand_in_an_address_is_named(client_of: ClientOf) -> None:

@@ -19,7 +19,7 @@ from karat.cli.golden import golden
 from karat.cli.judging import autojudge, judge
 from karat.cli.lint import lint
 from karat.cli.offline import compare, evaluate, explain, fuse, measures
-from karat.cli.online import online
+from karat.cli.online import clicks, online
 from karat.cli.release import gate, release, review, trend
 from karat.cli.workspace import backup, demo, init, serve
 
@@ -72,6 +72,7 @@ def karat() -> None:
 for command in (
     autojudge.autojudge,
     backup.backup,
+    clicks.clicks,
     compare.compare,
     completion.completion,
     demo.demo,

@@ -27,6 +27,15 @@ _COMMAND = re.compile(r"^\s*::|##\[")
 FORMATS = ("table", "json", "csv", "md", "latex", "trec")
 
 
+class Place(click.Path):
+    """The type of a path, or of the address of events in S3."""
+
+    def convert(self, value: Any, *_: Any) -> Any:
+        from karat.tables.online.events import place
+
+        return place(value)
+
+
 def examples(*lines: str) -> str:
     """The epilog of a command's help: one to three example invocations."""
     return "\b\n" + "\n".join(["Examples:", *(f"  {line}" for line in lines)])
@@ -118,6 +127,12 @@ all_notes = option("--notes all_notes", "Show all notes, not only the three most
 open_page = option("--open open_page", "Open the written page in the browser.")
 page = together(option("--report FILE", "Also write a report: a single .html file."), open_page)
 sliced = together(by, part, queries)
+judgments = option(
+    "--judgments SOURCE",
+    "Whose judgments count: human, llm, clicks or import. QRELS is then the folder of a workspace, "
+    "a golden set with sources, or a file of karat clicks judge.  [default: all; of a workspace "
+    "those of people, and imported ones where people gave none]",
+)
 judged = together(rel, scale, complete, depth, judged_only, fully_judged, collapse, documents)
 read = together(input_format, qrels_format, measures_from)
 history = together(

@@ -329,10 +329,21 @@ class Client:
     def gate(
         self, policy: str | Path, candidate: Name, baseline: Name | None = None, **settings: Any
     ) -> dict[str, Any]:
-        """Check a stored run against a policy (file or text), as `karat gate --format json`."""
+        """Check a stored run against a policy (file or text), as `karat gate --format json`.
+
+        The server keeps the result if the token has the scope `write`: `gates` lists it.
+        """
         text = policy if isinstance(policy, str) and "\n" in policy else text_of(policy)
         body = {"policy": text, "candidate": candidate, "baseline": baseline, **settings}
         return self._calls.post("/gate", safe=True, **body)
+
+    def gates(self, golden: str | None = None, **where: str) -> list[dict[str, Any]]:
+        """Stored results of gates, newest first; `verdict=`, `candidate=`, `policy=`."""
+        return self._calls.rows("/gates", golden=golden, **where)
+
+    def gate_result(self, gate_id: int) -> dict[str, Any]:
+        """A stored result of a gate in full, and where the workspace has what it is about."""
+        return self._calls.get(f"/gates/{int(gate_id)}")
 
     def compare(
         self,
@@ -440,6 +451,33 @@ class Client:
     def queue_doubts(self, golden: str, judges: Sequence[str], **settings: Any) -> dict[str, Any]:
         """Queue the pairs that `doubts` returns, with the same settings."""
         return self._calls.post(_of(golden, "doubts", "queue"), judges=list(judges), **settings)
+
+    def clicks(
+        self,
+        golden: str,
+        model: str = "PBM",
+        *,
+        cuts: Sequence[float] = (),
+        least: float = 20.0,
+    ) -> dict[str, Any]:
+        """Click models of the log, the grades that one makes, and their agreement with people.
+
+        Args:
+            golden: Name of a golden set.
+            model: Whose grades; `naive` takes position for relevance.
+            cuts: One cut point for each grade above the lowest; the default ones if empty.
+            least: Effective impressions of a pair that gets a grade.
+        """
+        params = {"model": model, "cut": list(cuts), "least": least}
+        return self._calls.get(_of(golden, "clicks"), **params)
+
+    def add_clicks(self, golden: str, **settings: Any) -> dict[str, Any]:
+        """Replace the grades from clicks of a golden set, with the settings of `clicks`."""
+        return self._calls.post(_of(golden, "clicks"), **settings)
+
+    def queue_clicks(self, golden: str, **settings: Any) -> dict[str, Any]:
+        """Queue the pairs whose clicks contradict people, with the settings of `clicks`."""
+        return self._calls.post(_of(golden, "clicks", "queue"), **settings)
 
     def try_query(self, engine: str, query: str, **settings: Any) -> dict[str, Any]:
         """Ask an engine one query, as `karat try --format json`.
@@ -648,6 +686,30 @@ class Client:
         return self._calls.get(
             "/online/watch", until=until, window=window, history=history, **params
         )
+
+    def alerts(self) -> list[dict[str, Any]]:
+        """The alerts that watches opened, those that last first."""
+        return self._calls.rows("/online/alerts")
+
+    def alert(self, number: int) -> dict[str, Any]:
+        """An alert: its cause, the hours around its onset, and what was done about it."""
+        return self._calls.get(f"/online/alerts/{number}")
+
+    def acknowledge_alert(self, number: int, note: str = "") -> dict[str, Any]:
+        """Say that you look into an alert."""
+        return self._calls.post(f"/online/alerts/{number}/acknowledge", note=note)
+
+    def mute_alert(self, number: int, until: str, note: str = "") -> dict[str, Any]:
+        """Keep an alert quiet until a time: `8h`, or `2026-11-21T08:00` (UTC)."""
+        return self._calls.post(f"/online/alerts/{number}/mute", until=until, note=note)
+
+    def resolve_alert(self, number: int, note: str = "") -> dict[str, Any]:
+        """Say that an alert is dealt with: it is quiet until it comes back."""
+        return self._calls.post(f"/online/alerts/{number}/resolve", note=note)
+
+    def reopen_alert(self, number: int, note: str = "") -> dict[str, Any]:
+        """Undo what was done about an alert."""
+        return self._calls.post(f"/online/alerts/{number}/reopen", note=note)
 
     def online_against(
         self,

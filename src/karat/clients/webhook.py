@@ -18,6 +18,7 @@ from typing import IO, Any
 from urllib.parse import urlsplit
 
 from karat.errors import UsageError
+from karat.tables.workspace import WebhookForm
 
 SIGNATURE = "X-Karat-Signature-256"
 """``sha256=`` and the HMAC-SHA256 of the body, in hexadecimal."""
@@ -28,6 +29,7 @@ SECRET = "KARAT_WEBHOOK_SECRET"  # noqa: S105 - a name, not a secret
 
 TRIES = 4
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0  # seconds
+_MOST_LINES, _LONGEST_LINE = 20, 2_900  # blocks of a message of Slack, and characters of one
 _AGAIN = {408, 425, 429, 500, 502, 503, 504}
 
 
@@ -96,6 +98,31 @@ def post(
     if answer.status is not None and 200 <= answer.status < 300:
         return Delivery(True, answer.status, count)
     return Delivery(False, answer.status, count, f"{urlsplit(url).hostname}: {answer.reason}")
+
+
+def formed(event: Mapping[str, Any], form: WebhookForm) -> Mapping[str, Any]:
+    """An event in a format.
+
+    As a message for an incoming webhook of Slack, and of tools that accept the same: ``text``, and
+    as ``blocks`` its ``lines`` and what they are of (docs.slack.dev/reference/block-kit/blocks).
+    """
+    if form == "json":
+        return event
+    lines = [_mrkdwn(line)[:_LONGEST_LINE] for line in event.get("lines", [event["text"]])]
+    shown = lines if len(lines) <= _MOST_LINES else lines[: _MOST_LINES - 1]
+    if lines[len(shown) :]:
+        shown = [*shown, f"and {len(lines) - len(shown):,} more"]
+    about = f"{event['event']} · {event['time']} · karat {event['karat']}"
+    blocks: list[dict[str, Any]] = [
+        {"type": "section", "text": {"type": "mrkdwn", "text": line}} for line in shown
+    ]
+    blocks.append({"type": "context", "elements": [{"type": "mrkdwn", "text": _mrkdwn(about)}]})
+    return {"text": _mrkdwn(event["text"]), "blocks": blocks}
+
+
+def _mrkdwn(text: str) -> str:
+    """A text for Slack, without links or mentions of its own."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def sign(body: bytes, secret: str) -> str:

@@ -17,9 +17,12 @@ from karat.demo._documents import PYTHON
 from karat.demo.build import Demo
 from karat.demo.hybrid import Ranking
 from karat.formats import read_documents, read_queries, read_run
+from karat.formats.own.workspace import NAME as WORKSPACE
 from karat.tables import Run
 from karat.workflows.release.gate import gate
+from karat.workflows.release.stored_gates import Checked, keep
 from karat.workflows.release.trend import keep_gate
+from karat.workflows.workspace.workspace import open_workspace
 
 HISTORY = "history.jsonl"
 RUN = "search"
@@ -34,10 +37,13 @@ def keep_steps(demo: Demo, clock: Callable[[], int]) -> Path:
     words = read_run(demo.runs[0])
     known, corpus = path.exists(), f"Python {PYTHON}"
     for label, run in list(steps(demo))[-1:] if known else steps(demo):
-        result = gate(demo.policy, demo.directory, words, run)
-        when = datetime.fromtimestamp(clock() / 1e6, UTC).isoformat(timespec="microseconds")
+        result, now = gate(demo.policy, demo.directory, words, run), clock()
+        when = datetime.fromtimestamp(now / 1e6, UTC).isoformat(timespec="microseconds")
         time = when.replace("+00:00", "Z")
         keep_gate(path, result, time=time, commit=label, corpus=corpus)
+        if (demo.directory / WORKSPACE).exists():
+            with open_workspace(demo.directory, now=now, environment={}) as opened:
+                keep(opened, result, Checked("command", "karat demo", now, label))
     return path
 
 

@@ -14,18 +14,21 @@ from pathlib import Path
 from karat.demo.build import Demo
 from karat.engines.frames.opening import open_engine
 from karat.formats import read_queries
+from karat.formats.own.workspace import NAME
 from karat.online.metrics.registry import find
 from karat.online.simulate.behaviours import Habits
 from karat.reports.online.evaluation import figure
 from karat.reports.phrases.numbers import counted
-from karat.reports.phrases.online import change_text
+from karat.reports.phrases.online import cause_text
 from karat.store.events.log import read_event_log, read_manifest
 from karat.tables.online.evaluation import OnlineResult
 from karat.tables.online.events import EventLog
+from karat.workflows.online.alerts import record
 from karat.workflows.online.evaluate import evaluate
 from karat.workflows.online.import_events import import_events
 from karat.workflows.online.simulate import Planted, simulate_log
 from karat.workflows.online.watch import watch
+from karat.workflows.workspace.workspace import open_workspace
 
 LOG = "traffic.ndjson.gz"
 EVENTS = "events"
@@ -85,13 +88,17 @@ def simulate_traffic(demo: Demo, path: Path, last: date) -> None:
 
 
 def paragraphs(log: EventLog, *, now: int) -> Iterator[str]:
-    """Summarise the traffic in the demo's event store, and the result of a watch."""
+    """Summarise the traffic in the demo's event store, and a watch, whose alert is recorded."""
     if not {CUT, "simulated"} <= set(log.attributes):
         yield f"{log.folder} has events of your own, which the demo does not change."
         return
     with open_engine() as engine:
         results = {row.metric: row for row in evaluate(log, engine, METRICS).results}
         watched = watch(log, engine, now=now, metrics=WATCHED, by=[CUT])
+    root = Path(log.folder).parent
+    if (root / NAME).exists():
+        with open_workspace(root, now=now, environment={}) as opened:
+            record(opened, watched, now=now)
     searches = counted(results["ZeroResults"].n, "search")
     yield (
         f"{searches} by simulated users, for the golden queries, with {' and '.join(log.arms)} as "
@@ -102,9 +109,8 @@ def paragraphs(log: EventLog, *, now: int) -> Iterator[str]:
         f"{_sentence(results['ZeroResults'], 'find nothing')}; "
         f"{_sentence(results['SAT'], 'have a satisfied click')}, as far as last clicks show."
     )
-    worse = watched.found("worse")
-    if worse:
-        yield f"On {watched.window}, {change_text(worse[0])}."
+    if watched.causes:
+        yield f"On {watched.window}, {cause_text(watched.causes[0])}."
     else:
         yield f"The watch of {watched.window}: {watched.verdict.replace('_', ' ')}."
 

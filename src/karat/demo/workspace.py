@@ -94,30 +94,36 @@ def keep(demo: Demo, to_judge: Pairs, *, now: int) -> Kept:
         make_workspace(demo.directory, now=now, name="python-help", environment=_ALONE)
     engines.declare(demo.directory)
     with open_workspace(demo.directory, now=now, environment=_ALONE) as opened:
-        graded = pl.read_csv(demo.judgments, separator="\t", infer_schema=False)
-        facts = graded.select(
-            "query_id",
-            "doc_id",
-            pl.col("grade").cast(pl.Float64),
-            rater="grader",
-            reason=pl.lit(None, pl.String),
-        )
-        found = Exchange(
-            "csv",
-            queries=read_queries(demo.queries).frame,
-            documents=read_documents(demo.corpus).frame,
-            judgments=facts,
-        )
-        digest = sha256(demo.judgments.read_bytes()).hexdigest()
-        import_exchange(opened, found, file=demo.judgments.name, sha256=digest, now=now)
-        _settle(opened, demo, graded["grader"].unique().to_list(), now)
-        kept = store_runs(opened, demo.runs, now=now)
-        frozen = {row.name: row for row in list_editions(opened)}
-        grades = (
-            frozen[EDITION].grades if EDITION in frozen else freeze(opened, EDITION, now=now).grades
-        )
-        waiting = enqueue(opened, to_judge, now=now).waiting
-        return Kept(agreement_in(opened), EDITION, grades, waiting, kept.notes)
+        return fill(opened, demo, to_judge, now=now)
+
+
+def fill(opened: Workspace, demo: Demo, to_judge: Pairs | None, *, now: int) -> Kept:
+    """Put the demo's queries, documents, judgments and runs into a workspace, and freeze them."""
+    graded = pl.read_csv(demo.judgments, separator="\t", infer_schema=False)
+    facts = graded.select(
+        "query_id",
+        "doc_id",
+        pl.col("grade").cast(pl.Float64),
+        rater="grader",
+        reason=pl.lit(None, pl.String),
+    )
+    found = Exchange(
+        "csv",
+        queries=read_queries(demo.queries).frame,
+        documents=read_documents(demo.corpus).frame,
+        judgments=facts,
+    )
+    digest = sha256(demo.judgments.read_bytes()).hexdigest()
+    import_exchange(opened, found, file=demo.judgments.name, sha256=digest, now=now)
+    _settle(opened, demo, graded["grader"].unique().to_list(), now)
+    kept = store_runs(opened, demo.runs, now=now)
+    frozen = {row.name: row for row in list_editions(opened)}
+    if EDITION in frozen:
+        count = frozen[EDITION].grades
+    else:
+        count = freeze(opened, EDITION, now=now).grades
+    waiting = 0 if to_judge is None else enqueue(opened, to_judge, now=now).waiting
+    return Kept(agreement_in(opened), EDITION, count, waiting, kept.notes)
 
 
 def _settle(opened: Workspace, demo: Demo, graders: Sequence[str], now: int) -> None:

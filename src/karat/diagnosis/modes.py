@@ -35,6 +35,8 @@ class Evidence:
     # Ids that the index has, among the relevant documents; None if it was not asked
     index: frozenset[str] | None = None
     qrels: Qrels | None = None  # the judgments as grades, for subtopics
+    # Pairs whose clicks oppose their grade, of `online.clicks.grading.opposing`; None if unknown
+    clicks: pl.DataFrame | None = None
 
 
 @dataclass(frozen=True)
@@ -71,11 +73,12 @@ ENTRIES: dict[ModeId, Mode] = {
     ),
     "feedback": Mode(
         "Doubtful label",
-        "raters are on both sides of relevant and not relevant, and no adjudication settled it",
-        "single judgments by two raters or more",
-        "the judgments of the pair",
-        "adjudication",
-        "labels by one rater",
+        "raters are on both sides of relevant and not relevant, or corrected clicks oppose it, and "
+        "no adjudication settled it",
+        "single judgments by two raters or more, or grades from clicks",
+        "the judgments of the pair, and its clicks",
+        "adjudication, or one more rater",
+        "labels by one rater of documents that few users looked at",
     ),
     "missing_content": Mode(
         "Missing content",
@@ -220,9 +223,32 @@ def _at(pairs: pl.DataFrame, rows: pl.DataFrame, on: Sequence[str], size: int) -
 
 def _labels(found: Roads, known: Evidence, pairs: pl.DataFrame, losing: Mask, named: Named) -> None:
     """Modes 1 to 3: the query or its labels are in doubt."""
-    if known.judgments is None:
+    size, keys = len(losing), ["query_id", "doc_id"]
+    settled = None
+    if known.judgments is not None:
+        settled = _by_raters(found, known.judgments.frame, pairs, losing, named)
+    if known.clicks is None:
         return
-    size, rows = len(losing), known.judgments.frame
+    opposed = known.clicks
+    if settled is not None:
+        opposed = opposed.join(settled, on=keys, how="anti")
+    of_pair = {(row["query_id"], row["doc_id"]): row for row in opposed.iter_rows(named=True)}
+
+    def evidence(at: int) -> str:
+        row = of_pair[found.query_ids[found.query[at]], found.doc_id[at]]
+        return (
+            f"clicks oppose its grade: relevance {row['value']:.2f} ({row['ci_low']:.2f} to "
+            f"{row['ci_high']:.2f}) from {row['effective']:,.0f} looks at it"
+        )
+
+    named.name("feedback", losing & _at(pairs, opposed, keys, size), evidence)
+
+
+def _by_raters(
+    found: Roads, rows: pl.DataFrame, pairs: pl.DataFrame, losing: Mask, named: Named
+) -> pl.DataFrame:
+    """Doubts by single judgments; returns the pairs that an adjudication settled."""
+    size = len(losing)
     # An explanation may follow: ``query_unclear: which jaguar?``
     reason = pl.col("reason").str.split(":").list.first()
     marked = rows.filter(pl.col("state") == "cannot_judge", reason == UNCLEAR)
@@ -253,6 +279,7 @@ def _labels(found: Roads, known: Evidence, pairs: pl.DataFrame, losing: Mask, na
         losing & _at(pairs, before, ["query_id", "doc_id"], size),
         lambda _at: "raters are on both sides of relevant, without an adjudication",
     )
+    return settled
 
 
 def _content(

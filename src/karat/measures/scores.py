@@ -7,7 +7,7 @@ document; with ``complete`` every query of the qrels; in trec_eval 9 those that 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -63,6 +63,8 @@ class Scores:
     lowest_rel: float  # lowest grade that any of the measures counts as relevant
     # For each measure, one value for each query, NaN where it has none; shape (n,)
     values: dict[Measure, Floats]
+    # The same for each draw of uncertain grades; shape (draws, n); empty if all are certain
+    draws: dict[Measure, Floats] = field(default_factory=dict, repr=False)
 
     @cached_property
     def overall(self) -> Mask:
@@ -129,6 +131,28 @@ class Scores:
         if self.evidence.scale[0] > 0:
             return np.minimum(low, high), high  # the value counts them as 0, outside the scale
         return np.minimum(low, value), np.maximum(high, value)
+
+
+def with_draws(
+    scored: Sequence[Scores], qrels: Qrels, count: int, rng: np.random.Generator
+) -> list[Scores]:
+    """Scores of runs with the values that they have in draws of uncertain grades."""
+    plain = [replace(scores.rules, no_answer=frozenset()) for scores in scored]
+    values: list[list[dict[Measure, Floats]]] = [[] for _ in scored]
+    for _ in range(count):
+        grades = qrels.drawn(rng)
+        for scores, rules, of_run in zip(scored, plain, values, strict=True):
+            of_run.append(score(scores.run, grades, list(scores.values), rules).values)
+    out = []
+    for scores, of_run in zip(scored, values, strict=True):
+        ids = scores.evidence.query_ids
+        marked = np.array([query in scores.rules.no_answer for query in ids], np.bool_)
+        drawn = {
+            measure: np.where(marked, np.nan, np.stack([each[measure] for each in of_run]))
+            for measure in scores.values
+        }
+        out.append(replace(scores, draws=drawn))
+    return out
 
 
 def _like(value: Floats, other: Floats) -> Floats:

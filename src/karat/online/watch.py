@@ -254,17 +254,8 @@ def _spread(one: Series) -> _Spread:
     assert one.now is not None
     values = np.array([reading.value for reading in one.before])
     sizes = np.array([max(reading.n, 1) for reading in one.before], np.float64)
-    errors = np.array([reading.error for reading in one.before])
     size = max(one.now.n, 1)
-    # Variance per search, averaged over windows: a window in which something never happens would
-    # have a variance of 0.
-    unit, unit_now = float((errors**2 * sizes).mean()), one.now.error**2 * size
-    if unit == unit_now == 0 and one.metric.unit == "share" and (values != one.now.value).any():
-        rate = (float((values * sizes).sum()) + one.now.value * size + 0.5) / (
-            float(sizes.sum()) + size + 1
-        )
-        unit = rate * (1 - rate)
-    unit = unit or unit_now
+    unit, unit_now = unit_variances(one)
     sampling = unit * float((1 / sizes).mean())
     return _Spread(
         expected=float(values.mean()),
@@ -276,6 +267,25 @@ def _spread(one: Series) -> _Spread:
         ratio=float(values.var(ddof=1)) / sampling if sampling else 0.0,
         windows=len(values),
     )
+
+
+def unit_variances(one: Series) -> tuple[float, float]:
+    """Sampling variance per search in earlier windows, and in the window, which has a value.
+
+    It is averaged over windows: one in which something never happens would have a variance of 0.
+    """
+    assert one.now is not None
+    values = np.array([reading.value for reading in one.before])
+    sizes = np.array([max(reading.n, 1) for reading in one.before], np.float64)
+    errors = np.array([reading.error for reading in one.before])
+    size = max(one.now.n, 1)
+    unit, unit_now = float((errors**2 * sizes).mean()), one.now.error**2 * size
+    if unit == unit_now == 0 and one.metric.unit == "share" and (values != one.now.value).any():
+        rate = (float((values * sizes).sum()) + one.now.value * size + 0.5) / (
+            float(sizes.sum()) + size + 1
+        )
+        unit = rate * (1 - rate)
+    return unit or unit_now, unit_now
 
 
 def _change(one: Series, spread: _Spread | None, prior: tuple[float, float]) -> Change:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -84,6 +85,24 @@ def blind(checks: Sequence[Check]) -> Iterator[str]:
             f"drop below {first.smallest_detected:.4f}, and {first.limit:.4f} is allowed: a true "
             f'drop may be undetected (evidence = "interval" requires proof){more}'
         )
+
+
+def queries_to_decide(check: Check) -> int | None:
+    """The number of queries that would decide an interval, if drop and variance stay as they are.
+
+    An interval shrinks with the square root of the number of queries. None if the interval does
+    not leave it open.
+    """
+    drop, limit, n = check.drop, check.limit, check.n
+    if check.verdict != "cannot_tell" or not check.rule.endswith("surely"):
+        return None
+    if drop is None or limit is None or n is None or check.ci_low is None or check.ci_high is None:
+        return None
+    half = check.ci_high - drop if drop <= limit else drop - check.ci_low
+    gap = abs(limit - drop)
+    return (
+        max(LEAST, math.ceil(n * (half / gap) ** 2 - ROUNDING)) if ROUNDING < gap < half else None
+    )
 
 
 def unless_worse(check: Check, at_worst: Check, failed: int) -> Check:

@@ -11,7 +11,15 @@ from karat.measures import Measure, parse
 from karat.measures.evidence import Mask
 from karat.measures.scores import Scores
 from karat.stats.averages import Floats, geometric_mean, log_floored, mean
-from karat.stats.intervals import Interval, bca_interval, shown, t_interval, value_range
+from karat.stats.imputation import combined
+from karat.stats.intervals import (
+    Interval,
+    bca_interval,
+    estimate,
+    shown,
+    t_interval,
+    value_range,
+)
 from karat.stats.weighing import Weighing
 from karat.tables import Result
 from karat.tables.results import QueryScores
@@ -51,6 +59,7 @@ class Aggregation:
         ]
         self._bounds = {measure: scores.bounds(measure) for measure in self.bounded}
         self._shares: dict[int, Floats] = {}
+        self.grade_shares: list[float] = []  # of the variances that is due to uncertain grades
         self.without: dict[str, dict[str, None]] = {}
 
     def behind(self, rows: Sequence[Result], chosen: Mask) -> QueryScores:
@@ -97,7 +106,7 @@ class Aggregation:
         summed = values
         if rules.compat and rules.complete and measure.entry.symbol == "NumRel":
             summed = evidence.num_rel(1.0)  # trec_eval's -c forgets -l here (m_num_rel.c)
-        span = self._interval(measure, values, used)
+        span = self._interval(measure, values, used, chosen)
         if span.reason:
             label = str(measure) if value is None else f"{measure} where {attribute} is {value}"
             self.without.setdefault(span.reason, {})[label] = None
@@ -165,7 +174,7 @@ class Aggregation:
             return geometric_mean(values, weights)
         return mean(values, weights)
 
-    def _interval(self, measure: Measure, values: Floats, used: Mask) -> Interval:
+    def _interval(self, measure: Measure, values: Floats, used: Mask, chosen: Mask) -> Interval:
         if self.interval == "none":
             return Interval(None, None)
         if measure.aggregate == "sum":
@@ -173,14 +182,26 @@ class Aggregation:
         geometric = measure.aggregate == "geometric"
         taken = log_floored(values[used]) if geometric else values[used]
         weights, strata = self.weighing.at(used)
+        draws = self.scores.draws.get(measure)
         if self.drawn is not None:
             span = bca_interval(taken, self.drawn[:, used], weights, strata)
+        elif draws is not None and not geometric:
+            span = self._combined(taken, draws, chosen, used)
         else:
             span = t_interval(taken, weights, strata)
         if geometric and span.low is not None and span.high is not None:
             # With few queries the logarithms may spread so far that exp overflows.
             span = Interval(math.exp(span.low), math.exp(min(span.high, 700.0)))
         return shown(span, values[used], *value_range(measure))
+
+    def _combined(self, values: Floats, draws: Floats, chosen: Mask, used: Mask) -> Interval:
+        """The interval over queries and draws of the grades."""
+        found = estimate(values, *self.weighing.at(used))
+        if isinstance(found, str):
+            return Interval(None, None, found)
+        whole = combined(found, self.weighing.means(draws, chosen))
+        self.grade_shares.append(whole.share)
+        return whole.interval(found.centre)
 
     def _judged(self, measure: Measure, used: Mask) -> float | None:
         if measure.depth is None or self.scores.rules.fully_judged:

@@ -16,6 +16,7 @@ from karat.measures.evidence import Mask
 from karat.measures.scores import Scores
 from karat.stats.averages import Floats, mean
 from karat.stats.effects import TIED, standardised, superiority, win_tie_loss
+from karat.stats.imputation import combined
 from karat.stats.intervals import (
     LEAST,
     Interval,
@@ -68,6 +69,13 @@ class Contrast:
         """Candidate minus baseline, NaN where one has no value; shape (n,)."""
         baseline, candidate = self.both
         return candidate - baseline
+
+    @property
+    def draws(self) -> Floats | None:
+        """Differences in each draw of uncertain grades; shape (draws, n); None if certain."""
+        if not self.candidate.draws:
+            return None
+        return self.candidate.draws[self.measure] - self.baseline.draws[self.measure]
 
     @property
     def sign(self) -> float:
@@ -139,6 +147,10 @@ class Testing:
             used = np.frombuffer(key, np.bool_)
             columns = np.stack([contrasts[place].difference[used] for place in places], axis=1)
             spans, tests = self._spans(columns, used), self._tests(columns, used)
+            spans = [
+                self._with_draws(contrasts[place], span, chosen, used)
+                for place, span in zip(places, spans, strict=True)
+            ]
             for place, span, test in zip(places, spans, tests, strict=True):
                 p, direction = test
                 row = self._row(contrasts[place], used, span, p)
@@ -194,6 +206,16 @@ class Testing:
         if self.drawn is None:
             return [t_interval(column, weights, strata) for column in columns.T]
         return bca_intervals(columns, self.drawn[:, used], weights, strata)
+
+    def _with_draws(self, contrast: Contrast, span: Interval, chosen: Mask, used: Mask) -> Interval:
+        """The interval with the uncertainty of the grades, if they have one."""
+        draws = contrast.draws
+        if draws is None or self.drawn is not None:
+            return span
+        known = estimate(contrast.difference[used], *self.weighing.at(used))
+        if isinstance(known, str):
+            return span
+        return combined(known, self.weighing.means(draws, chosen)).interval(known.centre)
 
     def _tests(self, columns: Floats, used: Mask) -> list[tuple[float | None, int]]:
         """P-value, None without differences, and direction of each column."""
@@ -290,6 +312,11 @@ class Testing:
         if found and measured.contrary:
             reason = f"the {self.test} test contradicts the direction of the mean ({_p(row)})"
             return replace(row, reason=reason)
+        if measured.contrast.draws is not None and self.drawn is None:
+            equal = equal and self.margin is not None and _within(row, self.margin)
+            if found and _spans_zero(row):
+                reason = "the interval with the uncertainty of the grades includes 0"
+                return replace(row, reason=f"{reason} ({_p(row)})")
         if found and row.difference:
             up = measured.contrast.sign * row.difference > 0
             verdict: Verdict = "better" if up else "worse"
@@ -322,6 +349,15 @@ def _powered(row: Difference, level: float) -> Difference:
         smallest_detected=smallest_difference(spread, row.n, alpha=level),
         queries_needed=queries_needed(spread, size, alpha=level) if size > TIED else None,
     )
+
+
+def _spans_zero(row: Difference) -> bool:
+    return row.ci_low is not None and row.ci_high is not None and row.ci_low <= 0 <= row.ci_high
+
+
+def _within(row: Difference, margin: float) -> bool:
+    low, high = row.ci_low, row.ci_high
+    return low is not None and high is not None and max(-low, high) < margin
 
 
 def _size(row: Difference) -> float:

@@ -75,6 +75,21 @@ class Weighing:
             return None
         return self.weights
 
+    def means(self, values: Floats, chosen: NDArray[np.bool_]) -> Floats:
+        """Mean over the chosen queries in each row; NaN counts in none, nor do rows without values.
+
+        Args:
+            values: One row for each draw; shape (draws, n).
+            chosen: Shape (n,).
+        """
+        weights = self.over(chosen)
+        weight = np.where(chosen, 1.0 if weights is None else weights, 0.0)
+        used = weight * ~np.isnan(values)
+        total = used.sum(axis=1)
+        sums = (used * np.nan_to_num(values)).sum(axis=1)
+        means: Floats = sums[total > 0] / total[total > 0]
+        return means
+
     def drawn(self, count: int, seed: int) -> Floats:
         """The bootstrap's resamples of all queries, as ``resample`` gives them.
 

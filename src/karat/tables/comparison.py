@@ -329,6 +329,8 @@ class Settings:
     # every candidate against the baseline under every measure
     all_pairs: bool = False
     fully_judged: bool = False  # whether documents without a judgment are declared not relevant
+    # Whose judgments: `human`, `llm`, `clicks` or `import`, several joined by +; None if unknown
+    judgments: str | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -433,6 +435,8 @@ class Comparison:
         """The JSON object of ``karat compare --format json`` (docs/reference/json.md)."""
         rows = asdict(replace(self, meant=None, plan=None))
         del rows["meant"], rows["plan"]
+        if self.settings.judgments is None:
+            del rows["settings"]["judgments"]
         return rows
 
     def __repr__(self) -> str:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from karat.errors import InputError
 from karat.tables.column_names import renamed
 from karat.tables.incoming import conform, from_pairs, relevant_ids, to_polars
+from karat.tables.provenance import Provenance
 from karat.tables.schema import QRELS, Scale, read_scale
 
 
@@ -41,6 +43,7 @@ class Qrels:
         without: Judged queries without rows: no document is relevant to them.
         file: The file they were read from, or that of their golden set; None for judgments from
             memory or standard input, whatever ``source`` is.
+        provenance: Whose grades they are; None if unknown.
 
     Args:
         frame: Columns ``query_id``, ``doc_id``, ``grade`` (see ``schema.QRELS``) and optionally
@@ -60,6 +63,7 @@ class Qrels:
     """
 
     file: str | None = None
+    provenance: Provenance | None = None
 
     def __init__(
         self,
@@ -222,9 +226,16 @@ class Qrels:
         rows = self.rows.filter(pl.col("query_id").is_in(chosen.implode()))
         return self._again(rows, self.scale, self.without & set(query_ids))
 
+    def drawn(self, rng: np.random.Generator) -> Qrels:
+        """The judgments with uncertain grades drawn anew; itself if all are certain."""
+        if self.provenance is None or self.provenance.uncertain is None:
+            return self
+        rows = self.provenance.uncertain.drawn(self.frame, rng)
+        return self._again(rows, self.declared, self.without)
+
     def _again(self, rows: pl.DataFrame, scale: Any, without: Iterable[str]) -> Qrels:
         again = Qrels(rows, self.source, scale, without)
-        again.file = self.file
+        again.file, again.provenance = self.file, self.provenance
         return again
 
     def __len__(self) -> int:

@@ -33,6 +33,16 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """What a result was computed from: judgments, queries, a run, a policy."""
+
+    name: str  # `judgments`, `queries`, `policy`, or the name of a run
+    source: str  # its file or other name
+    size: str  # its size, in words
+    sha256: str | None  # SHA-256 of its content; None if not computed
+
+
+@dataclass(frozen=True, slots=True)
 class Explanation:
     """How the value of one query comes about."""
 
@@ -241,6 +251,8 @@ class Results:
         outcomes: One row for each run, measure and outcome.
         machine_grades: One row for each run and measure, if grades of a machine were given.
         fully_judged: Whether documents without a judgment are declared not relevant.
+        judgments: Whose judgments: ``human``, ``llm``, ``clicks`` or ``import``, several joined by
+            +; None if unknown.
         runs: The runs evaluated, by name: ``karat.write_run(results.runs["bm25"], "bm25.jsonl")``.
         shown: Renders the HTML for notebooks; set by the workflow.
         scores: The values behind the means over all queries, by the name of the run.
@@ -257,6 +269,7 @@ class Results:
     outcomes: list[Outcome] = field(default_factory=list)
     machine_grades: list[MachineMean] = field(default_factory=list)
     fully_judged: bool = False
+    judgments: str | None = None
     runs: dict[str, Run] = field(default_factory=dict, compare=False, repr=False)
     shown: Callable[[Results], str] | None = field(default=None, compare=False, repr=False)
     scores: dict[str, QueryScores] = field(default_factory=dict, compare=False, repr=False)
@@ -323,6 +336,8 @@ class Results:
                 out[name] = [asdict(row) for row in rows]
         if self.fully_judged:
             out["fully_judged"] = True
+        if self.judgments is not None:
+            out["judgments"] = self.judgments
         if about := self.about:
             out["about"] = about
         out["notes"] = list(self.notes)

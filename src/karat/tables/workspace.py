@@ -8,10 +8,28 @@ from pathlib import Path
 from typing import Any, Literal
 
 from karat.tables.about import brief
+from karat.tables.engines import Secret
 from karat.tables.schema import Scale
 
 State = Literal["waiting", "done", "failed"]
 """State of a comparison: its numbers are requested, computed, or could not be computed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """A number that says how search is doing, with its change."""
+
+    title: str  # in words
+    what: str  # the measure or metric
+    unit: Literal["number", "share"]
+    value: float
+    change: float | None  # against what was before; None without that
+    better: bool | None  # whether the change is for the better; None for none
+    since: str  # when the value is of, in words
+    against: str  # what `change` is against, in words
+    points: Sequence[float | None]  # its course, oldest first
+    # Whether the change is significant: `yes` | `no`; empty where that is not tested
+    apart: str = ""
 
 
 @dataclass(frozen=True)
@@ -100,6 +118,23 @@ class Defaults:
     lines: Mapping[str, int] = field(default_factory=dict)
 
 
+WebhookForm = Literal["json", "slack"]
+"""What a webhook gets: the event as it is, or as a message of Slack."""
+WEBHOOK_FORMS: tuple[WebhookForm, ...] = ("json", "slack")
+
+
+@dataclass(frozen=True)
+class WatchConfig:
+    """How the server watches the event log, and who hears of new alerts: ``[watch]``."""
+
+    every_us: int = 3_600_000_000  # how often, in microseconds; 0 for never
+    window: str = "1d"  # length of the window, as of `karat online watch`
+    # Slices: `arm`, an attribute of the log, or `golden:NAME`; empty for all in the log
+    by: tuple[str, ...] = ()
+    notify: str | Secret | None = field(default=None, repr=False)  # URL to post new alerts to
+    form: WebhookForm = "json"  # what is posted
+
+
 @dataclass(frozen=True)
 class WorkspaceConfig:
     """The settings in ``karat.toml``.
@@ -133,8 +168,9 @@ class WorkspaceConfig:
     # Allowed origins of document images, such as `https://cdn.example.org`
     images: tuple[str, ...] = ()
     histories: tuple[Path, ...] = ()  # history files (`--history`) for the trend pages
-    events: Path = Path("events")  # folder of the events
+    events: str | Path = Path("events")  # folder of the events, or its `s3://` address
     timezone: str = "UTC"  # time zone of the days of events, such as `Europe/Berlin`
+    watch: WatchConfig = field(default_factory=WatchConfig)
     notes: tuple[str, ...] = ()  # sentences a reader of the file must know
 
     @property

@@ -14,7 +14,7 @@ from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipMiddle
 
 from karat.errors import KaratError
 from karat.formats.own.workspace import find_workspace, read_workspace
-from karat.web import api, home, search
+from karat.web import api, first_steps, home, search
 from karat.web.accounts import account, audit_log, people, sign_in
 from karat.web.diagnosis import diagnosis
 from karat.web.engines import engines, playground
@@ -37,9 +37,9 @@ from karat.web.golden import (
 )
 from karat.web.judging import doubts, judge, machine_judges, table
 from karat.web.offline import comparisons, new_comparison, runs, side_by_side
-from karat.web.online import dashboard, offline_correlation, rows, watch
+from karat.web.online import alerts, clicks, dashboard, offline_correlation, rows, watch
 from karat.web.online import queries as online_queries
-from karat.web.release import releases, reviews, trends
+from karat.web.release import gates, releases, reviews, trends
 from karat.workflows.accounts.accounts import Accounts
 from karat.workflows.workspace.workspace import open_workspace
 
@@ -50,6 +50,7 @@ PAGES = (
     ROUTER,
     sign_in.ROUTER,
     home.ROUTER,
+    first_steps.ROUTER,
     search.ROUTER,
     golden_sets.ROUTER,
     queries.ROUTER,
@@ -58,6 +59,7 @@ PAGES = (
     disagreements.ROUTER,
     editions.ROUTER,
     exchange.ROUTER,
+    clicks.ROUTER,
     judge.ROUTER,
     table.ROUTER,
     machine_judges.ROUTER,
@@ -72,6 +74,7 @@ PAGES = (
     trends.ROUTER,
     reviews.ROUTER,
     releases.ROUTER,
+    gates.ROUTER,
     playground.ROUTER,
     engines.ROUTER,
     progress.ROUTER,
@@ -80,6 +83,7 @@ PAGES = (
     offline_correlation.ROUTER,
     rows.ROUTER,
     watch.ROUTER,
+    alerts.ROUTER,
     account.ROUTER,
     people.ROUTER,
     audit_log.ROUTER,

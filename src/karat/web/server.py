@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import uvicorn
@@ -28,6 +28,9 @@ from uvicorn.supervisors import Multiprocess
 from karat.errors import KaratError, UsageError
 from karat.web.framework.connections import Bounded, Limits, most_open
 from karat.web.framework.settings import LOCAL, Settings, plain_host
+
+if TYPE_CHECKING:
+    from karat.web.framework.state import AppState
 
 LOG = logging.getLogger("karat.web")
 GRACE_S = 8
@@ -172,16 +175,25 @@ def app_of_process() -> FastAPI:
     """The app of a process, by the settings in its environment; uvicorn calls this."""
     _end_with_parent()  # before the imports, which take a second
     from karat.web.app import create_app
-    from karat.web.release.rounds import releases_go_on
 
     settings = Settings.from_environment()
     most = most_open(settings.connections)
     Bounded.limits = Limits(settings.patience_s, most, settings.proxies)
     try:
-        return create_app(settings, around=_process, during=releases_go_on)
+        return create_app(settings, around=_process, during=_meanwhile)
     except KaratError as error:
         LOG.error("cannot start: %s", error)
         raise SystemExit(STARTUP_FAILURE) from None  # a new worker would fail as well
+
+
+@contextmanager
+def _meanwhile(site: AppState) -> Iterator[None]:
+    """What goes on while the server runs."""
+    from karat.web.online.rounds import watch_goes_on
+    from karat.web.release.rounds import releases_go_on
+
+    with releases_go_on(site), watch_goes_on(site):
+        yield
 
 
 def _end_with_parent() -> None:

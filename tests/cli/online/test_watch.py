@@ -121,7 +121,7 @@ def test_notify(typed, store, posted, monkeypatch: pytest.MonkeyPatch) -> None:
     assert events == ["online.worse", "online.unhealthy"]
     body, signature = kept[0]
     assert (signature or "").startswith("sha256=")
-    assert "ZeroResults is 43.3 %, up from 3.3 %" in str(body["text"])
+    assert "ZeroResults rose from 3.3 % to 43.3 %" in str(body["text"])
     content = body["content"]
     assert isinstance(content, dict)
     assert content["verdict"] == "worse"

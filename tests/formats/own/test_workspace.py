@@ -15,7 +15,8 @@ from karat.formats.own.workspace import (
     without_password,
     write_workspace,
 )
-from karat.tables.workspace import GRADES
+from karat.tables.engines import Secret
+from karat.tables.workspace import GRADES, WatchConfig
 
 
 def written(folder: Path, text: str) -> Path:
@@ -235,3 +236,38 @@ def test_a_scale_that_lost_its_grades_is_told_to_be_fixed(tmp_path: Path) -> Non
     with pytest.raises(InputError, match="'4' is not a grade from 0 to 3") as caught:
         read_workspace(path, {})
     assert "the scale of a golden set with judgments is fixed" in str(caught.value.fix)
+
+
+def test_the_watch_that_init_suggests_is_read(tmp_path: Path) -> None:
+    made = write_workspace(tmp_path, store="sqlite:///karat.db", name="g", scale="0-3", raters=2)
+    assert made.watch == WatchConfig()
+    text = (tmp_path / NAME).read_text(encoding="utf-8")
+    head, _, suggested = text.partition("# [watch]")
+    own, _, rest = suggested.partition("# [defaults]")
+    written(tmp_path, head + "[watch]" + own.replace("\n# ", "\n") + rest)
+    found = read_workspace(tmp_path / NAME, {}).watch
+    notify = Secret(env="SLACK_WEBHOOK")
+    assert found == WatchConfig(3_600_000_000, "1d", ("arm",), notify, "slack")
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('every = "soon"', "not a duration"),
+        ('window = "5h"', "5 hours do not divide a day"),
+        ('by = "arm"', "not a list of strings"),
+        ("notify = 3", "notify is 3, not a URL"),
+        ('notify = { url = "https://x" }', "not a URL"),
+        ('format = "teams"', "unknown value 'teams'"),
+        ('when = "1h"', "unknown key 'when'"),
+    ],
+)
+def test_a_watch_that_cannot_be(tmp_path: Path, line: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        read_workspace(written(tmp_path, f"[watch]\n{line}\n"), {})
+
+
+def test_how_often_it_watches(tmp_path: Path) -> None:
+    for text, expected in (("30min", 1_800_000_000), ("1s", 60_000_000), ("never", 0)):
+        found = read_workspace(written(tmp_path, f'[watch]\nevery = "{text}"\n'), {})
+        assert found.watch.every_us == expected

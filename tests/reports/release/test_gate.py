@@ -9,12 +9,21 @@ from dataclasses import replace
 
 import pytest
 
-from karat.reports.phrases.gate import deciding, would_change
-from karat.reports.release.gate import Failed, show, to_github, to_junit, to_markdown
+from karat.reports.phrases.gate import brief, deciding, to_change, would_change
+from karat.reports.release.gate import (
+    Failed,
+    broke,
+    drawing,
+    show,
+    to_github,
+    to_junit,
+    to_markdown,
+)
 from karat.reports.writers.plain import to_json
 from karat.reports.writers.terminal import console
 from karat.tables.comparison import RankChange
 from karat.tables.release.gate import Check, Gate, KnownFailure, Regression
+from karat.tables.results import Result
 
 RULE = "nDCG@10 drops by at most 5%"
 HEALTH = Check("every query is answered", "pass", "all were answered", n=40)
@@ -190,6 +199,76 @@ def test_counts_are_no_fractions() -> None:
         assert "0.000" not in text
 
 
+LATENCY = Check("at most 3 of 79 queries not in the run", "unhealthy", "9 are not", n=79, limit=3)
+
+
+@pytest.mark.parametrize(
+    ("check", "said"),
+    [
+        # From .4 to .32: a fifth; .02 of .4 may be lost: a twentieth.
+        (BROKEN, "nDCG@10: −20 % (limit −5 %)"),
+        (DROPPED, "nDCG@10, class name of a product: −7.5 % (limit −5 %)"),
+        # Lower is better: from .4 to .48 is worse.
+        (replace(BROKEN, candidate_value=0.48), "nDCG@10: +20 % (limit +5 %)"),
+        # It rose, and may drop.
+        (replace(BROKEN, candidate_value=0.48, drop=-0.08), "nDCG@10: +20 % (limit −5 %)"),
+        (
+            replace(BROKEN, baseline_value=0.0, candidate_value=-0.08),
+            "nDCG@10: −0.080 (limit −0.020)",
+        ),
+        (replace(FLOOR, verdict="fail", limit=0.95), "R@100: 0.900 (limit 0.950)"),
+        (LATENCY, "at most 3 of 79 queries not in the run: 9 are not"),
+    ],
+)
+def test_a_check_in_one_line(check: Check, said: str) -> None:
+    assert brief(check) == said
+
+
+def test_what_would_change_a_verdict() -> None:
+    assert to_change(BROKEN) == "It is 0.0600 beyond the limit of 0.0200."
+    floor = replace(FLOOR, verdict="fail", limit=0.95)
+    assert to_change(floor) == "It is 0.0500 beyond the limit of 0.9500."
+    # Half the interval is .04, and .01 lie between drop and limit: 4 × 4 times the 20 queries.
+    sure = replace(DROPPED, rule=f"{RULE}, surely")
+    assert to_change(sure) == "About 320 queries (now 20) would decide it, if the drop stays."
+    assert to_change(DROPPED) == to_change(HEALTH) == to_change(LATENCY) == ""
+
+
+def test_an_interval_is_drawn_against_its_limit() -> None:
+    rows = [BROKEN, DROPPED, replace(FLOOR, limit=0.8), HEALTH]
+    value = Result("new", "R@100", 0.9, "mean", 0.85, 1.0, "t", 40, 0, 0, 0, 0, 0, None, None)
+    draw = drawing(rows, [value])
+    # Drops of nDCG@10 are on one axis from −.01 to .08 (its upper end .07 is inside): 184 of 192
+    # pixels, with 4 at each end.
+    places = dict(re.findall(r'class="(\w+)" x1="([\d.]+)"', draw(BROKEN)))
+    assert places == {
+        "axis": "0",
+        "limit": "65.3",  # 4 + 184 × .03 / .09
+        "target": "24.4",  # 4 + 184 × .01 / .09
+        "span": "108.7",  # 4 + 184 × .0512 / .09
+    }
+    assert 'cx="188.0"' in draw(BROKEN)
+    floor = draw(rows[2])  # from .8, the limit, to 1
+    assert '<line class="limit" x1="4.0"' in floor
+    assert '<line class="span" x1="50.0" x2="188.0"' in floor
+    assert "target" not in floor, "a value has no tick for no drop"
+    assert draw(HEALTH) == ""
+    alone = replace(BROKEN, drop=0.02, ci_low=None, ci_high=None, limit=0.02)
+    assert drawing([alone], [])(alone).count("line") == 3, "without an interval"
+    assert drawing([replace(FLOOR, candidate_value=None, limit=0.8)], [])(FLOOR) == ""
+
+
+def test_queries_are_of_the_check_that_they_broke() -> None:
+    row = Regression("nDCG@10", "q1", None, 1.0, 0.1, "class", "name of a product")
+    other = Regression("nDCG@10", "q2", None, 1.0, 0.2)
+    gate = replace(GATE, checks=[BROKEN, DROPPED, BROKEN, FLOOR], lost=[row, other])
+    assert broke(gate) == [
+        (BROKEN, [row, other]),
+        (DROPPED, [replace(row, attribute=None, slice=None)]),
+    ]
+    assert broke(PASSED) == []
+
+
 SPAN, ALLOWED = "The 95 % interval of the drop", "what is allowed: "
 CHANGES, MORE = "candidate changes this.", "more queries could change this."
 POWER = "Its 20 queries detect a drop of 0.0550 (power 80 %)."
@@ -216,7 +295,7 @@ POWER = "Its 20 queries detect a drop of 0.0550 (power 80 %)."
         ("unhealthy", {}, ""),
     ],
 )  # fmt: skip
-def test_what_would_change_a_verdict(verdict: str, check: dict[str, object], text: str) -> None:
+def test_what_would_change_a_gate(verdict: str, check: dict[str, object], text: str) -> None:
     own = replace(BROKEN, verdict=verdict, **check)  # type: ignore[arg-type]
     found = replace(GATE, verdict=verdict, checks=[own, FLOOR, HEALTH])  # type: ignore[arg-type]
     assert would_change(found) == text

@@ -111,6 +111,16 @@ def test_evaluate_is_what_the_command_prints(
     assert len(answer.json()["per_query"]) == 2 * 2 * 4  # runs × measures × queries
 
 
+def test_evaluate_by_whose_judgments(program: TestClient) -> None:
+    asked = {"runs": ["old"], "measures": ["P@3"], "judgments": "clicks"}
+    status, _, said = error_of(program.post("/api/evaluate", json=asked))
+    assert status == 400
+    assert "has no judgments of clicks" in said
+    assert program.post("/api/evaluate", json=asked | {"judgments": "cats"}).status_code == 400
+    answer = program.post("/api/evaluate", json=asked | {"judgments": "human"}).json()
+    assert answer["judgments"] == "human"
+
+
 @pytest.mark.deep  # both call karat.workflows.offline
 def test_explain_is_what_the_command_prints(
     program: TestClient, printed: Printed, files: dict[str, str]

@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 from starlette.testclient import TestClient
 from tests.web.api.conftest import Printed, error_of, near, rows_of
+from tests.web.conftest import ClientOf
 
 from karat.cli.main import karat
 
@@ -40,6 +41,40 @@ def test_gate_is_what_the_command_prints(
     for key in ("policy", "hashes", "notes"):  # of files, whose names and bytes are others
         found.pop(key), wanted.pop(key)
     assert near(found, wanted), (found, wanted)
+
+
+def test_a_gate_is_stored_and_listed(program: TestClient, workspace: Path) -> None:
+    asked = {"policy": POLICY, "baseline": "old", "candidate": "new", "commit": "abc"}
+    answer = program.post("/api/gate", json=asked)
+    assert answer.headers["content-location"] == "/api/gates/1"
+    record = program.get("/api/gates/1").json()
+    assert record["gate"] == answer.json()
+    row = record["row"]
+    assert (row["source"], row["person"], row["commit"]) == ("api", "egon", "abc")
+    assert (record["places"]["candidate"], record["places"]["baseline"]) == (2, 1)
+    assert rows_of(program, "/api/gates") == [row]
+    for name, value in (("candidate", "new"), ("policy", "policy"), ("verdict", row["verdict"])):
+        assert rows_of(program, "/api/gates", **{name: value}) == [row]
+    assert rows_of(program, "/api/gates", candidate="old") == []
+    assert error_of(program.get("/api/gates?verdict=good"))[0] == 400
+    assert error_of(program.get("/api/gates?golden=shoe"))[0] == 404
+    assert error_of(program.get("/api/gates/2"))[:2] == (404, "not_found")
+    # A request that is repeated, as after a lost answer, adds nothing.
+    assert program.post("/api/gate", json=asked).headers["content-location"] == "/api/gates/1"
+
+
+def test_a_token_that_may_only_read_stores_nothing(
+    program: TestClient, client_of: ClientOf
+) -> None:
+    egon = client_of("engineer")
+    assert egon.person is not None
+    secret = egon.site.accounts.make_token(egon.person, "reads", ["read"]).text
+    asked = {"policy": POLICY, "baseline": "old", "candidate": "new"}
+    reads = {"authorization": f"Bearer {secret}"}
+    answer = program.post("/api/gate", json=asked, headers=reads)
+    assert answer.status_code == 200
+    assert "content-location" not in answer.headers
+    assert rows_of(program, "/api/gates") == []
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,10 @@ def test_a_release_shows_what_is_next_and_why(road: Road, egon: Browser) -> None
     assert "Every rule of the gate holds." in said
     assert "Started by ben" in said
     assert "40 % of users get the candidate" in said
+    [number] = re.findall(r'href="/gates/(\d+)">The gate', page.text)
+    gate = egon.get(f"/gates/{number}")
+    assert "by karat, for a release" in words(gate)
+    assert "Release hybrid" in words(gate)
     story = egon.get(f"{PAGE}?format=json").json()["story"]
     assert story == egon.get("/api/releases/hybrid/story").json()
     assert egon.get("/releases/hybird").status_code == 404

@@ -105,7 +105,7 @@ def test_the_server_has_such_rounds_and_no_other_app(
     for name, value in Settings(workspace).to_environment().items():
         monkeypatch.setenv(name, value)
     server.app_of_process()
-    assert given == [releases_go_on]
+    [meanwhile] = given
     monkeypatch.undo()
     lives: list[str] = []
 
@@ -119,4 +119,6 @@ def test_the_server_has_such_rounds_and_no_other_app(
         assert lives == ["shop"]
     assert lives == ["shop", "over"]
     with TestClient(app_module.create_app(Settings(workspace))):
-        assert "releases" not in {each.name for each in threading.enumerate()}
+        assert not {"releases", "watch"} & {each.name for each in threading.enumerate()}
+    with TestClient(app_module.create_app(Settings(workspace), during=meanwhile)):  # type: ignore[arg-type]
+        assert {"releases", "watch"} <= {each.name for each in threading.enumerate()}

@@ -17,6 +17,7 @@ import pytest
 
 from karat.errors import InputError, KaratError, UsageError
 from karat.formats.own import bundle
+from karat.formats.own.click_grades import click_grades_file
 from karat.store.sql import copying, opening
 from karat.tables.run import Run
 from karat.workflows.workspace.backup import back_up, restore
@@ -36,6 +37,9 @@ def lived_in(shop: Workspace) -> Workspace:
     (shop.workspace.root / "gate.toml").write_text("[[rule]]\n")
     (shop.workspace.root / "held_out.jsonl").write_text("{}\n")
     (shop.workspace.root / "corpus.jsonl").write_text("{}\n")
+    grades = click_grades_file(shop.workspace.root, "shop")
+    grades.parent.mkdir()
+    grades.write_bytes(b"grades")
     (shop.workspace.root / "secret.env").write_text("not karat's")
     return shop
 
@@ -48,12 +52,14 @@ def test_what_belongs_to_a_workspace_is_there_again(
     made = back_up(lived_in, path, now=NOW)
     assert path.stat().st_mode & 0o077 == 0
     assert made.rows["golden_set"] == 1
-    # karat.toml, guideline.md, gate.toml, history.jsonl, held_out.jsonl, the run
-    assert made.files == 6
+    # karat.toml, guideline.md, gate.toml, history.jsonl, held_out.jsonl, the grades, the run
+    assert made.files == 7
     held, workspace = restore(path, tmp_path / "new", environment={})
-    assert (held.rows, held.files) == (made.rows, 6)
+    assert (held.rows, held.files) == (made.rows, 7)
+    assert click_grades_file(tmp_path / "new", "shop").read_bytes() == b"grades"
     assert {each.name for each in (tmp_path / "new").iterdir()} == {
         "karat.toml",
+        "click-grades",
         "guideline.md",
         "gate.toml",
         "held_out.jsonl",

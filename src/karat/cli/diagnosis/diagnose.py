@@ -48,8 +48,8 @@ if TYPE_CHECKING:
 )
 @options.option(
     "-w --workspace DIR",
-    "A workspace with the raters' single judgments, for doubts about labels, and with the "
-    "queries, unless they are given.",
+    "A workspace with the raters' single judgments and grades from clicks, for doubts about "
+    "labels, and with the queries, unless they are given.",
 )
 @options.option("--by ATTRIBUTE", "Also by this attribute of the queries.")
 @options.option(
@@ -105,7 +105,7 @@ def diagnose(
     _refuse(review, queue, workspace, output)
     if queries is None and formats.holds_queries(qrels):
         queries = qrels
-    judgments, known = (None, None) if workspace is None else _of_workspace(workspace)
+    judgments, known, clicks = (None,) * 3 if workspace is None else _of_workspace(workspace)
     found = diagnosed(
         formats.read_qrels(qrels, qrels_format),
         formats.read_run(run, input_format),
@@ -116,6 +116,7 @@ def diagnose(
         queries=known if queries is None else queries,
         engine=None if engine is None else _engine(engine),
         judgments=judgments,
+        clicks=clicks,
         **settings,
     )
     _write(found, review, report, workspace if queue else None, opened=open_page)
@@ -213,12 +214,13 @@ def _engine(name: str) -> Any:
     return read_engine(name, Path())
 
 
-def _of_workspace(folder: str) -> tuple[Any, Any]:
+def _of_workspace(folder: str) -> tuple[Any, Any, Any]:
     from karat.cli.workspace.workspace import opened
     from karat.workflows.workspace.stored_inputs import golden_queries, single_judgments
+    from karat.workflows.workspace.stored_judgments import click_grades
 
     with opened(Path(folder)) as workspace:
-        return single_judgments(workspace), golden_queries(workspace)
+        return single_judgments(workspace), golden_queries(workspace), click_grades(workspace)
 
 
 def _queue(folder: str, pairs: Any) -> None:

@@ -79,6 +79,7 @@ CANNOT_TELL = 3
     "--verify FILE",
     "Verify a certificate, by itself or against QRELS BASELINE CANDIDATE as they are now.",
 )
+@options.judgments
 @options.judged
 @options.machine_grades
 @options.output("table", "json", "csv", "md", "latex")

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     "For queries marked no_answer: a best score below it counts as no answer.",
     type=float,
 )
+@options.judgments
 @options.judged
 @options.machine_grades
 @options.option("--compat TOOL", "Match trec_eval-9 or trec_eval-10 to the last printed digit.")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from karat.cli.progress import watching
+from karat.cli.workspace.workspace import need_store
 from karat.errors import UsageError
 
 if TYPE_CHECKING:
@@ -31,9 +34,13 @@ def read(
     from karat import formats
     from karat.workflows.offline.parts import within
 
+    source = settings.pop("judgments", None)
     with watching() as watch:
         runs = read_runs(watch)
-    judgments = formats.read_qrels(qrels, qrels_format)
+    if source is not None or os.path.isdir(qrels):  # noqa: PTH112 - False for any odd name
+        judgments = _judged_by(qrels, source, settings, qrels_format)
+    else:
+        judgments = formats.read_qrels(qrels, qrels_format)
     if not settings["queries"] and formats.holds_queries(qrels):
         settings["queries"] = qrels
     if part is None:
@@ -41,6 +48,21 @@ def read(
     chosen = within(part, judgments, runs, settings["queries"])
     settings["queries"] = chosen.queries
     return chosen.qrels, chosen.runs, chosen.used
+
+
+def _judged_by(
+    qrels: str, source: str | None, settings: dict[str, Any], qrels_format: str | None
+) -> Qrels:
+    """The judgments of a source or a workspace, whose queries go to ``settings["queries"]``."""
+    from karat import formats
+    from karat.workflows.offline.judgment_source import is_workspace, judged_by
+
+    if is_workspace(qrels, source):
+        need_store(Path(qrels))
+    found, queries = judged_by(qrels, source, qrels_format)
+    if queries is not None and not settings["queries"]:
+        settings["queries"] = queries
+    return formats.read_qrels(found, qrels_format) if isinstance(found, str) else found
 
 
 class MachineGrades:

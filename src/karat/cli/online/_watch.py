@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
 
 from karat.cli import mistakes, options
 from karat.cli.online import options as online_options
 
+if TYPE_CHECKING:
+    from karat.tables.online.events import EventLog
+    from karat.tables.online.watch import Watched
 
-@options.command("karat online watch", "karat online watch --by arm --margin 0.02")
+
+@options.command(
+    "karat online watch",
+    "karat online watch --by arm --margin 0.02",
+    "karat online watch --window 6h --notify https://ops.example.org/search",
+)
 @online_options.where
 @options.option(
     "--window SPAN", "Length of a window: 1d, 7d, or hours that divide a day, such as 6h.", "1d"
@@ -44,22 +55,36 @@ from karat.cli.online import options as online_options
 @online_options.rules
 @options.option(
     "--notify URL",
-    "Post the result as JSON if something got worse, karat cannot tell, or the log is broken; "
-    "signed if KARAT_WEBHOOK_SECRET is set.",
+    "Post new alerts, or that karat cannot tell or the log is broken; without a workspace every "
+    "result that is not fine. Signed if KARAT_WEBHOOK_SECRET is set.",
+)
+@options.option(
+    "--notify-as form FORMAT",
+    "What is posted: json, or a message for Slack.",
+    "json",
+    type=click.Choice(["json", "slack"]),
 )
 @online_options.only
 @online_options.engine
 @options.output("table", "json")
 @options.all_notes
 def watch(
-    metrics: tuple[str, ...], notify: str | None, output: str, all_notes: bool, **settings: Any
+    metrics: tuple[str, ...],
+    notify: str | None,
+    form: Any,
+    output: str,
+    all_notes: bool,
+    **settings: Any,
 ) -> int:
-    """Compare the latest window with earlier weeks, and report changes: metric, slice, queries.
+    """Compare the latest window with earlier weeks, and report changes by cause.
+
+    A cause has a metric, a slice, its queries, and the hour in which it began. The latest window of
+    a workspace's events opens and closes alerts: karat online alerts.
 
     Exit codes, for schedulers: 0 nothing got worse · 1 something did · 3 cannot tell: too few
     earlier windows, a window that is incomplete in the log, or no events in it.
     """
-    from karat.cli.release.trend import now, send
+    from karat.cli.release.trend import now, report, send
     from karat.cli.workspace.workspace import clock
     from karat.clients import webhook
     from karat.reports.online import watch as shown
@@ -68,6 +93,8 @@ def watch(
 
     if notify is not None:
         webhook.checked(notify)
+    whole = settings["events"] is None and not settings["only"] and not settings["rules"]
+    start = settings["start"]
     try:
         with online_options.counting(settings) as (log, engine, rest):
             found = watching.watch(log, engine, now=clock(), metrics=metrics or None, **rest)
@@ -75,6 +102,26 @@ def watch(
         mistakes.say(error)
         return 3
     options.emit(shown, found, output, all_notes=all_notes)
-    if notify is not None:
-        send(notify, watching.event(found, time=now()))
+    posted = _remembered(start, log, found, notify, form) if whole else None
+    for delivery in posted or ():
+        report(delivery)
+    if notify is not None and (posted is None or found.verdict != "worse"):
+        payload = watching.event(found, time=now())
+        send(notify, payload if payload is None else dict(webhook.formed(payload, form)))
     return found.exit_code
+
+
+def _remembered(
+    start: Path, log: EventLog, found: Watched, notify: str | None, form: Any
+) -> list[Any] | None:
+    """Record the alerts of a workspace; None, with a message, if they cannot be recorded."""
+    from karat.cli.workspace.workspace import clock, opened
+    from karat.errors import KaratError
+    from karat.workflows.online.alerts import remember
+
+    try:
+        with opened(start) as workspace:
+            return remember(workspace, log, found, now=clock(), notify=notify, form=form)
+    except KaratError as error:
+        mistakes.say(error)
+        return None

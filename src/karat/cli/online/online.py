@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from karat.cli import options
-from karat.cli.online import _evaluate, _import, _queries, _simulate, _watch
+from karat.cli.online import _alerts, _evaluate, _import, _queries, _simulate, _watch
 
 
 @click.group(
@@ -25,6 +25,7 @@ for command in (
     _queries.queries_that_lose,
     _queries.against,
     _watch.watch,
+    _alerts.alerts,
     _simulate.simulate,
 ):
     online.add_command(command)

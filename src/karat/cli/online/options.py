@@ -32,8 +32,9 @@ where = options.together(
     folder,
     options.option(
         "--events DIR",
-        "Folder of the event store.  [default: that of the workspace]",
-        type=click.Path(path_type=Path),
+        "Folder of the event store, or its address (s3://BUCKET/FOLDER).  [default: that of the "
+        "workspace]",
+        type=options.Place(),
     ),
 )
 """``start`` (a folder in a workspace) and ``events`` (the folder of an event store)."""
@@ -77,6 +78,46 @@ rules = options.option(
     multiple=True,
 )
 counted = options.together(only, days, engine)
+read_log = options.together(
+    options.option(
+        "--mapping FILE", "With a log file: the meaning of its columns and actions (TOML)."
+    ),
+    options.option("--timezone ZONE", "With a log file: the time zone in which days begin."),
+)
+click_log = options.together(
+    options.option("--depth RANK", "Leave out lower ranks.", 10, type=click.IntRange(1, 60)),
+    options.option(
+        "--only NAME=VALUE",
+        "Count only searches with this value of arm or an attribute; repeat for more.",
+        multiple=True,
+    ),
+    days,
+    read_log,
+    rules,
+    engine,
+)
+"""How the log of a click model is counted."""
+
+
+def click_settings(log: str | Path | None, settings: dict[str, Any]) -> None:
+    """The settings of ``click_log`` as verbs take them; checks that the log can be read."""
+    from karat.errors import UsageError
+    from karat.formats.events.click_pages import looks_like_pages
+    from karat.online.rules import rules_from
+    from karat.tables.days import day_text
+
+    if log is None or not looks_like_pages(log):
+        need_log(settings["engine"])
+    for name in ("first", "last"):
+        day = settings.pop(f"{name}_day")
+        settings[name] = None if day is None else day_text(day)
+    pairs = {text: text.partition("=") for text in settings["only"]}
+    for text, (name, equals, value) in pairs.items():
+        if not (name.strip() and equals and value):
+            raise UsageError(f"--only {text}: no value given", fix="--only NAME=VALUE")
+    only = {name.strip(): value for name, _, value in pairs.values()}
+    settings["only"] = only or None
+    settings["rules"] = rules_from(settings["rules"])
 
 
 def found_workspace(start: Path) -> WorkspaceConfig:
@@ -89,7 +130,7 @@ def found_workspace(start: Path) -> WorkspaceConfig:
     return workspace
 
 
-def events_folder(start: Path, events: Path | None) -> Path:
+def events_folder(start: Path, events: str | Path | None) -> str | Path:
     """The folder of the event store: the one given, else the workspace's."""
     return found_workspace(start).events if events is None else events
 
@@ -116,7 +157,7 @@ def need_log(engine: str) -> None:
     need("a log of events", "store", *({engine.strip().lower()} & {"duckdb", "spark"}))
 
 
-def opened_log(start: Path, events: Path | None, engine: str) -> EventLog:
+def opened_log(start: Path, events: str | Path | None, engine: str) -> EventLog:
     """The log in the event store, after a check that the engine's packages are installed."""
     need_log(engine)
     from karat.store.events.log import read_event_log

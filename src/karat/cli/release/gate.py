@@ -6,6 +6,7 @@ import os
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,6 +14,7 @@ import click
 from karat.cli import mistakes, options
 from karat.cli.offline import inputs
 from karat.cli.pages import need_report, show_page, write_page
+from karat.cli.workspace.workspace import clock, need_store
 from karat.errors import InputError, KaratError, UsageError
 
 if TYPE_CHECKING:
@@ -53,6 +55,10 @@ _STARTING = ("qrels", "runs", "policy", "queries", "input_format", "qrels_format
 @options.all_notes
 @options.page
 @options.history
+@options.option(
+    "--no-keep",
+    "In the folder of a workspace: do not store the result, which its page Gates would show.",
+)
 @options.option(
     "--notify URL",
     "Post the result as JSON unless it passes; signed if KARAT_WEBHOOK_SECRET is set.",
@@ -128,6 +134,7 @@ def _gate(
     corpus: str | None,
     series: str | None,
     notify: str | None,
+    no_keep: bool,
     input_format: str | None,
     qrels_format: str | None,
     part: str | None,
@@ -138,7 +145,6 @@ def _gate(
     from karat.formats.own.baseline import holds_baseline
     from karat.formats.own.policy import read_policy
     from karat.reports.release import gate as reports
-    from karat.workflows.release import baseline as baselines
     from karat.workflows.release.gate import gate as hold
 
     if notify is not None:
@@ -172,18 +178,15 @@ def _gate(
     keys = ("scale",) if demands else ("scale", "fully_judged")
     options.fill_defaults(settings, qrels, judgments, keys)
     if save_baseline is not None:
-        del settings["fully_judged"]  # it changes no value
         wanted = [str(measure) for measure in spec.measures] if spec else list(measures) or None
-        saved = baselines.save_baseline(save_baseline, judgments, read[0], wanted, **settings)
-        what = f"{', '.join(saved.measures)} of {saved.run}"
-        options.notes_aside([f"{save_baseline} holds {what}", *uses(), *saved.notes])
-        return 0
-    code = commit_of(commit, os.environ)
+        return _save(save_baseline, judgments, read[0], wanted, settings, uses)
+    code, now = commit_of(commit, os.environ), clock()
     before = [None] * (len(read) == 1)
     found = hold(spec, judgments, *before, *read, **settings, commit=code)
     found.notes[:0] = uses(commit=code)
     # The verdict first, whether or not the rest fails.
     options.emit(reports, found, output, all_notes=all_notes)
+    page = None if no_keep else _keep(found, code, now)
     further = []
     if history is not None:
         from karat.tables.about import name_in
@@ -191,14 +194,59 @@ def _gate(
         rules = {**settings, "part": part}
         candidate: Any = read[-1]
         named = series or name_in(candidate.about)
-        further.append(lambda: _keep(history, found, commit, corpus, rules, named))
+        further.append(lambda: _append(history, found, code, now, corpus, rules, named))
     if report is not None:
         further.append(lambda: _report(report, found, spec, read, judgments, qrels, settings))
     if report is not None and open_page:
         further.append(lambda: show_page(report))
     if notify is not None:
-        further.append(lambda: _notify(notify, found, commit))
+        further.append(lambda: _notify(notify, found, code, page))
     return _then(found.exit_code, further)
+
+
+def _save(
+    path: str,
+    judgments: Any,
+    run: Any,
+    measures: Sequence[str] | None,
+    settings: Mapping[str, Any],
+    uses: Callable[[], Sequence[str]],
+) -> int:
+    from karat.workflows.release.baseline import save_baseline
+
+    rules = {name: value for name, value in settings.items() if name != "fully_judged"}
+    saved = save_baseline(path, judgments, run, measures, **rules)  # that changes no value
+    what = f"{', '.join(saved.measures)} of {saved.run}"
+    options.notes_aside([f"{path} holds {what}", *uses(), *saved.notes])
+    return 0
+
+
+def _keep(found: Gate, commit: str | None, now: int) -> str | None:
+    """Store the result if the current folder is in a workspace; the path of its page.
+
+    A failure is a note: it does not change the verdict.
+    """
+    from karat.formats.own.workspace import declares_store, find_workspace
+    from karat.workflows.offline.parts import user
+
+    start = Path()
+    try:
+        path = find_workspace(start)
+    except UsageError:
+        return None
+    try:
+        if not declares_store(path):
+            return None
+        need_store(start)
+        from karat.workflows.release.stored_gates import Checked, keep_here
+
+        number = keep_here(start, found, Checked("command", user(), now, commit))
+    except Exception as error:  # noqa: BLE001 - a note, whatever it is
+        what, _ = mistakes.message_and_code(error)
+        options.notes_aside([mistakes.printable(f"the result is not stored: {what}")])
+        return None
+    options.notes_aside([f"the result is stored in the workspace: /gates/{number}"])
+    return f"/gates/{number}"
 
 
 def _then(code: int, further: Sequence[Callable[[], None]]) -> int:
@@ -262,10 +310,11 @@ def _report(
     write_page(path, found, runs, judgments, qrels, settings, side_by_side)
 
 
-def _keep(
+def _append(
     history: str,
     found: Gate,
     commit: str | None,
+    now: int,
     corpus: str | None,
     settings: Mapping[str, Any],
     series: str | None,
@@ -273,16 +322,15 @@ def _keep(
     from karat.cli.release import trend
     from karat.workflows.release.trend import keep_gate, rules_text
 
-    when, code = trend.moment(), trend.commit(commit, os.environ)
-    rules = rules_text(settings)
-    keep_gate(history, found, time=when, commit=code, corpus=corpus, rules=rules, series=series)
+    when, rules = trend.moment(now), rules_text(settings)
+    keep_gate(history, found, time=when, commit=commit, corpus=corpus, rules=rules, series=series)
 
 
-def _notify(url: str, found: Gate, commit: str | None) -> None:
+def _notify(url: str, found: Gate, commit: str | None, page: str | None) -> None:
     from karat.cli.release import trend
     from karat.workflows.release.trend import event
 
-    trend.send(url, event(found, time=trend.now(), commit=trend.commit(commit, os.environ)))
+    trend.send(url, event(found, time=trend.now(), commit=commit, page=page))
 
 
 def _notify_error(url: str, what: str, exit_code: int, commit: str | None) -> None:

@@ -13,6 +13,7 @@ from karat.cli.pages import need_report, show_page
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from karat.clients.webhook import Delivery
     from karat.tables.release.trend import Trend
 
 
@@ -114,11 +115,14 @@ def now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def moment() -> str:
-    """The current time in UTC, to the microsecond: points of one second keep their order."""
-    from datetime import UTC, datetime
+def moment(at_us: int | None = None) -> str:
+    """A time in UTC, by default now, to the microsecond: points of one second keep their order."""
+    from datetime import UTC, datetime, timedelta
 
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    when = datetime.now(UTC)
+    if at_us is not None:
+        when = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=at_us)
+    return when.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def commit(given: str | None, environment: Mapping[str, str]) -> str | None:
@@ -135,7 +139,11 @@ def send(url: str, event: dict[str, Any] | None) -> None:
 
     if event is None:
         return
-    delivery = webhook.post(url, event, secret=os.environ.get(webhook.SECRET))
+    report(webhook.post(url, event, secret=os.environ.get(webhook.SECRET)))
+
+
+def report(delivery: Delivery) -> None:
+    """Print why an event was not delivered, if so."""
     if not delivery.delivered:
         times = "1 attempt" if delivery.tries == 1 else f"{delivery.tries} attempts"
         failure = f"karat: notification failed after {times}: {delivery.reason}"

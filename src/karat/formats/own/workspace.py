@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 from urllib.parse import unquote_plus
 
 from karat.errors import UsageError
@@ -15,17 +15,24 @@ from karat.formats import toml
 from karat.formats.tables.writing import beside
 from karat.formats.toml import Tables
 from karat.golden.queue import read_lease
+from karat.online.rules import MINUTE, duration
+from karat.online.watch import latest
 from karat.tables.days import is_zone
+from karat.tables.engines import Secret
+from karat.tables.online.events import place
 from karat.tables.schema import read_scale
 from karat.tables.workspace import (
     DEFAULTS,
     GRADES,
     KAPPA_WEIGHTS,
     ORDERS,
+    WEBHOOK_FORMS,
     Card,
     Defaults,
     KappaWeights,
     Order,
+    WatchConfig,
+    WebhookForm,
     WorkspaceConfig,
 )
 
@@ -39,10 +46,12 @@ _KEYS: Mapping[str, tuple[str, ...] | None] = {
     "card": ("title", "body", "image", "url", "more"),
     "web": ("images", "histories"),
     "online": ("events", "timezone"),
+    "watch": ("every", "window", "by", "notify", "format"),
     "defaults": DEFAULTS,
     "engine": None,  # read by formats.own.engines
     "judge": None,  # read by formats.own.judges
 }
+_DATABASE = "karat.db"
 _HISTORIES = ("history.jsonl",)
 _ORIGIN = re.compile(r"https?://[\w.-]+(:\d{1,5})?")
 _SECRETS = ("password", "sslpassword")
@@ -81,8 +90,15 @@ histories = ["history.jsonl"]  # files written by --history, for the trend pages
 # images = ["https://cdn.example.org"]  # hosts that images may be loaded from
 
 # [online]
-# events = "events"  # folder of the event log of karat online import
+# events = "events"  # folder of the event log of karat online import, or s3://BUCKET/FOLDER
 # timezone = "Europe/Berlin"  # time zone of days; default: UTC
+
+# [watch]  # how karat serve watches the event log
+# every = "1h"  # or "never"
+# window = "1d"  # or 7d, 6h, 1h
+# by = ["arm"]  # default: every attribute of the log
+# notify = {{ env = "SLACK_WEBHOOK" }}  # where new alerts are posted
+# format = "slack"  # or "json"
 
 # [defaults]  # for karat evaluate, compare and gate in this folder and below; options override
 # measures = ["nDCG@10", "R@100"]
@@ -116,6 +132,12 @@ def read_workspace(path: Path, environment: Mapping[str, str] | None = None) -> 
     """Read a ``karat.toml``; ``KARAT_STORE`` is looked up in ``os.environ`` if None."""
     variables = os.environ if environment is None else environment
     return _config(toml.read(path).check(_KEYS), path.resolve().parent, variables)
+
+
+def declares_store(path: Path) -> bool:
+    """Whether a ``karat.toml`` is of a workspace; else it only has settings of commands."""
+    made = (path.parent / _DATABASE).exists() or bool(os.environ.get(STORE))
+    return made or (path.stat().st_size > 0 and "workspace" in toml.read(path).content)
 
 
 def read_defaults(start: Path) -> Defaults | None:
@@ -209,7 +231,7 @@ def _grades(low: float, high: float) -> dict[float, str]:
 
 def _config(tables: Tables, root: Path, environment: Mapping[str, str]) -> WorkspaceConfig:
     scale = tables.read("golden", "scale", "0-3", read_scale)
-    file_store = tables.text("workspace", "store", "sqlite:///karat.db")
+    file_store = tables.text("workspace", "store", f"sqlite:///{_DATABASE}")
     store = environment.get(STORE) or file_store
     try:
         _check_url(file_store)
@@ -226,6 +248,8 @@ def _config(tables: Tables, root: Path, environment: Mapping[str, str]) -> Works
     if not is_zone(zone):
         fix = 'timezone = "Europe/Berlin"'
         raise tables.wrong(f"[online] timezone: unknown time zone {zone!r}", fix)
+    tables.text("online", "events", "events")  # checks that it is a string
+    events = tables.read("online", "events", "events", place)
     return WorkspaceConfig(
         root=root,
         store=_absolute(store, root),
@@ -252,10 +276,37 @@ def _config(tables: Tables, root: Path, environment: Mapping[str, str]) -> Works
         ),
         images=_origins(tables),
         histories=tuple(root / name for name in tables.texts("web", "histories", _HISTORIES)),
-        events=root / tables.text("online", "events", "events"),
+        events=events if isinstance(events, str) else root / events,
         timezone=zone,
+        watch=_watch(tables),
         notes=tuple(notes),
     )
+
+
+def _watch(tables: Tables) -> WatchConfig:
+    notify = tables.value("watch", "notify")
+    if isinstance(notify, dict) and len(notify) == 1 and notify.keys() <= {"env", "file"}:
+        notify = Secret(**{key: str(value) for key, value in notify.items()})
+    if notify is not None and not isinstance(notify, str | Secret):
+        raise tables.invalid("watch", "notify", "a URL", 'notify = { env = "SLACK_WEBHOOK" }')
+    return WatchConfig(
+        every_us=tables.read("watch", "every", "1h", _every),
+        window=tables.read("watch", "window", "1d", _window),
+        by=tables.texts("watch", "by"),
+        notify=notify,
+        form=cast(WebhookForm, tables.choice("watch", "format", WEBHOOK_FORMS) or "json"),
+    )
+
+
+def _every(value: Any) -> int:
+    if value == "never":
+        return 0
+    return max(duration(value), MINUTE)
+
+
+def _window(value: Any) -> str:
+    latest(str(value), 0, 0)  # raises for an invalid length
+    return str(value)
 
 
 def _origins(tables: Tables) -> tuple[str, ...]:

@@ -186,13 +186,14 @@ def _refuse_floats(dtype: pl.DataType, name: str, source: Source) -> None:
 
 
 def _of_judgments(source: Source) -> dict[str, str]:
-    """The scale and the queries without a relevant document, from the metadata of judgments."""
+    """The metadata of judgments: scale, queries without a relevant document, clicks behind them."""
     path = source.again if source.compressed is None else None
     try:
         found = pl.read_parquet_metadata(path or io.BytesIO(source.whole()))
     except BROKEN:
         return {}
-    return {key: found[f"{_OWN}{key}"] for key in ("scale", "without") if f"{_OWN}{key}" in found}
+    keys = ("scale", "without", "clicks")
+    return {key: found[f"{_OWN}{key}"] for key in keys if f"{_OWN}{key}" in found}
 
 
 def _judgments(qrels: Qrels, stream: IO[Any]) -> None:

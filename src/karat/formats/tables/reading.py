@@ -56,6 +56,10 @@ def read_qrels(path: str | Path, input_format: str | None = None) -> Qrels:
             ) from None
         qrels = Qrels(frame, source=opened.source.name, scale=scale, without=without)
         qrels.file = None if opened.source.again is None else str(opened.source.again)
+        if "clicks" in opened.about and opened.source.again is not None:
+            from karat.formats.own.click_grades import provenance_in
+
+            qrels.provenance = provenance_in(opened.about["clicks"], opened.source.again)
         return qrels
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from karat.diagnosis.side_by_side import Ranking
 from karat.tables.comparison import Comparison
 from karat.tables.release.gate import Gate
-from karat.tables.results import Results
+from karat.tables.results import Origin, Results
 
 MOST_LISTED = 1_000
 """Most queries in the list, including those with rankings."""
@@ -54,14 +54,6 @@ class ShownQuery:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    name: str  # judgments, queries, or the name of a run
-    source: str  # its file or other name
-    size: str  # its size, in words
-    sha256: str | None  # SHA-256 of its content; None if not computed
-
-
-@dataclass(frozen=True, slots=True)
 class Content:
     """Everything a report shows."""
 
@@ -78,7 +70,7 @@ class Content:
     queries_left: int  # number of queries that are left out
     titles: Mapping[str, str]  # doc_id → title, for the documents shown
     grades: tuple[float, float]  # lowest and highest possible grade
-    sources: Sequence[Source]  # its inputs
+    sources: Sequence[Origin]  # its inputs
     rules: Sequence[tuple[str, str]]  # its rules, as option and value
     version: str  # version of karat
     paged: bool = False  # whether queries have pages of their own, to which numbers link

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from karat.tables.comparison import Comparison
 
 _NOTHING = 5e-4  # printed as 0.000
-_SOURCES = (
+ORIGINS = (
     Column("name", "What"),
     Column("source", "Source"),
     Column("size", "Size", "words"),
@@ -189,7 +189,7 @@ def _shown(content: Content) -> dict[str, Any]:
         ),
         "sheets": _sheets(comparison, results),
         "folded": [evaluation.curve(row) for row in results.no_answer if row.curve],
-        "sources": Table("Computed from", _SOURCES, content.sources),
+        "sources": Table("Computed from", ORIGINS, content.sources),
         "leads_to": lambda row: places.get(row.query_id),
         "failed": any(UNANSWERED & set(query.states) for query in content.queries),
         "place": places.get,

@@ -8,12 +8,23 @@ from datetime import date
 from rich.console import Console
 
 from karat.reports.phrases.numbers import counted
-from karat.reports.phrases.online import change_text, difference, quoted, usual_text, value, where
+from karat.reports.phrases.online import (
+    cause_text,
+    change_text,
+    difference,
+    explained_text,
+    onset_text,
+    quoted,
+    usual_text,
+    usual_values,
+    value,
+    where,
+)
 from karat.reports.table import Column, Table, of_texts
 from karat.reports.writers.plain import plain
 from karat.reports.writers.tables import draw
 from karat.reports.writers.terminal import show_footnotes, show_notes
-from karat.tables.online.watch import Change, Verdict, Watched
+from karat.tables.online.watch import Cause, Change, Verdict, Watched
 
 _CHANCE = "* outside the range of 95 of 100 windows; among {tests} tests, that may be chance"
 _WORDS: Mapping[Verdict, str] = {
@@ -32,9 +43,11 @@ def show(found: Watched, out: Console, *, all_notes: bool = False) -> None:
         out.print(plain(sentence, "bold"))
     if found.searches and found.compared:
         out.print(plain(compared_text(found), "dim"))
-    for change in (*found.found("worse"), *better):
+    for cause in found.causes:
+        show_cause(cause, out)
+    for change in better:
         out.print()
-        out.print(plain(change_text(change), "bold" if change.verdict == "worse" else ""))
+        out.print(plain(change_text(change)))
         if change.queries:
             draw(_queries(change), out)
     rest = found.found("usual")
@@ -52,6 +65,19 @@ def show(found: Watched, out: Console, *, all_notes: bool = False) -> None:
     notes = [change_text(change) for change in untold]
     show_notes([note for note in notes if note not in found.health], out)
     show_footnotes(found.notes, out, every=all_notes)
+
+
+def show_cause(cause: Cause, out: Console) -> None:
+    """Print a cause, what it explains, and the queries behind it."""
+    out.print()
+    out.print(plain(cause_text(cause), "bold"))
+    usual = usual_values(cause.lead)
+    known = f"usual: {usual}; " if usual else ""
+    out.print(plain(f"{known}onset: {onset_text(cause.onset)}", "dim"))
+    if cause.explains:
+        out.print(plain(f"explains {'; '.join(map(explained_text, cause.explains))}", "dim"))
+    if cause.lead.queries:
+        draw(_queries(cause.lead), out)
 
 
 def verdict_text(found: Watched) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from karat.release.gate import queries_to_decide
 from karat.reports.phrases.numbers import counted
 from karat.reports.writers.plain import shortened
 from karat.tables.comparison import RankChange
 from karat.tables.release.gate import Check, Gate, GateVerdict, KnownFailure, Regression
 
 REASONS = 8
-DECISIONS: Mapping[GateVerdict, str] = {
+ANSWERS: Mapping[GateVerdict, str] = {
     "pass": "Ship",
     "fail": "Hold",
     "cannot_tell": "Cannot tell",
@@ -18,7 +19,7 @@ DECISIONS: Mapping[GateVerdict, str] = {
     "stale": "Stale",
     "error": "Error",
 }
-"""What a verdict means for a release, on pages."""
+"""What pages call a verdict."""
 
 
 def word(verdict: GateVerdict) -> str:
@@ -117,6 +118,38 @@ def place(check: Check) -> str:
 def sentence(check: Check) -> str:
     """The rule of a check and the reason of its verdict."""
     return f"{label(check)}: {check.reason}"
+
+
+def brief(check: Check) -> str:
+    """What a check measured, and where: ``nDCG@10, class name: −14.2 % (limit −10 %)``.
+
+    Without a value, the rule and the reason.
+    """
+    if check.measure is None or check.limit is None or check.candidate_value is None:
+        return sentence(check)
+    where = check.measure if check.attribute is None else f"{check.measure}, {place(check)}"
+    before, drop = check.baseline_value, check.drop
+    if drop is None:
+        return f"{where}: {check.candidate_value:.3f} (limit {check.limit:.3f})".replace("-", "−")
+    change = check.candidate_value - (before or 0.0)
+    worse = "−" if (change < 0) == (drop > 0) else "+"
+    better = "+" if worse == "−" else "−"
+    size, limit = f"{abs(drop):.3f}", f"{check.limit:.3f}"
+    if before:
+        shares = abs(drop / before), check.limit / abs(before)
+        size, limit = (f"{100 * share:.1f}".removesuffix(".0") + " %" for share in shares)
+    return f"{where}: {worse if drop > 0 else better}{size} (limit {worse}{limit})"
+
+
+def to_change(check: Check) -> str:
+    """What would change a verdict, in a sentence; empty if that is not known."""
+    needed = queries_to_decide(check)
+    if needed is not None:
+        return f"About {needed:,} queries (now {check.n:,}) would decide it, if the drop stays."
+    value = check.candidate_value if check.drop is None else check.drop
+    if check.verdict != "fail" or check.measure is None or check.limit is None or value is None:
+        return ""
+    return f"It is {abs(value - check.limit):.4f} beyond the limit of {check.limit:.4f}."
 
 
 def number(check: Check, value: float | None) -> str:

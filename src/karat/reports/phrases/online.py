@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from karat.online.metrics.registry import find
-from karat.reports.online.evaluation import figure, span
+from karat.reports.online.evaluation import UNITS, figure, span
 from karat.reports.phrases.numbers import signed
-from karat.tables.online.watch import Change
+from karat.tables.online.watch import Cause, Change, Explained, Onset
 
 _LONGEST = 60  # characters of a query
+_NAMED = 5  # queries or changes in a sentence
 
 
 def value(metric: str, number: float | None) -> str:
@@ -68,10 +69,65 @@ def moved_text(change: Change) -> str:
     return f"{text} (usual: {usual})" if usual else text
 
 
-def _named(change: Change) -> str:
+def cause_text(cause: Cause) -> str:
+    """A cause in a sentence: what changed, since when, and how many changes it explains."""
+    lead = cause.lead
+    before, now = (value(lead.metric, number) for number in (lead.expected, lead.value))
+    way = "rose" if (lead.change or 0) > 0 else "fell"
+    since = since_text(cause.onset)
+    text = f"{_named(lead)} {way} from {before} to {now}{f' {since}' if since else ''}"
+    return f"{text}, explains {len(cause.explains):,} more" if cause.explains else text
+
+
+def cause_line(cause: Cause) -> str:
+    """A cause in a sentence, with what it explains and its queries."""
+    parts = [cause_text(cause)]
+    if cause.explains:
+        parts.append(_listed([_named(each) for each in cause.explains]))
+    if queries := [quoted(row.text) for row in cause.lead.queries]:
+        parts.append(f"queries: {_listed(queries)}")
+    return "; ".join(parts)
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def since_text(onset: Onset | None) -> str:
+    """``since 2026-11-20 03:00``, or between which hours; empty if the hour is unknown."""
+    if onset is None or onset.at is None:
+        return ""
+    return f"between {onset.at} and {onset.ended}" if onset.ended else f"since {onset.at}"
+
+
+def onset_text(onset: Onset | None) -> str:
+    """An onset with the hours that it may be; or why it is unknown."""
+    if onset is None:
+        return "unknown: the metric does not add up over hours"
+    span = f"{onset.earliest or 'before'} to {onset.latest}" if onset.latest else ""
+    if onset.at is None:
+        return f"unknown: {onset.reason}{f' (95 %: {span})' if onset.earliest else ''}"
+    return f"{onset.at} (95 %: {'that hour' if onset.earliest == onset.latest else span})"
+
+
+def explained_text(explained: Explained) -> str:
+    """A change that a cause explains, and how much of it."""
+    share = explained.share
+    part = f" ({100 * min(1.0, share):.0f} %)" if share is not None and share < 0.995 else ""
+    return f"{_named(explained)}{part}"
+
+
+def _named(change: Change | Explained) -> str:
     return f"{change.metric} of {where(change.slice)}" if change.slice else change.metric
 
 
 def usual_text(change: Change) -> str:
     """The usual interval; empty if unknown."""
     return span(find(change.metric), change.usual_low, change.usual_high)
+
+
+def usual_values(change: Change) -> str:
+    """The usual interval with its unit; empty if unknown."""
+    text = usual_text(change)
+    return text and f"{text}{UNITS.get(change.unit, '')}"

@@ -31,11 +31,14 @@ from karat.reports.writers.plain import plain
 from karat.reports.writers.tables import draw
 from karat.reports.writers.terminal import show_footnotes, show_notes
 from karat.tables.release.gate import Check, Gate, Regression
+from karat.tables.results import Result
 
 _SHOWN = 5  # queries that lost most, per measure
 _TEXT = 48  # columns of a query and its text
 _HEADINGS = {"rule", "from", "to", "drop", "verdict", "mde", "why"}
 _CHECKS = 30  # in a comment
+_AXIS = 192  # width of a drawing
+_DRAWN = "Dot: the drop, or the value; line: its 95 % interval; bar: the limit; dashed: no drop"
 _MDE = "MDE: the smallest drop that these queries detect with a power of 80 %"
 
 
@@ -115,8 +118,14 @@ def show(gate: Gate, out: Console, *, all_notes: bool = False) -> None:
         show_footnotes(gate.notes, out, every=all_notes)
 
 
-def checks(rows: Sequence[Check], heading: str = "", *, queries: bool = False) -> Table:
-    """The checks of a policy: the table of every medium.
+def checks(
+    rows: Sequence[Check],
+    heading: str = "",
+    *,
+    queries: bool = False,
+    drawn: Callable[[Check], str] | None = None,
+) -> Table:
+    """The checks of a policy: the table of every medium; ``drawn`` is of pages, see ``drawing``.
 
     Counts of a check of health are in its reason: next to a verdict they would read as scores.
     """
@@ -142,6 +151,8 @@ def checks(rows: Sequence[Check], heading: str = "", *, queries: bool = False) -
                style=lambda _: "strong"),
         Column("ci_low", "95 %", "number", optional=True, drop=4, help="Interval of the drop",
                text=lambda check: span(check) if check.measure else ""),
+        Column("drawn", "Against the limit", value=lambda _: "", html=drawn, help=_DRAWN,
+               shown=drawn is not None and any(map(drawn, rows))),
         Column("smallest_detected", "MDE", "number", text=end("smallest_detected"), optional=True,
                drop=3, help=_MDE),
         Column("n", "Queries", "count", shown=queries),
@@ -152,6 +163,75 @@ def checks(rows: Sequence[Check], heading: str = "", *, queries: bool = False) -
     return Table(heading, columns, rows, group="rule")
 
 
+def drawing(rows: Sequence[Check], results: Sequence[Result]) -> Callable[[Check], str]:
+    """Draws the drop of a check, or its value, with its interval against the limit, as SVG.
+
+    Drops of a measure have one axis, and so have its values, whose intervals are in ``results``.
+    """
+    intervals = {(r.measure, r.attribute, r.slice): (r.ci_low, r.ci_high) for r in results}
+
+    def points(check: Check) -> list[float]:
+        """The value, the limit, no drop, and the ends of the interval; empty without a value."""
+        if check.measure is None or check.limit is None:
+            return []
+        value, none = (check.drop, 0.0) if check.drop is not None else (check.candidate_value, None)
+        key = (check.measure, check.attribute, check.slice)
+        ends = (check.ci_low, check.ci_high) if none is not None else intervals.get(key, ())
+        if value is None:
+            return []
+        return [
+            value,
+            check.limit,
+            value if none is None else none,
+            *(e for e in ends if e is not None),
+        ]
+
+    axes: dict[tuple[str | None, bool], list[float]] = {}
+    for check in rows:
+        axes.setdefault((check.measure, check.drop is None), []).extend(points(check))
+
+    def draw_check(check: Check) -> str:
+        places = points(check)
+        if not places:
+            return ""
+        axis = axes[check.measure, check.drop is None]
+        wide = (max(axis) - min(axis)) or 1.0
+        at = [round(4 + (_AXIS - 8) * (each - min(axis)) / wide, 1) for each in places]
+        value, limit, none, *ends = at
+        lines = [("axis", 0, _AXIS, 8, 8), ("limit", limit, limit, 0, 16)]
+        lines += [] if check.drop is None else [("target", none, none, 0, 16)]
+        lines += [("span", ends[0], ends[1], 8, 8)] if len(ends) == 2 else []
+        drawn = "".join(
+            f'<line class="{kind}" x1="{left}" x2="{right}" y1="{top}" y2="{bottom}"/>'
+            for kind, left, right, top, bottom in lines
+        )
+        return (
+            f'<svg class="drawn" viewBox="0 0 {_AXIS} 16" aria-hidden="true" focusable="false">'
+            f'{drawn}<circle cx="{value}" cy="8" r="4"/></svg>'
+        )
+
+    return draw_check
+
+
+def broke(gate: Gate) -> list[tuple[Check, list[Regression]]]:
+    """The checks that did not pass with the queries that lost most, once for each slice.
+
+    Queries of a slice do not repeat it.
+    """
+    found: dict[tuple[str | None, ...], tuple[Check, list[Regression]]] = {}
+    for check in gate.checks:
+        rows = [
+            row if check.attribute is None else replace(row, attribute=None, slice=None)
+            for row in gate.lost
+            if row.measure == check.measure
+            and (check.attribute is None or row.attribute == check.attribute)
+            and (check.slice is None or row.slice == check.slice)
+        ]
+        if rows and not passes(check):
+            found.setdefault((check.measure, check.attribute, check.slice), (check, rows))
+    return list(found.values())
+
+
 def lost(
     rows: Sequence[Regression],
     heading: str = "",
@@ -159,8 +239,12 @@ def lost(
     under: bool = False,
     several: bool = False,
     link: Callable[[Regression], str | None] | None = None,
+    trace: Callable[[Regression], str | None] | None = None,
 ) -> Table:
-    """The queries that lost most; with ``under``, slices and rank changes are below the query."""
+    """The queries that lost most; with ``under``, slices and rank changes are below the query.
+
+    ``link`` is from a query to its rankings, ``trace`` to its way through the stages.
+    """
 
     def query(row: Regression) -> str:
         named = asked(row, _TEXT if under else LONGEST_NAME)
@@ -180,5 +264,6 @@ def lost(
                text=lambda row: f"{row.attribute} {row.slice}" if row.attribute else ""),
         Column("moves", "Rank changes", "code", shown=not under, optional=True,
                text=lambda row: beside(replace(row, attribute=None))),
+        Column("trace", "Stages", value=lambda _: "why", link=trace, shown=trace is not None),
     ]  # fmt: skip
     return Table(heading, columns, rows)

@@ -9,6 +9,14 @@ import sqlalchemy as sa
 
 from karat.store.sql.schema import alert, alert_action
 
+_RECORDING = 0x6B617261_616C  # "karaal": advisory lock of those who record what a watch saw
+
+
+def hold(c: sa.Connection) -> None:
+    """Let one transaction at a time record alerts; on SQLite every write transaction does."""
+    if c.dialect.name == "postgresql":
+        c.execute(sa.select(sa.func.pg_advisory_xact_lock(_RECORDING)))
+
 
 def add(c: sa.Connection, row: Mapping[str, Any]) -> int:
     """Add an alert, a value for each column but the id; its id."""
@@ -23,6 +31,13 @@ def change(c: sa.Connection, alert_id: int, **values: Any) -> None:
 def still_open(c: sa.Connection) -> list[dict[str, Any]]:
     """The alerts that last, the oldest first."""
     chosen = sa.select(alert).where(alert.c.closed_us.is_(None)).order_by(alert.c.id)
+    return [dict(row) for row in c.execute(chosen).mappings()]
+
+
+def since(c: sa.Connection, time_us: int) -> list[dict[str, Any]]:
+    """The alerts that last, or lasted at a time or later, the oldest first."""
+    lasted = sa.or_(alert.c.closed_us.is_(None), alert.c.closed_us >= time_us)
+    chosen = sa.select(alert).where(lasted).order_by(alert.c.id)
     return [dict(row) for row in c.execute(chosen).mappings()]
 
 

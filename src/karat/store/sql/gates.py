@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -23,6 +23,13 @@ def listed(c: sa.Connection, set_id: int) -> list[dict[str, Any]]:
     chosen = sa.select(*_COLUMNS).where(gate_result.c.golden_set_id == set_id)
     newest = chosen.order_by(gate_result.c.time_us.desc(), gate_result.c.id.desc())
     return [dict(row) for row in c.execute(newest).mappings()]
+
+
+def parts(c: sa.Connection, ids: Sequence[int], *path: str | int) -> dict[int, Any]:
+    """A part of the content of some results, by id; of large contents it is much faster."""
+    part = gate_result.c.content[path].as_json()
+    chosen = sa.select(gate_result.c.id, part).where(gate_result.c.id.in_(ids))
+    return {row[0]: row[1] for row in c.execute(chosen)}
 
 
 def find(c: sa.Connection, gate_id: int) -> dict[str, Any] | None:

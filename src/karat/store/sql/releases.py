@@ -24,6 +24,13 @@ def names(c: sa.Connection) -> list[str]:
     return list(c.execute(ordered).scalars())
 
 
+def openings(c: sa.Connection) -> dict[str, Content]:
+    """The content of the first event of each release, the latest first."""
+    first = sa.select(release_event.c.release, release_event.c.content)
+    first = first.where(release_event.c.seq == 1).order_by(release_event.c.at_us.desc())
+    return {row[0]: row[1] for row in c.execute(first)}
+
+
 def in_flight(c: sa.Connection) -> list[str]:
     """The releases that are not over, or whose switch has not followed; the latest first."""
     event = release_event.c

@@ -9,6 +9,8 @@ from typing import Any, Literal
 from karat.tables.experiments.experiment import EXIT_CODES, HealthCheck, Verdict
 
 Credit = Literal["click", "satisfied", "purchase"]
+TEAMS = "teams"
+"""Attribute of a search that holds ``Interleaved.mark``."""
 
 
 @dataclass(frozen=True, slots=True)

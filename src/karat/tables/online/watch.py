@@ -62,6 +62,54 @@ class Change:
     others: float | None = None  # contribution of all other queries; None without `queries`
 
 
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """A change that a cause explains."""
+
+    metric: str
+    slice: Mapping[str, str]  # dimension to value; empty for all
+    share: float | None  # share of it that comes from the searches of the cause; None if unknown
+
+
+@dataclass(frozen=True, slots=True)
+class Hour:
+    """A metric in an hour, and what is usual in it."""
+
+    start: str  # local time, as `2026-11-20 03:00`
+    value: float | None  # None without anything to count
+    n: int  # denominator
+    expected: float | None  # of the same weekday and hour in earlier weeks; None without any
+    usual_low: float | None  # lower end of the 95 % prediction interval
+    usual_high: float | None  # upper end
+
+
+@dataclass(frozen=True, slots=True)
+class Onset:
+    """When a change began, by the hour."""
+
+    at: str | None  # first hour of the change, as `2026-11-20 03:00`; None if it is unknown
+    earliest: str | None  # the first hour that it may have begun with; None if before all `hours`
+    latest: str | None  # the last such hour; None if nothing is known
+    ended: str | None  # the first hour after the change; None while it lasts
+    reason: str  # why `at` is unknown; empty otherwise
+    hours: Sequence[Hour] = ()  # the hours before and in the window
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Changes for the worse that come from the same searches."""
+
+    lead: Change  # the change that explains the others
+    explains: Sequence[Explained]  # the others
+    # Queries that make up the change, by their most frequent spelling; empty if it is spread over
+    # many queries
+    queries: Sequence[str]
+    # Share of the change of the metric over all searches that comes from the searches of the
+    # cause; None if that did not get worse, or is the lead
+    share: float | None
+    onset: Onset | None = None  # None if the metric does not add up over hours
+
+
 @dataclass(frozen=True)
 class Watched:
     """The result of a watch."""
@@ -82,6 +130,9 @@ class Watched:
     notes: Sequence[str]  # sentences a reader must know
     simulated: bool  # whether any of the events are simulated
     engine: str = "polars"  # the frame engine that computed it
+    causes: Sequence[Cause] = ()  # the changes for the worse by cause, the largest cause first
+    ends_us: int = 0  # end of the window, microseconds UTC
+    hours: int = 24  # length of the window
 
     @property
     def exit_code(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
@@ -10,7 +11,7 @@ import polars as pl
 from karat.tables.about import AboutChange
 from karat.tables.asked import Meant, of_measure, of_slice
 from karat.tables.comparison import RankChange
-from karat.tables.results import QueryScores, Result
+from karat.tables.results import Origin, QueryScores, Result
 
 GateVerdict = Literal["pass", "fail", "cannot_tell", "unhealthy", "stale", "error"]
 """Verdict of a rule, and of a gate.
@@ -157,3 +158,52 @@ class Gate:
         rows = asdict(replace(self, scores=None, meant=None, plan=None))
         del rows["scores"], rows["meant"], rows["plan"]
         return rows | {"exit_code": self.exit_code}
+
+
+GateSource = Literal["command", "page", "api", "release"]
+
+
+@dataclass(frozen=True, slots=True)
+class GateRow:
+    """A stored result of a gate, in short."""
+
+    id: int
+    time_us: int  # when it was checked, microseconds UTC
+    candidate: str  # name of the candidate
+    baseline: str | None  # name of the baseline; None if no rule needs one
+    policy: str  # name of the policy file
+    verdict: GateVerdict
+    source: GateSource  # what checked it
+    person: str  # who checked it; `karat` for a release
+    commit: str | None  # commit of the code, or any label; None if unknown
+    decides: Check | None = None  # the first check with the verdict; None if every rule holds
+
+
+@dataclass(frozen=True, slots=True)
+class GatePlaces:
+    """Where a workspace has what a gate is about; None for what it does not have."""
+
+    candidate: int | None = None  # id of the stored run with its content, else of its name
+    baseline: int | None = None  # likewise
+    same: bool = True  # whether these runs have the content that was checked
+    comparison: int | None = None  # id of the newest comparison of the two
+    release: str | None = None  # name of the newest release of the candidate
+    history: str | None = None  # name of the history with its point
+    series: str | None = None  # name of the series of that point
+
+
+@dataclass(frozen=True, slots=True)
+class GateRecord:
+    """A stored result of a gate, in full."""
+
+    row: GateRow
+    golden: str  # name of the golden set in whose workspace it is stored
+    gate: Gate
+    origins: Sequence[Origin]  # what it was computed from
+    rules: Sequence[tuple[str, str]]  # how it was computed, as name and value
+    places: GatePlaces
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON object, with the result as ``karat gate --format json`` prints it."""
+        rows = asdict(replace(self, gate=replace(self.gate, scores=None, meant=None, plan=None)))
+        return rows | {"gate": self.gate.to_dict()}

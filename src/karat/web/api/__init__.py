@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from karat.web.api import (
     accounts,
+    alerts,
+    clicks,
     engines,
     experiments,
     golden,
@@ -31,6 +33,8 @@ ROUTERS = (
     release.ROUTER,
     releases.ROUTER,
     online.ROUTER,
+    alerts.ROUTER,
+    clicks.ROUTER,
     experiments.ROUTER,
     shadow.ROUTER,
     offline.CATALOGUE,

@@ -234,6 +234,8 @@ class EvaluateRequest(RequestBody):
     threshold: float | None = None
     # Attributes to correlate measures with
     outcomes: list[Name] = Field(default_factory=list, max_length=50)
+    # Whose judgments count; if missing, people's, and imported ones where people gave none
+    judgments: Literal["human", "llm", "clicks", "import"] | None = None
     bounds: bool | None = True  # compute bounds for what unjudged documents could change
 
 

@@ -26,6 +26,7 @@ from karat.web.framework.call import Call
 from karat.web.framework.errors import or_not_found
 from karat.web.framework.state import AppState
 from karat.web.online.log import TheDays, awaited
+from karat.web.online.watch import remembering
 from karat.workflows.online import log_requests
 from karat.workflows.online.facts import Table
 from karat.workflows.online.import_events import held
@@ -146,7 +147,8 @@ async def online_watch(
     watching = log_requests.Watching(
         slicings, until or None, call.now, window, history, metric or [], margin or []
     )
-    return json_response(await awaited(call.site, log, watching))
+    asked = watching if metric or margin else remembering(call.site, watching)
+    return json_response(await awaited(call.site, log, asked))
 
 
 @ROUTER.get("/against", response_model=one(OfflineCorrelation))

@@ -13,21 +13,22 @@ from pydantic import Field
 
 from karat.errors import UsageError, nearest
 from karat.formats.own.policy import read_policy
-from karat.tables.release.gate import Gate
+from karat.tables.release.gate import Gate, GateRecord, GateRow, GateVerdict
 from karat.tables.release.review import DesignReview
 from karat.tables.release.trend import Trend
 from karat.web.api.bodies import Body, RequestBody
 from karat.web.api.models import many, one
-from karat.web.api.offline import of_golden
+from karat.web.api.offline import Golden, of_golden
 from karat.web.api.responses import Number, Paged, Several, json_response
 from karat.web.framework.auth import AReader
 from karat.web.framework.errors import NotFound
 from karat.web.framework.jobs import InTurn
+from karat.web.release.gates import found
 from karat.web.release.reviews import reviewing
 from karat.workflows.golden.editions import NOW
+from karat.workflows.release.stored_gates import Checked, check_stored, gates_listed, with_checks
 from karat.workflows.release.stored_trends import History, find_history, histories_of
 from karat.workflows.release.trend import trend as trended
-from karat.workflows.workspace.evaluate_stored import gate_stored
 from karat.workflows.workspace.workspace import display_name
 
 ROUTER = APIRouter(prefix="/api", tags=["numbers"])
@@ -47,15 +48,17 @@ class GateRequest(RequestBody):
     depth: int | None = Field(None, ge=1, lt=2**31)  # cut rankings at this depth
     # Fold chunks into the document named in this attribute of documents
     collapse: str | None = None
+    commit: str | None = Field(None, max_length=200)  # label of the code version, for the record
 
 
 @ROUTER.post("/gate", response_model=one(Gate))
 def gate(
     call: AReader, body: Annotated[GateRequest, Depends(Body(GateRequest))], _turn: InTurn
 ) -> Response:
-    """Check a stored run against a policy: may it ship? Nothing is stored.
+    """Check a stored run against a policy, and store the result if the token may write.
 
-    `verdict` is a word, `exit_code` that of the command.
+    `verdict` is a word, `exit_code` that of the command; the header `Content-Location` is the
+    address of the stored result.
     """
     workspace = of_golden(call.site, body.golden)
 
@@ -64,10 +67,43 @@ def gate(
         path.write_text(body.policy, encoding="utf-8", newline="")
         with display_name(path, "policy"):
             policy = read_policy(path, body.rel)
-    settings = body.model_dump(exclude={"policy", "candidate", "baseline", "golden"})
+    settings = body.model_dump(exclude={"policy", "candidate", "baseline", "golden", "commit"})
     policy = replace(policy, source="policy")
-    result = gate_stored(workspace, policy, body.baseline, body.candidate, **settings)
-    return json_response(result.to_dict())
+    by = Checked("api", call.who, call.now, body.commit) if call.principal.writes else None
+    number, result = check_stored(workspace, policy, body.baseline, body.candidate, by, **settings)
+    response = json_response(result.to_dict())
+    if number is not None:
+        response.headers["content-location"] = f"{call.site.settings.base}/api/gates/{number}"
+    return response
+
+
+@ROUTER.get("/gates", response_model=many(GateRow))
+def gates(
+    call: AReader,
+    page: Paged,
+    golden: Golden = "",
+    verdict: Annotated[GateVerdict | None, Query(description="Only with this verdict.")] = None,
+    candidate: Annotated[str, Query(max_length=500, description="Only of this candidate.")] = "",
+    policy: Annotated[str, Query(max_length=500, description="Only by this policy.")] = "",
+) -> Response:
+    """List the stored results of gates, newest first, each with the check that decides."""
+    workspace = of_golden(call.site, golden)
+    rows = [
+        row
+        for row in gates_listed(workspace)
+        if verdict in {None, row.verdict}
+        and candidate in {"", row.candidate}
+        and policy in {"", row.policy}
+    ]
+    first = (page.page - 1) * page.per
+    shown = {row.id: row for row in with_checks(workspace, rows[first : first + page.per])}
+    return page.items(rows, lambda row: shown[row.id])
+
+
+@ROUTER.get("/gates/{gate_id}", response_model=one(GateRecord))
+def gate_result(call: AReader, gate_id: Number) -> Response:
+    """A stored result of a gate in full, and where the workspace has what it is about."""
+    return json_response(found(call, gate_id).to_dict())
 
 
 @ROUTER.get("/comparisons/{comparison_id}/review", response_model=one(DesignReview))

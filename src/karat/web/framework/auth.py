@@ -74,7 +74,7 @@ class Requires:
             raise Refused(403, "API tokens are not accepted here: sign in")
         if self.scope not in scopes:
             raise Refused(403, f"the API token lacks the scope {self.scope!r}")
-        return Principal(person)
+        return Principal(person, writes="write" in scopes)
 
 
 def csrf_of(session: str) -> str:

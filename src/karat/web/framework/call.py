@@ -20,6 +20,7 @@ class Principal:
     person: Person
     session: str | None = None
     csrf: str = ""
+    writes: bool = True  # whether it may store something; an API token may lack the scope
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,7 @@ STAGES = (
             Tab("Disagreements", f"{_SET}/disagreements"),
             Tab("Editions", f"{_SET}/editions", also=[f"{_SET}/changes"]),
             Tab("Import and export", f"{_SET}/exchange"),
+            Tab("From clicks", f"{_SET}/clicks"),
             Tab("Machine judges", "/judges", also=[f"{_SET}/doubts"]),
         ),
     ),
@@ -65,7 +66,7 @@ STAGES = (
         "M3 12h4l3-8 4 16 3-8h4",
         (
             Tab("Dashboard", "/online"),
-            Tab("Alerts", "/online/watch"),
+            Tab("Alerts", "/online/alerts", also=["/online/watch"]),
             Tab("Worst queries", "/online/queries"),
             Tab("Searches", "/online/rows"),
             Tab("Offline vs online", "/online/against"),
@@ -76,6 +77,7 @@ STAGES = (
         "M5 19L19 5M9 5h10v10",
         (
             Tab("Board", "/releases"),
+            Tab("Gates", "/gates"),
             Tab("Shadow", "/shadow"),
             Tab("Experiments", "/experiments"),
             Tab("Planning", "/experiments/planning"),

@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import secrets
+import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass
@@ -175,6 +176,7 @@ def environment() -> jinja2.Environment:
     templates_ = report.environment(jinja2.PackageLoader("karat.web", "templates"))
     templates_.filters |= {
         "part": lambda text: quote(str(text), safe=""),
+        "shell": shlex.quote,
         "ago": ago,
         "moment": exact,
         "ms": milliseconds,

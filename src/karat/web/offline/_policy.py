@@ -10,7 +10,7 @@ from typing import Literal
 from starlette.exceptions import HTTPException
 
 from karat.errors import KaratError
-from karat.reports.phrases.gate import DECISIONS, deciding, why, would_change
+from karat.reports.phrases.gate import ANSWERS, deciding, why, would_change
 from karat.reports.release.gate import checks, lost
 from karat.reports.table import Table
 from karat.tables.release.gate import Check, Gate, Regression
@@ -74,7 +74,7 @@ def _decided(gate: Gate, link: Callable[[Regression], str]) -> PolicyVerdict:
     return PolicyVerdict(
         "decided",
         gate.verdict,
-        DECISIONS[gate.verdict],
+        ANSWERS[gate.verdict],
         why(gate),
         would_change(gate),
         check,

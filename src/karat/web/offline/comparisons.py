@@ -27,6 +27,7 @@ from karat.web.framework.call import Call
 from karat.web.framework.chart_links import Charts, charts
 from karat.web.framework.diagnosis_links import Why, begin, whys
 from karat.web.framework.form_values import Id, packed, unpacked
+from karat.web.framework.gate_links import GateLinks, gate_links
 from karat.web.framework.idempotency import redirect_with, show_with
 from karat.web.framework.lists import Ask, Listed, frame_of, listed
 from karat.web.framework.pages import Page, PlainPage, redirect, show
@@ -96,6 +97,7 @@ class ComparisonPage(Page):
     counts: Mapping[str, int] = field(default_factory=dict)
     zero_weight: int = 0
     queries: Listed | None = None
+    gates: GateLinks | None = None  # the gates of the candidate against the baseline
     whys: Sequence[Why] = ()  # the diagnosis of each run whose stages are known
     queued: int | None = None
     raised: int = 0
@@ -345,6 +347,7 @@ class _Shown:
         ]
         return {
             "whys": self._whys(runs),
+            "gates": _gates(self.workspace, runs, self.candidate),
             "costs": cost_lines(found, self.candidate),
             "sheets": [table for table in every if table.rows],
             "leaderboard": tables.standings(self.result.comparison, found.standings),
@@ -418,6 +421,11 @@ class _Shown:
                 titles=titles,
             )
         }
+
+
+def _gates(workspace: Workspace, runs: Sequence[RunRow], candidate: str) -> GateLinks | None:
+    row = next((run for run in runs[1:] if run.name == candidate), None)
+    return None if row is None else gate_links(workspace, row, runs[0])
 
 
 def list_of_queries(

@@ -24,6 +24,7 @@ from karat.web.framework.chart_links import Charts, charts
 from karat.web.framework.diagnosis_links import whys
 from karat.web.framework.errors import NotFound, refused
 from karat.web.framework.form_values import Id
+from karat.web.framework.gate_links import GateLinks, gate_links
 from karat.web.framework.idempotency import redirect_with, show_with
 from karat.web.framework.jobs import COMPUTING, Busy
 from karat.web.framework.lists import Ask, Listed, frame_of, listed
@@ -64,6 +65,7 @@ class RunPage(Page):
     by: Sequence[str]
     editions: Sequence[str]
     attributes: Sequence[str] = field(repr=False)
+    gates: GateLinks
     error: str | None = None
     computed: bool = False
     older: bool = False
@@ -191,6 +193,7 @@ def _run_page(
         "by": sorted(set(rules.by)),
         "editions": [each.name for each in list_editions(workspace)],
         "attributes": stored_evaluations.attributes_of(workspace),
+        "gates": gate_links(workspace, row),
     }
     try:
         rules = stored_evaluations.known(workspace, rules)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Annotated, Any, ClassVar
 from urllib.parse import urlencode
@@ -25,8 +24,16 @@ from karat.web.framework.call import Call
 from karat.web.framework.lists import Listed, frame_of, listed
 from karat.web.framework.pages import redirect, show
 from karat.web.framework.state import AppState
-from karat.web.online import _charts, figures
-from karat.web.online._charts import Annotation, Axis, Chart
+from karat.web.online import figures
+from karat.web.online.charts import (
+    MOST_LINES,
+    Annotation,
+    Axis,
+    Chart,
+    annotations_within,
+    chart_of,
+    led,
+)
 from karat.web.online.figures import Cell
 from karat.web.online.log import Lenient, LogPage, TheDays, log_page
 from karat.web.online.watch import glance
@@ -34,7 +41,6 @@ from karat.workflows.online import slices
 from karat.workflows.online.log_requests import MOST_SLICES, DayRange, Days, Evaluation, largest
 from karat.workflows.workspace.annotations import annotations_of
 from karat.workflows.workspace.artifacts import key_of
-from karat.workflows.workspace.stored_views import link_marks
 
 ROUTER = APIRouter()
 _POSITIONS = "ClickPosition"
@@ -144,6 +150,13 @@ def _asked(
     )
 
 
+def usual_evaluation(log: EventLog) -> Evaluation:
+    """What the dashboard shows unless something else is asked."""
+    days = DayRange().within(log)
+    metrics = registry.find_all(registry.DEFAULT)
+    return Evaluation(metrics, days, Axis.of(days).cut, slices.NOTHING)
+
+
 def _evaluation(asked: Asked, axis: Axis) -> Evaluation:
     return Evaluation(asked.metrics, asked.days, axis.cut, asked.by)
 
@@ -153,15 +166,15 @@ def _shown(
 ) -> dict[str, Any]:
     key = asked.by.key
     values = largest(results.results, key) if key else [""]
-    drawn = sorted(values[: _charts.MOST_LINES])  # keeps colours when sizes change
+    drawn = sorted(values[:MOST_LINES])  # keeps colours when sizes change
     looks = {value: at for at, value in enumerate(drawn)}
     if asked.only is not None:
         drawn = [asked.only]
     by_metric: dict[str, list[OnlineResult]] = {}
     for row in results.results:
         by_metric.setdefault(row.metric, []).append(row)
-    annotations, uprights = _charts.annotations_within(
-        annotations_of(call.site.workspace).iter_rows(named=True), axis, log
+    annotations, uprights = annotations_within(
+        annotations_of(call.site.workspace).iter_rows(named=True), axis, log.timezone
     )
     unknown, known = [], []
     for metric in asked.metrics:
@@ -171,7 +184,7 @@ def _shown(
         elif metric.name != _POSITIONS:
             known.append((metric, by_metric.get(metric.name, [])))
     draw = partial(
-        _charts.chart_of, axis=axis, by=asked.by, values=drawn, looks=looks,
+        chart_of, axis=axis, by=asked.by, values=drawn, looks=looks,
         annotations=annotations, uprights=uprights, large=len(asked.metrics) == 1,
     )  # fmt: skip
     about = log.version, _evaluation(asked, axis).question(log), asked.address()
@@ -185,7 +198,7 @@ def _shown(
         "values": [(value, look, asked.address(only=value)) for value, look in looks.items()]
         if key
         else [],
-        "left_out": max(0, len(values) - _charts.MOST_LINES) if key else 0,
+        "left_out": max(0, len(values) - MOST_LINES) if key else 0,
         "hourly": axis.hourly,
         "charts": charts,
         "undrawn": undrawn,
@@ -208,7 +221,7 @@ def _drawn(
 
     def charts() -> list[dict[str, Any]]:
         return [
-            asdict(_led(*draw(metric, rows, where=asked.address(metrics=metric.name)), base))
+            asdict(led(*draw(metric, rows, where=asked.address(metrics=metric.name)), base))
             for metric, rows in known
         ]
 
@@ -253,16 +266,6 @@ def _headline(
         "cell": cell(asked.only if by.key else None),
         "slices": {value: cell(value) for value in values} if asked.only is None else {},
     }
-
-
-def _led(chart: Chart, links: Mapping[str, str], base: str) -> Chart:
-    """A chart whose steps link to their rows."""
-    where = {point_id: {"where": address} for point_id, address in links.items()}
-
-    def with_links(svg: str) -> str:
-        return link_marks(svg, where, lambda link: html.escape(f"{base}{link['where']}"))
-
-    return replace(chart, wide=with_links(chart.wide), narrow=with_links(chart.narrow))
 
 
 def _positions(rows: Sequence[OnlineResult]) -> list[tuple[str, float, int]]:

@@ -127,10 +127,12 @@ def find_or_compute(
     return answer
 
 
-def start_computing(site: AppState, log: EventLog, asked: LogRequest) -> Any | None:
-    """The cached answer; else start to compute it, without waiting."""
+def start_computing(
+    site: AppState, log: EventLog, asked: LogRequest, wait_s: float = 0.0
+) -> Any | None:
+    """The cached answer; else start to compute it in advance, and wait that long for it."""
     with suppress(Busy):
-        return _ask(site, log, asked, 0.0, UNASKED)
+        return _ask(site, log, asked, wait_s, UNASKED)
     return None
 
 

@@ -1,51 +1,29 @@
-"""Releases go on while the server runs: a round each minute, in a thread of its own."""
+"""Releases go on while the server runs: a round each minute."""
 
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
-from karat.errors import KaratError
 from karat.reports.release.pipeline import sentence_of
+from karat.web.framework.rounds import EVERY_S, rounds
 from karat.web.framework.state import AppState
 from karat.workflows.release import pipeline
 
 LOG = logging.getLogger("karat.web")
-EVERY_S = 60.0
-LAST_S = 2.0
-"""Longest wait for a round at shutdown; a lease that is left ends by itself."""
 
 
 @contextmanager
 def releases_go_on(site: AppState, every_s: float = EVERY_S) -> Iterator[None]:
     """Move releases on, at once and then each minute, until the block ends.
 
-    Each worker process does so; the lease of a release lets one at a time act.
+    Each worker process does so; the lease of a release lets one at a time act, and one that is
+    left at shutdown ends by itself.
     """
-    stop = threading.Event()
-    thread = threading.Thread(
-        target=_rounds, args=(site, stop, every_s), name="releases", daemon=True
-    )
-    thread.start()
-    try:
+    with rounds("releases", partial(one_round, site, {}), every_s):
         yield
-    finally:
-        stop.set()
-        thread.join(LAST_S)
-
-
-def _rounds(site: AppState, stop: threading.Event, every_s: float) -> None:
-    problems: dict[str, str] = {}
-    while not stop.is_set():
-        try:
-            one_round(site, problems)
-        except KaratError as error:
-            LOG.error("releases: %s", error)
-        except Exception:
-            LOG.exception("a round of releases failed")
-        stop.wait(every_s)
 
 
 def one_round(site: AppState, problems: dict[str, str]) -> None:

@@ -33,6 +33,7 @@ from karat.web.framework.pages import Page, PlainPage, show
 from karat.web.framework.state import AppState
 from karat.web.framework.times import moment
 from karat.workflows.release import stored_trends as workflow
+from karat.workflows.release.stored_gates import gates_of_points
 from karat.workflows.workspace.annotations import (
     add_annotation,
     annotations_of,
@@ -339,18 +340,21 @@ def list_of_points(site: AppState, history: workflow.History, series: Series, as
         key = "editions of histories", workspace.store.url, workspace.golden.id
         with suppress(Busy):  # the page then has a note
             COMPUTING.run(key, lambda: workflow.load_edition_hashes(workspace), _WAIT_S)
-    origins = workflow.kept_from(
-        workspace, [point for point, _ in workflow.points_of(history, series)]
-    )[::-1]
+    points = [point for point, _ in workflow.points_of(history, series)]
+    origins = workflow.kept_from(workspace, points)[::-1]
     series_key = series.run, series.measure, series.attribute, series.slice
     rows = _rows((str(history.path), history.stamp, *series_key), _Points(series.marks))
     frame = rows.with_columns(
         pl.Series("kept_run", [each.run for each in origins], pl.Int64),
         pl.Series("graded", [each.edition for each in origins], pl.String),
+        pl.Series("gate", gates_of_points(workspace, points)[::-1], pl.Int64),
     ).with_columns(pl.when(pl.col("kept_run").is_not_null()).then(pl.lit("rankings")).alias("from"))
 
     def run_link(row: Mapping[str, Any]) -> str | None:
         return None if row["kept_run"] is None else f"/runs/{row['kept_run']}"
+
+    def gate_link(row: Mapping[str, Any]) -> str | None:
+        return None if row["gate"] is None else f"/gates/{row['gate']}"
 
     def edition_link(row: Mapping[str, Any]) -> str | None:
         if row["graded"] is None:
@@ -366,7 +370,7 @@ def list_of_points(site: AppState, history: workflow.History, series: Series, as
         Column("n", "Queries", "count", optional=True),
         Column("change", "Step", "signed"),
         Column("apart", "Significant", "flag", shown=bool(frame["apart"].any())),
-        Column("verdict", "Gate or problem", choices=True, optional=True),
+        Column("verdict", "Gate or problem", choices=True, optional=True, link=gate_link),
         Column("differs", "What differs", optional=True),
         Column("break", "Break", "flag", shown=False),
         Column("from", "Stored run", link=run_link, optional=True),
@@ -377,6 +381,7 @@ def list_of_points(site: AppState, history: workflow.History, series: Series, as
         Column("counts", "Counts", "flag", shown=False),
         Column("trouble", "Problem", shown=False),
         Column("kept_run", "Id of the stored run", "count", shown=False),
+        Column("gate", "Number of the gate", "count", shown=False),
     ]
     return listed(frame, columns, ask, search=["commit", "time"])
 

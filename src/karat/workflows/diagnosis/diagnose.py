@@ -17,12 +17,15 @@ from karat.diagnosis.waterfall import Floats, Roads, mean_value, roads, values_o
 from karat.errors import KaratError, UsageError, nearest
 from karat.formats.own.traces import read_trace
 from karat.measures import Measure, parse
+from karat.online.clicks.grading import opposing
 from karat.reports.phrases.numbers import counted
 from karat.tables import Pairs, Qrels, Queries, Run
 from karat.tables.diagnosis.results import MODES, Diagnosis, Fix, ModeRow, QueryMode, Road, arrows
 from karat.tables.diagnosis.traces import COLUMNS, StageKind, Trace, from_runs
 from karat.tables.engines import EngineConfig
 from karat.tables.judgments import Judgments
+from karat.tables.online.clicks import ClickOrigin
+from karat.tables.provenance import CutPoints
 from karat.workflows.engines.live import open_live
 from karat.workflows.offline import inputs
 
@@ -57,6 +60,7 @@ def diagnose(
     queries: Any = None,
     documents: Any = None,
     judgments: Judgments | None = None,
+    clicks: tuple[pl.DataFrame, ClickOrigin] | None = None,
     engine: EngineConfig | None = None,
     by: str | None = None,
     rel: float | None = None,
@@ -75,6 +79,7 @@ def diagnose(
         queries: Queries with texts, weights and attributes, as in ``evaluate``.
         documents: With ``updated_at``, ``source_updated_at``, ``subject_id`` or ``supersedes``.
         judgments: Single judgments, for doubts about labels.
+        clicks: Grades from clicks (``formats.own.click_grades``), for the same.
         engine: A declared engine, of which is asked which documents its index has.
         by: An attribute of the queries; modes are counted in each of its slices too.
         rel: Lowest relevant grade, where the measure does not set it; 1 if None.
@@ -92,8 +97,8 @@ def diagnose(
     found = _roads(traced, served, grades, query_ids, about, parsed, rel)
     notes: list[str] = []
     index = None if engine is None else _in_index(found, engine, notes)
-    evidence = Evidence(judgments, inputs.documents(documents), index, grades)
-    named = name_modes(found, evidence)
+    doubts = judgments, inputs.documents(documents), index, grades
+    named = name_modes(found, Evidence(*doubts, _opposed(grades, clicks, found.rel)))
     other = None if baseline is None else _one(inputs.runs(baseline), "baseline")
     before = _before(other, grades, main, query_ids)
     rows = of_queries(found, named, _failing(found, values, below, before), values, texts)
@@ -125,6 +130,19 @@ def diagnose(
         named=named,
         qrels=grades,
     )
+
+
+def _opposed(
+    qrels: Qrels, given: tuple[pl.DataFrame, ClickOrigin] | None, rel: float
+) -> pl.DataFrame | None:
+    """Pairs whose clicks are on the other side of relevant than their grade."""
+    if given is None:
+        return None
+    clicks, origin = given
+    people = qrels.frame.select("query_id", "doc_id", people="grade")
+    clicks = clicks if origin.identified else clicks.head(0)
+    both = clicks.join(people, on=["query_id", "doc_id"])
+    return opposing(both, CutPoints(tuple(origin.cuts), tuple(origin.grades)), rel)
 
 
 def _valued(

@@ -18,6 +18,7 @@ from karat.workflows.diagnosis.stored_traces import stored_trace
 from karat.workflows.workspace.artifacts import Artifact, ArtifactCorrupted, key_of
 from karat.workflows.workspace.run_stages import Choice
 from karat.workflows.workspace.stored_inputs import inputs_digest, judged, single_judgments
+from karat.workflows.workspace.stored_judgments import click_grades, click_grades_mark
 from karat.workflows.workspace.stored_runs import read_stored, trace_mark
 from karat.workflows.workspace.workspace import Workspace
 
@@ -75,6 +76,8 @@ class Diagnosing:
         runs = [(stage.stage, stage.row.content) for stage in self.stages]
         traced = None if runs else trace_mark(opened, row)
         whole = [golden.salt, golden.name, golden.scale, row.name, row.sha256, runs, traced]
+        clicks = click_grades_mark(opened)
+        whole += [] if clicks is None else [clicks]
         whole += [] if self.baseline is None else [self.baseline.sha256, self.baseline.name]
         return f"{key_of(_VERSION, *whole)}-{self.judgments or judged_by(opened)}"
 
@@ -105,6 +108,7 @@ class Diagnosing:
             queries=judgments.queries,
             documents=judgments.documents,
             judgments=single_judgments(opened),
+            clicks=click_grades(opened),
             baseline=read_stored(opened, baselines) or None,
             by=_CLASS if _has_class(judgments.queries) else None,
         )

@@ -14,13 +14,11 @@ from karat.experiments.preference import preference
 from karat.online.flags import USER
 from karat.online.health import NO_REAL_PEOPLE
 from karat.online.rules import Rules
-from karat.tables.experiments.interleaving import Credit, InterleavingResult
+from karat.tables.experiments.interleaving import TEAMS, Credit, InterleavingResult
 from karat.tables.online.events import ATTRIBUTE, EventLog
 from karat.workflows.online.evaluate import event_log
 from karat.workflows.online.reducers import FactsOf, Reformulations, Scope, facts_of
 
-TEAMS = "teams"
-"""Attribute of a search that holds ``Interleaved.mark``."""
 CREDITS: tuple[Credit, ...] = ("click", "satisfied", "purchase")
 _COLUMN = ATTRIBUTE + TEAMS
 

@@ -15,9 +15,10 @@ from karat.formats.own.experiments import read_plan
 from karat.online.metrics import registry
 from karat.online.rules import Rules
 from karat.tables.experiments.experiment import ExperimentPlan
+from karat.tables.experiments.interleaving import TEAMS
 from karat.tables.online.events import EventLog
 from karat.workflows.experiments.analyze import analyze_events, with_defaults
-from karat.workflows.experiments.interleaving import TEAMS, analyze_interleaving
+from karat.workflows.experiments.interleaving import analyze_interleaving
 from karat.workflows.experiments.plan import plan_experiment
 from karat.workflows.offline.stages import Watch, unwatched
 from karat.workflows.online.log_requests import LogRequest, Question

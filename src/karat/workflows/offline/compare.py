@@ -81,6 +81,7 @@ def compare(
     collapse: str | None = None,
     scale: str | tuple[float, float] | None = None,
     part: str | None = None,
+    judgments: str | None = None,
     commit: str | None = None,
     watch: Callable[[str, int, int], None] | None = None,
 ) -> Comparison:
@@ -115,6 +116,8 @@ def compare(
         collapse: Column of ``documents`` that names the document of each chunk.
         scale: Lowest and highest grade, as in ``evaluate``.
         part: Part of the golden set to use, as in ``evaluate``.
+        judgments: Whose judgments count, as in ``evaluate``. Intervals (t) include the uncertainty
+            of grades from clicks; p-values do not, so a verdict needs an interval without 0 too.
         commit: Commit to record with a use of the held-out part, as in ``evaluate``.
         watch: Called with the stage of the work, how many of it are done, and of how many (0 if
             unknown); what it raises stops the work.
@@ -128,7 +131,8 @@ def compare(
     if interval not in INTERVALS:
         raise UsageError(f"unknown interval {interval!r}", nearest=INTERVALS)
     by = list(dict.fromkeys(names(by, "by") or ()))
-    stated = Conditions(rel, complete, depth, judged_only, fully_judged, collapse, None, scale)
+    read = (rel, complete, depth, judged_only, fully_judged, collapse, None, scale)
+    stated = Conditions(*read, judgments)
     runs = inputs.named_runs(baseline, candidates)
     plan = settle(
         qrels, runs, measures, stated, queries=queries, documents=documents, by=by, part=part
@@ -136,13 +140,12 @@ def compare(
     _check(plan)
     watch = watch or unwatched
     watch("scoring runs", 0, 0)
-    scored = plan.scored
+    scored = plan.with_draws(interval)
     if all_pairs:
         test, scored = _bootstrap(test), shared(scored)
     weighing = Weighing.of(plan.about, scored[0].evidence.query_ids)
     drawn = weighing.drawn(RESAMPLES, seed) if interval == "bca" else None
-    judged = {"all_pairs": all_pairs, "fully_judged": plan.rules.fully_judged}
-    settings = Settings(test, interval, margin, resamples, seed, *_first_page(plan), **judged)
+    settings = _settings(plan, (test, interval, margin, resamples, seed), all_pairs)
     testing = Testing(test, drawn, margin, resamples, seed, weighing)
     others = watched(watch, "comparing rankings", scored[1:])
     tested = [_Tested.of(plan, scored[0], other, by) for other in others]
@@ -152,8 +155,7 @@ def compare(
     used, together = plan.uses([(attribute, None) for attribute in by], commit)
     unrecorded = not_recorded([(run.name, run.about) for run in plan.runs])
     notes = [*unrecorded, *of_comparison(found, scored, plan, judge_next), *together]
-    notes += unreadable(plan.runs)
-    return replace(found, notes=[*used, *in_order(notes)])
+    return replace(found, notes=[*used, *in_order([*notes, *unreadable(plan.runs)])])
 
 
 def _with_documents(
@@ -415,6 +417,14 @@ def _judge_next(
     return [
         NextJudgment(**row, text=texts.get(row["query_id"])) for row in chosen.iter_rows(named=True)
     ]
+
+
+def _settings(
+    plan: EvaluationPlan, how: tuple[str, str, float | None, int, int], all_pairs: bool
+) -> Settings:
+    """``how``: test, interval, margin, resamples and seed."""
+    k, rel = _first_page(plan)
+    return Settings(*how, k, rel, all_pairs, plan.rules.fully_judged, plan.sources)
 
 
 def _first_page(plan: EvaluationPlan) -> tuple[int, float]:

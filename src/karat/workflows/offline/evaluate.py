@@ -57,13 +57,15 @@ def evaluate(
     threshold: float | None = None,
     outcomes: str | Sequence[str] | Mapping[str, Mapping[str, Any]] = (),
     part: str | None = None,
+    judgments: str | None = None,
     commit: str | None = None,
 ) -> Results:
     """Evaluate one or more runs.
 
     Args:
         qrels: The judgments: a path, ``{query: {document: grade}}``, ``{query: {"a", "b"}}`` (ids
-            of relevant documents, each of grade 1), a data frame, or Qrels.
+            of relevant documents, each of grade 1), a data frame, or Qrels; or the folder of a
+            workspace, for its golden set.
         runs: One run, a list of runs, or ``{name: run}``: a path, ``{query: {document: score}}``,
             ``{query: ["a", "b"]}`` (ids, or pairs of id and score, best first), a data frame, or
             a Run. Duplicate names are made unique.
@@ -102,6 +104,10 @@ def evaluate(
         part: Use only this part of the golden set, ``dev`` or ``held_out`` (``GoldenSet.split``,
             ``karat golden split``). Each use of the held-out part, also as a slice by ``part``, is
             recorded next to the golden set's file and counted in a note.
+        judgments: Whose judgments count: ``human``, ``llm``, ``clicks`` or ``import``. ``qrels`` is
+            then the folder of a workspace, a golden set with sources, or a file of
+            ``karat clicks judge``. If None, all; of a workspace those of people, and imported ones
+            where people gave none. Intervals (t) include the uncertainty of grades from clicks.
         commit: Commit of the code that made the runs, recorded with a use of the held-out part.
 
     Raises:
@@ -120,7 +126,8 @@ def evaluate(
             fix="leave out one of the two",
         )
     by = names(by, "by") or ()
-    stated = Conditions(rel, complete, depth, judged_only, fully_judged, collapse, compat, scale)
+    read = (rel, complete, depth, judged_only, fully_judged, collapse, compat, scale)
+    stated = Conditions(*read, judgments)
     plan = settle(
         qrels, runs, measures, stated, queries=queries, documents=documents, by=by, part=part
     )
@@ -150,7 +157,7 @@ def results_of(
     outcomes: str | Sequence[str] | Mapping[str, Mapping[str, Any]] = (),
 ) -> Results:
     """The results of ``evaluate``, from the scores of a plan."""
-    about, rules, scored = plan.about, plan.rules, plan.scored
+    about, rules, scored = plan.about, plan.rules, plan.with_draws(interval)
     ids = scored[0].evidence.query_ids
     # trec_eval has neither weights nor strata.
     weighing = Weighing.of(None if rules.compat else about, ids)
@@ -166,14 +173,9 @@ def results_of(
         for measure in plan.measures
     ]
     observed = _outcome_values(outcomes, about)
+    every, waiting = [*results, *slices], plan.waiting
     of_rows = notes.of(
-        plan.qrels,
-        rows,
-        [*results, *slices],
-        rules,
-        interval=interval,
-        seed=seed,
-        waiting=plan.waiting,
+        plan.qrels, rows, every, rules, interval=interval, seed=seed, waiting=waiting
     )
     correlated, outcome_notes = _correlate(scored, observed)
     silence = _silent(scored, threshold)
@@ -183,6 +185,7 @@ def results_of(
         slices,
         [row for s in scored for row in values_by_query(s, observed)] if per_query else [],
         in_order([*unequal, *of_rows, *notes.of_silence(silence), *outcome_notes]),
+        judgments=plan.sources,
         no_answer=silence,
         latency=[latency for run in plan.runs if (latency := latency_of(run)) is not None],
         outcomes=correlated,

@@ -12,11 +12,13 @@ import numpy as np
 
 from karat.errors import UsageError, nearest
 from karat.measures import DEFAULTS, Measure, parse_all
-from karat.measures.scores import Rules, Scores, score
+from karat.measures.scores import Rules, Scores, score, with_draws
 from karat.measures.trec import COMPAT, Compat, as_in
+from karat.stats.imputation import DRAWS
 from karat.tables import Documents, Qrels, Queries, Run
 from karat.tables.asked import Meant
 from karat.workflows.offline import inputs
+from karat.workflows.offline.judgment_source import judged_by
 from karat.workflows.offline.parts import Within, of_parts, within
 
 
@@ -32,6 +34,7 @@ class Conditions:
     collapse: str | None = None
     compat: str | None = None
     scale: Any = None
+    judgments: str | None = None
 
 
 STANDARD = Conditions()
@@ -73,6 +76,19 @@ class EvaluationPlan:
         judgments = _whole_grades(self.qrels) if self.rules.compat else self.qrels
         return [score(run, judgments, self.measures, self.rules) for run in self.runs]
 
+    def with_draws(self, interval: str) -> list[Scores]:
+        """``scored``, with the values in draws of the grades if t intervals need them."""
+        source = self.qrels.provenance
+        certain = source is None or source.uncertain is None
+        if certain or interval != "t" or self.rules.compat:
+            return self.scored
+        return with_draws(self.scored, self.qrels, DRAWS, np.random.default_rng(0))
+
+    @property
+    def sources(self) -> str | None:
+        """Whose judgments they are, joined by +; None if unknown."""
+        return None if self.qrels.provenance is None else self.qrels.provenance.sources
+
     def uses(
         self,
         shown: Iterable[tuple[str, str | None]],
@@ -104,6 +120,8 @@ def settle(
     """
     if isinstance(qrels, EvaluationPlan):
         return qrels
+    qrels, own_queries = judged_by(qrels, conditions.judgments)
+    queries = own_queries if queries is None else queries
     table = inputs.documents_for(by, documents, qrels)
     given, subset = inputs.runs(runs), None
     if part is not None:
@@ -117,15 +135,15 @@ def settle(
     parsed = _asked(names(measures, "measures"), conditions.rel, rules)
     if not parsed:
         raise UsageError("no measure to compute", fix='measures=["nDCG@10"], or leave it out')
-    judgments = inputs.qrels(qrels).on_scale(conditions.scale)
+    grades = inputs.qrels(qrels).on_scale(conditions.scale)
     if rules.compat:
-        judgments.refuse_repeats(rules.compat.name)
+        grades.refuse_repeats(rules.compat.name)
     unique_runs = _unique_names(given)
     if conditions.collapse is not None:
         chunks = documents if table is None else table
         unique_runs = inputs.collapsed(unique_runs, chunks, conditions.collapse)
     return EvaluationPlan(
-        judgments, about, unique_runs, parsed, rules, conditions, table, given, subset
+        grades, about, unique_runs, parsed, rules, conditions, table, given, subset
     )
 
 

@@ -10,8 +10,10 @@ from karat.measures import Measure
 from karat.measures.no_answer import MOST_POINTS, best_threshold
 from karat.measures.scores import Rules, Scores
 from karat.reports.phrases.numbers import DIGITS, counted, moves, percent
+from karat.reports.phrases.sources import whose
 from karat.stats.aggregation import Aggregation
 from karat.stats.averages import mean
+from karat.stats.imputation import DRAWS
 from karat.stats.intervals import LEAST, RESAMPLES, TRUSTED_FROM
 from karat.stats.weighing import Weighing
 from karat.tables import Qrels, Queries, Result, Run
@@ -37,7 +39,9 @@ def of(
 ) -> list[str]:
     """Notes on an evaluation; ``waiting`` lists queries of the golden set not judged yet."""
     scored = [of_run.scores for of_run in rows]
-    notes = [*of_weights(scored[0]), *of_waiting(waiting)]
+    shares = [share for of_run in rows for share in of_run.grade_shares]
+    notes: list[str] = [*of_sources(qrels, interval, shares), *of_weights(scored[0])]
+    notes += of_waiting(waiting)
     for scores in scored:
         name = f"{scores.run.name}: " if len(scored) > 1 else ""
         of_one = (*of_ids(scores, qrels), *of_run(scores, rules, waiting), *of_repeats(scores.run))
@@ -63,6 +67,39 @@ def of(
     if interval == "bca":
         notes.append(f"BCa bootstrap intervals from 2,000 resamples, seed {seed}")
     return notes
+
+
+def of_sources(qrels: Qrels, interval: str, shares: Sequence[float] = ()) -> Iterator[Note]:
+    """Notes on whose judgments they are, and on how uncertain these are.
+
+    Args:
+        qrels: The judgments.
+        interval: Method of the intervals.
+        shares: Of the variance of each mean, the part due to uncertain grades; empty if unknown.
+    """
+    source = qrels.provenance
+    if source is None:
+        return
+    how = f" ({source.how})" if source.how else ""
+    yield Note(f"judgments of {whose(source.sources)}{how}", Concern.INPUT)
+    if source.uncertain is None or interval == "none":
+        return
+    if interval != "t":
+        yield Note(
+            f"{interval} intervals take the grades as certain; t intervals do not",
+            Concern.INPUT,
+        )
+        return
+    part = f": {_spread(shares)} of the variance" if shares else ", p-values do not"
+    yield Note(
+        f"intervals include the uncertainty of the grades, by {DRAWS} draws (Rubin 1987){part}",
+        Concern.FEW,
+    )
+
+
+def _spread(shares: Sequence[float]) -> str:
+    low, high = percent(min(shares)), percent(max(shares))
+    return low if low == high else f"{low} to {high}"
 
 
 def of_cuts(rows: Sequence[Result] | Sequence[Difference]) -> Iterator[str]:
@@ -392,6 +429,7 @@ def of_comparison(
             "nothing to judge next; try a deeper measure (-m R@100)",
             Concern.UNJUDGED,
         )
+    yield from of_sources(plan.qrels, comparison.settings.interval)
     yield from of_weights(scored[0])
     yield from of_unequal(scored[0], plan.about)
     waiting = plan.waiting

@@ -65,7 +65,7 @@ def _recorded(
         golden=held_out.called(qrels.file),
         queries=queries,
         runs=tuple((run.name, str(fingerprint(run))) for run in answering),
-        by=_user() if by is None else by,
+        by=user() if by is None else by,
         commit=commit,
     )
     # A workspace has one ledger, and perhaps several golden sets.
@@ -133,7 +133,7 @@ def _listed(names: str) -> list[str]:
     return [name.strip() for name in names.split(",")]
 
 
-def _user() -> str:
+def user() -> str:
     try:
         return getpass.getuser()
     except (OSError, KeyError):  # a container may have a user without a name

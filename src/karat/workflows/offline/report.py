@@ -14,12 +14,13 @@ from karat.errors import UsageError, nearest
 from karat.formats.tables.writing import beside
 from karat.measures import DEFAULTS, lower_is_better
 from karat.reports.charts.drawing import PAPER, to_png, to_svg
-from karat.reports.html.content import MOST_LISTED, MOST_QUERIES, MOST_ROWS, Content, Source
+from karat.reports.html.content import MOST_LISTED, MOST_QUERIES, MOST_ROWS, Content
 from karat.reports.html.figures import plot
 from karat.reports.html.page import to_page
 from karat.tables import Documents, Qrels, Queries, Results, Run
 from karat.tables.comparison import Comparison
 from karat.tables.release.gate import Gate
+from karat.tables.results import Origin
 from karat.workflows.offline import inputs
 from karat.workflows.offline.compare import compare
 from karat.workflows.offline.evaluate import results_of, values_by_query
@@ -244,12 +245,20 @@ def _titles(documents: Documents | None, listed: set[str]) -> dict[str, str]:
     return out
 
 
+def origins_of(gate: Gate) -> tuple[list[Origin], list[tuple[str, str]]]:
+    """What a gate of this process was computed from, and how, as its report shows them."""
+    plan: EvaluationPlan = gate.plan
+    runs = plan.given[::-1]  # the baseline first
+    rules = _rules(asdict(plan.conditions), None, gate)
+    return list(_sources(plan.qrels, plan.about, runs, gate)), list(rules)
+
+
 def _sources(
     qrels: Qrels,
     queries: Queries | None,
     runs: Sequence[Run],
     gate: Gate | None,
-) -> Iterator[Source]:
+) -> Iterator[Origin]:
     by_role = gate.hashes if gate else {}
     tables: list[tuple[str, str, Qrels | Queries | Run]] = [("judgments", "qrels", qrels)]
     tables += [] if queries is None else [("queries", "queries", queries)]
@@ -258,13 +267,13 @@ def _sources(
     for name, key, table in tables:
         size = f"{len(table):,} {'judgments' if key == 'qrels' else 'queries'}"
         sha = by_role.get(key) or fingerprint(table)
-        yield Source(name, table.source, size, sha)
+        yield Origin(name, table.source, size, sha)
     for place, run in enumerate(runs):
         sha = by_role.get(roles[place]) if roles else None
         size = f"{len(run):,} documents, {len(run.query_ids):,} queries"
-        yield Source(run.name, run.source, size, sha or fingerprint(run))
+        yield Origin(run.name, run.source, size, sha or fingerprint(run))
     if gate is not None:
-        yield Source("policy", gate.policy, f"{len(gate.checks)} checks", by_role.get("policy"))
+        yield Origin("policy", gate.policy, f"{len(gate.checks)} checks", by_role.get("policy"))
 
 
 def _rules(

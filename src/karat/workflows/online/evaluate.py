@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import polars as pl
@@ -30,7 +30,7 @@ from karat.tables import Queries
 from karat.tables.days import day_number, day_text, span_text
 from karat.tables.incoming import to_polars
 from karat.tables.online.evaluation import DIMENSIONS, OnlineResult, OnlineResults
-from karat.tables.online.events import EventLog
+from karat.tables.online.events import EventLog, place
 from karat.workflows.offline import inputs
 from karat.workflows.online.evidence import Selection, gather
 from karat.workflows.online.filters import Only, only_note
@@ -56,7 +56,7 @@ def event_log(
                 f"{name} applies to the import of a log, and these events are imported already",
                 fix="leave it out, or give the log itself",
             )
-        yield events if isinstance(events, EventLog) else read_event_log(Path(events)), []
+        yield events if isinstance(events, EventLog) else read_event_log(events), []
         return
     with tempfile.TemporaryDirectory(prefix="karat-") as folder:
         path = Path(folder) / "log.parquet"
@@ -97,7 +97,9 @@ def _files(events: Any) -> list[str | Path] | None:
         )
     if not isinstance(events, str | Path):
         return None
-    path = Path(events)
+    path = place(events)
+    if isinstance(path, str):
+        return [path] if glob.has_magic(path) or PurePosixPath(path).suffix else None
     log = path.is_file() or glob.has_magic(str(events)) or (bool(path.suffix) and not path.exists())
     return [events] if log else None
 
@@ -158,12 +160,12 @@ def evaluate(
     only = only or {}
     classes, notes = classes_of([*cuts, tuple(only)], queries)
     if health.period(log, first_day, last_day) is None:
-        _no_events(log, first_day, last_day)
+        no_events(log, first_day, last_day)
     part = Selection(log, engine, rules, first_day, last_day, only=only, classes=classes)
     evidence = gather(part, needed(selected), [(), *cuts], progress)
     events = evidence.counts.get("events", 0)
     if not events:
-        _no_events(log, first_day, last_day)
+        no_events(log, first_day, last_day)
     rows: list[OnlineResult] = []
     for cut in ((), *cuts):
         rows += estimate(evidence, selected, cut, log, rules, seed=seed)
@@ -245,7 +247,7 @@ def evaluate_online(
     return replace(results, notes=[*notes, *results.notes])
 
 
-def _no_events(log: EventLog, first_day: int | None, last_day: int | None) -> None:
+def no_events(log: EventLog, first_day: int | None, last_day: int | None) -> None:
     """Refuse days without events; an empty log is not an error."""
     if log.first_day is None or log.last_day is None or first_day is last_day is None:
         return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import Any, ClassVar, Literal
 
@@ -17,10 +17,11 @@ from karat.online.metrics.entry import Metric
 from karat.online.rules import Rules
 from karat.reports.phrases.numbers import counted
 from karat.stats.intervals import TRUSTED_FROM
-from karat.store.events.log import MANIFEST, NoEvents, read_event_log
+from karat.store.events.log import NoStore, read_event_log
 from karat.tables.days import day_number, day_text
 from karat.tables.online.evaluation import OnlineResult
 from karat.tables.online.events import EventLog
+from karat.tables.online.watch import Watched
 from karat.tables.workspace import RunRow
 from karat.workflows.offline.stages import Watch, unwatched
 from karat.workflows.online.evaluate import class_table, evaluate_log
@@ -55,6 +56,7 @@ Question = Mapping[str, Any]
 Counts = Literal["", "yes", "no"]
 _EACH = "SearchesPerUser"  # a metric that counts every search
 _MOST_VALUES = 10_000
+_CAUSES = 1  # version of how changes are grouped
 
 
 @dataclass(frozen=True)
@@ -105,9 +107,9 @@ def log_of(workspace: Workspace) -> EventLog:
     folder = workspace.workspace.events
     try:
         return read_event_log(folder)
+    except NoStore as error:
+        raise NothingImported("no events were imported yet", fix=error.fix) from None
     except InputError as error:
-        if isinstance(error, NoEvents) or not (folder / MANIFEST).exists():
-            raise NothingImported("no events were imported yet", fix=error.fix) from None
         raise without_file(error) from None
 
 
@@ -262,12 +264,17 @@ class Watching(LogRequest):
     metrics: Sequence[str] = ()
     margins: Sequence[str] = ()
     most: int | None = None
+    # Gets the log and the result when it is computed
+    found: Callable[[EventLog, Watched], None] | None = field(
+        default=None, compare=False, repr=False
+    )
 
     def question(self, log: EventLog) -> Question:
         window, _ = window_of(self.window, self.until, log, self.now)
         metrics = registry.find_all(self.metrics or registry.DEFAULT)
         instead = {"window": [window.label, self.until is None], "now": None, "until": None}
-        return {**super().question(log), **instead, "versions": _said(metrics)}
+        own = {"found": None, "causes": _CAUSES, "versions": _said(metrics)}
+        return {**super().question(log), **instead, **own}
 
     def compute(self, log: EventLog, progress: Watch = unwatched) -> dict[str, Any]:
         """``Watched``, as JSON; ``compared_in_all`` counts the changes if some are left out."""
@@ -285,6 +292,8 @@ class Watching(LogRequest):
                 queries=queries_of(part for cut in self.cuts for part in cut),
                 progress=_read(progress),
             )
+        if self.found is not None:
+            self.found(log, result)
         answer = result.to_dict()
         more = len(result.changes) - (self.most or len(result.changes))
         if more > 0:
@@ -297,13 +306,20 @@ class Watching(LogRequest):
 def watch_of_day(
     workspace: Workspace, log: EventLog, day: int, by: str
 ) -> tuple[Watching, list[str]]:
-    """The watch of a day (since 1970-01-01), and notes on its slices.
+    """The watch of a day (since 1970-01-01), and notes on its slices; see ``watch_of``."""
+    return watch_of(workspace, log, "1d", day_text(day), [by] if by else ())
+
+
+def watch_of(
+    workspace: Workspace, log: EventLog, window: str, until: str, by: Sequence[str]
+) -> tuple[Watching, list[str]]:
+    """The watch of a window, and notes on its slices.
 
     Without ``by``, it is sliced by the first ``MOST_CUTS`` attributes of the log.
     """
     notes: list[str] = []
     if by:
-        cuts = [dimension(workspace, log, by)]
+        cuts = [dimension(workspace, log, name) for name in by]
     else:
         known = in_log(log)
         sliceable = [each for each in known if _sliceable(each.name, log)]
@@ -313,7 +329,8 @@ def watch_of_day(
         if len(sliceable) > MOST_CUTS:
             more = len(sliceable) - MOST_CUTS
             notes.append(f"not sliced by {more:,} more attributes: choose one to see it")
-    return Watching([[each] for each in cuts], until=day_text(day), most=MOST_CHANGES), notes
+    cut = [[each] for each in cuts]
+    return Watching(cut, until=until, window=window, most=MOST_CHANGES), notes
 
 
 def _sliceable(name: str, log: EventLog) -> bool:

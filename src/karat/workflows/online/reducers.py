@@ -72,6 +72,9 @@ class FactsOf:
     clicks: nw.LazyFrame[Any]  # as `facts.clicks` does; of the searches in the period
     sessions: nw.LazyFrame[Any]  # as `facts.sessions` does; whose first search is in the period
     counts: nw.LazyFrame[Any]  # `name` and `count`, unordered; sum the rows of each name
+    # With `Scope.lists`: impressions with `named` (their intent), `doc_id`, `position` and
+    # attributes; None if the log has none
+    shown: nw.LazyFrame[Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,9 @@ class Scope:
     # First local days of several windows as long as that from `first_day` to `last_day`, read
     # together, each as if it were alone; no event is needed for two of them
     starts: tuple[int, ...] = ()
+    # Whether to find out which documents were shown: facts have `tie` and `page` of the search,
+    # there are impressions, and clicks without a search are counted
+    lists: bool = False
 
     @property
     def tags(self) -> tuple[str, ...]:
@@ -98,12 +104,22 @@ class Scope:
     @property
     def carried(self) -> tuple[str, ...]:
         """The columns that every fact keeps."""
-        return (*self.attributes, *self.tags)
+        return (*self.attributes, *self.tags, *self._lists)
+
+    @property
+    def _lists(self) -> tuple[str, ...]:
+        return ("tie", "page") if self.lists else ()
+
+    @property
+    def of_impressions(self) -> tuple[str, ...]:
+        """The columns of impressions that are needed."""
+        more = ("position", *self.attributes) if self.lists else ()
+        return (*_SHOWN, *more, *self.tags)
 
     @property
     def columns(self) -> list[str]:
-        more = [*(["query"] if self.text else []), *(["bot"] if self.log.bots else [])]
-        return [*ACTIVITY, *more, *self.attributes]
+        asked = {"query": self.text, "bot": self.log.bots, "page": self.lists}
+        return [*ACTIVITY, *(name for name, needed in asked.items() if needed), *self.attributes]
 
     @property
     def since(self) -> int | None:
@@ -193,7 +209,7 @@ def facts_of(
     names = engine.keep(attribution.named(requests)) if "query_id" in log.known else None
     now = attribution.current(requests)
     done = sessions.with_next(activity)
-    first = shown = None
+    first = shown = clicked = None
     touches = []
     if "click" in kinds:
         clicked = dwell.clicks(done, hides="hide" in kinds)
@@ -213,10 +229,9 @@ def facts_of(
         shown_answers = dwell.answers(activity, bounds, rules)
         answers = attribution.by_name_or_time(shown_answers, names, now, rules)
     if "impression" in kinds:
-        shown = attribution.by_name(
-            people.filter(nw.col("kind") == "impression").select(*_SHOWN, *scope.tags), names, rules
-        )
-        if kinds & {"cart", "purchase"}:
+        impressions = people.filter(nw.col("kind") == "impression").select(*scope.of_impressions)
+        shown = attribution.by_name(impressions, names, rules)
+        if scope.lists or kinds & {"cart", "purchase"}:
             shown = engine.keep(shown)
         touches.append(shown.select(*_TOUCH[:-1], intent="named"))
     carts, sold = (
@@ -244,7 +259,8 @@ def facts_of(
         inside,
         facts.clicks(first, inside, attributes=scope.carried),
         scope.within(facts.sessions(searches, bounds, attributes=scope.carried)),
-        _counted(activity, shown, names, carts, sold, inside, scope),
+        _counted(activity, clicked, shown, names, carts, sold, inside, scope),
+        shown if scope.lists else None,
     )
 
 
@@ -284,6 +300,7 @@ def _attributed(
 
 def _counted(
     activity: nw.LazyFrame[Any],
+    clicked: nw.LazyFrame[Any] | None,
     shown: nw.LazyFrame[Any] | None,
     names: nw.LazyFrame[Any] | None,
     carts: nw.LazyFrame[Any] | None,
@@ -312,6 +329,9 @@ def _counted(
             name, every = f"unattributed_{kind}s", active.filter(nw.col("kind") == kind)
             parts.append(count(name, every, nw.len(), tags))
             parts.append(count(name, scope.within(led), nw.len(), tags, sign=-1))
+    if scope.lists and clicked is not None:
+        lost = scope.within(clicked.filter(nw.col("intent").is_null()))
+        parts.append(count("unattributed_clicks", lost, nw.len(), tags))
     if names is not None:
         own = active.filter(nw.col("kind").is_in(list(_NAMING)))
         own = own.select(USER, "time_us", "query_id", *tags)

@@ -29,14 +29,16 @@ from karat.online.watch import (
     hours_of,
     read_margins,
 )
-from karat.reports.phrases.online import change_text, where
+from karat.reports.phrases.online import cause_line, cause_text, where
 from karat.stats.intervals import UserMoments, ratio_variance
 from karat.stats.student import t_quantile
 from karat.tables.days import day_text
 from karat.tables.notes import Concern, Note
+from karat.tables.online.alerts import Alert
 from karat.tables.online.evaluation import OnlineResult
 from karat.tables.online.events import EventLog
 from karat.tables.online.watch import Change, Verdict, Watched
+from karat.workflows.online._watch_causes import explained
 from karat.workflows.online.evaluate import classes_of, cut_of
 from karat.workflows.online.evidence import Selection, gather_windows
 from karat.workflows.online.filters import Only, only_note
@@ -50,10 +52,8 @@ from karat.workflows.online.watch_windows import (
     unhealthy,
     window_of,
 )
-from karat.workflows.online.worst_queries import query_spellings
 
 HISTORY = "56d"  # eight weeks: with fewer, only large changes are significant
-_SHOWN = 5  # queries listed for a change
 _NAMED = 3  # untested slices listed in a note
 _FEW = 0.5  # share of the fewest searches of an earlier window
 
@@ -100,21 +100,25 @@ class WindowReader:
         doubts = list(unknown_results(evidence.counts, self.whole.log))
         return WindowReadings(window, searches, readings, doubts)
 
-    def by_query(
-        self, windows: Sequence[Window], metrics: Sequence[Metric], cuts: Sequence[Cut]
+    def counts(
+        self,
+        windows: Sequence[Window],
+        metrics: Sequence[Metric],
+        cuts: Sequence[Cut],
+        steps: Sequence[str] = ("query",),
     ) -> dict[Cut, list[pl.DataFrame]]:
-        """Numerators and denominators of ratios in windows, by query and slice.
+        """Numerators and denominators of ratios in windows, by slice and ``steps``.
 
         Returns:
-            For each cut and window the columns of the cut, ``query``, ``metric``, ``numerator``
-            and ``denominator``.
+            For each cut and window the columns of the cut and the steps, ``metric``,
+            ``numerator`` and ``denominator``.
         """
-        found = self._evidence(windows, metrics, [(*cut, "query") for cut in cuts])
+        found = self._evidence(windows, metrics, [(*cut, *steps) for cut in cuts])
 
         def rows(window: Window, cut: Cut) -> pl.DataFrame:
-            frame = found[window].moments[*cut, "query"].filter(pl.col("term") == "value")
+            frame = found[window].moments[*cut, *steps].filter(pl.col("term") == "value")
             names = (pl.col(name).fill_null(NOT_SAID) for name in cut)
-            return frame.select(*names, "query", "metric", "numerator", "denominator")
+            return frame.select(*names, *steps, "metric", "numerator", "denominator")
 
         return {cut: [rows(window, cut) for window in windows] for cut in cuts}
 
@@ -204,23 +208,7 @@ def watch(
     latest_window, window_notes = window_of(window, until, log, now)
     chosen, open_metric_notes = _over(chosen, latest_window, log, rules)
     notes += [*class_notes, *only_note(only), *window_notes, *open_metric_notes]
-    blank = Watched(
-        verdict="cannot_tell",
-        window=latest_window.label,
-        compared=[],
-        absent=[],
-        searches=0,
-        searches_before=None,
-        health=[],
-        changes=[],
-        tests=0,
-        by=tuple(",".join(cut) for cut in cuts[1:]),
-        rules=rules.id,
-        timezone=log.timezone,
-        notes=notes,
-        simulated=log.simulated,
-        engine=engine.name,
-    )
+    blank = _blank(log, engine, latest_window, hours_of(window), cuts, rules, notes)
     if broken := unhealthy(latest_window, log):
         return replace(blank, verdict="unhealthy", health=[broken])
     if until is None and (partial := incomplete(latest_window, log)):
@@ -239,6 +227,37 @@ def watch(
     reader = WindowReader(Selection(log, engine, rules, only=only, classes=classes))
     windows = [latest_window, *past]
     return _compared(blank, reader, windows, absent, chosen, cuts, allowed, progress)
+
+
+def _blank(
+    log: EventLog,
+    engine: Engine,
+    window: Window,
+    hours: int,
+    cuts: Sequence[Cut],
+    rules: Rules,
+    notes: Sequence[str],
+) -> Watched:
+    """The result before anything is compared."""
+    return Watched(
+        verdict="cannot_tell",
+        window=window.label,
+        compared=[],
+        absent=[],
+        searches=0,
+        searches_before=None,
+        health=[],
+        changes=[],
+        tests=0,
+        by=tuple(",".join(cut) for cut in cuts[1:]),
+        rules=rules.id,
+        timezone=log.timezone,
+        notes=notes,
+        simulated=log.simulated,
+        engine=engine.name,
+        ends_us=ends_us(window, log),
+        hours=hours,
+    )
 
 
 def _days(history: str) -> int:
@@ -265,7 +284,7 @@ def _compared(
     empty = [each.window for each in before if not each.searches]
     before = [each for each in before if each.searches]
     changes = pure.ordered(pure.compare(_series(latest, before, chosen, allowed)))
-    changes = _explained(changes, latest, before, reader, chosen)
+    changes, causes = explained(changes, latest, before, reader, chosen)
     return replace(
         blank,
         verdict=_verdict(changes),
@@ -275,6 +294,7 @@ def _compared(
         searches_before=sum(each.searches for each in before) / len(before) if before else None,
         health=_doubts(latest, before, changes),
         changes=changes,
+        causes=causes,
         tests=sum(change.p is not None for change in changes),
         notes=[*blank.notes, *open_notes(windows[0], reader.whole.log), *_untested(changes)],
     )
@@ -300,21 +320,51 @@ def last_whole_day(log: EventLog) -> int:
     return max(log.first_day, log.last_day - bool(incomplete(window, log)))
 
 
-def event(watched: Watched, *, time: str) -> dict[str, Any] | None:
+def last_whole_window(length: str, log: EventLog) -> Window:
+    """The last window of a length that a log covers."""
+    hours = hours_of(length)
+    if hours >= 24:
+        return pure.latest(length, last_whole_day(log), 24)
+    assert log.last_us is not None
+    day, hour = local_hour(log.last_us, log)
+    end = min(24, hour - hour % hours + hours)
+    window = pure.latest(length, day, end)
+    return pure.latest(length, day, hour) if incomplete(window, log) else window
+
+
+def window_end(window: Window) -> str:
+    """The end of a window as ``until`` is typed: a day, or ``2026-11-20 12:00``."""
+    if window.end_hour == 24:
+        return day_text(window.last_day)
+    return f"{day_text(window.last_day)} {window.end_hour:02}:00"
+
+
+def event(
+    watched: Watched, *, time: str, news: Sequence[Alert] | None = None
+) -> dict[str, Any] | None:
     """The payload that ``--notify`` posts unless the verdict is fine; else None.
+
+    Args:
+        watched: The result.
+        time: When it was made, as ISO 8601.
+        news: Alerts that are new or came back; None if alerts are not recorded.
 
     Returns:
         ``event`` (``online.worse`` | ``online.unhealthy`` | ``online.cannot_tell``), ``time``,
-        ``karat``, ``text`` (a sentence), ``content`` (the command's JSON object).
+        ``karat``, ``text`` (a sentence), ``lines`` (a sentence for each problem and cause),
+        ``alerts`` (ids), ``content`` (the command's JSON object).
     """
     if watched.verdict == "fine":
         return None
-    problems = [*watched.health, *(change_text(change) for change in watched.found("worse"))]
+    causes = watched.causes if news is None else [each.cause for each in news]
+    lines = [*watched.health, *map(cause_line, causes)]
     return {
         "event": f"online.{watched.verdict}",
         "time": time,
         "karat": metadata.version("karat"),
-        "text": f"{watched.window}: " + "; ".join(problems),
+        "text": f"{watched.window}: " + "; ".join([*watched.health, *map(cause_text, causes)]),
+        "lines": lines,
+        "alerts": [each.id for each in news or ()],
         "content": watched.to_dict(),
     }
 
@@ -408,57 +458,6 @@ def _series(
             )
         )
     return series
-
-
-def _explained(
-    changes: Sequence[Change],
-    mine: WindowReadings,
-    before: Sequence[WindowReadings],
-    reader: WindowReader,
-    metrics: Sequence[Metric],
-) -> list[Change]:
-    """Changes with the queries that contribute most; reads the log again if there are any."""
-    by_name = {metric.name: metric for metric in metrics}
-    by_cut: dict[Cut, set[str]] = {}
-    for change in changes:
-        if change.verdict in ("worse", "better") and _by_query(by_name[change.metric]):
-            by_cut.setdefault(tuple(change.slice), set()).add(change.metric)
-    if not by_cut:
-        return list(changes)
-    ratios = [
-        by_name[name] for name in sorted({name for names in by_cut.values() for name in names})
-    ]
-    frames = reader.by_query([read.window for read in (mine, *before)], ratios, list(by_cut))
-    with_queries = [_with_queries(change, frames, by_cut) for change in changes]
-    keys = {row.query for change in with_queries for row in change.queries if row.query}
-    spelling = query_spellings(reader.within(mine.window), keys)
-    return [
-        replace(
-            change,
-            queries=tuple(replace(row, text=spelling.text(row.query)) for row in change.queries),
-        )
-        for change in with_queries
-    ]
-
-
-def _by_query(metric: Metric) -> bool:
-    """Whether queries add up to the metric: not a quantile, and not over users."""
-    return isinstance(metric.compute, Ratio) and metric.compute.denominator is not None
-
-
-def _with_queries(
-    change: Change, frames: dict[Cut, list[pl.DataFrame]], by_cut: dict[Cut, set[str]]
-) -> Change:
-    cut: Cut = tuple(change.slice)
-    if change.verdict not in ("worse", "better") or change.metric not in by_cut.get(cut, ()):
-        return change
-    here = pl.lit(value=True)
-    for name, value in change.slice.items():
-        here = here & (pl.col(name) == value)
-    mine, *before = (frame.filter(here, pl.col("metric") == change.metric) for frame in frames[cut])
-    rows, total = pure.contributions(mine, [each for each in before if each["denominator"].sum()])
-    shown = [row for row in rows[:_SHOWN] if row.adds * total > 0]
-    return replace(change, queries=tuple(shown), others=total - sum(one.adds for one in shown))
 
 
 def _doubts(

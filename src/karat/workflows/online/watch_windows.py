@@ -115,5 +115,13 @@ def too_few(window: Window, earlier_windows: Sequence[Window], days: int, log: E
 def ends_us(window: Window, log: EventLog) -> int:
     """When a window ends, in microseconds UTC."""
     midnight = datetime.combine(EPOCH, datetime.min.time())
-    local = midnight + timedelta(days=window.last_day, hours=window.end_hour)
-    return int(local.replace(tzinfo=ZoneInfo(log.timezone)).timestamp()) * 1_000_000
+    return _utc(midnight + timedelta(days=window.last_day, hours=window.end_hour), log.timezone)
+
+
+def hour_us(hour: str, timezone: str) -> int:
+    """When a local hour such as ``2026-11-20 03:00`` begins, in microseconds UTC."""
+    return _utc(datetime.fromisoformat(hour), timezone)
+
+
+def _utc(local: datetime, timezone: str) -> int:
+    return int(local.replace(tzinfo=ZoneInfo(timezone)).timestamp()) * 1_000_000

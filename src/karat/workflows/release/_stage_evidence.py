@@ -15,7 +15,7 @@ from karat.experiments.assignment import Rollout
 from karat.experiments.shadow import side_digest
 from karat.formats.own.shadow_log import read_shadow_log
 from karat.online.rules import DAY, duration
-from karat.release.pipeline import ReleaseState, rollout_at
+from karat.release.pipeline import KARAT, ReleaseState, rollout_at
 from karat.release.policy import policy_of
 from karat.tables.days import day_of
 from karat.tables.experiments.experiment import ExperimentPlan, ExperimentResult
@@ -35,7 +35,7 @@ from karat.workflows.experiments.shadow import compare_observed, of_runs
 from karat.workflows.online.evaluate import evaluate_log
 from karat.workflows.online.log_requests import log_of
 from karat.workflows.online.watch import last_whole_day
-from karat.workflows.workspace.evaluate_stored import gate_stored
+from karat.workflows.release.stored_gates import Checked, check_stored
 from karat.workflows.workspace.stored_inputs import inputs_digest
 from karat.workflows.workspace.stored_runs import read_stored, stored_by_name
 from karat.workflows.workspace.workspace import Workspace, queries_in
@@ -98,9 +98,9 @@ class Gathering:
         policy = policy_of(opening.policy.gate, "gate policy")
         # Before the gate: judgments that arrive meanwhile make it stale, not fresh.
         judgments = inputs_digest(self.opened)
-        found = gate_stored(
-            self.opened, policy, rows[0].id if policy.needs_baseline else None, rows[1].id
-        )
+        baseline = rows[0].id if policy.needs_baseline else None
+        by = Checked("release", KARAT, self.now, release=self.state.name)
+        number, found = check_stored(self.opened, policy, baseline, rows[1].id, by)
         marks = tuple({"run": row.sha256} for row in rows)
         known = set(found.plan.qrels.query_ids)
         runs = [*found.plan.given]
@@ -115,7 +115,7 @@ class Gathering:
         checks = [asdict(check) for check in found.checks[:_CHECKS]]
         return self._made(
             verdict, reason, marks=(marks[0], marks[1]), judgments=judgments,
-            coverage=coverage, result={"verdict": found.verdict, "checks": checks},
+            coverage=coverage, result={"verdict": found.verdict, "checks": checks, "gate": number},
         )  # fmt: skip
 
     # --- shadow ---

@@ -201,7 +201,9 @@ def rules_text(settings: Mapping[str, Any]) -> str:
     return " ".join(f"{name}={settings[name]}" for name in names if settings.get(name))
 
 
-def event(content: Trend | Gate, *, time: str, commit: str | None = None) -> dict[str, Any] | None:
+def event(
+    content: Trend | Gate, *, time: str, commit: str | None = None, page: str | None = None
+) -> dict[str, Any] | None:
     """The payload that ``--notify`` posts for a trend or a gate; None if there is no problem.
 
     Problems are a trend that drifts, got worse or has no result at its newest point, and a gate
@@ -210,7 +212,8 @@ def event(content: Trend | Gate, *, time: str, commit: str | None = None) -> dic
     Returns:
         ``event`` (``trend.drift``, else ``trend.worse``, else ``trend.cannot_tell``; or
         ``gate.fail`` and so on), ``time``, ``commit``, ``karat``, ``text`` (a sentence),
-        ``content`` (the command's JSON object).
+        ``content`` (the command's JSON object); with ``page``, that too: the address of the result
+        in the app, without the server.
     """
     if isinstance(content, Gate):
         if content.verdict == "pass":
@@ -239,7 +242,7 @@ def event(content: Trend | Gate, *, time: str, commit: str | None = None) -> dic
         "karat": metadata.version("karat"),
         "text": text,
         "content": content.to_dict(),
-    }
+    } | ({} if page is None else {"page": page})
 
 
 def _keys(points: Sequence[Point]) -> list[Key]:

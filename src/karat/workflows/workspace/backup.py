@@ -17,6 +17,7 @@ from typing import IO, Any
 from karat.errors import InputError, UsageError
 from karat.formats import toml
 from karat.formats.own import bundle, held_out
+from karat.formats.own.click_grades import FOLDER as CLICK_GRADES
 from karat.formats.own.workspace import NAME, STORE, read_workspace, without_password
 from karat.store.sql import copying
 from karat.store.sql.opening import VERSIONS, Store, open_store
@@ -33,7 +34,7 @@ class Backup:
     path: Path
     rows: Mapping[str, int]  # number of rows by table
     # Number of workspace files: `karat.toml`, the guideline, `gate.toml`, the ledger of the
-    # held-out part, histories and runs
+    # held-out part, histories, grades from clicks and runs
     files: int
     notes: tuple[str, ...] = ()
 
@@ -198,6 +199,8 @@ def _files(workspace: WorkspaceConfig) -> Iterator[tuple[str, Path]]:
     for history in workspace.histories:
         if history.is_file() and history.is_relative_to(root):
             yield history.relative_to(root).as_posix(), history
+    for path in sorted((root / CLICK_GRADES).glob("*.parquet")):
+        yield path.relative_to(root).as_posix(), path
     inside = workspace.runs.is_relative_to(root)
     for path in sorted(workspace.runs.rglob("*")):
         name = path.relative_to(root) if inside else Path("runs") / path.relative_to(workspace.runs)

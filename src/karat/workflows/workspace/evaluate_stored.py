@@ -20,6 +20,7 @@ from karat.workflows.golden.editions import NOW, Covered, content_of, covered_by
 from karat.workflows.golden.pooling import METHODS, Pooled, enqueue, pool
 from karat.workflows.offline.evaluate import evaluate
 from karat.workflows.offline.explain import explain
+from karat.workflows.offline.judgment_source import checked_source
 from karat.workflows.release.gate import gate
 from karat.workflows.workspace.stored_inputs import Judged, judged
 from karat.workflows.workspace.stored_runs import file_of, read_stored
@@ -87,11 +88,17 @@ def _ails(path: Path) -> str | None:
 def evaluate_stored(
     opened: Workspace, wanted: Sequence[int | str], measures: Sequence[str], **settings: Any
 ) -> Results:
-    """Evaluate stored runs with the current golden set or an edition of it."""
+    """Evaluate stored runs with the current golden set or an edition of it.
+
+    With the setting ``judgments``: with those of a source, as in ``evaluate``.
+    """
     rows = find_runs(opened, wanted)
     if not rows:
         raise UsageError("expected at least one run, got none", fix="name one or more")
-    judgments = _judged(opened, settings.pop("edition", NOW), settings)
+    edition, source = settings.pop("edition", NOW), settings.pop("judgments", None)
+    if source is not None:
+        checked_source(source)
+    judgments = _judged(opened, edition, settings, source)
     shared: dict[str, Any] = {"queries": judgments.queries, "documents": judgments.documents}
     return evaluate(
         judgments.qrels, read_stored(opened, rows), list(measures) or None, **shared, **settings
@@ -169,10 +176,12 @@ def enqueue_upload(opened: Workspace, path: Path, called: str, *, person: str, n
     return pooled
 
 
-def _judged(opened: Workspace, edition: str, settings: Mapping[str, Any]) -> Judged:
+def _judged(
+    opened: Workspace, edition: str, settings: Mapping[str, Any], source: str | None = None
+) -> Judged:
     by = list(settings.get("by", ()))
     with_documents = bool(of_documents(by)) or settings.get("collapse") is not None
-    return judged(opened, edition, with_documents=with_documents)
+    return judged(opened, edition, with_documents=with_documents, source=source)
 
 
 def _note(opened: Workspace, person: str, action: str, now: int, about: dict[str, Any]) -> None:

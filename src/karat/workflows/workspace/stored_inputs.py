@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import polars as pl
 
-from karat.errors import InputError
+from karat.errors import InputError, UsageError
 from karat.golden.traffic import folded
 from karat.store.sql import comparisons, documents, judgments
 from karat.store.sql.states import inputs_state, queries_state
@@ -19,6 +19,7 @@ from karat.workflows.golden.editions import NOW, Standing, standing_in, weighed
 from karat.workflows.workspace import stored_runs
 from karat.workflows.workspace.artifacts import key_of
 from karat.workflows.workspace.known_queries import query_frame
+from karat.workflows.workspace.stored_judgments import qrels_by
 from karat.workflows.workspace.workspace import Workspace
 
 _VERSION = 1  # of ``about_queries``
@@ -40,11 +41,30 @@ class Judged:
     documents: Documents | None  # for slices by documents; None unless requested
     newest: int  # id of the newest judgment
     edition: str  # name of the edition, or `now`
-    digest: str  # hash of all these (`inputs_digest`)
+    digest: str  # hash of all these (`inputs_digest`), but for grades of another `source`
+    sources: str  # of the judgments, joined by +; empty if unknown
 
 
-def judged(opened: Workspace, edition: str = NOW, *, with_documents: bool = False) -> Judged:
-    """Judgments of the current golden set, or of an edition of it."""
+def judged(
+    opened: Workspace,
+    edition: str = NOW,
+    *,
+    with_documents: bool = False,
+    source: str | None = None,
+) -> Judged:
+    """Judgments of the current golden set, or of an edition of it.
+
+    Args:
+        edition: Its name.
+        with_documents: Whether to read the documents too.
+        source: Whose judgments; if None, those of people, and imported ones where they gave none.
+    """
+    if source is not None and edition != NOW:
+        raise UsageError(
+            f"the edition {edition} has the grades that people gave or imported, and those of "
+            f"{source} were asked for",
+            fix="leave out one of the two",
+        )
     document_table, set_id, live = None, opened.golden.id, edition == NOW
     with opened.store.read() as connection:
         content = standing_in(connection, opened, edition)
@@ -53,16 +73,25 @@ def judged(opened: Workspace, edition: str = NOW, *, with_documents: bool = Fals
         if with_documents:
             rows = documents.frame(connection, set_id).drop("sha256")
             document_table = Documents(rows, "documents of the golden set")
-    if not content.grades.height:
+    if source is None and not content.grades.height:
         raise InputError("nothing is judged yet", fix="judge pairs first, or import judgments")
+    by_source = None if source is None else qrels_by(opened, source, content.queries["query_id"])
     return Judged(
-        qrels_of(content, opened),
+        qrels_of(content, opened) if by_source is None else by_source,
         Queries(weighed(content.queries)[0], f"golden set {opened.golden.name}"),
         document_table,
         newest,
         edition,
         digest,
+        _sources(content.grades) if source is None else source,
     )
+
+
+def _sources(grades: pl.DataFrame) -> str:
+    """The sources of aggregated grades, joined; empty if an edition does not have them."""
+    if "source" not in grades.columns:
+        return ""
+    return "+".join(sorted({one for each in grades["source"].unique() for one in each.split("+")}))
 
 
 def qrels_now(opened: Workspace) -> Qrels | None:

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import datetime as dt
+import html
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from karat.online.metrics.entry import Metric
+from karat.online.metrics.registry import find
 from karat.reports.charts import online as drawing
 from karat.reports.charts.online import Line, Place, Point
 from karat.reports.online.evaluation import figure, span
 from karat.reports.phrases.numbers import counted
 from karat.tables.days import EPOCH, day_number, day_text, local_time
 from karat.tables.online.evaluation import OnlineResult
-from karat.tables.online.events import EventLog
+from karat.tables.online.watch import Cause
 from karat.web.online.figures import NO_RESULT, rows_address, slice_text
 from karat.workflows.online.log_requests import FEW_USERS, Days
 from karat.workflows.online.slices import Dimension
+from karat.workflows.workspace.stored_views import link_marks
 
 HOURLY = 3
 """Longest period shown by hour, in days."""
@@ -107,14 +110,14 @@ class Axis:
 
 
 def annotations_within(
-    rows: Iterable[Mapping[str, object]], axis: Axis, log: EventLog
+    rows: Iterable[Mapping[str, object]], axis: Axis, timezone: str
 ) -> tuple[list[Annotation], list[tuple[float, str]]]:
     """The annotations of a period, numbered, and their positions in its charts."""
     annotations: list[Annotation] = []
     uprights: list[tuple[float, str]] = []
     for row in rows:
         time_us = int(str(row["time_us"]))
-        at = axis.moment(time_us, log.timezone)
+        at = axis.moment(time_us, timezone)
         if at is not None:
             annotations.append(
                 Annotation(len(annotations) + 1, time_us, str(row["kind"]), str(row["text"]))
@@ -191,6 +194,53 @@ def chart_of(
         _gaps(by_value, axis, by.key),
     )
     return chart, links
+
+
+def chart_of_cause(
+    cause: Cause,
+    axis: Axis,
+    parts: Sequence[tuple[str, str]],
+    annotations: Sequence[Annotation],
+    uprights: Sequence[tuple[float, str]],
+) -> tuple[Chart, dict[str, str]]:
+    """The metric of a cause by hour, next to what is usual, with its onset; the link of each hour.
+
+    The axis begins with the first hour of the onset.
+    """
+    metric, onset = find(cause.lead.metric), cause.onset
+    hours = () if onset is None else onset.hours
+    now = [Point(at, each.value) for at, each in enumerate(hours)]
+    band = [
+        Point(at, each.expected, each.usual_low, each.usual_high) for at, each in enumerate(hours)
+    ]
+    begun = [(at - 0.5, "onset") for at, each in enumerate(hours)
+             if onset is not None and each.start == onset.at]  # fmt: skip
+    places, links = [], {}
+    for at, each in enumerate(hours):
+        usual = span(metric, each.usual_low, each.usual_high)
+        tip = f"{each.start}: {figure(metric, each.value)}, usual {usual}, n = {each.n:,}"
+        places.append(Place(axis.label(at), tip, f"at-{at}"))
+        links[f"at-{at}"] = axis.where(metric.name, at, parts)
+    lines = [Line("usual", band, 1), Line("all", now, 0)]
+    described = _description(metric, [Line("all", now, 0)], axis, annotations)
+    wide, narrow = (
+        drawing.over_time(
+            lines, places, [*uprights, *begun], title=described, unit=metric.unit,
+            upwards=_upwards(metric), size=size,
+        )
+        for size in (drawing.WIDE, drawing.NARROW)
+    )  # fmt: skip
+    return Chart(metric.name, metric.title, "", wide, narrow, described, ()), links
+
+
+def led(chart: Chart, links: Mapping[str, str], base: str) -> Chart:
+    """A chart whose steps link to their rows."""
+    where = {point_id: {"where": address} for point_id, address in links.items()}
+
+    def with_links(svg: str) -> str:
+        return link_marks(svg, where, lambda link: html.escape(f"{base}{link['where']}"))
+
+    return replace(chart, wide=with_links(chart.wide), narrow=with_links(chart.narrow))
 
 
 def _steps(
