@@ -112,7 +112,7 @@ def test_each_tab_has_its_part_and_old_addresses_lead_to_theirs(egon: Browser) -
         assert 'id="queries-head"' in egon.get(f"{where}?{asks}").text
     assert egon.get(f"{where}?view=sumary").status_code == 400
     keys = "title crumbs row runs since numbers lead results measure candidate slice uncounted"
-    keys += " counts zero_weight queries whys queued raised policy"
+    keys += " counts zero_weight queries gates whys queued raised policy"
     assert list(said(egon, where)) == keys.split()
     assert said(egon, where) == said(egon, f"{where}?view=notes")
 

@@ -56,31 +56,27 @@ def deciding(gate: Gate) -> Check | None:
 
 def would_change(gate: Gate) -> str:
     """What would change the verdict, in sentences; empty if nothing more is known than why."""
-    drops = [check for check in gate.checks if check.drop is not None and check.limit is not None]
-    check = deciding(gate)
-    if gate.verdict == "pass":
+    check, shipped = deciding(gate), gate.verdict == "pass"
+    drops = [each for each in gate.checks if each.drop is not None and each.limit is not None]
+    if shipped:
         check = min(drops, key=lambda each: (each.limit or 0) - (each.drop or 0), default=None)
-    if check is None or check not in drops or check.limit is None or check.drop is None:
-        return ""
-    most, queries = f"{check.limit:.4f}", counted(check.n or 0, "query")
-    least = check.smallest_detected
+    if check is None or check.limit is None or check.drop is None:
+        return "" if check is None else to_change(check)
+    least, queries = check.smallest_detected, counted(check.n or 0, "query")
     power = "" if least is None else f"Its {queries} detect a drop of {least:.4f} (power 80 %)."
-    match gate.verdict:
-        case "pass":
-            now = f"{check.drop:.4f}".replace("-", "−")
-            text = f"Nearest to its limit: {label(check)}; the drop is {now}, allowed {most}."
-        case "fail" if check.ci_low is not None:
-            near = check.ci_low <= check.limit
-            text = f"The 95 % interval of the drop, {span(check)}, " + (
-                "reaches into what is allowed: more queries could change this."
-                if near
-                else "is beyond what is allowed: only another candidate changes this."
-            )
-        case "cannot_tell":
-            text = f"More queries could tell; a drop of {most} is allowed."
-        case _:
-            return ""
-    return f"{text} {power}".rstrip()
+    text = to_change(check)
+    if shipped:
+        now = f"{check.drop:.4f}".replace("-", "−")
+        limit = f"the drop is {now}, allowed {check.limit:.4f}"
+        text = f"Nearest to its limit: {label(check)}; {limit}."
+    elif gate.verdict == "fail" and check.ci_low is not None:
+        near = "reaches into what is allowed: more queries could change this"
+        far = "is beyond what is allowed: only another candidate changes this"
+        text = f"The 95 % interval of the drop, {span(check)}, "
+        text += f"{near if check.ci_low <= check.limit else far}."
+    elif gate.verdict == "cannot_tell" and not text:
+        text = f"More queries could tell; a drop of {check.limit:.4f} is allowed."
+    return f"{text} {power}".strip() if text else ""
 
 
 def _counts(gate: Gate) -> str:

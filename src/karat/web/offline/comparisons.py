@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -55,7 +56,7 @@ from karat.workflows.workspace.workspace import Workspace
 
 ROUTER = APIRouter()
 WAIT_S = 0.5
-"""Longest wait of a page for the diagnosis of its candidate, and for the policy's verdict."""
+"""Longest wait of a page for the policy's verdict and the diagnosis of its candidate, together."""
 OUTCOMES = ("better", "same", "worse")
 """Outcomes of a query under a measure."""
 VIEWS = ("summary", "slices", "queries", "priorities", "notes")
@@ -212,6 +213,12 @@ class _Shown:
     asked_candidate: str
     part: str
     asked_view: str
+    began: float = field(default_factory=time.monotonic)
+
+    @property
+    def wait_s(self) -> float:
+        """How long this page may still wait."""
+        return max(0.0, WAIT_S - (time.monotonic() - self.began))
 
     @property
     def whole(self) -> bool:
@@ -325,7 +332,7 @@ class _Shown:
             self.row,
             self.result,
             self.candidate,
-            WAIT_S if self.view == "summary" else 0.0,
+            self.wait_s if self.view == "summary" else 0.0,
             lambda lost: self.query_page(
                 lost.query_id, **({"measure": lost.measure} if lost.measure in known else {})
             ),
@@ -354,7 +361,7 @@ class _Shown:
 
     def _whys(self, runs: Sequence[RunRow]) -> list[Why]:
         return [
-            replace(why, diagnosis=begin(why, WAIT_S)) if why.run == self.candidate else why
+            replace(why, diagnosis=begin(why, self.wait_s)) if why.run == self.candidate else why
             for why in whys(self.workspace, runs)
         ]
 
