@@ -119,6 +119,11 @@ def test_tables_are_frames_of_their_own_types(client: Client) -> None:
     assert client.query("shop", "q1")["query"]["text"] == "query 1"
     assert client.pair("shop", "q1", "d1")["doc_id"] == "d1"
     assert client.disagreements("shop", between="import").height == 0
+    with pytest.raises(InputError, match="no events were imported yet"):
+        client.clicks("shop", cuts=[0.1, 0.2, 0.3])
+    for click_grades in (client.add_clicks, client.queue_clicks):
+        with pytest.raises(InputError, match="no events were imported yet"):
+            click_grades("shop", model="naive")
     for asked in (client.doubts, client.queue_doubts):
         with pytest.raises(UsageError, match="no judge"):
             asked("shop", ["cheap"])

@@ -67,6 +67,8 @@ ELSEWHERE = {
     "/experiments/planning",  # a week of events
     "/api/experiments/planning",
     "/api/experiments/interleaving",  # interleaved searches
+    "/golden/{name}/clicks",  # a log of what was shown
+    "/api/golden/{golden}/clicks",
     "/api/golden/{golden}/doubts",  # a certified judge; tests/net/test_pages.py has one
     "/jobs/{job_id}",
     "/api/jobs/{job_id}",

@@ -27,6 +27,15 @@ _COMMAND = re.compile(r"^\s*::|##\[")
 FORMATS = ("table", "json", "csv", "md", "latex", "trec")
 
 
+class Place(click.Path):
+    """The type of a path, or of the address of events in S3."""
+
+    def convert(self, value: Any, *_: Any) -> Any:
+        from karat.tables.online.events import place
+
+        return place(value)
+
+
 def examples(*lines: str) -> str:
     """The epilog of a command's help: one to three example invocations."""
     return "\b\n" + "\n".join(["Examples:", *(f"  {line}" for line in lines)])

@@ -441,6 +441,33 @@ class Client:
         """Queue the pairs that `doubts` returns, with the same settings."""
         return self._calls.post(_of(golden, "doubts", "queue"), judges=list(judges), **settings)
 
+    def clicks(
+        self,
+        golden: str,
+        model: str = "PBM",
+        *,
+        cuts: Sequence[float] = (),
+        least: float = 20.0,
+    ) -> dict[str, Any]:
+        """Click models of the log, the grades that one makes, and their agreement with people.
+
+        Args:
+            golden: Name of a golden set.
+            model: Whose grades; `naive` takes position for relevance.
+            cuts: One cut point for each grade above the lowest; the default ones if empty.
+            least: Effective impressions of a pair that gets a grade.
+        """
+        params = {"model": model, "cut": list(cuts), "least": least}
+        return self._calls.get(_of(golden, "clicks"), **params)
+
+    def add_clicks(self, golden: str, **settings: Any) -> dict[str, Any]:
+        """Replace the grades from clicks of a golden set, with the settings of `clicks`."""
+        return self._calls.post(_of(golden, "clicks"), **settings)
+
+    def queue_clicks(self, golden: str, **settings: Any) -> dict[str, Any]:
+        """Queue the pairs whose clicks contradict people, with the settings of `clicks`."""
+        return self._calls.post(_of(golden, "clicks", "queue"), **settings)
+
     def try_query(self, engine: str, query: str, **settings: Any) -> dict[str, Any]:
         """Ask an engine one query, as `karat try --format json`.
 

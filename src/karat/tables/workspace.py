@@ -133,7 +133,7 @@ class WorkspaceConfig:
     # Allowed origins of document images, such as `https://cdn.example.org`
     images: tuple[str, ...] = ()
     histories: tuple[Path, ...] = ()  # history files (`--history`) for the trend pages
-    events: Path = Path("events")  # folder of the events
+    events: str | Path = Path("events")  # folder of the events, or its `s3://` address
     timezone: str = "UTC"  # time zone of the days of events, such as `Europe/Berlin`
     notes: tuple[str, ...] = ()  # sentences a reader of the file must know
 

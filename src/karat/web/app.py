@@ -37,7 +37,7 @@ from karat.web.golden import (
 )
 from karat.web.judging import doubts, judge, machine_judges, table
 from karat.web.offline import comparisons, new_comparison, runs, side_by_side
-from karat.web.online import dashboard, offline_correlation, rows, watch
+from karat.web.online import clicks, dashboard, offline_correlation, rows, watch
 from karat.web.online import queries as online_queries
 from karat.web.release import releases, reviews, trends
 from karat.workflows.accounts.accounts import Accounts
@@ -58,6 +58,7 @@ PAGES = (
     disagreements.ROUTER,
     editions.ROUTER,
     exchange.ROUTER,
+    clicks.ROUTER,
     judge.ROUTER,
     table.ROUTER,
     machine_judges.ROUTER,

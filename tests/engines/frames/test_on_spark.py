@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from karat.engines.frames.opening import open_engine
-from karat.errors import KaratError
+from karat.errors import KaratError, UsageError
 
 sql = pytest.importorskip("pyspark.sql", reason="needs the package pyspark")
 
@@ -41,3 +41,22 @@ def test_on_one_machine_nothing_listens_to_the_network(monkeypatch: pytest.Monke
     assert asked["spark.master"] == "local[2]"
     assert asked["spark.ui.enabled"] == "false"
     assert asked["spark.driver.bindAddress"] == "127.0.0.1"
+
+
+def test_s3_without_its_package() -> None:
+    class Session:
+        """One whose classes lack hadoop-aws."""
+
+        read = property(lambda self: self)
+
+        def option(self, *_: str) -> Session:
+            return self
+
+        def parquet(self, path: str) -> None:
+            assert path == "s3a://logs/events/1.parquet"
+            raise RuntimeError("Class org.apache.hadoop.fs.s3a.S3AFileSystem not found")
+
+    engine = open_engine("spark")
+    engine._session = Session()  # type: ignore[attr-defined]
+    with pytest.raises(UsageError, match="lacks the package hadoop-aws"):
+        engine._read(["s3://logs/events/1.parquet"], ["user_key"], None, None)  # type: ignore[attr-defined]

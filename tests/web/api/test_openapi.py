@@ -20,6 +20,9 @@ BY_API = {
     "karat autojudge doubts": ("GET", "/api/golden/{golden}/doubts"),
     "karat autojudge list": ("GET", "/api/judges"),
     "karat autojudge show": ("GET", "/api/judges/{judge}"),
+    "karat clicks agree": ("GET", "/api/golden/{golden}/clicks"),
+    "karat clicks fit": ("GET", "/api/golden/{golden}/clicks"),
+    "karat clicks judge": ("POST", "/api/golden/{golden}/clicks"),
     "karat compare": ("POST", "/api/comparisons"),
     "karat diagnose": ("GET", "/api/runs/{run}/diagnosis"),
     "karat evaluate": ("POST", "/api/evaluate"),
@@ -63,6 +66,7 @@ BY_API = {
     "karat trend": ("GET", "/api/trends/{history}"),
 }
 NOT_BY_API = {
+    "karat clicks models": "a catalogue of the command, as of this version",
     "karat autojudge": "asks models where karat.toml and the keys are; grades are imported",
     "karat backup": "copies the files of the machine that has the workspace",
     "karat completion": "prints a script for the shell of this machine",

@@ -173,6 +173,21 @@ def test_pages_are_the_same_in_events_and_in_the_research_form(tmp_path: Path) -
     assert len(by_page.count) == len(in_file.count)
 
 
+def test_cells_of_many_documents_and_of_few(tmp_path: Path) -> None:
+    """Counted by number where documents are seen at most ranks, else sorted: 20 of 200 places."""
+    path = tmp_path / "pages.txt"
+    lists = [",".join(f"d{10 * page + rank}" for rank in range(10)) for page in range(2)]
+    path.write_text("".join(f"q\t{docs} : {docs[:2]}\n" for docs in [*lists, lists[0]]))
+    found = table(count_clicks(path, needs="cells")[None])
+    assert found["shown"].to_list() == [2 if int(doc[1:]) < 10 else 1 for doc in found["doc_id"]]
+    assert found["clicked"].sum() == 2  # d0, twice; "d1" is not on the second page
+    few = tmp_path / "few.txt"
+    few.write_text("q\ta,b : a\nq\tb,a : a\nq\ta,b : b\n")
+    assert table(count_clicks(few, needs="cells")[None]).select(
+        "doc_id", "rank", "shown", "clicked", "share"
+    ).rows() == [("a", 1, 2, 1, 1), ("a", 2, 1, 1, 0.5), ("b", 1, 1, 0, 0.5), ("b", 2, 2, 1, 1)]
+
+
 def test_batches_are_added_up(log: EventLog, monkeypatch: pytest.MonkeyPatch) -> None:
     from karat.engines.frames import opening
     from karat.workflows.online import _click_tables
@@ -225,7 +240,6 @@ def test_notes_of_the_research_form(tmp_path: Path) -> None:
     counted = count_clicks(path, needs="pages", depth=10, progress=lambda *at: seen.append(at))
     assert counted[None].notes == [
         "1 click on documents that their page does not show: not counted",
-        "1 page with a document at several ranks: a click on it counts at each",
         "1 page without ':': taken as a page without clicks",
     ]
     assert seen[-1] == (20, 20)

@@ -187,6 +187,8 @@ def test_a_mapping_is_for_a_log_that_is_not_imported(log: EventLog, t12: Path) -
 
 
 def test_karat_clicks_has_the_verbs(t12: Path) -> None:
+    frame = traffic(200).rename({"time_us": "time", "kind": "action"})
+    assert clicks.fit(frame, "RCTR").pages == 200
     assert clicks.fit(t12, "DCTR").model == "DCTR"
     assert [model.name for model in clicks.models()][:3] == ["GCTR", "RCTR", "DCTR"]
     assert [model.name for model in clicks.models("sdbn")] == ["SDBN"]

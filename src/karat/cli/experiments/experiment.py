@@ -67,7 +67,7 @@ def _prepare(settings: dict[str, Any]) -> None:
         "karat experiment analyze log.parquet --plan plan.toml --format json",
     ),
 )
-@click.argument("log", type=click.Path(path_type=Path))
+@click.argument("log", type=options.Place())
 @planned
 @options.option(
     "--by SLICE", "Slice by day, class or an attribute of the log; repeat.", multiple=True
@@ -93,7 +93,12 @@ def _prepare(settings: dict[str, Any]) -> None:
 @options.open_page
 @options.all_notes
 def analyze(
-    log: Path, output: str, report: str | None, open_page: bool, all_notes: bool, **settings: Any
+    log: str | Path,
+    output: str,
+    report: str | None,
+    open_page: bool,
+    all_notes: bool,
+    **settings: Any,
 ) -> int:
     """Compare two arms: health, effects with intervals, and a verdict.
 
@@ -166,7 +171,7 @@ def _plan(settings: dict[str, Any]) -> ExperimentPlan:
         "karat experiment plan events", "karat experiment plan log.parquet -m SAT -f json"
     ),
 )
-@click.argument("log", type=click.Path(path_type=Path))
+@click.argument("log", type=options.Place())
 @options.option(
     "-m --metric metrics METRIC",
     "A metric that could decide; repeat for more.  [default: the usual ones]",
@@ -178,7 +183,7 @@ def _plan(settings: dict[str, Any]) -> ExperimentPlan:
 @options.option("--seed", "Random seed of the splits.", 0, type=click.IntRange(min=0))
 @options.output("table", "json", "md")
 @options.all_notes
-def plan(log: Path, output: str, all_notes: bool, **settings: Any) -> None:
+def plan(log: str | Path, output: str, all_notes: bool, **settings: Any) -> None:
     """Which effects your traffic can show, and which metrics may decide.
 
     For 5, 10 and 50 % of the users of LOG in each arm, and whole weeks: the smallest change found
@@ -199,7 +204,7 @@ def plan(log: Path, output: str, all_notes: bool, **settings: Any) -> None:
         "karat experiment interleaving log.parquet --credit satisfied -f json",
     ),
 )
-@click.argument("log", type=click.Path(path_type=Path))
+@click.argument("log", type=options.Place())
 @options.option(
     "--credit NAME",
     "A point for a ranking: a click, a satisfied click, or a click before a purchase.",
@@ -211,7 +216,7 @@ def plan(log: Path, output: str, all_notes: bool, **settings: Any) -> None:
 @online_options.engine
 @options.output("table", "json", "md")
 @options.all_notes
-def interleaving(log: Path, output: str, all_notes: bool, **settings: Any) -> int:
+def interleaving(log: str | Path, output: str, all_notes: bool, **settings: Any) -> int:
     """Which of two interleaved rankings users prefer.
 
     LOG has the attribute teams for each interleaved search: the mark of karat.interleave. Exit

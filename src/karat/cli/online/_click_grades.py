@@ -39,7 +39,7 @@ def _cuts(
     "karat clicks judge pages.txt --model SDBN -o grades.parquet",
     name="judge",
 )
-@click.argument("log", metavar="[LOG]", required=False, type=click.Path(path_type=Path))
+@click.argument("log", metavar="[LOG]", required=False, type=options.Place())
 @options.option(
     "-m --model NAME",
     "A click model (karat clicks models), or naive: the share of impressions that ended in a "
@@ -72,7 +72,7 @@ def _cuts(
 @options.output("table", "json", "md")
 @options.all_notes
 def judge(
-    log: Path | None,
+    log: str | Path | None,
     start: Path | None,
     file: str | None,
     output: str,

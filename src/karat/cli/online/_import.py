@@ -47,16 +47,16 @@ if TYPE_CHECKING:
 def import_log(
     logs: tuple[str, ...],
     start: Path,
-    events: Path | None,
+    events: str | Path | None,
     timezone: str | None,
     output: str,
     **settings: Any,
 ) -> None:
     """Import event logs into the event store, each event once.
 
-    LOG is a file, a folder or a pattern: UBI queries and events (also as OpenSearch stores them),
-    JSON Lines, Parquet, CSV or TSV, plain or compressed. What was imported before is skipped; what
-    is dropped or assumed is reported.
+    LOG is a file, a folder or a pattern, also in S3 (s3://BUCKET/logs/*.gz): UBI queries and events
+    (also as OpenSearch stores them), JSON Lines, Parquet, CSV or TSV, plain or compressed. What was
+    imported before is skipped; what is dropped or assumed is reported.
     """
     from karat.reports.online.import_ import show_imported
     from karat.workflows.online._import_empty import question
@@ -89,7 +89,7 @@ def import_log(
 @options.command("karat online status")
 @where
 @options.output("table", "json")
-def status(start: Path, events: Path | None, output: str) -> None:
+def status(start: Path, events: str | Path | None, output: str) -> None:
     """Show what the event store contains: events, days, and what is never logged."""
     from karat.reports.online.import_ import show_held
     from karat.workflows.online.import_events import held

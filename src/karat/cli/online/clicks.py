@@ -29,7 +29,7 @@ def clicks() -> None:
         "karat clicks fit train.txt --model DBN --held-out test.txt -f json",
     )
 )
-@click.argument("log", type=click.Path(path_type=Path))
+@click.argument("log", type=options.Place())
 @options.option("-m --model NAME", "The click model; karat clicks models lists them.", "PBM")
 @options.option(
     "--held-out LOG2", "Compute likelihood and perplexity on this log, in the form of LOG."
@@ -52,7 +52,7 @@ def clicks() -> None:
 @online_options.click_log
 @options.output("table", "json", "md")
 @options.all_notes
-def fit(log: Path, output: str, all_notes: bool, **settings: Any) -> None:
+def fit(log: str | Path, output: str, all_notes: bool, **settings: Any) -> None:
     """Fit a click model: how likely each rank is looked at, and how well it predicts.
 
     LOG is an event store (see karat online import), a log file, or pages of results in the

@@ -32,8 +32,9 @@ where = options.together(
     folder,
     options.option(
         "--events DIR",
-        "Folder of the event store.  [default: that of the workspace]",
-        type=click.Path(path_type=Path),
+        "Folder of the event store, or its address (s3://BUCKET/FOLDER).  [default: that of the "
+        "workspace]",
+        type=options.Place(),
     ),
 )
 """``start`` (a folder in a workspace) and ``events`` (the folder of an event store)."""
@@ -98,7 +99,7 @@ click_log = options.together(
 """How the log of a click model is counted."""
 
 
-def click_settings(log: Path | None, settings: dict[str, Any]) -> None:
+def click_settings(log: str | Path | None, settings: dict[str, Any]) -> None:
     """The settings of ``click_log`` as verbs take them; checks that the log can be read."""
     from karat.errors import UsageError
     from karat.formats.events.click_pages import looks_like_pages
@@ -129,7 +130,7 @@ def found_workspace(start: Path) -> WorkspaceConfig:
     return workspace
 
 
-def events_folder(start: Path, events: Path | None) -> Path:
+def events_folder(start: Path, events: str | Path | None) -> str | Path:
     """The folder of the event store: the one given, else the workspace's."""
     return found_workspace(start).events if events is None else events
 
@@ -156,7 +157,7 @@ def need_log(engine: str) -> None:
     need("a log of events", "store", *({engine.strip().lower()} & {"duckdb", "spark"}))
 
 
-def opened_log(start: Path, events: Path | None, engine: str) -> EventLog:
+def opened_log(start: Path, events: str | Path | None, engine: str) -> EventLog:
     """The log in the event store, after a check that the engine's packages are installed."""
     need_log(engine)
     from karat.store.events.log import read_event_log

@@ -138,6 +138,7 @@ def _next(where: str, system: str) -> list[str]:
         f"{karat} compare {machine}/people.tsv {both} --machine-grades {machine}/grades.csv",
         f"{karat} online evaluate -w {where}",
         f"{karat} online watch -w {where} --by query_class",
+        f"{karat} clicks agree -w {where} --by class",
         f"{karat} release why hybrid-2 -w {where}",
         f"{karat} serve -w {where}",
     ]
@@ -169,6 +170,7 @@ def _keep(made: Demo, found: Comparison, deep: Comparison, screen: Console, port
         screen.print(f"\nNo workspace: {_in_web(lacking)}", soft_wrap=True)
         return False
     from karat.demo import experiments, releases
+    from karat.demo.clicks import keep_clicks
     from karat.demo.judge import keep_judge
     from karat.demo.judge import paragraphs as of_judge
     from karat.demo.steps import RUN, keep_steps
@@ -199,6 +201,8 @@ def _keep(made: Demo, found: Comparison, deep: Comparison, screen: Console, port
     experiments.keep_experiments(made, log)
     screen.print()
     show_paragraphs("Their experiments", experiments.paragraphs(made, log), screen)
+    screen.print()
+    show_paragraphs("Grades from their clicks", keep_clicks(made, log, now=clock()), screen)
     print("· A fake machine judge grades the golden set", file=sys.stderr)
     judged = keep_judge(made, now=clock())
     screen.print()

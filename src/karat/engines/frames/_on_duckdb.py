@@ -14,7 +14,8 @@ import pyarrow as pa  # type: ignore[import-untyped]  # noqa: F401  (needed for 
 from karat.engines.frames.engine import ROWS_AT_ONCE
 from karat.engines.frames.files import Batch, batches_of, dtype_of, lacking, reading
 from karat.engines.frames.on_polars import integers_alike
-from karat.tables.online.events import EventLog
+from karat.engines.frames.s3 import dataset
+from karat.tables.online.events import S3, EventLog
 
 _TYPES = {
     pl.Int8(): "TINYINT",
@@ -94,8 +95,12 @@ class OnDuckDB:
     def _read(
         self, batch: Batch, columns: Sequence[str], since: int | None, until: int | None
     ) -> duckdb.DuckDBPyRelation:
-        paths = [file.path.translate(_LITERAL) for file in batch.files]
-        rows = self._connection.read_parquet(paths, union_by_name=True)
+        paths = [file.path for file in batch.files]
+        if paths[0].startswith(S3):  # Arrow reads them: its extension for S3 is a download
+            rows = self._connection.from_arrow(dataset(paths))
+        else:
+            literal = [path.translate(_LITERAL) for path in paths]
+            rows = self._connection.read_parquet(literal, union_by_name=True)
         tests = (
             [] if batch.whole else [f"user_bucket >= {batch.low} AND user_bucket < {batch.high}"]
         )

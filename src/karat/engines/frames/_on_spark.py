@@ -14,8 +14,8 @@ from pyspark.sql import functions as sf
 
 from karat.engines.frames.files import dtype_of, lacking, reading
 from karat.engines.frames.on_polars import integers_alike
-from karat.errors import KaratError
-from karat.tables.online.events import EventLog
+from karat.errors import KaratError, UsageError
+from karat.tables.online.events import S3, EventLog
 
 _TYPES = {
     pl.Int8(): "tinyint",
@@ -111,8 +111,21 @@ class OnSpark:
         self, files: Sequence[str], columns: Sequence[str], since: int | None, until: int | None
     ) -> DataFrame:
         # The working directory of Java may differ from Python's.
-        paths = [str(Path(file).absolute()).translate(_LITERAL) for file in files]
-        rows = self._session.read.option("mergeSchema", "true").parquet(*paths)
+        paths = [
+            file.replace(S3, "s3a://", 1) if file.startswith(S3) else str(Path(file).absolute())
+            for file in files
+        ]
+        literal = [path.translate(_LITERAL) for path in paths]
+        try:
+            rows = self._session.read.option("mergeSchema", "true").parquet(*literal)
+        except Exception as error:
+            if "S3AFileSystem not found" not in str(error):
+                raise
+            raise UsageError(
+                f"this Spark does not read {S3}: it lacks the package hadoop-aws",
+                fix="start it with spark.jars.packages=org.apache.hadoop:hadoop-aws:VERSION, or "
+                "use --engine polars or duckdb",
+            ) from None
         if since is not None:
             rows = rows.filter(sf.col("time_us") >= since)
         if until is not None:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from karat.engines.frames.s3 import polars_options
 from karat.errors import InputError, KaratError
-from karat.tables.online.events import BUCKETS, EventFile, EventLog
+from karat.tables.online.events import BUCKETS, S3, EventFile, EventLog
 from karat.tables.schema import EVENTS
 
 _TYPES: Mapping[str, pl.DataType] = {column.name: column.dtype for column in EVENTS}
@@ -74,6 +75,12 @@ def reading(paths: Iterable[str]) -> Iterator[None]:
     except (Exception, pl.exceptions.PanicException):
         for path in dict.fromkeys(paths):
             reason = _damage(path)
+            if reason is not None and path.startswith(S3):
+                raise InputError(
+                    f"a file of the event store cannot be read ({reason})",
+                    file=path,
+                    fix="try again; if it fails again, copy the event store to S3 again",
+                ) from None
             if reason is not None:
                 raise InputError(
                     f"a file of the event store is damaged ({reason})",
@@ -85,7 +92,7 @@ def reading(paths: Iterable[str]) -> Iterator[None]:
 
 def _damage(path: str) -> str | None:
     try:
-        for _ in pl.scan_parquet(path, glob=False).collect_batches():
+        for _ in pl.scan_parquet(path, glob=False, **polars_options(path)).collect_batches():
             pass
     except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         return str(error).split("\n", maxsplit=1)[0]

@@ -10,6 +10,7 @@ import polars as pl
 
 from karat.engines.frames.engine import ROWS_AT_ONCE
 from karat.engines.frames.files import Batch, batches_of, dtype_of, lacking, reading
+from karat.engines.frames.s3 import polars_options
 from karat.tables.online.events import EventLog
 
 
@@ -64,7 +65,7 @@ def _scan(
 ) -> pl.LazyFrame:
     parts = []
     for file in batch.files:
-        part = pl.scan_parquet(file.path, glob=False)
+        part = pl.scan_parquet(file.path, glob=False, **polars_options(file.path))
         if not (batch.low <= file.low and file.high <= batch.high):
             inside = (pl.col("user_bucket") >= batch.low) & (pl.col("user_bucket") < batch.high)
             part = part.filter(inside)

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from karat.errors import InputError
 from karat.formats.tables.source import Chunk, Source, text_of
-from karat.online.clicks.counts import Pages
+from karat.online.clicks.counts import Integers, Pages
 
 _CUT = "\x00"  # between documents and clicks, once it is known which `:` that is
 _BLANK_CUT = r"\s:(?:\s|$)"
@@ -32,7 +33,6 @@ class ReadPages:
     below: int  # documents shown below the depth, which are left out
     clicks_below: int  # clicks on them
     off_page: int  # clicks on documents that their page does not show, each once a page
-    repeated: int  # pages that show a document at more than one rank
     uncut: int  # pages without `:`, which have no clicks
 
 
@@ -57,41 +57,134 @@ def read_pages(
     path: str | Path,
     *,
     depth: int = 10,
+    distinct: bool = True,
     watch: Callable[[int], None] = lambda _size: None,
 ) -> ReadPages:
     """A file in the research form.
 
     Args:
         depth: Ranks below it are left out.
+        distinct: Whether to merge equal pages.
         watch: Called with the size of each chunk.
 
     Raises:
         InputError: a damaged line, with its number.
     """
-    queries = pl.Categorical(pl.Categories.random())
-    docs = pl.Categorical(pl.Categories.random())
-    pages: list[pl.DataFrame] = []
-    shown: list[pl.DataFrame] = []
-    totals = np.zeros(4, np.int64)
-    count = 0
+    log = _Log(depth)
     with Source(path) as source:
         source.watch = watch
         for chunk in source.chunks():
-            page = _pages_of(chunk, source.name)
-            if not page.height:
-                continue
-            page = page.with_columns(pl.col("query").cast(queries)).with_row_index("page", count)
-            rows, seen = _shown_on(page, docs, depth)
-            totals += seen
-            count += page.height
-            pages.append(page.select("query"))
-            shown.append(rows)
-        name = source.name
-    if not count:
-        raise InputError("there are no pages of results in it", file=name, fix=_FORM)
-    below, clicks_below, off_page, uncut = map(int, totals)
-    read = _counted(pl.concat(pages)["query"], pl.concat(shown), count)
-    return ReadPages(read, below, clicks_below, off_page, _repeated(read), uncut)
+            log.add(chunk, source.name)
+        if not log.parts:
+            raise InputError("there are no pages of results in it", file=source.name, fix=_FORM)
+    return log.whole(distinct=distinct)
+
+
+class _Log:
+    """Pages read so far: twice the number of each document's pair, plus 1 if it was clicked."""
+
+    def __init__(self, depth: int) -> None:
+        self.depth = depth
+        self.parts: list[npt.NDArray[np.int32]] = []  # shape (pages, ranks); -1 where is none
+        self._queries = pl.Categorical(pl.Categories.random())
+        self._docs = pl.Categorical(pl.Categories.random())
+        # Pairs in the order of their numbers: `query`, `doc`, and `key` of both codes
+        self._pairs = pl.DataFrame(
+            schema={"query": self._queries, "doc": self._docs, "key": pl.Int64}
+        )
+        self._below = self._clicks_below = self._off_page = self._uncut = 0
+
+    def add(self, chunk: Chunk, name: str) -> None:
+        """Add the pages of a chunk."""
+        page = _pages_of(chunk, name)
+        if not page.height:
+            return
+        lists = page["docs"].str.split(",")
+        length = lists.list.len().to_numpy().astype(np.int64)
+        names = lists.explode().str.strip_chars(_SPACES)
+        at = np.repeat(np.arange(page.height), length)
+        empty = (names == "").to_numpy()
+        _refuse(page[at[empty][:1].tolist()], _EMPTY_ID, chunk, name)
+        shown = names.cast(self._docs)
+        rank = np.arange(len(at)) - np.repeat(length.cumsum() - length, length)
+        clicked = self._clicked(page, shown, at)
+        self._uncut += page["clicks"].null_count()
+        inside = rank < self.depth
+        if not inside.all():
+            self._below += int((~inside).sum())
+            self._clicks_below += int(clicked[~inside].sum())
+            shown, at, rank, clicked = (
+                shown.filter(inside), at[inside], rank[inside], clicked[inside],
+            )  # fmt: skip
+        pair = self._numbers(page["query"].cast(self._queries), shown, at)
+        part = np.full((page.height, int(rank.max()) + 1), -1, np.int32)
+        part[at, rank] = 2 * pair + clicked
+        self.parts.append(part)
+
+    def _clicked(self, page: pl.DataFrame, shown: pl.Series, at: Integers) -> npt.NDArray[np.bool_]:
+        """Whether each document shown was clicked."""
+        clicks = (
+            page.select("clicks", at=pl.int_range(pl.len()))
+            .filter(pl.col("clicks").str.contains(r"[^\s,]"))
+            .with_columns(pl.col("clicks").str.split(","))
+            .explode("clicks")
+            .with_columns(pl.col("clicks").str.strip_chars(_SPACES))
+            .filter(pl.col("clicks") != "")
+        )
+        docs = clicks["clicks"].cast(self._docs).to_physical().to_numpy().astype(np.int64)
+        keys = pl.DataFrame({"key": clicks["at"].to_numpy() << 32 | docs}).unique()
+        rows = pl.DataFrame({"key": at << 32 | shown.to_physical().to_numpy()}).with_row_index()
+        hits = rows.join(keys, on="key", how="semi")
+        self._off_page += keys.height - hits["key"].n_unique()
+        clicked = np.zeros(len(at), np.bool_)
+        clicked[hits["index"].to_numpy()] = True
+        return clicked
+
+    def _numbers(self, query: pl.Series, doc: pl.Series, at: Integers) -> npt.NDArray[np.int32]:
+        """The number of each pair; new ones are added."""
+        codes = query.to_physical().to_numpy().astype(np.int64)
+        keys = pl.Series("key", codes[at] << 32 | doc.to_physical().to_numpy())
+        numbers = self._known(keys)
+        if numbers.null_count():
+            unknown = numbers.is_null()
+            new = pl.DataFrame({"row": unknown.arg_true(), "key": keys.filter(unknown)})
+            new = new.unique("key", keep="any")
+            rows = new["row"].to_numpy()
+            added = {"query": query.gather(at[rows]), "doc": doc.gather(rows), "key": new["key"]}
+            self._pairs = pl.concat([self._pairs, pl.DataFrame(added)])
+            numbers = self._known(keys)
+        return numbers.to_numpy()
+
+    def _known(self, keys: pl.Series) -> pl.Series:
+        numbers = pl.int_range(self._pairs.height, dtype=pl.Int32, eager=True)
+        return keys.replace_strict(self._pairs["key"], numbers, default=None, return_dtype=pl.Int32)
+
+    def whole(self, *, distinct: bool) -> ReadPages:
+        """All pages, with pairs sorted."""
+        pairs = self._pairs.select(
+            pl.col("query").cast(pl.String), doc_id=pl.col("doc").cast(pl.String)
+        ).with_row_index("number")
+        pairs = pairs.sort("query", "doc_id")
+        row = np.empty(pairs.height, np.int32)
+        row[pairs["number"].to_numpy()] = np.arange(pairs.height, dtype=np.int32)
+        deepest = max(part.shape[1] for part in self.parts)
+        # Each part is dropped when it is copied
+        both = np.full((sum(map(len, self.parts)), deepest), -1, np.int32)
+        start = 0
+        while self.parts:
+            part = self.parts.pop(0)
+            both[start : start + len(part), : part.shape[1]] = part
+            start += len(part)
+        clicked = (both >= 0) & (both % 2 == 1)
+        docs = np.where(both >= 0, row[both >> 1], np.int32(-1))
+        pages = Pages(pairs.select("query", "doc_id"), docs, clicked, np.ones(len(docs)))
+        return ReadPages(
+            _distinct(pages) if distinct else pages,
+            self._below,
+            self._clicks_below,
+            self._off_page,
+            self._uncut,
+        )
 
 
 def _pages_of(chunk: Chunk, name: str) -> pl.DataFrame:
@@ -105,11 +198,11 @@ def _pages_of(chunk: Chunk, name: str) -> pl.DataFrame:
     if damaged:
         for number, raw in enumerate(data.split(b"\n"), chunk.first_line):
             text_of(raw, name, number)  # raises for the damaged line
-    lines = pl.Series("page", text.split("\n"), pl.String).to_frame().with_row_index("line")
+    page = pl.Series("page", text.split("\n"), pl.String).to_frame().with_row_index("line")
+    if ";" in text:
+        page = page.with_columns(pl.col("page").str.split(";")).explode("page")
     page = (
-        lines.with_columns(pl.col("page").str.split(";"))
-        .explode("page")
-        .filter(pl.col("page").str.contains(r"\S"))
+        page.filter(pl.col("page").str.contains(r"\S"))
         .with_columns(pl.col("page").str.splitn("\t", 2).struct.rename_fields(["left", "right"]))
         .unnest("page")
         .with_columns(
@@ -117,119 +210,62 @@ def _pages_of(chunk: Chunk, name: str) -> pl.DataFrame:
             body=pl.coalesce("right", "left"),
         )
         .with_columns(own=pl.when(pl.col("own") != "").then(pl.col("own")))
-        .with_columns(query=pl.coalesce("own", pl.col("own").forward_fill().over("line")))
     )
-    colons = pl.col("body").str.count_matches(":", literal=True)
-    blank = pl.col("body").str.count_matches(_BLANK_CUT)
-    page = page.with_columns(colons=colons, blank=blank)
-    wrong = (
-        pl.when(pl.col("query").is_null())
-        .then(pl.lit("a page without a query: there is no tab before its documents"))
-        .when((pl.col("blank") > 1) | ((pl.col("blank") == 0) & (pl.col("colons") > 1)))
-        .then(pl.lit("a page with several ':', so that its clicks cannot be separated"))
-    )
-    _refuse(page.select("line", "body", wrong=wrong), chunk, name)
-    cut = (
-        pl.when(pl.col("blank") > 0)
-        .then(pl.col("body").str.replace(_BLANK_CUT, _CUT))
-        .otherwise(pl.col("body").str.replace(":", _CUT, literal=True))
-    )
-    parts = cut.str.splitn(_CUT, 2).struct.rename_fields(["docs", "clicks"])
-    page = page.select("line", "query", parts.alias("parts")).unnest("parts")
+    if page["own"].null_count():
+        page = page.with_columns(own=pl.col("own").forward_fill().over("line"))
+    _refuse(page.filter(pl.col("own").is_null()), _NO_QUERY, chunk, name)
+    page = page.select("line", "body", query="own")
+    page = page.with_columns(_separated(page, chunk, name)).unnest("body")
+    if text.count("\t") > page.height:
+        two = pl.col("docs").str.contains(r"[^\s,]\s*\t\s*[^\s,]")
+        _refuse(page.filter(two), _TABS, chunk, name)
     docs = pl.col("docs").str.strip_chars(_SPACES).str.strip_chars_end(", \r\t")
     page = page.with_columns(docs=docs)
-    wrong = (
-        pl.when(pl.col("docs") == "")
-        .then(pl.lit("a page without documents"))
-        .when(pl.col("docs").str.contains(r"^,|,\s*,"))
-        .then(pl.lit("an empty document id, so that the ranks after it are not certain"))
-        .when(pl.col("docs").str.contains(r"[^\s,]\s*\t\s*[^\s,]"))
-        .then(pl.lit("a second tab on a page: its pages are not separated by ';'"))
-    )
-    _refuse(page.select("line", pl.col("docs").alias("body"), wrong=wrong), chunk, name)
+    _refuse(page.filter(pl.col("docs") == ""), _NO_DOCS, chunk, name)
     return page
 
 
-def _refuse(pages: pl.DataFrame, chunk: Chunk, name: str) -> None:
-    if pages["wrong"].null_count() == pages.height:
+def _separated(pages: pl.DataFrame, chunk: Chunk, name: str) -> pl.Expr:
+    """``body`` as a structure of documents and clicks."""
+    colons = pl.col("body").str.count_matches(":", literal=True)
+    cut = pl.col("body")
+    by = ":"
+    if pages.select((colons > 1).any()).item():  # ids have colons: then blanks separate
+        blank = pl.col("body").str.count_matches(_BLANK_CUT)
+        _refuse(pages.filter((colons > 1) & (blank != 1)), _COLONS, chunk, name)
+        first = pl.col("body").str.replace(":", _CUT, literal=True)
+        cut = pl.when(colons > 1).then(cut.str.replace(_BLANK_CUT, _CUT)).otherwise(first)
+        by = _CUT
+    return cut.str.splitn(by, 2).struct.rename_fields(["docs", "clicks"]).alias("body")
+
+
+_NO_QUERY = "a page without a query: there is no tab before its documents"
+_COLONS = "a page with several ':', so that its clicks cannot be separated"
+_NO_DOCS = "a page without documents"
+_EMPTY_ID = "an empty document id, so that the ranks after it are not certain"
+_TABS = "a second tab on a page: its pages are not separated by ';'"
+
+
+def _refuse(pages: pl.DataFrame, what: str, chunk: Chunk, name: str) -> None:
+    """Refuse the first of some pages."""
+    if not pages.height:
         return
-    line, body, wrong = pages.filter(pl.col("wrong").is_not_null()).row(0)
-    text = str(body).strip()
+    first = pages.row(0, named=True)
+    text = str(first.get("body") or first.get("docs") or "").strip()
     raise InputError(
-        f"{wrong}: {text[:60]!r}" if text else wrong,
+        f"{what}: {text[:60]!r}" if text else what,
         file=name,
-        line=chunk.first_line + int(line),
+        line=chunk.first_line + int(first["line"]),
         fix=_FORM,
     )
 
 
-def _shown_on(pages: pl.DataFrame, ids: pl.DataType, depth: int) -> tuple[pl.DataFrame, list[int]]:
-    """Rows `page`, `rank`, `doc`, `clicked` up to a depth, and the totals of `ReadPages`."""
-    docs = (
-        pages.select("page", doc=pl.col("docs").str.split(","))
-        .with_columns(rank=pl.int_ranges(1, pl.col("doc").list.len() + 1, dtype=pl.Int32))
-        .explode("doc", "rank")
-        .with_columns(pl.col("doc").str.strip_chars(_SPACES).cast(ids))
-    )
-    clicks = (
-        pages.filter(pl.col("clicks").str.contains(r"[^\s,]"))
-        .select("page", doc=pl.col("clicks").str.split(","))
-        .explode("doc")
-        .with_columns(pl.col("doc").str.strip_chars(_SPACES))
-        .filter(pl.col("doc") != "")
-        .with_columns(pl.col("doc").cast(ids))
-        .unique()
-    )
-    docs = docs.with_row_index("row")
-    hits = clicks.with_row_index("click").join(docs, on=["page", "doc"], how="inner")
-    clicked = np.zeros(docs.height, np.bool_)
-    clicked[hits["row"].to_numpy()] = True
-    seen = docs.select("page", "rank", "doc", clicked=pl.Series(clicked))
-    low = seen.filter(pl.col("rank") > depth)
-    off = clicks.height - hits["click"].n_unique()
-    totals = [low.height, int(low["clicked"].sum()), off, pages["clicks"].null_count()]
-    return seen.filter(pl.col("rank") <= depth), totals
-
-
-def _counted(query: pl.Series, shown: pl.DataFrame, pages: int) -> Pages:
-    """Pages with rows of pairs, each page with the same clicks once."""
-    of_page = query.to_physical().to_numpy().astype(np.int64)
-    page = shown["page"].to_numpy().astype(np.int64)
-    doc = shown["doc"].to_physical().to_numpy().astype(np.int64)
-    keys = pl.DataFrame({"key": of_page[page] << 32 | doc})
-    first = keys.with_row_index("at").unique("key", keep="first")
-    at = first["at"]
-    pairs = pl.DataFrame(
-        {
-            "query": query.gather(pl.Series(page[at.to_numpy()])).cast(pl.String),
-            "doc_id": shown["doc"].gather(at).cast(pl.String),
-            "key": first["key"],
-        }
-    ).sort("query", "doc_id")
-    places = pairs.select("key", pair=pl.int_range(pl.len(), dtype=pl.Int32))
-    pair = keys["key"].replace_strict(places["key"], places["pair"]).to_numpy()
-    rank = shown["rank"].to_numpy() - 1
-    deepest = int(rank.max()) + 1
-    both = np.full((pages, deepest), -1, np.int64)
-    both[page, rank] = 2 * pair.astype(np.int64) + shown["clicked"].to_numpy()
-    columns = [f"{each}" for each in range(deepest)]
-    # An empty place is -1: -1 >> 1 is -1, which `Pages` writes for it
-    distinct = (
-        pl.DataFrame(both, schema=columns)
-        .group_by(columns, maintain_order=True)
-        .agg(count=pl.len())
-    )
-    both = distinct.select(columns).to_numpy()
-    return Pages(
-        pairs.select("query", "doc_id"),
-        (both >> 1).astype(np.int32),
-        (both >= 0) & (both % 2 == 1),
-        distinct["count"].to_numpy().astype(np.float64),
-    )
-
-
-def _repeated(pages: Pages) -> int:
-    """Pages that show a document at more than one rank."""
-    docs = np.sort(pages.docs, axis=1)
-    same = (docs[:, 1:] == docs[:, :-1]) & (docs[:, 1:] >= 0)
-    return int(pages.count[same.any(axis=1)].sum())
+def _distinct(pages: Pages) -> Pages:
+    """Each page with the same clicks once."""
+    both = np.where(pages.docs >= 0, 2 * pages.docs + pages.clicked, -1)
+    columns = [f"{rank}" for rank in range(both.shape[1])]
+    merged = pl.DataFrame(both, schema=columns).group_by(columns, maintain_order=True).len("count")
+    both = merged.select(columns).to_numpy()
+    docs = np.where(both >= 0, both >> 1, np.int32(-1))
+    count = merged["count"].to_numpy().astype(np.float64)
+    return Pages(pages.pairs, docs, (both >= 0) & (both % 2 == 1), count)

@@ -51,7 +51,7 @@ def read_events(
 ) -> Iterator[pl.DataFrame]:
     """Chunks of events, in order, as ``rows.rows`` returns them."""
     try:
-        source = Source(path)
+        source = Source(path, tally.file)
     except EmptyFile:
         return
     with source:

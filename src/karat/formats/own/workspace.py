@@ -16,6 +16,7 @@ from karat.formats.tables.writing import beside
 from karat.formats.toml import Tables
 from karat.golden.queue import read_lease
 from karat.tables.days import is_zone
+from karat.tables.online.events import place
 from karat.tables.schema import read_scale
 from karat.tables.workspace import (
     DEFAULTS,
@@ -81,7 +82,7 @@ histories = ["history.jsonl"]  # files written by --history, for the trend pages
 # images = ["https://cdn.example.org"]  # hosts that images may be loaded from
 
 # [online]
-# events = "events"  # folder of the event log of karat online import
+# events = "events"  # folder of the event log of karat online import, or s3://BUCKET/FOLDER
 # timezone = "Europe/Berlin"  # time zone of days; default: UTC
 
 # [defaults]  # for karat evaluate, compare and gate in this folder and below; options override
@@ -226,6 +227,8 @@ def _config(tables: Tables, root: Path, environment: Mapping[str, str]) -> Works
     if not is_zone(zone):
         fix = 'timezone = "Europe/Berlin"'
         raise tables.wrong(f"[online] timezone: unknown time zone {zone!r}", fix)
+    tables.text("online", "events", "events")  # checks that it is a string
+    events = tables.read("online", "events", "events", place)
     return WorkspaceConfig(
         root=root,
         store=_absolute(store, root),
@@ -252,7 +255,7 @@ def _config(tables: Tables, root: Path, environment: Mapping[str, str]) -> Works
         ),
         images=_origins(tables),
         histories=tuple(root / name for name in tables.texts("web", "histories", _HISTORIES)),
-        events=root / tables.text("online", "events", "events"),
+        events=events if isinstance(events, str) else root / events,
         timezone=zone,
         notes=tuple(notes),
     )

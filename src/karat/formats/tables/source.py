@@ -111,6 +111,10 @@ class Source:
 
     Use it in a ``with`` statement, or close it.
 
+    Args:
+        path: The path; ``-`` for standard input.
+        name: Its name in messages, if not the path.
+
     Attributes:
         path: The path; None for standard input.
         again: The path if it can be opened a second time; None for standard input and pipes.
@@ -120,9 +124,9 @@ class Source:
         watch: Called with the size of each chunk; may be set.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, name: str | None = None) -> None:
         self.path = None if str(path) == "-" else Path(path)
-        self.name = "standard input" if self.path is None else shown(str(path))
+        self.name = name or ("standard input" if self.path is None else shown(str(path)))
         self.again = self.path if self.path and self.path.is_file() else None
         self._produced = 0
         self._broken: Exception | None = None

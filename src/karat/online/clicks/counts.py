@@ -71,22 +71,27 @@ class Pages:
 
     def cells(self) -> Cells:
         """The same log by document and rank; clicks are all taken as satisfied."""
-        page, rank = np.nonzero(self.docs >= 0)
-        length = (self.docs >= 0).sum(axis=1)
-        pair = self.docs[page, rank].astype(np.int64)
+        there = self.docs >= 0
+        length = np.maximum(there.sum(axis=1), 1)
         deepest = self.docs.shape[1]
-        keys, cell = np.unique(pair * deepest + rank, return_inverse=True)
-        weight = self.count[page]
-        click = self.clicked[page, rank]
+        key = (self.docs.astype(np.int64) * deepest + np.arange(deepest))[there]
+        size = len(self.pairs) * deepest
+        dense = size <= 4 * len(key)
+        if not dense:
+            keys, key = np.unique(key, return_inverse=True)
+            size = len(keys)
+        weight, share = (
+            np.broadcast_to(each[:, None], there.shape)[there]
+            for each in (self.count, self.count / length)
+        )
+        click = self.clicked[there]
         sums = [
-            np.bincount(cell, values, len(keys)).astype(np.float64)
-            for values in (
-                weight,
-                weight * click,
-                weight / length[page],
-                weight / length[page] * click,
-            )
+            np.bincount(key, values, size).astype(np.float64)
+            for values in (weight, weight * click, share, share * click)
         ]
+        if dense:
+            keys = np.flatnonzero(np.bincount(key, minlength=size))
+            sums = [each[keys] for each in sums]
         shown, clicked, share, share_clicked = sums
         ranks = pl.int_range(1, deepest + 1, eager=True, dtype=pl.Int64).alias("rank")
         return Cells(

@@ -11,9 +11,10 @@ from typing import Any
 
 import narwhals as nw
 
-from karat.online.flags import USER, flag
+from karat.online.flags import ORDER, USER, flag
 
 PAGE = (USER, "intent")
+_EVENT = (USER, *ORDER)  # what tells events from each other
 MOST = 60  # greatest depth: clicks of a page are bits of an Int64
 
 
@@ -60,7 +61,7 @@ class Reduction:
         """Searches for a text.
 
         Args:
-            searches: As ``facts.searches`` returns them, with ``hits`` and ``page``.
+            searches: As ``facts.searches`` returns them, with ``tie`` and ``page``.
         """
         age = (self.last_day - nw.col("local_day")).cast(nw.Float64)
         half = nw.lit(1.0) if self.half_life is None else nw.lit(0.5) ** (age / self.half_life)
@@ -70,13 +71,18 @@ class Reduction:
         if self.presentation is not None:
             more["way"] = _known(self.presentation)
         asked = searches.filter(~nw.col("query_key").is_null())
-        names = (*PAGE, "time_us", "hits", "page")
+        names = (*PAGE, "time_us", "tie", "page")
         return asked.select(*names, query="query_key", text="query", **more)
 
-    def from_lists(self, asked: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+    def from_lists(self, asked: nw.LazyFrame[Any], events: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
         """Pages of searches, from lists of results.
 
         Lists of later pages of results are left out: their ranks are not known.
+
+        Args:
+            asked: From ``asked``.
+            events: Rows of ``EVENTS``, with ``hits``. Lists are joined last: to carry them through
+                all plans of facts takes several times as long.
         """
         length = nw.col("hits").list.len().cast(nw.Int64)
         first = nw.col("page").is_null() | (nw.col("page") == 1)
@@ -84,7 +90,9 @@ class Reduction:
         for rank, name in zip(self.ranks, self.docs, strict=True):
             columns[name] = nw.when(length >= rank).then(nw.col("hits")).list.get(rank - 1)
         columns.update((name, nw.col("way")) for name in self._ways)
-        return self._pages(asked.filter(first & (length > 0)).with_columns(**columns))
+        lists = events.filter((nw.col("kind") == "search") & (length > 0)).select(*_EVENT, "hits")
+        found = asked.filter(first).join(lists, on=list(_EVENT), how="inner")
+        return self._pages(found.with_columns(**columns))
 
     def from_impressions(
         self, shown: nw.LazyFrame[Any], asked: nw.LazyFrame[Any]

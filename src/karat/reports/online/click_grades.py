@@ -20,6 +20,7 @@ from karat.tables.golden.agreement import Figure
 from karat.tables.online.clicks import ClickAgreement, ClickAgreementPart, ClickJudgments
 
 _SHOWN = 10  # opposing pairs
+_FIRST = 1.5  # mean rank below which a document was mostly shown first
 
 
 def show(found: ClickJudgments | ClickAgreement, out: Console, *, all_notes: bool = False) -> None:
@@ -52,6 +53,22 @@ def headline(found: ClickJudgments | ClickAgreement) -> str:
     return (
         f"{found.graded:,} of {counted(found.pairs, 'pair')} shown ({percent(share)}) get a grade "
         f"by {model}; {written}"
+    )
+
+
+def misled(found: ClickJudgments) -> str:
+    """A sentence on a document that raw click rates overrate because it was shown first.
+
+    Empty if there is none.
+    """
+    first = [each for each in found.overrated if each.rank < _FIRST]
+    if not first:
+        return ""
+    pair = min(first, key=lambda each: each.ctr_place)
+    return (
+        f"Raw click rates overrate {pair.doc_id} for “{pair.text}”: shown first, it was clicked "
+        f"{percent(pair.ctr)} of the time, which makes it number {pair.ctr_place} of its query; by "
+        f"relevance it is number {pair.value_place}."
     )
 
 

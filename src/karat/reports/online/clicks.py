@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 
 from karat.reports.phrases.numbers import counted, percent
-from karat.reports.table import DASH, Column, Table, of_texts, to
+from karat.reports.table import DASH, Column, Table, to
 from karat.reports.writers.markdown import listed, markdown
 from karat.reports.writers.plain import markdown_cell, plain
 from karat.reports.writers.tables import draw
@@ -61,8 +61,13 @@ def about(result: ClickFit) -> str:
 
 
 def sentences(result: ClickFit) -> list[str]:
-    """What propensities say, and what a log without identification leaves."""
-    found = []
+    """How well it predicts, what is left without identification, and what propensities say."""
+    unseen = "" if not result.unseen else f", with {counted(result.unseen, 'new pair')}"
+    found = [
+        f"{f'Held-out log{unseen}' if result.held_out else 'Fit'}: perplexity "
+        f"{result.perplexity:.4f} (1 is perfect, 2 a coin), log-likelihood per rank "
+        f"{result.log_likelihood:.4f}".replace("-0", "−0")
+    ]
     if not result.identified:
         found.append(
             "Likelihood and perplexity are valid; examination and grades of documents are not. "
@@ -85,8 +90,8 @@ def sentences(result: ClickFit) -> list[str]:
 
 
 def tables(result: ClickFit) -> list[Table]:
-    """Fit, ranks, values of the attribute, and queries."""
-    found = [_fit(result), _ranks(result)]
+    """Ranks, values of the attribute, and queries."""
+    found = [_ranks(result)]
     if result.by is not None:
         found.append(_strata(result))
     if result.worst_queries:
@@ -99,26 +104,14 @@ def tables(result: ClickFit) -> list[Table]:
     return found
 
 
-def _fit(result: ClickFit) -> Table:
-    rows = [
-        ("log-likelihood", f"{result.log_likelihood:.4f}".replace("-", "−"), "per rank of a page"),
-        ("perplexity", f"{result.perplexity:.4f}", "1 is perfect, 2 a coin"),
-    ]
-    if result.unseen is not None:
-        rows.append(("unseen", f"{result.unseen:,}", "pairs that the fitted log does not have"))
-    where = "Held-out log" if result.held_out else "Fit"
-    return of_texts(where, ("", "Value", "Meaning"), [(a, b, c) for a, b, c in rows])
-
-
 def _ranks(result: ClickFit) -> Table:
     """A row for each place, in which intervals follow values."""
     random = result.propensities
     own = {_key(each): each for each in result.examination or ()}
     others = {_key(each): each for each in (() if random is None else random.examination)}
-    keys = sorted(
-        {*own, *others} or {(at, None) for at in range(1, len(result.perplexity_by_rank) + 1)},
-        key=lambda key: (key[0], key[1] or ""),
-    )
+    keys = {*own, *others}
+    if all(way is None for _, way in keys):
+        keys |= {(rank, None) for rank in range(1, len(result.perplexity_by_rank) + 1)}
     columns = [
         Column("rank", "Rank", "count", text=lambda key: f"{key[0]}"),
         Column("presentation", "Shown", optional=True, text=lambda key: key[1] or ""),
@@ -130,7 +123,7 @@ def _ranks(result: ClickFit) -> Table:
     columns.append(
         Column("perplexity", "Perplexity", "number", text=_perplexity(result.perplexity_by_rank))
     )
-    return Table("By rank", columns, keys)
+    return Table("By rank", columns, sorted(keys, key=lambda key: (key[0], key[1] or "")))
 
 
 def _examined(heading: str, by_key: dict[_Key, Examination]) -> list[Column]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
+from karat.engines.frames import s3
 from karat.errors import InputError
 from karat.golden.traffic import folded
 from karat.tables.online.events import ATTRIBUTE, BUCKETS, KINDS
@@ -143,8 +144,22 @@ def write_error(path: Path, error: Exception) -> InputError:
     return InputError(f"cannot be written: {reason}", file=str(path), fix=fix)
 
 
-def check_complete(path: Path, size: int | None) -> None:
-    """A quick check that a file of the store is complete; ``size`` in bytes, None if unknown."""
+def check_complete(folder: str | Path, sizes: Mapping[str, int | None]) -> None:
+    """A quick check that files of a store are complete; sizes in bytes, None if unknown."""
+    if isinstance(folder, str):
+        stored = {each.address: each.size for each in s3.listed(folder)}
+        for name, size in sizes.items():
+            address = f"{folder}/{name}"
+            if address not in stored or (size or stored[address]) != stored[address]:
+                problem = "damaged" if address in stored else "missing"
+                fix = "copy the event store again: all *.parquet first, manifest.json last"
+                raise InputError(f"a file of the event store is {problem}", file=address, fix=fix)
+        return
+    for name, size in sizes.items():
+        _check_file(folder / name, size)
+
+
+def _check_file(path: Path, size: int | None) -> None:
     try:
         with path.open("rb") as stream:
             actual = stream.seek(0, os.SEEK_END)

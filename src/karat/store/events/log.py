@@ -7,6 +7,7 @@ are deleted by the next import, because another process may still be reading the
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -19,39 +20,46 @@ from pathlib import Path
 
 import polars as pl
 
+from karat.engines.frames import s3
 from karat.errors import InputError
 from karat.store.events import files as event_files
 from karat.store.events._verify import checked
 from karat.store.events.manifest import Manifest, StoredFile
-from karat.tables.online.events import BUCKETS, EventFile, EventLog
+from karat.tables.online.events import BUCKETS, S3, EventFile, EventLog, place
 from karat.tables.records import shared
 
 MANIFEST = "manifest.json"
 STAGING = ".staging"  # folder for rows of a running import that are not yet partitioned
 _VERSION = 1
 _LOCK = ".lock"
+_IN_USE = {errno.EAGAIN, errno.EACCES, errno.EDEADLK}  # a lock that another process has
 _MOST = 16  # files of one bucket, before they are merged
 
 
-class NoEvents(InputError):
-    """The event store exists but has no events."""
+class NoStore(InputError):
+    """There is no event store."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: str | Path) -> None:
         super().__init__(f"no events in {folder}", fix="karat online import LOG…")
 
 
-def read_event_log(folder: Path) -> EventLog:
+class NoEvents(NoStore):
+    """The event store exists but has no events."""
+
+
+def read_event_log(folder: str | Path) -> EventLog:
+    """The content of an event store: a folder, or the address of its copy in S3."""
+    folder = place(folder)
     manifest = read_manifest(folder)
     if manifest is None:
-        raise InputError(f"no events in {folder}", fix="karat online import LOG…")
+        raise NoStore(folder)
     if not manifest.files:
         raise NoEvents(folder)
     files = [
-        EventFile(str(folder / file.name), file.low, file.high, file.rows)
+        EventFile(_inside(folder, file.name), file.low, file.high, file.rows)
         for file in manifest.files
     ]
-    for file in manifest.files:
-        event_files.check_complete(folder / file.name, file.bytes)
+    event_files.check_complete(folder, {file.name: file.bytes for file in manifest.files})
     content = json.dumps([manifest.timezone, [asdict(file) for file in manifest.files]])
     more = {
         "files": files,
@@ -68,27 +76,31 @@ def read_event_log(folder: Path) -> EventLog:
     )
 
 
-def read_manifest(folder: Path) -> Manifest | None:
+def _inside(folder: str | Path, name: str) -> str:
+    return f"{folder}/{name}" if isinstance(folder, str) else str(folder / name)
+
+
+def read_manifest(folder: str | Path) -> Manifest | None:
     """The manifest of a store; None if there is none."""
-    path = folder / MANIFEST
+    path = _inside(folder, MANIFEST)
     try:
-        content = json.loads(path.read_bytes())
+        content = json.loads(s3.content(path) if path.startswith(S3) else Path(path).read_bytes())
         version = content.pop("karat_events")
         if version == _VERSION:
             return checked(content)
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", file=str(path)) from None
+        raise InputError(f"cannot be read: {error.strerror}", file=path) from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
         raise InputError(
             "the manifest of the event store is damaged",
-            file=str(path),
+            file=path,
             fix=event_files.RESTORE,
         ) from None
     raise InputError(
         f"the event store has version {version}; this karat reads version {_VERSION}",
-        file=str(path),
+        file=path,
         fix="use the karat that wrote it, or import the logs into a new folder",
     )
 
@@ -106,7 +118,15 @@ def importing(folder: Path) -> Iterator[Manifest | None]:
         reason = f"events cannot be stored there: {error.strerror}"
         raise InputError(reason, file=str(folder)) from error
     with lock:
-        if not _taken(lock.fileno()):
+        try:
+            taken = _taken(lock.fileno())
+        except OSError as error:
+            raise InputError(
+                f"the file system does not support locks: {error.strerror}",
+                file=str(folder),
+                fix="import into a local folder, or mount the shared one with locks",
+            ) from error
+        if not taken:
             raise InputError(
                 "another import into this event store is running",
                 file=str(folder),
@@ -131,7 +151,9 @@ def _taken(lock: int) -> bool:
             import fcntl
 
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except OSError as error:
+        if error.errno not in _IN_USE:
+            raise
         return False
     return True
 

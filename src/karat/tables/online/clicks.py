@@ -202,3 +202,50 @@ class ClickAgreement:
     def to_dict(self) -> dict[str, Any]:
         """The JSON object."""
         return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFit:
+    """How well a click model predicts the clicks of later days, and its examination."""
+
+    model: str
+    log_likelihood: float  # as of ``ClickFit``
+    perplexity: float
+    perplexity_by_rank: Sequence[float]
+    # Of the whole log; None for models without it, and where positions are not identified
+    examination: Sequence[Examination] | None
+
+
+@dataclass(frozen=True, slots=True)
+class GradedPair:
+    """A pair with a grade from clicks."""
+
+    query_id: str
+    text: str  # of the query
+    doc_id: str
+    grade: float
+    people: float | None  # people's grade; None without one
+    value: float  # relevance
+    ci_low: float
+    ci_high: float
+    effective: float  # impressions
+    shown: float
+    clicked: float
+    rank: float  # mean rank at which it was shown
+
+
+@dataclass(frozen=True)
+class ClickOverview:
+    """Click models of a log, the grades that one of them makes, and their agreement with people."""
+
+    fits: Sequence[ModelFit]
+    fitted: Sequence[str]  # first and last day of the log that `fits` are fitted to
+    held_out: Sequence[str] | None  # of the days they predict; None if the log is too short
+    identified: bool  # whether the log can tell positions from documents
+    reason: str  # why not; empty if it can
+    propensities: Propensities | None
+    refused: str  # why the model makes no grades; empty if it does
+    judgments: ClickJudgments | None  # None if refused
+    agreement: ClickAgreement | None  # None without grades of people
+    pairs: Sequence[GradedPair]  # those most often looked at, at most 1,000
+    added: ClickOrigin | None  # of the grades that the golden set has; None without any

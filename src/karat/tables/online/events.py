@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
+from urllib.parse import unquote, urlsplit
+
+from karat.errors import UsageError
 
 Kind = Literal[
     "search", "impression", "click", "hide", "heartbeat", "cart", "purchase", "answer", "other"
@@ -13,14 +17,35 @@ Kind = Literal[
 KINDS: tuple[Kind, ...] = get_args(Kind)
 BUCKETS = 256  # values of `user_bucket`
 ATTRIBUTE = "attribute_"  # prefix of the columns of attributes
+S3 = "s3://"
 _RARE = 0.05  # probability
+_SCHEME = re.compile(r"([a-z][a-z0-9+.-]+)://", re.IGNORECASE)
+
+
+def place(name: str | Path) -> str | Path:
+    """Where events are: a path, also of a ``file://`` address, or an ``s3://`` address as text.
+
+    Raises:
+        UsageError: an address of another kind.
+    """
+    scheme = _SCHEME.match(str(name))
+    if isinstance(name, Path) or scheme is None:
+        return Path(name)
+    if name.startswith(S3):
+        return name.rstrip("/")
+    url = urlsplit(name)
+    if scheme[1].lower() == "file" and url.netloc in ("", "localhost"):
+        return Path(unquote(url.path))
+    raise UsageError(
+        f"{scheme[0]} is not supported", fix=f"a path, a file:///path, or {S3}BUCKET/PATH"
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class EventFile:
     """One Parquet file of an event store, sorted by user_bucket, user_key, time_us and tie."""
 
-    path: str
+    path: str  # or its `s3://` address
     low: int  # its lowest `user_bucket`
     high: int  # its highest `user_bucket` plus 1
     rows: int
@@ -30,7 +55,7 @@ class EventFile:
 class EventLog:
     """The content of an event store."""
 
-    folder: Path
+    folder: str | Path  # text for an `s3://` address
     files: Sequence[EventFile] = field(repr=False)
     rows: int  # number of events, including bots
     bots: int

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from karat.web.api import (
     accounts,
+    clicks,
     engines,
     experiments,
     golden,
@@ -31,6 +32,7 @@ ROUTERS = (
     release.ROUTER,
     releases.ROUTER,
     online.ROUTER,
+    clicks.ROUTER,
     experiments.ROUTER,
     shadow.ROUTER,
     offline.CATALOGUE,

@@ -20,11 +20,11 @@ from karat.tables.experiments.interleaving import InterleavingResult
 from karat.tables.experiments.planning import Planning
 from karat.tables.online.events import EventLog
 from karat.tables.records import record_of
-from karat.web.experiments._texts import as_texts
 from karat.web.framework.auth import AReader
 from karat.web.framework.call import Call
 from karat.web.framework.errors import or_not_found
 from karat.web.framework.pages import show
+from karat.web.framework.texts import as_texts
 from karat.web.online.log import Lenient, LogPage, log_page, start_computing
 from karat.workflows.experiments import stored
 from karat.workflows.online import slices

@@ -19,7 +19,6 @@ from karat.reports.experiments import shadow as report
 from karat.reports.phrases.numbers import milliseconds, percent
 from karat.reports.table import Column, Table
 from karat.tables.experiments.shadow import ShadowBar, ShadowQuery, ShadowResult
-from karat.web.experiments._texts import as_texts
 from karat.web.framework.auth import AnEngineer, AReader
 from karat.web.framework.call import Call
 from karat.web.framework.errors import or_not_found
@@ -28,6 +27,7 @@ from karat.web.framework.lists import Ask, Listed, frame_of, listed
 from karat.web.framework.pages import Page, redirect, show
 from karat.web.framework.progress import Job, last, run
 from karat.web.framework.state import AppState
+from karat.web.framework.texts import as_texts
 from karat.workflows.experiments.stored_shadow import (
     ShadowAnalysis,
     find,

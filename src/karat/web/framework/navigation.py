@@ -45,6 +45,7 @@ STAGES = (
             Tab("Disagreements", f"{_SET}/disagreements"),
             Tab("Editions", f"{_SET}/editions", also=[f"{_SET}/changes"]),
             Tab("Import and export", f"{_SET}/exchange"),
+            Tab("From clicks", f"{_SET}/clicks"),
             Tab("Machine judges", "/judges", also=[f"{_SET}/doubts"]),
         ),
     ),

@@ -147,12 +147,13 @@ def read_tables(
     spellings = _Sums([*reduction.groups, "text"], _TEXT)
     totals: dict[str, int] = {}
     done = 0
-    for events in engine.batches(log, scope.columns, scope.since, scope.until):
-        batch = facts_of(events, engine, scope, seen)
+    columns = [*scope.columns, "hits"]
+    for events in engine.batches(log, columns, scope.since, scope.until):
+        batch = facts_of(events.drop("hits"), engine, scope, seen)
         searches = narrowed(batch.searches, tests)
         if asked.present is not None:
             searches = searches.filter(~has_value(ATTRIBUTE + asked.present, None))
-        counts = _added(batch, searches, engine, reduction, rows, spellings, form=form)
+        counts = _added(batch, searches, events, engine, reduction, rows, spellings, form=form)
         del batch  # free the batch before the next is read
         for name, number in counts.items():
             totals[name] = totals.get(name, 0) + number
@@ -179,6 +180,7 @@ def _scope(
 def _added(
     batch: FactsOf,
     searches: nw.LazyFrame[Any],
+    events: nw.LazyFrame[Any],
     engine: Engine,
     reduction: Reduction,
     rows: _Sums,
@@ -188,11 +190,11 @@ def _added(
 ) -> dict[str, int]:
     """Add a batch to rows and spellings; its totals."""
     asked = engine.keep(reduction.asked(searches))
-    shown = reduction.from_lists(asked)
+    shown = reduction.from_lists(asked, events)
     if batch.shown is not None:
         seen = engine.keep(reduction.from_impressions(batch.shown, asked))
         without = asked.join(seen.select(*PAGE), on=list(PAGE), how="anti")
-        shown = nw.concat([seen, reduction.from_lists(without)])
+        shown = nw.concat([seen, reduction.from_lists(without, events)])
     shown = engine.keep(shown)
     clicked = engine.keep(reduction.clicked(batch.clicks, shown))
     if form == "pages":

@@ -10,56 +10,74 @@ from pathlib import Path
 
 import polars as pl
 
+from karat.engines.frames import s3
+from karat.engines.frames.s3 import StoredObject
 from karat.errors import InputError
 from karat.formats.events.flatten import Reading
 from karat.formats.events.log import peek
 from karat.formats.events.rows import IDS
 from karat.formats.events.tally import Tally
 from karat.formats.tables.source import Source, shown
-
-_PIECE = 1 << 20
+from karat.tables.online.events import place
 
 
 @dataclass(frozen=True)
 class Input:
-    path: Path
+    path: Path  # where its bytes are
     name: str  # its name in messages
     sha256: str  # hash of its bytes
+    fetched: bool = False  # whether the path is a temporary copy
 
 
-def expanded(files: Sequence[str | Path]) -> list[Path]:
-    """The files of paths, folders and patterns, each once.
+def expanded(files: Sequence[str | Path]) -> list[Path | StoredObject]:
+    """The files or objects of paths, folders, patterns and addresses, each once.
 
     Args:
-        files: Paths; folders stand for all files below them, except hidden ones; patterns such as
-            ``logs/2026-*.gz`` may contain ``**``.
+        files: Paths, ``file://`` or ``s3://`` addresses; folders stand for all below them, except
+            hidden files; patterns such as ``logs/2026-*.gz`` may contain ``**``.
     """
-    paths: dict[Path, None] = {}
+    found: dict[Path | StoredObject, None] = {}
     for each in files:
-        path = Path(each)
-        if path.is_dir():
-            below = (file for file in path.rglob("*") if file.is_file())
-            here = [
-                file
-                for file in below
-                if not any(
-                    part.startswith((".", "_SUCCESS")) for part in file.relative_to(path).parts
-                )
-            ]
-            problem = "there is no file in this folder"
-        elif path.exists() or not glob.has_magic(str(each)):
-            here, problem = [path], ""
-        else:
-            matching = map(Path, glob.glob(str(each), recursive=True))  # noqa: PTH207 - ** and all
-            here = [file for file in matching if file.is_file()]
-            problem = "no file matches this pattern"
-        if not here:
-            raise InputError(problem, file=shown(str(each)), fix="check the path")
-        paths.update(dict.fromkeys(sorted(here)))
-    return list(paths)
+        where = place(each)
+        here = _local(where) if isinstance(where, Path) else _stored(where)
+        found.update(dict.fromkeys(here))
+    return list(found)
 
 
-def fingerprint(path: Path, watch: Callable[[int], None]) -> Input:
+def _local(path: Path) -> list[Path]:
+    if path.is_dir():
+        below = (file for file in path.rglob("*") if file.is_file())
+        here = [file for file in below if not _hidden(file.relative_to(path).parts)]
+        problem = "there is no file in this folder"
+    elif path.exists() or not glob.has_magic(str(path)):
+        here, problem = [path], ""
+    else:
+        matching = map(Path, glob.glob(str(path), recursive=True))  # noqa: PTH207 - ** and all
+        here = [file for file in matching if file.is_file()]
+        problem = "no file matches this pattern"
+    if not here:
+        raise InputError(problem, file=shown(str(path)), fix="check the path")
+    return sorted(here)
+
+
+def _stored(address: str) -> list[StoredObject]:
+    objects = s3.listed(address)
+    return [each for each in objects if not _hidden(each.address.removeprefix(address).split("/"))]
+
+
+def _hidden(parts: Sequence[str]) -> bool:
+    return any(part.startswith((".", "_SUCCESS")) for part in parts)
+
+
+def fetched(stored: StoredObject, folder: Path, watch: Callable[[str, int], None]) -> Input:
+    """An object as a file of a folder."""
+    folder.mkdir(exist_ok=True)
+    path = folder / f"object-{hashlib.sha1(stored.address.encode()).hexdigest()}"  # noqa: S324
+    digest = s3.fetched(stored, path, lambda size: watch(stored.address, size))
+    return Input(path, shown(stored.address), digest, fetched=True)
+
+
+def fingerprint(path: Path) -> Input:
     name = shown(str(path))
     if not path.is_file():
         with Source(path):  # reports what is wrong, and the nearest name
@@ -67,15 +85,12 @@ def fingerprint(path: Path, watch: Callable[[int], None]) -> Input:
         raise InputError(
             "events are imported from files", file=name, fix="write them to a file first"
         )
-    digest = hashlib.sha256()
     try:
         with path.open("rb") as stream:
-            while piece := stream.read(_PIECE):
-                digest.update(piece)
-                watch(0)
+            digest = hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", file=name) from None
-    return Input(path, name, digest.hexdigest())
+    return Input(path, name, digest)
 
 
 _LOOKED_AT = 12  # files

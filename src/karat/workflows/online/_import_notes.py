@@ -113,25 +113,25 @@ def of_store(manifest: Manifest, *, simulated: bool) -> Iterator[str]:
         yield "the event store has simulated and real events now: all of it counts as simulated"
 
 
-def check_columns(mapped: Mapped, paths: Sequence[Path]) -> None:
+def check_columns(mapped: Mapped, inputs: Sequence[Input]) -> None:
     """Check that a log has the columns that a mapping names.
 
     Args:
-        paths: The files of the import; a column in one of them is enough. JSON files may have any
+        inputs: The files of the import; a column in one of them is enough. JSON files may have any
             column: what they lack is known once they are read (``lacking``).
     """
     named = list(mapped.named())
     available: dict[str, None] = {}
-    for path in paths if named else ():
+    for each in inputs if named else ():
         with suppress(InputError):  # reported when the file is read
-            columns = columns_of(path)
+            columns = columns_of(each.path)
             if columns is None:
                 return
             available.update(dict.fromkeys(columns))
     for key, column in named:
         if available and not holds(available, column):
             raise InputError(
-                f"{key}: there is no column {column!r} in {_files(paths)}",
+                f"{key}: there is no column {column!r} in {_files(inputs)}",
                 file=mapped.name,
                 fix=_meant(column, list(available)) + ", or leave the key out",
             )
@@ -173,8 +173,8 @@ def _meant(column: str, columns: list[str]) -> str:
     return f"did you mean {near[0]!r}?" if near else f"its columns: {_columns(columns)}"
 
 
-def _files(paths: Sequence[Path]) -> str:
-    return paths[0].name if len(paths) == 1 else f"{len(paths):,} files"
+def _files(inputs: Sequence[Input]) -> str:
+    return Path(inputs[0].name).name if len(inputs) == 1 else f"{len(inputs):,} files"
 
 
 def _columns(names: list[str]) -> str:

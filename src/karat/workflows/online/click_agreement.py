@@ -97,7 +97,7 @@ def _in_workspace(
     people = judged(opened)
     weights = weights or opened.workspace.weights
     found = _agreement(*stored, people.qrels, people.queries, by, weights, rel)
-    return replace(found, queued=_queue(opened, found, person, now)) if queue else found
+    return replace(found, queued=queue_opposing(opened, found, person, now)) if queue else found
 
 
 def _agreement(
@@ -147,7 +147,7 @@ def _notes(found: ClickAgreement) -> Iterator[str]:
         yield f"{len(found.opposing):,} of {found.oppose:,} opposing pairs are listed"
 
 
-def _queue(opened: Workspace, found: ClickAgreement, person: str, now: int) -> int:
+def queue_opposing(opened: Workspace, found: ClickAgreement, person: str, now: int) -> int:
     """Put the opposing pairs into the judging queue, for one more rater; audited."""
     from karat.store.sql import audit, pairs
 

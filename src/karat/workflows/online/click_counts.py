@@ -248,7 +248,7 @@ def _of_pages(path: str | Path, needs: Needs, counting: Counting) -> Counted:
         if counting.progress is not None:
             counting.progress(done, size)
 
-    read = read_pages(path, depth=counting.depth, watch=watch)
+    read = read_pages(path, depth=counting.depth, distinct=needs == "pages", watch=watch)
     pages = read.pages
     shown = pages.docs >= 0
     query = pages.pairs["query"].rle_id().to_numpy()  # pairs are sorted by query
@@ -279,11 +279,6 @@ def _read_notes(read: ReadPages, depth: int) -> list[str]:
         notes.append(
             f"{counted(read.below, 'document')} below rank {depth}, with "
             f"{counted(read.clicks_below, 'click')}: not counted"
-        )
-    if read.repeated:
-        notes.append(
-            f"{counted(read.repeated, 'page')} with a document at several ranks: a click on it "
-            "counts at each"
         )
     if read.uncut:
         notes.append(f"{counted(read.uncut, 'page')} without ':': taken as a page without clicks")

@@ -53,7 +53,11 @@ class ClickRelevance:
     propensities: PropensitySource | None  # whose examination was taken
     unmatched_queries: int  # of the log, that the golden set does not have
     unmatched_pairs: int
-    counted: Counted
+    pages: int  # of the log, as of `Counted`
+    impressions: int
+    clicks: int
+    simulated: bool
+    engine: str
     half_life_us: int | None
     log: str
     notes: Sequence[str]
@@ -110,7 +114,11 @@ def click_relevance(
             None if found is None else found.source,
             0,
             0,
-            counted,
+            counted.pages,
+            counted.impressions,
+            counted.clicks,
+            counted.simulated,
+            counted.engine,
             half_life_us,
             _log_name(log),
             notes,
@@ -203,7 +211,6 @@ def graded_clicks(
     """
     rules = Grading(_points(found.grades, cuts), least)
     grades = grading.graded(found.frame, rules).sort("query_id", "doc_id")
-    counted = found.counted
     origin = ClickOrigin(
         found.model,
         rules.points.cuts,
@@ -215,7 +222,7 @@ def graded_clicks(
         found.identified,
         found.propensities,
         grades.height,
-        counted.simulated,
+        found.simulated,
     )
     over, under = grading.rated_by_ctr(grades)
     judged = ClickJudgments(
@@ -231,13 +238,13 @@ def graded_clicks(
         underrated=[
             replace(row, text=found.texts.get(row.query_id, row.query_id)) for row in under
         ],
-        pages=counted.pages,
-        impressions=counted.impressions,
-        clicks=counted.clicks,
+        pages=found.pages,
+        impressions=found.impressions,
+        clicks=found.clicks,
         file=None,
         seconds=0.0,
         notes=[*found.notes, *_notes(found)],
-        engine=counted.engine,
+        engine=found.engine,
     )
     return judged, grades
 

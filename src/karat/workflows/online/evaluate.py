@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import polars as pl
@@ -30,7 +30,7 @@ from karat.tables import Queries
 from karat.tables.days import day_number, day_text, span_text
 from karat.tables.incoming import to_polars
 from karat.tables.online.evaluation import DIMENSIONS, OnlineResult, OnlineResults
-from karat.tables.online.events import EventLog
+from karat.tables.online.events import EventLog, place
 from karat.workflows.offline import inputs
 from karat.workflows.online.evidence import Selection, gather
 from karat.workflows.online.filters import Only, only_note
@@ -56,7 +56,7 @@ def event_log(
                 f"{name} applies to the import of a log, and these events are imported already",
                 fix="leave it out, or give the log itself",
             )
-        yield events if isinstance(events, EventLog) else read_event_log(Path(events)), []
+        yield events if isinstance(events, EventLog) else read_event_log(events), []
         return
     with tempfile.TemporaryDirectory(prefix="karat-") as folder:
         path = Path(folder) / "log.parquet"
@@ -97,7 +97,9 @@ def _files(events: Any) -> list[str | Path] | None:
         )
     if not isinstance(events, str | Path):
         return None
-    path = Path(events)
+    path = place(events)
+    if isinstance(path, str):
+        return [path] if glob.has_magic(path) or PurePosixPath(path).suffix else None
     log = path.is_file() or glob.has_magic(str(events)) or (bool(path.suffix) and not path.exists())
     return [events] if log else None
 

@@ -5,18 +5,20 @@ from __future__ import annotations
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 
+from karat.engines.frames.s3 import StoredObject
 from karat.errors import InputError, UsageError
 from karat.formats.events import log
 from karat.formats.events.flatten import Reading
 from karat.formats.events.json import LINE
 from karat.formats.events.mapping import Mapped, read_mapping
 from karat.formats.events.tally import EXAMPLES, Tally, by_count
+from karat.formats.tables.source import shown
 from karat.store.events import files as event_files
 from karat.store.events.log import (
     STAGING,
@@ -29,7 +31,14 @@ from karat.store.events.log import (
 )
 from karat.store.events.manifest import Manifest, added, summary
 from karat.tables.days import day_text, is_zone
-from karat.tables.online.events import ATTRIBUTE, EmptyHits, Imported, LogStatus, StoredImport
+from karat.tables.online.events import (
+    ATTRIBUTE,
+    EmptyHits,
+    Imported,
+    LogStatus,
+    StoredImport,
+    place,
+)
 from karat.tables.records import shared
 from karat.tables.schema import EVENTS
 from karat.workflows.online import _import_empty as empties
@@ -37,6 +46,7 @@ from karat.workflows.online import _import_notes as notes
 from karat.workflows.online._import_inputs import (
     Input,
     expanded,
+    fetched,
     fingerprint,
     order_of_ids,
     with_user,
@@ -44,11 +54,12 @@ from karat.workflows.online._import_inputs import (
 from karat.workflows.online._import_ranges import Observed, Staged, processed
 
 Watch = Callable[[str, int], None]
+_CLOCKS_US = 3_600_000_000  # how much the clocks of a bucket and of this machine may differ
 SIMULATED = f"{ATTRIBUTE}simulated"  # the attribute that marks simulated events
 
 
 def import_events(
-    folder: Path,
+    folder: str | Path,
     files: Sequence[str | Path],
     *,
     now: int,
@@ -74,8 +85,13 @@ def import_events(
         raise UsageError(f"the first position must be 0 or 1, got {position_base}")
     mapped = Mapped() if mapping is None else read_mapping(mapping)
     reading = Reading(now, clocks or "UTC", mapped)
-    inputs = [fingerprint(each, lambda _size: None) for each in expanded(files)]
-    notes.check_columns(mapped, [each.path for each in inputs])
+    folder = place(folder)
+    if isinstance(folder, str):
+        raise UsageError(
+            f"events are not imported into {folder}: it has no locks",
+            fix="import into a folder, and copy that: aws s3 sync FOLDER s3://BUCKET/FOLDER",
+        )
+    logs = [fingerprint(each) if isinstance(each, Path) else each for each in expanded(files)]
     with _looking(folder) if check else _keeping(folder) as (before, staging):
         manifest = before or Manifest(timezone=timezone or "UTC")
         if timezone not in (None, manifest.timezone):
@@ -83,7 +99,9 @@ def import_events(
                 f"the time zone of this event store is {manifest.timezone}, not {timezone}",
                 fix="leave the zone out, or import into another folder",
             )
-        fresh, skipped = _fresh(inputs, manifest, mapped)
+        fresh, skipped = _fresh(logs, manifest, mapped, lambda each: fetched(each, staging, watch))
+        here = [each for each in logs if isinstance(each, Input)]
+        notes.check_columns(mapped, [*here, *(each for each in fresh if each.fetched)])
         if not fresh:
             return Imported(None, [], skipped, 0, 0, {}, {}, [], {}, {})
         job = _Import(folder, manifest, reading, simulated=simulated, partial=partial, watch=watch)
@@ -109,19 +127,34 @@ def _check_zone(zone: str | None) -> None:
 
 
 def _fresh(
-    inputs: Iterable[Input], manifest: Manifest, mapped: Mapped
+    logs: Iterable[Input | StoredObject],
+    manifest: Manifest,
+    mapped: Mapped,
+    fetch: Callable[[StoredObject], Input],
 ) -> tuple[list[Input], list[str]]:
-    """The files that are new with this mapping, and the names of the others."""
-    known = {
-        digest
-        for each in manifest.imports
-        if each.settings.get("mapping", "") == mapped.digest
-        for digest in each.files.values()
-    }
+    """The files that are new with this mapping, and the names of the others.
+
+    Objects are fetched, unless they were imported and have not been written since.
+    """
+    known: set[str] = set()
+    imported: dict[str, int] = {}
+    for before in manifest.imports:
+        if before.settings.get("mapping", "") == mapped.digest:
+            known.update(before.files.values())
+            imported |= dict.fromkeys(before.files, before.time_us - _CLOCKS_US)
     fresh, skipped = [], []
-    for each in inputs:
+    for log_file in logs:
+        if isinstance(log_file, Input):
+            each = log_file
+        elif log_file.changed_us < imported.get(shown(log_file.address), 0):
+            skipped.append(shown(log_file.address))
+            continue
+        else:
+            each = fetch(log_file)
         if each.sha256 in known:
             skipped.append(each.name)
+            if each.fetched:
+                each.path.unlink()
         else:
             known.add(each.sha256)
             fresh.append(each)
@@ -224,6 +257,9 @@ class _Import:
                 self.staged.forget()
                 return False
             self.damaged.append(error)
+        finally:
+            if each.fetched:
+                each.path.unlink()
         self.staged.keep()
         self.tallies.append(tally)
         return True
@@ -348,13 +384,13 @@ class _Import:
 _OURS = ("user_bucket", "user_key", "tie", "local_day", "local_hour", "import", "query_key")
 
 
-def held(folder: Path) -> LogStatus:
-    log, manifest = read_event_log(folder), read_manifest(folder)
+def held(folder: str | Path) -> LogStatus:
+    log = read_event_log(folder)
+    manifest = read_manifest(log.folder)
     columns = [column.name for column in EVENTS if column.name not in _OURS]
     size = 0
-    for each in log.files:
-        with suppress(OSError):
-            size += Path(each.path).stat().st_size
+    for file in manifest.files if manifest else ():
+        size += file.bytes or 0
     more = {
         "folder": str(folder),
         "first_day": _day(log.first_day),

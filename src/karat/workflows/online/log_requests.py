@@ -17,7 +17,7 @@ from karat.online.metrics.entry import Metric
 from karat.online.rules import Rules
 from karat.reports.phrases.numbers import counted
 from karat.stats.intervals import TRUSTED_FROM
-from karat.store.events.log import MANIFEST, NoEvents, read_event_log
+from karat.store.events.log import NoStore, read_event_log
 from karat.tables.days import day_number, day_text
 from karat.tables.online.evaluation import OnlineResult
 from karat.tables.online.events import EventLog
@@ -105,9 +105,9 @@ def log_of(workspace: Workspace) -> EventLog:
     folder = workspace.workspace.events
     try:
         return read_event_log(folder)
+    except NoStore as error:
+        raise NothingImported("no events were imported yet", fix=error.fix) from None
     except InputError as error:
-        if isinstance(error, NoEvents) or not (folder / MANIFEST).exists():
-            raise NothingImported("no events were imported yet", fix=error.fix) from None
         raise without_file(error) from None
 
 

@@ -92,8 +92,8 @@ class Scope:
     # First local days of several windows as long as that from `first_day` to `last_day`, read
     # together, each as if it were alone; no event is needed for two of them
     starts: tuple[int, ...] = ()
-    # Whether to read which documents were shown: `hits` and `page` of searches, which facts keep,
-    # and impressions; then clicks without a search are counted too
+    # Whether to find out which documents were shown: facts have `tie` and `page` of the search,
+    # there are impressions, and clicks without a search are counted
     lists: bool = False
 
     @property
@@ -108,7 +108,7 @@ class Scope:
 
     @property
     def _lists(self) -> tuple[str, ...]:
-        return ("hits", "page") if self.lists else ()
+        return ("tie", "page") if self.lists else ()
 
     @property
     def of_impressions(self) -> tuple[str, ...]:
@@ -118,8 +118,8 @@ class Scope:
 
     @property
     def columns(self) -> list[str]:
-        more = [*(["query"] if self.text else []), *(["bot"] if self.log.bots else [])]
-        return [*ACTIVITY, *more, *self.attributes, *self._lists]
+        asked = {"query": self.text, "bot": self.log.bots, "page": self.lists}
+        return [*ACTIVITY, *(name for name, needed in asked.items() if needed), *self.attributes]
 
     @property
     def since(self) -> int | None:
