@@ -1,4 +1,9 @@
-"""The dynamic Bayesian network: users read from the top, and may give up at any rank."""
+"""The dynamic Bayesian network: users read from the top, and may give up at any rank.
+
+With few pages for each document, the priors of documents move continuation by more than its
+interval says: with 4,000 pages and 50 documents, all of 20 simulated intervals contained it, with
+240 documents 15 of them. Intervals of documents are not affected.
+"""
 
 from __future__ import annotations
 
@@ -116,13 +121,8 @@ def _relevance(
     attraction: Floats, satisfaction: Floats, spread: Uncertainty, looked: Floats
 ) -> Relevance:
     """Attraction x satisfaction; the variance of its logarithm by the delta method."""
-    value, to_attraction, to_satisfaction = (
-        attraction * satisfaction,
-        1 - attraction,
-        1 - satisfaction,
-    )
-    variance = to_attraction**2 * spread.attraction + to_satisfaction**2 * spread.satisfaction
-    variance += 2 * to_attraction * to_satisfaction * spread.both
+    value, a, s = attraction * satisfaction, 1 - attraction, 1 - satisfaction
+    variance = a**2 * spread.attraction + s**2 * spread.satisfaction + 2 * a * s * spread.both
     return beta_relevance(value, (1 - value) / (value * variance), looked)
 
 

@@ -23,7 +23,7 @@ from karat.online.clicks.posterior import Z95
 from karat.tables.online.clicks import Examination
 
 _STEPS = 100  # of Newton's method, at most
-_CLOSE = 1e-10  # change of a logarithm at which it stops
+_CLOSE = 1e-9  # change of a logarithm, or relative one of the likelihood, at which it stops
 
 
 @dataclass(frozen=True)
@@ -61,18 +61,17 @@ def known_places(cells: Cells, known: Sequence[Examination] | None) -> list[int]
     return [place for place, key in enumerate(place_keys(cells)) if key in given]
 
 
-def relative(cells: Cells, stratum: Integers, known: Sequence[Examination] | None = None) -> Places:
+def relative(cells: Cells, known: Sequence[Examination] | None = None) -> Places:
     """Examination of the places of a log that connects them.
 
     Each place has one click in two impressions in addition, all of them as one stratum.
 
     Args:
-        cells: The log.
-        stratum: The stratum of each cell, from 0.
+        cells: The log; its pairs are the strata.
         known: Examination that is not estimated. Its uncertainty is part of the covariance, but not
             that places of one experiment share its first rank, which is unknown.
     """
-    counts = _Counts.of(cells, stratum)
+    counts = _Counts.of(cells)
     value, log_variance, fixed = _given(cells, known)
     free = np.setdiff1d(np.arange(len(value)), fixed)
     for _ in range(_STEPS):
@@ -82,7 +81,7 @@ def relative(cells: Cells, stratum: Integers, known: Sequence[Examination] | Non
         for length in 0.5 ** np.arange(30):
             new = value.copy()
             new[free] *= np.exp(length * step)
-            if counts.likelihood(new) >= before:
+            if counts.likelihood(new) >= before - _CLOSE * abs(before):
                 break
         value = new
         if np.abs(step).max(initial=0) < _CLOSE:
@@ -108,21 +107,16 @@ class _Counts:
     shape: tuple[int, int]
 
     @classmethod
-    def of(cls, cells: Cells, stratum: Integers) -> _Counts:
-        places, strata = len(cells.places), int(stratum.max()) + 1
-        row = np.append(stratum, np.full(places, strata))
-        key, which = np.unique(
-            row * places + np.append(cells.place, np.arange(places)), return_inverse=True
+    def of(cls, cells: Cells) -> _Counts:
+        strata, places = len(cells.pairs), len(cells.places)
+        row = np.append(cells.pair, np.full(places, strata))
+        column = np.append(cells.place, np.arange(places))
+        key, which = np.unique(row * places + column, return_inverse=True)
+        shown, clicked = (
+            np.bincount(which, np.append(values, np.full(places, prior))).astype(np.float64)
+            for values, prior in ((cells.shown, 2.0), (cells.clicked, 1.0))
         )
-        shown = np.bincount(which, np.append(cells.shown, np.full(places, 2.0)))
-        clicked = np.bincount(which, np.append(cells.clicked, np.ones(places)))
-        return cls(
-            key // places,
-            key % places,
-            shown.astype(np.float64),
-            clicked.astype(np.float64),
-            (strata + 1, places),
-        )
+        return cls(key // places, key % places, shown, clicked, (strata + 1, places))
 
     def likelihood(self, value: Floats) -> float:
         """The multinomial log-likelihood, up to a constant."""

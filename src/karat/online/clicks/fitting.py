@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
 
 from karat.errors import InputError, UsageError
+from karat.online.clicks._identified import not_identified
 from karat.online.clicks.counts import Cells, Floats, Integers, Pages, queries_of
 from karat.online.clicks.entry import (
     ClickModel,
@@ -21,7 +22,6 @@ from karat.online.clicks.entry import (
     Values,
 )
 from karat.online.clicks.examination import known_places, relative
-from karat.online.clicks.identified import not_identified
 from karat.online.clicks.registry import find
 from karat.tables.online.clicks import Examination, PropensitySource
 
@@ -76,16 +76,18 @@ def fit(
             their query.
 
     Raises:
-        UsageError: unknown model; it needs pages; it has no use for propensities.
+        UsageError: unknown model; it needs pages; it does not use propensities, or the log does
+            not have their ranks.
         InputError: the log is empty.
     """
     model = find(name)
     if propensities is not None and model.name != "PBM":
         raise UsageError(f"{model.name} does not use propensities", fix="use the PBM")
-    cells = counts.cells() if isinstance(counts, Pages) else counts
-    if not len(cells.pair):
-        raise InputError("the log has no page of results with a document")
-    reason = not_identified(cells, known_places(cells, propensities))
+    cells = _cells(counts)
+    known = known_places(cells, propensities)
+    if propensities is not None and not known:
+        raise UsageError("the propensities are of other ranks or presentations than the log")
+    reason = not_identified(cells, known)
     settings = Settings(prior, compat, propensities, not reason)
     if isinstance(model.compute, OfCells):
         estimated = model.compute.estimate(cells, settings)
@@ -112,9 +114,9 @@ def evaluated(fitted: Fitted, counts: Cells | Pages) -> Evaluated:
     one above it.
     """
     model = find(fitted.model)
-    values, unseen = _values_for(fitted, counts)
     if isinstance(model.compute, OfPages):
         pages = _pages(model, counts)
+        values, unseen = _values_for(fitted, pages.pairs, fitted.places)
         weight, length = pages.count, (pages.docs >= 0).sum(axis=1)
         likelihood = model.compute.log_likelihood(values, pages) / np.maximum(length, 1)
         page, rank = np.nonzero(pages.docs >= 0)
@@ -129,7 +131,8 @@ def evaluated(fitted: Fitted, counts: Cells | Pages) -> Evaluated:
             weight[page] / length[page],
             unseen,
         )
-    cells = counts.cells() if isinstance(counts, Pages) else counts
+    cells = _cells(counts)
+    values, unseen = _values_for(fitted, cells.pairs, cells.places)
     clicks = model.compute.clicks(values, cells.pair, cells.place)
     hit, miss = np.log(clicks), np.log1p(-clicks)
     likelihood = cells.share_clicked * hit + (cells.share - cells.share_clicked) * miss
@@ -158,17 +161,27 @@ def propensities_of(cells: Cells, source: PropensitySource) -> list[Examination]
     Raises:
         InputError: the traffic does not connect the ranks.
     """
-    if source == "interleaved":
-        fitted = fit("PBM", cells)
-        if fitted.examination is None:
-            raise InputError(f"interleaved traffic has no propensities: {fitted.reason}")
-        return list(fitted.examination)
-    return relative(cells, queries_of(cells.pairs)[cells.pair]).rows(cells)
+    if source == "randomised":
+        queries = cells.pairs.select("query").unique(maintain_order=True)
+        cells = replace(cells, pairs=queries, pair=queries_of(cells.pairs)[cells.pair])
+    reason = not_identified(cells)
+    if reason:
+        raise InputError(f"{source} traffic does not compare all ranks: {reason}")
+    return relative(cells).rows(cells)
+
+
+def _cells(counts: Cells | Pages) -> Cells:
+    cells = counts.cells() if isinstance(counts, Pages) else counts
+    if not len(cells.pair):
+        raise InputError("the log has no page of results with a document")
+    return cells
 
 
 def _pages(model: ClickModel, counts: Cells | Pages) -> Pages:
     if isinstance(counts, Cells):
         raise UsageError(f"{model.name} needs the clicks of each page, not counts by document")
+    if not counts.docs.size:
+        raise InputError("the log has no page of results with a document")
     return counts
 
 
@@ -191,16 +204,14 @@ def _relevance(cells: Cells, relevance: Relevance | None) -> pl.DataFrame:
     )
 
 
-def _values_for(fitted: Fitted, counts: Cells | Pages) -> tuple[Values, int]:
+def _values_for(fitted: Fitted, pairs: pl.DataFrame, places: pl.DataFrame) -> tuple[Values, int]:
     """The value of each parameter for the pairs and places of another log, and unseen pairs."""
-    pairs = counts.pairs
     row = pairs.join(
-        fitted.pairs.with_row_index("row"),
+        fitted.pairs.with_row_index("row").filter(fitted.relevance["shown"] > 0),
         on=["query", "doc_id"],
         how="left",
         maintain_order="left",
     )["row"]
-    places = counts.places if isinstance(counts, Cells) else counts.cells().places
     shown = fitted.relevance["shown"].to_numpy()
     values: dict[str, Floats] = {}
     for name, estimate in fitted.parameters.items():
@@ -260,13 +271,11 @@ def _evaluated(
     by_rank = _perplexity(rank, weight, bits, ranks)
     names = pairs["query"].unique(maintain_order=True)
     by_both = _perplexity(query * ranks + rank, weight, bits, len(names) * ranks)
-    by_query = pl.DataFrame(
-        {
-            "query": names,
-            "pages": np.bincount(query, share, len(names)),
-            "perplexity": np.nanmean(by_both.reshape(-1, ranks), axis=1),
-        }
-    )
+    by_both = by_both.reshape(-1, ranks)
+    of_query = np.nansum(by_both, axis=1) / np.maximum((~np.isnan(by_both)).sum(axis=1), 1)
+    pages = np.bincount(query, share, len(names))
+    by_query = pl.DataFrame({"query": names, "pages": pages, "perplexity": of_query})
+    by_query = by_query.filter(pl.col("pages") > 0)
     return Evaluated(
         log_likelihood,
         float(np.nanmean(by_rank)),

@@ -55,7 +55,7 @@ def objective(cells: Cells, values: Floats) -> float:
 
 def _estimate(cells: Cells, settings: Settings) -> Estimated:
     pairs, known = len(cells.pairs), settings.propensities
-    places = relative(cells, cells.pair, known) if settings.identified else None
+    places = relative(cells, known) if settings.identified else None
     if known is not None and places is not None:
         attraction, _ = _attraction(cells, places.value, "flat")
         examination, iterations = places.value / _top(places.value), 0

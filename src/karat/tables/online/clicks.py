@@ -55,7 +55,7 @@ class ClickFit:
     perplexity_by_rank: Sequence[float]  # from rank 1
     # By rank; None for models without it, and where positions are not identified
     examination: Sequence[Examination] | None
-    identified: bool  # whether the log can tell positions from documents
+    identified: bool  # whether the log can separate positions from documents
     seconds: float  # it took to fit and evaluate
     reason: str  # why it is not identified; empty if it is
     held_out: bool  # whether likelihood and perplexity are of a held-out log
