@@ -38,10 +38,10 @@ def _judged(error: float) -> Qrels:
 
 
 def test_draws_follow_the_error_and_leave_certain_grades() -> None:
-    exact = _judged(0.0).drawn(np.random.default_rng(1))
+    [exact] = _judged(0.0).draws(1, np.random.default_rng(1))
     assert exact.frame["grade"].to_list() == [2.0, 3.0, 0.0]
     rng = np.random.default_rng(1)
-    drawn = [_judged(1.0).drawn(rng).frame["grade"].to_list() for _ in range(4000)]
+    drawn = [each.frame["grade"].to_list() for each in _judged(1.0).draws(4000, rng)]
     first, second, third = map(np.array, zip(*drawn, strict=True))
     # Above .6 is above logit .405: P(Z > .405) = .3426; below .1 below -2.197: .0140.
     assert (first == 3).mean() == pytest.approx(0.3426, abs=0.03)
@@ -54,4 +54,7 @@ def test_a_selection_of_queries_keeps_whose_grades_they_are() -> None:
     some = _judged(1.0).only(["q1"])
     assert some.provenance is not None
     assert some.provenance.sources == "clicks"
-    assert Qrels.from_dict({"q": {"a": 1}}).drawn(np.random.default_rng(0)).provenance is None
+    certain = Qrels.from_dict({"q": {"a": 1}})
+    assert [each.to_dict() for each in certain.draws(2, np.random.default_rng(0))] == [
+        {"q": {"a": 1.0}}, {"q": {"a": 1.0}},
+    ]  # fmt: skip

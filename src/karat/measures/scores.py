@@ -139,8 +139,7 @@ def with_draws(
     """Scores of runs with the values that they have in draws of uncertain grades."""
     plain = [replace(scores.rules, no_answer=frozenset()) for scores in scored]
     values: list[list[dict[Measure, Floats]]] = [[] for _ in scored]
-    for _ in range(count):
-        grades = qrels.drawn(rng)
+    for grades in qrels.draws(count, rng):
         for scores, rules, of_run in zip(scored, plain, values, strict=True):
             of_run.append(score(scores.run, grades, list(scores.values), rules).values)
     out = []

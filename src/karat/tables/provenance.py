@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,23 +38,27 @@ class Uncertain:
     frame: pl.DataFrame  # `query_id`, `doc_id`, `logit` of the value, `logit_se`
     points: CutPoints
 
-    def drawn(self, grades: pl.DataFrame, rng: np.random.Generator) -> pl.DataFrame:
+    def draws(
+        self, grades: pl.DataFrame, count: int, rng: np.random.Generator
+    ) -> Iterator[pl.DataFrame]:
         """Grades by values drawn around those known, each pair by itself.
 
         Args:
             grades: ``query_id``, ``doc_id``, ``grade``. A pair without an error keeps its grade.
-            rng: Of the draw.
+            count: Number of draws.
+            rng: Of the draws.
         """
         keys = ["query_id", "doc_id"]
         both = grades.join(self.frame, on=keys, how="left", maintain_order="left")
         logit, error = (both[name].to_numpy() for name in ("logit", "logit_se"))
         known = ~np.isnan(logit) & ~np.isnan(error)
-        new = both["grade"].to_numpy().copy()
-        z = rng.standard_normal(len(new))
+        logit, error, grade = logit[known], error[known], both["grade"].to_numpy()
         cuts = [math.log(cut / (1 - cut)) for cut in self.points.cuts]
         points = CutPoints(tuple(cuts), self.points.grades)
-        new[known] = points.grade(logit[known] + error[known] * z[known])
-        return grades.with_columns(grade=pl.Series(new, dtype=pl.Float64))
+        for _ in range(count):
+            new = grade.copy()
+            new[known] = points.grade(logit + error * rng.standard_normal(len(logit)))
+            yield grades.with_columns(grade=pl.Series(new, dtype=pl.Float64))
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -226,12 +228,19 @@ class Qrels:
         rows = self.rows.filter(pl.col("query_id").is_in(chosen.implode()))
         return self._again(rows, self.scale, self.without & set(query_ids))
 
-    def drawn(self, rng: np.random.Generator) -> Qrels:
-        """The judgments with uncertain grades drawn anew; itself if all are certain."""
-        if self.provenance is None or self.provenance.uncertain is None:
-            return self
-        rows = self.provenance.uncertain.drawn(self.frame, rng)
-        return self._again(rows, self.declared, self.without)
+    def draws(self, count: int, rng: np.random.Generator) -> Iterator[Qrels]:
+        """The judgments with uncertain grades drawn anew, count times; certain ones as they are.
+
+        Subtopics, which grades with an error do not have, are left out.
+        """
+        source = None if self.provenance is None else self.provenance.uncertain
+        frames = repeat(self.frame, count) if source is None else source.draws(
+            self.frame, count, rng
+        )  # fmt: skip
+        for frame in frames:
+            again = copy(self)
+            again.frame, again.subtopics = frame, None
+            yield again
 
     def _again(self, rows: pl.DataFrame, scale: Any, without: Iterable[str]) -> Qrels:
         again = Qrels(rows, self.source, scale, without)
