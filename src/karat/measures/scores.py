@@ -141,7 +141,11 @@ def with_draws(
     values: list[list[dict[Measure, Floats]]] = [[] for _ in scored]
     for grades in qrels.draws(count, rng):
         for scores, rules, of_run in zip(scored, plain, values, strict=True):
-            of_run.append(score(scores.run, grades, list(scores.values), rules).values)
+            try:
+                of_run.append(score(scores.run, grades, list(scores.values), rules).values)
+            except InputError:  # no grade of the draw is relevant
+                none = np.full(scores.evidence.n, np.nan)
+                of_run.append(dict.fromkeys(scores.values, none))
     out = []
     for scores, of_run in zip(scored, values, strict=True):
         ids = scores.evidence.query_ids

@@ -158,6 +158,19 @@ def test_intervals_include_the_uncertainty_of_grades(tmp_path: Path) -> None:
     assert all(row.ci_low is not None for row in sliced.slices)
 
 
+def test_draws_without_a_relevant_document_have_no_value(tmp_path: Path) -> None:
+    # Relevance .601 is just grade 3; in half of the draws it is 2, and nothing is relevant.
+    values = {f"q{i}": {"a": 0.601 if i == 0 else 0.05} for i in range(6)}
+    frame = grades(values).with_columns(
+        logit_se=pl.when(pl.col("query_id") == "q0").then(1.0).otherwise(0.0)
+    )
+    write_click_grades(frame, ORIGIN, tmp_path / "g.parquet")
+    run = {f"q{i}": ["a"] for i in range(6)}
+    found = karat.evaluate(tmp_path / "g.parquet", run, "P@1", rel=3, complete=True)
+    assert found.results[0].value == pytest.approx(1 / 6)
+    assert found.results[0].ci_low is not None
+
+
 def test_a_difference_within_the_uncertainty_of_grades_has_no_verdict(tmp_path: Path) -> None:
     # The candidate swaps the last two of three: where the grades say that c is better than b.
     values = {f"q{i}": {"a": 0.2, "b": 0.29, "c": 0.31} for i in range(30)}
