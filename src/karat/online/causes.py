@@ -13,8 +13,9 @@ least half if the rest of it is usual. A slice that stands out is not explained 
 less what is usual, it has changed at least ``STANDS_OUT`` times as much as the searches around it.
 
 **Leads.** The change that explains most of the others leads; of equal ones, that with the fewest
-searches. One of which a slice that stands out, or some queries, make up much does not lead. Then
-the rest is grouped in the same way; what two leads explain together goes to the larger.
+searches, and of several metrics in its slice the most significant. One of which a slice that stands
+out, or some queries, make up much does not lead. Then the rest is grouped in the same way; what two
+leads explain together goes to the larger.
 
 **Not distinguished.** Two incidents in the same searches at the same time are one cause. A cause
 that changes different metrics in different searches is several. Metrics that do not add up over
@@ -99,8 +100,8 @@ class _Grouping:
         free = [at for at in self.leads if not self._is_mixed(at)]
         while rest:
             pool = [at for at in free if at in rest] or [at for at in self.leads if at in rest]
-            lead = min(pool or rest[:1], key=lambda at: self._rank(at, rest))
-            leads.append(lead)
+            best = min(pool or rest[:1], key=lambda at: self._rank(at, rest))
+            leads.append(next(at for at in pool or rest[:1] if self._are_alike(at, best)))
             rest = [at for at in rest if not self._are_explaining(leads, at)]
         found: dict[int, dict[int, float | None]] = {lead: {} for lead in leads}
         for at in self.worse:
@@ -125,6 +126,11 @@ class _Grouping:
         part = self.changes[lead].slice
         searches = max(change.n for change in self.changes if change.slice == part)
         return -round(2 * sum(explained)) / 2, searches, lead
+
+    def _are_alike(self, at: int, lead: int) -> bool:
+        """Whether a change is of the same slice as one that leads, and may as well lead."""
+        same = self.changes[at].slice == self.changes[lead].slice
+        return at == lead or (same and self._explains(at, lead))
 
     def _fit(self, lead: int, at: int) -> tuple[bool, bool, float]:
         other = self.changes[lead].metric != self.changes[at].metric

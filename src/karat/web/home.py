@@ -12,14 +12,13 @@ from karat.reports.online.alerts import state_text
 from karat.reports.phrases.numbers import counted
 from karat.reports.release.pipeline import next_text, state_name
 from karat.tables.golden.golden_sets import addressable
-from karat.tables.online.alerts import QUIET
 from karat.web.framework.auth import ARater
 from karat.web.framework.pages import PlainPage, redirect, show
 from karat.web.framework.state import AppState
 from karat.web.golden.golden_sets import address, place
 from karat.workflows.golden.status import Status
 from karat.workflows.golden.status import status as status_of
-from karat.workflows.online.alerts import lasting
+from karat.workflows.online.alerts import current
 from karat.workflows.release import pipeline
 from karat.workflows.release.stored_trends import histories_of, newest_gates
 from karat.workflows.workspace.evaluate_stored import damaged_runs
@@ -108,13 +107,12 @@ def failing_gates(site: AppState, _sets: Sequence[Status]) -> Iterable[Attention
 
 def alerting(site: AppState, _sets: Sequence[Status]) -> Iterable[Attention]:
     """Alerts that last, are not muted, and not resolved."""
-    shown = [each for each in lasting(site.workspace, now=site.clock()) if each.state not in QUIET]
     lines = [
         Attention(
             each.text + (f" ({state_text(each)})" if each.state == "acknowledged" else ""),
             f"/online/alerts/{each.id}",
         )
-        for each in sorted(shown, key=lambda each: -each.onset_us)
+        for each in current(site.workspace, now=site.clock())
     ]
     yield from _first(lines, "alerts", "/online/alerts")
 
