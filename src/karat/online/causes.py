@@ -8,9 +8,10 @@ make up most of it (``SHARE``). Queries are chosen by a test and not by what the
 many rare queries, those that failed by chance always contribute most.
 
 **Explained.** A change explains another if most of the other comes from its searches: these
-contribute (as in ``karat.online.watch.contributions``) at least ``SHARE`` of the other, or at
-least half if the rest of it is usual. A slice that stands out is not explained by a broader one:
-less what is usual, it has changed at least ``STANDS_OUT`` times as much as the searches around it.
+contribute (as in ``karat.online.watch.contributions``) at least ``SHARE`` of the other, as far as
+they make up the change itself, or at least half if the rest of it is usual. A slice that stands out
+is not explained by a broader one: less what is usual, it has changed at least ``STANDS_OUT`` times
+as much as the searches around it.
 
 **Leads.** The change that explains most of the others leads; of equal ones, that with the fewest
 searches, and of several metrics in its slice the most significant. One of which a slice that stands
@@ -90,7 +91,11 @@ class _Grouping:
         self.changes, self.worse, self.counts = changes, worse, counts
         self.leads = worse[:_MOST_LEADS]
         self.by_place = {_place(change): at for at, change in enumerate(changes)}
-        self.queries = {at: self._queries(changes[at]) for at in self.leads}
+        self.queries: dict[int, Sequence[str]] = {}
+        self.least: dict[int, float] = dict.fromkeys(worse, SHARE)
+        for at in self.leads:
+            self.queries[at], covered = self._queries(changes[at])
+            self.least[at] *= min(1.0, covered)
         # Of the change of the second, what comes from the searches of the first
         self.share: dict[tuple[int, int], float] = {(at, at): 1.0 for at in worse}
         self._fill()
@@ -145,7 +150,7 @@ class _Grouping:
 
     def _explains(self, lead: int, at: int) -> bool:
         share, change = self._of(lead, at), self.changes[at]
-        if share < SHARE:
+        if share < self.least[lead]:
             size = abs(change.change or 0.0)
             if share < _HALF or (1 - share) * size > size - _surely(change):
                 return False
@@ -179,10 +184,13 @@ class _Grouping:
         rest = (1 - share) * (change.change or 0.0) / (1 - part.n / change.n)
         return _stands_out(part, rest)
 
-    def _queries(self, change: Change) -> Sequence[str]:
-        """The queries that make up a change of a share, each beyond chance; else none."""
+    def _queries(self, change: Change) -> tuple[Sequence[str], float]:
+        """The queries that make up a change of a share, each beyond chance, and how much of it.
+
+        No queries and 1 if they do not.
+        """
         if change.unit != "share":
-            return ()
+            return (), 1.0
         dimensions = frozenset(change.slice)
         here = (pl.col(name) == value for name, value in change.slice.items())
         frame = self.counts[dimensions].filter(pl.col("metric") == change.metric, *here)
@@ -195,8 +203,8 @@ class _Grouping:
         sure = _excess(by_query, change.expected or 0.0) * _sign(change) >= _SURE
         chosen = by_query.filter(pl.Series(sure, dtype=pl.Boolean))
         chosen = chosen.sort(-_sign(change) * pl.col("adds"), "query")
-        enough = float(chosen["adds"].sum()) / (change.change or np.inf) >= SHARE
-        return chosen["query"].to_list() if enough else ()
+        covered = float(chosen["adds"].sum()) / (change.change or np.inf)
+        return (chosen["query"].to_list(), covered) if covered >= SHARE else ((), 1.0)
 
     def _fill(self) -> None:
         """What the searches of each lead contribute to each change."""
