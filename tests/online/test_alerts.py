@@ -51,6 +51,7 @@ def test_the_same_alert_whatever_leads() -> None:
     # Its own change leads, and what led before is explained.
     assert (step.cause.lead.metric, step.cause.lead.slice) == ("ZeroResults", HOWTO)
     assert [(e.metric, e.slice) for e in step.cause.explains] == [("Abandonment", HOWTO)]
+    assert step.cause.onset == known().cause.onset, "that of its own metric"
 
 
 def test_what_an_alert_explains_is_no_other_one() -> None:

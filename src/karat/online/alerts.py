@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from karat.online.rules import DAY
-from karat.tables.online.alerts import AlertAction, AlertState
+from karat.tables.online.alerts import Alert, AlertAction, AlertState
 from karat.tables.online.watch import Cause, Change, Explained, Watched
 
 KARAT = "karat"
@@ -101,6 +101,25 @@ def _key(change: Change | Explained) -> str:
     return key_of(change.metric, change.slice)
 
 
+def leading(alerts: Sequence[Alert]) -> list[Alert]:
+    """Alerts without those that another of them explains, which several watches may have opened."""
+    shares = {
+        (each.id, _key(part)): part.share
+        for each in alerts
+        for part in each.cause.explains
+        if part.share is not None
+    }
+
+    def explains(one: Alert, other: Alert) -> bool:
+        return (one.id, key_of(other.metric, other.slice)) in shares
+
+    return [
+        each
+        for each in alerts
+        if not any(explains(one, each) and not explains(each, one) for one in alerts)
+    ]
+
+
 def _end(watched: Watched, ended: int | None) -> int:
     """Until when a cause lasted, as far as a window shows."""
     return watched.ends_us if ended is None else min(ended, watched.ends_us)
@@ -115,7 +134,9 @@ def _as_of(
         own = next(each for each in changes if _key(each) == alert.key)
         others = [each for each in cause.explains if _key(each) != alert.key]
         explains = [Explained(lead.metric, lead.slice, None), *others]
-        cause = replace(cause, lead=own, explains=explains, share=None)
+        # Hours are those of the metric that leads.
+        onset = None if new else alert.cause.onset
+        return replace(cause, lead=own, explains=explains, share=None, onset=onset)
     before, onset = alert.cause.onset, cause.onset
     if new or before is None or before.at is None or onset is None:
         return cause

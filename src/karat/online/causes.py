@@ -8,13 +8,15 @@ make up most of it (``SHARE``). Queries are chosen by a test and not by what the
 many rare queries, those that failed by chance always contribute most.
 
 **Explained.** A change explains another if most of the other comes from its searches: these
-contribute (as in ``karat.online.watch.contributions``) at least ``SHARE`` of the other, or at
-least half if the rest of it is usual. A slice that stands out is not explained by a broader one:
-less what is usual, it has changed at least ``STANDS_OUT`` times as much as the searches around it.
+contribute (as in ``karat.online.watch.contributions``) at least ``SHARE`` of the other, as far as
+they make up the change itself, or at least half if the rest of it is usual. A slice that stands out
+is not explained by a broader one: less what is usual, it has changed at least ``STANDS_OUT`` times
+as much as the searches around it.
 
 **Leads.** The change that explains most of the others leads; of equal ones, that with the fewest
-searches. One of which a slice that stands out, or some queries, make up much does not lead. Then
-the rest is grouped in the same way; what two leads explain together goes to the larger.
+searches, and of several metrics in its slice the most significant. One of which a slice that stands
+out, or some queries, make up much does not lead. Then the rest is grouped in the same way; what two
+leads explain together goes to the larger.
 
 **Not distinguished.** Two incidents in the same searches at the same time are one cause. A cause
 that changes different metrics in different searches is several. Metrics that do not add up over
@@ -89,7 +91,11 @@ class _Grouping:
         self.changes, self.worse, self.counts = changes, worse, counts
         self.leads = worse[:_MOST_LEADS]
         self.by_place = {_place(change): at for at, change in enumerate(changes)}
-        self.queries = {at: self._queries(changes[at]) for at in self.leads}
+        self.queries: dict[int, Sequence[str]] = {}
+        self.least: dict[int, float] = dict.fromkeys(worse, SHARE)
+        for at in self.leads:
+            self.queries[at], covered = self._queries(changes[at])
+            self.least[at] *= min(1.0, covered)
         # Of the change of the second, what comes from the searches of the first
         self.share: dict[tuple[int, int], float] = {(at, at): 1.0 for at in worse}
         self._fill()
@@ -99,8 +105,8 @@ class _Grouping:
         free = [at for at in self.leads if not self._is_mixed(at)]
         while rest:
             pool = [at for at in free if at in rest] or [at for at in self.leads if at in rest]
-            lead = min(pool or rest[:1], key=lambda at: self._rank(at, rest))
-            leads.append(lead)
+            best = min(pool or rest[:1], key=lambda at: self._rank(at, rest))
+            leads.append(next(at for at in pool or rest[:1] if self._are_alike(at, best)))
             rest = [at for at in rest if not self._are_explaining(leads, at)]
         found: dict[int, dict[int, float | None]] = {lead: {} for lead in leads}
         for at in self.worse:
@@ -126,6 +132,11 @@ class _Grouping:
         searches = max(change.n for change in self.changes if change.slice == part)
         return -round(2 * sum(explained)) / 2, searches, lead
 
+    def _are_alike(self, at: int, lead: int) -> bool:
+        """Whether a change is of the same slice as one that leads, and may as well lead."""
+        same = self.changes[at].slice == self.changes[lead].slice
+        return at == lead or (same and self._explains(at, lead))
+
     def _fit(self, lead: int, at: int) -> tuple[bool, bool, float]:
         other = self.changes[lead].metric != self.changes[at].metric
         return not self._explains(lead, at), other, -self._of(lead, at)
@@ -139,7 +150,7 @@ class _Grouping:
 
     def _explains(self, lead: int, at: int) -> bool:
         share, change = self._of(lead, at), self.changes[at]
-        if share < SHARE:
+        if share < self.least[lead]:
             size = abs(change.change or 0.0)
             if share < _HALF or (1 - share) * size > size - _surely(change):
                 return False
@@ -173,10 +184,13 @@ class _Grouping:
         rest = (1 - share) * (change.change or 0.0) / (1 - part.n / change.n)
         return _stands_out(part, rest)
 
-    def _queries(self, change: Change) -> Sequence[str]:
-        """The queries that make up a change of a share, each beyond chance; else none."""
+    def _queries(self, change: Change) -> tuple[Sequence[str], float]:
+        """The queries that make up a change of a share, each beyond chance, and how much of it.
+
+        No queries and 1 if they do not.
+        """
         if change.unit != "share":
-            return ()
+            return (), 1.0
         dimensions = frozenset(change.slice)
         here = (pl.col(name) == value for name, value in change.slice.items())
         frame = self.counts[dimensions].filter(pl.col("metric") == change.metric, *here)
@@ -189,8 +203,8 @@ class _Grouping:
         sure = _excess(by_query, change.expected or 0.0) * _sign(change) >= _SURE
         chosen = by_query.filter(pl.Series(sure, dtype=pl.Boolean))
         chosen = chosen.sort(-_sign(change) * pl.col("adds"), "query")
-        enough = float(chosen["adds"].sum()) / (change.change or np.inf) >= SHARE
-        return chosen["query"].to_list() if enough else ()
+        covered = float(chosen["adds"].sum()) / (change.change or np.inf)
+        return (chosen["query"].to_list(), covered) if covered >= SHARE else ((), 1.0)
 
     def _fill(self) -> None:
         """What the searches of each lead contribute to each change."""

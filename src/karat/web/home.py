@@ -17,7 +17,6 @@ from karat.reports.phrases.gate import brief
 from karat.reports.phrases.numbers import counted
 from karat.reports.release.pipeline import next_text, state_name
 from karat.tables.golden.golden_sets import addressable
-from karat.tables.online.alerts import QUIET
 from karat.tables.online.evaluation import OnlineResults
 from karat.tables.workspace import Headline
 from karat.web.first_steps import first_steps, loading, may_load_demo
@@ -31,7 +30,7 @@ from karat.web.online.watch import glance
 from karat.web.release.trends import address_of
 from karat.workflows.golden.status import Status
 from karat.workflows.golden.status import status as status_of
-from karat.workflows.online.alerts import lasting
+from karat.workflows.online.alerts import current
 from karat.workflows.online.headlines import headlines
 from karat.workflows.online.log_requests import DayRange, Worst, log_of
 from karat.workflows.online.slices import NOTHING
@@ -164,14 +163,13 @@ def failing_gates(site: AppState, sets: Sequence[Status]) -> Iterable[Attention]
 
 def alerting(site: AppState, _sets: Sequence[Status]) -> Iterable[Attention]:
     """Alerts that last, are not muted, and not resolved."""
-    shown = [each for each in lasting(site.workspace, now=site.clock()) if each.state not in QUIET]
     lines = [
         Attention(
             each.text + (f" ({state_text(each)})" if each.state == "acknowledged" else ""),
             f"/online/alerts/{each.id}",
             about="search",
         )
-        for each in sorted(shown, key=lambda each: -each.onset_us)
+        for each in current(site.workspace, now=site.clock())
     ]
     yield from _first(lines, "alerts", "/online/alerts")
 
@@ -267,7 +265,7 @@ def online_look(site: AppState) -> Look:
         log = log_of(site.workspace)
     except InputError:
         return Look(name, "none", "no events yet", where)
-    alerts = [each for each in lasting(site.workspace, now=site.clock()) if each.state not in QUIET]
+    alerts = current(site.workspace, now=site.clock())
     if alerts:
         return Look(name, "worse", counted(len(alerts), "alert", "alerts"), "/online/alerts")
     seen = None if log.last_day is None else glance(site, log, log.last_day)

@@ -201,6 +201,20 @@ def test_causes_know_their_alerts(shop: Workspace) -> None:
     assert [each.id for each in alerts.lasting(shop, now=NOW)] == [1]
 
 
+def test_of_two_alerts_the_one_that_explains_leads(shop: Workspace) -> None:
+    # A watch without slices saw all searches; one with slices sees why.
+    whole = cause(change(part={}), Explained("CTR", {}, 1.0))
+    alerts.record(shop, watched([whole]), now=NOW)
+    other = cause(change("ErrorRate", {"arm": "b"}), Explained("CTR", {"arm": "b"}, 1.0))
+    alerts.record(shop, watched([other]), now=NOW)
+    howto = cause(change(), Explained("Abandonment", {}, 0.9))
+    alerts.record(shop, watched([howto]), now=NOW)
+    assert {each.id for each in alerts.current(shop, now=NOW)} == {1, 2, 3}
+    alerts.record(shop, watched(ends_us=SATURDAY_NOON), now=NOW)
+    assert {each.id for each in alerts.lasting(shop, now=NOW)} == {1, 2, 3}
+    assert {each.id for each in alerts.current(shop, now=NOW)} == {2, 3}
+
+
 # --- notifying ---
 
 

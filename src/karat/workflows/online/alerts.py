@@ -13,7 +13,16 @@ import sqlalchemy as sa
 from karat.clients import webhook
 from karat.engines.secrets import secret_value
 from karat.errors import UsageError
-from karat.online.alerts import AGAIN, KARAT, KnownAlert, Step, key_of, state_of, steps
+from karat.online.alerts import (
+    AGAIN,
+    KARAT,
+    KnownAlert,
+    Step,
+    key_of,
+    leading,
+    state_of,
+    steps,
+)
 from karat.online.rules import DAY, HOUR, duration
 from karat.reports.phrases.online import cause_text
 from karat.store.sql import alerts as rows
@@ -151,6 +160,15 @@ def lasting(opened: Workspace, *, now: int) -> list[Alert]:
     """The alerts that last, the oldest first."""
     with opened.store.read() as c:
         return _read(c, rows.still_open(c), now)
+
+
+def current(opened: Workspace, *, now: int) -> list[Alert]:
+    """The alerts to look at, the newest onset first.
+
+    They last, are neither muted nor resolved, and no other alert explains them.
+    """
+    found = [each for each in leading(lasting(opened, now=now)) if each.state not in QUIET]
+    return sorted(found, key=lambda each: -each.onset_us)
 
 
 def ids_of(opened: Workspace, causes: Sequence[Cause]) -> list[int | None]:
