@@ -23,6 +23,7 @@ PACKAGES = {
     "tune": (*_ENGINES, "optuna"),
     "duckdb": ("duckdb", "pyarrow"),
     "spark": ("pyspark", "pyarrow"),
+    "s3": ("pyarrow",),
 }
 """Modules that each extra of pyproject.toml installs; included extras come first."""
 EXTRAS = {package: extra for extra, packages in reversed(PACKAGES.items()) for package in packages}
