@@ -81,6 +81,7 @@ LEFT_OUT = {
     "/shadow/{shadow}": "the demo has no shadow log; tests/web/experiments has",
     "/api/shadow/{shadow}": "likewise",
     "/playground/tries/{try_name:path}": "the demo has no tries; tests/web/engines has",
+    "/online/alerts": "its alerts are of the watches asked for; tests/web/online lists it",
 }
 """Routes that are not recorded, and why."""
 SLOW = {"/api", *(f"/online{page}" for page in ("", "/against", "/queries", "/rows", "/watch"))}
