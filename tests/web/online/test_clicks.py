@@ -72,7 +72,7 @@ def test_thresholds_count_without_reading_the_log_again(
     put_clicks(workspace)
     engineer = client_of("engineer")
     usual = engineer.get(f"{PAGE}?format=json").json()["overview"]["judgments"]
-    for name in ("click_relevance", "count_clicks", "fit_clicks"):
+    for name in ("click_relevance", "count_clicks", "fit"):
         monkeypatch.setattr(click_overview, name, None)
     address = f"{PAGE}?model=PBM&cut=0.01&cut=0.02&cut=0.97&least=20"
     other = engineer.get(f"{address}&format=json").json()["overview"]["judgments"]

@@ -150,7 +150,7 @@ def test_where_the_model_differs_from_random_order() -> None:
     )
 
     # Intervals overlap at rank 2; at ranks 3 and 4 they do not, and .3 is more than .2.
-    compared = click_fit._compared(random, own)  # type: ignore[arg-type]
+    compared = click_fit.compared(random, own)  # type: ignore[arg-type]
     assert compared is not None
     assert compared.differs_at == 3
 

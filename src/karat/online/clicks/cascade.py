@@ -14,7 +14,7 @@ from karat.online.clicks.entry import (
     Values,
     prior_counts,
 )
-from karat.online.clicks.posterior import beta_interval, beta_relevance, product_relevance
+from karat.online.clicks.posterior import beta_interval, counted_relevance, product_relevance
 from karat.online.clicks.reading import Layout, Reading
 
 _SATISFIED = 1 - 1e-6  # in the cascade model, which has no second click: one in a million has
@@ -26,13 +26,9 @@ def _cascade(pages: Pages, settings: Settings) -> Estimated:
     first = np.where(layout.last >= 0, layout.clicked.argmax(axis=0), len(layout.docs))
     looked = layout.by_pair((layout.ranks <= first) & layout.shown)
     clicked = layout.by_pair(layout.ranks == first)
-    query = queries_of(pages.pairs)
-    hits, _ = prior_counts(query, settings.prior, clicked, looked)
-    value = (clicked + hits) / (looked + 2)
-    relevance = beta_relevance(value, looked + 2, looked)
-    attraction = Estimate("pair", value, relevance.ci_low, relevance.ci_high)
-    reading = _cascade_reading({"attraction": value}, pages)
-    return Estimated({"attraction": attraction}, relevance, reading.rows())
+    relevance = counted_relevance(queries_of(pages.pairs), settings.prior, clicked, looked)
+    reading = _cascade_reading({"attraction": relevance.value}, pages)
+    return Estimated({"attraction": relevance.parameter()}, relevance, reading.rows())
 
 
 def _cascade_reading(values: Values, pages: Pages) -> Reading:
@@ -85,11 +81,7 @@ CASCADE = ClickModel(
     parameters=("attraction of each document of a query",),
     blind="second clicks: a page with several clicks counts down to the first",
     source="Craswell, Zoeter, Taylor & Ramsey 2008, WSDM, doi:10.1145/1341531.1341545",
-    compute=OfPages(
-        _cascade,
-        lambda values, pages: _cascade_reading(values, pages).log_likelihood(),
-        lambda values, pages: _cascade_reading(values, pages).clicks().T,
-    ),
+    compute=OfPages(_cascade, _cascade_reading),
 )
 SDBN = ClickModel(
     name="SDBN",
@@ -104,9 +96,5 @@ SDBN = ClickModel(
     ),
     blind="users who give up: their last click counts as satisfied",
     source="Chapelle & Zhang 2009, WWW, doi:10.1145/1526709.1526711",
-    compute=OfPages(
-        _simplified,
-        lambda values, pages: _simplified_reading(values, pages).log_likelihood(),
-        lambda values, pages: _simplified_reading(values, pages).clicks().T,
-    ),
+    compute=OfPages(_simplified, _simplified_reading),
 )

@@ -13,9 +13,8 @@ from karat.online.clicks.entry import (
     Relevance,
     Settings,
     Values,
-    prior_counts,
 )
-from karat.online.clicks.posterior import beta_interval, beta_relevance
+from karat.online.clicks.posterior import beta_interval, counted_relevance
 
 _LEAST = 1e-6  # a click is never less probable than this, and never certain
 _BOOK = (
@@ -41,11 +40,8 @@ def _by_rank(cells: Cells, _: Settings) -> Estimated:
 
 def _by_document(cells: Cells, settings: Settings) -> Estimated:
     clicked, shown = cells.by_pair(cells.clicked), cells.by_pair(cells.shown)
-    hits, misses = prior_counts(queries_of(cells.pairs), settings.prior, clicked, shown)
-    value = (clicked + hits) / (shown + 2)
-    relevance = beta_relevance(value, shown + hits + misses, shown)
-    rate = Estimate("pair", value, relevance.ci_low, relevance.ci_high)
-    return Estimated({"ctr": rate}, relevance)
+    relevance = counted_relevance(queries_of(cells.pairs), settings.prior, clicked, shown)
+    return Estimated({"ctr": relevance.parameter()}, relevance)
 
 
 def _coec(cells: Cells, settings: Settings) -> Estimated:
@@ -66,7 +62,7 @@ def _coec(cells: Cells, settings: Settings) -> Estimated:
     effective = np.minimum(expected / rate.value[cells.anchor], cells.by_pair(cells.shown))
     value = (clicked + mean) / (expected + 1)
     relevance = Relevance(value, low, high, None, None, effective)
-    return Estimated({"ctr": rate, "ratio": Estimate("pair", value, low, high)}, relevance)
+    return Estimated({"ctr": rate, "ratio": relevance.parameter()}, relevance)
 
 
 def _of_log(values: Values, pair: Integers, _: Integers) -> Floats:

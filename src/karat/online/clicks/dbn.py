@@ -113,8 +113,7 @@ def _estimate(pages: Pages, settings: Settings) -> Estimated:
 
 def _of_pairs(value: Floats, variance: Floats) -> Estimate:
     """With the interval of the Beta distribution that has this mode and curvature as a logit."""
-    fitted = beta_relevance(value, 1 / (variance * value * (1 - value)), value)
-    return Estimate("pair", value, fitted.ci_low, fitted.ci_high)
+    return beta_relevance(value, 1 / (variance * value * (1 - value)), value).parameter()
 
 
 def _relevance(
@@ -149,9 +148,5 @@ DBN = ClickModel(
     ),
     blind="users who skip documents or go back up; that some are more patient than others",
     source="Chapelle & Zhang 2009, WWW, doi:10.1145/1526709.1526711",
-    compute=OfPages(
-        _estimate,
-        lambda values, pages: _reading(values, pages).log_likelihood(),
-        lambda values, pages: _reading(values, pages).clicks().T,
-    ),
+    compute=OfPages(_estimate, _reading),
 )

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from karat.online.clicks.counts import Cells, Floats, Integers, Pages
 from karat.tables.online.clicks import Examination
+
+if TYPE_CHECKING:
+    from karat.online.clicks.reading import Reading
 
 Prior = Literal["flat", "query"]
 """``flat``: uniform, Beta(1,1), that is 1 in 2 in addition to the counts. ``query``: as strong, but
@@ -48,6 +51,10 @@ class Relevance:
     logit_se: Floats | None  # standard deviation of that posterior
     effective: Floats  # how often it was looked at, as expected
 
+    def parameter(self) -> Estimate:
+        """The same as a parameter of pairs."""
+        return Estimate("pair", self.value, self.ci_low, self.ci_high)
+
 
 @dataclass(frozen=True)
 class Estimated:
@@ -73,8 +80,7 @@ class OfPages:
     """A model in which clicks depend on the documents and clicks above."""
 
     estimate: Callable[[Pages, Settings], Estimated]
-    log_likelihood: Callable[[Values, Pages], Floats]  # of each page
-    clicks: Callable[[Values, Pages], Floats]  # probability of a click by rank, before any click
+    reading: Callable[[Values, Pages], Reading]  # its likelihood, and clicks before any click
 
 
 @dataclass(frozen=True)

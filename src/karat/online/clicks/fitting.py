@@ -118,9 +118,10 @@ def evaluated(fitted: Fitted, counts: Cells | Pages) -> Evaluated:
         pages = _pages(model, counts)
         values, unseen = _values_for(fitted, pages.pairs, fitted.places)
         weight, length = pages.count, (pages.docs >= 0).sum(axis=1)
-        likelihood = model.compute.log_likelihood(values, pages) / np.maximum(length, 1)
+        reading = model.compute.reading(values, pages)
+        likelihood = reading.log_likelihood() / np.maximum(length, 1)
         page, rank = np.nonzero(pages.docs >= 0)
-        clicks = model.compute.clicks(values, pages)[page, rank]
+        clicks = reading.clicks()[rank, page]
         return _evaluated(
             float((weight * likelihood).sum() / weight.sum()),
             queries_of(pages.pairs)[pages.docs[page, rank]],

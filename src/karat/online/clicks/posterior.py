@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from karat.online.clicks.counts import Floats
-from karat.online.clicks.entry import Relevance
+from karat.online.clicks.counts import Floats, Integers
+from karat.online.clicks.entry import Prior, Relevance, prior_counts
 
 Z95 = 1.959963984540054  # 97.5 % quantile of the normal distribution
 _LEAST = 1e-3  # pseudo-counts below which digamma and its kin lose their meaning
@@ -37,6 +37,19 @@ def beta_relevance(value: Floats, strength: Floats, effective: Floats) -> Releva
         logit_se=np.sqrt(zeta(2, successes) + zeta(2, failures)),  # trigamma
         effective=effective,
     )
+
+
+def counted_relevance(query: Integers, prior: Prior, clicked: Floats, looked: Floats) -> Relevance:
+    """Relevance that is clicks over impressions.
+
+    Args:
+        query: Number of the query of each pair.
+        prior: Of each pair; it counts as 2 impressions.
+        clicked: Clicks of each pair.
+        looked: Impressions that count, of each pair.
+    """
+    hits, _ = prior_counts(query, prior, clicked, looked)
+    return beta_relevance((clicked + hits) / (looked + 2), looked + 2, looked)
 
 
 def product_relevance(

@@ -150,7 +150,7 @@ def fit_clicks(
         unseen=None if held_out is None else scores.unseen,
         by=by,
         strata=_strata(entry, strata),
-        propensities=_compared(random, fitted),
+        propensities=compared(random, fitted),
         notes=notes,
     )
 
@@ -250,7 +250,7 @@ def _strata(entry: ClickModel, strata: Mapping[str | None, Counted]) -> list[Str
     return found
 
 
-def _compared(random: Propensities | None, fitted: Fitted) -> Propensities | None:
+def compared(random: Propensities | None, fitted: Fitted) -> Propensities | None:
     """Propensities with the rank at which the model differs most."""
     if random is None or fitted.examination is None:
         return random

@@ -24,6 +24,7 @@ from karat.online.rules import duration, duration_text
 from karat.tables.notes import Concern, Note
 from karat.tables.online.clicks import ClickJudgments, ClickOrigin, Examination, PropensitySource
 from karat.tables.provenance import CutPoints
+from karat.tables.records import shared
 from karat.workflows.online.click_counts import Counted, Counting, count_strata
 from karat.workflows.online.click_fit import named_value, open_log, propensities
 
@@ -106,22 +107,17 @@ def click_relevance(
         frame = _by_model(entry.name, counted, None if found is None else found.examination)
     return _matched(
         ClickRelevance(
-            NAIVE if entry is None else entry.name,
-            frame,
-            dict(counted.queries.select("query", "text").iter_rows()),
-            None if opened is None else sorted(opened.golden.grades),
-            entry is not None,
-            None if found is None else found.source,
-            0,
-            0,
-            counted.pages,
-            counted.impressions,
-            counted.clicks,
-            counted.simulated,
-            counted.engine,
-            half_life_us,
-            _log_name(log),
-            notes,
+            model=NAIVE if entry is None else entry.name,
+            frame=frame,
+            texts=dict(counted.queries.select("query", "text").iter_rows()),
+            grades=None if opened is None else sorted(opened.golden.grades),
+            identified=entry is not None,
+            propensities=None if found is None else found.source,
+            unmatched_queries=0,
+            unmatched_pairs=0,
+            half_life_us=half_life_us,
+            log=_log_name(log),
+            **shared(counted, ClickRelevance) | {"notes": notes},
         ),
         opened,
     )
@@ -211,19 +207,9 @@ def graded_clicks(
     """
     rules = Grading(_points(found.grades, cuts), least)
     grades = grading.graded(found.frame, rules).sort("query_id", "doc_id")
-    origin = ClickOrigin(
-        found.model,
-        rules.points.cuts,
-        rules.points.grades,
-        least,
-        found.half_life_us,
-        found.log,
-        now,
-        found.identified,
-        found.propensities,
-        grades.height,
-        found.simulated,
-    )
+    made = {"cuts": rules.points.cuts, "grades": rules.points.grades, "least": least}
+    made |= {"made_us": now, "pairs": grades.height}
+    origin = ClickOrigin(**shared(found, ClickOrigin) | made)
     over, under = grading.rated_by_ctr(grades)
     judged = ClickJudgments(
         origin=origin,

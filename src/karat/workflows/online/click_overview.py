@@ -23,8 +23,8 @@ from karat.tables.online.events import EventLog
 from karat.tables.records import record_of, shared
 from karat.workflows.offline.stages import Watch, unwatched
 from karat.workflows.online.click_agreement import queue_opposing
-from karat.workflows.online.click_counts import count_clicks
-from karat.workflows.online.click_fit import fit_clicks
+from karat.workflows.online.click_counts import Counting, count_clicks
+from karat.workflows.online.click_fit import OpenLog, compared, propensities
 from karat.workflows.online.click_judgments import (
     ClickRelevance,
     click_relevance,
@@ -131,7 +131,9 @@ def _fits(log: EventLog, progress: Watch) -> dict[str, Any]:
     """The models, fitted to the first days and evaluated on the last ones, as JSON."""
     read = partial(progress, _READING)
     whole = count_clicks(log, needs="pages", progress=read)[None]
-    position = fit_clicks(log, MODELS[0], progress=read)
+    own = fit(MODELS[0], whole.counts)
+    random, _ = propensities(OpenLog(log, [], Counting(progress=read)), None)
+    random = compared(random, own)
     (first, last), later = _days(log)
     train = test = whole
     if later is not None:
@@ -145,18 +147,17 @@ def _fits(log: EventLog, progress: Watch) -> dict[str, Any]:
     rows = []
     for name in (*MODELS, BASELINE):
         progress(f"fitting {name}", 0, 0)
-        scores = evaluated(fit(name, train.counts), test.counts)
-        examination = (
-            position.examination if name == MODELS[0] else fit(name, whole.counts).examination
-        )
-        rows.append(ModelFit(examination=examination, **shared(scores, ModelFit) | {"model": name}))
+        of_all = own if name == MODELS[0] else fit(name, whole.counts)
+        scores = evaluated(of_all if train is whole else fit(name, train.counts), test.counts)
+        shown = {"model": name, "examination": of_all.examination}
+        rows.append(ModelFit(**shared(scores, ModelFit) | shown))
     return {
         "fits": [asdict(each) for each in rows],
         "fitted": [first, last],
         "held_out": None if later is None else list(later),
-        "identified": position.identified,
-        "reason": position.reason,
-        "propensities": None if position.propensities is None else asdict(position.propensities),
+        "identified": own.identified,
+        "reason": own.reason,
+        "propensities": None if random is None else asdict(random),
     }
 
 
